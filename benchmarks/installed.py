@@ -16,7 +16,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from hpcgen.bench.intervals import Interval, ratio
+from hpcgen.plugins.tuning.bench.intervals import Interval, ratio
 
 _DROP = Path("/proc/sys/vm/drop_caches")
 

@@ -20,10 +20,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from hpcgen.bench.intervals import Interval, geometric
-from hpcgen.locking.uv_resolver import _environment, _uv
-from hpcgen.locking.wheels import lock_wheels
-from hpcgen.net.pip_settings import pip_settings
+from hpcgen.plugins.tuning.bench.intervals import Interval, geometric
+from hpcgen.supply.net.pip_settings import pip_settings
+from hpcgen.supply.pin.uv_resolver import _environment, _uv
+from hpcgen.supply.pin.wheels import lock_wheels
 
 GOAL = 1.3
 PYTHON, ARCHITECTURE, GLIBC = "3.11.2", "x86_64", "2.36"

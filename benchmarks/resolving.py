@@ -14,8 +14,8 @@ from unittest import mock
 import hpcgen
 from hpcgen.blocks.base import Block, need
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import HpcgenError
-from hpcgen.model.release import Release
+from hpcgen.core.errors import HpcgenError
+from hpcgen.core.model.release import Release
 from hpcgen.planning import planner
 
 MEDIAN, WORST = 0.002, 0.05

@@ -16,11 +16,11 @@ from timing import CallTimes, in_process
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.collections import collections_from_environment
-from hpcgen.errors import HpcgenError
-from hpcgen.fleet.matrix import ANY_ACCOUNT, concrete_sites
+from hpcgen.core.errors import HpcgenError
+from hpcgen.core.model.plan import Plan
 from hpcgen.kit.kit import make_kit
-from hpcgen.model.plan import Plan
 from hpcgen.planning.planner import make_plan
+from hpcgen.plugins.fleet.matrix import ANY_ACCOUNT, concrete_sites
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.formats import format_for
 

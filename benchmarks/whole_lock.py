@@ -24,7 +24,7 @@ from container_tools import TESTBED, BaseImage, run, script, variables  # noqa: 
 from test_rendered_kits import site_profile  # noqa: E402
 from timing import Command, start  # noqa: E402
 
-from hpcgen.lockfile.lock import parse_lock  # noqa: E402
+from hpcgen.kit.lockfile.lock import parse_lock  # noqa: E402
 
 GOAL_S = 12
 PACKAGES = ["numpy==2.2.6", "scipy==1.15.3", "pandas==2.3.3"]

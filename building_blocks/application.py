@@ -22,11 +22,11 @@ from hpcgen.blocks.steps import (
     lines,
     run,
 )
-from hpcgen.errors import InputError
-from hpcgen.model.fields import Commit, Sha256, SourceAddress, Text
-from hpcgen.model.image_paths import SCRATCH
-from hpcgen.model.stack import CopyTarget
-from hpcgen.support.quoting import sh, sh_assign
+from hpcgen.core.errors import InputError
+from hpcgen.core.model.fields import Commit, Sha256, SourceAddress, Text
+from hpcgen.core.model.image_paths import SCRATCH
+from hpcgen.core.model.stack import CopyTarget
+from hpcgen.core.support.quoting import sh, sh_assign
 
 ARCHIVE = re.compile(r"\.(tar|tar\.(gz|bz2|xz)|tgz|tbz2|txz)$")
 FOLDER, SCRIPT, WRAPPERS = f"{SCRATCH}/application", f"{SCRATCH}/application-commands", f"{SCRATCH}/application-mpi"

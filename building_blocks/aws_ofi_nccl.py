@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from hpcgen.backends.hardware.fabrics import NCCL_LIBFABRIC
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import BlockOptions, Context, Facts, SiteRange, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import Environment, Packages, Part, Test, TextFile, command
-from hpcgen.model.image_paths import SCRATCH
-from hpcgen.platform.fabrics import NCCL_LIBFABRIC
+from hpcgen.core.model.image_paths import SCRATCH
 
 TOOLS = ["autoconf", "automake", "libtool", "make"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hpcgen.blocks.base import Block, Context, Facts, SiteRange, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, run
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import SCRATCH
 
 SOURCE = f"{SCRATCH}/cntk-openmpi"
 LIBRARIES = ("libmpi.so.12", "libmpi_cxx.so.1")

@@ -12,10 +12,10 @@ from hpcgen.blocks.base import Block, BlockOptions, Context, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.conda import asked_of_conda, conda_fetch, conda_files, conda_request, conda_wheels
 from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile, Wheels, command, run
-from hpcgen.model.image_paths import SCRATCH
-from hpcgen.model.project import ProjectPath
-from hpcgen.project_files.conda_cuda import CUDA_PACKAGES, asked_with_cuda
-from hpcgen.project_files.conda_text import spec_name
+from hpcgen.core.model.image_paths import SCRATCH
+from hpcgen.core.model.project import ProjectPath
+from hpcgen.readers.conda_cuda import CUDA_PACKAGES, asked_with_cuda
+from hpcgen.readers.conda_text import spec_name
 
 PREFIX = "/opt/conda"
 

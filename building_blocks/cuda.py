@@ -22,7 +22,7 @@ from hpcgen.blocks.steps import (
     image,
     run,
 )
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import SCRATCH
 
 TARGET = {"x86_64": "x86_64-linux", "aarch64": "sbsa-linux"}
 FOLDERS = "/opt/python/lib/python3*/site-packages/nvidia"

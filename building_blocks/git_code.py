@@ -8,8 +8,8 @@ from typing import Annotated
 
 from hpcgen.blocks.base import Block, BlockOptions, Context
 from hpcgen.blocks.steps import GitTree, Input, Packages, Run, Runtime, command, run
-from hpcgen.model.fields import matching
-from hpcgen.model.image_paths import COPY_TARGET
+from hpcgen.core.model.fields import matching
+from hpcgen.core.model.image_paths import COPY_TARGET
 
 Entry = Annotated[
     str,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, need
 from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, command, run
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import SCRATCH
 
 SOURCE, BUILT = f"{SCRATCH}/glow", f"{SCRATCH}/glow-build"
 FMT = f"{SCRATCH}/glow-fmt"

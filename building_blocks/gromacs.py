@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+from hpcgen.backends.hardware.microarchitecture import nearest
 from hpcgen.blocks.base import BlockOptions, Context, Situation, need
 from hpcgen.blocks.molecular_dynamics import MolecularDynamicsBlock, with_mkl
 from hpcgen.blocks.steps import Environment, Run, Test, TextFile, command, lines, run
-from hpcgen.model.image_paths import SCRATCH
-from hpcgen.platform.microarchitecture import nearest
+from hpcgen.core.model.image_paths import SCRATCH
 
 SIMD = {
     "skylake_avx512": "AVX_512",

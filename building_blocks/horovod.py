@@ -10,7 +10,7 @@ import msgspec
 from hpcgen.blocks.base import Block, BlockOptions, Condition, Context, Facts, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import Input, Run, Runtime, Test, TextFile, Wheels, command, run
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import SCRATCH
 
 SOURCE = f"{SCRATCH}/horovod"
 

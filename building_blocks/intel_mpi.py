@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hpcgen.backends.hardware.mpi_abi import wanted_abi
 from hpcgen.blocks.base import Block, Context, Facts, SiteRange, Situation, need
 from hpcgen.blocks.capabilities import Capabilities, Licence
 from hpcgen.blocks.prefix_wheels import python_to_unpack, unpack_wheels
 from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, lines, run
-from hpcgen.model.image_paths import SCRATCH
-from hpcgen.model.release import Value
-from hpcgen.platform.mpi_abi import wanted_abi
+from hpcgen.core.model.image_paths import SCRATCH
+from hpcgen.core.model.release import Value
 
 UNPACKED = f"{SCRATCH}/intel-mpi"
 INSTALLED = f"{SCRATCH}/intel-mpi-installed"

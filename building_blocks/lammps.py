@@ -10,7 +10,7 @@ import msgspec
 from hpcgen.blocks.base import BlockOptions, Context, Situation, need
 from hpcgen.blocks.molecular_dynamics import MolecularDynamicsBlock, with_mkl
 from hpcgen.blocks.steps import Environment, Run, Test, TextFile, command, run
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import SCRATCH
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hpcgen.backends.hardware.fabrics import libfabric_range, libfabric_symbols
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import Context, Facts, SiteRange, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.rdma_packages import RDMA_HEADERS, RDMA_LIBRARIES
 from hpcgen.blocks.steps import Packages, Run, Test, TextFile, lines, run
-from hpcgen.platform.fabrics import libfabric_range, libfabric_symbols
 
 ALWAYS = ("rxm", "shm", "sockets", "tcp", "udp")
 """Providers that need no hardware and no library of their own."""

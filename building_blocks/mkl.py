@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hpcgen.backends.hardware.microarchitecture import vendor
 from hpcgen.blocks.base import Block, Context, Facts, need
 from hpcgen.blocks.capabilities import Capabilities, Licence
 from hpcgen.blocks.prefix_wheels import python_to_unpack, unpack_wheels
 from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, run
-from hpcgen.model.image_paths import SCRATCH
-from hpcgen.platform.microarchitecture import vendor
+from hpcgen.core.model.image_paths import SCRATCH
 
 LICENCE = Licence(
     "intel-simplified",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
+from hpcgen.backends.hardware.mpi_abi import MPI_LIBRARIES
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.own_ranks import own_ranks
 from hpcgen.blocks.standard_mpi import by_standard, linked, mpicc
 from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile, Wheels, command, run
-from hpcgen.errors import ConflictError
-from hpcgen.model.image_paths import SCRATCH
-from hpcgen.platform.mpi_abi import MPI_LIBRARIES
+from hpcgen.core.errors import ConflictError
+from hpcgen.core.model.image_paths import SCRATCH
 
 BUILD_TOOLS = f"{SCRATCH}/mpi4py-build"
 

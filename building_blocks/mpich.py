@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
+from hpcgen.backends.hardware.mpi_abi import MPI_LIBRARIES, STANDARD, mpich_of, wanted_abi
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import BlockOptions, Context, Facts, SiteRange, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
@@ -13,8 +14,7 @@ from hpcgen.blocks.rank_test import DEBUG, PROVIDER_IS
 from hpcgen.blocks.rdma_packages import RDMA_LIBRARIES
 from hpcgen.blocks.standard_mpi import by_standard
 from hpcgen.blocks.steps import Environment, Input, Packages, Run, Test, command
-from hpcgen.errors import ConflictError
-from hpcgen.platform.mpi_abi import MPI_LIBRARIES, STANDARD, mpich_of, wanted_abi
+from hpcgen.core.errors import ConflictError
 
 SLOW_PROVIDERS = ("rxm", "shm", "sockets", "tcp", "udp")
 """What the libfabric of the wheels has compiled in; its psm2, verbs and efa are plugins."""

@@ -8,7 +8,7 @@ from hpcgen.blocks.base import Block, Context, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.gpu_collectives import gencode, gpu_networks, with_verbs
 from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, command, run
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import SCRATCH
 
 
 class Nccl(Block):

@@ -8,7 +8,7 @@ from hpcgen.blocks.base import Block, Context, need
 from hpcgen.blocks.gpu_collectives import gencode
 from hpcgen.blocks.own_ranks import own_ranks
 from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, command, run
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import SCRATCH
 
 OWN_GPU = "case ${CUDA_VISIBLE_DEVICES:-all} in all | *,*) ;; *) export NCCL_TESTS_DEVICE=0 ;; esac"
 """The programs take the GPU with the number of the rank on its node, and a rank may see no other than its own."""

@@ -9,7 +9,7 @@ from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.own_ranks import own_ranks
 from hpcgen.blocks.standard_mpi import linked
 from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile, command, run
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import SCRATCH
 
 
 class NetTest(Block):

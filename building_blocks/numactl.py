@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import Context, need
 from hpcgen.blocks.steps import Packages, Run, Test, command, run
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import SCRATCH
 
 
 class Numactl(AutotoolsBlock):

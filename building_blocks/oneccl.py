@@ -8,8 +8,8 @@ from hpcgen.blocks.base import Block, Context, need
 from hpcgen.blocks.capabilities import Capabilities, Licence
 from hpcgen.blocks.prefix_wheels import python_to_unpack, unpack_wheels
 from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, run
-from hpcgen.errors import ConflictError
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.core.errors import ConflictError
+from hpcgen.core.model.image_paths import SCRATCH
 
 LICENCE = Licence(
     "intel-simplified",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hpcgen.blocks.base import Block, Context, need
 from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, command, run
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import SCRATCH
 
 
 class Onednn(Block):

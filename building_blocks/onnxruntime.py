@@ -12,8 +12,8 @@ from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, S
 from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.nvidia import COMPANIONS
 from hpcgen.blocks.steps import Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, lines, run
-from hpcgen.model.image_paths import SCRATCH
-from hpcgen.model.release import ReleaseTree
+from hpcgen.core.model.image_paths import SCRATCH
+from hpcgen.core.model.release import ReleaseTree
 
 SOURCE = f"{SCRATCH}/onnxruntime"
 PARTS = f"{SCRATCH}/onnxruntime-parts"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+from hpcgen.backends.hardware.microarchitecture import nearest, vendor
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, need
 from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, TextFile, command, run
-from hpcgen.model.image_paths import SCRATCH
-from hpcgen.platform.microarchitecture import nearest, vendor
+from hpcgen.core.model.image_paths import SCRATCH
 
 TARGETS = {
     "sapphirerapids": "SAPPHIRERAPIDS",

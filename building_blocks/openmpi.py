@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+from hpcgen.backends.hardware.mpi_abi import wanted_abi
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import BlockOptions, Context, Facts, SiteRange, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.prefix_wheels import from_source, from_wheels, install_prefix_wheel, prefix_wheel
 from hpcgen.blocks.rdma_packages import RDMA_LIBRARIES
 from hpcgen.blocks.steps import Environment, Input, Packages, Part, Run, Test, TextFile, command, lines, run
-from hpcgen.errors import ConflictError
-from hpcgen.model.image_paths import SCRATCH
-from hpcgen.platform.mpi_abi import wanted_abi
+from hpcgen.core.errors import ConflictError
+from hpcgen.core.model.image_paths import SCRATCH
 
 CHECK = """\
 #include <mpi.h>

@@ -7,7 +7,7 @@ from typing import Literal
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
 from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, command, run
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import SCRATCH
 
 
 def _from_source(situation: Situation) -> bool:

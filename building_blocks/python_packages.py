@@ -11,9 +11,9 @@ import msgspec
 from hpcgen.blocks.base import Block, BlockOptions, Context, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import Input, Part, Run, Runtime, Test, TextFile, Wheels, command, lines, run
-from hpcgen.model.image_paths import SCRATCH
-from hpcgen.model.project import Project, ProjectPath
-from hpcgen.support.units import some
+from hpcgen.core.model.image_paths import SCRATCH
+from hpcgen.core.model.project import Project, ProjectPath
+from hpcgen.core.support.units import some
 
 Pin = Annotated[
     str,

@@ -27,7 +27,7 @@ from hpcgen.blocks.steps import (
     command,
     run,
 )
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import SCRATCH
 
 SOURCE = f"{SCRATCH}/pytorch"
 INSTALLED = "/opt/python/lib*/python3*/site-packages/torch"

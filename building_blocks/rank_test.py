@@ -8,7 +8,7 @@ from hpcgen.blocks.base import Block, Context, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.standard_mpi import linked, linked_test, mpicc
 from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile, command, run
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import SCRATCH
 
 
 class RankTest(Block):

@@ -9,7 +9,7 @@ import msgspec
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, need
 from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile, Wheels, command, run
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import SCRATCH
 
 NEEDED = (
     "attrs",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context
 from hpcgen.blocks.steps import Environment, Image, Input, Run, Test, command, image, run
-from hpcgen.errors import ConflictError
+from hpcgen.core.errors import ConflictError
 
 
 class Rocm(Block):

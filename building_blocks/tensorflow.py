@@ -14,7 +14,7 @@ from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.hub import from_hub, hub_image, hub_packages
 from hpcgen.blocks.nvidia import COMPANIONS
 from hpcgen.blocks.steps import BazelFiles, Environment, Image, Input, Packages, Run, Test, Wheels, command, run
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import SCRATCH
 
 SOURCE = f"{SCRATCH}/tensorflow"
 BAZEL_ROOT = f"{SCRATCH}/bazel"
@@ -99,7 +99,7 @@ class Tensorflow(Block):
     @classmethod
     def defaults(cls, facts: Facts) -> dict[str, Any]:
         """From source where the wheel, made for AVX, leaves AVX-512 unused and no GPU does the work."""
-        from hpcgen.platform.microarchitecture import has_feature
+        from hpcgen.backends.hardware.microarchitecture import has_feature
 
         wide = facts.architecture == "x86_64" and has_feature(facts.partition.cpu.target, "avx512f")
         return {"install": "source" if wide and facts.partition.gpu is None else "pip"}

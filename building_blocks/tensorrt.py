@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from hpcgen.blocks.base import Block, Context, need
 from hpcgen.blocks.capabilities import Capabilities, Licence
 from hpcgen.blocks.steps import Archive, Environment, Input, Run, Runtime, Test, command, run
-from hpcgen.errors import ConflictError
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.core.errors import ConflictError
+from hpcgen.core.model.image_paths import SCRATCH
 
 LICENCE = Licence(
     "nvidia-tensorrt",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
+from hpcgen.backends.hardware.microarchitecture import compiler_flags
 from hpcgen.blocks.base import Context
 from hpcgen.blocks.steps import Test, TextFile, Wheels, command
 from hpcgen.blocks.wheel_program import WheelBlock, share_program, share_setting
-from hpcgen.platform.microarchitecture import compiler_flags
 
 LLVM = "17.0"
 """The LLVM that CPUs are named for: not newer than the one inside the oldest wheel."""

@@ -25,7 +25,7 @@ from hpcgen.blocks.steps import (
     lines,
     run,
 )
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import SCRATCH
 
 
 def _from_wheels(situation: Situation) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hpcgen.api import load_site, load_stack, plan, render, write_kit
     from hpcgen.blocks.base import Block, BlockOptions, need
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.errors import (
+    from hpcgen.core.errors import (
         BuildFailedError,
         ConflictError,
         FetchError,
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
         TestFailedError,
         UnknownNameError,
     )
+    from hpcgen.core.model.job import JobRequest
+    from hpcgen.core.model.plan import Plan
+    from hpcgen.core.model.site import Site
+    from hpcgen.core.model.stack import Stack
     from hpcgen.kit.kit import Kit
-    from hpcgen.model.job import JobRequest
-    from hpcgen.model.plan import Plan
-    from hpcgen.model.site import Site
-    from hpcgen.model.stack import Stack
 
 __all__ = [
     "Block",
@@ -74,12 +74,12 @@ _PLACES = {
     "hpcgen.api": ("load_site", "load_stack", "plan", "render", "write_kit"),
     "hpcgen.blocks.base": ("Block", "BlockOptions", "need"),
     "hpcgen.catalog.catalog": ("Catalog",),
-    "hpcgen.errors": (*(name for name in __all__ if name.endswith("Error")), "Position", "Problem"),
+    "hpcgen.core.errors": (*(name for name in __all__ if name.endswith("Error")), "Position", "Problem"),
     "hpcgen.kit.kit": ("Kit",),
-    "hpcgen.model.job": ("JobRequest",),
-    "hpcgen.model.plan": ("Plan",),
-    "hpcgen.model.site": ("Site",),
-    "hpcgen.model.stack": ("Stack",),
+    "hpcgen.core.model.job": ("JobRequest",),
+    "hpcgen.core.model.plan": ("Plan",),
+    "hpcgen.core.model.site": ("Site",),
+    "hpcgen.core.model.stack": ("Stack",),
 }
 _MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
 

@@ -13,15 +13,15 @@ from hpcgen.blocks.base import Block
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.checks import check_site, check_stack
 from hpcgen.catalog.collections import collections_from_environment
-from hpcgen.config.decoding import convert
-from hpcgen.config.in_memory import InMemory, checked
-from hpcgen.config.yamlfile import Document
+from hpcgen.core.config.decoding import convert
+from hpcgen.core.config.in_memory import InMemory, checked
+from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.model.fields import FormatName, RankGpus
+from hpcgen.core.model.job import JobRequest
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.site import Site
+from hpcgen.core.model.stack import OptionValue, Stack
 from hpcgen.kit.kit import Kit, make_kit, store_kit
-from hpcgen.model.fields import FormatName, RankGpus
-from hpcgen.model.job import JobRequest
-from hpcgen.model.plan import Plan
-from hpcgen.model.site import Site
-from hpcgen.model.stack import OptionValue, Stack
 from hpcgen.planning.planner import make_plan
 
 S = TypeVar("S", Site, Stack)

@@ -102,7 +102,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def no_collections_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a catalog of another test taught the registries is forgotten."""
-    from hpcgen.support import registry
+    from hpcgen.core.support import registry
 
     monkeypatch.setattr(registry, "COLLECTIONS", [])
 

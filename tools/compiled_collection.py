@@ -1,7 +1,7 @@
 """The built-in collection as it is read, put into a wheel: a build hook of hatchling, set up in pyproject.toml.
 
-A checkout keeps what it has read where Python keeps byte code (:mod:`hpcgen.config.compiled_yaml`). Where a wheel is
-installed its users often may not write, so the wheel brings these files with it.
+A checkout keeps what it has read where Python keeps byte code (:mod:`hpcgen.core.config.compiled_yaml`). Where a wheel
+is installed its users often may not write, so the wheel brings these files with it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class CompiledCollection(BuildHookInterface):
         if version == "editable":
             return
         sys.path.insert(0, self.root)
-        from hpcgen.config.compiled_yaml import compiled
-        from hpcgen.config.yamlfile import LONG_LIST, loads
+        from hpcgen.core.config.compiled_yaml import compiled
+        from hpcgen.core.config.yamlfile import LONG_LIST, loads
 
         self.made = Path(tempfile.mkdtemp())
         for folder, place in self.build_config.force_include.items():

@@ -8,7 +8,7 @@ from typing import ClassVar
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import Context, need
 from hpcgen.blocks.steps import Part, Run, Test, TextFile, command, lines, run
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import SCRATCH
 
 
 class AllocatorBlock(AutotoolsBlock):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from hpcgen.blocks.base import Block, Context
 from hpcgen.blocks.steps import Environment, Part, Run, Runtime, command, run
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import SCRATCH
 
 
 class AutotoolsBlock(Block):

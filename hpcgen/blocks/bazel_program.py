@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hpcgen.blocks.context import Context
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import SCRATCH
 
 _JAVA_TRUST = {
     "apt": "/etc/ssl/certs/java/cacerts",

@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable
 from functools import partial
 
+from hpcgen.backends.hardware.conda_channels import channel_addresses, channel_of
+from hpcgen.backends.hardware.mirrors import conda_mirror
 from hpcgen.blocks.context import Context
 from hpcgen.blocks.steps import CondaFiles, Part, TextFile, Wheels, command, lines
-from hpcgen.model.conda import PIP_LIST
-from hpcgen.model.plan import PlannedConda
-from hpcgen.platform.conda_channels import channel_addresses, channel_of
-from hpcgen.platform.mirrors import conda_mirror
+from hpcgen.core.model.conda import PIP_LIST
+from hpcgen.core.model.plan import PlannedConda
 
 
 def asked_of_conda(ctx: Context) -> PlannedConda:

@@ -23,11 +23,11 @@ from hpcgen.blocks.steps import (
     lines,
 )
 from hpcgen.blocks.ways import wheel_for
-from hpcgen.errors import ConflictError, InputError, Problem, Problems
-from hpcgen.model.image_paths import SCRATCH
-from hpcgen.model.plan import PlannedConda
-from hpcgen.model.project import Project
-from hpcgen.model.release import Release, ReleaseTree
+from hpcgen.core.errors import ConflictError, InputError, Problem, Problems
+from hpcgen.core.model.image_paths import SCRATCH
+from hpcgen.core.model.plan import PlannedConda
+from hpcgen.core.model.project import Project
+from hpcgen.core.model.release import Release, ReleaseTree
 
 if TYPE_CHECKING:
     from hpcgen.blocks.steps import BazelFiles

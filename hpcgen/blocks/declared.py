@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from hpcgen.blocks.guarded import guarded
-from hpcgen.model.network import Network
-from hpcgen.model.site import Fabric, HostMpi, Partition, Site
+from hpcgen.core.model.network import Network
+from hpcgen.core.model.site import Fabric, HostMpi, Partition, Site
 
 
 class Facts(msgspec.Struct, frozen=True):

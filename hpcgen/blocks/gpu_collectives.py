@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from hpcgen.backends.hardware.fabrics import NCCL_VERBS
 from hpcgen.blocks.context import Context
 from hpcgen.blocks.steps import Packages
-from hpcgen.platform.fabrics import NCCL_VERBS
 
 VERBS = {
     "apt": ["ibverbs-providers", "libibverbs1"],

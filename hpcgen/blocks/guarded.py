@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import MADE, Environment, Packages, Run, Runtime, StepError, Test
-from hpcgen.errors import HpcgenError, InputError
-from hpcgen.support.places import place_in, shown
+from hpcgen.core.errors import HpcgenError, InputError
+from hpcgen.core.support.places import place_in, shown
 
 T = TypeVar("T")
 

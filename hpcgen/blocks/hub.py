@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from hpcgen.blocks.base import Context, Situation
 from hpcgen.blocks.steps import Environment, Image, Part, TextFile, command, image, lines
-from hpcgen.errors import ConflictError
+from hpcgen.core.errors import ConflictError
 
 
 def from_hub(situation: Situation) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hpcgen.backends.hardware.mpi_abi import wanted_abi
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import BlockOptions, Context, Facts
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.own_ranks import own_ranks
 from hpcgen.blocks.steps import Environment, Test
-from hpcgen.platform.mpi_abi import wanted_abi
 
 
 class MvapichBlock(AutotoolsBlock):

@@ -11,8 +11,8 @@ import msgspec
 
 from hpcgen.blocks.base import Block, Facts
 from hpcgen.blocks.guarded import block_error
-from hpcgen.errors import Problem, Problems, UnknownNameError, did_you_mean
-from hpcgen.model.stack import OptionValue
+from hpcgen.core.errors import Problem, Problems, UnknownNameError, did_you_mean
+from hpcgen.core.model.stack import OptionValue
 
 RESERVED = ("version", "provider")
 """Words that ``--set`` takes for a virtual; for a block ``version``, besides its own options."""
@@ -116,7 +116,7 @@ def _wrong_values(block: type[Block], values: Mapping[str, Any], where: Any) -> 
         try:
             msgspec.convert(value, field.type, strict=False)
         except msgspec.ValidationError:
-            from hpcgen.config.diagnostics import wrong_value
+            from hpcgen.core.config.diagnostics import wrong_value
 
             wrong = wrong_value(value, field.type, f"{block.name}.{field.encode_name}")
             problems += [problem.at(where(field.encode_name)) for problem in wrong]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcgen.support.quoting import command
+from hpcgen.core.support.quoting import command
 
 KEPT = ("PATH", "LD_LIBRARY_PATH", "I_MPI_ROOT", "MPI4PY_LIBMPI", "MPIR_CVAR_CH4_NETMOD")
 SETTINGS = (

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hpcgen.blocks.base import Context, Situation
 from hpcgen.blocks.steps import Packages, Part, Run, Wheels, command, run
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import SCRATCH
 
 
 def from_wheels(situation: Situation) -> bool:

@@ -9,9 +9,9 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from hpcgen.errors import InputError, Position
-from hpcgen.model.reasons import Reason, requirement_text
-from hpcgen.model.release import Release
+from hpcgen.core.errors import InputError, Position
+from hpcgen.core.model.reasons import Reason, requirement_text
+from hpcgen.core.model.release import Release
 
 LONGEST_RANGE = 1000
 """Python makes no number of more than 4,300 digits."""

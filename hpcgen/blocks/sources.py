@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hpcgen.backends.hardware.mirrors import conda_mirror, repository_lines
 from hpcgen.blocks.steps import Archive, Image, command
-from hpcgen.model.bundle_paths import MOUNT, WHEEL_INDEX, file_path
-from hpcgen.model.image_paths import SCRATCH
-from hpcgen.model.network import AptMirror, Mirrors, Network
-from hpcgen.platform.mirrors import conda_mirror, repository_lines
+from hpcgen.core.model.bundle_paths import MOUNT, WHEEL_INDEX, file_path
+from hpcgen.core.model.image_paths import SCRATCH
+from hpcgen.core.model.network import AptMirror, Mirrors, Network
 
 if TYPE_CHECKING:
     from hpcgen.blocks.steps import BazelFiles, GitTree
-    from hpcgen.model.conda import CondaPackage
-    from hpcgen.model.lock import ImagePin
+    from hpcgen.core.model.conda import CondaPackage
+    from hpcgen.core.model.lock import ImagePin
 
 
 class Supply:
@@ -110,7 +110,7 @@ class Supply:
 
 
 class BundleSupply(Supply):
-    """A bundle, bound at :data:`hpcgen.model.bundle_paths.MOUNT` while the steps run; no remote source is left."""
+    """A bundle, bound at :data:`hpcgen.core.model.bundle_paths.MOUNT` while the steps run; no remote source is left."""
 
     packages_from = "the bundle"
 

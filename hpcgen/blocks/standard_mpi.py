@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from hpcgen.backends.hardware.mpi_abi import MPI_LIBRARIES, STANDARD, wanted_abi
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.context import Context
 from hpcgen.blocks.declared import Facts
 from hpcgen.blocks.steps import Test, command
-from hpcgen.platform.mpi_abi import MPI_LIBRARIES, STANDARD, wanted_abi
 
 
 def by_standard(facts: Facts) -> bool:

@@ -25,14 +25,14 @@ from hpcgen.blocks.inputs.image import image as image
 from hpcgen.blocks.inputs.wheel_file import WheelFile as WheelFile
 from hpcgen.blocks.inputs.wheels import InstalledList as InstalledList
 from hpcgen.blocks.inputs.wheels import Wheels as Wheels
-from hpcgen.errors import InputError
-from hpcgen.model.bazel import BazelFile as BazelFile
-from hpcgen.model.image_paths import KIT_PATH
-from hpcgen.model.recipe_facts import FigureTable as FigureTable
-from hpcgen.model.recipe_facts import RankLayout as RankLayout
-from hpcgen.support.quoting import command as command
-from hpcgen.support.quoting import plain
-from hpcgen.support.simple_commands import operator_in
+from hpcgen.core.errors import InputError
+from hpcgen.core.model.bazel import BazelFile as BazelFile
+from hpcgen.core.model.image_paths import KIT_PATH
+from hpcgen.core.model.recipe_facts import FigureTable as FigureTable
+from hpcgen.core.model.recipe_facts import RankLayout as RankLayout
+from hpcgen.core.support.quoting import command as command
+from hpcgen.core.support.quoting import plain
+from hpcgen.core.support.simple_commands import operator_in
 
 
 class TextFile(msgspec.Struct, frozen=True):

@@ -11,8 +11,8 @@ import msgspec
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Need, Situation, need
 from hpcgen.blocks.pytorch_wheels import wheel_accelerator
 from hpcgen.blocks.steps import Input, Run, Test, Wheels, command, run
-from hpcgen.errors import ConflictError
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.core.errors import ConflictError
+from hpcgen.core.model.image_paths import SCRATCH
 
 
 def _from_source(situation: Situation) -> bool:

@@ -13,8 +13,8 @@ from urllib.parse import unquote
 import msgspec
 
 from hpcgen.blocks.requirements import Candidate, Refusal, in_range
-from hpcgen.model.reasons import Reason
-from hpcgen.model.release import Release, ReleaseArchive, ReleaseWay
+from hpcgen.core.model.reasons import Reason
+from hpcgen.core.model.release import Release, ReleaseArchive, ReleaseWay
 
 _NAME = r"[^-]+-[^-]+(-\d[^-]*)?-(?P<python>[^-]+)-(?P<abi>[^-]+)-(?P<platform>[^-]+)\.whl$"
 """The name of a wheel: PEP 427."""

@@ -12,9 +12,9 @@ from pathlib import Path
 from hpcgen.builders.choosing import choose_builder
 from hpcgen.builders.running import BuildOptions, build_kit
 from hpcgen.builders.watching import Watcher
+from hpcgen.core.model.record import BuildRecord
 from hpcgen.kit.folder import read_kit
 from hpcgen.kit.kit import Kit
-from hpcgen.model.record import BuildRecord
 
 __all__ = ["BuildOptions", "Watcher", "build_image", "choose_builder"]
 
@@ -42,8 +42,8 @@ def build_image(kit: Path | Kit, options: BuildOptions | None = None, watcher: W
     options = options or BuildOptions()
     if isinstance(kit, Path):
         return build_kit(read_kit(kit), options, watcher)
-    from hpcgen.support.leftovers import scratch_folder
-    from hpcgen.support.writing import write_kit
+    from hpcgen.core.support.leftovers import scratch_folder
+    from hpcgen.core.support.writing import write_kit
 
     with scratch_folder("hpcgen-kit-") as folder:
         write_kit(folder / "kit", kit.all_files)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import msgspec
 
+from hpcgen.backends.engines.building import BundledBase, BundleFolder
 from hpcgen.blocks.steps import Image
-from hpcgen.engines.building import BundledBase, BundleFolder
-from hpcgen.errors import InputError
+from hpcgen.core.errors import InputError
+from hpcgen.core.model.bundle_paths import IMAGES, LOCK, image_name
+from hpcgen.core.model.lock import ImagePin
+from hpcgen.core.support.quoting import sh
 from hpcgen.kit.folder import KitFolder
-from hpcgen.model.bundle_paths import IMAGES, LOCK, image_name
-from hpcgen.model.lock import ImagePin
 from hpcgen.recipe.formats.bundled import bundled_base
-from hpcgen.support.quoting import sh
 
 VARIABLE = "HPCGEN_BUNDLE"
 
@@ -44,7 +44,7 @@ def open_bundle(kit: KitFolder, asked: Path | None) -> BundleFolder | None:
             "this kit takes everything from a bundle, but no bundle was given",
             remedy=f"hpcgen build --bundle DIR {sh(str(kit.folder))}, or set {VARIABLE}",
         )
-    from hpcgen.bundle.verify import check_bundle
+    from hpcgen.supply.bundle.verify import check_bundle
 
     folder = told.absolute()
     _check_path(folder)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 
-from hpcgen.engines import Engine, builder_for, builder_of, builders
-from hpcgen.errors import InputError, MissingToolError, Problem
-from hpcgen.model.fields import FormatName
-from hpcgen.model.plan import Plan
+from hpcgen.backends.engines import Engine, builder_for, builder_of, builders
+from hpcgen.core.errors import InputError, MissingToolError, Problem
+from hpcgen.core.model.fields import FormatName
+from hpcgen.core.model.plan import Plan
 from hpcgen.recipe.formats import format_for
 
 

@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from hpcgen.engines.building import Place, Work
-from hpcgen.support.units import size
+from hpcgen.backends.engines.building import Place, Work
+from hpcgen.core.support.units import size
 
 FULL_BELOW = 16_000_000
 """Free bytes below which a disk is called full: engines write in large pieces, and some of it may be freed already."""
@@ -38,7 +38,7 @@ class Disks:
 
         Parameters
         ----------
-        engine: :meth:`hpcgen.engines.base.Engine.places`.
+        engine: :meth:`hpcgen.backends.engines.base.Engine.places`.
         """
         # hpcgen's own folder of one build goes with it; what a person knows is where it lies.
         own = Place(work.scratch.parent.parent, "temporary files", "set TMPDIR to a folder on a larger disk")

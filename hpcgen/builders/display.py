@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TextIO
 
 from hpcgen.builders.watching import Watcher
-from hpcgen.support.progress import LINE_S
+from hpcgen.core.support.progress import LINE_S
 
 if TYPE_CHECKING:
+    from hpcgen.backends.engines.building import Target
     from hpcgen.builders.progress import BuildProgress
-    from hpcgen.engines.building import Target
     from hpcgen.kit.folder import KitFolder
 
 REFRESH_S = 0.2

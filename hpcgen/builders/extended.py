@@ -7,12 +7,12 @@ from pathlib import Path
 
 import msgspec
 
-from hpcgen.engines import Engine, builder_for, builder_of, builders
-from hpcgen.errors import InputError, MissingToolError
+from hpcgen.backends.engines import Engine, builder_for, builder_of, builders
+from hpcgen.core.errors import InputError, MissingToolError
+from hpcgen.core.model.fields import FileName
+from hpcgen.core.model.plan import ExtendedImage, Plan
 from hpcgen.images.recorded import RecordedKit
 from hpcgen.images.reference import ImageReference
-from hpcgen.model.fields import FileName
-from hpcgen.model.plan import ExtendedImage, Plan
 
 ADDED = "-extended"
 """What the name of a new image has more, where nobody names it."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from hpcgen.errors import BuildFailedError, OutputError
+from hpcgen.core.errors import BuildFailedError, OutputError
 
 
 @contextlib.contextmanager
@@ -29,7 +29,7 @@ def log_file(asked: Path | None, record: bool, identity: str) -> Iterator[IO[str
     ------
     OutputError: it cannot be written.
     """
-    from hpcgen.records.store import records_folder
+    from hpcgen.builders.records.store import records_folder
 
     path = asked or records_folder() / f"{identity}.log"
     passing = asked is None and not record

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from hpcgen.engines.steps import Event, Step
-from hpcgen.model.record import BuiltStep
+from hpcgen.backends.engines.steps import Event, Step
+from hpcgen.core.model.record import BuiltStep
 
 State = Literal["running", "done", "cached", "failed"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from hpcgen.engines.steps import STEP_BEGINS
+from hpcgen.backends.engines.steps import STEP_BEGINS
 
 _DATA = Path(__file__).with_name("remedies.yaml")
 

@@ -17,6 +17,9 @@ from typing import IO, Literal
 import msgspec
 
 from hpcgen._version import __version__
+from hpcgen.backends.engines import Engine
+from hpcgen.backends.engines.building import EngineCommand, Work, query
+from hpcgen.backends.engines.steps import Event, Recipe, without_test
 from hpcgen.builders.bundles import open_bundle
 from hpcgen.builders.choosing import choose_builder
 from hpcgen.builders.disks import Disks
@@ -26,17 +29,14 @@ from hpcgen.builders.taken_over import TakenOver
 from hpcgen.builders.unfinished import build_folder, note
 from hpcgen.builders.watching import Watcher
 from hpcgen.builders.written import Written
-from hpcgen.engines import Engine
-from hpcgen.engines.building import EngineCommand, Work, query
-from hpcgen.engines.steps import Event, Recipe, without_test
-from hpcgen.errors import BuildFailedError, HpcgenError, OutputError
+from hpcgen.core.errors import BuildFailedError, HpcgenError, OutputError
+from hpcgen.core.model.record import BuildFailure, BuildRecord, BuiltImage
+from hpcgen.core.support.addresses import users_in, without_users
+from hpcgen.core.support.placing import put_in_place, remove
+from hpcgen.core.support.processes import interruptible, require_program, stream
 from hpcgen.kit.copied import check_copied
 from hpcgen.kit.folder import KitFolder, check_host_files, make_context
-from hpcgen.model.record import BuildFailure, BuildRecord, BuiltImage
 from hpcgen.recipe.formats import format_for
-from hpcgen.support.addresses import users_in, without_users
-from hpcgen.support.placing import put_in_place, remove
-from hpcgen.support.processes import interruptible, require_program, stream
 
 TAIL = 15
 """How many of the last lines a failure shows."""
@@ -139,7 +139,7 @@ def build_kit(kit: KitFolder, options: BuildOptions, watcher: Watcher | None = N
     OutputError: the image, its log or its record cannot be written.
     KeyboardInterrupt: Ctrl-C or SIGTERM, after everything was undone; the record says ``interrupted``.
     """
-    from hpcgen.records.store import new_id
+    from hpcgen.builders.records.store import new_id
 
     started = datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
     identity = new_id(started, kit.plan.site.name, kit.plan.stack.name)
@@ -362,7 +362,7 @@ class _Run:
 
     def _save(self, record: BuildRecord) -> None:
         """What became of the image does not depend on whether its record can be written."""
-        from hpcgen.records.store import save, unwritten
+        from hpcgen.builders.records.store import save, unwritten
 
         try:
             save(record)

@@ -1,8 +1,8 @@
 """What an engine finds as mksquashfs, so that the file is written faster.
 
 The engine is started with a folder first on PATH that has a ``mksquashfs``. It compresses as :mod:`squashing
-<hpcgen.engines.squashing>` says, where the engine itself has no option for that. Of a build that adds to a finished
-squashfs or SIF it takes over what that has compressed already: :mod:`hpcgen.images.repacking.program`.
+<hpcgen.backends.engines.squashing>` says, where the engine itself has no option for that. Of a build that adds to a
+finished squashfs or SIF it takes over what that has compressed already: :mod:`hpcgen.images.repacking.program`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 
 import msgspec
 
+from hpcgen.backends.engines.building import Work, query
+from hpcgen.backends.engines.squashing import squashing_words
 from hpcgen.builders.watching import Watcher
-from hpcgen.engines.building import Work, query
-from hpcgen.engines.squashing import squashing_words
+from hpcgen.core.support.shell_words import line
 from hpcgen.images.kinds.sif import sif_squashfs_offset
 from hpcgen.images.repacking.program import Finished
-from hpcgen.support.shell_words import line
 
 _FOLDER, _TOLD = "programs/bin", "taken-over.txt"
 _START = "import sys; sys.path[:] = {paths!r}; from hpcgen.images.repacking.program import main; main(sys.argv[1:])"
@@ -40,7 +40,7 @@ class TakenOver:
 
     Parameters
     ----------
-    converter: see :class:`hpcgen.engines.base.Engine`.
+    converter: see :class:`hpcgen.backends.engines.base.Engine`.
     """
 
     def __init__(self, work: Work, converter: str = "") -> None:

@@ -7,10 +7,10 @@ import re
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from hpcgen.engines import builders
-from hpcgen.engines.building import Target, query
-from hpcgen.support.leftovers import work_folder
-from hpcgen.support.placing import PARTIAL, remove
+from hpcgen.backends.engines import builders
+from hpcgen.backends.engines.building import Target, query
+from hpcgen.core.support.leftovers import work_folder
+from hpcgen.core.support.placing import PARTIAL, remove
 
 _NOTE = "unfinished"
 """The file in a build's folder that says where its image is until it is whole."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hpcgen.backends.engines.building import Target
 from hpcgen.builders.progress import BuildProgress
-from hpcgen.engines.building import Target
 from hpcgen.kit.folder import KitFolder
 
 

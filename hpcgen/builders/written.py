@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hpcgen.builders.progress import BuildProgress
-from hpcgen.support.units import size
+from hpcgen.core.support.units import size
 
 _PERCENT = re.compile(r"\] +\d+/\d+ +(\d{1,3})%\s*$")
 """The end of a progress bar of mksquashfs."""

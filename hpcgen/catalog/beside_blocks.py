@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpcgen.errors import InputError
+from hpcgen.core.errors import InputError
 
 if TYPE_CHECKING:
     from hpcgen.blocks.steps import BazelFiles

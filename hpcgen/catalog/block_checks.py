@@ -10,7 +10,7 @@ from hpcgen.blocks.base import Block
 from hpcgen.blocks.guarded import NOT_YIELDED
 from hpcgen.blocks.requirements import version_range
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import HpcgenError, Position, Problem, did_you_mean, nearest
+from hpcgen.core.errors import HpcgenError, Position, Problem, did_you_mean, nearest
 
 
 def source_problems(path: Path, shown: str) -> Iterator[Problem]:

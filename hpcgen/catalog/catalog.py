@@ -1,7 +1,7 @@
 """Collections, and finding sites, stacks and blocks in them by name.
 
 A collection is a folder with any of ``site_profiles/``, ``recipes/`` and ``building_blocks/``, perhaps with further
-``engines/``, ``schedulers/`` and ``formats/`` (:mod:`hpcgen.support.registry`). The first
+``engines/``, ``schedulers/`` and ``formats/`` (:mod:`hpcgen.core.support.registry`). The first
 collection that has a name wins, the built-in one is last. A name is looked up by its path alone, so that the
 cost does not grow with the number of files; folders are listed only to help with an unknown name.
 """
@@ -23,18 +23,18 @@ from hpcgen.catalog.collections import built_in, collection_names
 from hpcgen.catalog.concerns import with_said_of_ranges
 from hpcgen.catalog.copied import CopiedFiles
 from hpcgen.catalog.project import ProjectFiles
-from hpcgen.config.decoding import convert
-from hpcgen.config.in_memory import InMemory
-from hpcgen.config.inheritance import Merged
-from hpcgen.config.yamlfile import LONG_LIST, Document, load
-from hpcgen.errors import InputError, UnknownNameError, did_you_mean
-from hpcgen.model.fields import Name, Record
-from hpcgen.model.plan import PlannedBlock
-from hpcgen.model.release import Release, ReleaseTable
-from hpcgen.model.site import Site
-from hpcgen.model.stack import Stack
-from hpcgen.support.quoting import NAME_PATTERN
-from hpcgen.support.registry import load_file, use_collection
+from hpcgen.core.config.decoding import convert
+from hpcgen.core.config.in_memory import InMemory
+from hpcgen.core.config.inheritance import Merged
+from hpcgen.core.config.yamlfile import LONG_LIST, Document, load
+from hpcgen.core.errors import InputError, UnknownNameError, did_you_mean
+from hpcgen.core.model.fields import Name, Record
+from hpcgen.core.model.plan import PlannedBlock
+from hpcgen.core.model.release import Release, ReleaseTable
+from hpcgen.core.model.site import Site
+from hpcgen.core.model.stack import Stack
+from hpcgen.core.support.quoting import NAME_PATTERN
+from hpcgen.core.support.registry import load_file, use_collection
 
 if TYPE_CHECKING:
     # Names of sites and stacks are told without what blocks are written with.

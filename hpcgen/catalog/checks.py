@@ -5,15 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hpcgen.backends.engines import ENGINES
+from hpcgen.backends.schedulers import SCHEDULERS, launched_by, launchers
 from hpcgen.catalog.fact_checks import wrong_facts
 from hpcgen.catalog.passwords import passwords
-from hpcgen.config.yamlfile import Document
-from hpcgen.engines import ENGINES
-from hpcgen.errors import InputError, Problem, Problems, did_you_mean
-from hpcgen.model.image_paths import overlap
-from hpcgen.model.site import MPI_LAUNCHERS, Site
-from hpcgen.model.stack import Stack
-from hpcgen.schedulers import SCHEDULERS, launched_by, launchers
+from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.errors import InputError, Problem, Problems, did_you_mean
+from hpcgen.core.model.image_paths import overlap
+from hpcgen.core.model.site import MPI_LAUNCHERS, Site
+from hpcgen.core.model.stack import Stack
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from hpcgen.config.compiled_yaml import built_in as built_in
-from hpcgen.config.user_config import configured
-from hpcgen.support.registry import entry_points
+from hpcgen.core.config.compiled_yaml import built_in as built_in
+from hpcgen.core.config.user_config import configured
+from hpcgen.core.support.registry import entry_points
 
 
 def collections_from_environment() -> list[Path]:

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import msgspec
 
-from hpcgen.model.plan import PlannedBlock
-from hpcgen.model.release import Beside, Concern, Release, ReleaseTable
+from hpcgen.core.model.plan import PlannedBlock
+from hpcgen.core.model.release import Beside, Concern, Release, ReleaseTable
 
 Said = TypeVar("Said", Concern, Beside)
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from hpcgen.backends.hardware.conda_channels import channel_addresses, channel_of
 from hpcgen.catalog.project import CONDA, ProjectFiles, files_of
-from hpcgen.config.yamlfile import Document
-from hpcgen.errors import ConflictError, InputError, Position, Problems, did_you_mean
-from hpcgen.model.conda import INDEPENDENT, SUBDIRS, CondaFile, CondaPackage, CondaPlatform, CondaWheel
-from hpcgen.model.plan import PlannedBlock, PlannedConda
-from hpcgen.platform.conda_channels import channel_addresses, channel_of
-from hpcgen.project_files.conda_text import spec_name
+from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.errors import ConflictError, InputError, Position, Problems, did_you_mean
+from hpcgen.core.model.conda import INDEPENDENT, SUBDIRS, CondaFile, CondaPackage, CondaPlatform, CondaWheel
+from hpcgen.core.model.plan import PlannedBlock, PlannedConda
+from hpcgen.readers.conda_text import spec_name
 
 USUAL = "conda-forge"
 """The channel where nobody names one."""

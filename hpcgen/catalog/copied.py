@@ -10,14 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from hpcgen.config.yamlfile import Document
-from hpcgen.errors import HpcgenError, InputError, Position, Problems
-from hpcgen.model.image_paths import KIT
-from hpcgen.model.plan import Plan, PlannedCopy
-from hpcgen.model.stack import Copied, Stack
-from hpcgen.support.hashing import hash_file, read_plain
-from hpcgen.support.trees import MOST_FILES, SELF, Tree, TreeFile, tree_of, wrong_name
-from hpcgen.support.units import files, size
+from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.errors import HpcgenError, InputError, Position, Problems
+from hpcgen.core.model.image_paths import KIT
+from hpcgen.core.model.plan import Plan, PlannedCopy
+from hpcgen.core.model.stack import Copied, Stack
+from hpcgen.core.support.hashing import hash_file, read_plain
+from hpcgen.core.support.trees import MOST_FILES, SELF, Tree, TreeFile, tree_of, wrong_name
+from hpcgen.core.support.units import files, size
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpcgen.config.yamlfile import Document
-from hpcgen.errors import Problem, Problems
-from hpcgen.model.site import Gpu, HostMpi, Partition, Site
-from hpcgen.platform.amdgpu import driver_release
-from hpcgen.platform.mpi_abi import STANDARD, STANDARD_SINCE, abi_of, whose
-from hpcgen.support.cpu_lists import list_text, read_list
-from hpcgen.support.units import counted
+from hpcgen.backends.hardware.amdgpu import driver_release
+from hpcgen.backends.hardware.mpi_abi import STANDARD, STANDARD_SINCE, abi_of, whose
+from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.errors import Problem, Problems
+from hpcgen.core.model.site import Gpu, HostMpi, Partition, Site
+from hpcgen.core.support.cpu_lists import list_text, read_list
+from hpcgen.core.support.units import counted
 
 Place = list[str | int]
 

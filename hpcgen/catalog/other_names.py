@@ -8,7 +8,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from hpcgen.errors import HpcgenError, did_you_mean
+from hpcgen.core.errors import HpcgenError, did_you_mean
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -57,7 +57,7 @@ def successor_of(catalog: Catalog, name: str) -> str:
 
 def _profiles(catalog: Catalog, names: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The profiles as they are written, without their parents; one that cannot be read helps nobody here."""
-    from hpcgen.config.yamlfile import load
+    from hpcgen.core.config.yamlfile import load
 
     for name in names:
         with suppress(HpcgenError):

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.config.yamlfile import Document
-from hpcgen.errors import InputError, UnknownNameError
-from hpcgen.model.bundle import COLLECTED_FOLDERS
-from hpcgen.model.plan import Plan
-from hpcgen.model.site import Site
-from hpcgen.model.stack import Stack
-from hpcgen.support.hashing import hash_file, sha256_of
+from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.errors import InputError, UnknownNameError
+from hpcgen.core.model.bundle import COLLECTED_FOLDERS
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.site import Site
+from hpcgen.core.model.stack import Stack
+from hpcgen.core.support.hashing import hash_file, sha256_of
 
 MOST_FILES = 20_000
 MOST_BYTES = 64 * 1024 * 1024

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from hpcgen.config.in_memory import InMemory
-from hpcgen.config.inheritance import Merged
-from hpcgen.config.yamlfile import Document
-from hpcgen.engines import ENGINES
-from hpcgen.errors import InputError, Problem
-from hpcgen.platform.mpi_abi import abi_of
+from hpcgen.backends.engines import ENGINES
+from hpcgen.backends.hardware.mpi_abi import abi_of
+from hpcgen.core.config.in_memory import InMemory
+from hpcgen.core.config.inheritance import Merged
+from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.errors import InputError, Problem
 
 STAND_IN = "what children say"
 """Name of the document that says what an abstract profile leaves open; no mistake in it is told."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hpcgen.config.yamlfile import Document
-from hpcgen.errors import Problem
-from hpcgen.support.addresses import has_password, names_user
+from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.errors import Problem
+from hpcgen.core.support.addresses import has_password, names_user
 
 _ELSEWHERE = {
     "proxy": "leave it out, and set http_proxy and https_proxy where the image is built: buildah, podman and ch-image "

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
-from hpcgen.config.yamlfile import Document
-from hpcgen.errors import InputError, Position, Problem, Problems
-from hpcgen.model.project import BLOCK
+from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.errors import InputError, Position, Problem, Problems
+from hpcgen.core.model.project import BLOCK
 
 if TYPE_CHECKING:
-    from hpcgen.model.conda import CondaFile
-    from hpcgen.model.requirement import PackageFile
+    from hpcgen.core.model.conda import CondaFile
+    from hpcgen.core.model.requirement import PackageFile
 
 T = TypeVar("T")
 CONDA = "conda_packages"
@@ -39,13 +39,13 @@ class ProjectFiles:
         ------
         InputError: a file cannot be read or has mistakes, each with its place.
         """
-        from hpcgen.project_files.python_files import read_packages
+        from hpcgen.readers.python_files import read_packages
 
         return self._all(document, names, BLOCK, read_packages)
 
     def conda(self, document: Document | None, names: Sequence[str]) -> list[CondaFile]:
         """What files of conda packages ask for; as :meth:`packages`."""
-        from hpcgen.project_files.conda_files import read_conda
+        from hpcgen.readers.conda_files import read_conda
 
         return self._all(document, names, CONDA, read_conda)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from packaging.version import InvalidVersion, Version
 
 from hpcgen.blocks.requirements import in_range, version_range
-from hpcgen.errors import Problem
+from hpcgen.core.errors import Problem
 
 _RELEASE = "the number of a release, such as 2.15.1, or of a pre-release, such as 2.16.0rc1"
 

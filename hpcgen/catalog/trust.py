@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.catalog.own_files import collection_hash, has_code
-from hpcgen.config.user_config import configured
-from hpcgen.errors import PolicyError, Problem
+from hpcgen.core.config.user_config import configured
+from hpcgen.core.errors import PolicyError, Problem
 
 FIELD = "trusted_collections"
 """Of the user's config file."""

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from hpcgen.errors import InputError, Position, Problems
-from hpcgen.support.hashing import read_plain
-from hpcgen.support.wheel_lines import EXPECTED, fault, logical_lines, parse_line
+from hpcgen.core.errors import InputError, Position, Problems
+from hpcgen.core.support.hashing import read_plain
+from hpcgen.core.support.wheel_lines import EXPECTED, fault, logical_lines, parse_line
 
 MAX_BYTES = 16 * 1024 * 1024
 _GLIBC = re.compile(r"^# glibc (2\.[0-9]{1,2})$", re.MULTILINE)

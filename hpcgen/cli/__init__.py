@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NoReturn
 import click
 
 from hpcgen._version import __version__
-from hpcgen.errors import HpcgenError, did_you_mean
+from hpcgen.core.errors import HpcgenError, did_you_mean
 
 COMMANDS = {
     "init": "Write a stack for the project in a folder.",

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say
-from hpcgen.errors import HpcgenError, Problems, UnknownNameError, did_you_mean
+from hpcgen.core.errors import HpcgenError, Problems, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.doctor.dependents import Dependent
+    from hpcgen.machine.doctor.dependents import Dependent
 
 
 @click.command("affected")
@@ -41,8 +41,8 @@ def command(
     Without --fact, --release and --advisory: what would be planned otherwise now, whatever the reason. Exit code 1
     where something is affected.
     """
-    from hpcgen.fleet.advisories import read_advisories
-    from hpcgen.fleet.affected import affected_by
+    from hpcgen.plugins.fleet.advisories import read_advisories
+    from hpcgen.plugins.fleet.affected import affected_by
 
     catalog = catalog_of(ctx)
     _check_names(catalog, facts, blocks)
@@ -79,14 +79,14 @@ def _check_names(catalog: Catalog, facts: tuple[str, ...], blocks: tuple[str, ..
 
 def _known(catalog: Catalog, images: tuple[str, ...], folder: Path, records: bool) -> list[Dependent]:
     """Kits and locks of the folder, a kit with its lock once, and images, as far as they can be read."""
-    from hpcgen.doctor.dependents import dependent, kept_in
+    from hpcgen.machine.doctor.dependents import dependent, kept_in
 
     found, unread = kept_in(folder, catalog)
     locked = {each.label.removeprefix("lock ") for each in found if each.lock is not None}
     known = [each for each in found if f"{each.label.removeprefix('kit ')}/hpcgen.lock" not in locked]
     names = list(images)
     if records:
-        from hpcgen.records.store import load_all
+        from hpcgen.builders.records.store import load_all
 
         names += [f"{each.image.kind}:{each.image.name}" for each in load_all() if each.image is not None]
     for name in dict.fromkeys(names):

@@ -19,13 +19,13 @@ from hpcgen.cli.numbers import COUNT, SECONDS
 from hpcgen.cli.own_job_options import submit_array, submit_own_call, submitted_options
 from hpcgen.cli.test_report import printable
 from hpcgen.cli.words import IMAGE, PARTITION, SITE
-from hpcgen.errors import HpcgenError, JobFailedError, OutputError, Problem
+from hpcgen.core.errors import HpcgenError, JobFailedError, OutputError, Problem
 
 if TYPE_CHECKING:
-    from hpcgen.bench import BenchCase, BenchWorkload, Outcome
     from hpcgen.catalog.catalog import Catalog
+    from hpcgen.core.model.measurement import Measurement
     from hpcgen.images.reference import ImageReference
-    from hpcgen.model.measurement import Measurement
+    from hpcgen.plugins.tuning.bench import BenchCase, BenchWorkload, Outcome
     from hpcgen.run.image_job import ImageJob
 
 
@@ -85,8 +85,8 @@ def command(
     Every combination of --layout and --vary is a variant; the first of the first image is what the others are compared
     with.
     """
-    from hpcgen.bench import outcomes_for, parse_variants, workload_named
     from hpcgen.cli.bench_report import list_of_workloads
+    from hpcgen.plugins.tuning.bench import outcomes_for, parse_variants, workload_named
 
     if not images and not workloads:
         click.echo(list_of_workloads(sys.stdout))
@@ -126,9 +126,9 @@ def place_of(catalog: Catalog, asked: dict[str, Any]) -> dict[str, Any]:
 
 def case_of(image: str, catalog: Catalog, asked: dict[str, Any]) -> BenchCase:
     """An image with its job, which can be started from here."""
-    from hpcgen.bench import BenchCase
     from hpcgen.images.recorded import recorded_kit
     from hpcgen.images.reference import parse_image
+    from hpcgen.plugins.tuning.bench import BenchCase
     from hpcgen.run.here import require_nodes
 
     reference = parse_image(image)
@@ -147,9 +147,9 @@ def job_of(
     submitted: the values of ``submitted_options`` where the job goes to the batch system.
     """
     from hpcgen.cli.personal import account_for
-    from hpcgen.model.job import JobRequest
+    from hpcgen.core.model.job import JobRequest
     from hpcgen.run.image_job import plan_for_image
-    from hpcgen.verify.starts import with_layout
+    from hpcgen.run.verify.starts import with_layout
 
     nodes = asked.get("nodes", 1)
     request, how = JobRequest(nodes=nodes if nodes > 1 else None), place_of(catalog, asked)
@@ -197,15 +197,15 @@ def _new_folder() -> Path:
 
 def own_file(catalog: Catalog) -> Path | None:
     """Where measurements are kept without --to: the first collection of one's own, if there is one."""
-    from hpcgen.measurements.collection import FOLDER
+    from hpcgen.plugins.tuning.measurements.collection import FOLDER
 
     own = catalog.folders[:-1]
     return own[0] / FOLDER / "bench.jsonl" if own else None
 
 
 def _measure(outcomes: list[Outcome], to: Path | None, asked: dict[str, Any]) -> None:
-    from hpcgen.bench import run_rounds
-    from hpcgen.support.processes import interruptible
+    from hpcgen.core.support.processes import interruptible
+    from hpcgen.plugins.tuning.bench import run_rounds
 
     if asked["keep"] is not None:
         _measure_kept(outcomes, to, asked)
@@ -224,9 +224,9 @@ def _measure(outcomes: list[Outcome], to: Path | None, asked: dict[str, Any]) ->
 
 def _measure_kept(outcomes: list[Outcome], to: Path | None, asked: dict[str, Any]) -> None:
     """The rounds that are not in the folder, or of them the share of this task of an array."""
-    from hpcgen.bench import run_rounds
-    from hpcgen.bench.kept import KeptRounds
-    from hpcgen.support.processes import interruptible
+    from hpcgen.core.support.processes import interruptible
+    from hpcgen.plugins.tuning.bench import run_rounds
+    from hpcgen.plugins.tuning.bench.kept import KeptRounds
 
     kept, rounds, share = KeptRounds(asked["keep"], outcomes, asked["seconds"]), asked["rounds"], asked["share"]
     task = _task(outcomes) if share is not None else 0
@@ -257,8 +257,8 @@ def _measure_kept(outcomes: list[Outcome], to: Path | None, asked: dict[str, Any
 
 def _task(outcomes: list[Outcome]) -> int:
     """The number of the array's task that this is."""
+    from hpcgen.backends.schedulers import scheduler_for
     from hpcgen.run.own_job import task_number
-    from hpcgen.schedulers import scheduler_for
 
     task = task_number(scheduler_for(outcomes[0].case.job.plan.site.scheduler), os.environ)
     if task is None:
@@ -277,12 +277,12 @@ NOTHING_KEPT = "nothing is kept: there is no collection of your own, and no --to
 
 def _write(outcomes: list[Outcome], to: Path | None, as_json: bool, unless: str = NOTHING_KEPT) -> None:
     """Print what there is, and add it to the file; ``unless``: what is said where there is no file for it."""
-    from hpcgen.bench.comparison import compare
     from hpcgen.cli.bench_report import data, report
+    from hpcgen.plugins.tuning.bench.comparison import compare
 
     rows = _rows(outcomes)
     if to is not None and rows:
-        from hpcgen.measurements.lines import append
+        from hpcgen.plugins.tuning.measurements.lines import append
 
         append(to, rows)
     compared = compare(outcomes)
@@ -301,8 +301,8 @@ def _write(outcomes: list[Outcome], to: Path | None, as_json: bool, unless: str 
 def _rows(outcomes: list[Outcome]) -> list[Measurement]:
     from datetime import date
 
-    from hpcgen.bench.rows import rows_of
-    from hpcgen.support.quoting import command as quoted
+    from hpcgen.core.support.quoting import command as quoted
+    from hpcgen.plugins.tuning.bench.rows import rows_of
 
     today, line = date.today().isoformat(), quoted("hpcgen", *sys.argv[1:])
     return [row for each in outcomes for row in rows_of(each, today, line)]

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from hpcgen.cli.tables import table
 from hpcgen.cli.test_report import printable
-from hpcgen.model.measurement import UNITS, Metric
+from hpcgen.core.model.measurement import UNITS, Metric
 
 if TYPE_CHECKING:
-    from hpcgen.bench.comparison import Compared
-    from hpcgen.bench.intervals import Interval
-    from hpcgen.bench.running import Outcome
-    from hpcgen.bench.workloads import BenchWorkload
+    from hpcgen.plugins.tuning.bench.comparison import Compared
+    from hpcgen.plugins.tuning.bench.intervals import Interval
+    from hpcgen.plugins.tuning.bench.running import Outcome
+    from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
 
 _MANY = 10
 """So many comparisons with 95 % each, and one that is wrong is no surprise."""
@@ -55,7 +55,7 @@ def _gigabytes(values: Sequence[float]) -> str:
 
 def data(compared: Sequence[Compared]) -> list[dict[str, Any]]:
     """The same for programs, with the rate and the memory of every round."""
-    from hpcgen.bench.running import MEMORY
+    from hpcgen.plugins.tuning.bench.running import MEMORY
 
     return [
         {
@@ -86,7 +86,7 @@ def best_so_far(outcomes: Sequence[Outcome], workload: BenchWorkload) -> str:
 
 def list_of_workloads(out: TextIO) -> str:
     """What there is to run, and by which frameworks."""
-    from hpcgen.bench.workloads import workloads
+    from hpcgen.plugins.tuning.bench.workloads import workloads
 
     rows = []
     for each in workloads().values():

@@ -35,7 +35,7 @@ class {title}(Block):
     def build(self, ctx: Context) -> Iterable[Run]:
         """Install it below its prefix."""
         # With an archive in the release table, unpack it:
-        # yield run("source", ctx.unpack(ctx.archive(), f"{{SCRATCH}}/{name}"))  # hpcgen.model.image_paths.SCRATCH
+        # yield run("source", ctx.unpack(ctx.archive(), f"{{SCRATCH}}/{name}"))  # hpcgen.core.model.image_paths.SCRATCH
         yield run("install", command("mkdir", "-p", f"{{ctx.prefix}}/bin"))
 
     def runtime(self, ctx: Context) -> Runtime:

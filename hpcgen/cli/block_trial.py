@@ -17,9 +17,9 @@ import msgspec
 from hpcgen.blocks.base import Block
 from hpcgen.blocks.guarded import NOT_YIELDED
 from hpcgen.catalog.catalog import FOLDERS, Catalog
-from hpcgen.errors import ConflictError, InputError, PolicyError, Problem, Problems
-from hpcgen.support.places import shown
-from hpcgen.support.processes import end
+from hpcgen.core.errors import ConflictError, InputError, PolicyError, Problem, Problems
+from hpcgen.core.support.places import shown
+from hpcgen.core.support.processes import end
 
 LIMIT_S = 60.0
 SITES = {"nvidia": "slurm-nvidia", "amd": "slurm-amd"}
@@ -69,9 +69,9 @@ def _problems(path: Path, catalog: Catalog) -> Problems:
 
 
 def _load_other(path: Path) -> None:
-    from hpcgen.engines import ENGINES
+    from hpcgen.backends.engines import ENGINES
+    from hpcgen.backends.schedulers import SCHEDULERS
     from hpcgen.recipe.formats import FORMATS
-    from hpcgen.schedulers import SCHEDULERS
 
     for registry in (ENGINES, SCHEDULERS, FORMATS):
         if registry.folder == path.parent.name:
@@ -80,7 +80,7 @@ def _load_other(path: Path) -> None:
 
 def _tried(catalog: Catalog, block: type[Block]) -> Iterable[Problem]:
     """What is wrong with its steps and packages, on each distribution that a plan may choose by itself for it."""
-    from hpcgen.model.stack import RunSpec, Stack, StackBlock
+    from hpcgen.core.model.stack import RunSpec, Stack, StackBlock
     from hpcgen.planning.planner import make_plan
     from hpcgen.recipe.assemble import assemble
 

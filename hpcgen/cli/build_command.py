@@ -24,13 +24,13 @@ from hpcgen.cli.common import (
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.licences import licence_option, require_licences, with_licences
 from hpcgen.cli.locked import plan_of_lock
-from hpcgen.errors import Problem, TestFailedError
-from hpcgen.model.image_paths import NOTEST
+from hpcgen.core.errors import Problem, TestFailedError
+from hpcgen.core.model.image_paths import NOTEST
 
 if TYPE_CHECKING:
     from hpcgen.builders import BuildOptions
+    from hpcgen.core.model.record import BuildRecord
     from hpcgen.kit.folder import KitFolder
-    from hpcgen.model.record import BuildRecord
 
 
 @click.command("build")
@@ -79,7 +79,7 @@ def command(
 ) -> None:
     """Build the image of a KIT that render -o wrote, or of --site and --stack, or many with --all."""
     from hpcgen.builders import BuildOptions
-    from hpcgen.support.leftovers import scratch_folder
+    from hpcgen.core.support.leftovers import scratch_folder
 
     options = BuildOptions(
         engine=engine,
@@ -148,7 +148,7 @@ def _kit(
 
     catalog = catalog_of(ctx)
     if asked["format"] is None:
-        from hpcgen.engines import format_to_build
+        from hpcgen.backends.engines import format_to_build
 
         asked["format"] = format_to_build(catalog.site(asked["site"]).containers.preferred, engine)
     plan = plan_from(ctx, catalog, command=words, **asked)
@@ -209,14 +209,14 @@ def _prove(
 ) -> tuple[BuildRecord, TestFailedError | None]:
     """Test what was built, as ``hpcgen test`` does: the record with the results, and the error if some failed."""
     from hpcgen.images.reference import ImageReference
-    from hpcgen.verify import failed, verify_image
+    from hpcgen.run.verify import failed, verify_image
 
     image = record.image
     assert image is not None
     run = verify_image(ImageReference(image.kind, image.name, start=True), catalog_of(ctx), trust=trust)
     tested = None
     if keep:
-        from hpcgen.records.store import tried_test_run
+        from hpcgen.builders.records.store import tried_test_run
 
         tested = tried_test_run(record, run, say)
     record = tested or msgspec.structs.replace(record, tests=[*record.tests, run])

@@ -24,17 +24,17 @@ from hpcgen.cli.locked import plan_of_lock
 from hpcgen.cli.numbers import COUNT
 from hpcgen.cli.tables import table
 from hpcgen.cli.words import SITE
-from hpcgen.errors import HpcgenError, InputError, Problems
+from hpcgen.core.errors import HpcgenError, InputError, Problems
 
 if TYPE_CHECKING:
     from hpcgen.builders import BuildOptions
-    from hpcgen.fleet.build_job import BuildJob
-    from hpcgen.fleet.building import Outcome
-    from hpcgen.fleet.changes import MemberState
-    from hpcgen.fleet.file import LoadedFleet
-    from hpcgen.model.plan import Plan
-    from hpcgen.model.record import TestRun
-    from hpcgen.model.site import Site
+    from hpcgen.core.model.plan import Plan
+    from hpcgen.core.model.record import TestRun
+    from hpcgen.core.model.site import Site
+    from hpcgen.plugins.fleet.build_job import BuildJob
+    from hpcgen.plugins.fleet.building import Outcome
+    from hpcgen.plugins.fleet.changes import MemberState
+    from hpcgen.plugins.fleet.file import LoadedFleet
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 fleet_build_options = option_group(
@@ -130,9 +130,9 @@ def _many(
     accept: tuple[str, ...],
 ) -> None:
     from hpcgen.cli.trust import allow_of
-    from hpcgen.fleet.changes import member_states
-    from hpcgen.fleet.file import load_fleet
-    from hpcgen.fleet.lock import read_lock, require_room
+    from hpcgen.plugins.fleet.changes import member_states
+    from hpcgen.plugins.fleet.file import load_fleet
+    from hpcgen.plugins.fleet.lock import read_lock, require_room
 
     loaded = load_fleet(own["fleet_file"] or Path("fleet.yaml"), ctx.find_root().obj, allow_of(ctx))
     lock = own["lock_file"] or loaded.lock_path
@@ -170,13 +170,13 @@ def _built(
     loaded: LoadedFleet, todo: Sequence[MemberState], lock: Path, options: BuildOptions, reports: Path | None
 ) -> Any:
     from hpcgen.builders.display import display
-    from hpcgen.fleet.building import BuildSettings, build_members
+    from hpcgen.plugins.fleet.building import BuildSettings, build_members
 
     def report(name: str, image: str, run: TestRun) -> None:
         say(f"{name}: tests: {run.count('passed')} passed, {run.count('failed')} failed, {run.seconds:.0f} s")
         if reports is not None:
-            from hpcgen.support.writing import write_file
-            from hpcgen.verify.junit import junit_xml
+            from hpcgen.core.support.writing import write_file
+            from hpcgen.run.verify.junit import junit_xml
 
             reports.mkdir(parents=True, exist_ok=True)
             write_file(reports / f"{name}.xml", junit_xml(run, image))
@@ -188,11 +188,11 @@ def _built(
 def _show(loaded: LoadedFleet, todo: Sequence[MemberState], options: BuildOptions) -> int:
     """The engines' commands; the exit code of the first member that has none."""
     from hpcgen.builders.running import commands, prepare
-    from hpcgen.fleet.building import options_of
+    from hpcgen.core.support.leftovers import scratch_folder
+    from hpcgen.core.support.writing import write_kit
     from hpcgen.kit.folder import read_kit
     from hpcgen.kit.kit import make_kit
-    from hpcgen.support.leftovers import scratch_folder
-    from hpcgen.support.writing import write_kit
+    from hpcgen.plugins.fleet.building import options_of
 
     code = 0
     click.echo("# BUILD is a temporary folder with what the recipes copy from.")
@@ -236,8 +236,8 @@ def _array(
     dry_run: bool,
 ) -> None:
     """One task for each member that has a plan; the others are told, and make the exit code."""
-    from hpcgen.fleet.build_job import arrays
-    from hpcgen.fleet.queued import array_site
+    from hpcgen.plugins.fleet.build_job import arrays
+    from hpcgen.plugins.fleet.queued import array_site
 
     planned = {each.member.name: each.plan for each in todo if each.plan is not None}
     if planned:
@@ -256,7 +256,7 @@ def _array(
 
 def _submit(ctx: click.Context, dry_run: bool, no_follow: bool, asked: dict[str, Any], accept: tuple[str, ...]) -> None:
     from hpcgen.cli.licences import require_licences
-    from hpcgen.fleet.build_job import check_site
+    from hpcgen.plugins.fleet.build_job import check_site
 
     plan = _plan(ctx, asked)
     check_site(plan.site)
@@ -282,8 +282,8 @@ def _plan(ctx: click.Context, asked: dict[str, Any]) -> Plan:
 def _job(site: Site, partition: str, name: str, left_out: dict[str, int], asked: dict[str, Any]) -> BuildJob:
     """The job that calls this command again, without some of its options."""
     from hpcgen.cli.personal import account_for
-    from hpcgen.fleet.build_job import BuildJob
-    from hpcgen.model.job import JobRequest
+    from hpcgen.core.model.job import JobRequest
+    from hpcgen.plugins.fleet.build_job import BuildJob
     from hpcgen.run.own_job import passed_on, without_options
 
     account = account_for(site, asked["account"])
@@ -301,12 +301,12 @@ def _job(site: Site, partition: str, name: str, left_out: dict[str, int], asked:
 def _hand_over(job: BuildJob, plan: Plan, dry_run: bool, follow: bool) -> str:
     """Print the script, or submit it and follow the job; its id, or a word for it where the script is only shown."""
     if dry_run:
-        from hpcgen.fleet.build_job import build_script
+        from hpcgen.plugins.fleet.build_job import build_script
 
         click.echo(build_script(job)[1], nl=False)
         return "JOB-ID"
     from hpcgen.cli.submit_command import followed
-    from hpcgen.fleet.queued import submit_build
+    from hpcgen.plugins.fleet.queued import submit_build
     from hpcgen.run.follow import failure
 
     submitted = submit_build(job, plan)

@@ -13,12 +13,12 @@ from hpcgen.cli.common import PATH, catalog_of, print_json, say, shows_progress
 from hpcgen.cli.numbers import JOBS
 from hpcgen.cli.tables import table
 from hpcgen.cli.words import STACK
-from hpcgen.errors import InputError, UnknownNameError, did_you_mean
-from hpcgen.support.units import files, size
+from hpcgen.core.errors import InputError, UnknownNameError, did_you_mean
+from hpcgen.core.support.units import files, size
 
 if TYPE_CHECKING:
-    from hpcgen.model.bundle import BundleItem, Manifest
-    from hpcgen.support.progress import Watch
+    from hpcgen.core.model.bundle import BundleItem, Manifest
+    from hpcgen.core.support.progress import Watch
 
 
 @click.group("bundle")
@@ -60,12 +60,12 @@ def create(
     lock, in the present folder and in the collections. REFERENCE is a skopeo reference, such as oci-archive:FILE or
     docker://mirror.example.org/debian:12.
     """
-    from hpcgen.bundle.create import Creation, create_bundle
-    from hpcgen.bundle.parts import parse_size
     from hpcgen.cli.locked import look_for_copied
-    from hpcgen.lockfile.lock import read_lock
-    from hpcgen.locking.wanted import wanted
-    from hpcgen.support.processes import interruptible
+    from hpcgen.core.support.processes import interruptible
+    from hpcgen.kit.lockfile.lock import read_lock
+    from hpcgen.supply.bundle.create import Creation, create_bundle
+    from hpcgen.supply.bundle.parts import parse_size
+    from hpcgen.supply.pin.wanted import wanted
 
     lock = read_lock(lock_file)
     catalog = catalog_of(ctx)
@@ -96,7 +96,7 @@ def _images(images: Sequence[str], known: list[str]) -> dict[str, str]:
 
 
 def _watch() -> Watch:
-    from hpcgen.support.progress import ProgressBar, ProgressLines
+    from hpcgen.core.support.progress import ProgressBar, ProgressLines
 
     return ProgressBar(say, sys.stderr) if shows_progress() else ProgressLines(say)
 
@@ -105,8 +105,8 @@ def _list(lock: Any, catalog: Any, as_json: bool) -> None:
     """What would be fetched, with sizes."""
     import tempfile
 
-    from hpcgen.bundle.create import by_path
-    from hpcgen.locking.wanted import wanted
+    from hpcgen.supply.bundle.create import by_path
+    from hpcgen.supply.pin.wanted import wanted
 
     with tempfile.TemporaryDirectory(prefix="hpcgen-") as folder:
         wants = [each for same in by_path(wanted(lock, catalog, Path(folder))).values() for each in same]
@@ -115,7 +115,7 @@ def _list(lock: Any, catalog: Any, as_json: bool) -> None:
         listed = {"files": wants, "images": lock.pins.images}
         print_json(listed)
         return
-    from hpcgen.net.web import shown
+    from hpcgen.supply.net.web import shown
 
     rows = [[each.kind, each.name, size(each.size), shown(each.urls[0]) if each.urls else "-"] for each in wants]
     rows += [["image", name, "-", pin.origin] for name, pin in sorted(lock.pins.images.items())]
@@ -150,7 +150,7 @@ def verify(bundle: Path, lock_file: Path | None, jobs: int, as_json: bool) -> No
 
     Everything that is wrong is reported at once; exit code 3.
     """
-    from hpcgen.bundle.verify import verify as check
+    from hpcgen.supply.bundle.verify import verify as check
 
     verdict = check(bundle, lock_file, jobs, _watch())
     if as_json:
@@ -183,9 +183,9 @@ def diff(old: Path, new: Path, output: Path | None, split: str | None, as_json: 
 
     OLD and NEW are folders, tar files, or just a bundle.json; with -o, NEW must be a bundle.
     """
-    from hpcgen.bundle.difference import Output, difference, read_manifest, write_increment
-    from hpcgen.bundle.parts import parse_size
-    from hpcgen.support.processes import interruptible
+    from hpcgen.core.support.processes import interruptible
+    from hpcgen.supply.bundle.difference import Output, difference, read_manifest, write_increment
+    from hpcgen.supply.bundle.parts import parse_size
 
     if output is None:
         if split is not None:
@@ -229,9 +229,9 @@ def join_command(old: Path, increment: Path, output: Path, split: str | None, as
 
     If both are folders on the same disk, files are hard links and take no extra space.
     """
-    from hpcgen.bundle.difference import Output, join
-    from hpcgen.bundle.parts import parse_size
-    from hpcgen.support.processes import interruptible
+    from hpcgen.core.support.processes import interruptible
+    from hpcgen.supply.bundle.difference import Output, join
+    from hpcgen.supply.bundle.parts import parse_size
 
     piece = parse_size(split) if split is not None else None
     with interruptible():

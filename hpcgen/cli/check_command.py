@@ -8,7 +8,7 @@ import click
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say
 from hpcgen.cli.trust import allow_of
-from hpcgen.errors import InputError, Problems
+from hpcgen.core.errors import InputError, Problems
 
 
 @click.command("check")

@@ -18,14 +18,14 @@ from hpcgen.catalog.copied import check_copied
 from hpcgen.catalog.project import CONDA
 from hpcgen.catalog.release_versions import is_empty, key_problems
 from hpcgen.catalog.trust import Allow, refuse
-from hpcgen.config.decoding import convert
-from hpcgen.config.yamlfile import LONG_LIST, Document, load
-from hpcgen.errors import InputError, Position, Problem, Problems, did_you_mean
-from hpcgen.model.project import BLOCK as PYTHON
-from hpcgen.model.release import Beside, Concern, DatedImage, Release, ReleaseTable, ReleaseWay
-from hpcgen.model.stack import Stack, StackBlock
+from hpcgen.core.config.decoding import convert
+from hpcgen.core.config.yamlfile import LONG_LIST, Document, load
+from hpcgen.core.errors import InputError, Position, Problem, Problems, did_you_mean
+from hpcgen.core.model.project import BLOCK as PYTHON
+from hpcgen.core.model.release import Beside, Concern, DatedImage, Release, ReleaseTable, ReleaseWay
+from hpcgen.core.model.stack import Stack, StackBlock
+from hpcgen.core.support.spdx_expressions import licence_expression
 from hpcgen.planning.code import with_code
-from hpcgen.support.spdx_expressions import licence_expression
 
 KINDS = {
     "virtuals": "list of providers",
@@ -108,15 +108,15 @@ def check_file(catalog: Catalog, path: Path, allow: Allow = refuse) -> None:
     elif kind == "release table":
         check_release_table(catalog, document)
     elif kind == "fleet":
-        from hpcgen.fleet.file import fleet_from
+        from hpcgen.plugins.fleet.file import fleet_from
 
         fleet_from(document, path, catalog.folders[:-1], allow)
     elif kind == "table of measurements":
-        from hpcgen.measurements.table import rows_of
+        from hpcgen.plugins.tuning.measurements.table import rows_of
 
         rows_of(document)
     elif kind == "request":
-        from hpcgen.requests.reading import request_from
+        from hpcgen.plugins.tuning.requests.reading import request_from
 
         request_from(document)
     else:
@@ -126,11 +126,11 @@ def check_file(catalog: Catalog, path: Path, allow: Allow = refuse) -> None:
 def _check_json(path: Path) -> None:
     """Measurements that programs wrote, or a request of MODAK."""
     if path.suffix == ".jsonl":
-        from hpcgen.measurements.lines import read_lines
+        from hpcgen.plugins.tuning.measurements.lines import read_lines
 
         read_lines(path, str(path))
     else:
-        from hpcgen.requests.reading import read_request
+        from hpcgen.plugins.tuning.requests.reading import read_request
 
         read_request(path)
 
@@ -168,7 +168,7 @@ def _check_site(catalog: Catalog, document: Document, path: Path) -> None:
             raise InputError(own_problems(error)) from None
     else:
         site = catalog.site_from(merged)
-    from hpcgen.platform.microarchitecture import has_feature
+    from hpcgen.backends.hardware.microarchitecture import has_feature
 
     bases, preferred = catalog.virtuals["base"], site.image.distribution
     if preferred is not None and preferred not in bases:

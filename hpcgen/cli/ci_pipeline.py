@@ -11,11 +11,11 @@ from hpcgen.cli.common import PATH, say
 from hpcgen.cli.fleet_command import fleet_options
 from hpcgen.cli.numbers import COUNT
 from hpcgen.cli.trust import allow_of
-from hpcgen.errors import InputError
+from hpcgen.core.errors import InputError
 
 if TYPE_CHECKING:
-    from hpcgen.fleet.file import LoadedFleet
-    from hpcgen.fleet.pipelines.options import PipelineOptions
+    from hpcgen.plugins.fleet.file import LoadedFleet
+    from hpcgen.plugins.fleet.pipelines.options import PipelineOptions
 
 
 @fleet_options
@@ -64,8 +64,8 @@ def _pipeline(
 
     Keep it as .gitlab-ci.yml or .github/workflows/fleet.yml. Each run determines what has changed.
     """
-    from hpcgen.fleet.file import load_fleet
-    from hpcgen.fleet.pipelines.options import PipelineOptions, by_format
+    from hpcgen.plugins.fleet.file import load_fleet
+    from hpcgen.plugins.fleet.pipelines.options import PipelineOptions, by_format
 
     if images and service != "gitlab":
         raise click.UsageError("--image is only for GitLab: GitHub's jobs run on the runner itself")
@@ -87,11 +87,11 @@ def _pipeline(
     if jobs:
         texts = _jobs(service, loaded, lock_file, options)
     elif service == "github":
-        from hpcgen.fleet.pipelines.github import github_workflow
+        from hpcgen.plugins.fleet.pipelines.github import github_workflow
 
         texts = [github_workflow(options)]
     else:
-        from hpcgen.fleet.pipelines.gitlab import gitlab_pipeline
+        from hpcgen.plugins.fleet.pipelines.gitlab import gitlab_pipeline
 
         texts = [gitlab_pipeline(options)]
     if len(texts) > 1 and output is None:
@@ -113,7 +113,7 @@ def pipeline_command(service: str) -> click.Command:
 
 def _most(service: str) -> tuple[int, int]:
     """Jobs of one part, and how many parts there can be."""
-    from hpcgen.fleet.pipelines import github, gitlab
+    from hpcgen.plugins.fleet.pipelines import github, gitlab
 
     return (github.MATRIX, github.MOST_PARTS) if service == "github" else (gitlab.CHILD, 100)
 
@@ -125,8 +125,8 @@ def _parts(service: str, members: int, asked: int | None, jobs: bool) -> int:
 
 
 def _jobs(service: str, loaded: LoadedFleet, lock_file: Path | None, options: PipelineOptions) -> list[str]:
-    from hpcgen.fleet.changes import member_states
-    from hpcgen.fleet.lock import read_lock
+    from hpcgen.plugins.fleet.changes import member_states
+    from hpcgen.plugins.fleet.lock import read_lock
 
     states = member_states(loaded, read_lock(lock_file or loaded.lock_path))
     for each in states:
@@ -137,10 +137,10 @@ def _jobs(service: str, loaded: LoadedFleet, lock_file: Path | None, options: Pi
         say(f"warning: {more} members have to wait for the next run: this pipeline has {room} jobs")
         say(f"  remedy: write it again: hpcgen ci {service}")
     if service == "github":
-        from hpcgen.fleet.pipelines.github import github_matrices
+        from hpcgen.plugins.fleet.pipelines.github import github_matrices
 
         return [github_matrices(states, options.parts)]
-    from hpcgen.fleet.pipelines.gitlab import gitlab_jobs
+    from hpcgen.plugins.fleet.pipelines.gitlab import gitlab_jobs
 
     return gitlab_jobs(states, options)
 
@@ -156,8 +156,8 @@ def _write(texts: list[str], output: Path | None) -> None:
     if output is None:
         click.echo(texts[0], nl=False)
         return
-    from hpcgen.fleet.pipelines.options import part_name
-    from hpcgen.support.writing import write_file
+    from hpcgen.core.support.writing import write_file
+    from hpcgen.plugins.fleet.pipelines.options import part_name
 
     for number, text in enumerate(texts):
         file = output.with_stem(part_name(output.stem, number))

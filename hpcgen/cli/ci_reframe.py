@@ -42,12 +42,12 @@ def command(
 
     The file starts the image by the launch line of the site and needs no hpcgen where ReFrame runs it.
     """
-    from hpcgen.errors import InputError
+    from hpcgen.core.errors import InputError
+    from hpcgen.core.support.writing import write_file
     from hpcgen.images.recorded import recorded_kit
     from hpcgen.images.reference import parse_image
-    from hpcgen.support.writing import write_file
-    from hpcgen.verify.reframe import Mapping, names_of_tests, reframe_checks, systems_of
-    from hpcgen.verify.several import rank_tests_of
+    from hpcgen.run.verify.reframe import Mapping, names_of_tests, reframe_checks, systems_of
+    from hpcgen.run.verify.several import rank_tests_of
 
     names = Mapping(systems_of(systems), list(environments) or ["*"])
     reference = parse_image(image, False)

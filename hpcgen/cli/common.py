@@ -14,14 +14,14 @@ from hpcgen.cli.numbers import COUNT, GIGABYTES, JOB_NAME, WHOLE
 from hpcgen.cli.project_stack import PROJECT, WITHOUT, required_stack, site_missing, stack_here
 from hpcgen.cli.steps import STEP
 from hpcgen.cli.words import BLOCK, FORMAT, PARTITION, QUEUE, SETTING, SITE, STACK
-from hpcgen.support.places import recorded
+from hpcgen.core.support.places import recorded
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
+    from hpcgen.core.model.job import JobRequest
+    from hpcgen.core.model.plan import Plan
+    from hpcgen.core.model.site import Site
     from hpcgen.kit.folder import KitFolder
-    from hpcgen.model.job import JobRequest
-    from hpcgen.model.plan import Plan
-    from hpcgen.model.site import Site
 
 F = TypeVar("F", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
@@ -251,8 +251,8 @@ def _site_asked_for(site: Site, asked: Mapping[str, Any], personal: bool) -> tup
     ----------
     personal: account and folder are those of the user's settings, where the options do not say them.
     """
+    from hpcgen.backends.hardware.mirrors import with_mirrors
     from hpcgen.cli.personal import account_for, images_of, with_images
-    from hpcgen.platform.mirrors import with_mirrors
 
     account, images = asked["account"], asked.get("image_directory")
     if personal:
@@ -269,7 +269,7 @@ def collection_words(ctx: click.Context) -> list[str]:
 def job_request(asked: Mapping[str, Any], account: str | None, command: list[str] | None) -> JobRequest:
     """What the options ask of a job; ``account`` may also come from the user's settings."""
     from hpcgen.cli.steps import together
-    from hpcgen.model.job import JobRequest
+    from hpcgen.core.model.job import JobRequest
 
     return JobRequest(
         nodes=asked["nodes"],

@@ -12,11 +12,11 @@ import msgspec
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class
 
 from hpcgen.cli.common import collections_of
-from hpcgen.errors import HpcgenError
+from hpcgen.core.errors import HpcgenError
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.model.site import Partition
+    from hpcgen.core.model.site import Partition
 
 Words = Callable[["Catalog", dict[str, Any], str], Iterable[str]]
 

@@ -13,7 +13,7 @@ from hpcgen.cli.licences import accepted_here, licence_option
 from hpcgen.cli.tables import table
 
 if TYPE_CHECKING:
-    from hpcgen.contract.case import Check
+    from hpcgen.planning.contract.case import Check
 
 POLICY = 6
 """The exit code of PolicyError."""
@@ -28,7 +28,7 @@ def command(ctx: click.Context, as_json: bool, accept: tuple[str, ...], **asked:
 
     render, plan, lock and build make the same checks and refuse what is broken.
     """
-    from hpcgen.contract.verdict import OVERRULE, case_of, checks_of
+    from hpcgen.planning.contract.verdict import OVERRULE, case_of, checks_of
 
     catalog = catalog_of(ctx)
     plan = plan_from(ctx, catalog, verb="contract", **{**asked, "allow_unsupported": True})

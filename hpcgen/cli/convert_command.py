@@ -8,7 +8,7 @@ import click
 
 from hpcgen.cli.common import START, print_json, say
 from hpcgen.cli.words import IMAGE
-from hpcgen.support.units import size
+from hpcgen.core.support.units import size
 
 
 @click.command("convert")
@@ -33,7 +33,7 @@ def command(image: str, output: str, force: bool, dry_run: bool, as_json: bool, 
         check_output(target, force)
         click.echo("\n".join(shown(planned(source, target, Path("WORK"), Marks()))))
         return
-    from hpcgen.support.processes import interruptible
+    from hpcgen.core.support.processes import interruptible
 
     with interruptible():
         convert(source, target, force, on_step=say)

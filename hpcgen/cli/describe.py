@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.config.type_words import type_text
+from hpcgen.core.config.type_words import type_text
 
 
 def one_line(catalog: Catalog, kind: str, name: str) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, TextIO
 
+from hpcgen.builders.records.compare import tests_passed
 from hpcgen.cli.tables import table, word
-from hpcgen.model.record import BuildRecord, TestRun
-from hpcgen.records.compare import tests_passed
-from hpcgen.support.units import duration, size
+from hpcgen.core.model.record import BuildRecord, TestRun
+from hpcgen.core.support.units import duration, size
 
 
 def described(record: BuildRecord, out: TextIO) -> str:
@@ -63,7 +63,7 @@ def _failure(record: BuildRecord) -> str:
 
 
 def compared(told: dict[str, Any], out: TextIO) -> str:
-    """What :func:`hpcgen.records.compare.compare` found."""
+    """What :func:`hpcgen.builders.records.compare.compare` found."""
     first, second = told["records"]
     rows = [[name, word(one), word(two)] for name, (one, two) in told["facts"].items()]
     rows += [[f"block {name}", word(one), word(two)] for name, (one, two) in told["blocks"].items()]

@@ -12,10 +12,10 @@ from hpcgen.cli.common import PATH, ask
 from hpcgen.cli.personal import somebody_there
 
 if TYPE_CHECKING:
-    from hpcgen.detect.seen import Seen
+    from hpcgen.machine.detect.seen import Seen
 
 KINDS = ("reframe", "slurm", "spack", "stackinator")
-"""The keys of ``hpcgen.site_sources.sources.SOURCES``, which are not imported to show a help."""
+"""The keys of ``hpcgen.machine.site_sources.sources.SOURCES``, which are not imported to show a help."""
 
 
 def sources_option(text: str) -> Callable[[Any], Any]:
@@ -36,8 +36,8 @@ def read_files(sources: Sequence[tuple[str, Path]], system: str, run_settings: b
     ------
     InputError: with what is wrong in any of them.
     """
-    from hpcgen.site_sources.asked import Asked
-    from hpcgen.site_sources.sources import read_sources
+    from hpcgen.machine.site_sources.asked import Asked
+    from hpcgen.machine.site_sources.sources import read_sources
 
     def may_run(file: str, why: str) -> bool:
         if run_settings or not somebody_there():

@@ -13,7 +13,7 @@ from hpcgen.cli.common import catalog_of, print_json, say
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.config.yamlfile import Document
+    from hpcgen.core.config.yamlfile import Document
 
 Found = tuple[Sequence[Any], str]
 """What differs, as records and in words."""
@@ -63,8 +63,8 @@ def _is_profile(catalog: Catalog, name: str) -> bool:
 
 def _plans(old: str, new: str) -> Found:
     from hpcgen.cli.recorded_plan import recorded_plan
-    from hpcgen.compare.plans import planned_changes
-    from hpcgen.lockfile.diff.changes import changes_text
+    from hpcgen.kit.lockfile.diff.changes import changes_text
+    from hpcgen.kit.plan_difference import planned_changes
 
     one, other = recorded_plan(old), recorded_plan(new)
     locks = (one.sealed(old), other.sealed(new))
@@ -75,9 +75,9 @@ def _plans(old: str, new: str) -> Found:
 def _since_last_build(catalog: Catalog) -> Found:
     """The plan of the image that was built last in this folder against what the same command would plan now."""
     from hpcgen.cli.project_stack import PROJECT, wanted_here
-    from hpcgen.compare.plans import planned_changes, replanned
     from hpcgen.images.recorded import recorded_kit
-    from hpcgen.lockfile.diff.changes import changes_text
+    from hpcgen.kit.lockfile.diff.changes import changes_text
+    from hpcgen.kit.plan_difference import planned_changes, replanned
 
     old = recorded_kit(wanted_here(catalog, None, say)).plan
     new = replanned(old, catalog, catalog.stack(PROJECT), catalog.stack_document(PROJECT))
@@ -86,7 +86,7 @@ def _since_last_build(catalog: Catalog) -> Found:
 
 
 def _sites(catalog: Catalog, old: str, new: str) -> Found:
-    from hpcgen.compare.sites import changes_text, site_changes
+    from hpcgen.machine.site_difference import changes_text, site_changes
 
     with tempfile.TemporaryDirectory(prefix="hpcgen-diff-") as folder:
         sides = [(name, Path(folder) / side) for name, side in ((old, "old"), (new, "new"))]
@@ -102,7 +102,7 @@ def _profile(catalog: Catalog, name: str, folder: Path) -> Document:
     if not at:
         return catalog.site_document(name)
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.compare.revision import profiles_at
+    from hpcgen.machine.revision import profiles_at
 
     now = Path(plain) if plain.endswith(".yaml") else catalog.find("site", plain)
     folder.mkdir()

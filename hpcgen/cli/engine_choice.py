@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import click
 
-from hpcgen.errors import did_you_mean
+from hpcgen.core.errors import did_you_mean
 
 
 class EngineChoice(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic since click 8.5
@@ -19,9 +19,9 @@ class EngineChoice(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # 
 
     def names(self, ctx: click.Context | None) -> list[str]:
         """Those that can, with what the command line's and the environment's collections add."""
-        from hpcgen import engines
+        from hpcgen.backends import engines
         from hpcgen.cli.common import collections_of
-        from hpcgen.support.registry import use_collection
+        from hpcgen.core.support.registry import use_collection
 
         for folder in collections_of(ctx):
             use_collection(folder)
@@ -33,7 +33,7 @@ class EngineChoice(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # 
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The name itself; wrong usage if there is no such engine."""
-        from hpcgen.engines import ENGINES
+        from hpcgen.backends.engines import ENGINES
 
         known = self.names(ctx)
         if value in known:

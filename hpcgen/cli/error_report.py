@@ -10,7 +10,7 @@ import msgspec
 
 from hpcgen.cli import INTERNAL_ERROR
 from hpcgen.cli.common import PRINTED, print_json
-from hpcgen.errors import HpcgenError, Problem
+from hpcgen.core.errors import HpcgenError, Problem
 
 
 def report_as_json(ctx: click.Context, error: Exception) -> None:

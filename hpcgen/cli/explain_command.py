@@ -10,13 +10,13 @@ import click
 from hpcgen.cli.common import asked_plan, catalog_of, print_json, say, word_or_plan_options
 from hpcgen.cli.project_stack import stack_here
 from hpcgen.cli.recorded_plan import named_plan
-from hpcgen.errors import HpcgenError, InputError, Problems, UnknownNameError
-from hpcgen.model.bundle_paths import LOCK
+from hpcgen.core.errors import HpcgenError, InputError, Problems, UnknownNameError
+from hpcgen.core.model.bundle_paths import LOCK
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.explain.case import Case
-    from hpcgen.model.plan import Plan
+    from hpcgen.core.model.plan import Plan
+    from hpcgen.planning.explain.case import Case
 
 
 @click.command("explain")
@@ -30,8 +30,8 @@ def command(ctx: click.Context, origin: str | None, as_json: bool, **asked: Any)
     fact's path, a line of the job script, or FILE:LINE of the recipe, the job script or selftest.sh; KIT/FILE:LINE
     needs neither --site nor --stack. Without a word, what can be asked for is listed.
     """
-    from hpcgen.explain.answers import explain, words
-    from hpcgen.explain.explanation import explanation_text
+    from hpcgen.planning.explain.answers import explain, words
+    from hpcgen.planning.explain.explanation import explanation_text
 
     given = tuple(asked.pop("words"))
     case = _case(ctx, origin or _there(given, asked), asked)
@@ -70,7 +70,7 @@ def _there(given: tuple[str, ...], asked: dict[str, Any]) -> str | None:
 
 def _case(ctx: click.Context, origin: str | None, asked: dict[str, Any]) -> Case:
     """What is to be explained: a plan that is made now, or that of a kit, a lock or an image."""
-    from hpcgen.explain.case import Case
+    from hpcgen.planning.explain.case import Case
 
     catalog = catalog_of(ctx)
     if origin is None:

@@ -11,15 +11,15 @@ from hpcgen.cli.common import PATH, START, catalog_of, collection_words, option_
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.licences import licence_option, with_licences
 from hpcgen.cli.words import IMAGE, SETTING, SITE
-from hpcgen.model.image_paths import NOTEST
+from hpcgen.core.model.image_paths import NOTEST
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
+    from hpcgen.core.model.plan import Plan
+    from hpcgen.core.model.record import BuildRecord
     from hpcgen.images.recorded import RecordedKit
     from hpcgen.images.reference import ImageReference
     from hpcgen.kit.folder import KitFolder
-    from hpcgen.model.plan import Plan
-    from hpcgen.model.record import BuildRecord
 
 
 @click.command("extend")
@@ -62,10 +62,10 @@ def command(ctx: click.Context, image: str, keep: Path | None, dry_run: bool, as
     from hpcgen.builders import BuildOptions
     from hpcgen.builders.extended import adding_engine, new_name
     from hpcgen.cli.build_command import build_and_tell, dry_run_of, say_result
+    from hpcgen.core.support.leftovers import scratch_folder
+    from hpcgen.core.support.writing import check_folder_of
     from hpcgen.images.recorded import recorded_kit
     from hpcgen.images.reference import parse_image
-    from hpcgen.support.leftovers import scratch_folder
-    from hpcgen.support.writing import check_folder_of
 
     for file in (asked["lock"], asked["sbom"]):
         if file is not None:
@@ -96,10 +96,10 @@ def _write_difference(ctx: click.Context, kit: KitFolder, record: BuildRecord, a
     lock_file, sbom_file, built = asked["lock"], asked["sbom"], record.image
     if built is None or not (lock_file or sbom_file):
         return
+    from hpcgen.core.support.writing import write_file
     from hpcgen.images.reference import ImageReference
-    from hpcgen.locking.extended import lock_of_added
-    from hpcgen.sbom.sbom import cyclonedx
-    from hpcgen.support.writing import write_file
+    from hpcgen.kit.sbom.sbom import cyclonedx
+    from hpcgen.supply.pin.extended import lock_of_added
 
     catalog = catalog_of(ctx)
     image = ImageReference(built.kind, built.name, start=asked["start"])
@@ -153,8 +153,8 @@ def _kit(
 
 def _know_files(catalog: Catalog, kit: RecordedKit, name: str) -> None:
     """Of the files that the image has of its stack, the list alone is at hand, and is all that is asked of them."""
+    from hpcgen.core.support.trees import LIST
     from hpcgen.kit.copied import trees_of_list
-    from hpcgen.support.trees import LIST
 
     if kit.plan.copied:
         trees = trees_of_list(kit.files[LIST].text, kit.plan, f"{LIST} in {name}")
@@ -172,8 +172,8 @@ def _say_added(plan: Plan) -> None:
 
 def _again(ctx: click.Context, image: ImageReference, asked: dict[str, Any]) -> str:
     """The command line that makes the same kit again, where the image lies in the present folder."""
-    from hpcgen.support.places import recorded
-    from hpcgen.support.quoting import sh
+    from hpcgen.core.support.places import recorded
+    from hpcgen.core.support.quoting import sh
 
     name = str(image) if image.image_kind.stored else Path(image.name).name
     words = ["hpcgen", *collection_words(ctx), "extend", name]

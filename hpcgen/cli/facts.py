@@ -13,7 +13,7 @@ from hpcgen.cli.tables import table
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.config.provenance import Fact
+    from hpcgen.core.config.provenance import Fact
 
 _WIDE = 48
 _MARKS = {"verified": "yes", "unverified": "no", "no source": "-"}
@@ -26,7 +26,7 @@ def show_facts(catalog: Catalog, name: str, unverified: bool, as_json: bool) -> 
     ----------
     unverified: only facts that nobody has verified.
     """
-    from hpcgen.config.provenance import counts, facts_of
+    from hpcgen.core.config.provenance import counts, facts_of
 
     facts = facts_of(catalog.site_document(name))
     shown = [fact for fact in facts if not unverified or fact.mark != "verified"]
@@ -61,7 +61,7 @@ def _as_data(fact: Fact) -> dict[str, Any]:
 
 
 def _row(fact: Fact) -> list[str]:
-    from hpcgen.config.provenance import shown_value
+    from hpcgen.core.config.provenance import shown_value
 
     where = f"{fact.where.file}:{fact.where.line}"
     source = fact.source

@@ -11,10 +11,10 @@ import click
 from hpcgen.cli.common import option_group, print_json, say
 from hpcgen.cli.tables import table
 from hpcgen.cli.trust import allow_of
-from hpcgen.errors import InputError, Problems
+from hpcgen.core.errors import InputError, Problems
 
 if TYPE_CHECKING:
-    from hpcgen.fleet.changes import MemberState
+    from hpcgen.plugins.fleet.changes import MemberState
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 fleet_options = option_group(
@@ -58,10 +58,10 @@ def command(
     """
     if ctx.invoked_subcommand is not None:
         return
-    from hpcgen.fleet.changes import as_json as rows_of
-    from hpcgen.fleet.changes import member_states
-    from hpcgen.fleet.file import load_fleet
-    from hpcgen.fleet.lock import read_lock
+    from hpcgen.plugins.fleet.changes import as_json as rows_of
+    from hpcgen.plugins.fleet.changes import member_states
+    from hpcgen.plugins.fleet.file import load_fleet
+    from hpcgen.plugins.fleet.lock import read_lock
 
     loaded = load_fleet(fleet_file, ctx.find_root().obj, allow_of(ctx))
     states = member_states(loaded, read_lock(lock_file or loaded.lock_path), names)
@@ -89,7 +89,7 @@ def _print(states: list[MemberState], changed: bool) -> None:
 @click.argument("parts", nargs=-1, metavar="LOCK...", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 def merge(fleet_file: Path, lock_file: Path | None, parts: tuple[Path, ...]) -> None:
     """Merge the locks of single builds into the fleet's lock."""
-    from hpcgen.fleet.lock import read_lock, update_lock
+    from hpcgen.plugins.fleet.lock import read_lock, update_lock
 
     target = lock_file or fleet_file.with_suffix(".lock")
     images = {name: image for part in parts for name, image in read_lock(part).items()}
@@ -111,8 +111,8 @@ def publish(
     The engine that pushes logs in with $HPCGEN_REGISTRY_USER and $HPCGEN_REGISTRY_PASSWORD; without them it uses its
     own login.
     """
-    from hpcgen.fleet.file import load_fleet
-    from hpcgen.fleet.publish import publish_images
+    from hpcgen.plugins.fleet.file import load_fleet
+    from hpcgen.plugins.fleet.publish import publish_images
 
     loaded = load_fleet(fleet_file, ctx.find_root().obj, allow_of(ctx))
     for line in publish_images(loaded, lock_file or loaded.lock_path, names, dry_run=dry_run, say=say):

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpcgen.cli.common import PATH, asked_plan, catalog_of, optional_plan_options, print_json, say
-from hpcgen.errors import InputError
+from hpcgen.core.errors import InputError
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.model.plan import Plan
+    from hpcgen.core.model.plan import Plan
 
 FORMS = {"tree": ".txt", "svg": ".svg", "dot": ".dot", "mermaid": ".mmd"}
 """What a graph can be written as, and how the name of such a file ends."""
@@ -35,7 +35,7 @@ def command(
     **asked: Any,
 ) -> None:
     """Draw the blocks of a plan and what they need: as a tree, a picture (SVG), for Graphviz or for Mermaid."""
-    from hpcgen.explain.graph import graph_of
+    from hpcgen.planning.explain.graph import graph_of
 
     form = form or _form_of(output)
     catalog = catalog_of(ctx)
@@ -48,7 +48,7 @@ def command(
     if output is None:
         click.echo(text)
         return
-    from hpcgen.support.writing import write_file
+    from hpcgen.core.support.writing import write_file
 
     write_file(output, f"{text}\n")
     say(f"wrote {output}")
@@ -56,10 +56,10 @@ def command(
 
 def _drawn(form: str) -> Any:
     if form == "svg":
-        from hpcgen.explain.graph_svg import svg
+        from hpcgen.planning.explain.graph_svg import svg
 
         return svg
-    from hpcgen.explain import graph_text
+    from hpcgen.planning.explain import graph_text
 
     return {"tree": graph_text.tree, "dot": graph_text.dot, "mermaid": graph_text.mermaid}[form]
 

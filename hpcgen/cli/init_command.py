@@ -9,10 +9,10 @@ import click
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say
 from hpcgen.cli.project_stack import PROJECT
-from hpcgen.errors import InputError, OutputError
+from hpcgen.core.errors import InputError, OutputError
 
 if TYPE_CHECKING:
-    from hpcgen.projects.draft import Draft
+    from hpcgen.project.draft import Draft
 
 
 @click.command("init")
@@ -30,8 +30,8 @@ def command(ctx: click.Context, folder: Path, dry_run: bool, force: bool, output
     Reads lists and locks of packages, apt.txt, CMakeLists.txt, Makefiles, job scripts and Python programs; nothing of
     them is run. Each line of the stack says why it is as it is.
     """
-    from hpcgen.projects.making import draft_of
-    from hpcgen.projects.text import stack_text
+    from hpcgen.project.making import draft_of
+    from hpcgen.project.text import stack_text
 
     if "/" in output or output in ("", ".", ".."):
         raise click.UsageError("-o names a file in FOLDER, since the paths of a stack are from its own folder")
@@ -69,7 +69,7 @@ def _write(file: Path, text: str, force: bool) -> None:
     ------
     OutputError: there is one already.
     """
-    from hpcgen.support.writing import write_file
+    from hpcgen.core.support.writing import write_file
 
     old = _present(file)
     if old == text:
@@ -87,7 +87,7 @@ def _write(file: Path, text: str, force: bool) -> None:
 
 def _present(file: Path) -> str | None:
     """What the file has now; None where there is none that can be read."""
-    from hpcgen.project_files.folder import ProjectFolder
+    from hpcgen.readers.folder import ProjectFolder
 
     try:
         return ProjectFolder(file.parent).text(file.name)

@@ -11,8 +11,8 @@ import click
 from hpcgen.cli.common import START, print_json, say
 from hpcgen.cli.tables import table, word
 from hpcgen.cli.words import IMAGE
-from hpcgen.errors import InputError
-from hpcgen.support.units import size
+from hpcgen.core.errors import InputError
+from hpcgen.core.support.units import size
 
 
 @click.command("inspect")
@@ -42,8 +42,8 @@ def command(image: str, as_json: bool, part: str | None, start: bool) -> None:
         kit = with_its_files(kit, found)
     except InputError as damaged:
         say(f"note: {damaged.problems[0].message}")
+    from hpcgen.builders.records.store import of_image
     from hpcgen.images.summary import summary
-    from hpcgen.records.store import of_image
 
     record = of_image(found)
     if record is not None and record.content != kit.lock.get("content"):

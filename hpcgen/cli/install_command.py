@@ -14,11 +14,11 @@ from hpcgen.cli.words import IMAGE, PARTITION, SITE, STACK
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
+    from hpcgen.core.model.stack import Stack
     from hpcgen.images.reference import ImageReference
-    from hpcgen.install.commands import Command
-    from hpcgen.install.manifest import Installed
-    from hpcgen.model.stack import Stack
     from hpcgen.run.image_job import ImageJob
+    from hpcgen.run.install.commands import Command
+    from hpcgen.run.install.manifest import Installed
 
 PREFIX = click.option("--prefix", required=True, metavar="DIR", type=PATH, help="The folder that gets bin/, share/ …")
 
@@ -52,9 +52,9 @@ def command(ctx: click.Context, /, prefix: Path, as_json: bool, devcontainer: Pa
 
     Without IMAGE, of the one that was built last from this folder's hpcgen.yaml.
     """
-    from hpcgen.install.files import devcontainer_text, files_of
-    from hpcgen.install.manifest import manifest_data
-    from hpcgen.install.prefix import install
+    from hpcgen.run.install.files import devcontainer_text, files_of
+    from hpcgen.run.install.manifest import manifest_data
+    from hpcgen.run.install.prefix import install
 
     prefix = absolute(prefix)
     catalog = catalog_of(ctx)
@@ -86,9 +86,9 @@ def absolute(path: Path) -> Path:
 
 def _job(catalog: Catalog, asked: dict[str, Any]) -> tuple[ImageJob, Stack | None]:
     """The image as one process of it is started here, and the person's own stack that it is of, if there is one."""
-    from hpcgen.errors import UnknownNameError
+    from hpcgen.core.errors import UnknownNameError
+    from hpcgen.core.model.job import JobRequest
     from hpcgen.images.reference import parse_image
-    from hpcgen.model.job import JobRequest
     from hpcgen.run.image_job import plan_for_image
 
     named, here = asked["image"], stack_here()
@@ -121,12 +121,12 @@ def _described(job: ImageJob, own: Stack | None, asked: dict[str, Any]) -> tuple
     import msgspec
 
     from hpcgen._version import __version__
-    from hpcgen.config.decoding import record_from
-    from hpcgen.errors import InputError
-    from hpcgen.install.commands import wanted_commands
-    from hpcgen.install.files import version_of
-    from hpcgen.install.manifest import Installed
-    from hpcgen.model.fields import Name
+    from hpcgen.core.config.decoding import record_from
+    from hpcgen.core.errors import InputError
+    from hpcgen.core.model.fields import Name
+    from hpcgen.run.install.commands import wanted_commands
+    from hpcgen.run.install.files import version_of
+    from hpcgen.run.install.manifest import Installed
 
     plan = job.plan
     commands = wanted_commands(asked["commands"], plan.stack, own, trust=asked["trust_image"])

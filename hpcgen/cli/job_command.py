@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hpcgen.cli.common import PATH, START, print_json, say
 from hpcgen.cli.job_options import JobCommand, job_data, job_from, job_options
 from hpcgen.cli.queueing_options import queueing_from, queueing_options
-from hpcgen.errors import OutputError
+from hpcgen.core.errors import OutputError
 
 
 @click.command("job", cls=JobCommand)
@@ -48,7 +48,7 @@ def command(
         click.echo(script, nl=False)
     if output is None:
         return
-    from hpcgen.support.writing import write_file
+    from hpcgen.core.support.writing import write_file
 
     write_file(preflight, checks(job), executable=True)
     write_file(output, script, executable=True)

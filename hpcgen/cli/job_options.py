@@ -35,10 +35,10 @@ from hpcgen.cli.words import BLOCK, IMAGE, PARTITION, QUEUE, SETTING, SITE, STAC
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
+    from hpcgen.core.model.job import JobRequest
+    from hpcgen.core.model.site import Site
+    from hpcgen.core.model.stack import Stack
     from hpcgen.images.reference import ImageReference
-    from hpcgen.model.job import JobRequest
-    from hpcgen.model.site import Site
-    from hpcgen.model.stack import Stack
     from hpcgen.run.image_job import ImageJob
 
 _WORDS = "hpcgen.words"
@@ -110,7 +110,7 @@ def job_data(job: ImageJob) -> dict[str, Any]:
 def _say_findings(job: ImageJob, batch: bool, notes: bool) -> None:
     findings = [finding for finding in job.plan.findings if batch or finding.name != "account"]
     say_findings(replace(job.plan, findings=findings), notes=notes)
-    from hpcgen.schedulers import scheduler_for
+    from hpcgen.backends.schedulers import scheduler_for
 
     if batch and job.named and scheduler_for(job.plan.site.scheduler).takes_jobs:
         say(f"note: {job.image} is in a store of this machine; a compute node may have another")
@@ -202,7 +202,7 @@ def _planned_anew(
 
 
 def _explain(job: ImageJob, request: JobRequest) -> None:
-    from hpcgen.job.measured_layouts import explain
+    from hpcgen.launch.job.measured_layouts import explain
 
     plan = job.plan
     wanted = plan.job

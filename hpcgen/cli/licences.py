@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from hpcgen.cli.common import ask, say
 from hpcgen.cli.personal import save_accepted, somebody_there
 from hpcgen.cli.words import LICENCE
-from hpcgen.config.user_config import configured
-from hpcgen.errors import PolicyError, Problem
-from hpcgen.model.image_paths import ACCEPT_LICENCES
+from hpcgen.core.config.user_config import configured
+from hpcgen.core.errors import PolicyError, Problem
+from hpcgen.core.model.image_paths import ACCEPT_LICENCES
 
 if TYPE_CHECKING:
-    from hpcgen.model.plan import Plan, PlannedLicence
+    from hpcgen.core.model.plan import Plan, PlannedLicence
 
 ALL = "all"
 

@@ -10,7 +10,7 @@ import msgspec
 
 from hpcgen.cli.common import catalog_of, print_json, say
 from hpcgen.cli.tables import table
-from hpcgen.errors import HpcgenError
+from hpcgen.core.errors import HpcgenError
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -52,7 +52,7 @@ def command(ctx: click.Context, kind: str, origin: bool, facts: bool, as_json: b
 
 def _counts(catalog: Catalog, name: str) -> dict[str, int]:
     """How many facts of a profile are known how; empty for one that cannot be read."""
-    from hpcgen.config.provenance import counts, sourced_of
+    from hpcgen.core.config.provenance import counts, sourced_of
 
     try:
         found: dict[str, int] = msgspec.to_builtins(counts(sourced_of(catalog.site_document(name))))

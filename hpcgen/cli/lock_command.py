@@ -10,12 +10,12 @@ import click
 
 from hpcgen.cli.common import PATH, asked_plan, catalog_of, optional_plan_options, print_json, say
 from hpcgen.cli.licences import as_accepted, licence_option, with_licences
-from hpcgen.errors import InputError, Problem, Problems, UnknownNameError, did_you_mean
+from hpcgen.core.errors import InputError, Problem, Problems, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.model.lock import Lock
-    from hpcgen.model.plan import Plan
+    from hpcgen.core.model.lock import Lock
+    from hpcgen.core.model.plan import Plan
 
 PARTS = ("images", "packages", "wheels")
 """What can be updated beside a block."""
@@ -62,9 +62,9 @@ def command(
 
     Without --site and --stack, --check and --update use those of the existing lock, with what else was asked for it.
     """
-    from hpcgen.lockfile.lock import read_lock
-    from hpcgen.locking.locking import make_lock
-    from hpcgen.support.writing import check_folder_of, write_file
+    from hpcgen.core.support.writing import check_folder_of, write_file
+    from hpcgen.kit.lockfile.lock import read_lock
+    from hpcgen.supply.pin.locking import make_lock
 
     if as_json and not (check or updates):
         raise click.UsageError("--json lists changes, so it requires --check or --update")
@@ -158,7 +158,7 @@ def _check_there(asked: dict[str, Any]) -> None:
 
 def _tell(old: Lock, new: Lock, as_json: bool) -> bool:
     """Print what changed; whether anything did."""
-    from hpcgen.lockfile.diff.changes import changes, changes_text
+    from hpcgen.kit.lockfile.diff.changes import changes, changes_text
 
     found = changes(old, new)
     if as_json:
@@ -171,7 +171,7 @@ def _tell(old: Lock, new: Lock, as_json: bool) -> bool:
 
 
 def _counted(lock: Lock) -> str:
-    from hpcgen.support.units import size
+    from hpcgen.core.support.units import size
 
     pins = lock.pins
     packages = {pin.sha256: pin.size for stage in pins.packages.values() for pin in stage.added.values()}

@@ -12,13 +12,13 @@ import msgspec
 
 from hpcgen.cli.common import catalog_of, collection_words, options_given
 from hpcgen.cli.trust import allow_of
-from hpcgen.errors import InputError
-from hpcgen.support.quoting import sh
+from hpcgen.core.errors import InputError
+from hpcgen.core.support.quoting import sh
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.model.lock import Lock
-    from hpcgen.model.plan import Plan
+    from hpcgen.core.model.lock import Lock
+    from hpcgen.core.model.plan import Plan
 
 
 def plan_of_lock(
@@ -34,12 +34,12 @@ def plan_of_lock(
     ----------
     engine: the program that builds, if it is asked for: where no format is, the one that it reads.
     """
-    from hpcgen.bundle.copied_files import bundled_tree
-    from hpcgen.contract.chosen import hold_chosen, was_overruled
-    from hpcgen.lockfile.lock import for_build, read_lock
-    from hpcgen.locking.wanted import check_lock
-    from hpcgen.model.bundle_paths import LOCK
+    from hpcgen.core.model.bundle_paths import LOCK
+    from hpcgen.kit.lockfile.lock import for_build, read_lock
+    from hpcgen.planning.contract.chosen import hold_chosen, was_overruled
     from hpcgen.planning.planner import in_format
+    from hpcgen.supply.bundle.copied_files import bundled_tree
+    from hpcgen.supply.pin.wanted import check_lock
 
     _check_alone(locked, bundle, asked)
     lock = read_lock(locked if locked is not None else bundle / LOCK)  # type: ignore[operator]
@@ -55,7 +55,7 @@ def plan_of_lock(
     plan = for_build(lock, bundled=bundle is not None)
     format = asked["format"]
     if format is None and engine is not None:
-        from hpcgen.engines import builder_for
+        from hpcgen.backends.engines import builder_for
 
         format = builder_for(engine).format
     if format not in (None, plan.format):
@@ -65,7 +65,7 @@ def plan_of_lock(
         words += ["--format", format]
         words += ["--allow-unsupported"] if asked["allow_unsupported"] else []
     if asked["mirrors"]:
-        from hpcgen.platform.mirrors import with_mirrors
+        from hpcgen.backends.hardware.mirrors import with_mirrors
 
         plan = msgspec.structs.replace(plan, site=with_mirrors(plan.site, asked["mirrors"]))
         words += [word for mirror in asked["mirrors"] for word in ("--mirror", mirror)]
@@ -92,10 +92,10 @@ def _with_its_collections(ctx: click.Context, bundle: Path, lock: Lock) -> Catal
 
     PolicyError where the user does not trust them.
     """
-    from hpcgen.bundle.own_collections import bundled_collections
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.catalog.collections import collections_from_environment
     from hpcgen.catalog.trust import content_offered
+    from hpcgen.supply.bundle.own_collections import bundled_collections
 
     folders = bundled_collections(bundle, lock)
     allow_of(ctx)([content_offered(folder, f"the bundle {bundle}") for folder in folders])

@@ -10,11 +10,11 @@ import click
 
 from hpcgen.cli.common import PATH, catalog_of, option_group, print_json, print_json_list, say
 from hpcgen.cli.tables import table, word
-from hpcgen.support.units import counted
+from hpcgen.core.support.units import counted
 
 if TYPE_CHECKING:
-    from hpcgen.measurements.lookup import Measurements
-    from hpcgen.model.measurement import Measurement
+    from hpcgen.core.model.measurement import Measurement
+    from hpcgen.plugins.tuning.measurements.lookup import Measurements
 
 _filters = option_group(
     click.option("--workload", metavar="NAME", help="Only of this workload."),
@@ -49,14 +49,14 @@ def command(ctx: click.Context, /, as_json: bool, **asked: Any) -> None:
 
 def known_measurements(ctx: click.Context) -> Measurements:
     """The measurements of the collections that the command line, the environment and the config file name."""
-    from hpcgen.measurements.collection import load_measurements
+    from hpcgen.plugins.tuning.measurements.collection import load_measurements
 
     catalog = catalog_of(ctx)
     return load_measurements(catalog.folders, catalog.shown)
 
 
 def _cells(row: Measurement) -> list[str]:
-    from hpcgen.measurements.words import layout_words, software_words, value_words
+    from hpcgen.plugins.tuning.measurements.words import layout_words, software_words, value_words
 
     source = row.source.from_ if row.source else row.command
     doubt = f"DOUBTFUL: {row.doubtful}; " if row.doubtful else ""
@@ -72,9 +72,9 @@ def _cells(row: Measurement) -> list[str]:
 @click.option("--to", "target", type=PATH, help="Add the rows to this file of JSON lines; without it they are printed.")
 def import_(kind: str, files: tuple[Path, ...], software: str | None, target: Path | None) -> None:
     """Take the rows of MODAK's CSV tables, or of ReFrame's performance logs."""
-    from hpcgen.measurements.lines import append
-    from hpcgen.measurements.modak_csv import read_modak_csv
-    from hpcgen.measurements.reframe_log import read_reframe_log
+    from hpcgen.plugins.tuning.measurements.lines import append
+    from hpcgen.plugins.tuning.measurements.modak_csv import read_modak_csv
+    from hpcgen.plugins.tuning.measurements.reframe_log import read_reframe_log
 
     rows: list[Measurement] = []
     for file in files:

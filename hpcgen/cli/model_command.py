@@ -12,13 +12,13 @@ import click
 from hpcgen.cli.common import PATH, option_group, print_json, say
 from hpcgen.cli.measurements_command import known_measurements
 from hpcgen.cli.numbers import COUNT, SHARE
-from hpcgen.errors import InputError, UnknownNameError, did_you_mean
+from hpcgen.core.errors import InputError, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
-    from hpcgen.model.measurement import Measurement, Workload
-    from hpcgen.predict.asked import Wanted
-    from hpcgen.predict.linear import LinearModel
-    from hpcgen.predict.prediction import Prediction, Refusal
+    from hpcgen.core.model.measurement import Measurement, Workload
+    from hpcgen.plugins.tuning.predict.asked import Wanted
+    from hpcgen.plugins.tuning.predict.linear import LinearModel
+    from hpcgen.plugins.tuning.predict.prediction import Prediction, Refusal
 
 T = TypeVar("T")
 KINDS = ("training", "inference", "hpc", "network")
@@ -56,10 +56,10 @@ def fit_command(
     ctx: click.Context, files: tuple[Path, ...], doubtful: bool, output: Path | None, as_json: bool
 ) -> None:
     """Fit the linear model and the laws of scaling, and say how far off they are for what they do not know."""
-    from hpcgen.predict.fitting import fit
-    from hpcgen.predict.ranking import evaluate_left_out
-    from hpcgen.predict.stored import model_text
-    from hpcgen.support.writing import check_folder_of, write_file
+    from hpcgen.core.support.writing import check_folder_of, write_file
+    from hpcgen.plugins.tuning.predict.fitting import fit
+    from hpcgen.plugins.tuning.predict.ranking import evaluate_left_out
+    from hpcgen.plugins.tuning.predict.stored import model_text
 
     if output is not None:
         check_folder_of(output)
@@ -92,7 +92,7 @@ def fit_command(
 @click.option("--json", "as_json", is_flag=True, help="Print the model as JSON.")
 def show(file: Path, as_json: bool) -> None:
     """Show the terms and the errors of a model that fit -o wrote."""
-    from hpcgen.predict.stored import read_model
+    from hpcgen.plugins.tuning.predict.stored import read_model
 
     model = read_model(file)
     if as_json:
@@ -118,7 +118,7 @@ def predict(ctx: click.Context, /, as_json: bool, **asked: Any) -> None:
     """Predict a speed or a time; outside of what rows cover, say what to measure next."""
     found = _prediction(ctx, asked)
     if as_json:
-        from hpcgen.predict.prediction import Prediction
+        from hpcgen.plugins.tuning.predict.prediction import Prediction
 
         print_json({"prediction" if isinstance(found, Prediction) else "refusal": found})
         return
@@ -139,8 +139,8 @@ def predict(ctx: click.Context, /, as_json: bool, **asked: Any) -> None:
 @click.pass_context
 def efficiency(ctx: click.Context, /, wanted: float | None, limit: int | None, as_json: bool, **asked: Any) -> None:
     """Show the share of linear scaling by nodes, as measured and by its law."""
-    from hpcgen.predict.asked import series_for
-    from hpcgen.predict.efficiency import efficiency_table
+    from hpcgen.plugins.tuning.predict.asked import series_for
+    from hpcgen.plugins.tuning.predict.efficiency import efficiency_table
 
     rows = _rows(ctx, asked["files"])
     _known(asked["workload"], sorted({row.workload.name for row in rows}), "workload")
@@ -172,8 +172,8 @@ def efficiency(ctx: click.Context, /, wanted: float | None, limit: int | None, a
 def plot(ctx: click.Context, /, what: str, output: Path, **asked: Any) -> None:
     """Draw times by nodes with the laws that fit, predictions against measurements, or variants side by side."""
     from hpcgen.cli import model_plots
-    from hpcgen.predict.terms import identity
-    from hpcgen.support.writing import check_folder_of, write_file
+    from hpcgen.core.support.writing import check_folder_of, write_file
+    from hpcgen.plugins.tuning.predict.terms import identity
 
     kind = output.suffix.removeprefix(".")
     if kind not in ("png", "svg"):
@@ -193,7 +193,7 @@ def plot(ctx: click.Context, /, what: str, output: Path, **asked: Any) -> None:
 
 def wanted_from(asked: dict[str, Any]) -> Wanted:
     """What options say of rows."""
-    from hpcgen.predict.asked import Wanted
+    from hpcgen.plugins.tuning.predict.asked import Wanted
 
     software = {field: asked[field] for field in _SOFTWARE if asked[field] is not None}
     return Wanted(
@@ -202,7 +202,7 @@ def wanted_from(asked: dict[str, Any]) -> Wanted:
 
 
 def _rows(ctx: click.Context, files: Sequence[Path]) -> list[Measurement]:
-    from hpcgen.measurements.collection import read_file
+    from hpcgen.plugins.tuning.measurements.collection import read_file
 
     rows = list(known_measurements(ctx))
     for file in files:
@@ -214,8 +214,8 @@ def _rows(ctx: click.Context, files: Sequence[Path]) -> list[Measurement]:
 
 def _laws(rows: Sequence[Measurement]) -> list[tuple[str, Any, Any]]:
     """The law of every series, without the rows that do not fit, and these."""
-    from hpcgen.predict.asked import Wanted, series_for
-    from hpcgen.predict.scaling import law_and_misfits
+    from hpcgen.plugins.tuning.predict.asked import Wanted, series_for
+    from hpcgen.plugins.tuning.predict.scaling import law_and_misfits
 
     found = []
     for workload in sorted({row.workload.name for row in rows}):
@@ -225,12 +225,12 @@ def _laws(rows: Sequence[Measurement]) -> list[tuple[str, Any, Any]]:
 
 
 def _prediction(ctx: click.Context, asked: dict[str, Any]) -> Prediction | Refusal:
-    from hpcgen.model.measurement import Hardware, Workload
-    from hpcgen.predict.asked import series_for, software_of
-    from hpcgen.predict.fitting import fit
-    from hpcgen.predict.scaling import law_and_misfits
-    from hpcgen.predict.stored import read_model
-    from hpcgen.predict.terms import identity
+    from hpcgen.core.model.measurement import Hardware, Workload
+    from hpcgen.plugins.tuning.predict.asked import series_for, software_of
+    from hpcgen.plugins.tuning.predict.fitting import fit
+    from hpcgen.plugins.tuning.predict.scaling import law_and_misfits
+    from hpcgen.plugins.tuning.predict.stored import read_model
+    from hpcgen.plugins.tuning.predict.terms import identity
 
     rows = [row for row in _rows(ctx, asked["files"]) if asked["doubtful"] or not row.doubtful]
     model: LinearModel | None = read_model(asked["file"]) if asked["file"] else None
@@ -265,8 +265,8 @@ def one_kind(workloads: Mapping[str, Workload], asked: Mapping[str, Any]) -> dic
 def _named(said: str, known: dict[str, T], type_: type[T], what: str) -> T:
     """What a name stands for, or a YAML file."""
     if said.endswith(".yaml"):
-        from hpcgen.config.decoding import convert
-        from hpcgen.config.yamlfile import load
+        from hpcgen.core.config.decoding import convert
+        from hpcgen.core.config.yamlfile import load
 
         return convert(load(Path(said)), type_)
     _known(said, sorted(known), what)

@@ -7,14 +7,14 @@ from math import exp
 
 import click
 
-from hpcgen.errors import InputError
-from hpcgen.model.measurement import UNITS, Measurement
-from hpcgen.predict import plots
-from hpcgen.predict.asked import Wanted, series_for, variants_of
-from hpcgen.predict.fitting import coefficients, fit
-from hpcgen.predict.left_out import values_left_out
-from hpcgen.predict.observations import metric_of, observations, value_of
-from hpcgen.predict.scaling import law_and_misfits
+from hpcgen.core.errors import InputError
+from hpcgen.core.model.measurement import UNITS, Measurement
+from hpcgen.plugins.tuning.predict import plots
+from hpcgen.plugins.tuning.predict.asked import Wanted, series_for, variants_of
+from hpcgen.plugins.tuning.predict.fitting import coefficients, fit
+from hpcgen.plugins.tuning.predict.left_out import values_left_out
+from hpcgen.plugins.tuning.predict.observations import metric_of, observations, value_of
+from hpcgen.plugins.tuning.predict.scaling import law_and_misfits
 
 
 def scaling(rows: Sequence[Measurement], wanted: Wanted, nodes: int, doubtful: bool, kind: str) -> bytes:

@@ -7,15 +7,15 @@ from math import exp
 from typing import TYPE_CHECKING, TextIO
 
 from hpcgen.cli.tables import table
-from hpcgen.model.measurement import UNITS
-from hpcgen.support.units import counted
+from hpcgen.core.model.measurement import UNITS
+from hpcgen.core.support.units import counted
 
 if TYPE_CHECKING:
-    from hpcgen.predict.efficiency import EfficiencyTable
-    from hpcgen.predict.linear import LinearModel
-    from hpcgen.predict.prediction import Prediction, Refusal
-    from hpcgen.predict.ranking import Evaluation
-    from hpcgen.predict.scaling import Misfit, ScalingModel
+    from hpcgen.plugins.tuning.predict.efficiency import EfficiencyTable
+    from hpcgen.plugins.tuning.predict.linear import LinearModel
+    from hpcgen.plugins.tuning.predict.prediction import Prediction, Refusal
+    from hpcgen.plugins.tuning.predict.ranking import Evaluation
+    from hpcgen.plugins.tuning.predict.scaling import Misfit, ScalingModel
 
 
 def model_text(model: LinearModel, out: TextIO) -> str:
@@ -82,7 +82,7 @@ def evaluation_text(found: Sequence[tuple[str, Evaluation]]) -> str:
 
 def prediction_text(found: Prediction | Refusal) -> str:
     """A prediction with the rows that it rests on; or why there is none."""
-    from hpcgen.predict.prediction import Refusal
+    from hpcgen.plugins.tuning.predict.prediction import Refusal
 
     if isinstance(found, Refusal):
         more = f"\nmeasure next: {found.measure_next}" if found.measure_next else ""

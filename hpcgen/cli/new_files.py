@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from hpcgen.cli.common import say
-from hpcgen.errors import InputError, OutputError
-from hpcgen.support.quoting import NAME_PATTERN
-from hpcgen.support.writing import write_file
+from hpcgen.core.errors import InputError, OutputError
+from hpcgen.core.support.quoting import NAME_PATTERN
+from hpcgen.core.support.writing import write_file
 
 
 def check_name(name: str, kind: str) -> None:

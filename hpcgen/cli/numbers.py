@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import click
 import msgspec
 
-from hpcgen.model.fields import Count, Gigabytes, WholeNumber
-from hpcgen.model.job import JobName
+from hpcgen.core.model.fields import Count, Gigabytes, WholeNumber
+from hpcgen.core.model.job import JobName
 
 
 class FieldType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic since click 8.5
@@ -28,7 +28,7 @@ class FieldType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gen
         try:
             return msgspec.convert(value, self.field, strict=False)
         except msgspec.ValidationError:
-            from hpcgen.config.type_words import type_text
+            from hpcgen.core.config.type_words import type_text
 
             self.fail(f"{value!r} is not {type_text(self.field)}", param, ctx)
 

@@ -15,11 +15,11 @@ from hpcgen.cli.onnx_options import RUNNING, runner_of
 from hpcgen.cli.onnx_providers import ProviderChoice
 from hpcgen.cli.tables import table
 from hpcgen.cli.test_report import printable
-from hpcgen.errors import JobFailedError, Problem
+from hpcgen.core.errors import JobFailedError, Problem
 
 if TYPE_CHECKING:
-    from hpcgen.bench.intervals import Interval
-    from hpcgen.onnx.timing import ComparedTiming
+    from hpcgen.plugins.onnx.timing import ComparedTiming
+    from hpcgen.plugins.tuning.bench.intervals import Interval
 
 _MANY = 10
 """So many comparisons with 95 % each, and one that is wrong is no surprise."""
@@ -46,10 +46,10 @@ def command(ctx: click.Context, /, folder: Path, origin: Path | None, **asked: A
     All runtimes of a model take turns in rounds, each in a process of its own, and are compared with the first, round
     by round: with the framework where --origin says where the original models are, else with ONNX Runtime.
     """
-    from hpcgen.onnx.ensemble import read_ensemble
-    from hpcgen.onnx.measuring import Measuring, converted_ensemble, measure_models
-    from hpcgen.onnx.timing import compare_timings
-    from hpcgen.support.processes import interruptible
+    from hpcgen.core.support.processes import interruptible
+    from hpcgen.plugins.onnx.ensemble import read_ensemble
+    from hpcgen.plugins.onnx.measuring import Measuring, converted_ensemble, measure_models
+    from hpcgen.plugins.onnx.timing import compare_timings
 
     there, catalog = converted_ensemble(folder), catalog_of(ctx)
     names = there.chosen(asked["only"])
@@ -76,7 +76,7 @@ def command(ctx: click.Context, /, folder: Path, origin: Path | None, **asked: A
 
 def report(compared: Sequence[ComparedTiming], out: TextIO) -> str:
     """A table of all runtimes, and below it what one has to know to read it."""
-    from hpcgen.onnx.timing import runtime_name
+    from hpcgen.plugins.onnx.timing import runtime_name
 
     head = ["model", "batch", "runtime", "provider", "ms/call", "95 %", "samples/s", "ratio", "95 %", "verdict"]
     rows = []

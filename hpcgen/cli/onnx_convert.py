@@ -14,8 +14,8 @@ from hpcgen.cli.common import PATH, catalog_of, print_json, say, shows_progress
 from hpcgen.cli.numbers import COUNT
 from hpcgen.cli.onnx_options import RUNNING, runner_of
 from hpcgen.cli.words import PARTITION, SITE
-from hpcgen.errors import ConversionFailedError
-from hpcgen.support.units import counted
+from hpcgen.core.errors import ConversionFailedError
+from hpcgen.core.support.units import counted
 
 
 @click.command("convert")
@@ -35,13 +35,13 @@ def command(ctx: click.Context, /, file: Path, output: Path, **asked: Any) -> No
     Factories and pickles are programs: they run inside the image alone, without a network and with nothing of this
     machine but copies of the files that ENSEMBLE.yaml names.
     """
-    from hpcgen.onnx.conversion import convert_ensemble
-    from hpcgen.onnx.convert import How
-    from hpcgen.onnx.ensemble import read_ensemble
-    from hpcgen.onnx.results import check_place
-    from hpcgen.onnx.target import target_of
-    from hpcgen.support.processes import interruptible
-    from hpcgen.support.quoting import command as quoted
+    from hpcgen.core.support.processes import interruptible
+    from hpcgen.core.support.quoting import command as quoted
+    from hpcgen.plugins.onnx.conversion import convert_ensemble
+    from hpcgen.plugins.onnx.convert import How
+    from hpcgen.plugins.onnx.ensemble import read_ensemble
+    from hpcgen.plugins.onnx.results import check_place
+    from hpcgen.plugins.onnx.target import target_of
 
     loaded, catalog = read_ensemble(file), catalog_of(ctx)
     names = loaded.chosen(asked["only"])

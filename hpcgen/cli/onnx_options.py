@@ -15,8 +15,8 @@ from hpcgen.cli.words import IMAGE, SITE
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.images.reference import ImageReference
-    from hpcgen.onnx.ensemble import LoadedEnsemble
-    from hpcgen.onnx.start import Runner
+    from hpcgen.plugins.onnx.ensemble import LoadedEnsemble
+    from hpcgen.plugins.onnx.start import Runner
 
 RUNNING = option_group(
     click.option("--image", type=IMAGE, help="The image that it runs in; without it one is built."),
@@ -45,7 +45,7 @@ def runner_of(
     loaded, names: the models for which an image is built where none is named.
     """
     from hpcgen.images.reference import parse_image
-    from hpcgen.onnx.start import HereRunner, ImageRunner
+    from hpcgen.plugins.onnx.start import HereRunner, ImageRunner
 
     if asked["here"]:
         if asked["image"] or asked["host"] or asked["engine"]:
@@ -63,11 +63,11 @@ def _built(catalog: Catalog, asked: dict[str, Any], loaded: LoadedEnsemble | Non
     from hpcgen.builders import BuildOptions
     from hpcgen.builders.display import display
     from hpcgen.builders.running import build_kit
+    from hpcgen.core.support.leftovers import scratch_folder
     from hpcgen.images.reference import ImageReference
     from hpcgen.kit.folder import read_kit
     from hpcgen.kit.kit import make_kit, store_kit
-    from hpcgen.onnx.image import built_already, place_of_image, plan_of_image
-    from hpcgen.support.leftovers import scratch_folder
+    from hpcgen.plugins.onnx.image import built_already, place_of_image, plan_of_image
 
     assert loaded is not None
     plan = plan_of_image(loaded, names, catalog, asked["host"] or "workstation")

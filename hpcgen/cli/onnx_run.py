@@ -14,7 +14,7 @@ from hpcgen.cli.words import IMAGE, SITE
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.onnx.run import RunReport, RunRequest
+    from hpcgen.plugins.onnx.run import RunReport, RunRequest
 
 
 @click.command("run")
@@ -39,7 +39,7 @@ def command(ctx: click.Context, /, as_json: bool, **asked: Any) -> None:
 
     A result that is there, of the same model and data, is not computed again.
     """
-    from hpcgen.onnx.run import RunRequest
+    from hpcgen.plugins.onnx.run import RunRequest
 
     if asked["here"] == bool(asked["image"]):
         raise click.UsageError("say either --image IMAGE or --here")
@@ -64,8 +64,8 @@ def command(ctx: click.Context, /, as_json: bool, **asked: Any) -> None:
 
 
 def _run(catalog: Catalog, request: RunRequest, asked: dict[str, Any], as_json: bool) -> RunReport:
-    from hpcgen.onnx.run import run_here, run_in_image
-    from hpcgen.support.processes import interruptible
+    from hpcgen.core.support.processes import interruptible
+    from hpcgen.plugins.onnx.run import run_here, run_in_image
 
     def line(text: str) -> None:
         click.echo(text, err=as_json)
@@ -84,7 +84,7 @@ def _run(catalog: Catalog, request: RunRequest, asked: dict[str, Any], as_json: 
 
 def _raise(request: RunRequest, report: RunReport) -> None:
     """All files without a result, each with its reason."""
-    from hpcgen.errors import JobFailedError, Problem
+    from hpcgen.core.errors import JobFailedError, Problem
 
     problems = [Problem(each.why, remedy="") for each in report.failed]
     text = f"{len(problems)} of {len(problems) + report.computed + report.there} data files have no result"

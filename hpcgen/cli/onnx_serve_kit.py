@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.onnx.serve import ServeKit, ServeRequest
+    from hpcgen.plugins.onnx.serve import ServeKit, ServeRequest
 
 
 @click.command("serve-kit")
@@ -46,7 +46,7 @@ def command(ctx: click.Context, /, as_json: bool, **asked: Any) -> None:
     DIR is what `hpcgen onnx convert` wrote. A job that was ended goes on when it is submitted again.
     """
     from hpcgen.kit.kit import store_kit
-    from hpcgen.onnx.serve import serving_kit
+    from hpcgen.plugins.onnx.serve import serving_kit
 
     catalog = catalog_of(ctx)
     made = serving_kit(_request(catalog, asked), catalog, collection_words(ctx))
@@ -63,8 +63,8 @@ def command(ctx: click.Context, /, as_json: bool, **asked: Any) -> None:
 def _request(catalog: Catalog, asked: dict[str, Any]) -> ServeRequest:
     from hpcgen.cli.personal import account_for
     from hpcgen.cli.queueing_options import queueing_from
-    from hpcgen.model.job import JobRequest
-    from hpcgen.onnx.serve import ServeRequest
+    from hpcgen.core.model.job import JobRequest
+    from hpcgen.plugins.onnx.serve import ServeRequest
 
     site = catalog.site(asked["site"])
     account = account_for(site, asked["account"])

@@ -13,15 +13,15 @@ from hpcgen.cli.common import PATH, catalog_of, print_json, say, shown_files
 from hpcgen.cli.licences import say_licences
 from hpcgen.cli.numbers import COUNT
 from hpcgen.cli.words import SITE
-from hpcgen.model.request import GraphCompiler
+from hpcgen.core.model.request import GraphCompiler
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.model.plan import Finding
-    from hpcgen.model.request import OptimiseRequest
-    from hpcgen.model.site import Site
-    from hpcgen.optimise.decide import Optimised
-    from hpcgen.support.writing import CopiedFile, KitFile
+    from hpcgen.core.model.plan import Finding
+    from hpcgen.core.model.request import OptimiseRequest
+    from hpcgen.core.model.site import Site
+    from hpcgen.core.support.writing import CopiedFile, KitFile
+    from hpcgen.plugins.tuning.optimise.decide import Optimised
 
 
 @click.command("optimise")
@@ -51,9 +51,9 @@ def command(
     REQUEST is a file of hpcgen's own (YAML), or of MODAK's (JSON). Without evidence the stack's default is taken.
     """
     from hpcgen.cli.measurements_command import known_measurements
-    from hpcgen.optimise.decide import optimise
-    from hpcgen.optimise.report import report
-    from hpcgen.requests.reading import read_request
+    from hpcgen.plugins.tuning.optimise.decide import optimise
+    from hpcgen.plugins.tuning.optimise.report import report
+    from hpcgen.plugins.tuning.requests.reading import read_request
 
     catalog = catalog_of(ctx)
     read = read_request(request)
@@ -98,7 +98,7 @@ def _target(catalog: Catalog, request: OptimiseRequest, named: str | None) -> tu
     """The profile that is meant, with the request's wishes for its jobs, and what there is to know of it."""
     from datetime import date
 
-    from hpcgen.optimise.target import target_of, with_wishes
+    from hpcgen.plugins.tuning.optimise.target import target_of, with_wishes
 
     if named is not None:
         if request.site not in (None, named):
@@ -111,9 +111,9 @@ def _target(catalog: Catalog, request: OptimiseRequest, named: str | None) -> tu
 
 def kit_files(result: Optimised, catalog: Catalog, text: str) -> dict[str, KitFile | CopiedFile]:
     """The kit of a decision's plan, with the decision."""
+    from hpcgen.core.support.writing import KitFile
     from hpcgen.kit.kit import DECISION, REPORT, STACK, make_kit
-    from hpcgen.optimise.application import stack_text
-    from hpcgen.support.writing import KitFile
+    from hpcgen.plugins.tuning.optimise.application import stack_text
 
     decision = msgspec.json.format(msgspec.json.encode(result.decision), indent=1).decode() + "\n"
     files = make_kit(result.plan, catalog).all_files

@@ -73,7 +73,7 @@ def submit_array(
     ------
     JobFailedError: it failed, or the batch system refuses one of the two.
     """
-    from hpcgen.model.queueing import Queueing
+    from hpcgen.core.model.queueing import Queueing
 
     array = own_job(job, f"{about}.", each, queueing=Queueing(tasks=asked["tasks"]))
     say(f"array {array.id} of {asked['tasks']} tasks submitted with {array.script}: {array.hint}")

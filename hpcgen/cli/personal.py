@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from hpcgen.cli.common import say
-from hpcgen.config.user_config import configured
-from hpcgen.errors import HpcgenError
-from hpcgen.model.site import Site
-from hpcgen.support.quoting import safe_path
+from hpcgen.core.config.user_config import configured
+from hpcgen.core.errors import HpcgenError
+from hpcgen.core.model.site import Site
+from hpcgen.core.support.quoting import safe_path
 
 
 def account_for(site: Site, asked: str | None) -> str | None:
@@ -45,7 +45,7 @@ def save_accepted(field: str, names: Iterable[str]) -> None:
     """Keep in the user's config file what was accepted today, so that it is asked for once."""
     import datetime
 
-    from hpcgen.config.user_config import accept
+    from hpcgen.core.config.user_config import accept
 
     today = datetime.datetime.now(datetime.timezone.utc).date()
     try:

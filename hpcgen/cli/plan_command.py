@@ -12,7 +12,7 @@ from hpcgen.cli.licences import say_licences
 from hpcgen.cli.tables import table
 
 if TYPE_CHECKING:
-    from hpcgen.model.plan import Plan
+    from hpcgen.core.model.plan import Plan
 
 
 @click.command("plan")
@@ -29,7 +29,7 @@ def command(ctx: click.Context, inputs: bool, as_json: bool, **asked: Any) -> No
     if as_json:
         print_json(plan)
         return
-    from hpcgen.job.measured_layouts import layout_text
+    from hpcgen.launch.job.measured_layouts import layout_text
     from hpcgen.recipe.assemble import assemble, notices
 
     rows = [
@@ -63,6 +63,6 @@ def _show_inputs(plan: Any, catalog: Any, as_json: bool) -> None:
 
 def _copied_rows(plan: Plan) -> list[list[str]]:
     """The stack's own files, an entry a row."""
-    from hpcgen.support.units import size
+    from hpcgen.core.support.units import size
 
     return [[each.to, str(each.files), size(each.bytes), each.sha256] for each in plan.copied]

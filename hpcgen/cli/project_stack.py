@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpcgen.errors import UnknownNameError
+from hpcgen.core.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
+    from hpcgen.core.model.plan import Plan
     from hpcgen.images.reference import ImageReference
-    from hpcgen.model.plan import Plan
 
 PROJECT = "hpcgen.yaml"
 """The name of a stack that lies in the folder of the project that it is for."""
@@ -41,8 +41,8 @@ def image_here(catalog: Catalog, site: str | None, say: Callable[[str], None]) -
     site: only one for this site.
     say: is told which it is.
     """
+    from hpcgen.builders.records.store import newest_in
     from hpcgen.images.reference import ImageReference
-    from hpcgen.records.store import newest_in
 
     where = catalog.site(site).name if site is not None else None
     record = newest_in(Path.cwd(), catalog.stack(PROJECT).name, where)

@@ -10,7 +10,7 @@ import click
 from hpcgen.cli.common import option_group
 
 if TYPE_CHECKING:
-    from hpcgen.model.queueing import Queueing
+    from hpcgen.core.model.queueing import Queueing
 
 _ARRAY = re.compile(r"([1-9]\d{0,6})(?:%([1-9]\d{0,6}))?")
 
@@ -34,8 +34,8 @@ queueing_options = option_group(
 
 def queueing_from(after: str, array: str | None, checkpoint: str | None, requeue: bool) -> Queueing:
     """What these options ask for; wrong usage where one cannot be read."""
-    from hpcgen.job.walltime import parse_walltime
-    from hpcgen.model.queueing import Queueing
+    from hpcgen.core.model.queueing import Queueing
+    from hpcgen.launch.job.walltime import parse_walltime
 
     given: dict[str, Any] = {"after": after, "requeue": requeue}
     if array is not None:

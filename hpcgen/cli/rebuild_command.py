@@ -10,12 +10,12 @@ import click
 from hpcgen._version import __version__
 from hpcgen.cli.common import PATH, START, catalog_of, print_json, say, shown_files
 from hpcgen.cli.words import IMAGE
-from hpcgen.errors import HpcgenError
+from hpcgen.core.errors import HpcgenError
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
+    from hpcgen.core.support.writing import CopiedFile, KitFile
     from hpcgen.images.recorded import StoredKit
-    from hpcgen.support.writing import CopiedFile, KitFile
 
 
 @click.command("rebuild")

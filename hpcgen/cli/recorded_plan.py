@@ -12,8 +12,8 @@ import msgspec
 from hpcgen.cli.common import options_given
 
 if TYPE_CHECKING:
-    from hpcgen.model.lock import Lock
-    from hpcgen.model.plan import Plan
+    from hpcgen.core.model.lock import Lock
+    from hpcgen.core.model.plan import Plan
 
 
 class RecordedPlan(msgspec.Struct, frozen=True):
@@ -25,7 +25,7 @@ class RecordedPlan(msgspec.Struct, frozen=True):
 
     def sealed(self, origin: str) -> Lock | None:
         """What pins the plan; None of one that is not locked. ``origin``: what messages call it."""
-        from hpcgen.lockfile.lock import is_sealed, parse_lock
+        from hpcgen.kit.lockfile.lock import is_sealed, parse_lock
 
         return parse_lock(self.lock, f"the lock of {origin}") if is_sealed(self.lock) else None
 
@@ -54,7 +54,7 @@ def recorded_plan(origin: str) -> RecordedPlan:
         texts = read_texts(kit)
         return RecordedPlan(kit.plan, texts["hpcgen.lock"], texts)
     if path.suffix == ".lock":
-        from hpcgen.lockfile.lock import read_lock
+        from hpcgen.kit.lockfile.lock import read_lock
 
         lock = read_lock(path)
         return RecordedPlan(lock.plan, lock.text)

@@ -11,10 +11,10 @@ import click
 from hpcgen.cli.common import option_group, print_json, print_json_list, say
 from hpcgen.cli.numbers import COUNT, DAYS, WHOLE
 from hpcgen.cli.tables import table
-from hpcgen.support.units import counted, duration, size
+from hpcgen.core.support.units import counted, duration, size
 
 if TYPE_CHECKING:
-    from hpcgen.model.record import BuildRecord
+    from hpcgen.core.model.record import BuildRecord
 
 _filters = option_group(
     click.option("--site", metavar="NAME", help="Only builds for this site."),
@@ -37,8 +37,8 @@ def command(ctx: click.Context, /, as_json: bool, limit: int | None, **asked: An
     """
     if ctx.invoked_subcommand is not None:
         return
-    from hpcgen.records.selection import Selection
-    from hpcgen.records.store import load_all, records_folder
+    from hpcgen.builders.records.selection import Selection
+    from hpcgen.builders.records.store import load_all, records_folder
 
     records = islice(load_all(Selection(**asked).has), limit)
     if as_json:
@@ -54,7 +54,7 @@ def command(ctx: click.Context, /, as_json: bool, limit: int | None, **asked: An
 
 
 def _row(record: BuildRecord) -> list[str]:
-    from hpcgen.records.compare import tests_passed
+    from hpcgen.builders.records.compare import tests_passed
 
     taken = size(record.image.bytes) if record.image is not None and record.image.bytes is not None else "-"
     when = record.started[:19].replace("T", " ")
@@ -68,7 +68,7 @@ def _row(record: BuildRecord) -> list[str]:
 @click.option("--json", "as_json", is_flag=True, help="Print the record as it is stored.")
 def show(record_id: str, as_json: bool) -> None:
     """Show one record: what was requested, each step's time, the image, the tests, why it failed."""
-    from hpcgen.records.store import find, stored
+    from hpcgen.builders.records.store import find, stored
 
     if as_json:
         print_json(stored(record_id))
@@ -85,8 +85,8 @@ def show(record_id: str, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print what differs as JSON.")
 def compare_two(first: str, second: str, as_json: bool) -> None:
     """Show what differs between two builds: versions, inputs, times of the steps, size, tests."""
-    from hpcgen.records.compare import compare
-    from hpcgen.records.store import find
+    from hpcgen.builders.records.compare import compare
+    from hpcgen.builders.records.store import find
 
     told: dict[str, Any] = compare(find(first), find(second))
     if as_json:
@@ -106,8 +106,8 @@ def prune(keep: int | None, dry_run: bool, **asked: Any) -> None:
 
     The options choose which: all of them have to hold, and at least one has to be given.
     """
-    from hpcgen.records.prune import prune as remove
-    from hpcgen.records.selection import Selection
+    from hpcgen.builders.records.prune import prune as remove
+    from hpcgen.builders.records.selection import Selection
 
     if keep is None and all(each is None for each in asked.values()):
         raise click.UsageError("this would remove all records: say which, such as --older-than 365 or --keep 100")

@@ -20,10 +20,10 @@ def command(ctx: click.Context, kind: str) -> None:
 
 def schema_of(kind: str) -> str:
     """The schema of one kind of file, with the engines, formats and batch systems that the registries know."""
-    from hpcgen.config.schemas import schema_text
-    from hpcgen.engines import ENGINES, builders
+    from hpcgen.backends.engines import ENGINES, builders
+    from hpcgen.backends.schedulers import SCHEDULERS, launchers
+    from hpcgen.core.config.schemas import schema_text
     from hpcgen.recipe.formats import FORMATS
-    from hpcgen.schedulers import SCHEDULERS, launchers
 
     names = {registry.folder: registry.names() for registry in (ENGINES, FORMATS, SCHEDULERS)}
     names |= {"builders": list(builders()), "launchers": launchers()}

@@ -18,8 +18,8 @@ def command(folder: Path, as_json: bool) -> None:
     `hpcgen site new NAME --detect --root DIR` gives the same facts from it, anywhere. Names of users and of the
     machine, passwords and serial numbers stay out.
     """
-    from hpcgen.detect.capture import DROPPED, capture
-    from hpcgen.detect.recording import Recorder
+    from hpcgen.machine.detect.capture import DROPPED, capture
+    from hpcgen.machine.detect.recording import Recorder
 
     captured = capture(Recorder.live(), folder)
     for what in DROPPED:

@@ -12,12 +12,12 @@ import msgspec
 from hpcgen.cli.common import catalog_of, print_json, say
 from hpcgen.cli.described_sites import KINDS, read_files, sources_option
 from hpcgen.cli.words import PARTITION, SITE
-from hpcgen.errors import TestFailedError
-from hpcgen.support.units import some
+from hpcgen.core.errors import TestFailedError
+from hpcgen.core.support.units import some
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.doctor.report import Drift, Report
+    from hpcgen.machine.doctor.report import Drift, Report
 
 _FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
 _SHOWN = 6
@@ -57,8 +57,8 @@ def command(
         raise click.UsageError("--from compares with files alone: without --root and --login")
     catalog = catalog_of(ctx)
     if sources:
-        from hpcgen.detect.combine import combine
-        from hpcgen.doctor.described import report_on_files
+        from hpcgen.machine.detect.combine import combine
+        from hpcgen.machine.doctor.described import report_on_files
 
         seen = combine(read_files(sources, catalog.site(name).name))
         report = report_on_files(catalog, name, seen, partition)
@@ -79,9 +79,9 @@ def command(
 
 
 def _of_machine(catalog: Catalog, name: str, root: Path | None, partition: str | None, login: bool) -> Report:
-    from hpcgen.detect.machine import Machine
-    from hpcgen.doctor import report_on
-    from hpcgen.schedulers import scheduler_for
+    from hpcgen.backends.schedulers import scheduler_for
+    from hpcgen.machine.detect.machine import Machine
+    from hpcgen.machine.doctor import report_on
 
     machine = Machine.live() if root is None else Machine.captured(root)
     variable = scheduler_for(catalog.site(name).scheduler).queue_variable
@@ -90,7 +90,7 @@ def _of_machine(catalog: Catalog, name: str, root: Path | None, partition: str |
 
 
 def _with_dependents(catalog: Catalog, name: str, report: Report, locks: Path | None) -> Report:
-    from hpcgen.doctor.dependents import kept_in, stacks_of, with_dependents
+    from hpcgen.machine.doctor.dependents import kept_in, stacks_of, with_dependents
 
     found = list(stacks_of(catalog, name, report.partition))
     if locks is not None:
@@ -102,7 +102,7 @@ def _with_dependents(catalog: Catalog, name: str, report: Report, locks: Path | 
 
 
 def _print(report: Report, unseen: bool) -> None:
-    from hpcgen.config.provenance import shown_value
+    from hpcgen.core.config.provenance import shown_value
 
     for each in report.drift:
         click.echo(_drift_text(each))
@@ -115,7 +115,7 @@ def _print(report: Report, unseen: bool) -> None:
 
 
 def _drift_text(drift: Drift) -> str:
-    from hpcgen.config.provenance import shown_value
+    from hpcgen.core.config.provenance import shown_value
 
     place = f"{drift.where.file}:{drift.where.line}"
     seen = drift.how if drift.seen is None else f"{shown_value(drift.seen)} ({drift.how})"
@@ -134,7 +134,7 @@ def _short(text: str) -> str:
 
 
 def _data(report: Report) -> dict[str, Any]:
-    from hpcgen.doctor.report import ORDER
+    from hpcgen.machine.doctor.report import ORDER
 
     data: dict[str, Any] = msgspec.to_builtins(report)
     return {"counts": {name: report.count(name) for name in ORDER}, **data}

@@ -13,7 +13,7 @@ from hpcgen.cli.described_sites import KINDS, read_files, sources_option
 from hpcgen.cli.new_files import check_absent, check_name, write_or_print
 
 if TYPE_CHECKING:
-    from hpcgen.detect.seen import Seen
+    from hpcgen.machine.detect.seen import Seen
 
 
 @click.command("new")
@@ -56,8 +56,8 @@ def command(
     administrators (of Slurm, Spack, Stackinator, ReFrame) are read as data. What is not known is a comment
     in the profile, and is listed on stderr.
     """
-    from hpcgen.config.schemas import editor_comment
-    from hpcgen.detect.skeleton import skeleton
+    from hpcgen.core.config.schemas import editor_comment
+    from hpcgen.machine.detect.skeleton import skeleton
 
     if root is not None and not detect:
         raise click.UsageError("--root says what --detect examines; add --detect")
@@ -84,13 +84,13 @@ def _seen(
     """What the files say, and then what the machine shows."""
     found = read_files(sources, system, run_settings) if sources else []
     if detect:
-        from hpcgen.detect.detection import detect as examine
-        from hpcgen.detect.machine import Machine
+        from hpcgen.machine.detect.detection import detect as examine
+        from hpcgen.machine.detect.machine import Machine
 
         found.append(examine(Machine.live() if root is None else Machine.captured(root)))
     if not sources:
         return found[0]
-    from hpcgen.detect.combine import combine
+    from hpcgen.machine.detect.combine import combine
 
     return combine(found)
 
@@ -101,7 +101,7 @@ def _filled_in(
     """The profile's text, and as data what is known, what stays open and what has no place in a profile."""
     import datetime
 
-    from hpcgen.detect.profile import profile_of
+    from hpcgen.machine.detect.profile import profile_of
 
     places = [str(path) for _, path in sources]
     if detect:

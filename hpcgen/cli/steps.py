@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.support.quoting import NAME_PATTERN
+from hpcgen.core.support.quoting import NAME_PATTERN
 
 if TYPE_CHECKING:
-    from hpcgen.model.job import JobStep
+    from hpcgen.core.model.job import JobStep
 
 
 class StepType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic since click 8.5
@@ -26,7 +26,7 @@ class StepType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gene
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The step; wrong usage where it has no name or no command."""
-        from hpcgen.model.job import JobStep
+        from hpcgen.core.model.job import JobStep
 
         name, _, text = value.partition("=")
         if not re.search(NAME_PATTERN, name):

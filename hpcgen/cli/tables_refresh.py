@@ -41,10 +41,10 @@ def command(
     Tells newer releases, hashes that differ, files that are gone or withdrawn, and rows that have aged. A table is
     compared by the names in its field `upstream`.
     """
-    from hpcgen.net.package_index import PackageIndex
-    from hpcgen.tables.findings import Kind
-    from hpcgen.tables.refresh import Asked, compared, wheel_findings
-    from hpcgen.tables.rows import Addition, add_rows, months_before
+    from hpcgen.plugins.tables.findings import Kind
+    from hpcgen.plugins.tables.refresh import Asked, compared, wheel_findings
+    from hpcgen.plugins.tables.rows import Addition, add_rows, months_before
+    from hpcgen.supply.net.package_index import PackageIndex
 
     if download and not write:
         raise click.UsageError("--download is only for --write")

@@ -16,12 +16,12 @@ from hpcgen.cli.own_job_options import submit_own_call, submitted_options
 from hpcgen.cli.project_stack import wanted_here
 from hpcgen.cli.test_options import TEST_OPTIONS, job_for_tests, place_of, test_options
 from hpcgen.cli.words import IMAGE
-from hpcgen.errors import Problem, TestFailedError
+from hpcgen.core.errors import Problem, TestFailedError
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
+    from hpcgen.core.model.record import TestRun
     from hpcgen.images.reference import ImageReference
-    from hpcgen.model.record import TestRun
 
 
 @click.command("test")
@@ -41,9 +41,9 @@ def command(
 
     Exit code 9 if a test failed.
     """
+    from hpcgen.core.support.processes import interruptible
     from hpcgen.images.reference import parse_image
-    from hpcgen.support.processes import interruptible
-    from hpcgen.verify import verify_image
+    from hpcgen.run.verify import verify_image
 
     catalog = catalog_of(ctx)
     start = not asked["submit"]
@@ -88,11 +88,11 @@ def _write(run: TestRun, image: ImageReference, as_json: bool, junit: Path | Non
 
         click.echo(report(run, sys.stdout))
     if junit is not None:
-        from hpcgen.support.writing import write_file
-        from hpcgen.verify.junit import junit_xml
+        from hpcgen.core.support.writing import write_file
+        from hpcgen.run.verify.junit import junit_xml
 
         write_file(junit, junit_xml(run, image.name))
-    from hpcgen.records.store import of_image, tried_test_run
+    from hpcgen.builders.records.store import of_image, tried_test_run
 
     record = of_image(image)
     if record is not None and tried_test_run(record, run, say) is not None:
@@ -101,7 +101,7 @@ def _write(run: TestRun, image: ImageReference, as_json: bool, junit: Path | Non
 
 def _fail(run: TestRun) -> None:
     from hpcgen.cli.test_report import printable
-    from hpcgen.verify import failed
+    from hpcgen.run.verify import failed
 
     if found := failed(run):
         raise TestFailedError(

@@ -14,8 +14,8 @@ from hpcgen.cli.words import PARTITION, SITE
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
+    from hpcgen.core.model.site import Site
     from hpcgen.images.reference import ImageReference
-    from hpcgen.model.site import Site
     from hpcgen.run.image_job import ImageJob
 
 test_options = option_group(
@@ -57,8 +57,8 @@ def job_for_tests(
     account: Callable[[Site], str | None] | None = None,
 ) -> ImageJob:
     """The job of the tests that is started elsewhere: by the batch system, or by ReFrame."""
-    from hpcgen.model.job import JobRequest
-    from hpcgen.verify import job_of_tests
+    from hpcgen.core.model.job import JobRequest
+    from hpcgen.run.verify import job_of_tests
 
     request = JobRequest(
         nodes=asked["nodes"],

@@ -6,7 +6,7 @@ import re
 from typing import TextIO
 
 from hpcgen.cli.tables import table
-from hpcgen.model.record import TestRun
+from hpcgen.core.model.record import TestRun
 
 LAST_LINES = 12
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")

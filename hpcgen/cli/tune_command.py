@@ -21,11 +21,11 @@ from hpcgen.cli.words import IMAGE
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from hpcgen.bench import BenchCase, BenchWorkload, Outcome
-    from hpcgen.bench.comparison import Compared
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.tune import TuneStudy
-    from hpcgen.tune.study import RunningTrial, Trial
+    from hpcgen.plugins.tuning.bench import BenchCase, BenchWorkload, Outcome
+    from hpcgen.plugins.tuning.bench.comparison import Compared
+    from hpcgen.plugins.tuning.tune import TuneStudy
+    from hpcgen.plugins.tuning.tune.study import RunningTrial, Trial
 
 
 @click.command("tune")
@@ -62,8 +62,8 @@ def command(ctx: click.Context, image: str, workload: str, **asked: Any) -> None
 
     The same command goes on with a search that was interrupted.
     """
-    from hpcgen.bench import workload_named
-    from hpcgen.job.walltime import parse_walltime
+    from hpcgen.launch.job.walltime import parse_walltime
+    from hpcgen.plugins.tuning.bench import workload_named
 
     chosen, catalog = workload_named(workload), catalog_of(ctx)
     until = time.monotonic() + parse_walltime(asked["timeout"], "--timeout") if asked["timeout"] else None
@@ -72,7 +72,7 @@ def command(ctx: click.Context, image: str, workload: str, **asked: Any) -> None
         if given := options_given(unsubmitted, free=()):
             raise click.UsageError(f"{', '.join(given)} requires --submit")
     if asked["write"] is not None:
-        from hpcgen.config.yamlfile import load
+        from hpcgen.core.config.yamlfile import load
 
         load(asked["write"])
     case = case_of(image, catalog, asked)
@@ -95,9 +95,9 @@ def command(ctx: click.Context, image: str, workload: str, **asked: Any) -> None
 
 
 def _study(case: BenchCase, workload: BenchWorkload, asked: dict[str, Any]) -> TuneStudy:
+    from hpcgen.backends.schedulers import scheduler_for
+    from hpcgen.plugins.tuning.tune import open_study, space_for
     from hpcgen.run.own_job import task_number
-    from hpcgen.schedulers import scheduler_for
-    from hpcgen.tune import open_study, space_for
 
     space = space_for(case, workload, asked["vary"], asked["layouts"])
     plan = case.job.plan
@@ -127,8 +127,8 @@ def _submit(image: str, catalog: Catalog, asked: dict[str, Any]) -> None:
 def _search(
     case: BenchCase, workload: BenchWorkload, study: TuneStudy, until: float | None, asked: dict[str, Any]
 ) -> None:
-    from hpcgen.support.processes import interruptible
-    from hpcgen.tune import Search
+    from hpcgen.core.support.processes import interruptible
+    from hpcgen.plugins.tuning.tune import Search
 
     with interruptible(), _progress(study, workload, asked) as tell:
         search = Search(
@@ -160,14 +160,14 @@ def _told_once() -> Callable[[Sequence[Trial]], None]:
 
 def _finish(case: BenchCase, workload: BenchWorkload, study: TuneStudy, to: Path | None, asked: dict[str, Any]) -> None:
     """Compare the best with the default, and say what came of it."""
-    from hpcgen.bench.comparison import compare
     from hpcgen.cli.tune_report import data, report
-    from hpcgen.errors import JobFailedError
+    from hpcgen.core.errors import JobFailedError
+    from hpcgen.plugins.tuning.bench.comparison import compare
 
     outcomes = _compared(case, workload, study, asked)
     rows = _rows(outcomes)
     if to is not None and rows:
-        from hpcgen.measurements.lines import append
+        from hpcgen.plugins.tuning.measurements.lines import append
 
         append(to, rows)
     compared, trials = compare(outcomes), study.trials()
@@ -193,7 +193,7 @@ def _finish(case: BenchCase, workload: BenchWorkload, study: TuneStudy, to: Path
     if entry is None:
         say(f"warning: nothing is added to {asked['write']}: nothing is faster than the default by more than the noise")
         return
-    from hpcgen.tune.profile import add_to
+    from hpcgen.plugins.tuning.tune.profile import add_to
 
     add_to(asked["write"], entry)
     say(f"the layout was added to {asked['write']}, before the others")
@@ -201,9 +201,9 @@ def _finish(case: BenchCase, workload: BenchWorkload, study: TuneStudy, to: Path
 
 def _compared(case: BenchCase, workload: BenchWorkload, study: TuneStudy, asked: dict[str, Any]) -> list[Outcome]:
     """The default and the best, measured once more, in rounds."""
-    from hpcgen.bench import run_rounds
-    from hpcgen.support.processes import interruptible
-    from hpcgen.tune import cell_of
+    from hpcgen.core.support.processes import interruptible
+    from hpcgen.plugins.tuning.bench import run_rounds
+    from hpcgen.plugins.tuning.tune import cell_of
 
     best = study.best()
     settings = [{}, best.settings] if best is not None and best.settings else [{}]
@@ -230,7 +230,7 @@ def _entry(compared: list[Compared]) -> Any:
         return None
     from datetime import date
 
-    from hpcgen.tune.profile import entry_for
+    from hpcgen.plugins.tuning.tune.profile import entry_for
 
     return entry_for(compared[1], compared[0], date.today().isoformat())
 
@@ -238,8 +238,8 @@ def _entry(compared: list[Compared]) -> Any:
 def _rows(outcomes: list[Outcome]) -> list[Any]:
     from datetime import date
 
-    from hpcgen.bench.rows import rows_of
-    from hpcgen.support.quoting import command as quoted
+    from hpcgen.core.support.quoting import command as quoted
+    from hpcgen.plugins.tuning.bench.rows import rows_of
 
     today, line = date.today().isoformat(), quoted("hpcgen", *sys.argv[1:])
     return [row for each in outcomes for row in rows_of(each, today, line)]
@@ -256,7 +256,7 @@ def _progress(
     study: TuneStudy, workload: BenchWorkload, asked: dict[str, Any]
 ) -> Iterator[Callable[[RunningTrial, int], None]]:
     """What runs now and the best so far: every round on a terminal, every trial in a log."""
-    from hpcgen.tune.space import text_of
+    from hpcgen.plugins.tuning.tune.space import text_of
 
     def text(trial: RunningTrial) -> str:
         best = _best_text(study, workload)

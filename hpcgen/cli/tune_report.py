@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, TextIO
 from hpcgen.cli.bench_report import data as bench_data
 from hpcgen.cli.bench_report import report as bench_report
 from hpcgen.cli.tables import table
-from hpcgen.model.measurement import UNITS
-from hpcgen.support.units import counted
-from hpcgen.tune.space import text_of
+from hpcgen.core.model.measurement import UNITS
+from hpcgen.core.support.units import counted
+from hpcgen.plugins.tuning.tune.space import text_of
 
 if TYPE_CHECKING:
-    from hpcgen.bench.comparison import Compared
-    from hpcgen.bench.workloads import BenchWorkload
-    from hpcgen.tune.study import Trial
+    from hpcgen.plugins.tuning.bench.comparison import Compared
+    from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
+    from hpcgen.plugins.tuning.tune.study import Trial
 
 _SHOWN = 5
 

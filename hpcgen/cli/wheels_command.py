@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say
-from hpcgen.errors import InputError
+from hpcgen.core.errors import InputError
 
 ARCHITECTURES = ("x86_64", "aarch64")
 FOLDER = Path("building_blocks", "wheels")
@@ -60,7 +60,7 @@ def lock(
     NAME is that of the lists: jax-0.10.2 gives jax-0.10.2-cp312.txt and jax-0.10.2-aarch64-cp312.txt. A range as
     REQUIREMENT holds a version back. The package index is that of pip's settings, and its address is never written.
     """
-    from hpcgen.locking.wheel_lists import ListRequest, lock_lists, pythons_of, write_lists
+    from hpcgen.supply.pin.wheel_lists import ListRequest, lock_lists, pythons_of, write_lists
 
     folder = into or _folder(ctx)
     asked = ListRequest(

@@ -14,9 +14,9 @@ from typing import IO, cast
 
 import msgspec
 
-from hpcgen.errors import InputError
+from hpcgen.core.errors import InputError
+from hpcgen.core.support.limits import LONGEST_PATH, READING_S, BoundedMember, ReadingLimit, Unpacked
 from hpcgen.images.folder import MAX_FILE, MAX_LINKS, too_large
-from hpcgen.support.limits import LONGEST_PATH, READING_S, BoundedMember, ReadingLimit, Unpacked
 
 _ROUNDS = 10
 

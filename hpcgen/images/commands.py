@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from hpcgen.errors import InputError
+from hpcgen.core.errors import InputError
 
 ANSWER_BYTES = 64 * 1024 * 1024
 TIMEOUT_S = 300.0

@@ -17,8 +17,10 @@ from typing import Any
 
 import msgspec
 
-from hpcgen.config.decoding import record_from
-from hpcgen.errors import BuildFailedError, HpcgenError, InputError, MissingToolError, OutputError, Problem
+from hpcgen.core.config.decoding import record_from
+from hpcgen.core.errors import BuildFailedError, HpcgenError, InputError, MissingToolError, OutputError, Problem
+from hpcgen.core.model.fields import EnvName
+from hpcgen.core.support.quoting import sh
 from hpcgen.images import roots
 from hpcgen.images.conversions import chain, missing
 from hpcgen.images.folder import COPY_AGAIN
@@ -27,8 +29,6 @@ from hpcgen.images.kinds.base import Conversion, ConversionStep, ConversionTask
 from hpcgen.images.recorded import LABEL, StoredKit, stored_kit
 from hpcgen.images.reference import ImageReference, stored_reference
 from hpcgen.images.roots import Marks
-from hpcgen.model.fields import EnvName
-from hpcgen.support.quoting import sh
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _TAIL = 20
@@ -163,7 +163,7 @@ def planned(
 
 
 def _removal(path: Path) -> ConversionStep:
-    from hpcgen.support.placing import remove
+    from hpcgen.core.support.placing import remove
 
     def action() -> None:
         remove(path)
@@ -217,7 +217,7 @@ def convert(
         plan = planned(image, output, work, marks_of(image), force)
         _run(plan, on_step)
         if not output.image_kind.stored:
-            from hpcgen.support.placing import put_in_place
+            from hpcgen.core.support.placing import put_in_place
 
             put_in_place(Path(plan.made), Path(output.name))
 
@@ -258,7 +258,7 @@ def _act(step: ConversionStep) -> None:
 
 
 def _start(step: ConversionStep) -> None:
-    from hpcgen.support.processes import stream
+    from hpcgen.core.support.processes import stream
 
     tail: list[str] = []
 
@@ -289,7 +289,7 @@ def _quietly(argv: list[str]) -> None:
 @contextmanager
 def _work_folder(output: ImageReference) -> Iterator[Path]:
     """A hidden folder beside the output, so that the last step is a rename; for a store, a temporary one."""
-    from hpcgen.support.placing import remove
+    from hpcgen.core.support.placing import remove
 
     beside = None if output.image_kind.stored else str(Path(output.name).parent)
     try:

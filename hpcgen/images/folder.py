@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from hpcgen.detect.tree import Tree
-from hpcgen.errors import InputError
+from hpcgen.core.errors import InputError
+from hpcgen.machine.detect.tree import Tree
 
 MAX_FILE = 16 * 1024 * 1024
 """Bytes that one file of an image may have to be read; a large plan has less than one."""

@@ -17,13 +17,13 @@ from typing import IO, Any
 
 import msgspec
 
-from hpcgen.errors import InputError, OutputError, Problem
+from hpcgen.core.errors import InputError, OutputError, Problem
+from hpcgen.core.model.bundle_paths import image_name
+from hpcgen.core.support.hashing import hash_file, open_plain, sha256_of
+from hpcgen.core.support.limits import BoundedMember
+from hpcgen.core.support.writing import alone_in, write_file
 from hpcgen.images.archive import read_archive, stream_bytes
 from hpcgen.images.folder import COPY_AGAIN, MAX_FILE
-from hpcgen.model.bundle_paths import image_name
-from hpcgen.support.hashing import hash_file, open_plain, sha256_of
-from hpcgen.support.limits import BoundedMember
-from hpcgen.support.writing import alone_in, write_file
 
 REF_NAME = "org.opencontainers.image.ref.name"
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
@@ -91,7 +91,7 @@ class OciLayout:
         return {digest: -1, **dict(LayoutImage(self, digest).blobs())}
 
     def image(self, name: str) -> LayoutImage:
-        """The image of a name, as :func:`~hpcgen.model.bundle_paths.image_name` writes it."""
+        """The image of a name, as :func:`~hpcgen.core.model.bundle_paths.image_name` writes it."""
         named = self.named()
         if image_name(name) not in named:
             raise LayoutError(self.where, f"its index names no image {image_name(name)}")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import HpcgenError, InputError
+from hpcgen.core.errors import HpcgenError, InputError
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.support.file_formats import KIT
+from hpcgen.core.support.trees import FOLDER, LIST, Tree
+from hpcgen.core.support.writing import CopiedFile, KitFile
 from hpcgen.images.recorded import StoredKit, typed_kit
 from hpcgen.kit.copied import files_of_trees, trees_of_list
 from hpcgen.kit.kit import make_kit
-from hpcgen.lockfile.lock import is_sealed, parse_lock
-from hpcgen.model.plan import Plan
-from hpcgen.support.file_formats import KIT
-from hpcgen.support.trees import FOLDER, LIST, Tree
-from hpcgen.support.writing import CopiedFile, KitFile
+from hpcgen.kit.lockfile.lock import is_sealed, parse_lock
 
 
 class Comparison(msgspec.Struct, frozen=True):

@@ -7,19 +7,19 @@ from typing import Annotated, Any
 
 import msgspec
 
-from hpcgen.config.decoding import record_from
-from hpcgen.errors import InputError, MissingToolError
+from hpcgen.core.config.decoding import record_from
+from hpcgen.core.errors import InputError, MissingToolError
+from hpcgen.core.model.fields import EnvName, matching
+from hpcgen.core.model.image_paths import KIT
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.support.file_formats import KIT as KIT_FORMAT
+from hpcgen.core.support.file_formats import LOCK
+from hpcgen.core.support.quoting import plain
+from hpcgen.core.support.writing import KitFile
 from hpcgen.images.folder import COPY_AGAIN
 from hpcgen.images.reference import ImageReference
 from hpcgen.kit.kit import known_files, programs, read_facts, read_plan
-from hpcgen.model.fields import EnvName, matching
-from hpcgen.model.image_paths import KIT
-from hpcgen.model.plan import Plan
 from hpcgen.recipe.formats import FACTS_FILE
-from hpcgen.support.file_formats import KIT as KIT_FORMAT
-from hpcgen.support.file_formats import LOCK
-from hpcgen.support.quoting import plain
-from hpcgen.support.writing import KitFile
 
 LABEL = "io.hpcgen."
 _LABELS = "/.singularity.d/labels.json"
@@ -83,7 +83,7 @@ def typed_kit(kit: StoredKit, name: str) -> RecordedKit:
 
 def stored_kit(image: ImageReference) -> StoredKit:
     """The kit that an image carries, as it is; InputError if there is none."""
-    from hpcgen.config.yamlfile import loads
+    from hpcgen.core.config.yamlfile import loads
 
     beside = image.image_kind.settings(image.name)
     labels = _own_labels(beside.labels if beside is not None else {})

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import msgspec
 
-from hpcgen.errors import HpcgenError, InputError, UnknownNameError
+from hpcgen.core.errors import HpcgenError, InputError, UnknownNameError
+from hpcgen.core.model.record import ImageKindName
+from hpcgen.core.support.quoting import plain
 from hpcgen.images.kinds import KINDS, ImageKind, every_kind, kind_for, recognised
-from hpcgen.model.record import ImageKindName
-from hpcgen.support.quoting import plain
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+%-]{0,254}")
 

@@ -20,12 +20,12 @@ from typing import IO, Any
 
 import msgspec
 
-from hpcgen.errors import InputError
+from hpcgen.core.errors import InputError
+from hpcgen.core.support.hashing import sha256_of
+from hpcgen.core.support.quoting import sh_assign
 from hpcgen.images.archive import members, normal, prefixes
 from hpcgen.images.oci_layout import LayoutImage, archive_image
 from hpcgen.images.tarball import opened
-from hpcgen.support.hashing import sha256_of
-from hpcgen.support.quoting import sh_assign
 
 ENVIRONMENT = "ch/environment"
 _ENV_SCRIPT = ".singularity.d/env/91-environment.sh"

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from hpcgen.errors import InputError
+from hpcgen.core.errors import InputError
+from hpcgen.core.model.record import BuildRecord
+from hpcgen.core.support.file_formats import KIT
+from hpcgen.core.support.hashing import sha256_of
 from hpcgen.images.recorded import LABEL, StoredKit
 from hpcgen.images.reference import ImageReference
-from hpcgen.model.record import BuildRecord
-from hpcgen.support.file_formats import KIT
-from hpcgen.support.hashing import sha256_of
 
 _JOB = ("nodes", "ranks_per_node", "threads_per_rank", "walltime_s", "queue", "account", "memory_per_rank_gb")
 

@@ -7,9 +7,9 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from hpcgen.errors import InputError
+from hpcgen.core.errors import InputError
+from hpcgen.core.support.hashing import open_plain
 from hpcgen.images.archive import members, read_archive, stream_bytes
-from hpcgen.support.hashing import open_plain
 
 
 def read_tar(path: str, paths: Sequence[str]) -> dict[str, bytes]:

@@ -7,11 +7,11 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from hpcgen.errors import HpcgenError, InputError
-from hpcgen.model.plan import Plan
-from hpcgen.support.hashing import file_sha256, read_plain
-from hpcgen.support.trees import FOLDER, LIST, MAX_BYTES, SELF, Tree, TreeFile, below, parse_list, tree_of
-from hpcgen.support.writing import CopiedFile
+from hpcgen.core.errors import HpcgenError, InputError
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.support.hashing import file_sha256, read_plain
+from hpcgen.core.support.trees import FOLDER, LIST, MAX_BYTES, SELF, Tree, TreeFile, below, parse_list, tree_of
+from hpcgen.core.support.writing import CopiedFile
 
 
 def files_of_trees(trees: Mapping[str, Tree]) -> dict[str, CopiedFile]:

@@ -13,19 +13,19 @@ import msgspec
 
 from hpcgen.blocks.inputs import KINDS
 from hpcgen.blocks.inputs.image import Image
-from hpcgen.config.decoding import record_from
-from hpcgen.errors import InputError, Problems
+from hpcgen.core.config.decoding import record_from
+from hpcgen.core.errors import InputError, Problems
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.recipe_facts import ContextName, RecipeFacts
+from hpcgen.core.support.certificates import read_certificates
+from hpcgen.core.support.file_formats import KIT, LOCK
+from hpcgen.core.support.hashing import read_plain, sha256_of
+from hpcgen.core.support.trees import FOLDER, LIST, below
+from hpcgen.core.support.writing import CopiedFile, copy_checked
 from hpcgen.kit.copied import trees_of_list
 from hpcgen.kit.kit import read_facts, read_plan
-from hpcgen.model.plan import Plan
-from hpcgen.model.recipe_facts import ContextName, RecipeFacts
 from hpcgen.recipe.formats import FACTS_FILE, format_for, kit_files
 from hpcgen.recipe.formats.base import DAWN
-from hpcgen.support.certificates import read_certificates
-from hpcgen.support.file_formats import KIT, LOCK
-from hpcgen.support.hashing import read_plain, sha256_of
-from hpcgen.support.trees import FOLDER, LIST, below
-from hpcgen.support.writing import CopiedFile, copy_checked
 
 T = TypeVar("T")
 _FIRST_HEREDOC = "HPCGEN_DOCKERFILE"
@@ -144,7 +144,7 @@ def _decoded(path: Path, convert: Callable[[object, str], T]) -> T:
 
 
 def _lock(path: Path) -> dict[str, Any]:
-    from hpcgen.config.written_yaml import read_written
+    from hpcgen.core.config.written_yaml import read_written
 
     try:
         data = read_written(_read(path), str(path))

@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from hpcgen.backends.schedulers import SCHEDULERS
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.config.decoding import record_from
+from hpcgen.core.config.decoding import record_from
+from hpcgen.core.model.fields import Record
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.recipe_facts import Certificate, RecipeFacts
+from hpcgen.core.support.file_formats import KIT, RECIPE
+from hpcgen.core.support.hashing import read_plain
+from hpcgen.core.support.trees import LIST
+from hpcgen.core.support.writing import CopiedFile, KitFile
 from hpcgen.kit.copied import files_of_trees, list_text
-from hpcgen.lockfile.lock import HEADER, lock_text
-from hpcgen.model.fields import Record
-from hpcgen.model.plan import Plan
-from hpcgen.model.recipe_facts import Certificate, RecipeFacts
+from hpcgen.kit.lockfile.lock import HEADER, lock_text
 from hpcgen.recipe.assemble import assemble, notices
 from hpcgen.recipe.formats import FACTS_FILE, FORMATS, format_for
 from hpcgen.recipe.formats.bundled import base_name
 from hpcgen.recipe.stages import Assembly
-from hpcgen.schedulers import SCHEDULERS
-from hpcgen.support.file_formats import KIT, RECIPE
-from hpcgen.support.hashing import read_plain
-from hpcgen.support.trees import LIST
-from hpcgen.support.writing import CopiedFile, KitFile
 
 if TYPE_CHECKING:
-    from hpcgen.model.lock import Lock
+    from hpcgen.core.model.lock import Lock
     from hpcgen.recipe.formats.hpccm_session import Written
 
 DECISION, REPORT, STACK = "decision.json", "decision.md", "stack.yaml"
@@ -115,11 +115,11 @@ def store_kit(folder: Path, files: Mapping[str, KitFile | CopiedFile]) -> None:
 
     Raises
     ------
-    OutputError: as :func:`hpcgen.support.writing.write_kit`.
+    OutputError: as :func:`hpcgen.core.support.writing.write_kit`.
     InputError: a file that is copied is no longer what was planned.
     """
+    from hpcgen.core.support.writing import write_kit
     from hpcgen.kit.copied import listed, names_in
-    from hpcgen.support.writing import write_kit
 
     try:
         older = msgspec.json.decode(read_plain(folder / FACTS_FILE, _MAX_BYTES), type=RecipeFacts).files

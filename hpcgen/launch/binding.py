@@ -11,12 +11,12 @@ from pathlib import Path
 
 import msgspec
 
-from hpcgen.model.plan import Plan
-from hpcgen.model.site import BatchSystem, Gpu, HostMpi
-from hpcgen.schedulers import launched_by
-from hpcgen.support.cpu_lists import list_text, read_list
-from hpcgen.support.shell_words import Shell
-from hpcgen.support.templates import Template
+from hpcgen.backends.schedulers import launched_by
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.site import BatchSystem, Gpu, HostMpi
+from hpcgen.core.support.cpu_lists import list_text, read_list
+from hpcgen.core.support.shell_words import Shell
+from hpcgen.core.support.templates import Template
 
 VISIBLE = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "ROCR_VISIBLE_DEVICES", "intel": "ZE_AFFINITY_MASK"}
 """The variable that says which GPUs a process sees, by their numbers.

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import msgspec
 
-from hpcgen.engines import Engine
-from hpcgen.model.plan import Plan
-from hpcgen.platform.fabrics import GPU_NETWORKS, NCCL_LIBFABRIC, NCCL_VERBS
+from hpcgen.backends.engines import Engine
+from hpcgen.backends.hardware.fabrics import GPU_NETWORKS, NCCL_LIBFABRIC, NCCL_VERBS
+from hpcgen.core.model.plan import Plan
 
 DEVICES = {("infiniband", NCCL_VERBS): "/dev/infiniband", ("slingshot", NCCL_LIBFABRIC): "/dev/cxi0"}
 """What a node must have for a network of NCCL over a kind of fabric, as far as one name is everywhere the same."""

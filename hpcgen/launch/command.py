@@ -12,19 +12,19 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hpcgen._version import __version__
-from hpcgen.engines import Call
-from hpcgen.errors import PolicyError
+from hpcgen.backends.engines import Call
+from hpcgen.backends.schedulers import scheduler_for
+from hpcgen.backends.schedulers.none import Direct
+from hpcgen.core.errors import PolicyError
+from hpcgen.core.model.bundle_paths import EVERY_IMAGE_HAS
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.site import Bind
+from hpcgen.core.support.quoting import plain, sh_assign
+from hpcgen.core.support.shell_words import Shell, line, loading
+from hpcgen.core.support.templates import Template
 from hpcgen.launch.collectives import by_engine, by_plugin_folders, collectives_environment, plugin_folders
 from hpcgen.launch.parts import container_part, exports_part, image_part, start_part
 from hpcgen.launch.start import Start, host_mpi, start
-from hpcgen.model.bundle_paths import EVERY_IMAGE_HAS
-from hpcgen.model.plan import Plan
-from hpcgen.model.site import Bind
-from hpcgen.schedulers import scheduler_for
-from hpcgen.schedulers.none import Direct
-from hpcgen.support.quoting import plain, sh_assign
-from hpcgen.support.shell_words import Shell, line, loading
-from hpcgen.support.templates import Template
 
 OF_THE_JOB = ("HPCGEN_RANKS", "OMP_NUM_THREADS")
 """What the size of a job decides: a command has them as its caller has."""

@@ -7,11 +7,11 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from hpcgen.engines import Engine
+from hpcgen.backends.engines import Engine
+from hpcgen.backends.schedulers import SCHEDULERS, scheduler_for
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.site import MPI_LAUNCHERS, HostMpi
 from hpcgen.launch.collectives import by_plugin_folders, collectives_environment, plugin_folders
-from hpcgen.model.plan import Plan
-from hpcgen.model.site import MPI_LAUNCHERS, HostMpi
-from hpcgen.schedulers import SCHEDULERS, scheduler_for
 
 HARMFUL = ("BASH_ENV", "ENV", "LD_PRELOAD", "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONUSERBASE", "TMPDIR")
 """Variables of a host that name files or folders which the image has not, or has another of."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hpcgen.engines import engine_for
+from hpcgen.backends.engines import engine_for
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.site import HostMpi
 from hpcgen.launch.start import host_mpi
-from hpcgen.model.plan import Plan
-from hpcgen.model.site import HostMpi
 
 
 def swapped_in(plan: Plan) -> HostMpi | None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpcgen.engines import Engine
-from hpcgen.engines.base import NO_IMAGE
+from hpcgen.backends.engines import Engine
+from hpcgen.backends.engines.base import NO_IMAGE
+from hpcgen.backends.schedulers import Scheduler
+from hpcgen.backends.schedulers.none import Direct
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.support.quoting import sh, sh_assign
+from hpcgen.core.support.shell_words import FOLDER, joined, line, loading, quoted
+from hpcgen.core.support.templates import Template
+from hpcgen.core.support.traced import Subject, together, traced
 from hpcgen.launch.environment import BOOTSTRAP
 from hpcgen.launch.start import Start, group_subjects
-from hpcgen.model.plan import Plan
-from hpcgen.schedulers import Scheduler
-from hpcgen.schedulers.none import Direct
-from hpcgen.support.quoting import sh, sh_assign
-from hpcgen.support.shell_words import FOLDER, joined, line, loading, quoted
-from hpcgen.support.templates import Template
-from hpcgen.support.traced import Subject, together, traced
 
 fill = Template(Path(__file__).with_name("templates") / "job.sh").fill
 """A part of the scripts' common template."""

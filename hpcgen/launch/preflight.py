@@ -9,6 +9,10 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+from hpcgen.backends.hardware.fabrics import FAST, SLOW, drivers
+from hpcgen.backends.hardware.microarchitecture import code_features
+from hpcgen.backends.hardware.mpi_abi import MPI_LIBRARIES
+from hpcgen.backends.schedulers import launched_by, scheduler_for
 from hpcgen.blocks.rank_test import (
     DEBUG,
     LABEL,
@@ -22,20 +26,16 @@ from hpcgen.blocks.rank_test import (
     RANK_PROGRAM,
     RANK_TEST,
 )
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.site import HostMpi, Site
+from hpcgen.core.support.quoting import sh
+from hpcgen.core.support.shell_words import Shell, line, quoted
+from hpcgen.core.support.templates import Template
 from hpcgen.launch.binding import local_rank
 from hpcgen.launch.collectives import DEVICES, collectives_environment, collectives_text, gpu_network
 from hpcgen.launch.libraries import mpi_folders, swapped_in
 from hpcgen.launch.start import Start
-from hpcgen.model.plan import Plan
-from hpcgen.model.site import HostMpi, Site
-from hpcgen.platform.fabrics import FAST, SLOW, drivers
-from hpcgen.platform.microarchitecture import code_features
-from hpcgen.platform.mpi_abi import MPI_LIBRARIES
 from hpcgen.recipe.selftest import DRIVER_FILE, GPU_DEVICES
-from hpcgen.schedulers import launched_by, scheduler_for
-from hpcgen.support.quoting import sh
-from hpcgen.support.shell_words import Shell, line, quoted
-from hpcgen.support.templates import Template
 
 PREFLIGHT = "preflight.sh"
 """Name of the kit's script that looks before the job starts; the job script calls it."""

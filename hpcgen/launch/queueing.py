@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from hpcgen.errors import PolicyError, Problem
+from hpcgen.backends.schedulers import Scheduler
+from hpcgen.core.errors import PolicyError, Problem
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.queueing import Queueing
 from hpcgen.launch.start import Start
-from hpcgen.model.plan import Plan
-from hpcgen.model.queueing import Queueing
-from hpcgen.schedulers import Scheduler
 
 TASK = "HPCGEN_TASK"
 """The number of an array's task, from 0 on, whatever the batch system counts from."""

@@ -7,26 +7,26 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from hpcgen.job.measured_layouts import layout_text, memory_text
+from hpcgen.backends.schedulers import Header, Scheduler, scheduler_for
+from hpcgen.backends.schedulers.base import option
+from hpcgen.backends.schedulers.none import Direct
+from hpcgen.backends.schedulers.slurm import Slurm
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.queueing import Queueing
+from hpcgen.core.model.reasons import JobReason
+from hpcgen.core.model.site import Bind
+from hpcgen.core.support.quoting import plain, sh
+from hpcgen.core.support.shell_words import line
+from hpcgen.core.support.traced import Subject, Traced, together, traced
 from hpcgen.launch.binding import binding_text
 from hpcgen.launch.environment import output_variables
+from hpcgen.launch.job.measured_layouts import layout_text, memory_text
 from hpcgen.launch.parts import container_part, exports_part, fill, image_part, module_lines, start_part
 from hpcgen.launch.preflight import PREFLIGHT, STATUS, has_rank_test, preflight_text
 from hpcgen.launch.queueing import TASK, options, refuse, with_task
 from hpcgen.launch.start import Start, start
 from hpcgen.launch.steps import steps_text
-from hpcgen.model.plan import Plan
-from hpcgen.model.queueing import Queueing
-from hpcgen.model.reasons import JobReason
-from hpcgen.model.site import Bind
 from hpcgen.recipe.formats.header import header as file_header
-from hpcgen.schedulers import Header, Scheduler, scheduler_for
-from hpcgen.schedulers.base import option
-from hpcgen.schedulers.none import Direct
-from hpcgen.schedulers.slurm import Slurm
-from hpcgen.support.quoting import plain, sh
-from hpcgen.support.shell_words import line
-from hpcgen.support.traced import Subject, Traced, together, traced
 
 _WIDTH = 120
 

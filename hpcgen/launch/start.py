@@ -8,19 +8,19 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from hpcgen.engines import Call, Engine, engine_for, runners
-from hpcgen.engines.base import bind_words, environment_words, file_system_words, refuse_separators
-from hpcgen.errors import PolicyError, Problem
+from hpcgen.backends.engines import Call, Engine, engine_for, runners
+from hpcgen.backends.engines.base import bind_words, environment_words, file_system_words, refuse_separators
+from hpcgen.backends.hardware.mpi_abi import MPI_PMI, STANDARD, abi_of, wanted_abi
+from hpcgen.backends.schedulers import launched_by, scheduler_for
+from hpcgen.core.errors import PolicyError, Problem
+from hpcgen.core.model.job import Job
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.site import BatchSystem, Bind, HostMpi, SiteEngine
+from hpcgen.core.support.shell_words import Shell
+from hpcgen.core.support.traced import Subject
 from hpcgen.launch.binding import Binding, binding, gpus_by_launcher
 from hpcgen.launch.collectives import by_engine
 from hpcgen.launch.environment import Variables, variables
-from hpcgen.model.job import Job
-from hpcgen.model.plan import Plan
-from hpcgen.model.site import BatchSystem, Bind, HostMpi, SiteEngine
-from hpcgen.platform.mpi_abi import MPI_PMI, STANDARD, abi_of, wanted_abi
-from hpcgen.schedulers import launched_by, scheduler_for
-from hpcgen.support.shell_words import Shell
-from hpcgen.support.traced import Subject
 
 
 class Start(msgspec.Struct, frozen=True):

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from hpcgen.model.job import JobStep
-from hpcgen.support.shell_words import line
-from hpcgen.support.templates import Template
+from hpcgen.core.model.job import JobStep
+from hpcgen.core.support.shell_words import line
+from hpcgen.core.support.templates import Template
 
 MARK = "hpcgen-step:"
 """What the lines begin with; the time in UTC, the step and what became of it follow."""

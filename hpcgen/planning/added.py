@@ -10,9 +10,9 @@ import msgspec
 from hpcgen.blocks.options import option_fields
 from hpcgen.blocks.requirements import Origin, Requirement
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import InputError, Position, Problems
-from hpcgen.model.project import BLOCK
-from hpcgen.model.stack import Stack, StackBlock
+from hpcgen.core.errors import InputError, Position, Problems
+from hpcgen.core.model.project import BLOCK
+from hpcgen.core.model.stack import Stack, StackBlock
 
 KINDS = {"pip": (BLOCK, "h5py==3.11.0"), "apt": ("os_packages", "git")}
 """For what stands before the colon: the block whose option ``packages`` takes it, and an example."""
@@ -54,7 +54,7 @@ def added_packages(catalog: Catalog, stack: Stack, added: Sequence[str]) -> Adde
 
 def _by_block(catalog: Catalog, text: str, package: str) -> Requirement | None:
     """What is asked of the block that brings a Python package; None where none does."""
-    from hpcgen.project_files.pip_text import Fault, public_range, requirement
+    from hpcgen.readers.pip_text import Fault, public_range, requirement
 
     try:
         asked = requirement(package, Position("--add", 1, 1))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from hpcgen.config.decoding import record_from
-from hpcgen.errors import InputError, Problems
-from hpcgen.model.stack import Copied
+from hpcgen.core.config.decoding import record_from
+from hpcgen.core.errors import InputError, Problems
+from hpcgen.core.model.stack import Copied
 
 KIND = "copy:"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from hpcgen.errors import PolicyError, Problems, Remedy, UnknownNameError
-from hpcgen.model.stack import Stack
+from hpcgen.core.errors import PolicyError, Problems, Remedy, UnknownNameError
+from hpcgen.core.model.stack import Stack
 
 _NOTHING: dict[str, Any] = {"version": "", "provider": None}
 

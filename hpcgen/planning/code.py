@@ -6,10 +6,10 @@ from functools import partial
 
 import msgspec
 
-from hpcgen.config.yamlfile import Document
-from hpcgen.errors import InputError, Position, Problems
-from hpcgen.model.image_paths import overlap
-from hpcgen.model.stack import BuildSpec, OptionValue, Stack, StackBlock
+from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.errors import InputError, Position, Problems
+from hpcgen.core.model.image_paths import overlap
+from hpcgen.core.model.stack import BuildSpec, OptionValue, Stack, StackBlock
 
 TREES, PROGRAM = "git_code", "application"
 """The blocks that do so."""

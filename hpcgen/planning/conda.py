@@ -9,10 +9,10 @@ import msgspec
 from hpcgen.blocks.requirements import in_range
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.project import CONDA
-from hpcgen.config.yamlfile import Document
-from hpcgen.model.plan import PlannedBlock, PlannedConda
-from hpcgen.model.site import Gpu, Site
-from hpcgen.support.wheel_tags import as_numbers
+from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.model.plan import PlannedBlock, PlannedConda
+from hpcgen.core.model.site import Gpu, Site
+from hpcgen.core.support.wheel_tags import as_numbers
 
 FAMILIES = {"mpich": "mpich", "intel_mpi": "mpich", "mvapich": "mpich", "mvapich2": "mpich", "openmpi": "openmpi"}
 """Which of conda-forge's MPI packages has the binary interface of a block."""

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.config.yamlfile import Document
-from hpcgen.errors import InputError, Position, Problems
-from hpcgen.model.image_paths import overlap
-from hpcgen.model.plan import PlannedCopy
-from hpcgen.model.site import Site
-from hpcgen.model.stack import Stack
+from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.errors import InputError, Position, Problems
+from hpcgen.core.model.image_paths import overlap
+from hpcgen.core.model.plan import PlannedCopy
+from hpcgen.core.model.site import Site
+from hpcgen.core.model.stack import Stack
 from hpcgen.recipe.assemble import bound_file_systems
 
 T = TypeVar("T")

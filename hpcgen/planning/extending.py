@@ -7,19 +7,19 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.contract.site import OTHER_FORMAT
-from hpcgen.errors import ConflictError, InputError, PolicyError, Problems
-from hpcgen.model.fields import FormatName
-from hpcgen.model.job import Job, JobRequest
-from hpcgen.model.network import Network
-from hpcgen.model.plan import ExtendedImage, Plan, PlannedBlock, PlannedCopy
-from hpcgen.model.project import BLOCK
-from hpcgen.model.stack import Stack, StackBlock
+from hpcgen.core.errors import ConflictError, InputError, PolicyError, Problems
+from hpcgen.core.model.fields import FormatName
+from hpcgen.core.model.job import Job, JobRequest
+from hpcgen.core.model.network import Network
+from hpcgen.core.model.plan import ExtendedImage, Plan, PlannedBlock, PlannedCopy
+from hpcgen.core.model.project import BLOCK
+from hpcgen.core.model.stack import Stack, StackBlock
+from hpcgen.core.support.python_names import normal_name
 from hpcgen.planning.added_files import AddedWords
+from hpcgen.planning.contract.site import OTHER_FORMAT
 from hpcgen.planning.copied import check_seen
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.extension import added_blocks
-from hpcgen.support.python_names import normal_name
 
 _OF_FILES = ("files", "groups")
 """Options that name files of a project, which were read when the image was planned; the plan has what they said."""

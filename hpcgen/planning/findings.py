@@ -6,11 +6,11 @@ from functools import lru_cache
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.concerns import concerns_about
-from hpcgen.config.provenance import sourced_of
-from hpcgen.config.yamlfile import Document
-from hpcgen.model.plan import Finding, Plan, PlannedBlock
-from hpcgen.model.site import Site
-from hpcgen.support.units import some
+from hpcgen.core.config.provenance import sourced_of
+from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.model.plan import Finding, Plan, PlannedBlock
+from hpcgen.core.model.site import Site
+from hpcgen.core.support.units import some
 
 _facts_of = lru_cache(maxsize=8)(sourced_of)
 """Many stacks are planned for one site, whose facts are the same each time."""

@@ -8,20 +8,21 @@ from functools import partial
 import msgspec
 
 from hpcgen._version import __version__
+from hpcgen.backends.engines import engine_format
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.requirements import Requirement
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.config.in_memory import InMemory
-from hpcgen.config.yamlfile import Document
-from hpcgen.engines import engine_format
-from hpcgen.errors import InputError, PolicyError, Problem, Problems
-from hpcgen.job.layout import job_findings, lay_out
-from hpcgen.model.fields import EngineName, FormatName
-from hpcgen.model.job import JobRequest
-from hpcgen.model.plan import Finding, Plan, PlannedBlock, PlannedMpi
-from hpcgen.model.project import Project
-from hpcgen.model.site import Site
-from hpcgen.model.stack import Stack
+from hpcgen.core.config.in_memory import InMemory
+from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.errors import InputError, PolicyError, Problem, Problems
+from hpcgen.core.model.fields import EngineName, FormatName
+from hpcgen.core.model.job import JobRequest
+from hpcgen.core.model.plan import Finding, Plan, PlannedBlock, PlannedMpi
+from hpcgen.core.model.project import Project
+from hpcgen.core.model.site import Site
+from hpcgen.core.model.stack import Stack
+from hpcgen.core.support.file_formats import KIT
+from hpcgen.launch.job.layout import job_findings, lay_out
 from hpcgen.planning.added import added_packages
 from hpcgen.planning.asked import Asked, MisfitError, UnusedSettingError
 from hpcgen.planning.code import with_code
@@ -31,10 +32,9 @@ from hpcgen.planning.findings import release_concerns, site_findings, unverified
 from hpcgen.planning.project import asked_files, project_of, resolved_with
 from hpcgen.planning.question import place_in, question_of, with_blocks
 from hpcgen.planning.reproduce import reproduce
+from hpcgen.planning.resolver.resolve import NoPlanError, resolve
+from hpcgen.planning.resolver.settings import parse_settings
 from hpcgen.recipe.formats import engines_reading, format_for
-from hpcgen.resolver.resolve import NoPlanError, resolve
-from hpcgen.resolver.settings import parse_settings
-from hpcgen.support.file_formats import KIT
 
 
 def make_plan(
@@ -74,7 +74,7 @@ def make_plan(
 
     Raises
     ------
-    UnknownNameError, InputError, ConflictError, PolicyError: see hpcgen.errors.
+    UnknownNameError, InputError, ConflictError, PolicyError: see hpcgen.core.errors.
     """
     wanted = job or JobRequest()
     terms = (format, allow_unsupported, latest_base)
@@ -205,8 +205,8 @@ def _held_to_contract(
     plan: Plan, catalog: Catalog, unchecked: Collection[str], document: Document | None
 ) -> tuple[list[Problem], Plan]:
     """What breaks the contract between image and host, and the plan with what the contract finds and its blocks say."""
-    from hpcgen.contract.verdict import case_of, checks_of, findings_of, planned_licences, problems_of
     from hpcgen.launch.start import host_mpi
+    from hpcgen.planning.contract.verdict import case_of, checks_of, findings_of, planned_licences, problems_of
 
     case = case_of(plan, catalog)
     plan = msgspec.structs.replace(
@@ -245,8 +245,8 @@ def _findings(plan: Plan, catalog: Catalog, request: JobRequest, document: Docum
 
 def in_format(plan: Plan, format: FormatName, allow_unsupported: bool = False) -> Plan:
     """The same plan for another format; PolicyError where the site does not allow any engine that reads it."""
-    from hpcgen.contract.site import policy
-    from hpcgen.contract.verdict import case_of_plan, findings_of, problems_of
+    from hpcgen.planning.contract.site import policy
+    from hpcgen.planning.contract.verdict import case_of_plan, findings_of, problems_of
 
     other = msgspec.structs.replace(plan, format=format, engine=_engine(plan.site, format))
     checks = policy(case_of_plan(other))

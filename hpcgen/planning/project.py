@@ -15,16 +15,16 @@ from msgspec.structs import replace
 from hpcgen.blocks.requirements import Origin
 from hpcgen.blocks.requirements import Requirement as Demand
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.config.yamlfile import Document
-from hpcgen.errors import ConflictError, Position, Problems, UnknownNameError, did_you_mean
-from hpcgen.model.plan import PlannedBlock
-from hpcgen.model.project import BLOCK, HandedOver, Project, ProjectPackage
-from hpcgen.model.stack import Stack
-from hpcgen.support.python_names import normal_name
-from hpcgen.support.wheel_targets import WheelTarget
+from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.errors import ConflictError, Position, Problems, UnknownNameError, did_you_mean
+from hpcgen.core.model.plan import PlannedBlock
+from hpcgen.core.model.project import BLOCK, HandedOver, Project, ProjectPackage
+from hpcgen.core.model.stack import Stack
+from hpcgen.core.support.python_names import normal_name
+from hpcgen.core.support.wheel_targets import WheelTarget
 
 if TYPE_CHECKING:
-    from hpcgen.model.requirement import PackageFile, Requirement
+    from hpcgen.core.model.requirement import PackageFile, Requirement
 
 Resolve = Callable[[Sequence[Demand], Mapping[str, str]], list[PlannedBlock]]
 _ROUNDS = 4
@@ -121,7 +121,7 @@ def _pythons(asked: Asked) -> list[Demand]:
 
 def _demands(asked: Asked, catalog: Catalog, python: str, architecture: str, said: Collection[str]) -> list[Demand]:
     """What the files ask of blocks that own packages."""
-    from hpcgen.project_files.pip_text import public_range
+    from hpcgen.readers.pip_text import public_range
 
     demands = []
     for each in _selected(asked, catalog, python, architecture):
@@ -155,7 +155,7 @@ def _locked_versions(asked: Asked, catalog: Catalog, python: str, architecture: 
 
 def _selected(asked: Asked, catalog: Catalog, python: str, architecture: str) -> list[Requirement]:
     """What all files mean there, a locked package before what only asks for it."""
-    from hpcgen.project_files.select import selected
+    from hpcgen.readers.select import selected
 
     owned = catalog.distributions
     return [each for file in asked.files for each in selected(file, python, architecture, asked.groups, owned)]
@@ -267,7 +267,7 @@ def _accepts(asked: Requirement, version: str) -> bool:
 
 def _of_lock(locked: Requirement, target: WheelTarget) -> ProjectPackage:
     """A locked package with the wheel that is for this image, if the lock names wheels."""
-    from hpcgen.support.wheel_targets import best_wheel
+    from hpcgen.core.support.wheel_targets import best_wheel
 
     by_file = {each.file: each for each in locked.wheels}
     best = best_wheel(by_file, target) if by_file else None

@@ -9,14 +9,14 @@ import msgspec
 
 from hpcgen.blocks.requirements import Origin, Requirement, version_range
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.config.yamlfile import Document
-from hpcgen.errors import InputError, Position, Problems, UnknownNameError
-from hpcgen.model.site import Site
-from hpcgen.model.stack import Stack, StackBlock
-from hpcgen.resolver.choices import Choices
-from hpcgen.resolver.node import node_of
-from hpcgen.resolver.question import Question
-from hpcgen.resolver.settings import unknown_block
+from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.errors import InputError, Position, Problems, UnknownNameError
+from hpcgen.core.model.site import Site
+from hpcgen.core.model.stack import Stack, StackBlock
+from hpcgen.planning.resolver.choices import Choices
+from hpcgen.planning.resolver.node import node_of
+from hpcgen.planning.resolver.question import Question
+from hpcgen.planning.resolver.settings import unknown_block
 
 
 def with_blocks(catalog: Catalog, stack: Stack, added: Sequence[str]) -> Stack:

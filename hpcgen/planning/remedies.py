@@ -13,14 +13,14 @@ import msgspec
 
 from hpcgen.blocks.options import option_fields
 from hpcgen.blocks.requirements import Candidate, Requirement, in_range, version, version_range
-from hpcgen.errors import ConflictError, HpcgenError, Remedy
-from hpcgen.model.plan import Plan
-from hpcgen.model.site import Site
+from hpcgen.core.errors import ConflictError, HpcgenError, Remedy
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.site import Site
+from hpcgen.core.support.quoting import sh
 from hpcgen.planning.asked import Asked, UnusedSettingError
-from hpcgen.resolver.conflicts import clash_of, fitting, known, told
-from hpcgen.resolver.exact import exact
-from hpcgen.resolver.question import Question
-from hpcgen.support.quoting import sh
+from hpcgen.planning.resolver.conflicts import clash_of, fitting, known, told
+from hpcgen.planning.resolver.exact import exact
+from hpcgen.planning.resolver.question import Question
 
 SHOWN = 3
 TRIED = 60

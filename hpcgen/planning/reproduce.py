@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hpcgen.model.job import JobRequest
-from hpcgen.support.places import recorded
-from hpcgen.support.quoting import command, sh
+from hpcgen.core.model.job import JobRequest
+from hpcgen.core.support.places import recorded
+from hpcgen.core.support.quoting import command, sh
 
 
 def reproduce(

@@ -7,14 +7,14 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from hpcgen.errors import HpcgenError, PolicyError, Remedy, UnknownNameError
-from hpcgen.job.remedies import JobChange, changes, refusal
-from hpcgen.model.job import JobRequest
-from hpcgen.model.plan import Plan
-from hpcgen.model.site import Site
+from hpcgen.core.errors import HpcgenError, PolicyError, Remedy, UnknownNameError
+from hpcgen.core.model.job import JobRequest
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.site import Site
+from hpcgen.launch.job.remedies import JobChange, changes, refusal
 from hpcgen.planning.asked import Asked, MisfitError, UnusedSettingError
 from hpcgen.planning.remedies import explained
-from hpcgen.resolver.resolve import NoPlanError
+from hpcgen.planning.resolver.resolve import NoPlanError
 
 TRIED = 12
 """So many other jobs are planned at most for one error."""

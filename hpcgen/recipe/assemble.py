@@ -21,19 +21,19 @@ from hpcgen.blocks.steps import (
     run,
 )
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import InputError, Problems
-from hpcgen.model.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER, overlap
-from hpcgen.model.plan import ExtendedImage, Plan
-from hpcgen.model.site import Site
+from hpcgen.core.errors import InputError, Problems
+from hpcgen.core.model.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER, overlap
+from hpcgen.core.model.plan import ExtendedImage, Plan
+from hpcgen.core.model.site import Site
+from hpcgen.core.support.hashing import sha256_of
 from hpcgen.recipe.bases import base_for, base_labels, base_notes
 from hpcgen.recipe.package_managers import install
 from hpcgen.recipe.parts import Part, Parts, parts_of
 from hpcgen.recipe.selftest import rank_tests, selftest_script
 from hpcgen.recipe.stages import Assembly, Outline, Stage
-from hpcgen.support.hashing import sha256_of
 
 if TYPE_CHECKING:
-    from hpcgen.model.lock import Pins
+    from hpcgen.core.model.lock import Pins
 
 SYSTEM_PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
 STAGES = ("builder", "final")

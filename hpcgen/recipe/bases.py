@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from hpcgen.backends.hardware.mirrors import names_image, qualified
 from hpcgen.blocks.inputs.image import Image
-from hpcgen.model.plan import Plan
-from hpcgen.platform.mirrors import names_image, qualified
+from hpcgen.core.model.plan import Plan
 
 if TYPE_CHECKING:
-    from hpcgen.model.lock import Pins
+    from hpcgen.core.model.lock import Pins
 
 
 def base_for(plan: Plan, image: Image) -> Image:

@@ -12,11 +12,11 @@ import msgspec
 
 from hpcgen.blocks.steps import Packages, Run, Wheels, command, run
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import PolicyError, Problem
-from hpcgen.model.image_paths import ADDED, EXTENDED, KIT, SCRATCH
-from hpcgen.model.plan import ExtendedImage, Plan, PlannedBlock
+from hpcgen.core.errors import PolicyError, Problem
+from hpcgen.core.model.image_paths import ADDED, EXTENDED, KIT, SCRATCH
+from hpcgen.core.model.plan import ExtendedImage, Plan, PlannedBlock
+from hpcgen.core.support.units import some
 from hpcgen.recipe.parts import Part, parts_of
-from hpcgen.support.units import some
 
 PACKAGES = f"{ADDED}/packages"
 """What apt says of the packages that it brought."""

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hpcgen.blocks.base import Chosen
 from hpcgen.blocks.steps import Wheels
-from hpcgen.errors import Problem
-from hpcgen.model.plan import Finding, PlannedBlock
-from hpcgen.support.python_names import normal_name
-from hpcgen.support.units import some
+from hpcgen.core.errors import Problem
+from hpcgen.core.model.plan import Finding, PlannedBlock
+from hpcgen.core.support.python_names import normal_name
+from hpcgen.core.support.units import some
 
 if TYPE_CHECKING:
     # What most lists have is read without a parser of requirements.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from hpcgen.blocks.steps import command
-from hpcgen.errors import InputError
+from hpcgen.core.errors import InputError
 
 TRACES = ("/var/cache/ldconfig/aux-cache", "/var/log/alternatives.log", "/var/log/apt", "/var/log/dpkg.log")
 """What package tools leave that differs from one build to the next."""

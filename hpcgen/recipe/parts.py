@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from hpcgen.backends.hardware.microarchitecture import compiler_flags
 from hpcgen.blocks.base import Block, Chosen, Context, Facts
 from hpcgen.blocks.sources import BundleSupply, Supply
 from hpcgen.blocks.steps import Input, WheelFile, Wheels
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.config.decoding import record_from
-from hpcgen.errors import ConflictError, InputError, Problem
-from hpcgen.model.plan import Finding, Plan, PlannedBlock, PlannedConda
-from hpcgen.platform.microarchitecture import compiler_flags
+from hpcgen.core.config.decoding import record_from
+from hpcgen.core.errors import ConflictError, InputError, Problem
+from hpcgen.core.model.plan import Finding, Plan, PlannedBlock, PlannedConda
+from hpcgen.core.support.units import some
+from hpcgen.core.support.wheel_tags import as_numbers, glibc_of
 from hpcgen.recipe.joint_pins import Installed, joined
-from hpcgen.support.units import some
-from hpcgen.support.wheel_tags import as_numbers, glibc_of
 
 if TYPE_CHECKING:
     from hpcgen.blocks.steps import BazelFiles
-    from hpcgen.model.lock import Pins
+    from hpcgen.core.model.lock import Pins
 
 
 class Part(msgspec.Struct, frozen=True):

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hpcgen.blocks.steps import Test
-from hpcgen.model.image_paths import NOTEST, SELFTEST
-from hpcgen.model.plan import Plan
-from hpcgen.model.recipe_facts import RankTest
-from hpcgen.support.quoting import command, sh
-from hpcgen.support.templates import Template
-from hpcgen.support.traced import Subject, traced
+from hpcgen.core.model.image_paths import NOTEST, SELFTEST
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.recipe_facts import RankTest
+from hpcgen.core.support.quoting import command, sh
+from hpcgen.core.support.templates import Template
+from hpcgen.core.support.traced import Subject, traced
 
 _fill = Template(Path(__file__).with_name("templates") / "selftest.sh").fill
 

@@ -6,9 +6,9 @@ import msgspec
 
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import HostFile, Image, Input, Run, TextFile
-from hpcgen.errors import InputError
-from hpcgen.model.plan import Finding, PlannedBlock, PlannedCopy
-from hpcgen.model.recipe_facts import RankTest
+from hpcgen.core.errors import InputError
+from hpcgen.core.model.plan import Finding, PlannedBlock, PlannedCopy
+from hpcgen.core.model.recipe_facts import RankTest
 
 
 class Stage(msgspec.Struct):

@@ -11,15 +11,15 @@ from typing import IO
 
 from msgspec.structs import replace
 
-from hpcgen.errors import JobFailedError, PolicyError
+from hpcgen.backends.schedulers import SCHEDULERS, Header, launched_by, scheduler_for
+from hpcgen.core.errors import JobFailedError, PolicyError
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.support.processes import GRACE_S, interruptible, require_program
+from hpcgen.core.support.quoting import command
 from hpcgen.launch.preflight import PREFLIGHT
 from hpcgen.launch.preflight import STATUS as PREFLIGHT_FAILED
 from hpcgen.launch.start import start
-from hpcgen.model.plan import Plan
 from hpcgen.run.image_job import ImageJob, checks, direct_script
-from hpcgen.schedulers import SCHEDULERS, Header, launched_by, scheduler_for
-from hpcgen.support.processes import GRACE_S, interruptible, require_program
-from hpcgen.support.quoting import command
 
 BROKEN_PIPE = (-signal.SIGPIPE, 128 + signal.SIGPIPE)
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hpcgen.errors import InputError, Problem, UnknownNameError
-from hpcgen.model.plan import Finding, Plan
-from hpcgen.model.site import Site, SiteEngine
-from hpcgen.model.stack import Stack
+from hpcgen.core.errors import InputError, Problem, UnknownNameError
+from hpcgen.core.model.plan import Finding, Plan
+from hpcgen.core.model.site import Site, SiteEngine
+from hpcgen.core.model.stack import Stack
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog

@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from hpcgen.engines import engine_for, runners
-from hpcgen.errors import PolicyError
+from hpcgen.backends.engines import engine_for, runners
+from hpcgen.backends.hardware.mpi_abi import wanted_abi, whose
+from hpcgen.core.errors import PolicyError
+from hpcgen.core.model.fields import EngineName
+from hpcgen.core.model.job import JobRequest
+from hpcgen.core.model.plan import Finding, Plan
+from hpcgen.core.model.queueing import Queueing
+from hpcgen.core.model.record import ImageKindName
+from hpcgen.core.model.site import Bind, Site
+from hpcgen.core.model.stack import Stack
+from hpcgen.core.support.quoting import sh
 from hpcgen.images.kinds import kind_for
-from hpcgen.job.layout import job_findings
+from hpcgen.launch.job.layout import job_findings
 from hpcgen.launch.script import job_script, preflight_script
-from hpcgen.model.fields import EngineName
-from hpcgen.model.job import JobRequest
-from hpcgen.model.plan import Finding, Plan
-from hpcgen.model.queueing import Queueing
-from hpcgen.model.record import ImageKindName
-from hpcgen.model.site import Bind, Site
-from hpcgen.model.stack import Stack
 from hpcgen.planning.reproduce import step_words
-from hpcgen.platform.mpi_abi import wanted_abi, whose
 from hpcgen.recipe.assemble import bind_targets
 from hpcgen.run.host_side import host_side
 from hpcgen.run.laid_out import laid_out, started_as
-from hpcgen.support.quoting import sh
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -276,7 +276,7 @@ def _check_mpi(plan: Plan) -> None:
 
 def _contract(plan: Plan) -> list[Finding]:
     """What of the contract with the host can still be asked, as warnings: what is in the image is as it is."""
-    from hpcgen.contract.verdict import AT_START, case_of_plan, checks_of, findings_of
+    from hpcgen.planning.contract.verdict import AT_START, case_of_plan, checks_of, findings_of
 
     found = findings_of(checks_of(case_of_plan(plan), only=AT_START))
     return [finding for finding in found if finding.severity == "warning"]

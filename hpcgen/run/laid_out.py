@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from hpcgen.job.layout import resolve_job, started
-from hpcgen.job.walltime import parse_walltime
-from hpcgen.model.job import Job, JobRequest
-from hpcgen.model.plan import Plan
-from hpcgen.model.reasons import JobReason
-from hpcgen.model.site import Site
-from hpcgen.model.stack import Stack
+from hpcgen.core.model.job import Job, JobRequest
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.reasons import JobReason
+from hpcgen.core.model.site import Site
+from hpcgen.core.model.stack import Stack
+from hpcgen.launch.job.layout import resolve_job, started
+from hpcgen.launch.job.walltime import parse_walltime
 
 
 def laid_out(

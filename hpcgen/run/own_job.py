@@ -6,12 +6,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hpcgen.engines import builders
-from hpcgen.model.image_paths import NOTEST
-from hpcgen.model.site import Site
-from hpcgen.schedulers import Scheduler, scheduler_for
-from hpcgen.support.quoting import sh, sh_assign
-from hpcgen.support.shell_words import line, loading
+from hpcgen.backends.engines import builders
+from hpcgen.backends.schedulers import Scheduler, scheduler_for
+from hpcgen.core.model.image_paths import NOTEST
+from hpcgen.core.model.site import Site
+from hpcgen.core.support.quoting import sh, sh_assign
+from hpcgen.core.support.shell_words import line, loading
 
 PASSED_ON = (
     "HPCGEN_COLLECTIONS",

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import msgspec
 
-from hpcgen.errors import JobFailedError, PolicyError
+from hpcgen.backends.schedulers import Header, Scheduler, scheduler_for
+from hpcgen.core.errors import JobFailedError, PolicyError
+from hpcgen.core.model.queueing import Queueing
+from hpcgen.core.support.processes import require_program
+from hpcgen.core.support.writing import write_file
 from hpcgen.launch.preflight import PREFLIGHT
 from hpcgen.launch.queueing import options, refuse
 from hpcgen.launch.start import start
-from hpcgen.model.queueing import Queueing
 from hpcgen.run.image_job import ImageJob, batch_script, checks
 from hpcgen.run.own_job import own_call, own_script
-from hpcgen.schedulers import Header, Scheduler, scheduler_for
-from hpcgen.support.processes import require_program
-from hpcgen.support.writing import write_file
 
 _PLAIN = Queueing()
 TIMEOUT_S = 120.0

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from hpcgen.errors import HpcgenError
+from hpcgen.core.errors import HpcgenError
 
 SECONDS, WAITING_S = 10.0, 300.0
 """Of the processor; on the clock, for one that waits for something that never comes."""

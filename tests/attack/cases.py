@@ -18,15 +18,15 @@ from typing import Any, NamedTuple
 import yaml
 
 from hpcgen import api
-from hpcgen.errors import HpcgenError
-from hpcgen.fleet.changes import member_states
-from hpcgen.fleet.file import load_fleet
-from hpcgen.fleet.pipelines.github import github_matrices, github_workflow
-from hpcgen.fleet.pipelines.gitlab import gitlab_jobs, gitlab_pipeline
-from hpcgen.fleet.pipelines.options import PipelineOptions
+from hpcgen.core.errors import HpcgenError
 from hpcgen.kit.kit import make_kit
-from hpcgen.lockfile.lock import SEAL, _dump, for_build, parse_lock
-from hpcgen.locking.wanted import check_lock
+from hpcgen.kit.lockfile.lock import SEAL, _dump, for_build, parse_lock
+from hpcgen.plugins.fleet.changes import member_states
+from hpcgen.plugins.fleet.file import load_fleet
+from hpcgen.plugins.fleet.pipelines.github import github_matrices, github_workflow
+from hpcgen.plugins.fleet.pipelines.gitlab import gitlab_jobs, gitlab_pipeline
+from hpcgen.plugins.fleet.pipelines.options import PipelineOptions
+from hpcgen.supply.pin.wanted import check_lock
 from tests.attack import payloads
 from tests.attack.subjects import CATALOG, ENGINES, FLEET, JOB, KEY, PROFILE, SCHEDULERS, STACK, at, replaced, texts
 from tests.helpers import locks
@@ -50,7 +50,7 @@ class Case(NamedTuple):
 @cache
 def lock_data() -> dict[str, Any]:
     """What a lock says, as plain data without its seal."""
-    from hpcgen.config.written_yaml import read_written
+    from hpcgen.core.config.written_yaml import read_written
 
     data: dict[str, Any] = read_written(locks.lock("mpi-hello").text, "lock")
     return {key: value for key, value in data.items() if key != "seal"}

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.model.site import Site
-from hpcgen.model.stack import Stack
+from hpcgen.core.model.site import Site
+from hpcgen.core.model.stack import Stack
 
 CATALOG = Catalog()
 Path = tuple[str | int, ...]

@@ -20,25 +20,25 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.bundle.verify import verify
+from hpcgen.builders.records import store
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.cli.checking import check_file
 from hpcgen.cli.describe_record import described
-from hpcgen.config.user_config import load_user_config
-from hpcgen.config.yamlfile import loads
-from hpcgen.detect.combine import combine
-from hpcgen.detect.profile import profile_of
-from hpcgen.errors import HpcgenError
-from hpcgen.fleet.changes import member_states
-from hpcgen.fleet.file import load_fleet
-from hpcgen.fleet.lock import read_lock as read_fleet_lock
+from hpcgen.core.config.user_config import load_user_config
+from hpcgen.core.config.yamlfile import loads
+from hpcgen.core.errors import HpcgenError
 from hpcgen.images.recorded import recorded_kit, stored_kit, with_its_files
 from hpcgen.images.reference import parse_image
-from hpcgen.lockfile.lock import parse_lock
-from hpcgen.locking.wanted import check_lock
-from hpcgen.records import store
-from hpcgen.site_sources.asked import Asked
-from hpcgen.site_sources.sources import read_source
+from hpcgen.kit.lockfile.lock import parse_lock
+from hpcgen.machine.detect.combine import combine
+from hpcgen.machine.detect.profile import profile_of
+from hpcgen.machine.site_sources.asked import Asked
+from hpcgen.machine.site_sources.sources import read_source
+from hpcgen.plugins.fleet.changes import member_states
+from hpcgen.plugins.fleet.file import load_fleet
+from hpcgen.plugins.fleet.lock import read_lock as read_fleet_lock
+from hpcgen.supply.bundle.verify import verify
+from hpcgen.supply.pin.wanted import check_lock
 from tests.attack.bounded import Outcome, attempt, in_processes
 from tests.attack.subjects import FLEET
 from tests.conftest import GOLDEN, ROOT, Command

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.errors import HpcgenError
+from hpcgen.core.errors import HpcgenError
 from tests.attack import payloads
 from tests.attack.bounded import Outcome, attempt, in_processes
 from tests.attack.cases import case, files_of, places, total

@@ -21,9 +21,9 @@ from loopback_registry import MANIFEST, Registry
 from test_build import BLOCK, record_in
 from test_rendered_kits import site_profile
 
+from hpcgen.backends.engines.charliecloud import check_script
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.engines.charliecloud import check_script
-from hpcgen.support.hashing import sha256_of
+from hpcgen.core.support.hashing import sha256_of
 
 TAG = "bookworm-20260918"
 HELD = f"proxy/library/debian:{TAG}"

@@ -16,7 +16,7 @@ from test_rendered_kits import INTEL_MPI, render_by_command, settings
 from torch_mirror import TorchMirror
 from virtual_cluster import VirtualCluster
 
-from hpcgen.measurements.lines import read_lines
+from hpcgen.plugins.tuning.measurements.lines import read_lines
 
 pytestmark = pytest.mark.slow
 Site = SlurmSite[VirtualCluster]

@@ -15,7 +15,7 @@ from bare import without_servers, write_bare_base
 from container_tools import BaseImage, Buildah, Run, Sid, SidHpcgen, Tool, run
 from test_rendered_kits import BASE_IN_SID, CERTIFICATES, site_profile
 
-from hpcgen.support.hashing import sha256_of
+from hpcgen.core.support.hashing import sha256_of
 
 BINARY = bytes(range(256)) * 300 + b"\n\n"
 FILES = {

@@ -18,7 +18,7 @@ from bare import without_servers, write_bare_base
 from container_tools import REPORTS, BaseImage, Buildah, Run, Sid, SidHpcgen, Tool
 from test_rendered_kits import BASE_IN_SID, CERTIFICATES, site_profile
 
-from hpcgen.lockfile.lock import read_lock
+from hpcgen.kit.lockfile.lock import read_lock
 
 STACK: dict[str, Any] = {
     "name": "small",

@@ -53,9 +53,9 @@ def broken(
 
 def kit(collection: Path, format: str) -> Path:
     from hpcgen.catalog.catalog import Catalog
+    from hpcgen.core.support.writing import write_kit
     from hpcgen.kit.kit import make_kit
     from hpcgen.planning.planner import make_plan
-    from hpcgen.support.writing import write_kit
 
     catalog = Catalog([collection])
     plan = make_plan(catalog, catalog.site("here"), catalog.stack("broken"), format=format)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from container_tools import BaseImage, Tool
 from leftovers import remove
 from test_rendered_kits import site_profile
 
-PROJECT = Path(__file__).parent.parent / "unit/projects/files/make"
+PROJECT = Path(__file__).parent.parent / "unit/project/files/make"
 
 
 @pytest.mark.slow

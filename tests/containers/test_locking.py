@@ -22,21 +22,21 @@ from test_rendered_kits import site_profile
 
 from hpcgen.blocks.steps import Image
 from hpcgen.blocks.steps import run as step
-from hpcgen.bundle.apt_index import deb_licence
-from hpcgen.bundle.deb import read_control
-from hpcgen.errors import FetchError
+from hpcgen.core.errors import FetchError
 from hpcgen.images.oci_layout import folder_layout, holds
-from hpcgen.lockfile.lock import parse_lock
-from hpcgen.locking import base_shell, os_packages
-from hpcgen.locking.base_images import fetch_image, pin_image, root_tar
-from hpcgen.locking.os_packages import resolve_packages
+from hpcgen.kit.lockfile.lock import parse_lock
 from hpcgen.recipe.stages import Stage
+from hpcgen.supply.bundle.apt_index import deb_licence
+from hpcgen.supply.bundle.deb import read_control
+from hpcgen.supply.pin import base_shell, os_packages
+from hpcgen.supply.pin.base_images import fetch_image, pin_image, root_tar
+from hpcgen.supply.pin.os_packages import resolve_packages
 
 NAME = "debian:12"
 ENTER = """
 import sys
 from pathlib import Path
-from hpcgen.locking import base_shell, os_packages
+from hpcgen.supply.pin import base_shell, os_packages
 every = base_shell._ways
 base_shell._ways = lambda root: [way for way in every(root) if way[0] == sys.argv[1]]
 with base_shell.base_shell(Path("/layout"), "debian:12", {"A": "b c"}) as shell:
@@ -162,10 +162,10 @@ def test_packages_are_those_that_apt_then_installs_from_them_alone(
     layout: Path, machine_facts: dict[str, Any], tmp_path: Path
 ) -> None:
     """Nothing but the resolved files and their index: afterwards the base has what the lock says, to the version."""
-    from hpcgen.bundle.apt_index import write_apt_index
-    from hpcgen.locking.base_shell import OWN
-    from hpcgen.model.bundle import BundleItem
-    from hpcgen.model.bundle_paths import file_path
+    from hpcgen.core.model.bundle import BundleItem
+    from hpcgen.core.model.bundle_paths import file_path
+    from hpcgen.supply.bundle.apt_index import write_apt_index
+    from hpcgen.supply.pin.base_shell import OWN
 
     (answer,) = resolve_packages(layout, [(mirrored(machine_facts), ["make", "gcc"])], "apt", print)
     found, keys, epoch = answer.packages, answer.keys, answer.epoch

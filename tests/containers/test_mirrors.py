@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 from container_tools import need
 
+from hpcgen.backends.hardware.mirrors import with_mirrors
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.planning.planner import make_plan
-from hpcgen.platform.mirrors import with_mirrors
 from hpcgen.recipe.assemble import assemble
 from tests.helpers.file_server import FileServer, make_certificate, serving
 

@@ -20,13 +20,13 @@ from test_pytorch import built
 from test_pytorch import collection as collection_with_torch
 
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.model.conversion import Converted
 from hpcgen.images.reference import parse_image
-from hpcgen.model.conversion import Converted
-from hpcgen.onnx.convert import job_of
-from hpcgen.onnx.ensemble import read_ensemble
-from hpcgen.onnx.start import ImageRunner, run_step
-from hpcgen.onnx.target import OnnxTarget
-from hpcgen.onnx.work import ModelWork
+from hpcgen.plugins.onnx.convert import job_of
+from hpcgen.plugins.onnx.ensemble import read_ensemble
+from hpcgen.plugins.onnx.start import ImageRunner, run_step
+from hpcgen.plugins.onnx.target import OnnxTarget
+from hpcgen.plugins.onnx.work import ModelWork
 
 pytestmark = pytest.mark.slow
 collection = collection_with_torch

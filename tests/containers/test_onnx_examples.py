@@ -12,7 +12,7 @@ from container_tools import REPORTS, ChImage
 from test_onnx_convert import collection, image
 from test_onnx_variants import onnx
 
-from hpcgen.onnx.results import read_report
+from hpcgen.plugins.onnx.results import read_report
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow

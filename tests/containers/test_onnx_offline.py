@@ -16,8 +16,8 @@ from test_offline import quiet_but_for_loopback as quiet
 from test_rendered_kits import site_profile
 from torch_mirror import TorchMirror
 
-from hpcgen.onnx.results import read_report
-from hpcgen.onnx.stack import STACK_FILE
+from hpcgen.plugins.onnx.results import read_report
+from hpcgen.plugins.onnx.stack import STACK_FILE
 
 pytestmark = pytest.mark.slow
 

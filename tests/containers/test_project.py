@@ -11,8 +11,8 @@ import yaml
 from container_tools import BaseImage, Tool
 from test_rendered_kits import site_profile
 
-from hpcgen.locking.uv_resolver import run_uv
-from hpcgen.net.pip_settings import pip_settings
+from hpcgen.supply.net.pip_settings import pip_settings
+from hpcgen.supply.pin.uv_resolver import run_uv
 
 pytestmark = pytest.mark.slow
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from container_tools import BaseImage, ChImage, Sid
 
-from hpcgen.engines import Call, engine_for
-from hpcgen.model.site import Bind
-from hpcgen.support.shell_words import line
+from hpcgen.backends.engines import Call, engine_for
+from hpcgen.core.model.site import Bind
+from hpcgen.core.support.shell_words import line
 
 LOOK = """\
 echo "interfaces: $(tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' \\n')"

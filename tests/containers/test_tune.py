@@ -17,8 +17,8 @@ from container_tools import BaseImage, ChImage, Slurm, script
 from leftovers import remove
 from test_rendered_kits import render_by_command, site_profile
 
-from hpcgen.measurements.lines import read_lines
-from hpcgen.tune.study import NAME, Trial, trial_of
+from hpcgen.plugins.tuning.measurements.lines import read_lines
+from hpcgen.plugins.tuning.tune.study import NAME, Trial, trial_of
 
 TRIALS = 12
 NUMPY = ["--add", "python_packages", "--set", "python_packages.packages=numpy==2.2.6"]

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.bundle.create import Creation, create_bundle
-from hpcgen.bundle.verify import verify
-from hpcgen.errors import OutputError
-from hpcgen.model.bundle import Wanted
-from hpcgen.support.progress import ProgressLines
+from hpcgen.core.errors import OutputError
+from hpcgen.core.model.bundle import Wanted
+from hpcgen.core.support.progress import ProgressLines
+from hpcgen.supply.bundle.create import Creation, create_bundle
+from hpcgen.supply.bundle.verify import verify
 from tests.conftest import ROOT
 from tests.helpers.bundles import QUICK, a_lock, content, sha, tree
 from tests.helpers.file_server import make_certificate, serving

@@ -15,12 +15,12 @@ from typing import Any
 
 import msgspec
 
-from hpcgen.bundle.create import Creation, create_bundle
+from hpcgen.core.model.bundle import Manifest, Wanted
+from hpcgen.core.model.bundle_paths import image_name
+from hpcgen.core.model.lock import ImagePin, Lock, Pins
 from hpcgen.images.oci_layout import REF_NAME
-from hpcgen.model.bundle import Manifest, Wanted
-from hpcgen.model.bundle_paths import image_name
-from hpcgen.model.lock import ImagePin, Lock, Pins
-from hpcgen.net.download import RetryPolicy
+from hpcgen.supply.bundle.create import Creation, create_bundle
+from hpcgen.supply.net.download import RetryPolicy
 from tests.helpers import locks
 
 EPOCH = 1760000000

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from hpcgen.catalog.catalog import FOLDERS, Catalog
-from hpcgen.config.yamlfile import load
-from hpcgen.model.plan import Plan
-from hpcgen.model.stack import OptionValue
+from hpcgen.core.config.yamlfile import load
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.stack import OptionValue
 from tests.helpers.shipped_plans import USED, Asked, answer, catalog, choice, differs, whole
 
 OTHER_NAME = "somewhere-else"

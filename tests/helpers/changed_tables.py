@@ -10,8 +10,8 @@ import msgspec
 
 from hpcgen.blocks.requirements import in_range, version
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.model.plan import Plan, PlannedBlock
-from hpcgen.model.release import Release
+from hpcgen.core.model.plan import Plan, PlannedBlock
+from hpcgen.core.model.release import Release
 from tests.helpers.shipped_plans import USED, Asked, answer, catalog, choice, differs, whole
 
 OLDER = ("0.0.1", "0.0.2")

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from hpcgen.model.plan import Plan
+from hpcgen.core.model.plan import Plan
 from tests.helpers.plain_search import roots, row_of, wanted_by
 from tests.helpers.random_questions import Answer, answer
 from tests.helpers.random_worlds import Asked, Range, Row, World, identifier, random_world

@@ -26,8 +26,8 @@ def own_process(words: tuple[str, ...], env: dict[str, str], cwd: Path) -> subpr
 def in_this_process(words: tuple[str, ...], env: dict[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:
     """The same without a start of Python; the programs that it starts write to the same stdout and stderr."""
     from hpcgen import api, cli
-    from hpcgen.net.pip_settings import pip_settings
-    from hpcgen.support import registry
+    from hpcgen.core.support import registry
+    from hpcgen.supply.net.pip_settings import pip_settings
 
     pip_settings.cache_clear()
     with pytest.MonkeyPatch.context() as here, _file() as stdout, _file() as stderr:

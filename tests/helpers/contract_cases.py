@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.model.job import JobRequest
-from hpcgen.model.plan import Plan
+from hpcgen.core.model.job import JobRequest
+from hpcgen.core.model.plan import Plan
 from hpcgen.planning.planner import make_plan
 
 HOST = "/opt/host-mpi"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.lockfile.lock import parse_lock, sealed_text
-from hpcgen.locking.locking import collection_files
-from hpcgen.model.job import JobRequest
-from hpcgen.model.lock import ImagePin, KeyPin, Lock, PackagePin, Pins, StagePackages
-from hpcgen.model.site import Site
+from hpcgen.core.model.job import JobRequest
+from hpcgen.core.model.lock import ImagePin, KeyPin, Lock, PackagePin, Pins, StagePackages
+from hpcgen.core.model.site import Site
+from hpcgen.kit.lockfile.lock import parse_lock, sealed_text
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble
+from hpcgen.supply.pin.locking import collection_files
 
 CATALOG = Catalog()
 PRESENT = {

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import ConflictError, PolicyError
-from hpcgen.fleet.matrix import ANY_ACCOUNT, Combination, combinations
+from hpcgen.core.errors import ConflictError, PolicyError
 from hpcgen.kit.kit import make_kit
 from hpcgen.planning.planner import make_plan
+from hpcgen.plugins.fleet.matrix import ANY_ACCOUNT, Combination, combinations
 
 EMBEDDED = re.compile(r"<< 'HPCGEN_DOCKERFILE'\n(.*?\n)HPCGEN_DOCKERFILE\n", re.DOTALL)
 

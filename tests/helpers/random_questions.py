@@ -16,12 +16,12 @@ import hpcgen
 from hpcgen.blocks.base import Block, BlockOptions, need
 from hpcgen.blocks.requirements import Requirement
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import ConflictError, HpcgenError, InputError, UnknownNameError
-from hpcgen.model.fields import Source
-from hpcgen.model.release import Beside, Release
-from hpcgen.model.stack import RunSpec, Stack, StackBlock
+from hpcgen.core.errors import ConflictError, HpcgenError, InputError, UnknownNameError
+from hpcgen.core.model.fields import Source
+from hpcgen.core.model.release import Beside, Release
+from hpcgen.core.model.stack import RunSpec, Stack, StackBlock
 from hpcgen.planning.question import question_of
-from hpcgen.resolver.conflicts import clash_of
+from hpcgen.planning.resolver.conflicts import clash_of
 from tests.helpers.plain_search import expected
 from tests.helpers.random_worlds import Range, World, random_world
 from tests.helpers.true_words import false_clash, false_reasons

@@ -11,9 +11,9 @@ import msgspec
 
 import hpcgen
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import HpcgenError
-from hpcgen.model.plan import Plan
-from hpcgen.model.stack import OptionValue, Stack
+from hpcgen.core.errors import HpcgenError
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.stack import OptionValue, Stack
 
 USED = "used"
 """What a rule says where the change took part in the new plan, which then need not be the old one."""

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.model.job import JobRequest
 from hpcgen.kit.kit import Kit, make_kit
-from hpcgen.model.job import JobRequest
 from hpcgen.planning.planner import make_plan
 
 SITE: dict[str, Any] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from hpcgen.blocks.requirements import Requirement, in_range
-from hpcgen.model.plan import Plan, PlannedBlock
-from hpcgen.model.reasons import Reason
+from hpcgen.core.model.plan import Plan, PlannedBlock
+from hpcgen.core.model.reasons import Reason
 from tests.helpers.plain_search import Chosen, Key, Search, Wanted, expected, roots, row_of, wanted_by
 from tests.helpers.random_worlds import World, identifier
 

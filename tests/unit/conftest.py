@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.net import pip_settings
 from hpcgen.run import follow
+from hpcgen.supply.net import pip_settings
 from tests.helpers.trees import unpack
 
 PIP_READS = ("HOME", "PATH", "VIRTUAL_ENV", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS")

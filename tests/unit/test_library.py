@@ -13,9 +13,9 @@ import pytest
 
 import hpcgen
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import InputError
+from hpcgen.core.errors import InputError
+from hpcgen.core.model.stack import StackBlock
 from hpcgen.kit.kit import make_kit
-from hpcgen.model.stack import StackBlock
 from hpcgen.planning.planner import make_plan
 from tests.conftest import ROOT
 
@@ -112,7 +112,7 @@ def test_settings_may_be_python_values() -> None:
 
 
 def test_a_plan_with_a_class_has_no_command_and_no_lock() -> None:
-    from hpcgen.locking.locking import collection_files
+    from hpcgen.supply.pin.locking import collection_files
 
     class Greeting(hpcgen.Block):
         """Nothing but a name.  Source: this test"""

@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from hpcgen.detect.capture import capture
-from hpcgen.detect.detection import detect
-from hpcgen.detect.machine import Machine
-from hpcgen.detect.recording import Recorder
+from hpcgen.builders.records.store import add_test_run, find, load_all, save
+from hpcgen.core.model.record import TestRun
+from hpcgen.core.support import file_formats
 from hpcgen.kit.folder import read_kit
-from hpcgen.model.record import TestRun
-from hpcgen.records.store import add_test_run, find, load_all, save
-from hpcgen.support import file_formats
+from hpcgen.machine.detect.capture import capture
+from hpcgen.machine.detect.detection import detect
+from hpcgen.machine.detect.machine import Machine
+from hpcgen.machine.detect.recording import Recorder
 from tests.conftest import GOLDEN, ROOT, Command
 
 SPECIMENS = ROOT / "tests" / "specimens" / "0.1.0"

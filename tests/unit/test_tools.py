@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hpcgen.config.decoding import record_from
-from hpcgen.model.release import DatedImage
+from hpcgen.core.config.decoding import record_from
+from hpcgen.core.model.release import DatedImage
 from tests.conftest import ROOT
 
 TAG = "debian:bookworm-20260918"

@@ -13,8 +13,8 @@ from said import FILLED_IN, Code, Said
 from writing import cell, code, prose, table
 
 import hpcgen
-from hpcgen import errors
 from hpcgen.builders.remedies import remedies
+from hpcgen.core import errors
 
 _ROOT = Path(hpcgen.__file__).parent
 _HEAD = ("message", "expected", "what to do")

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from hpcgen.blocks.inputs.base import Fetcher, ImageView, Input, OfBlocks, Pinned
-from hpcgen.model.network import Mirrors
+from hpcgen.core.model.network import Mirrors
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from hpcgen.model.bundle import Wanted
-    from hpcgen.model.component import Component
+    from hpcgen.core.model.bundle import Wanted
+    from hpcgen.core.model.component import Component
 
 
 class Archive(Input, frozen=True):
@@ -46,7 +46,7 @@ class Archive(Input, frozen=True):
 
     @classmethod
     def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[Wanted]:
-        from hpcgen.model.bundle import Wanted
+        from hpcgen.core.model.bundle import Wanted
 
         mirror = fetcher.mirrors.files
         found = []
@@ -58,8 +58,8 @@ class Archive(Input, frozen=True):
 
     @classmethod
     def components(cls, inputs: OfBlocks[Self], view: ImageView) -> Iterator[tuple[Component, bool]]:
-        from hpcgen.model.component import Component
-        from hpcgen.support import purl
+        from hpcgen.core.model.component import Component
+        from hpcgen.core.support import purl
 
         for block, item in inputs:
             count = sum(1 for other, _ in inputs if other is block)

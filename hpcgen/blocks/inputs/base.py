@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import msgspec
 
-from hpcgen.model.network import Mirrors
-from hpcgen.model.plan import PlannedBlock
-from hpcgen.model.release import Release
+from hpcgen.core.model.network import Mirrors
+from hpcgen.core.model.plan import PlannedBlock
+from hpcgen.core.model.release import Release
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from hpcgen.blocks.inputs.git_tree import GitTree
     from hpcgen.blocks.inputs.wheels import InstalledList
-    from hpcgen.model.bundle import Wanted
-    from hpcgen.model.component import Component
-    from hpcgen.model.lock import Pins
+    from hpcgen.core.model.bundle import Wanted
+    from hpcgen.core.model.component import Component
+    from hpcgen.core.model.lock import Pins
 
 T = TypeVar("T")
 OfBlocks = Sequence[tuple[PlannedBlock, T]]
@@ -84,7 +84,7 @@ class ImageView(msgspec.Struct, frozen=True):
 
     def licence(self, sha256: str, block: PlannedBlock | None = None) -> str:
         """Of a file of the bundle, else of a block's release, as an SPDX expression; empty where it is not known."""
-        from hpcgen.support.spdx_expressions import licence_expression
+        from hpcgen.core.support.spdx_expressions import licence_expression
 
         known = licence_expression(self.licences.get(sha256, ""))
         return known or (licence_expression(self.release(block).licence) if block is not None else "")

@@ -30,21 +30,21 @@ from urllib.parse import urlsplit
 import msgspec
 
 from hpcgen.blocks.inputs.base import INDEX, Fetcher, ImageView, Input, OfBlocks, Pinned
-from hpcgen.errors import InputError, Problem
-from hpcgen.model.bazel import BazelFile
-from hpcgen.model.bundle_paths import MOUNT, WHEEL_INDEX, file_path
-from hpcgen.model.image_paths import SCRATCH
-from hpcgen.model.network import Mirrors
-from hpcgen.support.quoting import command
+from hpcgen.core.errors import InputError, Problem
+from hpcgen.core.model.bazel import BazelFile
+from hpcgen.core.model.bundle_paths import MOUNT, WHEEL_INDEX, file_path
+from hpcgen.core.model.image_paths import SCRATCH
+from hpcgen.core.model.network import Mirrors
+from hpcgen.core.support.quoting import command
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from typing_extensions import Self
 
-    from hpcgen.model.bazel import BazelPin
-    from hpcgen.model.bundle import Wanted
-    from hpcgen.model.component import Component
+    from hpcgen.core.model.bazel import BazelPin
+    from hpcgen.core.model.bundle import Wanted
+    from hpcgen.core.model.component import Component
 
 DISTDIR = f"{SCRATCH}/bazel-distdir"
 CACHE = f"{SCRATCH}/bazel-repository-cache"
@@ -110,7 +110,7 @@ class BazelFiles(Input, frozen=True):
         return [wanted for _, item in inputs for wanted in item._wanted(fetcher)]
 
     def _wanted(self, fetcher: Fetcher) -> list[Wanted]:
-        from hpcgen.model.bundle import Wanted
+        from hpcgen.core.model.bundle import Wanted
 
         self.require()
         lines = sorted({f"{file.package} --hash=sha256:{file.sha256}" for file in self.files if file.package})
@@ -131,8 +131,8 @@ class BazelFiles(Input, frozen=True):
     @classmethod
     def components(cls, inputs: OfBlocks[Self], view: ImageView) -> Iterator[tuple[Component, bool]]:
         """Which of them end up in a program, Bazel alone knows: so none is said to be in the image."""
-        from hpcgen.model.component import Component
-        from hpcgen.support import purl
+        from hpcgen.core.model.component import Component
+        from hpcgen.core.support import purl
 
         for block, file in ((block, file) for block, item in inputs for file in item.files):
             url = file.urls[0] if file.urls else ""
@@ -259,9 +259,9 @@ def read_bazel_files(path: Path, shown: str) -> BazelFiles:
     ------
     InputError: the file is not such a list, or contradicts itself about one address.
     """
-    from hpcgen.config.decoding import convert
-    from hpcgen.config.yamlfile import load
-    from hpcgen.model.bazel import BazelList
+    from hpcgen.core.config.decoding import convert
+    from hpcgen.core.config.yamlfile import load
+    from hpcgen.core.model.bazel import BazelList
 
     document = load(path, shown)
     listed = convert(document, BazelList)

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hpcgen.blocks.inputs.base import Fetcher, ImageView, Input, OfBlocks, Pinned
-from hpcgen.model.conda import CondaPackage
-from hpcgen.model.network import Mirrors
+from hpcgen.core.model.conda import CondaPackage
+from hpcgen.core.model.network import Mirrors
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from hpcgen.model.bundle import Wanted
-    from hpcgen.model.component import Component
+    from hpcgen.core.model.bundle import Wanted
+    from hpcgen.core.model.component import Component
 
 LOOSE = "range of versions"
 """What pins a package before a lock is made."""
@@ -64,9 +64,9 @@ class CondaFiles(Input, frozen=True):
 
     @classmethod
     def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[Wanted]:
-        from hpcgen.model.bundle import Wanted
-        from hpcgen.platform.mirrors import conda_mirror
-        from hpcgen.support.spdx_expressions import licence_expression
+        from hpcgen.backends.hardware.mirrors import conda_mirror
+        from hpcgen.core.model.bundle import Wanted
+        from hpcgen.core.support.spdx_expressions import licence_expression
 
         return [
             Wanted(
@@ -84,9 +84,9 @@ class CondaFiles(Input, frozen=True):
 
     @classmethod
     def components(cls, inputs: OfBlocks[Self], view: ImageView) -> Iterator[tuple[Component, bool]]:
-        from hpcgen.model.component import Component
-        from hpcgen.support import purl
-        from hpcgen.support.spdx_expressions import licence_expression
+        from hpcgen.core.model.component import Component
+        from hpcgen.core.support import purl
+        from hpcgen.core.support.spdx_expressions import licence_expression
 
         for _, item in inputs:
             for each in item.packages:

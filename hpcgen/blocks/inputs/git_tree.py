@@ -12,17 +12,17 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hpcgen.blocks.inputs.base import Fetcher, ImageView, Input, OfBlocks, Pinned
-from hpcgen.errors import InputError, Problem
-from hpcgen.model.bundle_paths import MOUNT, file_path
-from hpcgen.model.image_paths import SCRATCH
-from hpcgen.model.network import Mirrors
-from hpcgen.support.quoting import URL_PATTERN, command
+from hpcgen.core.errors import InputError, Problem
+from hpcgen.core.model.bundle_paths import MOUNT, file_path
+from hpcgen.core.model.image_paths import SCRATCH
+from hpcgen.core.model.network import Mirrors
+from hpcgen.core.support.quoting import URL_PATTERN, command
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from hpcgen.model.bundle import Wanted
-    from hpcgen.model.component import Component
+    from hpcgen.core.model.bundle import Wanted
+    from hpcgen.core.model.component import Component
 
 PLAIN = "* -text -ident -filter -working-tree-encoding -export-ignore -export-subst"
 """A line of ``.git/info/attributes``, which comes before the repository's own: nothing is changed on its way out."""
@@ -59,7 +59,7 @@ class GitTree(Input, frozen=True):
 
     @classmethod
     def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[Wanted]:
-        from hpcgen.model.bundle import Wanted
+        from hpcgen.core.model.bundle import Wanted
 
         found = []
         for _, item in inputs:
@@ -77,9 +77,9 @@ class GitTree(Input, frozen=True):
 
     @classmethod
     def components(cls, inputs: OfBlocks[Self], view: ImageView) -> Iterator[tuple[Component, bool]]:
-        from hpcgen.model.component import Component
-        from hpcgen.support import purl
-        from hpcgen.support.spdx_expressions import licence_expression
+        from hpcgen.core.model.component import Component
+        from hpcgen.core.support import purl
+        from hpcgen.core.support.spdx_expressions import licence_expression
 
         for block, item in inputs:
             rows = view.release(block).trees.values()

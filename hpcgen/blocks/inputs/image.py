@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hpcgen.blocks.inputs.base import Fetcher, ImageView, Input, OfBlocks, Pinned
-from hpcgen.model.network import Mirrors
-from hpcgen.model.release import DatedImage
+from hpcgen.core.model.network import Mirrors
+from hpcgen.core.model.release import DatedImage
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from hpcgen.model.bundle import Wanted
-    from hpcgen.model.component import Component
+    from hpcgen.core.model.bundle import Wanted
+    from hpcgen.core.model.component import Component
 
 
 PLATFORMS = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -56,7 +56,7 @@ class Image(Input, frozen=True):
         yield Pinned("image", self.pulled, "a registry", self.digest or "name")
 
     def unmirrored(self, mirrors: Mirrors) -> str:
-        from hpcgen.platform.mirrors import image_mirror
+        from hpcgen.backends.hardware.mirrors import image_mirror
 
         return f"the base image {self.name}" if image_mirror(mirrors, self.name) is None else ""
 

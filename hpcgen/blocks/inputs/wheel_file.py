@@ -11,7 +11,7 @@ from hpcgen.blocks.inputs.base import ImageView, OfBlocks
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from hpcgen.model.component import Component
+    from hpcgen.core.model.component import Component
 
 
 class WheelFile(Archive, frozen=True):
@@ -21,8 +21,8 @@ class WheelFile(Archive, frozen=True):
 
     @classmethod
     def components(cls, inputs: OfBlocks[Self], view: ImageView) -> Iterator[tuple[Component, bool]]:
-        from hpcgen.model.component import Component
-        from hpcgen.support import purl
+        from hpcgen.core.model.component import Component
+        from hpcgen.core.support import purl
 
         for block, item in inputs:
             name, version = item.name.split("-")[:2]

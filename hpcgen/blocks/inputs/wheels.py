@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hpcgen.blocks.inputs.base import INDEX, Fetcher, ImageView, Input, OfBlocks, Pinned
-from hpcgen.model.network import Mirrors
-from hpcgen.model.plan import PlannedBlock
-from hpcgen.support.python_names import normal_name
+from hpcgen.core.model.network import Mirrors
+from hpcgen.core.model.plan import PlannedBlock
+from hpcgen.core.support.python_names import normal_name
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from hpcgen.model.bundle import Wanted
-    from hpcgen.model.component import Component
+    from hpcgen.core.model.bundle import Wanted
+    from hpcgen.core.model.component import Component
 
 LOOSE = "version"
 """What pins something that no hash is known of before a lock is made."""
@@ -94,8 +94,8 @@ class Wheels(Input, frozen=True):
             yield component, view.holds(component.where)
 
     def _component(self, of: PlannedBlock, line: str, installed: InstalledList, view: ImageView) -> Component:
-        from hpcgen.model.component import Component
-        from hpcgen.support import purl
+        from hpcgen.core.model.component import Component
+        from hpcgen.core.support import purl
 
         name, version, hashes = parse_pin(line)
         known = [digest for digest in hashes if digest in view.licences] or (hashes if len(hashes) == 1 else [])

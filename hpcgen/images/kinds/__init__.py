@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hpcgen.core.support.hashing import open_plain
+from hpcgen.core.support.registry import Registry
 from hpcgen.images.kinds.base import ImageKind
-from hpcgen.support.hashing import open_plain
-from hpcgen.support.registry import Registry
 
 __all__ = ["KINDS", "ImageKind", "every_kind", "kind_for", "recognised"]
 

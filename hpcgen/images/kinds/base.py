@@ -122,7 +122,7 @@ class ImageKind:
 
     def digest(self, name: str) -> str:
         """``sha256:…`` of a file, or by which a store knows the image; "" where nothing tells it from another one."""
-        from hpcgen.support.hashing import file_sha256
+        from hpcgen.core.support.hashing import file_sha256
 
         path = Path(name)
         return f"sha256:{file_sha256(path)}" if not self.stored and path.is_file() else ""

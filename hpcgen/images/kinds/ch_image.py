@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from hpcgen.errors import UnknownNameError
+from hpcgen.core.errors import UnknownNameError
+from hpcgen.core.support.placing import folder_bytes
 from hpcgen.images.folder import read_folder
 from hpcgen.images.kinds.base import Conversion, ImageKind, by_command
-from hpcgen.support.placing import folder_bytes
 
 _CONVERT = ("ch-convert", "-i", "ch-image", "-o")
 _IMPORT = by_command("ch-image", "import", "{source}", "{target}", undo=["ch-image", "delete", "{target}"])

@@ -10,7 +10,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from hpcgen.engines.squashing import MKSQUASHFS_OPTIONS
+from hpcgen.backends.engines.squashing import MKSQUASHFS_OPTIONS
+from hpcgen.core.support.placing import folder_bytes
 from hpcgen.images import roots
 from hpcgen.images.folder import read_folder
 from hpcgen.images.kinds.base import (
@@ -21,7 +22,6 @@ from hpcgen.images.kinds.base import (
     by_command,
     conversion_command,
 )
-from hpcgen.support.placing import folder_bytes
 
 _OPTIONS = ("-noappend", "-no-progress", "-no-xattrs", "-all-root", *MKSQUASHFS_OPTIONS["gzip"])
 _SQUASH = by_command("mksquashfs", "{source}", "{target}", *_OPTIONS)

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hpcgen.errors import InputError, MissingToolError
+from hpcgen.core.errors import InputError, MissingToolError
 from hpcgen.images.commands import ask
 from hpcgen.images.folder import COPY_AGAIN, MAX_FILE
 from hpcgen.images.kinds.base import Conversion, ConversionStep, ConversionTask, ImageKind, conversion_command

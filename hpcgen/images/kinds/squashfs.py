@@ -12,12 +12,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from hpcgen.errors import InputError
+from hpcgen.core.errors import InputError
+from hpcgen.core.support.processes import require_program
 from hpcgen.images.commands import CommandOutput, ask
 from hpcgen.images.folder import MAX_FILE, MAX_LINKS, read_folder
 from hpcgen.images.kinds.base import Conversion, ConversionStep, ConversionTask, ImageKind, conversion_command
 from hpcgen.images.kinds.directory import marked
-from hpcgen.support.processes import require_program
 
 _REMEDY = "it comes with squashfs-tools; or convert the image to a folder where it was built"
 _ABSENT = ("no matches for", "is a directory", "not a regular file", "is not a")

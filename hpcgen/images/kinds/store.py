@@ -19,7 +19,8 @@ from typing import Any
 
 import msgspec
 
-from hpcgen.errors import InputError, MissingToolError, UnknownNameError
+from hpcgen.core.errors import InputError, MissingToolError, UnknownNameError
+from hpcgen.core.model.image_paths import KIT
 from hpcgen.images.archive import content, members
 from hpcgen.images.commands import ask
 from hpcgen.images.folder import read_folder
@@ -33,7 +34,6 @@ from hpcgen.images.kinds.base import (
     conversion_command,
 )
 from hpcgen.images.roots import Marks
-from hpcgen.model.image_paths import KIT
 
 _SAVE = by_command("podman", "save", "--quiet", "--format", "oci-archive", "-o", "{target}", "{source}")
 _PUSH = by_command("buildah", "push", "--quiet", "{source}", "oci-archive:{target}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hpcgen.engines import runners
-from hpcgen.model.fields import EngineName, FormatName
-from hpcgen.model.plan import Plan
+from hpcgen.backends.engines import runners
+from hpcgen.core.model.fields import EngineName, FormatName
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.support.registry import Registry
+from hpcgen.core.support.trees import LIST
 from hpcgen.recipe.formats.base import Format
-from hpcgen.support.registry import Registry
-from hpcgen.support.trees import LIST
 
 __all__ = ["FACTS_FILE", "FORMATS", "Format", "engines_reading", "format_for", "kit_files"]
 
@@ -38,7 +38,7 @@ def engines_reading(name: FormatName) -> list[EngineName]:
 
 def kit_files(plan: Plan) -> list[str]:
     """Names of the files that the plan's kit has, and that its image carries in a folder of its own."""
-    from hpcgen.schedulers import scheduler_for
+    from hpcgen.backends.schedulers import scheduler_for
 
     job = scheduler_for(plan.site.scheduler).file_name
     always = {"build.sh", "selftest.sh", "preflight.sh", "plan.json", "hpcgen.lock", FACTS_FILE}

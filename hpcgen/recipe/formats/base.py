@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from hpcgen.model.fields import EngineName
-from hpcgen.model.image_paths import NOTEST
-from hpcgen.model.plan import Plan
+from hpcgen.core.model.fields import EngineName
+from hpcgen.core.model.image_paths import NOTEST
+from hpcgen.core.model.plan import Plan
 from hpcgen.recipe.formats.hpccm_session import Written
 from hpcgen.recipe.stages import Assembly
 

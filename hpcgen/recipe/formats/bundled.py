@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hpcgen.blocks.steps import Image, Run, command, run
-from hpcgen.model.bundle_paths import EVERY_IMAGE_HAS, IMAGES, MOUNT, image_name
-from hpcgen.model.image_paths import ACCEPT_LICENCES, NOTEST
-from hpcgen.model.plan import Plan
+from hpcgen.core.model.bundle_paths import EVERY_IMAGE_HAS, IMAGES, MOUNT, image_name
+from hpcgen.core.model.image_paths import ACCEPT_LICENCES, NOTEST
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.support.quoting import plain, sh
+from hpcgen.core.support.shell_words import line
+from hpcgen.core.support.templates import Template
+from hpcgen.core.support.trees import FOLDER, LIST
 from hpcgen.recipe.formats import format_for, kit_files
 from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.layout import wrapped
 from hpcgen.recipe.stages import Assembly
-from hpcgen.support.quoting import plain, sh
-from hpcgen.support.shell_words import line
-from hpcgen.support.templates import Template
-from hpcgen.support.trees import FOLDER, LIST
 
 BUNDLE_LINK = "bundle"
 """What the bundle is called in the folder that a definition file is read in."""

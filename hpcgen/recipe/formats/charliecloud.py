@@ -6,20 +6,20 @@ from types import MappingProxyType
 
 import msgspec
 
+from hpcgen.backends.engines.charliecloud import check_script
+from hpcgen.backends.engines.squashing import squashing_words
 from hpcgen.blocks.steps import run
-from hpcgen.engines.charliecloud import check_script
-from hpcgen.engines.squashing import squashing_words
-from hpcgen.errors import InputError
-from hpcgen.model.bundle_paths import MOUNT
-from hpcgen.model.plan import Plan
-from hpcgen.model.recipe_facts import PulledBase
+from hpcgen.core.errors import InputError
+from hpcgen.core.model.bundle_paths import MOUNT
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.recipe_facts import PulledBase
+from hpcgen.core.support.quoting import sh
 from hpcgen.recipe.formats import Format
 from hpcgen.recipe.formats.base import DAWN
 from hpcgen.recipe.formats.bundled import base_names, context, exported_date, script, script_part
 from hpcgen.recipe.formats.docker import CH_IMAGE, base_reference, instructions
 from hpcgen.recipe.formats.hpccm_session import Written
 from hpcgen.recipe.stages import Assembly, Stage
-from hpcgen.support.quoting import sh
 
 DELIMITER = "HPCGEN_DOCKERFILE"
 FAKEROOT = "fakeroot"

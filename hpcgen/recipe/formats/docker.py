@@ -6,14 +6,17 @@ from types import MappingProxyType
 
 import msgspec
 
+from hpcgen.backends.engines import builder_of, engine_for
+from hpcgen.backends.engines.steps import HPCGEN, TEST_STEP
+from hpcgen.backends.hardware.mirrors import image_mirror, qualified
 from hpcgen.blocks.steps import Image, Run
-from hpcgen.engines import builder_of, engine_for
-from hpcgen.engines.steps import HPCGEN, TEST_STEP
-from hpcgen.model.bundle_paths import MOUNT
-from hpcgen.model.image_paths import KIT, NOTEST
-from hpcgen.model.plan import Plan
-from hpcgen.model.recipe_facts import StepLabel
-from hpcgen.platform.mirrors import image_mirror, qualified
+from hpcgen.core.model.bundle_paths import MOUNT
+from hpcgen.core.model.image_paths import KIT, NOTEST
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.recipe_facts import StepLabel
+from hpcgen.core.support.quoting import docker_arg, docker_labels, docker_variables, sh
+from hpcgen.core.support.traced import Subject, together, traced
+from hpcgen.core.support.trees import FOLDER, LIST
 from hpcgen.recipe.formats import Format, kit_files
 from hpcgen.recipe.formats.bundled import (
     base_name,
@@ -28,9 +31,6 @@ from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primit
 from hpcgen.recipe.formats.layout import FILES, Layer, copies, of_step, sections, wrapped
 from hpcgen.recipe.selftest import BUILD_TEST
 from hpcgen.recipe.stages import Assembly, Stage
-from hpcgen.support.quoting import docker_arg, docker_labels, docker_variables, sh
-from hpcgen.support.traced import Subject, together, traced
-from hpcgen.support.trees import FOLDER, LIST
 
 _CACHES = {"pip": "/root/.cache/pip"}
 CERTIFICATE_FOLDER = "certificates"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hpcgen.model.plan import Plan
-from hpcgen.support.quoting import plain
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.support.quoting import plain
 
 
 def header(plan: Plan, what: str = "") -> list[str]:

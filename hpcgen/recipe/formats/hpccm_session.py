@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from hpcgen.model.recipe_facts import PulledBase, StepLabel
-from hpcgen.support.partial_packages import module_alone
-from hpcgen.support.traced import Subject, Traced, subjects_of, together, traced
+from hpcgen.core.model.recipe_facts import PulledBase, StepLabel
+from hpcgen.core.support.partial_packages import module_alone
+from hpcgen.core.support.traced import Subject, Traced, subjects_of, together, traced
 
 STAGES = ("builder", "final")
 _LOCK = threading.Lock()

@@ -9,9 +9,9 @@ from posixpath import basename, dirname
 
 import msgspec
 
+from hpcgen.backends.engines.steps import HPCGEN
 from hpcgen.blocks.steps import Run, TextFile
-from hpcgen.engines.steps import HPCGEN
-from hpcgen.support.traced import Subject
+from hpcgen.core.support.traced import Subject
 
 FILES = "files"
 """Folder of the kit with the files that steps copy."""

@@ -9,15 +9,18 @@ from __future__ import annotations
 import re
 from types import MappingProxyType
 
+from hpcgen.backends.engines.squashing import SQUASHING, squashing_words
+from hpcgen.backends.engines.steps import step_mark
+from hpcgen.backends.hardware.mirrors import image_mirror
 from hpcgen.blocks.steps import Run, command, run
-from hpcgen.engines.squashing import SQUASHING, squashing_words
-from hpcgen.engines.steps import step_mark
-from hpcgen.errors import PolicyError
-from hpcgen.model.bundle_paths import EVERY_IMAGE_HAS
-from hpcgen.model.image_paths import KIT
-from hpcgen.model.plan import Plan
-from hpcgen.model.recipe_facts import StepLabel
-from hpcgen.platform.mirrors import image_mirror
+from hpcgen.core.errors import PolicyError
+from hpcgen.core.model.bundle_paths import EVERY_IMAGE_HAS
+from hpcgen.core.model.image_paths import KIT
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.recipe_facts import StepLabel
+from hpcgen.core.support.quoting import plain, sh, sh_assign
+from hpcgen.core.support.traced import Subject, together, traced
+from hpcgen.core.support.trees import FOLDER
 from hpcgen.recipe.formats import Format, kit_files
 from hpcgen.recipe.formats.bundled import (
     BUNDLE_LINK,
@@ -36,9 +39,6 @@ from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primit
 from hpcgen.recipe.formats.layout import FILES, grouped, of_step, wrapped
 from hpcgen.recipe.selftest import BUILD_TEST
 from hpcgen.recipe.stages import Assembly, Stage
-from hpcgen.support.quoting import plain, sh, sh_assign
-from hpcgen.support.traced import Subject, together, traced
-from hpcgen.support.trees import FOLDER
 
 CARGO = "/opt/hpcgen-kept.tar"
 

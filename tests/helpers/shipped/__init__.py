@@ -1,1 +1,1 @@
-"""hpcgen's resolver held against its own tables: read, searched and judged without anything of ``hpcgen.resolver``."""
+"""The resolver held against the shipped tables, which are read, searched and judged here without it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from hpcgen.model.reasons import Reason
+from hpcgen.core.model.reasons import Reason
 from tests.helpers.shipped.problem import Asked, Bound, Candidate, Problem, Refused
 from tests.helpers.shipped.search import Everything, Search
 

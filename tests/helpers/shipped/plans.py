@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from hpcgen.model.plan import PlannedBlock
-from hpcgen.model.reasons import Reason
+from hpcgen.core.model.plan import PlannedBlock
+from hpcgen.core.model.reasons import Reason
 from tests.helpers.shipped.clashes import faults
 from tests.helpers.shipped.problem import Asked, Candidate, Problem
 from tests.helpers.shipped.search import Chosen, Search

@@ -11,7 +11,7 @@ import msgspec
 
 import hpcgen
 from hpcgen.blocks.base import Facts, Situation
-from hpcgen.model.reasons import Rule
+from hpcgen.core.model.reasons import Rule
 from tests.helpers.shipped.tables import (
     BLOCKS,
     Node,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import hpcgen
-from hpcgen.errors import ConflictError, HpcgenError, Remedy
+from hpcgen.core.errors import ConflictError, HpcgenError, Remedy
 from tests.helpers.shipped.problem import Problem, Question
 from tests.helpers.shipped.search import Search
 

@@ -17,18 +17,18 @@ from hpcgen.blocks.inputs.bazel import CACHE, DISTDIR, read_bazel_files
 from hpcgen.blocks.steps import BazelFile, BazelFiles, Wheels
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.collections import built_in
-from hpcgen.errors import InputError
-from hpcgen.locking.git_trees import fetch_tree
-from hpcgen.model.bazel import BazelPin
-from hpcgen.model.bundle import Wanted
-from hpcgen.model.bundle_paths import MOUNT
-from hpcgen.model.image_paths import SCRATCH
-from hpcgen.model.lock import Pins
-from hpcgen.model.network import Mirrors
-from hpcgen.model.plan import Plan
-from hpcgen.net.package_index import find_files
+from hpcgen.core.errors import InputError
+from hpcgen.core.model.bazel import BazelPin
+from hpcgen.core.model.bundle import Wanted
+from hpcgen.core.model.bundle_paths import MOUNT
+from hpcgen.core.model.image_paths import SCRATCH
+from hpcgen.core.model.lock import Pins
+from hpcgen.core.model.network import Mirrors
+from hpcgen.core.model.plan import Plan
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble
+from hpcgen.supply.net.package_index import find_files
+from hpcgen.supply.pin.git_trees import fetch_tree
 
 TOOL = Path(__file__).resolve().parents[3] / "tools" / "list_bazel_inputs.py"
 LISTS = sorted((built_in() / "building_blocks" / "bazel").glob("*.yaml"))

@@ -13,15 +13,15 @@ import yaml
 from hpcgen.blocks.inputs import KINDS
 from hpcgen.blocks.inputs.base import Fetcher, ImageView, Input, OfBlocks, Pinned
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.model.bundle import Wanted
+from hpcgen.core.model.component import Component
+from hpcgen.core.model.network import Mirrors
 from hpcgen.kit.folder import KitFolder
-from hpcgen.lockfile.diff.changes import changes
-from hpcgen.locking.wanted import wanted
-from hpcgen.model.bundle import Wanted
-from hpcgen.model.component import Component
-from hpcgen.model.network import Mirrors
+from hpcgen.kit.lockfile.diff.changes import changes
+from hpcgen.kit.sbom.sbom import cyclonedx, spdx
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.input_list import input_list
-from hpcgen.sbom.sbom import cyclonedx, spdx
+from hpcgen.supply.pin.wanted import wanted
 from tests.helpers.locks import lock
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pytest
 
 from hpcgen.blocks.requirements import Candidate
 from hpcgen.blocks.ways import in_use, way_refusals, wheel_for, wheel_tags
-from hpcgen.model.release import Release
+from hpcgen.core.model.release import Release
 
 HASH = "0" * 64
 SITE = "https://files.example.org/"

@@ -22,15 +22,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from hpcgen.backends.engines.building import BundledBase, BundleFolder, Target, Work, file_target
+from hpcgen.backends.engines.charliecloud import Charliecloud
+from hpcgen.backends.engines.docker import Docker
 from hpcgen.builders import BuildOptions, build_image, choose_builder
-from hpcgen.engines.building import BundledBase, BundleFolder, Target, Work, file_target
-from hpcgen.engines.charliecloud import Charliecloud
-from hpcgen.engines.docker import Docker
-from hpcgen.errors import BuildFailedError, InputError, MissingToolError, OutputError
+from hpcgen.core.errors import BuildFailedError, InputError, MissingToolError, OutputError
+from hpcgen.core.model.plan import PlannedCopy
+from hpcgen.core.support.placing import put_in_place
+from hpcgen.core.support.writing import KitFile
 from hpcgen.kit.folder import read_kit
-from hpcgen.model.plan import PlannedCopy
-from hpcgen.support.placing import put_in_place
-from hpcgen.support.writing import KitFile
 from tests.conftest import Command
 
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -13,12 +13,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from hpcgen.backends.engines import builder_for, builders
+from hpcgen.backends.engines.steps import Reader, Recipe, definition_steps, dockerfile_steps
 from hpcgen.builders.progress import BuildProgress, Event
-from hpcgen.engines import builder_for, builders
-from hpcgen.engines.steps import Reader, Recipe, definition_steps, dockerfile_steps
+from hpcgen.core.model.record import BuilderName
 from hpcgen.kit.folder import KitFolder, read_kit
 from hpcgen.kit.kit import plan_text
-from hpcgen.model.record import BuilderName
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 KITS = {"docker": "workstation", "singularity": "hlrs-testbed", "charliecloud": "supermuc"}

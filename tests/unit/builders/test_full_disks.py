@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from hpcgen.backends.engines.building import Place, Target, Work
 from hpcgen.builders.disks import Disks
-from hpcgen.engines.building import Place, Target, Work
 from hpcgen.kit.folder import read_kit
 
 pytestmark = pytest.mark.root

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from hpcgen.backends.engines.building import Target
 from hpcgen.builders.unfinished import build_folder, note
-from hpcgen.engines.building import Target
 
 KIT = Path(__file__).parents[2] / "golden" / "hlrs-testbed" / "mpi-hello"
 APPTAINER = """\

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hpcgen.builders import BuildOptions, Watcher, build_image
-from hpcgen.errors import BuildFailedError
+from hpcgen.core.errors import BuildFailedError
 from hpcgen.kit.folder import read_kit
 
 KIT = Path(__file__).parents[2] / "golden" / "supermuc" / "mpi-hello"

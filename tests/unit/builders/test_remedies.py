@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcgen.builders.remedies import explain, failing_step, failing_words, find, remedies
-from hpcgen.model.site import Site
+from hpcgen.core.model.site import Site
 
 HERE = Path(__file__).parent
 SEEN: list[dict[str, Any]] = yaml.safe_load((HERE / "failing_builds.yaml").read_text(encoding="utf-8"))

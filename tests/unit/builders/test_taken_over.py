@@ -9,13 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from hpcgen.backends.engines.building import Target, Work
 from hpcgen.builders.taken_over import TakenOver
 from hpcgen.builders.watching import Watcher
-from hpcgen.engines.building import Target, Work
+from hpcgen.core.model.plan import ExtendedImage, Plan
+from hpcgen.core.model.record import ImageKindName
+from hpcgen.core.model.site import SquashfsCompressor
 from hpcgen.kit.kit import read_plan
-from hpcgen.model.plan import ExtendedImage, Plan
-from hpcgen.model.record import ImageKindName
-from hpcgen.model.site import SquashfsCompressor
 from tests.conftest import GOLDEN
 from tests.unit.images.test_repacking import check, packed
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from hpcgen.backends.engines import builder_for
+from hpcgen.backends.engines.building import Target, Work
+from hpcgen.backends.engines.steps import Event, Step
 from hpcgen.builders.display import PlainDisplay
 from hpcgen.builders.progress import BuildProgress
 from hpcgen.builders.written import Written
-from hpcgen.engines import builder_for
-from hpcgen.engines.building import Target, Work
-from hpcgen.engines.steps import Event, Step
+from hpcgen.core.support.processes import stream
 from hpcgen.kit.folder import read_kit
-from hpcgen.support.processes import stream
 
 KIT = Path(__file__).parents[2] / "golden" / "hlrs-testbed" / "mpi-hello"
 # As mksquashfs 4.5.1 and 4.7.5 write it where nobody is at a terminal.

@@ -11,16 +11,16 @@ import pytest
 
 from hpcgen import api
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import HpcgenError
+from hpcgen.core.errors import HpcgenError
+from hpcgen.core.model.lock import Lock
+from hpcgen.core.model.plan import Plan
 from hpcgen.kit.kit import make_kit
-from hpcgen.lockfile.lock import parse_lock, sealed_text
-from hpcgen.locking.locking import collection_files
-from hpcgen.locking.wanted import wanted
-from hpcgen.model.lock import Lock
-from hpcgen.model.plan import Plan
+from hpcgen.kit.lockfile.lock import parse_lock, sealed_text
+from hpcgen.kit.sbom.sbom import cyclonedx
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble
-from hpcgen.sbom.sbom import cyclonedx
+from hpcgen.supply.pin.locking import collection_files
+from hpcgen.supply.pin.wanted import wanted
 from tests.helpers.locks import pins
 from tests.unit.building_blocks.test_mpi import site
 from tests.unit.building_blocks.test_standard_mpi import MPICH
@@ -144,7 +144,7 @@ def test_lock_bundle_and_sbom_know_the_source(
     lock = locked(plan, trees={key: "e" * 64} if kind == "tree" else {})
     (entry,) = [each for each in lock.inputs if each["block"] == "application 1"]
     assert entry[kind] == options["source"]
-    monkeypatch.setattr("hpcgen.locking.git_trees.fetch_tree", lambda tree, folder: "e" * 64)
+    monkeypatch.setattr("hpcgen.supply.pin.git_trees.fetch_tree", lambda tree, folder: "e" * 64)
     monkeypatch.setattr("hpcgen.blocks.inputs.wheels.Wheels.wanted", lambda inputs, fetcher: [])
     held = {item.sha256 for item in wanted(lock, CATALOG, tmp_path, own=False)}
     assert options.get("sha256", "e" * 64) in held

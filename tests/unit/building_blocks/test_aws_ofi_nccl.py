@@ -6,7 +6,7 @@ import pytest
 
 import hpcgen
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import ConflictError
+from hpcgen.core.errors import ConflictError
 from hpcgen.kit.kit import make_kit
 
 ADDED = ["aws_ofi_nccl"]

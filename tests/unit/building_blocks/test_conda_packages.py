@@ -12,16 +12,16 @@ import yaml
 
 from hpcgen.api import default_catalog, load_site, load_stack, plan
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import ConflictError, HpcgenError, InputError
-from hpcgen.lockfile.diff.changes import changes
-from hpcgen.locking.locking import lock_of
-from hpcgen.model.conda import CondaPackage
-from hpcgen.model.lock import Pins
-from hpcgen.model.plan import Plan
+from hpcgen.core.errors import ConflictError, HpcgenError, InputError
+from hpcgen.core.model.conda import CondaPackage
+from hpcgen.core.model.lock import Pins
+from hpcgen.core.model.plan import Plan
+from hpcgen.kit.lockfile.diff.changes import changes
+from hpcgen.kit.sbom.sbom import cyclonedx
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.input_list import input_list
 from hpcgen.recipe.stages import Assembly
-from hpcgen.sbom.sbom import cyclonedx
+from hpcgen.supply.pin.locking import lock_of
 from tests.conftest import Command
 
 URL = "https://conda.example.org/forge"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.errors import HpcgenError
-from hpcgen.model.plan import Plan
+from hpcgen.core.errors import HpcgenError
+from hpcgen.core.model.plan import Plan
 from hpcgen.recipe.assemble import notices
 from tests.unit.building_blocks.test_onnxruntime import H100, V100, versions
 from tests.unit.building_blocks.test_pytorch import assembled, commands, planned

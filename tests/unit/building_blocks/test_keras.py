@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hpcgen
-from hpcgen.errors import ConflictError
+from hpcgen.core.errors import ConflictError
 
 
 @pytest.mark.parametrize(

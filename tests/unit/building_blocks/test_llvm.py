@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import HpcgenError
+from hpcgen.core.errors import HpcgenError
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble
 from tests.unit.building_blocks.test_system import chosen, context

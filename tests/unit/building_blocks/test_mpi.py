@@ -14,10 +14,10 @@ import yaml
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.requirements import in_range, version_range
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import ConflictError
+from hpcgen.core.errors import ConflictError
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.site import HostMpi
 from hpcgen.kit.kit import Kit, make_kit
-from hpcgen.model.plan import Plan
-from hpcgen.model.site import HostMpi
 from hpcgen.planning.planner import make_plan
 from tests.conftest import ROOT
 from tests.unit.building_blocks.test_system import CATALOG, chosen, context, facts, intel_host, newest, text

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hpcgen.errors import ConflictError, UnknownNameError
-from hpcgen.model.plan import Plan
+from hpcgen.core.errors import ConflictError, UnknownNameError
+from hpcgen.core.model.plan import Plan
 from tests.unit.building_blocks.test_mpi import OPEN_MPI, openmpi_host, plan, versions
 from tests.unit.building_blocks.test_system import CATALOG, chosen, context, facts, text
 

@@ -7,7 +7,7 @@ import pytest
 import hpcgen
 from hpcgen.api import default_catalog
 from hpcgen.blocks.requirements import in_range
-from hpcgen.errors import ConflictError, PolicyError
+from hpcgen.core.errors import ConflictError, PolicyError
 from hpcgen.recipe.assemble import assemble, notices
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import hpcgen
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import ConflictError
+from hpcgen.core.errors import ConflictError
 from hpcgen.planning.planner import make_plan
 from tests.conftest import ROOT
 from tests.unit.building_blocks.test_mpi import OPEN_MPI, openmpi_host, plan, site, versions

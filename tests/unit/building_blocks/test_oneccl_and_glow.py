@@ -8,7 +8,7 @@ import pytest
 
 from hpcgen.blocks.requirements import in_range
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import ConflictError
+from hpcgen.core.errors import ConflictError
 from hpcgen.planning.planner import make_plan
 from tests.unit.building_blocks.test_system import chosen, context, facts, newest, text
 

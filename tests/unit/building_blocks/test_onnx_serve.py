@@ -13,8 +13,8 @@ import pytest
 
 from hpcgen.blocks.steps import Run
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.model.plan import Plan
-from hpcgen.model.stack import RunSpec, Stack, StackBlock
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.stack import RunSpec, Stack, StackBlock
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble
 from tests.conftest import ROOT

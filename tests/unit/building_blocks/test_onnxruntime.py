@@ -16,10 +16,10 @@ from packaging.version import Version
 from hpcgen.blocks.requirements import in_range
 from hpcgen.blocks.steps import Archive, GitTree, Run, Wheels
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import ConflictError, InputError, PolicyError, UnknownNameError
-from hpcgen.model.image_paths import SCRATCH
-from hpcgen.model.job import JobRequest
-from hpcgen.model.plan import Plan
+from hpcgen.core.errors import ConflictError, InputError, PolicyError, UnknownNameError
+from hpcgen.core.model.image_paths import SCRATCH
+from hpcgen.core.model.job import JobRequest
+from hpcgen.core.model.plan import Plan
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble, notices
 from hpcgen.recipe.stages import Assembly

@@ -7,9 +7,9 @@ import pytest
 import hpcgen
 from hpcgen.api import load_site
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import ConflictError
+from hpcgen.core.errors import ConflictError
+from hpcgen.core.model.site import Site
 from hpcgen.kit.kit import Kit
-from hpcgen.model.site import Site
 
 WITHOUT_PYTHON = {"mpi-hello", "net-test", "net-test-gpu"}
 NEVER = {

@@ -16,9 +16,9 @@ from hpcgen.blocks.base import Chosen, Context, Facts, Situation
 from hpcgen.blocks.options import block_options
 from hpcgen.blocks.sources import Supply
 from hpcgen.blocks.steps import Run, Wheels
-from hpcgen.errors import ConflictError, UnknownNameError
-from hpcgen.model.network import Internet, Mirrors, Network
-from hpcgen.model.site import Cpu, Fabric, Gpu, Memory, Partition
+from hpcgen.core.errors import ConflictError, UnknownNameError
+from hpcgen.core.model.network import Internet, Mirrors, Network
+from hpcgen.core.model.site import Cpu, Fabric, Gpu, Memory, Partition
 
 ROOT = Path(__file__).resolve().parents[3]
 BLOCKS = ["python", "python_packages", "cmake", "bazel", "onednn", "tensorflow", "horovod", "onnxruntime"]
@@ -45,7 +45,7 @@ def chosen(name: str, version: str, **options: Any) -> Chosen:
 
 def stub(name: str, version: str) -> Chosen:
     """A block whose own table does not matter here."""
-    from hpcgen.model.release import Release
+    from hpcgen.core.model.release import Release
 
     return Chosen(name, version, None, Release())
 

@@ -6,7 +6,7 @@ import pytest
 
 import hpcgen
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import InputError
+from hpcgen.core.errors import InputError
 from tests.conftest import Command
 
 

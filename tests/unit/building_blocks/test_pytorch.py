@@ -13,9 +13,9 @@ import hpcgen
 from hpcgen.blocks.pytorch_wheels import AMD_TARGETS, OLDEST_CAPABILITY, OLDEST_DRIVER
 from hpcgen.blocks.steps import Run, WheelFile, Wheels
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import HpcgenError, PolicyError
-from hpcgen.model.job import JobRequest
-from hpcgen.model.plan import Plan
+from hpcgen.core.errors import HpcgenError, PolicyError
+from hpcgen.core.model.job import JobRequest
+from hpcgen.core.model.plan import Plan
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble, notices
 from hpcgen.recipe.stages import Assembly

@@ -9,8 +9,8 @@ import pytest
 
 from hpcgen.blocks.steps import Run
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import ConflictError, PolicyError
-from hpcgen.model.plan import Plan
+from hpcgen.core.errors import ConflictError, PolicyError
+from hpcgen.core.model.plan import Plan
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble, notices
 from hpcgen.recipe.stages import Assembly

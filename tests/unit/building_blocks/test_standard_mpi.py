@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import ConflictError, HpcgenError, PolicyError
+from hpcgen.core.errors import ConflictError, HpcgenError, PolicyError
+from hpcgen.core.model.plan import Plan
 from hpcgen.kit.kit import make_kit
-from hpcgen.model.plan import Plan
 from hpcgen.planning.planner import make_plan
 from tests.unit.building_blocks.test_mpi import site, versions
 

@@ -13,9 +13,9 @@ from hpcgen.blocks.requirements import in_range, version_range
 from hpcgen.blocks.sources import Supply
 from hpcgen.blocks.steps import Archive, Run
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import InputError
-from hpcgen.model.network import AptMirror, Internet, Mirrors, Network, Proxy
-from hpcgen.model.site import Cpu, Fabric, Gpu, HostMpi, Memory, Partition
+from hpcgen.core.errors import InputError
+from hpcgen.core.model.network import AptMirror, Internet, Mirrors, Network, Proxy
+from hpcgen.core.model.site import Cpu, Fabric, Gpu, HostMpi, Memory, Partition
 
 CATALOG = Catalog()
 BLOCKS = ["ubuntu", "debian", "rockylinux", "site_trust", "gnu", "os_packages", "intel_mpi", "mpich"]

@@ -8,7 +8,7 @@ import pytest
 
 import hpcgen
 from hpcgen.api import default_catalog
-from hpcgen.errors import ConflictError
+from hpcgen.core.errors import ConflictError
 from hpcgen.recipe.assemble import assemble, notices
 
 

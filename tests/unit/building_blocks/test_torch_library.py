@@ -10,8 +10,8 @@ from packaging.specifiers import SpecifierSet
 import hpcgen
 from hpcgen.blocks.steps import Archive, WheelFile, Wheels
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import ConflictError, HpcgenError
-from hpcgen.model.plan import Plan
+from hpcgen.core.errors import ConflictError, HpcgenError
+from hpcgen.core.model.plan import Plan
 from hpcgen.recipe.assemble import assemble, notices
 
 STACK = """name: mine

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.config.inheritance import merge
-from hpcgen.errors import UnknownNameError
+from hpcgen.core.config.inheritance import merge
+from hpcgen.core.errors import UnknownNameError
 from tests.conftest import ROOT, Command
 
 

@@ -194,7 +194,7 @@ def test_a_git_user_is_no_secret(hpcgen: Command, tmp_path: Path) -> None:
 def test_a_directive_has_no_character_that_could_be_a_line_of_its_own(character: str) -> None:
     """Also where the batch system is none, so that nothing prints it."""
     from hpcgen.api import load_site
-    from hpcgen.errors import InputError
+    from hpcgen.core.errors import InputError
     from tests.helpers.random_questions import SITE
 
     site = {**SITE, "scheduler": {"kind": "none", "directives": [f"--export=NONE{character}x"]}}

@@ -12,11 +12,11 @@ import pytest
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.cli.checking import check_file
-from hpcgen.errors import InputError
-from hpcgen.model.plan import Plan, PlannedCopy
-from hpcgen.model.stack import Stack
+from hpcgen.core.errors import InputError
+from hpcgen.core.model.plan import Plan, PlannedCopy
+from hpcgen.core.model.stack import Stack
+from hpcgen.core.support.trees import parse_list
 from hpcgen.planning.planner import make_plan
-from hpcgen.support.trees import parse_list
 from tests.conftest import Command
 
 HEAD = "name: copier\ntitle: what is copied\nblocks: {python: {}}\nrun: {command: [ls], mpi: false}\n"

@@ -9,11 +9,11 @@ import pytest
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.collections import built_in
-from hpcgen.config.provenance import NO_FACTS, facts_of
-from hpcgen.config.yamlfile import load
+from hpcgen.core.config.provenance import NO_FACTS, facts_of
+from hpcgen.core.config.yamlfile import load
+from hpcgen.core.model.job import JobRequest
+from hpcgen.core.model.site import Site
 from hpcgen.launch.script import job_script
-from hpcgen.model.job import JobRequest
-from hpcgen.model.site import Site
 from hpcgen.planning.planner import make_plan
 
 FOLDER = built_in() / "site_profiles"

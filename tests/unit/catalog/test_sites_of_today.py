@@ -10,10 +10,10 @@ import pytest
 from msgspec import structs
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.contract.verdict import case_of, checks_of
-from hpcgen.errors import HpcgenError
+from hpcgen.core.errors import HpcgenError
+from hpcgen.core.model.job import JobRequest
 from hpcgen.kit.kit import Kit, make_kit
-from hpcgen.model.job import JobRequest
+from hpcgen.planning.contract.verdict import case_of, checks_of
 from hpcgen.planning.planner import make_plan
 
 # Site, partition, nodes; lines of the header; how the last line begins.

@@ -10,8 +10,8 @@ import pytest
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.wheel_lists import read_wheel_list
-from hpcgen.errors import InputError
-from hpcgen.lockfile.lock import parse_lock, sealed_text
+from hpcgen.core.errors import InputError
+from hpcgen.kit.lockfile.lock import parse_lock, sealed_text
 from hpcgen.recipe.assemble import assemble
 from tests.conftest import Command
 from tests.helpers import locks

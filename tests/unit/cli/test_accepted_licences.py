@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.cli.licences import with_licences
-from hpcgen.lockfile.lock import parse_lock, sealed_text
+from hpcgen.kit.lockfile.lock import parse_lock, sealed_text
 from hpcgen.recipe.assemble import assemble
 from tests.conftest import Command
 from tests.helpers.contract_cases import OMNI_PATH, Workshop, changed

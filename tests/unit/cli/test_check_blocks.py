@@ -8,7 +8,7 @@ import pytest
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.cli import block_trial
-from hpcgen.errors import InputError
+from hpcgen.core.errors import InputError
 from tests.conftest import ROOT, Command
 
 BLOCK = """\

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from hpcgen.cli import cli
 from hpcgen.cli.lock_command import _as_asked_then
 from hpcgen.kit.folder import KitFolder
-from hpcgen.lockfile.lock import sealed_text
+from hpcgen.kit.lockfile.lock import sealed_text
 from hpcgen.recipe.assemble import assemble
 from tests.conftest import Command
 from tests.helpers import locks

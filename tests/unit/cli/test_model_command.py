@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.conftest import Command
-from tests.unit.predict.rows import made
+from tests.unit.plugins.tuning.predict.rows import made
 
 THREE_D = ("--workload", "3dgan", "--machine", "supermuc-thin")
 

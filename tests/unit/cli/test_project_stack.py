@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import hpcgen as hpcgen_library
+from hpcgen.builders.records.store import save
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.cli.project_stack import changed_since
-from hpcgen.model.record import BuildRecord, BuiltImage
-from hpcgen.records.store import save
+from hpcgen.core.model.record import BuildRecord, BuiltImage
 from tests.conftest import Command
 
 STACK = """\

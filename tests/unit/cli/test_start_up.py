@@ -56,11 +56,11 @@ def start(words: str, kept: Path, **more: str) -> tuple[dict[str, int], set[str]
 @pytest.mark.parametrize(
     ("words", "own", "files", "expressions"),
     [
-        ("--version", 4, 0, 26),
-        ("--help", 5, 0, 26),
+        ("--version", 5, 0, 26),
+        ("--help", 6, 0, 26),
         ("list sites", 50, 116, 70),
-        (f"plan {PLAN}", 186, 45, 101),
-        (f"render {PLAN}", 191, 45, 109),
+        (f"plan {PLAN}", 188, 45, 101),
+        (f"render {PLAN}", 193, 45, 109),
         ("", 50, 0, 70),  # completes a site's name
     ],
 )

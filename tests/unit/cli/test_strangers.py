@@ -118,7 +118,7 @@ def test_lists_of_wheels_that_are_no_text_are_an_input_error(collection: Path, h
     (collection / "building_blocks" / "wheels").mkdir()
     (collection / "building_blocks" / "wheels" / "mine.txt").write_bytes(b"\xff\n")
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.errors import InputError
+    from hpcgen.core.errors import InputError
 
     with pytest.raises(InputError, match="no text in UTF-8"):
         Catalog([collection]).beside.wheels("mine")
@@ -126,6 +126,6 @@ def test_lists_of_wheels_that_are_no_text_are_an_input_error(collection: Path, h
 
 def test_a_tab_in_the_config_file_is_no_bug(tmp_path: Path, hpcgen: Command) -> None:
     (tmp_path / "config.yaml").write_text("records: \t\n")
-    from hpcgen.config.user_config import with_entries
+    from hpcgen.core.config.user_config import with_entries
 
     assert with_entries("records: \t\n", "licences", {"x": "2026-01-01"}) is None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.config.user_config import accept, load_user_config
+from hpcgen.core.config.user_config import accept, load_user_config
 from tests.conftest import Command
 from tests.helpers.own_collection import BLOCK, own_collection
 from tests.helpers.terminal import on_a_terminal

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.errors import ConflictError
-from hpcgen.locking.wheel_lists import ListRequest, lock_lists, pythons_of
-from hpcgen.net.pip_settings import pip_settings
+from hpcgen.core.errors import ConflictError
+from hpcgen.supply.net.pip_settings import pip_settings
+from hpcgen.supply.pin.wheel_lists import ListRequest, lock_lists, pythons_of
 from tests.conftest import Command
 from tests.helpers.stub_packages import index, sha256, wheel
 

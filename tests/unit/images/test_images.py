@@ -25,10 +25,10 @@ from typing import Any
 
 import pytest
 
-from hpcgen.errors import InputError, UnknownNameError
+from hpcgen.core.errors import InputError, UnknownNameError
+from hpcgen.core.support import limits
 from hpcgen.images.recorded import recorded_kit
 from hpcgen.images.reference import ImageReference, parse_image
-from hpcgen.support import limits
 from tests.conftest import GOLDEN, Command
 
 STORED = GOLDEN / "workstation" / "mpi-hello"

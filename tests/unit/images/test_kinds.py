@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.engines import ENGINES, builders, runners
-from hpcgen.errors import BuildFailedError
+from hpcgen.backends.engines import ENGINES, builders, runners
+from hpcgen.core.errors import BuildFailedError
 from hpcgen.images.conversions import chain, every_conversion
 from hpcgen.images.convert import convert
 from hpcgen.images.kinds import KINDS, every_kind, kind_for

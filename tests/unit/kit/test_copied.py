@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import InputError
+from hpcgen.core.errors import InputError
+from hpcgen.core.model.fields import FormatName
 from hpcgen.kit.copied import check_copied
 from hpcgen.kit.folder import KitFolder, make_context, read_kit
 from hpcgen.kit.kit import Kit, make_kit, store_kit
-from hpcgen.model.fields import FormatName
 from hpcgen.planning.planner import make_plan
 
 FORMATS = ("docker", "singularity", "charliecloud")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.model.job import JobRequest
 from hpcgen.kit.kit import make_kit
-from hpcgen.model.job import JobRequest
 from hpcgen.planning.planner import make_plan
 from tests.conftest import GOLDEN
 
@@ -45,7 +45,7 @@ def test_kit_is_the_reviewed_one(site: str, stack: str, format: str, request: py
 
 
 def test_every_format_that_a_site_allows_has_golden_kits() -> None:
-    from hpcgen.engines import engine_format
+    from hpcgen.backends.engines import engine_format
 
     catalog = Catalog()
     for site, formats in SITES.items():

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import hpcgen
-from hpcgen.errors import InputError
+from hpcgen.core.errors import InputError
+from hpcgen.core.support.writing import write_kit
 from hpcgen.kit.folder import check_host_files, make_context, read_kit
-from hpcgen.support.writing import write_kit
 from tests.conftest import GOLDEN
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"

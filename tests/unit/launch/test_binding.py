@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpcgen.engines import engine_for
+from hpcgen.backends.engines import engine_for
+from hpcgen.core.model.site import Gpu, Site
+from hpcgen.core.support.cpu_lists import list_text
 from hpcgen.launch.binding import cpus_of, shares_of
 from hpcgen.launch.script import job_script
 from hpcgen.launch.start import start
-from hpcgen.model.site import Gpu, Site
-from hpcgen.support.cpu_lists import list_text
 from tests.unit.launch.test_launch import container, last, make_plan, site
 
 replace = msgspec.structs.replace

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 import hpcgen
+from hpcgen.backends.hardware.fabrics import NCCL_VERBS
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.site import Fabric, Gpu
 from hpcgen.kit.kit import make_kit
-from hpcgen.model.plan import Plan
-from hpcgen.model.site import Fabric, Gpu
-from hpcgen.platform.fabrics import NCCL_VERBS
 from tests.unit.launch.test_preflight import LIBRARY, Here, failed, nodes
 
 replace = msgspec.structs.replace

@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 import hpcgen
+from hpcgen.core.model.plan import Plan
 from hpcgen.launch.command import command_script
-from hpcgen.model.plan import Plan
 
 SHELLCHECK = Path(sysconfig.get_path("scripts")) / "shellcheck"
 KERNEL = ("python3", "-m", "ipykernel_launcher", "-f")

@@ -16,16 +16,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hpcgen.backends.engines import engine_format
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.engines import engine_format
-from hpcgen.errors import InputError, PolicyError
-from hpcgen.job.layout import resolve_job
+from hpcgen.core.errors import InputError, PolicyError
+from hpcgen.core.model.fields import EngineName
+from hpcgen.core.model.job import JobRequest
+from hpcgen.core.model.plan import Plan, PlannedBlock, PlannedMpi
+from hpcgen.core.model.site import Bind, FileSystem, Gpu, HostMpi, Queue, Site, SiteEngine
+from hpcgen.core.model.stack import RunSpec, Stack
+from hpcgen.launch.job.layout import resolve_job
 from hpcgen.launch.script import job_script
-from hpcgen.model.fields import EngineName
-from hpcgen.model.job import JobRequest
-from hpcgen.model.plan import Plan, PlannedBlock, PlannedMpi
-from hpcgen.model.site import Bind, FileSystem, Gpu, HostMpi, Queue, Site, SiteEngine
-from hpcgen.model.stack import RunSpec, Stack
 from hpcgen.recipe.assemble import bind_targets
 
 IMAGE = {

@@ -15,16 +15,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from hpcgen.backends.hardware.mpi_abi import MPI_LIBRARIES
 from hpcgen.blocks.rank_test import RANK_PROGRAM
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.model.fields import Source
+from hpcgen.core.model.plan import Plan, PlannedBlock
+from hpcgen.core.model.site import BatchSystem, Bind, Containers, Fabric, Gpu, HostMpi, Site, SiteEngine
 from hpcgen.kit.kit import known_files, make_kit
 from hpcgen.launch.preflight import host_folders, oldest_driver
 from hpcgen.launch.script import job_script, preflight_script
-from hpcgen.model.fields import Source
-from hpcgen.model.plan import Plan, PlannedBlock
-from hpcgen.model.site import BatchSystem, Bind, Containers, Fabric, Gpu, HostMpi, Site, SiteEngine
 from hpcgen.planning.planner import make_plan as real_plan
-from hpcgen.platform.mpi_abi import MPI_LIBRARIES
 from hpcgen.recipe.assemble import outline
 from tests.conftest import ROOT
 from tests.unit.launch.test_launch import IMAGE, SITES, every_script, make_plan, site

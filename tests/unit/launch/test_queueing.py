@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.model.site import BatchSystem
-from hpcgen.schedulers import scheduler_for
+from hpcgen.backends.schedulers import scheduler_for
+from hpcgen.core.model.site import BatchSystem
 from tests.conftest import Command
 
 STACK = """\

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hpcgen.errors import InputError
+from hpcgen.core.errors import InputError
 from tests.helpers.site_engines import AMD, NVIDIA, SITE, kit, run_job
 
 if sys.version_info >= (3, 11):

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import PolicyError
+from hpcgen.core.errors import PolicyError
+from hpcgen.core.model.job import JobRequest
+from hpcgen.core.model.site import Bind
 from hpcgen.launch.script import job_script
-from hpcgen.model.job import JobRequest
-from hpcgen.model.site import Bind
 from hpcgen.planning.planner import make_plan
 from tests.helpers.site_engines import SITE
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hpcgen.errors import InputError, PolicyError
+from hpcgen.core.errors import InputError, PolicyError
 from tests.helpers.site_engines import AMD, NVIDIA, SITE, kit, run_job
 
 MPI = {key: value for key, value in SITE["mpi"].items() if key != "binds"}

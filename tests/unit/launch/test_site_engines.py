@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hpcgen.errors import PolicyError
+from hpcgen.core.errors import PolicyError
 from tests.helpers.site_engines import AMD, INTEL, NVIDIA, SITE, kit, run_job
 
 

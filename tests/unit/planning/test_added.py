@@ -6,9 +6,9 @@ import pytest
 
 import hpcgen
 from hpcgen.api import default_catalog
-from hpcgen.errors import ConflictError, InputError
+from hpcgen.core.errors import ConflictError, InputError
+from hpcgen.core.model.plan import Plan
 from hpcgen.kit.kit import make_kit
-from hpcgen.model.plan import Plan
 
 
 def planned(*added: str, stack: str = "mpi-hello") -> Plan:

@@ -8,10 +8,10 @@ import pytest
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.cli.checking import check_file
-from hpcgen.errors import HpcgenError, InputError
+from hpcgen.core.errors import HpcgenError, InputError
+from hpcgen.core.model.fields import FormatName
+from hpcgen.core.model.plan import Plan
 from hpcgen.kit.kit import Kit, make_kit
-from hpcgen.model.fields import FormatName
-from hpcgen.model.plan import Plan
 from hpcgen.planning.planner import make_plan
 
 HEAD = "name: own\ntitle: our solver\nrun: {command: [solver], mpi: false, gpus_per_node: 0}\n"

@@ -8,8 +8,8 @@ import pytest
 
 import hpcgen
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import InputError
-from hpcgen.model.plan import Finding
+from hpcgen.core.errors import InputError
+from hpcgen.core.model.plan import Finding
 
 SOURCE = "source: {from: seen, checked: 2026-11-23, verified: yes}"
 

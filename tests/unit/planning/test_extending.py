@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import ConflictError, HpcgenError, InputError, PolicyError
+from hpcgen.core.errors import ConflictError, HpcgenError, InputError, PolicyError
+from hpcgen.core.model.fields import FormatName
+from hpcgen.core.model.plan import ExtendedImage, Plan
 from hpcgen.kit.kit import Kit, make_kit, plan_text, read_plan
-from hpcgen.model.fields import FormatName
-from hpcgen.model.plan import ExtendedImage, Plan
 from hpcgen.planning.added_files import added_words
 from hpcgen.planning.extending import extended_plan
 from hpcgen.planning.planner import make_plan

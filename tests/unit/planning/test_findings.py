@@ -8,7 +8,7 @@ import pytest
 
 import hpcgen
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.model.fields import Source
+from hpcgen.core.model.fields import Source
 from hpcgen.planning.findings import site_findings
 
 MINE = """\

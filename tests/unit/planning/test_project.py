@@ -12,9 +12,9 @@ import pytest
 
 import hpcgen
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import ConflictError, HpcgenError, InputError, UnknownNameError
+from hpcgen.core.errors import ConflictError, HpcgenError, InputError, UnknownNameError
+from hpcgen.core.model.plan import Plan
 from hpcgen.kit.kit import make_kit
-from hpcgen.model.plan import Plan
 from hpcgen.recipe.assemble import assemble
 
 STACK = """name: mine
@@ -49,7 +49,7 @@ def content(plan: Plan) -> str:
 
 
 def locked(name: str) -> str:
-    return (Path(__file__).parent.parent / "project_files" / "files" / name).read_text("utf-8")
+    return (Path(__file__).parent.parent / "readers" / "files" / name).read_text("utf-8")
 
 
 def test_ranges_are_installed_as_they_are_and_said(tmp_path: Path) -> None:

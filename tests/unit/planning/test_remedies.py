@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import hpcgen
-from hpcgen.errors import ConflictError
-from hpcgen.model.plan import Plan
+from hpcgen.core.errors import ConflictError
+from hpcgen.core.model.plan import Plan
 
 
 def refused(site: str, stack: str, *, add: tuple[str, ...] = (), **settings: str) -> ConflictError:

@@ -10,10 +10,10 @@ import pytest
 
 from hpcgen.blocks.steps import Archive, Wheels
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import InputError
+from hpcgen.core.errors import InputError
+from hpcgen.core.model.job import JobRequest
+from hpcgen.core.model.plan import Plan
 from hpcgen.kit.kit import make_kit
-from hpcgen.model.job import JobRequest
-from hpcgen.model.plan import Plan
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble, bind_targets, notices
 from hpcgen.recipe.stages import Assembly

@@ -10,19 +10,19 @@ from typing import Any
 import msgspec
 import pytest
 
+from hpcgen.backends.engines.charliecloud import check_script
 from hpcgen.blocks.inputs.image import Image, image
 from hpcgen.blocks.sources import Supply
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.config.decoding import record_from
-from hpcgen.engines.charliecloud import check_script
+from hpcgen.core.config.decoding import record_from
+from hpcgen.core.model.lock import ImagePin
+from hpcgen.core.model.network import ImageMirror, Mirrors
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.release import DatedImage
+from hpcgen.core.support.hashing import sha256_of
 from hpcgen.kit.kit import make_kit
-from hpcgen.model.lock import ImagePin
-from hpcgen.model.network import ImageMirror, Mirrors
-from hpcgen.model.plan import Plan
-from hpcgen.model.release import DatedImage
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble, content_hash
-from hpcgen.support.hashing import sha256_of
 from tests.conftest import Command
 
 CATALOG = Catalog()

@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from hpcgen.builders.bundles import open_bundle
-from hpcgen.errors import InputError
+from hpcgen.core.errors import InputError
+from hpcgen.core.model.lock import Lock
+from hpcgen.core.support.writing import write_kit
 from hpcgen.kit.folder import read_kit
 from hpcgen.kit.kit import make_kit
-from hpcgen.lockfile.lock import for_build
-from hpcgen.model.lock import Lock
-from hpcgen.support.writing import write_kit
+from hpcgen.kit.lockfile.lock import for_build
 from tests.helpers import locks
 
 SITES = {"docker": "workstation", "singularity": "hlrs-testbed", "charliecloud": "supermuc"}

@@ -10,8 +10,8 @@ import hpcgen
 from hpcgen.blocks.base import Block, Context, Need, need
 from hpcgen.blocks.steps import Input, Run, Wheels, run
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import ConflictError
-from hpcgen.model.plan import Plan
+from hpcgen.core.errors import ConflictError
+from hpcgen.core.model.plan import Plan
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.parts import parts_of
 

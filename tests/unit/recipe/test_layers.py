@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from hpcgen.backends.engines.steps import dockerfile_steps
 from hpcgen.blocks.steps import Image, StepError, TextFile, run
-from hpcgen.engines.steps import dockerfile_steps
 from hpcgen.kit.folder import read_kit
 from hpcgen.recipe.assemble import content_hash
 from hpcgen.recipe.formats.layout import layers, sections

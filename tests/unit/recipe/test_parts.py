@@ -8,7 +8,7 @@ import pytest
 
 import hpcgen
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import ConflictError
+from hpcgen.core.errors import ConflictError
 
 STANDALONE = {"python.obtain": "standalone"}
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.support.writing import write_kit
 from hpcgen.kit.kit import make_kit
-from hpcgen.model.plan import Plan
-from hpcgen.support.writing import write_kit
 from tests.helpers import locks
 from tests.helpers.terminal import on_a_terminal
 

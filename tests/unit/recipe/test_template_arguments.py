@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from hpcgen.blocks.steps import command, run
-from hpcgen.errors import PolicyError
-from hpcgen.model.plan import Plan
+from hpcgen.core.errors import PolicyError
+from hpcgen.core.model.plan import Plan
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.formats import FORMATS, format_for
 from hpcgen.recipe.stages import Assembly

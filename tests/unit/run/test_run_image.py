@@ -13,12 +13,12 @@ import msgspec
 import pytest
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import PolicyError, UnknownNameError
+from hpcgen.core.errors import PolicyError, UnknownNameError
+from hpcgen.core.model.job import JobRequest
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.record import ImageKindName
+from hpcgen.core.model.site import SiteEngine
 from hpcgen.images.reference import parse_image
-from hpcgen.model.job import JobRequest
-from hpcgen.model.plan import Plan
-from hpcgen.model.record import ImageKindName
-from hpcgen.model.site import SiteEngine
 from hpcgen.run.image_job import ImageJob, batch_script, choose_engine, direct_script, plan_for_image
 from hpcgen.run.laid_out import laid_out
 from tests.conftest import GOLDEN

@@ -20,13 +20,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcgen.model.site import BatchSystem
+from hpcgen.backends.schedulers.base import GONE, JobState, seconds_of
+from hpcgen.backends.schedulers.pbs import Pbs
+from hpcgen.backends.schedulers.slurm import Slurm, expand
+from hpcgen.backends.schedulers.torque import Torque
+from hpcgen.core.model.site import BatchSystem
 from hpcgen.run.follow import Tail
 from hpcgen.run.here import status_text
-from hpcgen.schedulers.base import GONE, JobState, seconds_of
-from hpcgen.schedulers.pbs import Pbs
-from hpcgen.schedulers.slurm import Slurm, expand
-from hpcgen.schedulers.torque import Torque
 from tests.conftest import Command
 
 SCONTROL = """\

@@ -1,0 +1,199 @@
+"""Apptainer and Singularity.
+
+Options by release, from the change logs in apptainer/apptainer: ``--rocm`` Singularity 3.5.0; ``--env`` 3.6.0, before
+which the image's %environment also won over ``SINGULARITYENV_X``. ``--env`` reads a comma as the start of another
+variable, so ``env`` inside is used in every release; it also comes after the image's %environment.
+
+Output of a build, seen with Apptainer 1.4.5: ``INFO:    Starting build...`` at the beginning, then what the steps print
+(each names itself, see ``steps.step_mark``), lines of ``INFO:`` when the next stage's base is taken, and at the end
+``INFO:    Running testscript`` and ``INFO:    Creating SIF file...``. The file is written to the given name while the
+build goes on, and steps are never kept.
+
+``SOURCE_DATE_EPOCH`` gives a SIF its dates and no random id since Apptainer 1.5.0 (its CHANGELOG.md). Of two files that
+1.4.5 built with it, the id, the dates in header and descriptors and the label org.label-schema.build-date differed: the
+squashfs in them is mksquashfs's, which takes the variable since 4.4.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from hpcgen.backends.engines.base import Call, Engine, bind_words, environment_words, file_system_words
+from hpcgen.backends.engines.building import EngineCommand, Place, Target, Work, file_target, query
+from hpcgen.backends.engines.squashing import SQUASHING, squashing_words
+from hpcgen.backends.engines.steps import (
+    HPCGEN,
+    STEP_BEGINS,
+    TEST_STEP,
+    Event,
+    Labels,
+    Reader,
+    Recipe,
+    Step,
+    definition_steps,
+)
+from hpcgen.core.model.bundle_paths import EVERY_IMAGE_HAS
+from hpcgen.core.model.plan import Plan
+
+
+class Apptainer(Engine):
+    """A SIF file, or a folder (a sandbox) where the name does not end in .sif.
+
+    The host's variables enter, the image's own are set over them; the library path is the image's alone.
+    """
+
+    name = "apptainer"
+    format = "singularity"
+    starts = ("sif", "sandbox")
+    adds_to = ("sif", "sandbox")
+    bind_option = "-B"
+    # Where --nv and --rocm put the driver's libraries.
+    library_path = "/.singularity.d/libs"
+    comes_from = "Apptainer comes with most distributions, or see https://apptainer.org"
+    storage_variables = ("APPTAINER_CACHEDIR", "APPTAINER_TMPDIR")
+    equal_since = "1.5"
+    differs_before = "the file's id and its dates"
+    rocm_since = ""
+
+    def oldest(self, call: Call) -> str:
+        """The one with ``--rocm``, where it is used."""
+        return self.rocm_since if call.gpu == "amd" else ""
+
+    def image_names(self, stack: str, site: str) -> list[str]:
+        return [f"{stack}.sif"]
+
+    def unsupported_reason(self, gpu: str) -> str:
+        """``--rocm`` in Singularity before 3.5, or of unknown version."""
+        old = gpu == "amd" and self.rocm_since and not self.at_least(self.rocm_since)
+        return f"AMD GPUs need --rocm, which came with {self.rocm_since}" if old else ""
+
+    def unsealed_reason(self) -> str:
+        """``--containall`` leaves out all of the host, its variables included; any user may have no network at all."""
+        return ""
+
+    def words(self, call: Call) -> list[list[str]]:
+        """exec, with the folder of the job at its own place."""
+        # What a command says is its program's: Apptainer 1.4.5 tells of gocryptfs, which is not there, at each SIF.
+        groups: list[list[str]] = [[self.name, *(["-q"] if call.attached else []), "exec"]]
+        if call.sealed:
+            groups += [["--containall", "--no-home"], ["--net", "--network", "none"]]
+        if call.gpu == "nvidia":
+            groups.append(["--nv"])
+        elif call.gpu == "amd":
+            if reason := self.unsupported_reason(call.gpu):
+                raise self.refuse(reason, "state the version in the profile")
+            groups.append(["--rocm"])
+        groups += bind_words(self.bind_option, call.binds) + file_system_words(call)
+        groups.append(["-B", call.folder, "--pwd", call.folder])
+        groups.append([call.image])
+        return groups + environment_words(call, call.unset)
+
+    def enter(self, root: str, chroot: list[str]) -> list[str]:
+        """Source: apptainer exec --help."""
+        return [self.name, "exec", "--fakeroot", "--writable", "--contain", "--no-home", root]
+
+    def target(self, plan: Plan, output: str | None, token: str) -> Target:
+        """A file, or a folder."""
+        from hpcgen.backends.engines import job_image
+
+        return file_target(output or job_image(plan), token, {".sif": "sif"})
+
+    def recipe(self, text: str, labels: Labels | None = None) -> Recipe:
+        """The steps of the definition file."""
+        return definition_steps(text, labels)
+
+    def later_steps(self, target: Target) -> list[Step]:
+        """The image is tested as it is built, and a SIF file takes as long to write as many steps."""
+        test = Step(HPCGEN, TEST_STEP, 2, "TEST")
+        return [test, Step(HPCGEN, "write the SIF file", 2, "WRITE")] if target.kind == "sif" else [test]
+
+    def places(self, work: Work) -> list[Place]:
+        """Where it unpacks, and what it keeps of downloads. Source: apptainer build --help, "Build environment"."""
+        cache, temporary = self.storage_variables
+        at = Path(os.environ.get(cache) or Path.home() / f".{self.name}" / "cache")
+        unpacked = Path(os.environ.get(temporary) or os.environ.get("TMPDIR") or "/tmp")
+        about = "three times the image's size; not a network file system"
+        return [
+            Place(unpacked, "the unpacked image", f"set {temporary} to a folder on a larger disk ({about})"),
+            Place(at, "what was downloaded", f"empty it ({self.name} cache clean), or set {cache} to another folder"),
+        ]
+
+    def growing(self, work: Work) -> list[tuple[Path, str]]:
+        """The file system, written where it unpacks, and the SIF that it is copied into. Source: sif.go of 1.4.5."""
+        path = Path(work.target.temporary)
+        squashfs = (self.places(work)[0].path, "bundle-temp-*/squashfs-*")
+        return [squashfs, (path.parent, glob.escape(path.name))] if work.target.kind == "sif" else []
+
+    def build(self, work: Work) -> list[EngineCommand]:
+        """build, in the folder from which the definition file takes the kit's files and a bundle's images."""
+        site = work.plan.site.containers.engines.get(work.plan.engine)
+        words = [self.builder_name(), "build"]
+        if site is not None and site.fakeroot and not work.root:
+            words.append("--fakeroot")
+        words.append("--force")
+        if work.target.kind == "directory":
+            words.append("--sandbox")
+        if work.bundle is not None:
+            words += ["--bind", f"{work.bundle.folder}:{EVERY_IMAGE_HAS}:ro"]
+        # Of Apptainer since 1.5 the whole file has that date, of older ones the file system in it (mksquashfs 4.4).
+        # The label with the date of the build names the zone too.
+        env = {} if work.epoch is None else {"SOURCE_DATE_EPOCH": str(work.epoch), "TZ": "UTC0"}
+        words += [*self._squashing(work), *work.options, work.target.temporary, str(work.recipe)]
+        return [EngineCommand(tuple(words), env=env, cwd=work.context)]
+
+    def _squashing(self, work: Work) -> list[str]:
+        """How the SIF is compressed, where the installed builder takes that."""
+        if work.target.kind != "sif" or SQUASHING not in query([self.builder_name(), "build", "--help"])[1]:
+            return []
+        return [SQUASHING, " ".join(squashing_words(work.plan))]
+
+    def reader(self, recipe: Recipe) -> Reader:
+        """By the number that a step prints, and by what the program itself says between them."""
+        marks = [index for index, step in enumerate(recipe.steps) if step.keyword == "MARK"]
+        said = {"TEST": "Running testscript", "WRITE": "Creating SIF file..."}
+        later = {text: i for i, step in enumerate(recipe.steps) for key, text in said.items() if step.keyword == key}
+        current = -1
+
+        def begin(index: int) -> Event:
+            nonlocal current
+            current = index
+            return Event("begin", index)
+
+        def read(line: str) -> Iterator[Event]:
+            found = re.match(STEP_BEGINS, line)
+            if found is not None and int(found[1]) <= len(marks):
+                yield begin(marks[int(found[1]) - 1])
+            elif line.startswith("INFO: "):
+                text = line.partition(":")[2].strip()
+                if text in later:
+                    yield begin(later[text])
+                # The program itself speaks before the first step and between those of two stages.
+                elif current + 1 < len(recipe.steps) and recipe.steps[current + 1].keyword == "BASE":
+                    yield begin(current + 1)
+
+        return read
+
+    def login(self, user: str, password: str, folder: Path) -> dict[str, str]:
+        """Those of a pull, also for oras://. Source: cmd/internal/cli/push.go of apptainer."""
+        prefix = f"{self.name.upper()}_DOCKER"
+        return {f"{prefix}_USERNAME": user, f"{prefix}_PASSWORD": password}
+
+    def push(self, kind: str, name: str, target: str, scratch: Path) -> list[list[str]]:
+        """A SIF file as it is, by ORAS."""
+        return [[self.name, "push", name, f"oras://{target}"]] if kind == "sif" else []
+
+
+class Singularity(Apptainer):
+    """Singularity, whose older releases lack options."""
+
+    name = "singularity"
+    storage_variables = ("SINGULARITY_CACHEDIR", "SINGULARITY_TMPDIR")
+    equal_since = ""
+    rocm_since = "3.5"
+
+    def requires(self, gpu: str, fakeroot: bool) -> list[tuple[str, str]]:
+        return [("3.2", "a build in two stages"), *([("3.3", "--fakeroot")] if fakeroot else [])]

@@ -1,0 +1,278 @@
+"""What a batch system is given and what it answers. A class makes text and reads text; it starts nothing itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import msgspec
+
+from hpcgen.core.model.job import Job
+from hpcgen.core.model.site import BatchSystem, Partition
+from hpcgen.core.support.quoting import directive
+from hpcgen.core.support.traced import Subject, traced
+
+Phase = Literal["waiting", "running", "ended", "gone"]
+"""``gone``: the batch system does not know the job, or no longer."""
+
+
+class Header(msgspec.Struct, frozen=True):
+    """All that the directives of a job depend on."""
+
+    name: str
+    job: Job
+    partition: Partition
+    scheduler: BatchSystem
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that the job asks for on each node."""
+        if self.job.gpus_per_node is not None:
+            return self.job.gpus_per_node
+        return self.partition.gpu.count if self.partition.gpu is not None else 0
+
+    @property
+    def slots(self) -> int:
+        """What the batch system counts per node."""
+        return self.partition.slots or self.partition.cpu.cores
+
+
+class JobState(msgspec.Struct, frozen=True):
+    """What is known of a job at one moment.
+
+    Parameters
+    ----------
+    word: the system's own word for the state.
+    good: it ended as it should; meant for ``phase="ended"`` alone.
+    reason: why it waits, or why it ended.
+    exit_status: of the job script; None before its end and where no status is told.
+    elapsed_s: seconds that it has run.
+    output, error: files; "" where the system does not tell. ``error`` is "" where it is the same file.
+    """
+
+    phase: Phase
+    word: str
+    good: bool = False
+    reason: str = ""
+    exit_status: int | None = None
+    signal: int = 0
+    elapsed_s: int | None = None
+    where: str = ""
+    output: str = ""
+    error: str = ""
+
+
+GONE = JobState("gone", "unknown")
+
+
+class Scheduler:
+    """Base of the batch systems.
+
+    Attributes
+    ----------
+    name: as profiles name it in ``scheduler.kind``.
+    title: as people write it.
+    file_name: what a job script is called.
+    mark: what a line begins with that is a directive; "" where there are no jobs to submit.
+    start: shell that makes the script's shell what the job counts on, such as its folder.
+    before_modules: shell that comes before modules are loaded, where a job's shell does not know of them.
+    account_option: how the account is asked for, to be completed by a person.
+    programs: without these no job can be submitted and followed.
+    needs: what a profile has to say of it beyond its kind, by the names below ``scheduler``.
+    records_after_s: how long after a job's end it may not know how that was.
+    output_at_end: the output file appears when the job has ended.
+    interactive: the command that gives a shell in an allocation.
+    interactive_lacks: options of a job's header that this command does not take.
+    job_variable: is set in an allocation.
+    queue_variable: holds the name of the queue there; "" if none does.
+    node_list: words of shell that print the nodes of a job, each in a line; "" where nobody has said how.
+    node_count: shell for how many nodes a job has, or the step of it that a program runs in; "" where nobody has said
+        how without starting a program on every rank.
+    launcher_variables: by these an MPI's launcher knows that it is in a job, and wants programs of the batch system.
+    mpi_environment: variables that an MPI's own launcher needs in its jobs, by the MPI's flavour.
+    output_variables: by these a person has its launcher label or redirect what ranks print.
+    selecting: options by which a job lands on one kind of node, whatever else its queue has.
+    task_variable: holds the number of an array's task; "" where hpcgen submits no arrays.
+    first_task: the number of an array's first task.
+    array_size: tasks that an array may have unless a site says otherwise.
+    requeueing: options by which a job may be started again; () where hpcgen asks for none.
+    again: shell by which a job puts itself back into the queue.
+    launcher: its own program that starts the ranks; "" where an MPI's does.
+    pmi: ways in which that can tell ranks about each other.
+    id_form: a regular expression of the job's id in a line that the submitting command prints.
+    local_rank: holds a rank's number on its node, where that program started it.
+    launcher_allocates: that program asks for nodes of its own outside of an allocation.
+    endings: what to do about a state in which a job ended, by its word.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    file_name: ClassVar[str]
+    mark: ClassVar[str]
+    start: ClassVar[str] = ""
+    before_modules: ClassVar[str] = ""
+    account_option: ClassVar[str] = ""
+    programs: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = ()
+    records_after_s: ClassVar[float] = 0.0
+    output_at_end: ClassVar[bool] = False
+    interactive: ClassVar[str] = ""
+    interactive_lacks: ClassVar[tuple[str, ...]] = ()
+    job_variable: ClassVar[str] = ""
+    queue_variable: ClassVar[str] = ""
+    node_list: ClassVar[str] = ""
+    node_count: ClassVar[str] = ""
+    launcher_variables: ClassVar[tuple[str, ...]] = ()
+    mpi_environment: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    output_variables: ClassVar[tuple[str, ...]] = ()
+    selecting: ClassVar[tuple[str, ...]] = ()
+    task_variable: ClassVar[str] = ""
+    first_task: ClassVar[int] = 0
+    array_size: ClassVar[int] = 0
+    requeueing: ClassVar[tuple[str, ...]] = ()
+    again: ClassVar[str] = ""
+    launcher: ClassVar[str] = ""
+    pmi: ClassVar[tuple[str, ...]] = ()
+    id_form: ClassVar[str] = ""
+    local_rank: ClassVar[str] = ""
+    launcher_allocates: ClassVar[bool] = False
+    endings: ClassVar[Mapping[str, str]] = {}
+
+    @property
+    def takes_jobs(self) -> bool:
+        """Whether jobs can be submitted to it."""
+        return bool(self.programs)
+
+    # the job script
+
+    def directives(self, header: Header) -> list[str]:
+        """Options of the job's header, without the mark. InputError for what cannot be written there."""
+        raise NotImplementedError
+
+    def array(self, tasks: int, limit: int | None) -> str:
+        """The option that makes the job an array of tasks, from ``first_task`` on, of which ``limit`` run at a time."""
+        raise NotImplementedError
+
+    def launch(self, job: Job, pmi: Sequence[str]) -> list[str]:
+        """The words of its own launcher, before the command.
+
+        Parameters
+        ----------
+        pmi: what the launcher offers to ranks, by the profile.
+        """
+        raise NotImplementedError
+
+    def bind_gpus(self, gpus_per_rank: int) -> list[str]:
+        """The words by which its own launcher gives each rank GPUs of its own; none where it cannot."""
+        return []
+
+    def launch_one(self, threads: int) -> list[str]:
+        """The words of its own launcher for a single process with that many threads."""
+        raise NotImplementedError
+
+    def on_each_node(self, nodes: int) -> list[str]:
+        """The words of its own launcher for one process on each node of a job; none where it has no launcher."""
+        return []
+
+    def requested_pmi(self, pmi: Sequence[str]) -> str | None:
+        """Which of these the launch line names: the first that it can; None where it leaves that to the launcher."""
+        return next((each for each in pmi if each in self.pmi), None)
+
+    # the queue
+
+    def submit(self, script: Path) -> list[str]:
+        """The command that submits a script, to be run in the job's folder."""
+        raise NotImplementedError
+
+    def after(self, job_id: str) -> str:
+        """The option of a job's header that makes it wait for the end of another, however that ends; "" without one."""
+        return ""
+
+    def warn(self, seconds: int) -> str:
+        """The option by which the script alone is sent SIGUSR1 so long before the time limit; "" without one."""
+        return ""
+
+    def job_id(self, output: str) -> str:
+        """The job's id from what that command printed, which is its last line that is one; "" if it is not there."""
+        ids = [line.strip() for line in output.splitlines() if re.fullmatch(self.id_form, line.strip())]
+        return ids[-1] if ids else ""
+
+    def ask(self, job_id: str) -> list[list[str]]:
+        """Commands that tell the state; the next is tried where one knows nothing of the job."""
+        raise NotImplementedError
+
+    def read(self, status: int, output: str, errors: str) -> JobState | None:
+        """The state in the answer of such a command; None if the system could not be reached."""
+        raise NotImplementedError
+
+    def look(self, job_id: str) -> list[str]:
+        """The command by which a person looks at the job."""
+        raise NotImplementedError
+
+    def cancel(self, job_id: str) -> list[str]:
+        """The command that cancels it."""
+        raise NotImplementedError
+
+    def default_files(self, name: str, job_id: str, facts: BatchSystem) -> tuple[str, str]:
+        """Output and error file where the system does not tell them, relative to the job's folder."""
+        raise NotImplementedError
+
+
+def option(name: str, value: str | int, join: str = "=", of: Subject | None = None) -> str:
+    """``name=value`` of a header, which has no quoting; InputError for what cannot be written there.
+
+    Parameters
+    ----------
+    of: what the line is of: ``of_job("nodes")``, ``of_fact("scheduler.output")``.
+    """
+    text = f"{name}{join}{directive(str(value), name)}"
+    return text if of is None else traced(text, of)
+
+
+def of_job(*fields: str) -> Subject:
+    """That a directive says these fields of the job."""
+    return Subject("job", " ".join(fields))
+
+
+def of_fact(path: str) -> Subject:
+    """That a directive says this fact of the profile; ``*`` stands for the job's partition."""
+    return Subject("fact", path)
+
+
+def file_options(header: Header, output: str, error: str) -> list[str]:
+    """Where the profile says that output and errors go, by short options; they have defaults."""
+    named = ((output, "output", header.scheduler.output), (error, "error", header.scheduler.error))
+    return [option(name, value, " ", of_fact(f"scheduler.{fact}")) for name, fact, value in named if value]
+
+
+def queue_options(header: Header, name: str, join: str = "=") -> list[str]:
+    """How the job's queue is asked for: as the profile says, else by ``name``; nothing without a queue."""
+    queue = next((queue for queue in header.partition.queues if queue.name == header.job.queue), None)
+    if queue is not None and queue.directives:
+        return _checked(queue.directives, of_job("queue"))
+    return [option(name, header.job.queue, join, of_job("queue"))] if header.job.queue else []
+
+
+def site_options(header: Header) -> list[str]:
+    """Options of the profile, each word checked again."""
+    common = _checked(header.scheduler.directives, of_fact("scheduler.directives"))
+    return common + _checked(header.partition.directives, of_fact("partitions.*.directives"))
+
+
+def _checked(given: Iterable[str], of: Subject) -> list[str]:
+    lines = (" ".join(directive(word, "a directive of the profile") for word in item.split(" ")) for item in given)
+    return [traced(line, of) for line in lines]
+
+
+def seconds_of(text: str) -> int | None:
+    """Seconds of ``[DAYS-]HOURS:MINUTES:SECONDS`` or ``MINUTES:SECONDS``; None for anything else."""
+    days, _, rest = text.rpartition("-")
+    parts: Sequence[str] = rest.split(":")
+    if not all(part.isdigit() for part in parts) or len(parts) not in (2, 3) or (days and not days.isdigit()):
+        return None
+    seconds = 0
+    for part in parts:
+        seconds = seconds * 60 + int(part)
+    return seconds + int(days or 0) * 86400

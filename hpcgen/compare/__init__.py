@@ -1,1 +1,0 @@
-"""Two locks, or two site profiles: what differs, as records."""

@@ -1,0 +1,1 @@
+"""What everything rests on: errors, records, files into records, quoting and writing."""

@@ -1,0 +1,120 @@
+"""What files of a user's own project say beside its packages: how it is compiled and started, each with its place."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from hpcgen.core.errors import Position
+from hpcgen.core.model.fields import Record, Text
+
+BuildKind = Literal["cmake", "make"]
+JobField = Literal[
+    "nodes", "ranks", "ranks_per_node", "threads", "gpus_per_node", "gpus", "time", "queue", "account", "name", "array"
+]
+
+
+class Said(Record, frozen=True):
+    """A word of a file and its place; the file by its path from the folder of the project."""
+
+    text: Text
+    where: Position
+
+
+class ProgramFile(Record, frozen=True):
+    """A program that a build makes: its path from the folder where it is built."""
+
+    path: Text
+    where: Position
+
+
+class BuildFile(Record, frozen=True):
+    """What CMakeLists.txt or a Makefile says of what is compiled.
+
+    Parameters
+    ----------
+    mpi, fortran, gpus: what asks for MPI, for a Fortran compiler, and for one of code for GPUs.
+    programs: in their order.
+    libraries: what is looked for with ``find_package``, MPI left out.
+    installs: where something is installed.
+    minimum: the oldest CMake that it takes.
+    weak: variables of make that the environment overrides (``CC ?= mpicc``), with their values.
+    """
+
+    file: Text
+    kind: BuildKind
+    mpi: Said | None = None
+    fortran: Said | None = None
+    gpus: Said | None = None
+    programs: list[ProgramFile] = []
+    libraries: list[Said] = []
+    installs: Position | None = None
+    minimum: Said | None = None
+    weak: dict[Text, Said] = {}
+
+
+class JobFact(Record, frozen=True):
+    """What a directive of a job script asks for, in words of hpcgen's own; ``said``: as it stands there."""
+
+    field: JobField
+    value: Text
+    said: Text
+    where: Position
+
+
+class Launched(Record, frozen=True):
+    """A command line that a job script starts.
+
+    Parameters
+    ----------
+    words: without the launcher and a container's runtime; variables of the script that are known are put in.
+    launcher: what starts its ranks; empty where nothing does.
+    facts: what the launcher's options say.
+    container: the runtime that stood before it.
+    dropped: what stood behind it, such as a redirection.
+    repeated: it stands in a loop, a function or a condition.
+    """
+
+    words: list[Text]
+    where: Position
+    launcher: Text = ""
+    facts: list[JobFact] = []
+    container: Text = ""
+    dropped: Text = ""
+    repeated: bool = False
+
+
+class JobFile(Record, frozen=True):
+    """A job script: what it asks of the batch system, and what it starts.
+
+    Parameters
+    ----------
+    batch: the batch system by its name in profiles.
+    other: directives that say nothing of a job's size.
+    variables: that it exports, with plain values.
+    """
+
+    file: Text
+    batch: Text
+    where: Position
+    facts: list[JobFact] = []
+    other: list[Said] = []
+    launched: list[Launched] = []
+    variables: list[Said] = []
+    modules: list[Said] = []
+
+
+class PythonSource(Record, frozen=True):
+    """A Python file: whether it is a program, what it imports, and what says that it computes on several ranks."""
+
+    file: Text
+    program: Position | None = None
+    imports: dict[Text, Position] = {}
+    parallel: Said | None = None
+
+
+class ProjectTable(Record, frozen=True):
+    """The table [project] of pyproject.toml: its name, its line for people, and its commands (``module:function``)."""
+
+    name: Said | None = None
+    description: Said | None = None
+    scripts: dict[Text, Said] = {}

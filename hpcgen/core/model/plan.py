@@ -1,0 +1,256 @@
+"""The plan: the resolved answer for one site and one stack. Pure data, serialisable, no I/O."""
+
+from itertools import combinations
+from typing import Annotated, Literal
+
+import msgspec
+
+from hpcgen.core.model.conda import CondaPackage
+from hpcgen.core.model.fields import (
+    Digest,
+    EngineName,
+    EnvName,
+    FileName,
+    FormatName,
+    Name,
+    Record,
+    Sha256,
+    Text,
+    Url,
+    WholeNumber,
+    matching,
+)
+from hpcgen.core.model.image_paths import overlap
+from hpcgen.core.model.job import Job
+from hpcgen.core.model.project import Project
+from hpcgen.core.model.reasons import Reason
+from hpcgen.core.model.site import Fabric, Site
+from hpcgen.core.model.stack import CopyTarget, OptionValue, Stack
+
+
+class PlannedMpi(Record, frozen=True):
+    """What of an MPI's capabilities launching asks: its binary interface, and which software it is."""
+
+    abi: Text = ""
+    flavour: Text = ""
+
+    @property
+    def family(self) -> str:
+        """Whose launcher and PMI it has, ``mpich`` or ``openmpi``: the standard's interface, ``mpi5``, is anybody's."""
+        if self.abi != "mpi5":
+            return self.abi
+        return "openmpi" if self.flavour == "openmpi" else "mpich"
+
+
+class PlannedBlock(Record, frozen=True):
+    """One chosen block.
+
+    ``reasons`` say why it is there and why in this version (sentences in plans of hpcgen 0.1.0); ``needs`` maps what
+    it asked for (a block or a virtual such as ``mpi``) to the block that was chosen for it; ``host`` is what the
+    release asks of a node's GPU: ``driver``, ``capability``, ``target``; ``mpi``: of a block that provides it.
+    ``gpu_collectives``: the library of collectives between GPUs that it is, such as ``NCCL``; ``gpu_networks``: names
+    of ``NCCL_NET`` by which it lets GPUs reach other nodes; ``cpu_collectives``: the library between CPUs, such as
+    ``Gloo``.
+    """
+
+    name: Text
+    version: Text
+    options: dict[Text, OptionValue] = {}
+    provides: list[Text] = []
+    needs: dict[Text, Text] = {}
+    host: dict[Text, Text] = {}
+    reasons: list[Reason | Text] = []
+    mpi: PlannedMpi | None = None
+    gpu_collectives: Text = ""
+    gpu_networks: list[Text] = []
+    cpu_collectives: Text = ""
+    build_only: bool = False
+    origin: Text = ""
+
+    @property
+    def label(self) -> str:
+        """Name and version, for people."""
+        return f"{self.name} {self.version}"
+
+
+class Finding(Record, frozen=True):
+    """Something a person should know about the plan, with what to do."""
+
+    name: Text
+    severity: Literal["note", "warning", "error"]
+    message: Text
+    remedy: Text = ""
+
+
+class PlannedLicence(Record, frozen=True):
+    """A licence that the build accepts for somebody: ``accepted`` once a person did, which lock and build ask for."""
+
+    name: Name
+    title: Text
+    url: Url
+    accepted: bool = False
+
+
+class PlannedCopy(Record, frozen=True):
+    """What a stack copies to one place in the image.
+
+    ``sha256``: of the list of its files (:mod:`hpcgen.core.support.trees`), wherever they lie. ``files``, ``bytes``:
+    how many, and their size together. ``single``: it is one file, not a folder.
+    """
+
+    to: CopyTarget
+    sha256: Sha256
+    files: WholeNumber
+    bytes: WholeNumber
+    single: bool = False
+
+
+class PlannedConda(Record, frozen=True):
+    """What files of a project and options of the stack ask of conda, for the nodes' platform.
+
+    Parameters
+    ----------
+    files: sha256 of each file that was read, by path from the folder of the stack's file.
+    subdir: the platform, by conda's name.
+    channels: their addresses, in order of precedence.
+    needs: what is asked for, in conda's form, where a solver is to choose.
+    packages: where the files are a lock, all that it has.
+    held: what a solver is held to if it chooses such a package: ``mpich=*=external_*``.
+    virtual: what conda calls virtual packages, the properties of base and node: ``__glibc`` → ``2.36``.
+    variables: that the environment sets.
+    pip: what is asked of a Python package index for the environment, in pip's form; of a lock with hashes.
+    """
+
+    files: dict[Text, Digest] = {}
+    subdir: Text = ""
+    channels: list[Url] = []
+    needs: list[Text] = []
+    packages: list[CondaPackage] = []
+    held: list[Text] = []
+    virtual: dict[Text, Text] = {}
+    variables: dict[EnvName, Text] = {}
+    pip: list[Text] = []
+
+
+ImageName = Annotated[
+    str,
+    matching(
+        r"^[A-Za-z0-9][A-Za-z0-9._/:@+%-]{0,254}$(?!\n)",
+        "the name of an image: letters, digits and . _ / : @ + % -",
+        "localhost/mpi-hello:here",
+    ),
+]
+
+
+class ExtendedImage(Record, frozen=True):
+    """The finished image that a plan adds to; all that it holds stays as it is.
+
+    ``image``: the recipe starts from it by this name. ``file``: that of the file or folder that it is, beside the kit
+    while the image is built; "" in an engine's store. ``content``: the hash of the plan that it was built from.
+    ``digest``: what tells it from another build of that plan, as far as its kind has one. ``blocks``, ``copied``: what
+    that plan has.
+    """
+
+    image: ImageName
+    content: Sha256
+    blocks: list[PlannedBlock]
+    copied: list[PlannedCopy] = []
+    file: FileName = ""
+    digest: Digest | None = None
+
+
+class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
+    """Everything that assembling and launching need. ``blocks`` are in build order, the base first.
+
+    ``supply``: whether the build takes its inputs from the network or from a bundle. ``licences``: those that a person
+    must accept; when they did is in the person's own config file. ``copied``: the stack's own files, by what is in
+    them. ``project``: the Python packages that files of the user's project ask for; ``conda``: what is asked of conda.
+    ``latest_base``: base images are what their moving tags stand for on the day of the build, not the dated ones of the
+    release tables. ``extends``: the finished image that it adds to; what that has is not built again. ``number``: the
+    format in which it is written down (``support.file_formats.KIT``).
+    """
+
+    number: Annotated[int, msgspec.Meta(ge=1, description="the format of this plan")] = 1
+
+    hpcgen: Text
+    site: Site
+    stack: Stack
+    partition: Text
+    format: FormatName
+    engine: EngineName
+    blocks: list[PlannedBlock]
+    job: Job
+    settings: dict[Text, Text] = {}
+    command: Text = ""
+    findings: list[Finding] = []
+    supply: Literal["network", "bundle"] = "network"
+    licences: list[PlannedLicence] = []
+    copied: list[PlannedCopy] = []
+    project: Project | None = None
+    conda: PlannedConda | None = None
+    latest_base: bool = False
+    extends: ExtendedImage | None = None
+
+    @property
+    def brought(self) -> list[PlannedCopy]:
+        """Those of ``copied`` that the build brings: an image that is extended has its own already."""
+        before = self.extends.copied if self.extends is not None else []
+        return [each for each in self.copied if each not in before]
+
+    def block(self, name: str) -> PlannedBlock | None:
+        """The chosen block of that name, or the one that provides it; None if the plan has none."""
+        for block in self.blocks:
+            if block.name == name or name in block.provides:
+                return block
+        return None
+
+    @property
+    def job_name(self) -> str:
+        """What the batch system calls the job."""
+        return self.job.name or self.stack.name
+
+    @property
+    def fabric(self) -> Fabric:
+        """The fabric of the nodes that are planned for."""
+        return self.site.fabric_of(self.partition)
+
+    @property
+    def gpu_collectives(self) -> list[str]:
+        """The libraries of the image by which GPUs of several nodes send each other data in this job."""
+        if self.job.nodes == 1 or not self.job.gpus_per_node:
+            return []
+        return list(dict.fromkeys(block.gpu_collectives for block in self.blocks if block.gpu_collectives))
+
+    @property
+    def cpu_collectives(self) -> list[str]:
+        """The libraries of the image by which processes of several nodes compute together in this job, besides MPI."""
+        if self.job.nodes == 1:
+            return []
+        return list(dict.fromkeys(block.cpu_collectives for block in self.blocks if block.cpu_collectives))
+
+    @property
+    def mpi(self) -> PlannedMpi:
+        """What the image's MPI is; of empty words without one, or if its block does not say."""
+        block = self.block("mpi")
+        if block is None or block.mpi is not None or self.number > 1:
+            return (block.mpi if block is not None else None) or PlannedMpi()
+        return _OLD_MPI.get(block.name, PlannedMpi())
+
+    def contradiction(self) -> str:
+        """What no planner writes: a partition that its site lacks, files over files; "" where all is well."""
+        known = self.site.partitions
+        for name in (self.partition, self.site.default_partition):
+            if name not in known:
+                return f"`partition` must be one of its site's ({', '.join(known)}), not {name!r}"
+        for one, other in combinations([each.to for each in self.copied], 2):
+            if overlap(one, other):
+                return f"`copied` has both {one} and {other}, one in the other"
+        return ""
+
+
+_OLD_MPI = {
+    "openmpi": PlannedMpi(abi="openmpi", flavour="openmpi"),
+    "mpich": PlannedMpi(abi="mpich", flavour="mpich"),
+    "intel_mpi": PlannedMpi(abi="mpich", flavour="intel"),
+}
+"""hpcgen 0.1.0 knew these by their names, and its plans say no more."""

@@ -1,0 +1,68 @@
+"""What a build must know of a recipe and does not read out of its text: a kit's recipe.json."""
+
+from typing import Annotated, Literal
+
+from hpcgen.core.model.fields import AbsolutePath, Digest, Name, Record, Text, matching
+from hpcgen.core.model.image_paths import KIT_PATH
+
+KitPath = Annotated[str, matching(rf"^{KIT_PATH}$(?!\n)", "a path inside the kit", "files/rank_test.c")]
+ContextName = Annotated[
+    str, matching(r"^(?!\.{1,2}$)[A-Za-z0-9._+@%:,=-]+$(?!\n)", "a file's name without a folder", "site-ca.crt")
+]
+
+
+class StepLabel(Record, frozen=True):
+    """What one instruction of a recipe does, and for which block (with its version; ``hpcgen`` for its own)."""
+
+    block: Text
+    about: Text
+
+
+class Certificate(Record, frozen=True):
+    """A certificate of the building machine that the recipe copies: its file, and its name in the build context."""
+
+    source: AbsolutePath
+    name: ContextName
+
+
+class PulledBase(Record, frozen=True):
+    """A base image as the recipe names it, without a digest, and the digest that it is to have."""
+
+    name: Text
+    digest: Digest
+
+
+RankLayout = Literal["", "two", "per_node", "per_gpu", "all"]
+FigureTable = Literal["", "osu", "nccl_tests", "hpl"]
+
+
+class RankTest(Record, frozen=True):
+    """A test of a block that is started as ranks of a job over several nodes; its fields are those of a block's test.
+
+    ``block``: its name. ``device``: the file that stands for the device on the plan's site.
+    """
+
+    block: Name
+    name: Text
+    command: Text
+    ranks: RankLayout
+    device: Text = ""
+    expect: Text = ""
+    figures: FigureTable = ""
+
+
+class RecipeFacts(Record, frozen=True):
+    """``recipe``: the file's format. ``steps``: labels of the instructions that run commands, in order, by stage.
+
+    ``files``: the files in folders of the kit, which the recipe copies into the image. ``heredoc``: the word that ends
+    what the engine reads, where the recipe is a script with that in a here-document. ``bases``: those whose digest
+    the engine does not check itself. ``rank_tests``: what ``hpcgen test --nodes`` starts beside the self-test.
+    """
+
+    recipe: int
+    steps: list[list[StepLabel]]
+    certificates: list[Certificate] = []
+    files: list[KitPath] = []
+    heredoc: Text = ""
+    bases: list[PulledBase] = []
+    rank_tests: list[RankTest] = []

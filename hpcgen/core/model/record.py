@@ -1,0 +1,136 @@
+"""The record of one build: what was asked, what happened, how long it took, what came out."""
+
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+
+from hpcgen.core.model.fields import NAMES_OF, FormatName, Name, matching
+from hpcgen.core.support.quoting import NAME_PATTERN
+
+ImageKindName = Annotated[str, matching(NAME_PATTERN, "a kind of image", "sif")]
+"""Where an image lies and what it is: a name of ``images.kinds``."""
+
+BuilderName = Annotated[
+    str,
+    matching(NAME_PATTERN, "what builds images", "podman", {NAMES_OF: "builders"}),
+]
+"""An engine by the name of its builder."""
+
+
+class RecordPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of what a record consists of. Unknown fields are ignored, so that older releases read newer records."""
+
+    # Two of these are called Test…, which pytest would take for test cases.
+    __test__: ClassVar[bool] = False
+
+
+class BuiltImage(RecordPart, frozen=True):
+    """The image: its kind, file or name, ``bytes`` on the disk, and its sha256 (of the file) or digest."""
+
+    kind: ImageKindName
+    name: str
+    bytes: int | None = None
+    digest: str = ""
+
+
+class BuiltStep(RecordPart, frozen=True):
+    """One step: its block and version, what it does, ``seconds``, and whether it was taken from the cache."""
+
+    block: str
+    about: str
+    seconds: float = 0.0
+    result: Literal["done", "cached", "failed"] = "done"
+
+
+class Figure(RecordPart, frozen=True):
+    """One number that a test measured, such as the bandwidth for messages ``at`` a size in ``at_unit``."""
+
+    name: str
+    value: float
+    unit: str
+    at: int | None = None
+    at_unit: str = ""
+
+
+class TestResult(RecordPart, frozen=True):
+    """One test: ``group`` is the block or ``contract``; ``seconds``; ``output`` is what it printed.
+
+    ``reason``: why it was skipped or failed, or what was seen; ``remedy``: what to do where it failed.
+
+    Of a test over several nodes also how many ``ranks`` ran, on which ``nodes``, and the ``figures`` they measured.
+    """
+
+    group: str
+    name: str
+    result: Literal["passed", "failed", "skipped"]
+    seconds: float = 0.0
+    reason: str = ""
+    remedy: str = ""
+    output: str = ""
+    ranks: int | None = None
+    nodes: list[str] = []
+    figures: list[Figure] = []
+
+
+class TestRun(RecordPart, frozen=True):
+    """One call of ``hpcgen test``: when (UTC, ISO 8601), on which site, by which engine, and every result.
+
+    ``nodes``: how many the ranks were started on.
+    """
+
+    started: str
+    site: str
+    engine: str
+    results: list[TestResult]
+    seconds: float = 0.0
+    nodes: int = 1
+
+    @property
+    def counts(self) -> str:
+        """``9 passed, 0 failed, 3 skipped``."""
+        return ", ".join(f"{self.count(kind)} {kind}" for kind in ("passed", "failed", "skipped"))
+
+    def count(self, result: str) -> int:
+        """How many tests ended so."""
+        return sum(each.result == result for each in self.results)
+
+
+class BuildFailure(RecordPart, frozen=True):
+    """Why a build ended: the step, the last lines, and for known causes what it was and what to do."""
+
+    step: str
+    message: str
+    tail: list[str] = []
+    cause: str = ""
+    remedy: str = ""
+
+
+class BuildRecord(RecordPart, frozen=True):
+    """One build. ``content`` is the plan's hash (label io.hpcgen.content); times are UTC, ISO 8601.
+
+    ``notest``: the self-test at its end was left out. ``folder``: where it was started, an absolute path.
+    """
+
+    id: str
+    hpcgen: str
+    started: str
+    site: Name
+    stack: Name
+    partition: str
+    format: FormatName
+    content: str
+    engine: BuilderName
+    engine_version: str = ""
+    machine: str = ""
+    result: Literal["built", "failed", "interrupted"] = "built"
+    seconds: float = 0.0
+    command: str = ""
+    folder: str = ""
+    notest: bool = False
+    blocks: dict[str, str] = {}
+    inputs: list[str] = []
+    steps: list[BuiltStep] = []
+    image: BuiltImage | None = None
+    failure: BuildFailure | None = None
+    log: str = ""
+    tests: list[TestRun] = []

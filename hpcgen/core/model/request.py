@@ -1,0 +1,213 @@
+"""What `hpcgen optimise` is asked for: a workload, a target, limits, and what may be chosen."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from hpcgen.core.model.fields import (
+    Commit,
+    Count,
+    Gigabytes,
+    Name,
+    Record,
+    Sha256,
+    Text,
+    Url,
+    VersionRange,
+    WholeNumber,
+    matching,
+)
+from hpcgen.core.model.fleet import Reference
+from hpcgen.core.model.infrastructure import Infrastructure
+from hpcgen.core.model.job import JobName
+from hpcgen.core.model.site import SchedulerName
+
+Kind = Literal["ai_training", "ai_inference", "hpc", "mpi", "python"]
+Framework = Literal[
+    "tensorflow",
+    "pytorch",
+    "jax",
+    "mxnet",
+    "cntk",
+    "keras",
+    "onnxruntime",
+    "openvino",
+    "tvm",
+    "deepspeed",
+    "vllm",
+]
+GraphCompiler = Literal["xla", "torch.compile", "ngraph", "glow", "tvm", "openvino", "tensorrt", "migraphx"]
+Precision = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8"]
+Event = Literal["begin", "end", "fail", "requeue", "time_limit"]
+
+Efficiency = Annotated[float, msgspec.Meta(gt=0, le=1, description="a share: more than 0, at most 1")]
+RequestedTime = Annotated[
+    str,
+    matching(
+        r"^((\d{1,3}-)?\d{1,4}:[0-5]\d:[0-5]\d|\d{1,6}[smhd])$(?!\n)",
+        "a time: 36h, 90m, hours:minutes:seconds or days-hours:minutes:seconds",
+        "36:00:00",
+    ),
+]
+JobFile = Annotated[
+    str,
+    matching(
+        r"^[A-Za-z0-9._/%][A-Za-z0-9._/+@%:=~-]*$(?!\n)",
+        "a file's path without spaces, quotes or $",
+        "job.%j.out",
+    ),
+]
+Email = Annotated[
+    str,
+    matching(
+        r"^[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$(?!\n)", "an e-mail address", "user@example.org"
+    ),
+]
+ShellLines = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[^\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]*$",
+        description="lines of shell, without control characters",
+        examples=["make -j {{BUILD_PARALLELISM}}"],
+    ),
+]
+PARALLELISM = "{{BUILD_PARALLELISM}}"
+"""The one thing in a build command that is replaced; all other text stays as it is."""
+
+
+class Data(Record, frozen=True):
+    """What the workload reads. ``samples``: how many; ``prefetch``: batches that are loaded ahead."""
+
+    name: Text = ""
+    location: Text = ""
+    format: Text = ""
+    size_gb: Gigabytes | None = None
+    samples: Count | None = None
+    prefetch: WholeNumber | None = None
+    cache: bool | None = None
+
+
+class Workload(Record, frozen=True):
+    """What is computed. ``batch``: of one rank; ``shape``: of one sample; ``task``: such as image_classification."""
+
+    name: Text = ""
+    task: Text = ""
+    parameters: Count | None = None
+    layers: Count | None = None
+    batch: Count | None = None
+    shape: list[Count] = []
+    precision: Precision | None = None
+    epochs: Count | None = None
+    distributed: bool | None = None
+    data: Data = Data()
+
+
+class Hardware(Record, frozen=True):
+    """What the node must be, whichever partition is chosen. ``none``: jobs without an accelerator."""
+
+    architecture: Literal["x86_64", "aarch64"] | None = None
+    cpu_vendor: Literal["intel", "amd", "arm"] | None = None
+    accelerator: Literal["nvidia", "amd", "intel", "none"] | None = None
+
+
+class Limits(Record, frozen=True):
+    """What a job must not exceed; ``efficiency`` is the least parallel efficiency.
+
+    ``ranks``: over all nodes; ``threads``: of a rank; ``memory_gb``: of a node.
+    """
+
+    nodes: Count | None = None
+    ranks: Count | None = None
+    ranks_per_node: Count | None = None
+    threads: Count | None = None
+    gpus_per_node: WholeNumber | None = None
+    walltime: RequestedTime | None = None
+    memory_gb: Gigabytes | None = None
+    memory_per_rank_gb: Gigabytes | None = None
+    efficiency: Efficiency | None = None
+
+
+class Compilers(Record, frozen=True):
+    """Graph compilers: the one to ``use`` whatever is measured, those that may be chosen, those that may not.
+
+    Without ``use`` and ``allow`` all that fit may be chosen, and none.
+    """
+
+    use: GraphCompiler | None = None
+    allow: list[GraphCompiler] | None = None
+    without: list[GraphCompiler] = []
+
+
+class Mpi(Record, frozen=True):
+    """The MPI that the program wants, where that is not left to the site."""
+
+    library: Literal["openmpi", "mpich", "intel_mpi", "mvapich", "mvapich2"] | None = None
+    version: VersionRange = ""
+
+
+class JobWishes(Record, frozen=True):
+    """What the job is called, where it queues, and whom it tells. Without ``error`` errors go to ``output``."""
+
+    name: JobName | None = None
+    queue: Text = ""
+    account: Text = ""
+    output: JobFile | None = None
+    error: JobFile | None = None
+    email: Email | None = None
+    notify: list[Event] = []
+
+
+class Run(Record, frozen=True):
+    """The program and its arguments, word for word. ``mpi``: whether it is started as MPI ranks."""
+
+    command: list[Text] = []
+    arguments: list[Text] = []
+    mpi: bool | None = None
+
+
+class Build(Record, frozen=True):
+    """The program's own source, and how it is built in the image.
+
+    ``src``: a git repository, pinned by ``commit`` or as ``URL@COMMIT``, or a file such as a tar archive, pinned by
+    ``sha256`` or as ``URL#sha256=HASH``.
+    """
+
+    src: Url
+    build_command: ShellLines
+    commit: Commit | None = None
+    sha256: Sha256 | None = None
+    parallelism: Count = 1
+
+    @property
+    def text(self) -> str:
+        """The build command with ``{{BUILD_PARALLELISM}}`` replaced, and nothing else."""
+        return self.build_command.replace(PARALLELISM, str(self.parallelism))
+
+
+class OptimiseRequest(Record, frozen=True):
+    """A request. ``framework`` or ``stack`` says what is run; ``site`` or ``infrastructure`` where.
+
+    ``version``: a range of the framework's; a bare ``2.1`` is read as ``==2.1.*``. ``backend``: what Keras computes
+    with. ``install``: the ways that may be chosen, all where none is named. ``tune``: runs may try settings out.
+    """
+
+    kind: Kind
+    framework: Framework | None = None
+    version: VersionRange = ""
+    backend: Framework | None = None
+    stack: Reference | None = None
+    mpi: Mpi = Mpi()
+    site: Reference | None = None
+    partition: Name | None = None
+    scheduler: SchedulerName | None = None
+    hardware: Hardware = Hardware()
+    infrastructure: Infrastructure | None = None
+    goal: Literal["time", "throughput", "efficiency"] = "time"
+    workload: Workload = Workload()
+    limits: Limits = Limits()
+    compilers: Compilers = Compilers()
+    install: list[Literal["hub", "pip", "source"]] = []
+    tune: bool = False
+    job: JobWishes = JobWishes()
+    run: Run = Run()
+    build: Build | None = None

@@ -1,0 +1,43 @@
+"""What belongs to one user and to no site: the user's own config file."""
+
+from typing import Annotated
+
+from hpcgen.core.model.fields import Date, Name, Record, matching
+
+UserPath = Annotated[
+    str,
+    matching(
+        r"^(~/|/)[A-Za-z0-9._/+@%:,=-]*$(?!\n)",
+        "an absolute path, or one that begins with ~/, of letters, digits and . _ / + @ % : , = -",
+        "~/images",
+    ),
+]
+TrustedCollection = Annotated[
+    str,
+    matching(
+        r"^(sha256:[0-9a-f]{64}|(~/|/)[A-Za-z0-9._/+@%:,=-]*)$(?!\n)",
+        "an absolute path, or one that begins with ~/, or sha256: and 64 hexadecimal digits",
+        "~/fleet/ours",
+    ),
+]
+Account = Annotated[
+    str,
+    matching(r"^[A-Za-z0-9][A-Za-z0-9._@:/+-]*$(?!\n)", "an account or project as the batch system knows it", "pn12ab"),
+]
+
+
+class UserConfig(Record, frozen=True):
+    """The user's own config file; paths are absolute once it is loaded.
+
+    ``collections``: folders of profiles, recipes and blocks. ``accounts`` and ``image_directories`` by the name of
+    the site. ``records``: where build records are kept. ``licences``: the day on which each was accepted.
+    ``trusted_collections``: the day on which the user said that the Python of a collection may run which a file names:
+    of a folder, whatever is in it, or of one content, wherever it lies.
+    """
+
+    collections: list[UserPath] = []
+    accounts: dict[Name, Account] = {}
+    image_directories: dict[Name, UserPath] = {}
+    records: UserPath | None = None
+    licences: dict[Name, Date] = {}
+    trusted_collections: dict[TrustedCollection, Date] = {}

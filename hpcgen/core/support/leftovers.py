@@ -1,0 +1,119 @@
+"""What a process that was killed has left: the next one finds it, and removes what is certainly nobody's any more.
+
+A temporary file or folder is locked by the process that made it, and by the programs that it started for it. The kernel
+frees the lock with the last of them, however they end. The name says on which machine it was made, because some network
+file systems lock on one machine alone. What cannot be locked is left alone, and so is all that has another owner.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from pathlib import Path
+
+_NEW = ".hpcgen-{machine}-{token}.new"
+_WORK = ".work"
+
+
+def _machine() -> str:
+    return sha256(os.uname().nodename.encode()).hexdigest()[:8]
+
+
+def lock(descriptor: int) -> bool | None:
+    """Lock an open file or folder; False where another process has it, None where nothing can be locked.
+
+    Some network file systems lock no folders.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _ours(descriptor: int) -> bool:
+    """Lock what was just made; False where another process took it for a leftover in the moment before."""
+    taken = lock(descriptor)
+    # Where nothing can be locked, nothing is taken for a leftover.
+    return taken is None or (taken and os.fstat(descriptor).st_nlink > 0)
+
+
+def new_file(folder: int, mode: int) -> tuple[int, str]:
+    """A new file in an open folder, locked and open for writing: its descriptor, and its name."""
+    while True:
+        name = _NEW.format(machine=_machine(), token=secrets.token_hex(6))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(name, flags, mode, dir_fd=folder)
+        if _ours(descriptor):
+            return descriptor, name
+        os.close(descriptor)
+
+
+def remove_files(folder: int) -> None:
+    """Remove the files of :func:`new_file` in an open folder whose processes are gone."""
+    pattern = re.compile(re.escape(_NEW.format(machine=_machine(), token="TOKEN")).replace("TOKEN", "[0-9a-f]{12}"))
+    with contextlib.suppress(OSError):
+        for name in filter(pattern.fullmatch, os.listdir(folder)):
+            with contextlib.suppress(OSError), _opened(name, folder) as descriptor:
+                if stat.S_ISREG(os.fstat(descriptor).st_mode) and lock(descriptor):
+                    os.unlink(name, dir_fd=folder)
+
+
+@contextlib.contextmanager
+def _opened(path: str | Path, folder: int | None = None) -> Iterator[int]:
+    """One of the user's own, not by a link; OSError for all else."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        if os.fstat(descriptor).st_uid != os.geteuid():
+            raise PermissionError(path)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def scratch_folder(prefix: str) -> Iterator[Path]:
+    """A temporary folder that goes at the end, or with the next one of this name where the process was killed."""
+    with work_folder(prefix) as (folder, _):
+        yield folder
+
+
+@contextlib.contextmanager
+def work_folder(prefix: str, leaving: Callable[[Path], None] = lambda folder: None) -> Iterator[tuple[Path, int]]:
+    """A temporary folder, and the descriptor that locks it, which programs inherit that work in it.
+
+    Parameters
+    ----------
+    prefix: how its name begins; what killed processes have left of that name goes first.
+    leaving: called with each such folder before it goes.
+    """
+    import tempfile
+
+    from hpcgen.core.support.placing import remove
+
+    whole = f"{prefix}{_machine()}-"
+    for left in Path(tempfile.gettempdir()).glob(f"{whole}*{_WORK}"):
+        with contextlib.suppress(OSError), _opened(left) as descriptor:
+            if stat.S_ISDIR(os.fstat(descriptor).st_mode) and lock(descriptor):
+                leaving(left)
+                remove(left)
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=whole, suffix=_WORK))
+        with contextlib.suppress(FileNotFoundError):
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            if _ours(descriptor) and folder.exists():
+                break
+            os.close(descriptor)
+    try:
+        yield folder, descriptor
+    finally:
+        remove(folder)
+        os.close(descriptor)

@@ -1,0 +1,211 @@
+"""Programs that hpcgen starts: found or explained, read line by line, and never left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+
+from hpcgen.core.errors import MissingToolError
+from hpcgen.core.support.lines import Lines, Update
+
+GRACE_S = 10.0
+"""How long a program may take to end after it was asked to, before it is killed."""
+
+SOON_S = 1.0
+"""The same for one that does harm."""
+
+_PIECE, _WAITING = 64 * 1024, 64
+"""Bytes that are read at once, and how many such pieces wait to be handed over, before the program has to."""
+
+
+class EndSoon(Exception):
+    """What a callback raises where a program has to end within moments, since it does harm as long as it runs."""
+
+
+def require_program(program: str, purpose: str, remedy: str = "", path: str | None = None) -> str:
+    """The full path of a program; MissingToolError that says what it is for and where it comes from."""
+    found = shutil.which(program, path=path)
+    if found is None:
+        raise MissingToolError(f"{program} is not on PATH; it is needed to {purpose}", remedy=remedy)
+    return found
+
+
+def stream(
+    argv: Sequence[str],
+    on_line: Callable[[str], None],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: str | Path | None = None,
+    on_tick: Callable[[], None] | None = None,
+    on_update: Callable[[str], None] | None = None,
+    tick_s: float = 0.2,
+    keeps: Sequence[int] = (),
+) -> int:
+    """Run a program and hand over each line of its stdout and stderr, in order, as it appears.
+
+    What it prints is never kept as a whole: a program that prints faster than its lines are taken has to wait, and a
+    line longer than :data:`~hpcgen.core.support.lines.LONGEST_LINE` is cut, which is said at its end.
+
+    Parameters
+    ----------
+    env: the whole environment; this process's own if None.
+    on_tick: called at least every ``tick_s`` seconds, to keep a display alive.
+    keeps: open files that the program has open, too.
+    on_update: called with what a program writes over again in a line that has not ended: its progress.
+
+    Returns
+    -------
+    The exit status; negative for a signal, and then what the program had started is ended too: it would
+    hold the output open for as long as it runs. If this process is interrupted, or a callback raises, the
+    program and all that it started are ended before the exception goes on.
+    """
+    pieces = _Pieces()
+    process: subprocess.Popen[bytes] | None = None
+    try:
+        with _signals_deferred():
+            process = subprocess.Popen(
+                list(argv),
+                env=None if env is None else dict(env),
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=keeps,
+            )
+        threading.Thread(target=pieces.read, args=(process,), daemon=True).start()
+        _hand_over(pieces, on_line, on_update or (lambda text: None), _watching(process, on_tick), tick_s)
+        return process.wait()
+    except BaseException as why:
+        if process is not None:
+            end(process, SOON_S if isinstance(why, EndSoon) else GRACE_S)
+        raise
+    finally:
+        pieces.closed.set()
+
+
+@contextlib.contextmanager
+def _signals_deferred() -> Iterator[None]:
+    """A signal that comes while a program is being started waits until it is known which program that is."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pending: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda number, frame: pending.append(number)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for missed in pending:
+        signal.raise_signal(missed)
+
+
+def _watching(process: subprocess.Popen[bytes], on_tick: Callable[[], None] | None) -> Callable[[], None]:
+    """What is done every moment: end what a program that was killed has left running, then the caller's own."""
+    ended = False
+
+    def tick() -> None:
+        nonlocal ended
+        if not ended and (process.poll() or 0) < 0:
+            ended = True
+            _kill_group(process)
+        if on_tick is not None:
+            on_tick()
+
+    return tick
+
+
+class _Pieces:
+    """What a program prints, as it was read: a few pieces wait, the last of them is None."""
+
+    def __init__(self) -> None:
+        self.waiting: queue.Queue[bytes | None] = queue.Queue(_WAITING)
+        self.closed = threading.Event()
+        """Nobody takes them any more."""
+
+    def read(self, process: subprocess.Popen[bytes]) -> None:
+        """Read all that it prints, until there is an end."""
+        assert process.stdout is not None
+        while not self.closed.is_set():
+            piece = os.read(process.stdout.fileno(), _PIECE)
+            self._put(piece or None)
+            if not piece:
+                return
+
+    def _put(self, piece: bytes | None) -> None:
+        while not self.closed.is_set():
+            with contextlib.suppress(queue.Full):
+                return self.waiting.put(piece, timeout=1.0)
+
+
+def _hand_over(
+    pieces: _Pieces,
+    on_line: Callable[[str], None],
+    on_update: Callable[[str], None],
+    on_tick: Callable[[], None],
+    tick_s: float,
+) -> None:
+    lines, ticked = Lines(), time.monotonic()
+    while True:
+        piece: bytes | None = b""
+        with contextlib.suppress(queue.Empty):
+            piece = pieces.waiting.get(timeout=tick_s)
+        for line in lines.take(piece) if piece is not None else lines.rest():
+            if isinstance(line, Update):
+                on_update(line)
+            else:
+                on_line(line)
+        if piece is None:
+            return
+        # Of a program that prints without a pause, too.
+        if time.monotonic() - ticked >= tick_s:
+            on_tick()
+            ticked = time.monotonic()
+
+
+def end(process: subprocess.Popen[bytes], grace_s: float = GRACE_S) -> None:
+    """End a program that was started in a session of its own, and its children: asked first, then killed.
+
+    Parameters
+    ----------
+    grace_s: seconds that it has each time.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(grace_s)
+            break
+    _kill_group(process)
+    process.wait()
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """What a program left running in its group after it had ended itself."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """SIGTERM, which batch systems send at the time limit, is met like Ctrl-C: what was begun is undone."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

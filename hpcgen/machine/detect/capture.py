@@ -1,0 +1,168 @@
+"""Writes what detection reads of this machine as a small tree, for those who have to understand it elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from hpcgen._version import __version__
+from hpcgen.core.errors import OutputError
+from hpcgen.core.support.file_formats import CAPTURE
+from hpcgen.machine.detect.detection import detect
+from hpcgen.machine.detect.elf import Library, find_text, read_library
+from hpcgen.machine.detect.elf_stub import stub
+from hpcgen.machine.detect.probes.mpi import SYMBOLS, VENDOR, VERSIONS
+from hpcgen.machine.detect.probes.squashfs import PROGRAMS
+from hpcgen.machine.detect.probes.system import RELEASE
+from hpcgen.machine.detect.recording import Recorder
+from hpcgen.machine.detect.reductions import Private, reduce_file, reduce_output
+from hpcgen.machine.detect.seen import Seen
+
+DROPPED = (
+    "user names and home folders (they are `user` and /home/user)",
+    "this machine's name (it is `node`) and the names of file servers",
+    "user names and passwords in addresses of mirrors and proxies",
+    "serial numbers and UUIDs, users and groups of queues, names of nodes",
+    "contents of certificates and libraries: only name, dependencies and version of a library are kept",
+    "everything except the lines, variables and modules that detection reads",
+)
+"""What a captured tree does not have, for people."""
+
+_README = """\
+What `hpcgen site new --detect` reads of a machine, written by `hpcgen site capture`.
+  root/          files by their path; links as they were
+  commands/      what programs printed; NAME.failed says why one did not
+  environment    variables
+  capture.json   the number of this layout, and the hpcgen that wrote it
+Not in it: {dropped}.
+Addresses of mirrors and proxies, and paths of software, are in it: review it before you pass it on.
+"""
+_LIST_PATHS = ("PATH", "LD_LIBRARY_PATH")
+
+
+class Captured(msgspec.Struct, frozen=True):
+    """What was written: how many files and answers, and what was seen on the way."""
+
+    files: int
+    answers: int
+    seen: Seen
+
+
+def capture(machine: Recorder, folder: Path) -> Captured:
+    """Detect, and write all that was read into an empty or new folder, whole or not at all.
+
+    Raises
+    ------
+    OutputError: the folder has something in it, or cannot be written.
+    """
+    _check_empty(folder)
+    seen = detect(machine)
+    environment = machine.environment
+    user = environment.get("USER", "")
+    private = Private(user, environment.get("HOME", ""), os.uname().nodename)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".hpcgen-", dir=folder.absolute().parent) as aside:
+            whole = Path(aside) / "tree"
+            files = _write_root(machine, whole / "root", user, private)
+            answers = _write_answers(machine, whole / "commands", private)
+            lines = [f"{name}={private(value)}\n" for name, value in _variables(machine).items()]
+            (whole / "environment").write_text("".join(lines), encoding="utf-8")
+            number = {CAPTURE.field: CAPTURE.newest, "hpcgen": __version__}
+            (whole / "capture.json").write_text(json.dumps(number) + "\n", encoding="utf-8")
+            (whole / "README").write_text(_README.format(dropped="; ".join(DROPPED)), encoding="utf-8")
+            whole.chmod(0o755)
+            whole.rename(folder)
+    except OSError as failure:
+        raise OutputError(
+            f"{folder} cannot be written: {failure.strerror or failure}",
+            remedy="name a folder that you may write, on a disk with room",
+        ) from failure
+    return Captured(files, answers, seen)
+
+
+def _check_empty(folder: Path) -> None:
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise OutputError(f"{folder} is not a folder", remedy="name a new folder")
+    if folder.is_dir() and any(folder.iterdir()):
+        raise OutputError(f"{folder} is not empty", remedy="name a new folder")
+    if not folder.absolute().parent.is_dir():
+        raise OutputError(f"{folder.absolute().parent} does not exist", remedy="create it, or name another folder")
+
+
+def _write_root(machine: Recorder, root: Path, user: str, private: Private) -> int:
+    """Folders, links, texts and stubs of libraries; what was only looked for is an empty file."""
+    root.mkdir(parents=True)
+    files = 0
+    for path, target in sorted(machine.links.items()):
+        place = _place(root, private(path))
+        place.symlink_to(private(target))
+    for path in sorted(machine.existing):
+        place = root / private(path).lstrip("/")
+        if machine.is_dir(path):
+            place.mkdir(parents=True, exist_ok=True)
+        elif machine.is_file(path):
+            _place(root, private(path)).write_bytes(_content(machine, path, user, private))
+            files += 1
+    return files
+
+
+def _place(root: Path, path: str) -> Path:
+    place = root / path.lstrip("/")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+def _content(machine: Recorder, path: str, user: str, private: Private) -> bytes:
+    if path in machine.texts:
+        return private(reduce_file(path, machine.texts[path], user)).encode()
+    if path in machine.blobs:
+        return _excerpt(machine, path)
+    return b""
+
+
+def _excerpt(machine: Recorder, path: str) -> bytes:
+    """Of a library what detection reads of it."""
+    with machine.blob(path) as blob:
+        if blob is None:
+            return b""
+        library = read_library(blob, SYMBOLS)
+        patterns = (RELEASE,) if path.rsplit("/", 1)[-1].startswith("libc") else (VENDOR, *VERSIONS.values())
+        matches = [match[0] for pattern in patterns if (match := find_text(blob, pattern))]
+        architecture = "aarch64" if blob.at(18, 2) == b"\xb7\0" else "x86_64"
+    text = b"\0" + b"\0".join(matches) + b"\0" if matches else b""
+    return stub(library if library is not None else Library(""), text, architecture)
+
+
+def _write_answers(machine: Recorder, folder: Path, private: Private) -> int:
+    folder.mkdir()
+    for name, answer in machine.answers.items():
+        if answer.text is not None:
+            (folder / name).write_text(private(reduce_output(name, answer.text)), encoding="utf-8")
+        elif not answer.missing:
+            (folder / f"{name}.failed").write_text(private(answer.why) + "\n", encoding="utf-8")
+    return len([answer for answer in machine.answers.values() if answer.text is not None])
+
+
+def _variables(machine: Recorder) -> dict[str, str]:
+    """Those that detection reads; of search paths only the folders that it found something in."""
+    found = {}
+    for name, value in machine.environment.items():
+        if name in _LIST_PATHS:
+            value = ":".join(part for part in value.split(":") if _holds_any(machine, name, part))
+        elif name == "LOADEDMODULES":
+            value = ":".join(part for part in value.split(":") if "mpi" in part.lower())
+        if value:
+            found[name] = value
+    return found
+
+
+def _holds_any(machine: Recorder, name: str, folder: str) -> bool:
+    if not folder.startswith("/"):
+        return False
+    if name == "LD_LIBRARY_PATH":
+        return any(path.startswith(f"{folder.rstrip('/')}/libmpi") for path in (*machine.existing, *machine.links))
+    return any(machine.is_file(f"{folder}/{program}") for program in ("mpiexec", "mpirun", *PROGRAMS))

@@ -1,0 +1,344 @@
+"""MPI libraries of the host: where they are, whose they are, and their ABI as the library itself names it.
+
+The ABI is the SONAME, because that is what a program asks for: libmpi.so.12 of the MPICH ABI initiative, libmpi.so.40
+of Open MPI 4 and 5. Beside either may lie libmpi_abi.so.1, of the MPI 5 standard. Sources:
+https://www.mpich.org/abi/, Open MPI's VERSION files; where vendors install: Intel's, HPE Cray's and the distributions'
+packages.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from hpcgen.backends.hardware.mpi_abi import MPI_LIBRARIES, STANDARD, abi_of, whose
+from hpcgen.machine.detect.elf import Library, find_text, read_library
+from hpcgen.machine.detect.machine import Machine
+from hpcgen.machine.detect.probes.batch import offered_pmi
+from hpcgen.machine.detect.probes.modules import loaded
+from hpcgen.machine.detect.seen import Seen
+
+_NAME = re.compile(r"libmpi(ch|_[a-z]+(_\d+)?)?\.so\.\d+")
+SYMBOLS = ("MPII_Version_string", "MPIR_Version_string")
+VENDOR = re.compile(rb"CRAY MPICH|Intel\(R\) MPI Library|MVAPICH")
+VERSIONS = {
+    "cray-mpich": re.compile(rb"CRAY MPICH version (\d{1,9}\.\d{1,9}\.\d{1,9})"),
+    "intel": re.compile(
+        rb"Intel\(R\) MPI Library (?:%s for Linux\* OS\n\0)?"
+        rb"(20\d\d(?:\.\d{1,9}){0,9}(?: Update \d{1,9})?)(?:\0| for Linux)"
+    ),
+    # Names of its source files in messages, where the symbol with its version was stripped.
+    "mpich": re.compile(rb"/mpich-(\d{1,9}\.\d{1,9}(?:\.\d{1,9}){0,9})/src/"),
+    "openmpi": re.compile(
+        rb"\0v(\d{1,9}\.\d{1,9}\.\d{1,9})[0-9a-z]{0,40}\0Open MPI\0|Open MPI v(\d{1,9}\.\d{1,9}\.\d{1,9})"
+    ),
+}
+_IN_PATH = re.compile(r"/(?:[a-z]{0,40}mpi(?:ch)?[a-z0-9]{0,40}|hpcx)[/-](?:[A-Za-z]+-)?v?(\d{1,9}(?:\.\d{1,9}){1,9})")
+ROOTS = (
+    "I_MPI_ROOT",
+    "CRAY_MPICH_DIR",
+    "MPICH_DIR",
+    "MPI_HOME",
+    "MPI_ROOT",
+    "EBROOTOPENMPI",
+    "EBROOTIMPI",
+    "EBROOTPSMPI",
+)
+_BELOW = ("lib-abi-mpich", "lib/release", "lib", "lib64", "intel64/lib/release", "intel64/lib")
+_FOLDERS = (
+    "/opt/cray/pe/mpich/*/ofi/*/*/lib-abi-mpich",
+    "/opt/cray/pe/mpich/*/ofi/*/*/lib",
+    "/opt/intel/oneapi/mpi/*/lib/release",
+    "/opt/intel/oneapi/mpi/*/lib",
+    "/opt/intel/compilers_and_libraries_*/linux/mpi/intel64/lib/release",
+    "/opt/intel/impi/*/intel64/lib/release",
+    "/opt/parastation/mpi*/lib64",
+    "/opt/parastation/mpi*/lib",
+    "/usr/mpi/gcc/*/lib64",
+    "/usr/lib64/mpi/gcc/*/lib64",
+    "/usr/lib64/openmpi/lib",
+    "/usr/lib64/mpich*/lib",
+    "/usr/lib64/mvapich2*/lib",
+    "/opt/openmpi*/lib",
+    "/opt/openmpi/*/lib",
+    "/opt/hpcx*/ompi/lib",
+    "/opt/mpich*/lib",
+    "/usr/lib64",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/local/lib",
+)
+_SYSTEM = (
+    "/lib",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/local/lib",
+    "/usr/local/lib64",
+)
+"""Folders with the libraries of everything: they must not be bound into an image."""
+_MOST_FOLDERS = 300
+_VENDORS_FIRST = ("cray-mpich", "intel", "parastation", "openmpi", "mvapich2", "mpich")
+_MODULES = {
+    "cray-mpich": r"cray-mpich(-abi)?(/.*)?",
+    "intel": r"(intel[-_]?mpi|impi|mpi\.intel|intel-oneapi-mpi|mpi/intel.*)(/.*)?",
+    "openmpi": r"(openmpi|ompi|hpcx)[^/]*(/.*)?",
+    "mvapich2": r"mvapich2?[^/]*(/.*)?",
+    "parastation": r"(parastationmpi|psmpi)[^/]*(/.*)?",
+    "mpich": r"mpich[^/]*(/.*)?",
+}
+
+_UNDERSTOOD = {"openmpi": ("pmix",), "intel": ("pmi2",), "mpich": ("pmi2",)}
+"""Which of Slurm's an MPI understands as it is usually built; of the others any may do.
+
+Intel MPI opens a libpmix of its own for PMIx, MPICH has PMIx only if it was built with it, Open MPI 5 has nothing else.
+"""
+
+
+class Installation(msgspec.Struct, frozen=True):
+    """One MPI library.
+
+    Parameters
+    ----------
+    file, folder, root: the library, the folder that it lies in and that of the whole MPI, as they are reached.
+    rank: the smaller, the nearer: 0 is what the environment names, 3 what lies where vendors install.
+    """
+
+    file: str
+    folder: str
+    root: str
+    library: Library
+    flavour: str
+    abi: str
+    version: str | None
+    version_from: str
+    rank: int
+
+
+def probe(machine: Machine, seen: Seen) -> None:
+    """Facts below ``mpi``; other installations are notes."""
+    found = installations(machine)
+    usable = [
+        each
+        for each in found
+        if (machine.real(each.folder) or each.folder) not in _SYSTEM
+        and (machine.real(each.file) or "").rsplit("/", 1)[0] not in _SYSTEM
+    ]
+    for each in found:
+        if each in usable and (library := standard_library(machine, each.folder)):
+            has = f"{library}: {each.flavour} {each.version or 'of unknown version'}"
+            seen.notes.append(
+                f"{has} also has the binary interface of {whose(STANDARD)}, for which `mpi.abi` is {STANDARD}"
+            )
+        if not usable or each is not usable[0]:
+            said = f"{each.flavour} {each.version or 'of unknown version'}, {each.library.soname} in {each.folder}"
+            why = (
+                "" if each in usable else "; it is among the system's libraries, which must not be bound into an image"
+            )
+            seen.notes.append(f"another MPI: {said}{why}")
+    if not usable:
+        seen.add_unseen(
+            "mpi", "no MPI library is in the usual folders, in those that the environment names, or beside mpiexec"
+        )
+        return
+    _facts(machine, usable[0], seen)
+
+
+def standard_library(machine: Machine, folder: str) -> str:
+    """The library of the MPI 5 standard's interface in the folder of an MPI, by its SONAME; "" if there is none."""
+    path = f"{folder}/{MPI_LIBRARIES[STANDARD]}"
+    with machine.blob(path) as blob:
+        library = read_library(blob) if blob is not None else None
+    return path if library is not None and library.soname == MPI_LIBRARIES[STANDARD] else ""
+
+
+def installations(machine: Machine) -> list[Installation]:
+    """All MPI libraries that are found, the one that jobs most likely use first; each once."""
+    found: dict[str, Installation] = {}
+    for folder, rank in _folders(machine):
+        names = [name for name in machine.names(folder, "libmpi*.so.*") if _NAME.fullmatch(name)]
+        for name in sorted(names, key=lambda name: (not name.startswith("libmpi.so."), name)):
+            real = machine.real(f"{folder}/{name}")
+            if real is None or real in found:
+                continue
+            if installation := _read(machine, folder, name, rank):
+                found[real] = installation
+                break
+    return sorted(found.values(), key=_order)
+
+
+def _order(each: Installation) -> tuple[Any, ...]:
+    newest = tuple(-int(part) for part in re.findall(r"\d+", each.version or ""))
+    # Cray's library under the name that other MPICHs have is the one that can take their place.
+    return (
+        each.rank,
+        _VENDORS_FIRST.index(each.flavour),
+        not each.library.soname.startswith("libmpi.so."),
+        newest,
+        each.file,
+    )
+
+
+def _folders(machine: Machine) -> list[tuple[str, int]]:
+    environment = machine.environment
+    ranked = [
+        (f"{environment[name].rstrip('/')}/{below}", 0) for name in ROOTS if name in environment for below in _BELOW
+    ]
+    ranked += [
+        (folder.rstrip("/"), 1)
+        for folder in environment.get("LD_LIBRARY_PATH", "").split(":")
+        if folder.startswith("/")
+    ]
+    for folder in environment.get("PATH", "").split(":"):
+        if folder.startswith("/") and folder.endswith("/bin") and machine.is_file(f"{folder}/mpiexec"):
+            ranked += [(f"{folder[:-4]}/{below}", 2) for below in _BELOW]
+    ranked += [(folder, 3) for pattern in _FOLDERS for folder in machine.glob(pattern)]
+    return [(folder, rank) for folder, rank in dict(reversed(ranked)).items() if folder][::-1][:_MOST_FOLDERS]
+
+
+def _read(machine: Machine, folder: str, name: str, rank: int) -> Installation | None:
+    path = f"{folder}/{name}"
+    with machine.blob(path) as blob:
+        if blob is None:
+            return None
+        library = read_library(blob, SYMBOLS)
+        if library is None or not library.soname:
+            return None
+        flavour = _flavour(library, find_text(blob, VENDOR))
+        if flavour is None:
+            return None
+        match = find_text(blob, VERSIONS[flavour]) if flavour in VERSIONS else None
+    root = _root(folder)
+    told = next((group.decode() for group in match.groups() if group), None) if match else None
+    if flavour == "mpich":
+        told = next(iter(library.strings.values()), told)
+    version, where = told.replace(" Update ", ".") if told else None, path
+    if version is None or "." not in version:
+        more, elsewhere = _version_elsewhere(machine, root, folder, flavour)
+        # The year alone is less than a folder's name may say.
+        if version is None or (more or "").startswith(f"{version}."):
+            version, where = more, elsewhere
+    abi = STANDARD if library.soname == MPI_LIBRARIES[STANDARD] else abi_of(flavour)
+    return Installation(path, folder, root, library, flavour, abi, version, where, rank)
+
+
+def _flavour(library: Library, vendor: re.Match[bytes] | None) -> str | None:
+    """Whose library it is. An old Open MPI has a libmpi.so.12 as well: what it needs tells."""
+    if (
+        any(name.startswith(("libopen-pal", "libopen-rte")) for name in library.needed)
+        or library.soname == "libmpi.so.40"
+    ):
+        return "openmpi"
+    if vendor is not None:
+        return {b"CRAY MPICH": "cray-mpich", b"MVAPICH": "mvapich2"}.get(vendor[0], "intel")
+    if any(name.startswith("libpscom") for name in library.needed):
+        return "parastation"
+    if library.soname.startswith(("libmpi.so.12", "libmpich.so.12")):
+        return "mpich"
+    if library.soname == MPI_LIBRARIES[STANDARD] and library.strings:
+        return "mpich"
+    return None
+
+
+def _root(folder: str) -> str:
+    for below in ("/lib-abi-mpich", "/lib/release", "/lib64", "/lib"):
+        if folder.endswith(below):
+            return folder.removesuffix(below) or "/"
+    return folder
+
+
+def _version_elsewhere(machine: Machine, root: str, folder: str, flavour: str) -> tuple[str | None, str]:
+    """The version by the package's own description, or by the folder's name."""
+    names = {"openmpi": "ompi", "intel": "impi", "mvapich2": "mvapich2"}
+    for path in (
+        f"{folder}/pkgconfig/{names.get(flavour, 'mpich')}.pc",
+        f"{root}/lib/pkgconfig/{names.get(flavour, 'mpich')}.pc",
+    ):
+        match = re.search(r"^Version:[ \t]*(\d{1,9}(?:\.\d{1,9}){1,9})", machine.text(path) or "", re.MULTILINE)
+        if match:
+            return match[1], path
+    real = machine.real(folder) or folder
+    match = _IN_PATH.search(real)
+    return (match[1], f"the name of {real}") if match else (None, "")
+
+
+def _facts(machine: Machine, each: Installation, seen: Seen) -> None:
+    how = f"{each.file}, SONAME {each.library.soname}"
+    seen.add("mpi.flavour", each.flavour, f"{each.file}, by its texts and what it needs")
+    seen.add("mpi.version", each.version, each.version_from)
+    seen.add("mpi.abi", each.abi, how)
+    seen.add("mpi.root", each.root, each.file)
+    libraries = _libraries(machine, each, seen.value("fabric.libraries") or [])
+    seen.add("mpi.libraries", libraries, each.file)
+    seen.add("mpi.glibc", _glibc(machine, each, libraries), "GLIBC symbol versions that its libraries need")
+    seen.add("mpi.binds", _binds(machine, each.root, libraries), "links on the way to the libraries are followed by /.")
+    pattern = re.compile(_MODULES[each.flavour], re.IGNORECASE)
+    seen.add("mpi.modules", [name for name in loaded(machine) if pattern.fullmatch(name)], "LOADEDMODULES")
+    if not each.version:
+        seen.add_unseen("mpi.version", f"{each.file} does not give it, nor does a folder's name")
+    _launching(machine, each, seen)
+
+
+def _libraries(machine: Machine, each: Installation, fabric: list[str]) -> list[str]:
+    """The folder of the library, those with what it opens that lie in the same MPI, and those that drive the fabric."""
+    more = [f"{each.root}/{below}" for below in ("lib", "libfabric/lib", "opt/mpi/libfabric/lib")]
+    return list(dict.fromkeys([each.folder, *(path for path in more if machine.is_dir(path)), *fabric]))
+
+
+def _glibc(machine: Machine, each: Installation, folders: list[str]) -> str | None:
+    """The newest need of the library and of those that it needs from the same folders."""
+    found = [each.library.glibc] if each.library.glibc else []
+    for name in each.library.needed:
+        for folder in folders:
+            with machine.blob(f"{folder}/{name}") as blob:
+                library = read_library(blob) if blob is not None else None
+            if library is not None and library.glibc:
+                found.append(library.glibc)
+    return max(found, key=lambda version: [int(part) for part in version.split(".")], default=None)
+
+
+def _binds(machine: Machine, root: str, libraries: list[str]) -> list[dict[str, str]]:
+    """The root, under its own name; what links lead to outside of it, under the name that it has there."""
+    traced = machine.trace(root)
+    if traced is None:
+        return []
+    real, links = traced
+    binds = [{"source": f"{root}/." if links else root, "target": root}]
+    places = [real] if links else []
+    for folder in libraries:
+        there = machine.real(folder)
+        if there and there != real and not there.startswith(f"{real.rstrip('/')}/"):
+            places.append(there)
+    for place in dict.fromkeys(places):
+        if place != root and place not in _SYSTEM:
+            binds.append({"source": place, "target": place})
+    return binds
+
+
+def _launching(machine: Machine, each: Installation, seen: Seen) -> None:
+    """srun where it speaks a PMI that the library understands, which comes first; else what the MPI brings."""
+    slurm = seen.value("scheduler.kind") == "slurm"
+    if slurm and each.flavour == "cray-mpich" and "cray_shasta" in (machine.output("srun-mpi-list").text or ""):
+        seen.add("mpi.launcher", "srun", machine.how("srun-mpi-list"))
+        seen.add_unseen("mpi.pmi", "srun offers cray_shasta, Cray's own, which is its default where Cray's MPI is")
+        return
+    offered = offered_pmi(machine) if slurm else []
+    understood = _UNDERSTOOD.get(each.flavour, offered)
+    if not set(offered).isdisjoint(understood):
+        how = machine.how("srun-mpi-list")
+        seen.add("mpi.launcher", "srun", how)
+        seen.add("mpi.pmi", sorted(offered, key=lambda name: name not in understood), how)
+        return
+    own = "mpirun" if each.flavour == "openmpi" else "mpiexec"
+    for folder in (f"{each.root}/bin", *machine.environment.get("PATH", "").split(":")):
+        if folder.startswith("/") and machine.is_file(f"{folder}/{own}"):
+            seen.add("mpi.launcher", own, f"{folder}/{own}")
+            seen.add("mpi.pmi", ["pmix" if each.flavour == "openmpi" else "hydra"], f"{folder}/{own}")
+            return
+    seen.add_unseen(
+        "mpi.launcher", f"srun offers no PMI that {each.flavour} is known to understand, nor is there {own}"
+    )

@@ -1,0 +1,140 @@
+"""What rests on a fact: stacks of the collections, and locks and kits in a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.errors import HpcgenError, InputError
+from hpcgen.core.model.lock import Lock
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.support.hashing import read_plain
+from hpcgen.machine.doctor.report import Report
+
+_MOST_FILES = 20_000
+_MAX_BYTES = 16 * 1024 * 1024
+
+
+class Dependent(msgspec.Struct, frozen=True):
+    """A stack, lock, kit or image, with the plan that it comes to, and the lock that pins it where one does."""
+
+    label: str
+    plan: Plan
+    gpu: bool
+    lock: Lock | None = None
+
+
+def stacks_of(catalog: Catalog, site: str, partition: str) -> Iterator[Dependent]:
+    """Every stack that can be planned for a site, on one of its partitions; the others rest on nothing there."""
+    from hpcgen.planning.planner import make_plan
+
+    profile = catalog.site(site)
+    for name in catalog.names("stack"):
+        try:
+            plan = make_plan(catalog, profile, catalog.stack(name), partition=partition or None)
+        except HpcgenError:
+            continue
+        yield dependent(f"stack {name}", plan, catalog)
+
+
+def kept_in(folder: Path, catalog: Catalog, site: str | None = None) -> tuple[list[Dependent], list[str]]:
+    """Locks and kits of a site, or of any, below a folder, and what could not be read of those that look like one."""
+    found, unread = [], []
+    for path in _files(folder):
+        try:
+            plan, lock = _read(path)
+        except HpcgenError as error:
+            unread.append(f"{path}: {error.problems[0].message}")
+            continue
+        if plan is not None and site in (None, plan.site.name):
+            label = f"kit {path.parent}" if path.name == "plan.json" else f"lock {path}"
+            found.append(dependent(label, plan, catalog, lock))
+    return found, unread
+
+
+def with_dependents(report: Report, dependents: Iterable[Dependent]) -> Report:
+    """The report, each drift with what rests on it."""
+    known = list(dependents)
+    drift = [
+        msgspec.structs.replace(each, depends=tuple(one.label for one in known if depends_on(one, each.fact)))
+        for each in report.drift
+    ]
+    return msgspec.structs.replace(report, drift=tuple(drift))
+
+
+def dependent(label: str, plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Dependent:
+    """Something with a plan."""
+    return Dependent(label, plan, _uses_gpu(plan, catalog), lock)
+
+
+def depends_on(dependent: Dependent, path: str) -> bool:
+    """Whether what was planned would be another, or fail, without the fact of its site at ``path``."""
+    plan = dependent.plan
+    if path.startswith("partitions."):
+        if not path.startswith(f"partitions.{plan.partition}."):
+            return False
+        if ".fabric." in path:
+            return plan.stack.run.mpi
+        return ".gpu" not in path or dependent.gpu
+    if path.startswith(("mpi.", "fabric.")):
+        return plan.stack.run.mpi
+    if path.startswith("containers.engines."):
+        return path.split(".")[2] == plan.engine
+    if path == "system.glibc":
+        return plan.stack.run.mpi or dependent.gpu
+    return True
+
+
+def _uses_gpu(plan: Plan, catalog: Catalog) -> bool:
+    """Whether a chosen release asks something of the node's GPU or its driver."""
+    for block in plan.blocks:
+        try:
+            release = catalog.release(block, plan.site.system.architecture)
+        except (HpcgenError, KeyError):
+            continue
+        if release.host or release.targets:
+            return True
+    return False
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Files that may be a lock or a kit's plan; links are not followed, and there is an end to it."""
+    left = _MOST_FILES
+    for place, names, files in os.walk(folder):
+        names[:] = sorted(name for name in names if not name.startswith("."))
+        for name in sorted(files):
+            left -= 1
+            if left < 0:
+                return
+            if name == "plan.json" or name.endswith(".lock"):
+                yield Path(place, name)
+
+
+def _read(path: Path) -> tuple[Plan | None, Lock | None]:
+    """The plan of a lock or a kit, and what pins it; None for one that is neither, such as another program's lock."""
+    from hpcgen.kit.kit import read_plan
+    from hpcgen.kit.lockfile.lock import is_sealed, parse_lock
+
+    try:
+        text = read_plain(path, _MAX_BYTES).decode("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None, None
+    if len(text) > _MAX_BYTES:
+        return None, None
+    if path.name != "plan.json":
+        lock = parse_lock(text, str(path)) if is_sealed(text) else None
+        return (lock.plan, lock) if lock is not None else (None, None)
+    if not (path.parent / "hpcgen.lock").is_file():
+        return None, None
+    try:
+        return read_plan(msgspec.json.decode(text), str(path)), None
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"not the plan of a kit of this hpcgen: {error}",
+            str(path),
+            remedy="render that kit again, or leave its folder out",
+        ) from error

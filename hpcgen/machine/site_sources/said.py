@@ -1,0 +1,90 @@
+"""Plain data of a file with the line of everything, whatever it was written in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.support.quoting import VERSION_PATTERN
+
+_VERSION = re.compile(VERSION_PATTERN)
+Step = str | int
+
+
+class Said:
+    """What a file says.
+
+    Parameters
+    ----------
+    data: mappings, lists and scalars; of YAML the scalars are text.
+    name: the file, as messages show it.
+    line_of: the line of what stands at a path; None where nobody knows lines.
+    """
+
+    def __init__(self, data: Any, name: str, line_of: Callable[[tuple[Step, ...]], int] | None) -> None:
+        self.data = data
+        self.name = name
+        self._line_of = line_of
+
+    @classmethod
+    def of(cls, document: Document) -> Said:
+        """What a YAML file says."""
+        return cls(document.data, document.name, lambda path: document.position(path, key=True).line)
+
+    def how(self, *path: Step) -> str:
+        """Where something stands: ``packages.yaml:12``."""
+        if self._line_of is None:
+            return f"{self.name}: {'.'.join(map(str, path))}"
+        return f"{self.name}:{self._line_of(path)}"
+
+    def get(self, *path: Step) -> Any:
+        """What stands at a path; None where nothing does."""
+        found = self.data
+        for step in path:
+            if isinstance(found, dict):
+                found = found.get(step)
+            elif isinstance(found, list) and isinstance(step, int) and step < len(found):
+                found = found[step]
+            else:
+                return None
+        return found
+
+    def mapping(self, *path: Step) -> dict[str, Any]:
+        """The mapping at a path; an empty one where something else stands there."""
+        found = self.get(*path)
+        return found if isinstance(found, dict) else {}
+
+    def listed(self, *path: Step) -> list[Any]:
+        """The list at a path; an empty one where something else stands there."""
+        found = self.get(*path)
+        return found if isinstance(found, list) else []
+
+    def text(self, *path: Step) -> str:
+        """The text at a path; "" where something else stands there."""
+        found = self.get(*path)
+        return found.strip() if isinstance(found, str) else ""
+
+    def whole(self, *path: Step) -> int | None:
+        """The positive number at a path, None where there is none."""
+        return whole(self.get(*path))
+
+
+def whole(value: Any) -> int | None:
+    """A positive number, of text too; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        return None
+    text = str(value).strip()
+    number = int(text) if re.fullmatch("[0-9]{1,9}", text) else 0
+    return number or None
+
+
+def version(text: str) -> str | None:
+    """A version, None for what is none."""
+    return text if _VERSION.search(text) and text[:1].isdigit() else None
+
+
+def kind_name(text: str) -> str:
+    """What a profile may call a kind of node, after the name that another program has for it."""
+    return re.sub(r"[^a-z0-9_-]+", "-", text.lower()).strip("-_")[:64] or "main"

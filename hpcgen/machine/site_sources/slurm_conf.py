@@ -1,0 +1,127 @@
+"""``slurm.conf`` and what it includes → its lines as keys and values, with their places. Source: slurm.conf(5)."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from hpcgen.core.errors import InputError, Position, Problem
+from hpcgen.readers.folder import ProjectFolder
+
+MOST_LINES = 100_000
+_DEEPEST = 8
+_PAIR = re.compile(r'(?<![A-Za-z0-9_])([A-Za-z][A-Za-z0-9_]{0,63})\s{0,99}[+-]?=\s{0,99}("[^"]*"|[^\s"]*)')
+_INCLUDE = re.compile(r"include\s+(\S+)", re.IGNORECASE)
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A line: its first key, and all that it says by lower-case key."""
+
+    key: str
+    said: dict[str, str]
+    where: Position
+
+    @property
+    def how(self) -> str:
+        """Its place, for people."""
+        return f"{self.where.file}:{self.where.line}"
+
+
+class Conf(msgspec.Struct):
+    """All lines in order; ``left_out``: files that are named and were not read, with the reason."""
+
+    lines: list[Line] = []
+    left_out: list[str] = []
+
+
+def read_conf(folder: ProjectFolder, file: str) -> Conf:
+    """Read a file and those that it includes, as far as they lie in its folder.
+
+    Raises
+    ------
+    InputError: with every line that is none.
+    """
+    conf, problems = Conf(), list[Problem]()
+    _read(folder, file, None, conf, problems, 0)
+    if problems:
+        raise InputError(problems)
+    return conf
+
+
+def _read(
+    folder: ProjectFolder, file: str, asked: Position | None, conf: Conf, problems: list[Problem], depth: int
+) -> None:
+    text = folder.text(file, asked)
+    for number, line in _logical(text):
+        where = Position(folder.shown(file), number, 1)
+        if len(conf.lines) >= MOST_LINES:
+            raise InputError(f"more than {MOST_LINES} lines", where, remedy="check that it is the right file")
+        if match := _INCLUDE.fullmatch(line):
+            _include(folder, file, match[1], Position(file, number, 1), conf, problems, depth)
+        elif (said := _pairs(line)) is None:
+            problems.append(
+                Problem(
+                    f"{line[:80]!r} is no line of slurm.conf",
+                    where,
+                    "KEY=VALUE pairs, separated by blanks",
+                    "quote a value with blanks, or write the key before it",
+                )
+            )
+        else:
+            conf.lines.append(Line(next(iter(said)), said, where))
+
+
+def _include(
+    folder: ProjectFolder,
+    file: str,
+    path: str,
+    asked: Position,
+    conf: Conf,
+    problems: list[Problem],
+    depth: int,
+) -> None:
+    cluster = next((line.said["clustername"] for line in conf.lines if line.key == "clustername"), "%c")
+    path = path.replace("%c", cluster)
+    shown = f"{folder.shown(asked.file)}:{asked.line} includes {path}"
+    target = posixpath.normpath(path if path.startswith("/") else folder.beside(file, path))
+    if depth >= _DEEPEST:
+        raise InputError(
+            "files include each other too deeply",
+            folder.at(asked),
+            f"at most {_DEEPEST} levels",
+            remedy="look for a file that includes itself",
+        )
+    if not folder.holds(target):
+        conf.left_out.append(f"{shown}, which is not in the folder of {folder.shown(file)} and was not read")
+        return
+    _read(folder, target, asked, conf, problems, depth + 1)
+
+
+def _logical(text: str) -> Iterator[tuple[int, str]]:
+    """Lines without comments, those that a backslash continues put together, with their first number."""
+    begun, first = "", 0
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = re.sub(r"(?<!\\)#.*", "", raw).replace("\\#", "#").rstrip()
+        first = first if begun else number
+        if line.endswith("\\"):
+            begun += line[:-1]
+            continue
+        if whole := (begun + line).strip():
+            yield first, whole
+        begun = ""
+    if begun.strip():
+        yield first, begun.strip()
+
+
+def _pairs(line: str) -> dict[str, str] | None:
+    said: dict[str, str] = {}
+    end = 0
+    for match in _PAIR.finditer(line):
+        if line[end : match.start()].strip():
+            return None
+        said.setdefault(match[1].lower(), match[2].strip('"'))
+        end = match.end()
+    return said if said and not line[end:].strip() else None

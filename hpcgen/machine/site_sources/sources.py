@@ -1,0 +1,78 @@
+"""Which kinds of files are read, by the name that people give them; several together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+
+from hpcgen.core.errors import InputError, Problems
+from hpcgen.machine.detect.seen import Seen
+from hpcgen.machine.site_sources.asked import Asked
+from hpcgen.machine.site_sources.reframe import read_reframe
+from hpcgen.machine.site_sources.slurm import read_slurm
+from hpcgen.machine.site_sources.spack import read_spack
+from hpcgen.machine.site_sources.stackinator import read_stackinator
+from hpcgen.readers.folder import ProjectFolder
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A kind of file.
+
+    Parameters
+    ----------
+    read: the folder that may be read, the file in it, what was asked → what it says.
+    usual: the file's name in a folder that was given; "" where the folder itself is read.
+    shared: files may be links to elsewhere in the folder that holds the one that was given.
+    """
+
+    read: Callable[[ProjectFolder, str, Asked], Seen]
+    usual: str = ""
+    shared: bool = False
+
+
+SOURCES: dict[str, Source] = {
+    "reframe": Source(read_reframe, usual="settings.py"),
+    "slurm": Source(read_slurm, usual="slurm.conf"),
+    "spack": Source(read_spack),
+    "stackinator": Source(read_stackinator, shared=True),
+}
+"""By the word before the path."""
+
+
+def read_source(kind: str, path: Path, asked: Asked) -> Seen:
+    """The facts of one source.
+
+    Parameters
+    ----------
+    kind: of :data:`SOURCES`.
+    path: the file, or the folder that has it.
+    asked: what else the person said.
+
+    Raises
+    ------
+    InputError: it is not there, or is not what it should be; with the places.
+    """
+    source = SOURCES[kind]
+    if not path.exists():
+        raise InputError("there is no such file or folder", str(path), remedy="check the spelling of its path")
+    if path.is_dir() and source.usual:
+        path = path / source.usual
+    folder = path.parent
+    if source.shared or path.is_dir():
+        # `..` and the present folder have no name to look for in their parent.
+        path = path.absolute() if path.name in ("", "..") else path
+        folder = path.parent if source.shared else path
+    name = "." if folder == path else path.name
+    return source.read(ProjectFolder(folder), name, asked)
+
+
+def read_sources(wanted: Iterable[tuple[str, Path]], asked: Asked) -> list[Seen]:
+    """The facts of several, in their order; InputError with what is wrong in any of them."""
+    found, problems = list[Seen](), Problems()
+    for kind, path in wanted:
+        with problems.caught():
+            found.append(read_source(kind, path, asked))
+    problems.raise_as(InputError)
+    return found

@@ -1,0 +1,125 @@
+"""What the checks are given and what they answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from hpcgen.backends.engines import Engine
+from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.core.model.plan import Finding, Plan, PlannedBlock
+from hpcgen.core.model.release import Release
+from hpcgen.core.model.site import HostMpi, Partition, Site
+
+if TYPE_CHECKING:
+    from hpcgen.recipe.stages import Assembly
+
+Outcome = Literal["holds", "broken", "doubtful", "unknown", "skipped"]
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One promise between image and host.
+
+    Parameters
+    ----------
+    outcome: ``doubtful`` may hold or not; ``unknown``: a fact is missing; ``skipped``: it does not arise.
+    reason: what it rests on, one sentence.
+    expected, remedy: what would have been right, and what to do.
+    path: the fact of the profile that decides, such as ``mpi.version``.
+    """
+
+    name: str
+    outcome: Outcome
+    reason: str
+    remedy: str = ""
+    expected: str = ""
+    path: str = ""
+
+
+class Case(msgspec.Struct, frozen=True):
+    """A plan, and what of its image the checks look at.
+
+    Parameters
+    ----------
+    engine: the engine that starts the image, in the version of the profile.
+    host: the host's MPI, where its launcher starts the ranks.
+    capabilities: of each block, by its name.
+    releases: the row of each block, by its name.
+    packages: OS packages of the final stage.
+    bases: distributions and the version of their C library, by ``name version``.
+    assembly: makes the whole assembly; for the few checks that need it.
+    accepted: names of licences that are accepted.
+    doubts: what is not known of the image's Python packages.
+    """
+
+    plan: Plan
+    engine: Engine
+    host: HostMpi | None
+    capabilities: Mapping[str, Capabilities] = {}
+    releases: Mapping[str, Release] = {}
+    packages: Sequence[str] = ()
+    bases: Callable[[], Mapping[str, str]] = dict
+    assembly: Callable[[], Assembly] | None = None
+    accepted: Collection[str] = ()
+    doubts: Sequence[Finding] = ()
+
+    @property
+    def site(self) -> Site:
+        """The profile that the plan was made for."""
+        return self.plan.site
+
+    @property
+    def partition(self) -> Partition:
+        """The kind of node that is planned for."""
+        return self.plan.site.partitions[self.plan.partition]
+
+    @property
+    def mpi(self) -> PlannedBlock | None:
+        """The image's MPI; None where no block provides one."""
+        return self.plan.block("mpi")
+
+    @property
+    def mpi_capabilities(self) -> Capabilities:
+        """What the image's MPI can do."""
+        block = self.mpi
+        return self.capabilities.get(block.name, Capabilities()) if block is not None else Capabilities()
+
+    @property
+    def swapped(self) -> bool:
+        """Whether the host's MPI takes the place of the image's, and does not only start its ranks."""
+        host = self.host
+        return host is not None and (host.shown_inside or host.abi in self.engine.brings_mpi)
+
+    @property
+    def providers(self) -> set[str]:
+        """Fabric providers that work in the image."""
+        return {name for each in self.capabilities.values() for name in each.providers}
+
+
+def holds(name: str, reason: str) -> Check:
+    """The check of a promise that holds, with the reason."""
+    return Check(name, "holds", reason)
+
+
+def skipped(name: str, reason: str) -> Check:
+    """The question does not arise here."""
+    return Check(name, "skipped", reason)
+
+
+def unknown(name: str, reason: str, path: str = "") -> Check:
+    """The check of a promise that cannot be judged, because a fact is missing."""
+    return Check(name, "unknown", reason, path=path)
+
+
+def release_of(text: str, parts: int = 2) -> tuple[int, ...]:
+    """The first numbers of a version, ``(2019, 6)`` of ``2019.6.166``; what is no number ends them."""
+    numbers = []
+    for part in text.split(".")[:parts]:
+        digits = re.match(r"[0-9]+", part)
+        if digits is None:
+            break
+        numbers.append(int(digits[0]))
+    return tuple(numbers)

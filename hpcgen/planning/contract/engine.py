@@ -1,0 +1,132 @@
+"""The engine that starts the image has what the recipe and the launch line use, and shows what has to be seen."""
+
+from __future__ import annotations
+
+from hpcgen.core.support.units import some
+from hpcgen.launch.start import start_problems
+from hpcgen.planning.contract.case import Case, Check, Outcome, holds, release_of, skipped
+from hpcgen.planning.contract.fabric import covered
+from hpcgen.recipe.assemble import bound_file_systems
+
+COVERED_BY_IMAGE = ("/", "/bin", "/etc", "/lib", "/lib64", "/opt", "/sbin", "/usr", "/usr/lib", "/usr/lib64", "/var")
+
+
+def flags(case: Case) -> list[Check]:
+    """The engine is new enough for each option that the kit uses."""
+    name, engine = "engine", case.engine
+    known = case.site.containers.engines.get(case.plan.engine)
+    path = f"containers.engines.{case.plan.engine}.version"
+    found = []
+    gpu = case.partition.gpu.vendor if case.partition.gpu is not None else ""
+    reason = engine.unsupported_reason(gpu)
+    if reason:
+        found.append(_too_old(case, reason, "use another engine of the site, or correct the profile", path))
+    if known is None or known.version is None:
+        reason = f"the version of {case.plan.engine} is unknown, so only options that every release has are used"
+        return found or [holds(name, reason)]
+    here = release_of(known.version, 3)
+    for since, what in engine.requires(gpu, known.fakeroot):
+        if here < release_of(since, 3):
+            remedy = f"correct {path}, or build elsewhere"
+            found.append(_too_old(case, f"{what} came with {since}", remedy, path, f"{since} or newer"))
+    # The image may well be built elsewhere.
+    since, what = engine.builds_since
+    if not found and here < release_of(since, 3):
+        reason = f"{case.plan.engine} {known.version} of {case.site.name} is too old for {what}: they came with"
+        remedy = f"build with {since} or newer elsewhere"
+        found.append(Check(name, "doubtful", f"{reason} {since}", remedy, "", path))
+    return found or [holds(name, f"{case.plan.engine} {known.version} has everything that is used")]
+
+
+def _too_old(case: Case, what: str, remedy: str, path: str, expected: str = "") -> Check:
+    version = case.engine.version or "of unknown version"
+    reason = f"{case.site.name} has {case.plan.engine} {version}: {what}"
+    return Check("engine", "broken", reason, remedy, expected, path)
+
+
+def launch(case: Case) -> list[Check]:
+    """Something can start the job as it is laid out."""
+    problems = start_problems(case.plan, case.engine, case.host)
+    if problems:
+        return [Check("launch", "broken", each.message, each.remedy, each.expected) for each in problems]
+    host, block = case.host, case.mpi
+    if host is not None and block is not None and case.site.mpi is None:
+        reason = (
+            f"the profile of {case.site.name} names no host MPI: {host.launcher} starts the image's own {block.name} "
+            f"on {case.plan.job.nodes} nodes by {host.pmi[0]}, and nobody has said that it can"
+        )
+        remedy = f"ask the site, or {host.launcher} itself, which PMI it offers, and describe it in mpi"
+        return [Check("launch", "doubtful", reason, remedy, "", "scheduler.kind")]
+    how = host.launcher if host is not None else "the image's own launcher"
+    return [holds("launch", f"{case.plan.engine}, ranks by {how}" if case.mpi is not None else case.plan.engine)]
+
+
+def binds(case: Case) -> list[Check]:
+    """What the host's MPI needs is shown inside, and nothing of the image is covered by what is bound."""
+    name, host = "binds", case.host
+    half = _half_described(case)
+    if half is not None:
+        return [half]
+    systems = bound_file_systems(case.site)
+    found: list[Check] = []
+    for path, each in systems.items():
+        found += _hiding(case, path, path, "do not bind it", f"file_systems.{each}.bind")
+    if host is None or not host.shown_inside:
+        if systems:
+            return found or [holds(name, f"{some(list(systems))}, where the node has them")]
+        return [skipped(name, "nothing of the host is bound but the job's folder")]
+    for number, bind in enumerate(host.binds):
+        found += _hiding(
+            case, bind.source, bind.target, "bind only the folders of the MPI", f"mpi.binds.{number}.target"
+        )
+    hidden = [] if host.abi in case.engine.brings_mpi else [f for f in host.libraries if not covered(case, f)]
+    if hidden and len(hidden) == len(host.libraries):
+        found.append(_hidden(case, hidden))
+    elif hidden:
+        reason = f"no bind makes {some(hidden)} visible inside, so the loader skips it"
+        found.append(Check(name, "doubtful", reason, "add it to mpi.binds, or remove it", "", "mpi.libraries"))
+    if not host.binds:
+        return found or [holds(name, f"{case.plan.engine} brings in the host's MPI")]
+    return found or [
+        holds(name, f"{some([bind.target for bind in host.binds])}: created in the image, filled by the host")
+    ]
+
+
+def _half_described(case: Case) -> Check | None:
+    """The host's MPI is named by its prefix or its binds, and nothing makes the loader find it inside."""
+    host = case.host
+    if host is None or host.libraries or host.abi in case.engine.brings_mpi or not (host.root or host.binds):
+        return None
+    if host.binds and case.plan.fabric.libraries:
+        # They show the fabric's libraries alone.
+        return None
+    given, missing = ("mpi.binds", ["mpi.libraries"]) if host.binds else ("mpi.root", ["mpi.libraries", "mpi.binds"])
+    reason = (
+        f"the profile has {given} and no {' and '.join(missing)}, so the host's {host.flavour} does not take "
+        "the place of the image's MPI: the host only starts the ranks"
+    )
+    named = " and ".join(each for each in ("mpi.root" * bool(host.root), "mpi.binds" * bool(host.binds)) if each)
+    remedy = f"add {' and '.join(missing)}, or remove {named} where that is meant"
+    return Check("binds", "doubtful", reason, remedy, "", given)
+
+
+def _hiding(case: Case, source: str, bound: str, remedy: str, path: str) -> list[Check]:
+    target = bound.rstrip("/") or "/"
+    if target not in COVERED_BY_IMAGE and target not in {f"/opt/{block.name}" for block in case.plan.blocks}:
+        return []
+    reason = f"{source} would hide {target} of the image, with everything in it"
+    return [Check("binds", "broken", reason, remedy, "", path)]
+
+
+def _hidden(case: Case, folders: list[str]) -> Check:
+    host = case.host
+    assert host is not None
+    known = case.site.containers.engines.get(case.plan.engine)
+    # Some sites have modules that tell Apptainer what to bind.
+    by_module = bool(not host.binds and (host.modules or (known is not None and known.modules)))
+    reason = f"no bind makes {some(folders)} visible inside: ranks would use the image's own MPI"
+    remedy = f"add a bind with the target {folders[0]}, or a folder above it, to mpi.binds"
+    outcome: Outcome = "doubtful" if by_module else "broken"
+    if by_module:
+        reason += ", unless a module of the site binds it"
+    return Check("binds", outcome, reason, remedy, "every folder of mpi.libraries below a target", "mpi.libraries")

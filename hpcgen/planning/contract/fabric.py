@@ -1,0 +1,143 @@
+"""The network between nodes: its provider is there on both sides, and nothing lets MPI fall back to TCP in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hpcgen.backends.hardware.fabrics import FAST, SLOW, USUAL, drivers, libfabric_range, libfabric_symbols
+from hpcgen.planning.contract.case import Case, Check, Outcome, holds, skipped, unknown
+from hpcgen.planning.contract.mpi import NO_MPI, OWN_LAUNCHER
+
+LISTS = ("FI_PROVIDER", "I_MPI_OFI_PROVIDER", "MPICH_OFI_USE_PROVIDER")
+"""Variables that name libfabric's providers: one or several by commas, ``^`` in front of those to leave out."""
+
+
+def provider(case: Case) -> Check:
+    """What drives the fabric can be loaded inside: the image has it, or the host's is shown there."""
+    name, fabric = "fabric provider", case.plan.fabric
+    if case.mpi is None or not case.plan.stack.run.mpi:
+        return skipped(name, NO_MPI)
+    if fabric.kind not in FAST:
+        return skipped(name, f"the fabric is {fabric.kind}")
+    if case.host is None:
+        return skipped(name, f"{OWN_LAUNCHER}, on one node")
+    if fabric.provider is None:
+        usual = [each for each in USUAL[fabric.kind] if each in case.providers]
+        if usual:
+            return holds(name, f"the image has {' and '.join(usual)}; the profile names none")
+        return unknown(name, f"the profile names no provider for {fabric.kind}", _path(case, "provider"))
+    wanted = fabric.provider
+    here = next((each for each in drivers(wanted) if each in case.providers), "")
+    if here:
+        return holds(name, f"{here} works in the image" + ("" if here == wanted else f", which drives {fabric.kind}"))
+    if fabric.kind in case.engine.brings_fabrics:
+        return holds(name, f"{case.engine.name} brings in the host's libraries for {fabric.kind}")
+    folder = shown(case)
+    if folder:
+        return holds(name, f"the host's {wanted} is visible inside: {folder}")
+    reason = (
+        f"nothing in the image can drive {fabric.kind} by {wanted}, and no library of the host for it is visible there"
+    )
+    remedy = (
+        "name the host's folders with it in fabric.libraries and show them by mpi.binds, "
+        "or take an MPI whose block brings it"
+    )
+    outcome: Outcome = "broken" if case.swapped or wanted in ("psm2", "cxi") else "doubtful"
+    expected = f"{wanted} in the image, or the host's"
+    return Check(name, outcome, f"{reason}: MPI falls back to TCP, or stops", remedy, expected, _path(case, "provider"))
+
+
+def shown(case: Case) -> str:
+    """A folder of the host with the fabric's libraries that is bound; its own libfabric among those of its MPI too."""
+    host = case.host
+    if host is None:
+        return ""
+    folders = [*case.plan.fabric.libraries, *(folder for folder in host.libraries if "libfabric" in folder)]
+    return next((folder for folder in folders if covered(case, folder)), "")
+
+
+def covered(case: Case, folder: str) -> bool:
+    """Whether a folder of the host is shown inside by one of the MPI's binds, or single files of it are."""
+    binds = case.host.binds if case.host is not None else []
+    inside = f"{folder.rstrip('/')}/"
+    if any(inside.startswith(f"{bind.target.rstrip('/')}/") for bind in binds):
+        return True
+    return any(bind.file and bind.target.startswith(inside) for bind in binds)
+
+
+def libfabric(case: Case) -> Check:
+    """The host's libfabric, where the engine puts it in the place of the image's, has what the image's MPI asks for."""
+    name, block, here = "libfabric", case.plan.block("libfabric"), case.plan.fabric.libfabric
+    if block is None or case.swapped or case.plan.fabric.kind not in case.engine.brings_fabrics:
+        return skipped(name, "no libfabric of the host takes the place of the image's")
+    asked, path = libfabric_symbols(block.version), _path(case, "libfabric")
+    what = f"what is linked with libfabric {block.version} of the image asks for FABRIC_1.{asked}"
+    if here is None:
+        reason = f"{what}, and the profile does not say which libfabric {case.engine.name} puts in its place"
+        remedy = f'say it in {path}, or link with an older one: --set "libfabric.version={libfabric_range(asked - 1)}"'
+        return Check(name, "doubtful", reason, remedy, "", path)
+    has = libfabric_symbols(here)
+    if asked <= has:
+        return holds(name, f"{what}, and the host's {here} in its place has FABRIC_1.{has}")
+    reason = f"{what}, and the host's {here} in its place ends with FABRIC_1.{has}: MPI does not start"
+    remedy = f'link with an older one: --set "libfabric.version={libfabric_range(has)}"'
+    return Check(name, "broken", reason, remedy, f"a host's libfabric with FABRIC_1.{asked}", path)
+
+
+def fallback(case: Case) -> list[Check]:
+    """No variable of site or stack lets MPI choose TCP where there is something faster."""
+    name, fabric = "TCP fallback", case.plan.fabric
+    if case.mpi is None or not case.plan.stack.run.mpi:
+        return [skipped(name, NO_MPI)]
+    if fabric.kind not in FAST:
+        return [skipped(name, f"the fabric is {fabric.kind}")]
+    if case.host is None:
+        return [skipped(name, f"{OWN_LAUNCHER}, on one node")]
+    if fabric.provider in SLOW:
+        return [holds(name, f"the profile names {fabric.provider} for {fabric.kind} on nodes of {case.plan.partition}")]
+    found = []
+    for variable, value, path in _variables(case):
+        why = _slow(variable, value)
+        if why:
+            reason = f"{variable}={value} {why}, although there is {fabric.kind}"
+            wanted = fabric.provider or "the fabric's provider"
+            remedy = f"name only {wanted}, or omit {variable}"
+            expected = f"{variable}={fabric.provider}" if variable in LISTS and fabric.provider is not None else ""
+            found.append(Check(name, "broken", reason, remedy, expected, path))
+    return found or [holds(name, "no variable selects TCP")]
+
+
+def _path(case: Case, field: str) -> str:
+    return case.site.fabric_path(case.plan.partition, field)
+
+
+def _variables(case: Case) -> Iterator[tuple[str, str, str]]:
+    """Variables of the job with the place of each in the profile; "" for the stack's."""
+    stack, partition = case.plan.stack.run.environment, case.plan.partition
+    for name, value in case.site.environment_of(partition).items():
+        if name not in stack:
+            own = f"partitions.{partition}." if name in case.partition.environment else ""
+            yield name, value, f"{own}environment.{name}"
+    for name, value in stack.items():
+        yield name, value, ""
+    for name, value in case.host.environment.items() if case.host is not None else ():
+        yield name, value, f"mpi.environment.{name}"
+
+
+def _slow(variable: str, value: str) -> str:
+    """How a variable lets MPI take TCP; "" if it does not."""
+    value = value.strip().lower()
+    without = value.startswith("^")
+    names = [each.partition(";")[0].strip() for each in value.lstrip("^").split(",") if each.strip()]
+    if variable in LISTS:
+        if without:
+            return "" if "tcp" in names else "leaves tcp in"
+        return "lets libfabric use TCP" if any(name in SLOW for name in names) else ""
+    if variable == "I_MPI_FABRICS":
+        return "asks for TCP" if "tcp" in value.split(":") else ""
+    if variable == "UCX_TLS":
+        return "lets UCX use TCP" if "tcp" in names and not without else ""
+    if variable == "OMPI_MCA_pml" and not without:
+        # ob1 goes over the btl components, of which Open MPI 5 has no fast one between nodes but ofi and uct.
+        return "goes over Open MPI's btl components, tcp among them" if names == ["ob1"] else ""
+    return ""

@@ -1,0 +1,140 @@
+"""The image uses the GPUs that the job asks for, the driver is new enough, and what was built knows the GPU."""
+
+from __future__ import annotations
+
+import msgspec
+
+from hpcgen.blocks.requirements import in_range
+from hpcgen.core.model.reasons import JobReason
+from hpcgen.core.model.site import Gpu
+from hpcgen.core.support.units import counted, some
+from hpcgen.planning.contract import conda
+from hpcgen.planning.contract.case import Case, Check, holds, skipped, unknown
+
+NO_GPU = "the partition has no GPU"
+COMPATIBILITY = "cuda-compat-"
+"""NVIDIA's packages of a newer driver's libraries.
+
+They run on data-centre GPUs, some RTX cards of certified servers, and Jetson.
+Source: docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html.
+"""
+
+
+def use(case: Case) -> list[Check]:
+    """What the job asks for is used: something in the image can compute on the node's GPUs, nothing is for others."""
+    name, gpu, job = "GPU use", case.partition.gpu, case.plan.job
+    if gpu is None:
+        return [skipped(name, NO_GPU)]
+    asked = gpu.count if job.gpus_per_node is None else job.gpus_per_node
+    if not asked:
+        return [skipped(name, f"the job asks for none of the node's {counted(gpu.count, 'GPU')}")]
+    at_run = {block.name: case.capabilities.get(block.name) for block in case.plan.blocks if not block.build_only}
+    vendors = {block: has.gpu_vendors for block, has in at_run.items() if has is not None and has.gpu_vendors}
+    path = f"partitions.{case.plan.partition}.gpu"
+    found = [
+        _unused(
+            case, f"{block} {_version(case, block)} computes on GPUs of {' or '.join(of)}, and the node has {_one(gpu)}"
+        )
+        for block, of in vendors.items()
+        if gpu.vendor not in of
+    ]
+    users = [block for block, of in vendors.items() if gpu.vendor in of]
+    if not users and not found:
+        wasted = (
+            f"the job asks for {counted(asked, 'GPU')} of each node ({_one(gpu)}), which nothing in the image can use"
+        )
+        if names := conda.without_driver(case):
+            wasted += f": of {some(names)} conda takes builds for CPUs where the profile names no driver"
+        found.append(_unused(case, wasted))
+    return [msgspec.structs.replace(each, path=path) for each in found] or [
+        holds(name, f"{', '.join(users)} can use the {_one(gpu)}")
+    ]
+
+
+def _unused(case: Case, reason: str) -> Check:
+    """Broken; doubtful where a person said how many GPUs they want, who may start a program of their own."""
+    said = any(
+        isinstance(r, JobReason) and r.field == "gpus_per_node" and r.rule == "asked" for r in case.plan.job.reasons
+    )
+    without = [name for name, each in case.site.partitions.items() if each.gpu is None]
+    remedies = [conda.driver_wanted(case)] if conda.without_driver(case) else []
+    remedies.append("--gpus 0 for a job on the CPUs alone")
+    remedies += [f"--partition {' or '.join(without)}"] if without else []
+    remedies.append("a stack or provider that can use them")
+    return Check("GPU use", "doubtful" if said else "broken", reason, ", or ".join(remedies))
+
+
+def _one(gpu: Gpu) -> str:
+    return gpu.model if gpu.vendor in gpu.model.lower() else f"{gpu.model} of {gpu.vendor}"
+
+
+def driver(case: Case) -> list[Check]:
+    """The host's driver is in the range of every block; a newer driver's libraries are only for data centres."""
+    name, gpu = "GPU driver", case.partition.gpu
+    if gpu is None:
+        return [skipped(name, NO_GPU)]
+    asked = {block: row.host["driver"] for block, row in case.releases.items() if "driver" in row.host}
+    newer = [package for package in case.packages if package.startswith(COMPATIBILITY)]
+    if not asked and not newer:
+        return [skipped(name, "no block requires a driver")]
+    found = [_forward(case, gpu, newer)] if newer else []
+    path = f"partitions.{case.plan.partition}.gpu.driver"
+    if asked and gpu.driver is None:
+        needed = ", ".join(f"{block} {_version(case, block)}: {asked[block]}" for block in asked)
+        return [*found, unknown(name, f"the profile names no driver ({needed})", path)]
+    for block, versions in asked.items():
+        if not in_range(gpu.driver or "", versions):
+            reason = f"{block} {_version(case, block)} needs driver {versions}, the node has {gpu.driver}"
+            remedy = f'use an older one: --set "{block}.version=<{_version(case, block)}"'
+            found.append(Check(name, "broken", reason, remedy, f"driver {versions}", path))
+    return found or [holds(name, f"driver {gpu.driver} is enough for {', '.join(asked)}")]
+
+
+def _forward(case: Case, gpu: Gpu, packages: list[str]) -> Check:
+    name, path = "GPU driver", f"partitions.{case.plan.partition}.gpu.data_center"
+    what = f"{', '.join(packages)} is for a newer driver, which only data-centre GPUs can use"
+    remedy = f"omit it, and use a CUDA that the driver {gpu.driver or ''} runs by itself".replace("  ", " ")
+    if gpu.data_center:
+        return holds(name, what)
+    if gpu.data_center is None:
+        return Check(
+            name, "doubtful", f"{what}, and the profile does not say whether {gpu.model} is one", remedy, "", path
+        )
+    return Check(name, "broken", f"{what}; {gpu.model} is none: CUDA does not start", remedy, "a data-centre GPU", path)
+
+
+def architecture(case: Case) -> list[Check]:
+    """Every block that has code for GPUs has it for this one."""
+    name, gpu = "GPU architecture", case.partition.gpu
+    if gpu is None:
+        return [skipped(name, NO_GPU)]
+    knows = []
+    for block, row in case.releases.items():
+        if "capability" in row.host and gpu.vendor == "nvidia":
+            knows.append(_known(case, block, gpu.capability, "capability", row.host["capability"]))
+        if row.targets and gpu.vendor == "amd":
+            knows.append(_known(case, block, gpu.target, "target", row.targets))
+    found = [check for check in knows if check.outcome != "holds"]
+    if not knows:
+        return [skipped(name, "no block has GPU code")]
+    return found or [holds(name, "; ".join(check.reason for check in knows))]
+
+
+def _known(case: Case, block: str, value: str | None, fact: str, wanted: str | list[str]) -> Check:
+    """One block and this GPU, by a range of versions or a list of names."""
+    name, path = "GPU architecture", f"partitions.{case.plan.partition}.gpu.{fact}"
+    label = f"{block} {_version(case, block)}"
+    says = wanted if isinstance(wanted, str) else ", ".join(wanted)
+    if value is None:
+        return unknown(name, f"the profile names no {fact}; {label} is for {says}", path)
+    fits = in_range(value, wanted) if isinstance(wanted, str) else value in wanted
+    if fits:
+        return holds(name, f"{label} has code for {fact} {value}")
+    gpu = case.partition.gpu
+    model = gpu.model if gpu is not None else ""
+    reason = f"{label} has no code for {fact} {value} ({model}): it is for {says}"
+    return Check(name, "broken", reason, f"use another release: --set {block}.version=…", f"{fact} {says}", path)
+
+
+def _version(case: Case, block: str) -> str:
+    return next((each.version for each in case.plan.blocks if each.name == block), "")

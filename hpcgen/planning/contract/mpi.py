@@ -1,0 +1,206 @@
+"""The host's MPI in the image's place: binary interface, version, and how ranks are told about each other."""
+
+from __future__ import annotations
+
+from hpcgen.backends.hardware.mpi_abi import (
+    MPI_LIBRARIES,
+    OTHERWISE_NAMED,
+    STANDARD,
+    abi_of,
+    mpich_of,
+    standard_of,
+    whose,
+)
+from hpcgen.backends.schedulers import launched_by
+from hpcgen.core.model.site import HostMpi
+from hpcgen.planning.contract.case import Case, Check, holds, release_of, skipped, unknown
+
+NO_MPI = "the stack runs without MPI"
+OWN_LAUNCHER = "the image's own launcher starts the ranks"
+ONLY_STARTED = "the host only starts the ranks; the image keeps its own MPI"
+
+DISTRIBUTION_LIBRARIES = {"libmpich": "libmpich.so.12", "libopenmpi": "libmpi.so.40"}
+DISTRIBUTION_MPI = {
+    "mpich": "libmpich.so.12",
+    **dict.fromkeys(("openmpi-bin", "mpi-default-bin", "mpi-default-dev", "python3-mpi4py"), "libmpi.so.40"),
+}
+"""The library of MPI packages of Debian's kind: by the beginning of the library's package, and by what depends on it.
+
+Read in Debian 12: libmpich12 4.0.2, which has no ``libmpi.so.12``, libopenmpi3 4.1.4, and what depends on that.
+"""
+
+
+def abi(case: Case) -> list[Check]:
+    """The library that programs were linked with has the name and the binary interface of the host's."""
+    name, host, block = "MPI ABI", case.host, case.mpi
+    if block is None or host is None:
+        return [skipped(name, NO_MPI if not case.plan.stack.run.mpi else OWN_LAUNCHER)]
+    if not case.swapped:
+        return [skipped(name, ONLY_STARTED)]
+    found = _packages(case, host)
+    mine = case.mpi_capabilities
+    if not mine.mpi_abi:
+        return [*found, unknown(name, f"{block.name} does not say which binary interface it has")]
+    expected = MPI_LIBRARIES[host.abi]
+    if mine.mpi_abi != host.abi or mine.mpi_library not in ("", expected):
+        reason = (
+            f"{block.name} {block.version} of the image is {mine.mpi_library or mine.mpi_abi}, and the host's "
+            f"{host.flavour} {host.version} is {expected}: programs would keep the image's own"
+        )
+        remedy = f"use an MPI with the binary interface of {whose(host.abi)}: --set mpi.provider=…"
+        return [*found, Check(name, "broken", reason, remedy, expected, "mpi.abi")]
+    found += _by_standard(case, host) if host.abi == STANDARD else []
+    return found or [holds(name, f"{block.name} and the host's {host.flavour} are both {expected}")]
+
+
+def _by_standard(case: Case, host: HostMpi) -> list[Check]:
+    """Blocks that are not linked with the standard's library, and a host that may have it by another name."""
+    name, expected, found = "MPI ABI", MPI_LIBRARIES[STANDARD], []
+    own, told = case.plan.mpi.family, f"the host's {host.flavour} {host.version}"
+    for block in case.plan.blocks:
+        if "mpi" not in block.needs or case.capabilities[block.name].linked_mpi == STANDARD:
+            continue
+        reason = (
+            f"{block.label} is linked with {own}'s own library, and not with {expected}, by which {told} would take "
+            "its place"
+        )
+        remedy = f"leave {block.name} out"
+        if own == abi_of(host.flavour):
+            remedy += f"; or, if the host's MPI also has {MPI_LIBRARIES[own]}, use a profile with `abi: {own}`"
+        found.append(Check(name, "broken", reason, remedy, f"programs linked with {expected}", "mpi.abi"))
+    if host.flavour == "mpich" and host.version in OTHERWISE_NAMED:
+        reason = f"{told} calls its library of {whose(STANDARD)} libmpi_abi.so.0, unless somebody mended it"
+        remedy = f"look for {expected} in the folders of mpi.libraries, or use MPICH 5.0.2 there"
+        found.append(Check(name, "doubtful", reason, remedy, expected, "mpi.version"))
+    return found
+
+
+def _packages(case: Case, host: HostMpi) -> list[Check]:
+    """MPI packages of the distribution, which the host's library may not be able to replace."""
+    expected, found = MPI_LIBRARIES[host.abi], []
+    base = case.releases.get(case.plan.blocks[0].name)
+    if base is None or base.values.get("package_manager") != "apt":
+        return []
+    for package in case.packages:
+        library = _library_of(package)
+        if library not in ("", expected):
+            reason = (
+                f"the package {package} brings {library}, which the host's {host.flavour} ({expected}) does not "
+                "replace: what is linked with it would run over the image's own, without the fabric"
+            )
+            remedy = f"omit {package}, and link with the stack's block mpi"
+            found.append(Check("MPI ABI", "broken", reason, remedy, f"programs linked with {expected}", "mpi.abi"))
+    return found
+
+
+def _library_of(package: str) -> str:
+    """The MPI library that a package brings; "" if it brings none."""
+    for start, library in DISTRIBUTION_LIBRARIES.items():
+        rest = package.removeprefix(start)
+        if rest != package and (rest[:1].isdigit() or rest == "-dev"):
+            return library
+    return DISTRIBUTION_MPI.get(package, "")
+
+
+def private(case: Case) -> Check:
+    """No block's own MPI, which nothing may replace, meets the host's or one of the same name in the image."""
+    name, host, block = "private MPI", case.host, case.mpi
+    mine = {each: has.private_mpi for each, has in case.capabilities.items() if has.private_mpi}
+    if not mine:
+        return skipped(name, "no block brings an MPI for itself alone")
+    told = " and ".join(f"{each} brings its own {library}" for each, library in mine.items())
+    if host is not None:
+        found = f"the host's {host.flavour} {host.version} ({MPI_LIBRARIES[host.abi]})"
+    elif block is not None and case.mpi_capabilities.mpi_library in mine.values():
+        found = f"that of {block.name} {block.version}, which has the same name,"
+    else:
+        return holds(name, f"{told}, and no other takes its place")
+    reason = f"{told}, and cannot have {found} in its place: its programs would load the wrong one and crash"
+    remedy = f"run {', '.join(mine)} on one node without MPI (run.mpi: false), and leave the block mpi out"
+    return Check(name, "broken", reason, remedy, "no other MPI", "mpi.abi" if host is not None else "")
+
+
+def version(case: Case) -> Check:
+    """The host's library has every function that the image's has: it is not older, as far as the two compare."""
+    name, host, block = "MPI version", case.host, case.mpi
+    if block is None or host is None:
+        return skipped(name, NO_MPI if not case.plan.stack.run.mpi else OWN_LAUNCHER)
+    if not case.swapped:
+        return skipped(name, ONLY_STARTED)
+    told = f"the image has {block.name} {block.version}, the host {host.flavour} {host.version}"
+    if case.plan.mpi.abi == STANDARD:
+        return holds(name, f"{told}: both have the functions of MPI 5.0, by whose interface programs are linked")
+    image = release_of(block.version)
+    flavour = case.plan.mpi.flavour
+    if flavour == host.flavour:
+        here = release_of(host.version)
+        if here == image[: len(here)] and len(here) < len(image):
+            return unknown(name, f"{told}: whether that is older, the profile does not say", "mpi.version")
+        if here >= image:
+            return holds(name, told)
+        reason = f"{told}: what is new in the image's would be missing at run time"
+        remedy = f'use one that is not newer: --set "{block.name}.version=<={host.version}"'
+        return Check(name, "broken", reason, remedy, f"{block.name} {'.'.join(map(str, here))} or older", "mpi.version")
+    base = mpich_of(host.version) if host.flavour == "cray-mpich" else ""
+    if flavour == "mpich" and base and image[:1] > release_of(base, 1):
+        reason = f"{told}, which is derived from MPICH {base}: programs that call newer functions do not start"
+        remedy = f'use one of its generation: --set "{block.name}.version=<{release_of(base, 1)[0] + 1}"'
+        return Check(name, "doubtful", reason, remedy, f"MPICH {base} or older", "mpi.version")
+    if flavour == "mpich" and base:
+        return holds(name, f"{told}, which is derived from MPICH {base}")
+    if (level := standard_of(host.flavour, host.version)) and level < _may_call(flavour, block.version):
+        has = ".".join(map(str, level))
+        reason = (
+            f"{told}, which has MPI {has}: programs that call what is newer (sessions, counts of 64 bits) do not start"
+        )
+        remedy = '--set "mpich.version=<4", or let programs call MPI 3 alone'
+        return Check(name, "doubtful", reason, remedy, f"functions of MPI {has}", "mpi.version")
+    return holds(name, f"{told}: different names, one binary interface, so their version numbers cannot be compared")
+
+
+def _may_call(flavour: str, version: str) -> tuple[int, int]:
+    """The standard whose functions programs may call that are built with an MPI; Intel's has some of 4.0 since 2021."""
+    if flavour == "intel" and release_of(version, 1) >= (2021,):
+        return (4, 0)
+    return standard_of(flavour, version) or (0, 0)
+
+
+def pmi(case: Case) -> Check:
+    """The launcher tells ranks about each other in a way that the MPI which is mapped understands."""
+    name, host, block = "PMI", case.host, case.mpi
+    if block is None or host is None:
+        return skipped(name, NO_MPI if not case.plan.stack.run.mpi else OWN_LAUNCHER)
+    if not host.pmi or case.site.mpi is None:
+        return unknown(name, f"the profile does not say which PMI {host.launcher} offers", "mpi.pmi")
+    who, understood = _understood(case, host)
+    if not understood:
+        if case.swapped:
+            return holds(name, f"the host's own {host.flavour} and {host.launcher} talk to each other")
+        return unknown(name, f"{who} does not say which PMI it understands")
+    common = [each for each in host.pmi if each in understood]
+    own = launched_by(host.launcher, case.site.scheduler)
+    # What the job's line will name.
+    asked = own.requested_pmi(host.pmi) if own is not None else None
+    if common and (asked is None or asked in understood):
+        return holds(name, f"{host.launcher} offers {', '.join(common)}, which {who} understands")
+    offers = f"{host.launcher} is asked for {asked}" if common else f"{host.launcher} offers {', '.join(host.pmi)}"
+    reason = (
+        f"{offers}, and {who} understands {', '.join(understood)}: each rank would be a separate job, with status 0"
+    )
+    remedy = f"name {common[0]} first in mpi.pmi" if common else "use another MPI or version: --set mpi.version=…"
+    return Check(name, "broken", reason, remedy, f"one of {', '.join(understood)}", "mpi.pmi")
+
+
+def _understood(case: Case, host: HostMpi) -> tuple[str, tuple[str, ...]]:
+    """Who is mapped, and what it understands; the host's own library where that is the one."""
+    block = case.mpi
+    assert block is not None
+    image = f"{block.name} {block.version}"
+    if not case.swapped:
+        return image, case.mpi_capabilities.pmi
+    here = f"the host's {host.flavour} {host.version}"
+    if host.flavour == "openmpi" and release_of(host.version, 1) >= (5,):
+        # Open MPI 5 has PMIx alone.  Source: its NEWS for 5.0.0.
+        return here, ("pmix",)
+    same = case.plan.mpi.flavour == host.flavour and release_of(block.version, 1) == release_of(host.version, 1)
+    return here, case.mpi_capabilities.pmi if same else ()

@@ -1,0 +1,281 @@
+"""The Python packages of a user's files against base and host: each finding with the package and the line that asks.
+
+Of a lock it is known which wheels there are, and their names say for what they are built. What else some packages bring
+or ask of a host (an MPI of their own, a CPU) is in the release table of the block that installs them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from hpcgen.backends.hardware.microarchitecture import code_features
+from hpcgen.blocks.requirements import in_range
+from hpcgen.core.model.project import BLOCK, ProjectPackage
+from hpcgen.core.support.python_names import normal_name
+from hpcgen.core.support.units import some
+from hpcgen.core.support.wheel_tags import as_numbers, glibc_of
+from hpcgen.planning.contract.case import Case, Check, holds, skipped
+
+NAME = "Python packages"
+_CUDA = r"-cu(?:da)?(1[0-9])(?:x|\b)|\+cu(1[0-9])"
+_ROCM = r"-rocm\b|-rocm\d|\+rocm"
+_SYSTEMS = {"win": "Windows", "macosx": "macOS", "musllinux": "musl", "manylinux": "glibc", "linux": "glibc"}
+
+
+class _Hosts(msgspec.Struct, frozen=True):
+    """What packages of the index bring or ask of a host.
+
+    Parameters
+    ----------
+    mpi_wheels: packages that are an MPI, or have one inside, with its name.
+    cpu_wheels: features of an x86-64 CPU without which a package does not start, by its name with a range.
+    cuda_drivers: the oldest driver of NVIDIA's for each CUDA.
+    """
+
+    mpi_wheels: Mapping[str, str] = {}
+    cpu_wheels: Mapping[str, str] = {}
+    cuda_drivers: Mapping[str, str] = {}
+
+
+class _Tags(msgspec.Struct, frozen=True):
+    """What the name of a wheel says: implementation, systems (``glibc``, ``musl``, ``macOS`` …) and architectures."""
+
+    file: str
+    pythons: frozenset[str]
+    system: str
+    architectures: frozenset[str]
+
+
+def packages(case: Case) -> list[Check]:
+    """Each package can be installed in this image, and what it brings suits the node."""
+    project = case.plan.project
+    if project is None or not project.packages:
+        return [skipped(NAME, "no file of a project asks for packages")]
+    found = [check for each in project.packages for check in _of_file(case, each)]
+    found += _of_host(case, project.packages)
+    return found or [holds(NAME, f"nothing known stands against the {len(project.packages)} packages of the files")]
+
+
+def chosen(case: Case, lines: Iterable[str]) -> list[Check]:
+    """The same of what ``hpcgen lock`` chose for ranges, and of what that needs; files and C library it minds itself.
+
+    What the files lock was held before. A build for GPUs that no line asks for is doubtful at most: some packages
+    need NVIDIA's libraries everywhere, and run without.
+
+    Parameters
+    ----------
+    lines: requirements with versions and hashes, of lists of the user's own packages.
+    """
+    project = case.plan.project
+    named = {each.name: each for each in project.packages} if project is not None else {}
+    asked: list[ProjectPackage] = []
+    others: list[ProjectPackage] = []
+    for line in lines:
+        name, _, version = line.partition(" --hash")[0].partition(";")[0].strip().partition("==")
+        plain = normal_name(name.partition("[")[0])
+        mine = named.get(plain)
+        if mine is not None and mine.version:
+            continue
+        origin = f"{mine.origin}, chosen by the lock" if mine is not None else "chosen by the lock"
+        package = ProjectPackage(name=plain, asked=f"{plain}=={version}", origin=origin, version=version)
+        (others if mine is None else asked).append(package)
+    hosts = _hosts(case)
+    # What their names say was held when the plan was made.
+    found = [check for each in asked for check in _cpu(case, each, hosts)]
+    return [*found, *map(_at_most_doubtful, _of_host(case, others))]
+
+
+def _hosts(case: Case) -> _Hosts:
+    row = case.releases.get(BLOCK)
+    return msgspec.convert(dict(row.values) if row is not None else {}, _Hosts)
+
+
+def _of_host(case: Case, every: Sequence[ProjectPackage]) -> list[Check]:
+    hosts = _hosts(case)
+    found = list(_gpu(case, every, hosts))
+    return found + [check for each in every for check in (*_mpi(case, each, hosts), *_cpu(case, each, hosts))]
+
+
+def _at_most_doubtful(check: Check) -> Check:
+    on_gpus = check.path.endswith((".gpu", ".gpu.driver"))
+    return msgspec.structs.replace(check, outcome="doubtful") if on_gpus and check.outcome == "broken" else check
+
+
+def _said(package: ProjectPackage) -> str:
+    return f"{package.name} {package.version} ({package.origin})".replace("  ", " ")
+
+
+# files
+
+
+def _of_file(case: Case, package: ProjectPackage) -> Iterator[Check]:
+    """That a lock names a wheel for this image; else whether its source is there, and can be compiled."""
+    if package.file or not (package.others or package.sdist):
+        return
+    why, remedy = _why(case, package) if package.others else ("the lock names no wheel of it", "")
+    if not package.sdist:
+        yield Check(NAME, "broken", f"{_said(package)} cannot be installed: {why}", remedy, "a wheel for this image")
+        return
+    compiler = case.plan.block("gnu") is not None
+    reason = f"{_said(package)} is built from its source package {package.sdist}: {why}"
+    if package.others and not compiler:
+        remedy = f"{remedy}, or --add gnu for a compiler while the image is built"
+        yield Check(NAME, "broken", f"{reason}, and the image is built without a compiler", remedy, "a wheel, or gnu")
+    else:
+        more = "" if compiler else "; --add gnu if it has compiled parts"
+        yield Check(NAME, "doubtful", reason, f"what its build needs is not pinned by the lock{more}")
+
+
+def _why(case: Case, package: ProjectPackage) -> tuple[str, str]:
+    """Why none of the wheels can be installed, the first reason that rules all of the rest out, and what to do."""
+    every = [tags for file in package.others if (tags := _tags(file)) is not None]
+    here, python = case.site.system.architecture, case.plan.block("python")
+    linux = [each for each in every if each.system == "glibc"]
+    if not linux:
+        systems = ", ".join(sorted({each.system for each in every}))
+        return f"its wheels are for {systems or 'nothing known'} alone", "lock it for Linux with glibc"
+    mine = [each for each in linux if here in each.architectures or "any" in each.architectures]
+    if not mine:
+        others = ", ".join(sorted({name for each in linux for name in each.architectures}))
+        return (
+            f"its wheels are for {others} alone, and the nodes are {here}",
+            f"choose a version with wheels for {here}",
+        )
+    minor = ".".join(python.version.split(".")[:2]) if python is not None else "3"
+    fitting = [each for each in mine if any(_runs(tag, minor) for tag in each.pythons)]
+    if not fitting:
+        told = sorted({tag for each in mine for tag in each.pythons}, key=_python_order)
+        names = some([_python_name(tag) for tag in told], 6)
+        last = next((_python_name(tag).split()[-1] for tag in reversed(told) if re.fullmatch(r"cp3\d+", tag)), "")
+        remedy = f'--set "python.version={last}.*"' if last else "lock a version with wheels for it"
+        return f"its wheels are for {names} alone, and the image has {minor}", remedy
+    asked = min((glibc_of(each.file) for each in fitting), key=as_numbers)
+    base = case.plan.blocks[0]
+    row = case.releases.get(base.name)
+    has = str(row.values.get("glibc", "")) if row is not None else ""
+    newer = [name for name, glibc in case.bases().items() if as_numbers(glibc) >= as_numbers(asked)]
+    return f"its wheels need glibc {asked} or newer, and {base.label} has {has}", f"use a newer base: {some(newer)}"
+
+
+def _tags(file: str) -> _Tags | None:
+    words = file.removesuffix(".whl").split("-")
+    if len(words) < 5:
+        return None
+    pythons, abis, platforms = (words[at].split(".") for at in (-3, -2, -1))
+    kinds = pythons if "abi3" not in abis else [f"{each}+" for each in pythons]
+    kinds = [f"{each}t" for each in pythons] if abis[0].endswith("t") and abis[0][:2] == "cp" else kinds
+    system = next((name for start, name in _SYSTEMS.items() if platforms[0].startswith(start)), "")
+    if platforms == ["any"]:
+        return _Tags(file, frozenset(kinds), "glibc", frozenset({"any"}))
+    where = (
+        re.search(r"(x86_64|aarch64|i686|armv7l|ppc64le|s390x|riscv64|arm64|amd64|win32)$", each) for each in platforms
+    )
+    return _Tags(file, frozenset(kinds), system, frozenset(match[1] for match in where if match))
+
+
+def _runs(tag: str, minor: str) -> bool:
+    """Whether a wheel with this tag of a Python runs on CPython ``minor``."""
+    number = tuple(int(part) for part in minor.split("."))
+    if tag in ("py3", f"cp{minor.replace('.', '')}", f"py{minor.replace('.', '')}"):
+        return True
+    since = re.fullmatch(r"cp3(\d+)\+", tag)
+    return since is not None and (3, int(since[1])) <= number
+
+
+def _python_order(tag: str) -> tuple[str, int]:
+    number = re.search(r"3(\d+)", tag)
+    return (tag[:2], int(number[1]) if number else 0)
+
+
+def _python_name(tag: str) -> str:
+    found = re.fullmatch(r"(cp|pp)3(\d+)(t|\+)?.*", tag)
+    if found is None:
+        return tag
+    kind = {"cp": "CPython", "pp": "PyPy"}[found[1]]
+    more = {"t": " without the lock of the interpreter", "+": " and newer"}.get(found[3] or "", "")
+    return f"{kind} 3.{found[2]}{more}"
+
+
+# hosts
+
+
+def _gpu(case: Case, every: Iterable[ProjectPackage], hosts: _Hosts) -> Iterator[Check]:
+    """Builds for CUDA and ROCm against the vendor of the node's GPUs, and against its driver."""
+    gpu, path = case.partition.gpu, f"partitions.{case.plan.partition}.gpu"
+    cuda = {each.name: (each, number) for each in every if (number := _cuda_of(each))}
+    rocm = [each for each in every if gpu_vendor(each) == "amd"]
+    if gpu is None:
+        useless = [_said(each) for each, _ in cuda.values()] + [_said(each) for each in rocm]
+        if useless:
+            reason = f"built for GPUs, and the node has none: {some(useless)}"
+            yield Check(NAME, "doubtful", reason, "ask for the builds without GPUs in your file")
+        return
+    for each, of in [*((each, "nvidia") for each, _ in cuda.values()), *((each, "amd") for each in rocm)]:
+        if gpu.vendor != of:
+            what = "NVIDIA's CUDA" if of == "nvidia" else "AMD's ROCm"
+            reason = f"{_said(each)} is built for {what}, and the node has {gpu.model}"
+            remedy = f"take it out of your file for this site, or use a package for GPUs of {gpu.vendor}"
+            yield Check(NAME, "broken", reason, remedy, f"a build for {gpu.vendor}", path)
+    for each, number in cuda.values() if gpu.vendor == "nvidia" else ():
+        oldest = hosts.cuda_drivers.get(number, "")
+        if gpu.driver is not None and oldest and not in_range(gpu.driver, f">={oldest}"):
+            reason = (
+                f"{_said(each)} is built for CUDA {number}, which needs driver {oldest}, and the node has {gpu.driver}"
+            )
+            older = [name for name, driver in hosts.cuda_drivers.items() if in_range(gpu.driver, f">={driver}")]
+            remedy = f"lock its build for CUDA {max(older)}" if older else "take it out of your file for this site"
+            yield Check(NAME, "broken", reason, remedy, f"driver {oldest} or newer", f"{path}.driver")
+
+
+def _cuda_of(package: ProjectPackage) -> str:
+    """The CUDA that a package is built for, by its name or version; empty where neither says one."""
+    found = re.search(_CUDA, f"{package.name}+{package.version.partition('+')[2]}")
+    return (found[1] or found[2]) if found else ""
+
+
+def gpu_vendor(package: ProjectPackage) -> str:
+    """Whose GPUs a package is built for, by its name or version; empty where neither says so."""
+    if re.search(_ROCM, f"{package.name}+{package.version.partition('+')[2]}"):
+        return "amd"
+    return "nvidia" if _cuda_of(package) else ""
+
+
+def _mpi(case: Case, package: ProjectPackage, hosts: _Hosts) -> Iterator[Check]:
+    """A wheel that is an MPI, or has one inside, beside that of the image or the host."""
+    name = hosts.mpi_wheels.get(package.name)
+    if name is None:
+        return
+    mpi, remedy = (
+        case.mpi,
+        f"take {package.name} out of your file; the block mpi4py uses the image's MPI",
+    )
+    if case.host is not None and (mpi is not None or case.swapped):
+        told = f"the host's {case.host.flavour} {case.host.version}"
+        reason = f"{_said(package)} brings {name}, and {told} starts the ranks: each would be alone"
+        yield Check(NAME, "broken", reason, remedy, "one MPI", "mpi.flavour")
+    elif mpi is not None:
+        reason = f"{_said(package)} brings {name}, and the image has {mpi.label}: programs may load either"
+        yield Check(NAME, "broken", reason, remedy, "one MPI")
+    elif case.plan.stack.run.mpi:
+        reason = f"{_said(package)} brings {name}, which knows nothing of the site's network and launcher"
+        yield Check(NAME, "doubtful", reason, remedy)
+
+
+def _cpu(case: Case, package: ProjectPackage, hosts: _Hosts) -> Iterator[Check]:
+    """A wheel that does not start on the node's CPU."""
+    if case.site.system.architecture != "x86_64":
+        return
+    target = case.partition.cpu.target
+    for asked, features in hosts.cpu_wheels.items():
+        name, versions = re.fullmatch(r"([a-z0-9-]+)(.*)", asked).groups()  # type: ignore[union-attr]
+        if not fnmatchcase(package.name, name) or not package.version or not in_range(package.version, versions):
+            continue
+        missing = [each for each in features.split() if each not in code_features(target)]
+        if missing:
+            reason = f"{_said(package)} needs {some(missing)}, which the nodes' CPU ({target}) lacks: it does not start"
+            remedy = f"use {name} outside of {versions}" if versions else f"use another package than {name}"
+            yield Check(NAME, "broken", reason, remedy, "", f"partitions.{case.plan.partition}.cpu.target")

@@ -1,0 +1,132 @@
+"""All checks of a plan, and what follows from them: errors, findings, a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+import msgspec
+
+from hpcgen.backends.engines import engine_for
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.errors import Position, Problem
+from hpcgen.core.model.plan import Finding, Plan, PlannedLicence
+from hpcgen.core.model.site import SiteEngine
+from hpcgen.launch.start import host_mpi
+from hpcgen.planning.contract import collectives, conda, fabric, gpu, mpi, node, packages, site
+from hpcgen.planning.contract import engine as engines
+from hpcgen.planning.contract.case import Case, Check
+from hpcgen.recipe.assemble import assemble, outline
+
+CHECKS: dict[str, Callable[[Case], Check | list[Check]]] = {
+    "policy": site.policy,
+    "C library": node.c_library,
+    "MPI ABI": mpi.abi,
+    "private MPI": mpi.private,
+    "MPI version": mpi.version,
+    "PMI": mpi.pmi,
+    "fabric provider": fabric.provider,
+    "libfabric": fabric.libfabric,
+    "TCP fallback": fabric.fallback,
+    "collectives": collectives.collectives,
+    "GPU use": gpu.use,
+    "GPU driver": gpu.driver,
+    "GPU architecture": gpu.architecture,
+    "conda packages": conda.packages,
+    "CPU": node.cpu,
+    "memory": node.memory,
+    "Python packages": packages.packages,
+    "binds": engines.binds,
+    "engine": engines.flags,
+    "launch": engines.launch,
+    "network": site.network,
+    "licences": site.licences,
+}
+"""Every check by its name, in the order of the table."""
+
+AT_START = ("policy", "MPI version", "libfabric", "TCP fallback", "binds")
+"""What is asked again of an image that is there, for a site that may be another one than it was built for."""
+
+OVERRULE = "add --allow-unsupported to continue anyway"
+
+
+def case_of(plan: Plan, catalog: Catalog, accepted: Collection[str] = ()) -> Case:
+    """What the checks of a plan look at; InputError where the plan does not fit the collections."""
+    image = outline(plan, catalog)
+
+    def bases() -> dict[str, str]:
+        return {
+            f"{name} {version}": str(row.values["glibc"])
+            for name in catalog.virtuals.get("base", [])
+            for version, row in catalog.releases(name).items()
+            if "glibc" in row.values
+        }
+
+    return msgspec.structs.replace(
+        case_of_plan(plan),
+        capabilities=image.capabilities,
+        releases={block.name: catalog.release(block, plan.site.system.architecture) for block in plan.blocks},
+        packages=image.packages,
+        bases=bases,
+        assembly=lambda: assemble(plan, catalog),
+        accepted=accepted,
+        doubts=image.doubts,
+    )
+
+
+def case_of_plan(plan: Plan) -> Case:
+    """A plan alone, without what its blocks say; enough for what does not ask them."""
+    known = plan.site.containers.engines.get(plan.engine, SiteEngine())
+    engine = engine_for(plan.engine, known.version)
+    return Case(plan=plan, engine=engine, host=host_mpi(plan, engine))
+
+
+def checks_of(case: Case, without: Collection[str] = (), only: Collection[str] = ()) -> list[Check]:
+    """Every check but those ``without``, or those ``only``; one may answer several times."""
+    found: list[Check] = []
+    for name, check in CHECKS.items():
+        if name not in without and (not only or name in only):
+            answer = check(case)
+            found += answer if isinstance(answer, list) else [answer]
+    return found
+
+
+def problems_of(checks: Sequence[Check], place: Callable[[str], Position | str | None]) -> list[Problem]:
+    """Everything that is broken, each at the fact of the profile that decides.
+
+    Parameters
+    ----------
+    place: tells the position of a fact in the profile.
+    """
+    return [
+        Problem(
+            each.reason,
+            where=place(each.path) if each.path else None,
+            expected=each.expected,
+            remedy=f"{each.remedy}, or {OVERRULE}" if each.remedy else OVERRULE,
+        )
+        for each in checks
+        if each.outcome == "broken"
+    ]
+
+
+def findings_of(checks: Sequence[Check]) -> list[Finding]:
+    """Warnings for what is broken and overruled, or doubtful; one note for all that is not known.
+
+    Licences are no finding: whether a person has accepted one is no fact of the plan.
+    """
+    found = [
+        Finding(name=each.name, severity="warning", message=each.reason, remedy=each.remedy)
+        for each in checks
+        if each.outcome in ("broken", "doubtful") and each.name != "licences"
+    ]
+    missing = list(dict.fromkeys(each.name for each in checks if each.outcome == "unknown"))
+    if missing:
+        message = f"the profile does not say enough to check {', '.join(missing)}"
+        found.append(Finding(name="contract", severity="note", message=message, remedy="see hpcgen contract"))
+    return found
+
+
+def planned_licences(case: Case) -> list[PlannedLicence]:
+    """What a person must accept before the image is built, in the order of the blocks."""
+    needed = {each.name: each for of_block in case.capabilities.values() for each in of_block.licences}
+    return [PlannedLicence(each.name, each.title, each.url) for each in needed.values()]

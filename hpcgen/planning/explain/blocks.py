@@ -1,0 +1,107 @@
+"""Why a block is in a plan and in this version, what was refused, and where each of its options is from."""
+
+from __future__ import annotations
+
+from hpcgen.blocks.base import Facts
+from hpcgen.blocks.options import literal_words, option_fields
+from hpcgen.core.config.provenance import shown_value
+from hpcgen.core.model.plan import PlannedBlock
+from hpcgen.core.model.reasons import Reason
+from hpcgen.planning.explain.case import Case
+from hpcgen.planning.explain.explanation import Explanation, Ground, Refused
+
+
+def block(case: Case, name: str) -> Explanation:
+    """A block of the plan, or a virtual by the block that provides it."""
+    planned = case.plan.block(name)
+    assert planned is not None
+    about = (case.catalog.block(planned.name).__doc__ or "").strip().split("\n")[0]
+    grounds = [Ground(kind="rule", text=f"it provides {name} here")] if name != planned.name else []
+    grounds += [
+        _ground(case, planned, each) for each in planned.reasons if not (isinstance(each, Reason) and each.newer)
+    ]
+    row = case.release(planned.name, planned.version)
+    grounds.append(Ground(kind="release", text=f"{planned.label}: {about}", place=row))
+    newer = [each for each in planned.reasons if isinstance(each, Reason) and each.newer]
+    refused = [
+        Refused(what=f"{planned.name} {each.newer}", why=each.cause, place=_place(case, planned, each))
+        for each in newer
+    ]
+    refused += _other_providers(case, planned)
+    options = [f"{planned.name}.{option}" for option in planned.options]
+    stage = "builder" if planned.build_only else ""
+    see = [*options, *dict.fromkeys(planned.needs.values())]
+    return Explanation(
+        kind="block", name=planned.name, value=planned.version, stage=stage, grounds=grounds, refused=refused, see=see
+    )
+
+
+def _ground(case: Case, planned: PlannedBlock, reason: Reason | str) -> Ground:
+    if not isinstance(reason, Reason):
+        return Ground(kind="rule", text=reason)
+    text, where = str(reason), _place(case, planned, reason)
+    if reason.rule in ("site", "fact", "vendor") and reason.place:
+        fact = case.fact(reason.place)
+        return Ground(kind="site", text=f"{text} ({fact.text})", place=fact.place, source=fact.source)
+    if reason.rule == "asked" and reason.place.startswith("blocks."):
+        return Ground(kind="stack", text=text, place=where)
+    if reason.by.startswith("--"):
+        return Ground(kind="command", text=text)
+    return Ground(kind="block" if reason.by_version else "rule", text=text, place=where)
+
+
+def _place(case: Case, planned: PlannedBlock, reason: Reason) -> str:
+    """Where the one says it who asks or refuses: the stack, a release table, the profile."""
+    if reason.place.startswith("blocks."):
+        return case.said_by_stack(reason.place).place
+    if reason.place:
+        return case.fact(reason.place).place
+    if reason.by_version and case.catalog.has_block(reason.by):
+        return case.release(reason.by, reason.by_version, "accepts", *list(reason.requires or {reason.of: ""})[:1])
+    if reason.rule == "needs" and reason.newer:
+        return case.release(planned.name, reason.newer)
+    return ""
+
+
+def _other_providers(case: Case, planned: PlannedBlock) -> list[Refused]:
+    """Blocks that could stand for the same virtual, and why they do not."""
+    facts = Facts.of(case.plan.site, case.plan.partition)
+    found = []
+    for virtual, names in case.catalog.virtuals.items():
+        if planned.name not in names:
+            continue
+        own = case.catalog.block(planned.name).preference(facts)
+        for other in (name for name in names if name != planned.name):
+            rank = case.catalog.block(other).preference(facts)
+            if rank is None:
+                why = f"as {virtual} it cannot work on {case.plan.site.name}"
+            elif own is not None and rank > own:
+                why = f"as {virtual} it suits {case.plan.site.name} less"
+            else:
+                why = f"as {virtual} it was not asked for, or does not fit what others ask for"
+            found.append(Refused(what=other, why=why))
+    return found
+
+
+def option(case: Case, path: str) -> Explanation:
+    """An option of a block: who says its value, and what else it could be."""
+    name, _, key = path.partition(".")
+    planned = case.plan.block(name)
+    assert planned is not None
+    cls, value = case.catalog.block(planned.name), planned.options[key]
+    asked = case.plan.stack.blocks.get(planned.name)
+    defaults = cls.defaults(Facts.of(case.plan.site, case.plan.partition))
+    if path in case.plan.settings:
+        grounds = [Ground(kind="command", text=f"--set {path}={case.plan.settings[path]}")]
+    elif asked is not None and key in asked.options:
+        grounds = [case.said_by_stack(f"blocks.{planned.name}.options.{key}")]
+    elif key in defaults and defaults[key] == value:
+        grounds = [case.method(planned.name, "defaults", f"{name}'s default for this site")]
+    else:
+        origin = case.catalog.block_origin(planned.name)
+        grounds = [Ground(kind="block", text="its own default, or the smaller form that is enough here", place=origin)]
+    kind = next(each.type for each in option_fields(cls.Options) if each.encode_name == key)
+    others = [word for word in literal_words(kind) if word != value]
+    refused = [Refused(what=word, why=f"not asked for: --set {path}={word}") for word in others]
+    shown = shown_value(value)
+    return Explanation(kind="option", name=path, value=shown, grounds=grounds, refused=refused, see=[planned.name])

@@ -1,0 +1,203 @@
+"""What explanations are made from: a plan, all that is made of it, and the files that it was made of."""
+
+from __future__ import annotations
+
+import inspect
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.config.provenance import Fact, facts_of, shown_value
+from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.errors import HpcgenError
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.support.traced import Subject, subjects_of
+from hpcgen.launch.script import job_script
+from hpcgen.launch.start import Start, start
+from hpcgen.planning.explain.asked_files import AskedFiles
+from hpcgen.planning.explain.explanation import Ground
+from hpcgen.recipe.assemble import assemble
+from hpcgen.recipe.formats import format_for
+from hpcgen.recipe.parts import Part, parts_of
+from hpcgen.recipe.stages import Assembly
+
+if TYPE_CHECKING:
+    from hpcgen.core.model.lock import Lock
+
+
+class Case:
+    """A plan with what is made of it, each worked out when somebody asks.
+
+    Parameters
+    ----------
+    site, stack: what profile and recipe are called here, where that is not what the plan calls them.
+    lock: what pins the plan, if something does.
+    """
+
+    def __init__(
+        self, plan: Plan, catalog: Catalog, lock: Lock | None = None, site: str | None = None, stack: str | None = None
+    ) -> None:
+        self.plan = plan
+        self.catalog = catalog
+        self.lock = lock
+        self._site = site or plan.site.name
+        self._stack = stack or plan.stack.name
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """The plan's blocks with all that their methods are given."""
+        return parts_of(self.plan, self.catalog, self.lock.pins if self.lock is not None else None).parts
+
+    @cached_property
+    def assembly(self) -> Assembly:
+        """Both stages of the image."""
+        if self.lock is None:
+            return assemble(self.plan, self.catalog)
+        return assemble(self.plan, self.catalog, self.lock.pins, self.lock.content)
+
+    @cached_property
+    def start(self) -> Start:
+        """How the job is started."""
+        return start(self.plan, self.assembly.final.environment)
+
+    @cached_property
+    def files(self) -> dict[str, str]:
+        """The files of the kit whose lines know what they are of, by name."""
+        form = format_for(self.plan.format)
+        name, job = job_script(self.plan, self.assembly.final.environment)
+        recipe = form.recipe(self.plan, self.assembly).text
+        return {form.recipe_file: recipe, name: job, "selftest.sh": self.assembly.selftest}
+
+    @cached_property
+    def subjects(self) -> dict[Subject, str]:
+        """Everything that has a line of its own in one of them, with the first such line."""
+        found: dict[Subject, str] = {}
+        for text in self.files.values():
+            lines = text.splitlines()
+            for number, subject in sorted(subjects_of(text).items()):
+                found.setdefault(subject, lines[number].strip())
+        return found
+
+    # the files that it was made of
+
+    @cached_property
+    def asked_files(self) -> AskedFiles:
+        """Files of the user's project, as far as they are here."""
+        return AskedFiles(self.plan, self.catalog, self.stack_document)
+
+    @cached_property
+    def site_document(self) -> Document | None:
+        """The profile, if it is here."""
+        try:
+            return self.catalog.site_document(self._site)
+        except HpcgenError:
+            return None
+
+    @cached_property
+    def stack_document(self) -> Document | None:
+        """The recipe, if it is here."""
+        try:
+            return self.catalog.stack_document(self._stack)
+        except HpcgenError:
+            return None
+
+    @cached_property
+    def facts(self) -> dict[str, Fact]:
+        """The facts of the profile, by path; a list is one."""
+        return {fact.path: fact for fact in facts_of(self.site_document)} if self.site_document is not None else {}
+
+    def fact(self, path: str, what: str = "") -> Ground:
+        """What the plan's site says at a path, with the place where the profile here says the same.
+
+        Parameters
+        ----------
+        what: more words, such as what follows from it.
+        """
+        path = path.replace("*", self.plan.partition)
+        value = value_at(msgspec.to_builtins(self.plan.site), path)
+        shown = f"{path}: {shown_value(value)}" if value is not None else f"{path}: the default, nothing is said"
+        nearest = path
+        while nearest and nearest not in self.facts:
+            nearest = nearest.rpartition(".")[0]
+        below = [fact for name, fact in self.facts.items() if name.startswith(f"{path}.")]
+        fact = self.facts.get(nearest) or (below[0] if below else None)
+        text = f"{shown}; {what}" if what else shown
+        if fact is None or (value is None and not below):
+            return Ground(kind="site", text=text)
+        assert self.site_document is not None
+        where = place(self.site_document.position(_steps(path)))
+        return Ground(kind="site", text=text, place=where, source=fact.source)
+
+    def said_by_stack(self, path: str, what: str = "") -> Ground:
+        """What the plan's stack says at a path."""
+        value = value_at(msgspec.to_builtins(self.plan.stack), path)
+        text = f"{self.plan.stack.name}: {path}: {shown_value(value)}"
+        document, steps = self.stack_document, _steps(path)
+        there = document is not None and (document.has(path.split(".")) or value_at(document.data, path) is not None)
+        where = place(document.position(steps)) if there and document is not None else ""
+        return Ground(kind="stack", text=f"{text}; {what}" if what else text, place=where)
+
+    def option_words(self, block: str, option: str) -> list[str]:
+        """The words of a block's option that is a list; none where the plan has no such block."""
+        planned = self.plan.block(block)
+        value = planned.options.get(option) if planned is not None else None
+        return [str(word) for word in value] if isinstance(value, list) else []
+
+    def said_in_list(self, block: str, option: str, number: int, otherwise: str = "") -> Ground:
+        """Who says a word of such an option: a line of the stack, or what the command line put there.
+
+        Parameters
+        ----------
+        otherwise: an ``--add`` that can have done so.
+        """
+        path, setting = f"blocks.{block}.options.{option}.{number}", f"{block}.{option}"
+        if setting in self.plan.settings:
+            return Ground(kind="command", text=f"--set {setting}={self.plan.settings[setting]}")
+        if otherwise and self.stack_document is not None and value_at(self.stack_document.data, path) is None:
+            return Ground(kind="command", text=otherwise)
+        return self.said_by_stack(path)
+
+    def method(self, block: str, name: str, what: str) -> Ground:
+        """What a method of a block says, with the place of the method."""
+        code = inspect.unwrap(getattr(self.catalog.block(block), name)).__code__
+        path = Path(code.co_filename)
+        package = Path(__file__).parents[2]
+        shown = f"hpcgen/{path.relative_to(package)}" if path.is_relative_to(package) else self.catalog.shown(path)
+        return Ground(kind="block", text=what, place=f"{shown}:{code.co_firstlineno}")
+
+    def release(self, block: str, version: str, *below: str) -> str:
+        """The file and line of a row of a release table, or of something in it; "" where there is none."""
+        for document in self.catalog.release_documents(block):
+            if document.has(["releases", version]):
+                steps = ["releases", version, *below]
+                return place(document.position(steps if document.has(steps) else steps[:2], key=True))
+        return ""
+
+
+def parts_in(case: Case, stage: str) -> list[Part]:
+    """The blocks that a stage has."""
+    return [part for part in case.parts if stage == "builder" or not part.planned.build_only]
+
+
+def place(position: Any) -> str:
+    """A file and a line, without the column."""
+    return f"{position.file}:{position.line}" if position.line else str(position)
+
+
+def _steps(path: str) -> list[str | int]:
+    return [int(step) if step.isdigit() else step for step in path.split(".")]
+
+
+def value_at(data: Any, path: str) -> Any:
+    """What plain data has at a path of words with dots; None where it has nothing."""
+    for step in path.split("."):
+        if isinstance(data, list) and step.isdigit() and int(step) < len(data):
+            data = data[int(step)]
+        elif isinstance(data, dict) and step in data:
+            data = data[step]
+        else:
+            return None
+    return data

@@ -1,0 +1,152 @@
+"""What is in an image: its base, variables, packages, steps, folders, labels, tests and what is fetched for it."""
+
+from __future__ import annotations
+
+from hpcgen.planning.explain.case import Case, parts_in
+from hpcgen.planning.explain.explanation import Explanation, Ground
+from hpcgen.recipe.assemble import bind_targets, bound_file_systems
+from hpcgen.recipe.stages import Stage
+
+
+def _stage(case: Case, name: str) -> Stage:
+    return case.assembly.builder if name == "builder" else case.assembly.final
+
+
+def base(case: Case, stage: str) -> Explanation:
+    """The image that a stage starts from."""
+    image, first = _stage(case, stage).image, case.parts[0]
+    claimed = [part for part in case.parts if part.block.base_image(part.ctx, stage) is not None]
+    part = claimed[0] if claimed else first
+    row = case.release(part.planned.name, part.planned.version, "images")
+    grounds = [Ground(kind="release", text=f"the image of {part.label} for this stage", place=row)]
+    if image.digest:
+        if case.lock is not None:
+            grounds.append(Ground(kind="lock", text=f"{image.digest}: what the lock pins"))
+        else:
+            grounds.append(Ground(kind="rule", text=f"{image.digest}: the dated build that the release table names"))
+    else:
+        grounds.append(Ground(kind="rule", text="its tag may move: no digest is known"))
+    return Explanation(
+        kind="base image", name=image.pulled, stage=stage or "final", grounds=grounds, see=[part.planned.name]
+    )
+
+
+def variable(case: Case, name: str, stage: str) -> Explanation:
+    """A variable of a stage: every block that sets it, or puts a folder into it."""
+    grounds = []
+    for part in parts_in(case, stage):
+        said = part.block.environment(part.ctx)
+        plain, paths = [said.both], [said.paths]
+        if stage == "builder":
+            plain, paths = [*plain, said.build], [*paths, said.build_paths]
+        texts = [f"{part.label} sets it to {values[name]}" for values in plain if name in values]
+        texts += [f"{part.label} puts {':'.join(folders[name])} in front" for folders in paths if name in folders]
+        grounds += [case.method(part.planned.name, "environment", text) for text in texts]
+    if name == "PATH":
+        grounds.append(Ground(kind="rule", text="the folders of every Linux come last"))
+    value = _stage(case, stage).environment.get(name, "")
+    return Explanation(kind="variable of the image", name=name, value=value, stage=stage, grounds=grounds)
+
+
+def argument(case: Case, name: str, stage: str) -> Explanation:
+    """A build argument, which does not stay in the image."""
+    value = _stage(case, stage).arguments.get(name, "")
+    if name == "SOURCE_DATE_EPOCH":
+        grounds = [Ground(kind="lock", text="the newest date of the package indexes and images that it pins")]
+    elif "proxy" in name.lower():
+        grounds = [case.fact("network.proxy", "known while building, not in the image")]
+    else:
+        given = [part for part in case.parts if name in part.block.environment(part.ctx).arguments]
+        grounds = [case.method(part.planned.name, "environment", f"{part.label} needs it") for part in given]
+    return Explanation(kind="build argument", name=name, value=value, stage=stage, grounds=grounds)
+
+
+def step(case: Case, name: str, stage: str) -> Explanation:
+    """A step of a build: the block that makes it, its files, and what it fetches."""
+    label, _, about = name.partition(": ")
+    part = next((part for part in case.parts if part.label == label), None)
+    if part is None:
+        return Explanation(kind="step", name=name, stage=stage, grounds=_own_step(case, label, about, stage))
+    method = "finish" if stage == "final" else "build"
+    grounds = [case.method(part.planned.name, method, f"{part.label} does this")]
+    runs = [run for of, run in _stage(case, stage).steps if of == label and run.about == about]
+    for run in runs:
+        grounds += [Ground(kind="block", text=f"{file.path} of the kit becomes {file.target}") for file in run.files]
+        grounds += [Ground(kind="block", text=f"it installs the list {made.name}") for made in run.installs]
+    commands = "\n".join(command for run in runs for command in run.commands)
+    for _block, item in (each for each in case.assembly.inputs if each[0].name == part.planned.name):
+        for one in item.pinned():
+            if one.name in commands or one.origin in commands:
+                row = case.release(part.planned.name, part.planned.version)
+                grounds.append(Ground(kind="release", text=f"{one.kind} {one.name}, pinned by {one.by}", place=row))
+    return Explanation(kind="step", name=name, stage=stage, grounds=grounds, see=[part.planned.name])
+
+
+def _own_step(case: Case, label: str, about: str, stage: str) -> list[Ground]:
+    """Why hpcgen itself has a step."""
+    if label == "distribution":
+        names = case.assembly.packages[stage]
+        return [Ground(kind="rule", text=f"the packages that blocks ask for, at once: {' '.join(names)}")]
+    if label == "site":
+        systems = bound_file_systems(case.plan.site)
+        mpi = {bind.target for bind in case.plan.site.mpi.binds} if case.plan.site.mpi is not None else set()
+        facts = [case.fact(f"file_systems.{name}.path") for name in systems.values()]
+        facts += [case.fact("mpi.binds")] if mpi else []
+        why = "folders of the host are bound onto these, and images are read-only while they run"
+        return [Ground(kind="rule", text=f"{why}: {' '.join(bind_targets(case.plan))}"), *facts]
+    return [Ground(kind="rule", text=f"hpcgen does this in every image: {about}")]
+
+
+def fetched(case: Case, name: str) -> Explanation:
+    """An archive, a Python package or a git tree that a block takes from outside."""
+    grounds, value = [], ""
+    for block, item in case.assembly.inputs:
+        for one in item.pinned():
+            if one.name == name:
+                value = one.kind
+                text = f"{block.label} takes it from {one.origin}, pinned by {one.by}"
+                grounds.append(Ground(kind="release", text=text, place=case.release(block.name, block.version)))
+    see = sorted({block.name for block, item in case.assembly.inputs if any(one.name == name for one in item.pinned())})
+    return Explanation(kind="input", name=name, value=value, grounds=grounds, see=see)
+
+
+def kept(case: Case, path: str) -> Explanation:
+    """A folder that the final stage takes from the builder, or has empty."""
+    grounds = []
+    for part in parts_in(case, "final"):
+        runtime = part.block.runtime(part.ctx)
+        said = "keeps this of what was built" if path in runtime.copies else "needs this folder"
+        if path in (*runtime.copies, *runtime.folders):
+            grounds.append(case.method(part.planned.name, "runtime", f"{part.label} {said}"))
+    see = [part.planned.name for part in case.parts if path in part.block.runtime(part.ctx).copies]
+    return Explanation(kind="folder of the image", name=path, stage="final", grounds=grounds, see=see)
+
+
+def copied(case: Case, target: str) -> Explanation:
+    """A file or folder of the stack's own."""
+    number = next(index for index, each in enumerate(case.plan.stack.copy) if each.to == target)
+    return Explanation(kind="files of the stack", name=target, grounds=[case.said_by_stack(f"copy.{number}.from")])
+
+
+def certificate(case: Case, target: str) -> Explanation:
+    """A certificate of the site."""
+    return Explanation(kind="certificate", name=target, grounds=[case.fact("network.ca_certificates")])
+
+
+def label(case: Case, name: str) -> Explanation:
+    """A label of the image."""
+    rules = {
+        "io.hpcgen.content": "the plan hash: of all that decides what is in the image; the same hash, the same image",
+        "io.hpcgen.kit": "where the image has its kit, by which it says what it is",
+    }
+    rule = Ground(kind="rule", text=rules.get(name, "every image says this of itself"))
+    return Explanation(kind="label", name=name, value=case.assembly.labels.get(name, ""), grounds=[rule])
+
+
+def test(case: Case, name: str) -> Explanation:
+    """A test of the self-test."""
+    part = next((part for part in case.parts if name.startswith(f"{part.label}: ")), None)
+    if part is None:
+        return Explanation(kind="test", name=name, grounds=[Ground(kind="rule", text="a test of every image")])
+    said = case.method(part.planned.name, "test", f"{part.label} proves by it that it works in the image")
+    return Explanation(kind="test", name=name, grounds=[said], see=[part.planned.name])

@@ -1,0 +1,158 @@
+"""What a job script says: its numbers, directives, variables, binds, modules and how the program is started."""
+
+from __future__ import annotations
+
+from hpcgen.core.model.reasons import JobReason
+from hpcgen.launch.environment import HARMFUL, Giver
+from hpcgen.launch.job.queues import limits
+from hpcgen.planning.explain.case import Case
+from hpcgen.planning.explain.explanation import Explanation, Ground, Refused
+
+_RULES = {
+    "collectives": "so that GPUs and processes of several nodes find each other by the network that is meant",
+    "scheduler": "the launcher of the host's MPI needs it in jobs of this batch system",
+    "pinning": "the start line keeps each rank to its CPUs, and the MPI must not do it again",
+    "image": "a variable of the image, which this engine does not set by itself",
+    "host mpi": "the host's MPI takes the place of the image's",
+    "launcher": "the image's own launcher starts the ranks on one node",
+    "caller": "for this start alone",
+}
+
+
+def job(case: Case, field: str) -> Explanation:
+    """A number of the job."""
+    plan = case.plan
+    grounds = []
+    for each in plan.job.reasons:
+        if not isinstance(each, JobReason) or each.field != field:
+            continue
+        paths = {"layout": "layouts", "site default": "scheduler.default_time", "one per GPU": "partitions.*.gpu.count"}
+        paths |= {"all of a node": "partitions.*.gpu.count", "shared cores": "partitions.*.cpu.cores"}
+        grounds.append(Ground(kind="command" if each.rule == "asked" else "job", text=str(each)))
+        if each.rule in paths:
+            grounds.append(case.fact(paths[each.rule]))
+        elif each.rule == "stack":
+            grounds.append(case.said_by_stack("run"))
+    refused = []
+    if field == "queue":
+        queues = plan.site.partitions[plan.partition].queues
+        grounds.append(case.fact("partitions.*.queues"))
+        why = "it takes {}; another comes first"
+        refused = [Refused(what=q.name, why=why.format(limits(q))) for q in queues if q.name != plan.job.queue]
+    if field == "name" and not grounds:
+        grounds.append(Ground(kind="rule", text="a job is called as its stack, unless --job-name says otherwise"))
+    if field == "account" and not grounds:
+        grounds.append(Ground(kind="command", text="--account, or the user's own settings"))
+    if field == "rank_gpus":
+        grounds.append(Ground(kind="job", text=f"each rank sees {plan.job.rank_gpus} GPUs"))
+    value = plan.job_name if field == "name" else str(getattr(plan.job, field, ""))
+    return Explanation(kind="job", name=field, value=value, grounds=grounds, refused=refused)
+
+
+def variable(case: Case, name: str) -> list[Explanation]:
+    """A variable of the job: as it is set outside, and inside where that differs."""
+    values, found = case.start.variables, []
+    if name in values.exported:
+        found.append(_variable(case, name, values.exported[name], values.givers[name], "variable of the job"))
+    if name in values.inside:
+        kind = "variable inside the container"
+        found.append(_variable(case, name, values.inside[name], values.inside_givers[name], kind))
+    return found
+
+
+def _variable(case: Case, name: str, value: str, giver: Giver, kind: str) -> Explanation:
+    grounds = [Ground(kind="rule", text=_RULES[giver.by])] if giver.by in _RULES else []
+    if giver.by in ("site", "host mpi", "scheduler") and giver.path:
+        grounds.append(case.fact(giver.path))
+    elif giver.by == "stack":
+        grounds.append(case.said_by_stack(giver.path))
+    elif giver.by == "job":
+        for field in giver.path.split():
+            grounds += job(case, field).grounds
+    return Explanation(kind=kind, name=name, value=value, grounds=grounds)
+
+
+def bind(case: Case, target: str) -> Explanation:
+    """A folder of the host that the container sees."""
+    mpi = case.plan.site.mpi
+    binds = mpi.binds if mpi is not None else []
+    number = next((index for index, each in enumerate(binds) if each.target == target), None)
+    grounds = [Ground(kind="rule", text="the host's MPI and what it loads lie there")]
+    if number is not None:
+        grounds.append(case.fact(f"mpi.binds.{number}.source"))
+    return Explanation(kind="bind", name=target, grounds=grounds)
+
+
+def file_systems(case: Case, name: str = "") -> Explanation:
+    """The site's file systems that the container sees in their own place."""
+    names = [key for key, each in case.plan.site.file_systems.items() if each.bind]
+    return Explanation(kind="file systems", name=name, grounds=[case.fact(f"file_systems.{key}") for key in names])
+
+
+def module(case: Case, name: str) -> Explanation:
+    """A module that the job loads."""
+    site, grounds = case.plan.site, []
+    lists = {
+        "scheduler.modules": site.scheduler.modules,
+        "mpi.modules": site.mpi.modules if site.mpi is not None else [],
+    }
+    if case.plan.engine in site.containers.engines:
+        lists[f"containers.engines.{case.plan.engine}.modules"] = site.containers.engines[case.plan.engine].modules
+    grounds = [case.fact(path) for path, names in lists.items() if name in names]
+    return Explanation(kind="module", name=name, grounds=grounds)
+
+
+def engine(case: Case, name: str = "") -> Explanation:
+    """The container engine, and those that the site has or forbids."""
+    site, plan = case.plan.site, case.plan
+    grounds = [case.fact("containers.preferred")]
+    if plan.engine in site.containers.engines:
+        grounds.append(case.fact(f"containers.engines.{plan.engine}"))
+    refused = []
+    for other, each in site.containers.engines.items():
+        if other != plan.engine:
+            why = each.reason or ("another is preferred" if each.allowed else "the site does not allow it")
+            where = case.fact(f"containers.engines.{other}").place
+            refused.append(Refused(what=other, why=why, place=where))
+    return Explanation(kind="engine", name=name or plan.engine, value=plan.engine, grounds=grounds, refused=refused)
+
+
+def launch(case: Case) -> Explanation:
+    """The line that starts the ranks."""
+    how = case.start
+    if how.mpi is not None and case.plan.site.mpi is not None:
+        grounds = [case.fact("mpi.launcher"), case.fact("mpi.pmi")]
+    elif how.inner:
+        grounds = [Ground(kind="rule", text="the image's own launcher starts the ranks, in one container")]
+    else:
+        grounds = [Ground(kind="rule", text="one process, which no launcher starts")]
+    for field in ("nodes", "ranks_per_node"):
+        grounds += job(case, field).grounds
+    return Explanation(kind="launch line", name=" ".join([*how.outer, *how.inner]), grounds=grounds, see=["engine"])
+
+
+def command(case: Case) -> Explanation:
+    """What the job starts."""
+    asked = case.plan.job.command != case.plan.stack.run.command
+    said = Ground(kind="command", text="the command after --") if asked else case.said_by_stack("run.command")
+    return Explanation(kind="command", name=" ".join(case.plan.job.command), grounds=[said])
+
+
+def unset(case: Case) -> Explanation:
+    """Variables of the host that the container must not see."""
+    grounds = [Ground(kind="rule", text=f"they name what the image has not, or has another of: {' '.join(HARMFUL)}")]
+    grounds += [case.fact("unset_environment")] if case.plan.site.unset_environment else []
+    return Explanation(kind="variables kept out", name="", grounds=grounds)
+
+
+def own(kind: str) -> Explanation:
+    """What every job script has."""
+    rules = {
+        "preflight": "whether the nodes have what image and job rely on is asked before the program starts",
+        "image": "where the build puts the image, unless HPCGEN_IMAGE names another",
+        "program": "a program that the start needs, missed here and not in the middle of a job",
+        "header": "what the file is, and the command that makes it again",
+        "kit": "the image carries the kit that it was built from",
+        "self-test": "a build ends with the self-test, so that no image that fails it gets its name",
+    }
+    return Explanation(kind=kind, name="", grounds=[Ground(kind="rule", text=rules.get(kind, "every kit has this"))])

@@ -1,0 +1,127 @@
+"""What is to be resolved: what was asked of one node, and what the tables and the site leave of it.
+
+Candidates are ordered by how well the provider suits the site and then newest first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from hpcgen.blocks.base import Facts
+from hpcgen.blocks.requirements import Candidate, Origin, Refusal, Requirement
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.model.release import Release
+from hpcgen.planning.resolver.block_here import BlockHere
+from hpcgen.planning.resolver.choices import Choices
+from hpcgen.planning.resolver.node import Node
+
+ALWAYS = ("base", "site_trust")
+"""What every image has, whatever the stack says."""
+
+
+class Question(msgspec.Struct):
+    """What is to be resolved: the stack's choices on a node, and where each was said.
+
+    ``choices`` maps block names to options; ``roots`` are the requirements of the stack and the command
+    line, in order of importance; ``kept`` are versions of blocks that are tried first (those of a lock of which one
+    thing is to move); ``stated``: the same as clauses, once somebody needs them.
+    """
+
+    node: Node
+    choices: Choices
+    roots: Sequence[Requirement]
+    kept: Mapping[str, str] = {}
+    stated: Any = None
+    _roots: list[Requirement] = []
+    _candidates: dict[str, list[Candidate]] = {}
+    _rank: dict[str, tuple[Any, ...]] = {}
+    _named: dict[str, int] = {}
+
+    @property
+    def catalog(self) -> Catalog:
+        """Where blocks and tables are looked up."""
+        return self.node.catalog
+
+    @property
+    def facts(self) -> Facts:
+        """What blocks may know of the site."""
+        return self.node.facts
+
+    def here(self, candidate: Candidate) -> BlockHere:
+        """The block of a candidate with its options."""
+        return self.choices.here(candidate.block, candidate.form)
+
+    def all_roots(self) -> list[Requirement]:
+        """The requirements of stack and command line, and what every image has."""
+        if not self._roots:
+            every = (Requirement(name, None, Origin("every image", kind="always")) for name in ALWAYS)
+            self._roots = [*self.roots, *every]
+        return self._roots
+
+    def rank(self, identifier: str) -> tuple[Any, ...]:
+        """What is chosen first: what the stack names, in its order, so that its first is the newest.
+
+        Then the base, because it decides at once which compilers and Pythons there are, and these; then the rest.
+        """
+        if identifier not in self._rank:
+            if not self._named:
+                named = dict.fromkeys(root.identifier for root in self.roots if root.demanded)
+                self._named = {name: place for place, name in enumerate(named) if name not in ALWAYS}
+            place = self._named.get(identifier, len(self.roots))
+            bound = any(self.choices.here(block, ()).bound_to_base for block in self.providers(identifier))
+            self._rank[identifier] = (place, identifier not in ALWAYS, not bound, identifier)
+        return self._rank[identifier]
+
+    def may_need(self, identifier: str) -> set[str]:
+        """Identifiers on which some candidate may have requirements, whatever its version and options."""
+        return self.node.may_need(identifier) | (set() if self.rank(identifier)[2] else {"base"})
+
+    def providers(self, identifier: str) -> list[str]:
+        """Blocks that can stand for an identifier here, the best suited first."""
+        return self.node.providers(identifier)
+
+    def candidates(self, identifier: str) -> list[Candidate]:
+        """Every version of every provider that suits the site, best first."""
+        if identifier not in self._candidates:
+            blocks = [self.choices.here(block, ()) for block in self.providers(identifier)]
+            found = [candidate for block in blocks for candidate in block.candidates(identifier)]
+            found.sort(key=lambda candidate: self.kept.get(candidate.block) != candidate.version)
+            self._candidates[identifier] = found
+        return self._candidates[identifier]
+
+    def release(self, candidate: Candidate) -> Release:
+        """The row of a candidate, as it is for the options of its block and the node's architecture."""
+        return self.here(candidate).release(candidate.version)
+
+    def refusals(self, candidate: Candidate) -> Sequence[Refusal]:
+        """Which facts of the node and options of the block rule a candidate out."""
+        return self.here(candidate).refusals(candidate)
+
+    def fits_site(self, candidate: Candidate) -> bool:
+        """Whether the site and the block's own options leave a candidate: the search need not look at the others."""
+        return self.here(candidate).fits_site(candidate)
+
+    def needs(self, candidate: Candidate) -> list[tuple[str, bool, Requirement]]:
+        """The active needs of a candidate; see :meth:`BlockHere.needs`."""
+        return self.here(candidate).needs(candidate)
+
+    def site_requirements(self, identifier: str, like: Candidate | None = None) -> list[Requirement]:
+        """What the site asks of an identifier, for people: its ranges, and what its facts and the options rule out.
+
+        ``like``: a candidate in whose form its block is looked at.
+        """
+        block, form = (like.block, like.form) if like is not None else ("", ())
+        candidates = self.candidates(identifier)
+        if form:
+            candidates = [msgspec.structs.replace(c, form=form) if c.block == block else c for c in candidates]
+        return [*self.node.site_ranges(identifier), *(each for each, _ in self.ruled_out(identifier, candidates))]
+
+    def ruled_out(self, identifier: str, candidates: Sequence[Candidate]) -> list[tuple[Requirement, list[Candidate]]]:
+        """For each fact and option that rules some candidates out: the requirement that says so, and these."""
+        blocks = {(c.block, c.form): self.here(c) for c in candidates}
+        # In which order the candidates are.
+        order = (*(self.choices.here(block, ()) for block, _ in blocks), *self.kept.items())
+        return self.node.ruled_out(identifier, candidates, blocks, order)

@@ -1,0 +1,171 @@
+"""The newest of everything that fits, in the documented order of choice.
+
+Identifiers are chosen one after the other, always the first in :meth:`Question.rank` of those that are needed so far.
+Each becomes the best candidate with which a plan exists. ``straight`` takes the best that nothing chosen so far
+refuses: where that ends in a plan, every candidate that it passed over was refused by something that was chosen
+before, so the plan is the one that is meant. Where it ends in a contradiction,
+``hpcgen.planning.resolver.exact`` decides.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+
+import msgspec
+
+from hpcgen.blocks.requirements import Candidate, Form, Requirement
+from hpcgen.planning.resolver.order import Circle, build_order
+from hpcgen.planning.resolver.question import Question
+
+Chosen = dict[str, Candidate]
+"""The candidate of each identifier, in the order of choice."""
+
+
+def search(question: Question, roots: Sequence[Requirement]) -> Agenda | None:
+    """What was chosen for the plan that is meant, and who asked for it; None where there is none."""
+    found = straight(question, roots)
+    if found is not None and not _in_a_circle(question, found.chosen):
+        return found
+    from hpcgen.planning.resolver.exact import exact
+
+    return exact(question, roots).best()
+
+
+def _in_a_circle(question: Question, chosen: Chosen) -> bool:
+    try:
+        build_order(question, chosen)
+    except Circle:
+        return True
+    return False
+
+
+class Agenda:
+    """What is needed so far: the requirements on each identifier, which is chosen next, and what has been."""
+
+    def __init__(self, question: Question, roots: Sequence[Requirement]) -> None:
+        self.question = question
+        self.asked: dict[str, list[Requirement]] = {}
+        self.chosen: Chosen = {}
+        self._open: list[tuple[object, ...]] = []
+        self._seen: set[str] = set()
+        self._awaited: dict[str, list[str]] = {}
+        for root in roots:
+            self._ask(root)
+
+    def _ask(self, requirement: Requirement) -> None:
+        identifier = requirement.identifier
+        self.asked.setdefault(identifier, []).append(requirement)
+        if requirement.demanded and identifier not in self._seen:
+            self._seen.add(identifier)
+            heapq.heappush(self._open, self.question.rank(identifier))
+            for other in self.question.may_need(identifier):
+                self._awaited.setdefault(other, []).append(identifier)
+
+    def choose(self, candidate: Candidate) -> None:
+        """Put a candidate into the plan, and ask for what it needs."""
+        self.chosen[candidate.identifier] = candidate
+        for _, _, requirement in self.question.needs(candidate):
+            self._ask(requirement)
+
+    def pending(self, identifier: str) -> Iterator[str]:
+        """What is needed, is not chosen yet, and may itself need an identifier."""
+        return (other for other in self._awaited.get(identifier, ()) if other not in self.chosen)
+
+    def __iter__(self) -> Iterator[str]:
+        """The identifiers in the order of choice, as long as something is open."""
+        while self._open:
+            yield str(heapq.heappop(self._open)[-1])
+
+
+def straight(question: Question, roots: Sequence[Requirement]) -> Agenda | None:
+    """The best candidate of each identifier that nothing chosen before refuses; None at a dead end."""
+    agenda = Agenda(question, roots)
+    blocks: dict[str, Candidate] = {}
+    for identifier in agenda:
+        asked = agenda.asked[identifier]
+        enough = _enough(asked)
+        if len(enough) > 1:
+            # There may be forms between that and the whole.
+            return None
+        forms_of = partial(_forms, question, enough)
+        found = next(
+            (
+                candidate
+                for candidate in in_forms(question, identifier, forms_of)
+                if _fits(question, candidate, asked, agenda.chosen, blocks) and _leaves(question, candidate, agenda)
+            ),
+            None,
+        )
+        if found is None:
+            return None
+        agenda.choose(found)
+        blocks[found.block] = found
+    return agenda
+
+
+def _leaves(question: Question, candidate: Candidate, agenda: Agenda) -> bool:
+    """Whether a candidate leaves something of all that is needed so far, as a base does of compilers."""
+    beside = ChainMap({candidate.identifier: candidate}, agenda.chosen)
+    for identifier in agenda.pending(candidate.identifier):
+        asked = agenda.asked[identifier]
+        enough = _enough(asked)
+        if len(enough) > 1:
+            continue
+        others = in_forms(question, identifier, partial(_forms, question, enough))
+        if not any(_fits(question, c, asked, beside, {}) for c in others):
+            return False
+    return True
+
+
+def _enough(asked: Sequence[Requirement]) -> Mapping[str, str]:
+    """What is enough for all that ask."""
+    first, *others = [r.enough for r in asked if r.enough is not None] or [{}]
+    return {option: value for option, value in first.items() if all(other.get(option) == value for other in others)}
+
+
+def _forms(question: Question, enough: Mapping[str, str], block: str) -> set[Form]:
+    return {(), question.choices.form(block, enough)} if enough else {()}
+
+
+def in_forms(question: Question, identifier: str, forms: Callable[[str], Iterable[Form]]) -> list[Candidate]:
+    """The candidates of an identifier in the forms of each block, best first.
+
+    What is kept, then the best suited provider, then its smallest form, then the newest version.
+    """
+    whole = question.candidates(identifier)
+    shapes = {block: sorted(forms(block), key=lambda form: (-len(form), form)) for block in {c.block for c in whole}}
+    if all(shape == [()] for shape in shapes.values()):
+        return whole
+    providers = question.providers(identifier)
+    found = [msgspec.structs.replace(c, form=form) for c in whole for form in shapes[c.block]]
+    found.sort(
+        key=lambda c: (
+            question.kept.get(c.block) != c.version,
+            providers.index(c.block),
+            shapes[c.block].index(c.form),
+        )
+    )
+    return found
+
+
+def _fits(
+    question: Question,
+    candidate: Candidate,
+    asked: Sequence[Requirement],
+    chosen: Mapping[str, Candidate],
+    blocks: Mapping[str, Candidate],
+) -> bool:
+    """Whether nothing refuses a candidate: site, requirements on it, what it needs of what is chosen."""
+    if not all(requirement.accepts(candidate) for requirement in asked) or not question.fits_site(candidate):
+        return False
+    same = blocks.get(candidate.block)
+    if same is not None and (same.version, same.form) != (candidate.version, candidate.form):
+        return False
+    for _, _, requirement in question.needs(candidate):
+        here = candidate if requirement.identifier == candidate.identifier else chosen.get(requirement.identifier)
+        if here is not None and not requirement.accepts(here):
+            return False
+    return True

@@ -1,0 +1,147 @@
+"""A build as a job of the batch system: its script. The job calls this very hpcgen again, on a compute node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from hpcgen.backends.schedulers import Header, Scheduler, scheduler_for
+from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.errors import PolicyError, Position, Problems
+from hpcgen.core.model.job import Job, JobRequest
+from hpcgen.core.model.site import Site
+from hpcgen.core.model.stack import RunSpec, Stack
+from hpcgen.core.support.quoting import sh
+from hpcgen.launch.job.layout import resolve_job
+from hpcgen.run.own_job import own_call, own_script
+
+
+class BuildJob(msgspec.Struct, frozen=True):
+    """What a build job is made of.
+
+    Parameters
+    ----------
+    words: options of ``hpcgen`` and its subcommand, as they are typed after ``hpcgen``.
+    folder: where they are typed; relative paths in them are from there.
+    members: with some, the job is an array with one task each, which gets ``--member NAME``.
+    limit: how many tasks may run at once; 0 for no limit.
+    after: the job that has to end first; "" for none.
+    environment: what :func:`hpcgen.run.own_job.passed_on` gives.
+    """
+
+    site: Site
+    partition: str
+    name: str
+    words: list[str]
+    folder: Path
+    request: JobRequest = JobRequest()
+    members: list[str] = []
+    limit: int = 0
+    after: str = ""
+    environment: dict[str, str] = {}
+
+
+def check_site(site: Site, document: Document | None = None) -> None:
+    """PolicyError unless the site has a batch system and lets images be built on nodes that reach what they need."""
+    problems = Problems()
+    allowed = site.containers.build_on
+    takes_jobs = scheduler_for(site.scheduler).takes_jobs
+    if not takes_jobs:
+        message = f"{site.name} has no batch system to build with"
+        problems.add(message, remedy="build right here: omit --submit and --array")
+    elif not allowed:
+        problems.add(
+            f"the profile of {site.name} does not say whether images may be built on compute nodes",
+            _place(document, "containers"),
+            expected="containers.build_on: [compute], or [login, compute]",
+            remedy="ask the site, and enter the answer in the profile with its source",
+        )
+    elif "compute" not in allowed:
+        problems.add(
+            f"{site.name} allows images to be built only on its login nodes",
+            _place(document, "containers", "build_on"),
+            remedy="build on a login node: omit --submit and --array",
+        )
+    if takes_jobs and not site.network.internet.compute:
+        problems.add(
+            f"the compute nodes of {site.name} cannot reach the internet, and a build downloads packages",
+            _place(document, "network", "internet", "compute"),
+            remedy="build where network.internet is true: on a login node or another machine",
+        )
+    problems.raise_as(PolicyError)
+
+
+def _place(document: Document | None, *path: str) -> Position | None:
+    return document.position(path) if document is not None else None
+
+
+def build_script(job: BuildJob) -> tuple[str, str]:
+    """File name and text of the job's script.
+
+    Raises
+    ------
+    PolicyError: the site requires an account; no queue takes the job; an array where there are none.
+    InputError: a value that cannot be written in a script or its header.
+    """
+    site = job.site
+    scheduler = scheduler_for(site.scheduler)
+    laid_out = _laid_out(job)
+    # A build needs no GPU, and jobs that ask for one wait longer.
+    partition = msgspec.structs.replace(site.partitions[job.partition], gpu=None)
+    header = Header(name=job.name, job=laid_out, partition=partition, scheduler=site.scheduler)
+    directives = scheduler.directives(header)
+    if job.members:
+        if not scheduler.task_variable:
+            message = f"hpcgen cannot submit arrays to {scheduler.title}, the batch system of {site.name}"
+            raise PolicyError(message, "--array", remedy="build one after the other: omit --array")
+        directives.append(scheduler.array(len(job.members), job.limit))
+    if job.after:
+        directives.append(scheduler.after(job.after))
+    text = own_script(site, directives, _about(job), _call(job, scheduler), job.folder, job.environment)
+    return f"build.{scheduler.file_name.rpartition('.')[2]}", text
+
+
+def arrays(job: BuildJob) -> list[BuildJob]:
+    """The job as arrays of no more tasks than the site's batch system takes in one."""
+    facts = job.site.scheduler
+    most = facts.max_array_size or scheduler_for(facts).array_size
+    if not most or len(job.members) <= most:
+        return [job]
+    starts = range(0, len(job.members), most)
+    replace = msgspec.structs.replace
+    return [
+        replace(job, name=f"{job.name}-{number}", members=job.members[start : start + most])
+        for number, start in enumerate(starts, 1)
+    ]
+
+
+def _about(job: BuildJob) -> str:
+    what = f"{len(job.members)} images, one task each" if job.members else "an image"
+    return f"Build job by hpcgen: {what}, on compute nodes of {job.site.name}."
+
+
+def _laid_out(job: BuildJob) -> Job:
+    """One node for one process that may use all its cores."""
+    site = job.site
+    cores = site.partitions[job.partition].cpu.cores
+    if site.scheduler.account == "required" and not job.request.account:
+        message = f"{site.name} requires an account, and none was given"
+        raise PolicyError(message, remedy="add --account NAME")
+    request = msgspec.structs.replace(job.request, nodes=1, ranks_per_node=1, threads_per_rank=cores)
+    build = Stack(name="build", title="a build", blocks={}, run=RunSpec(command=["hpcgen", "build"], mpi=False))
+    return resolve_job(site, job.partition, build, request)
+
+
+def _call(job: BuildJob, scheduler: Scheduler) -> list[str]:
+    call = own_call(job.words)
+    if not job.members:
+        return [call]
+    first = scheduler.first_task
+    task = f"{scheduler.task_variable} - {first}" if first else scheduler.task_variable
+    return [
+        "members=(",
+        *(f"    {sh(name)}" for name in job.members),
+        ")",
+        f'{call} --member "${{members[${task}]}}"',
+    ]

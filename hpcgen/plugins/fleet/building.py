@@ -1,0 +1,136 @@
+"""Build the members of a fleet here, one after the other, test each, and note in the lock what is good."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from hpcgen.core.errors import BuildFailedError, HpcgenError, Problem, TestFailedError
+from hpcgen.core.model.fleet import LockedImage
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.record import BuildRecord, TestRun
+from hpcgen.plugins.fleet.changes import MemberState
+from hpcgen.plugins.fleet.file import LoadedFleet
+from hpcgen.plugins.fleet.lock import update_lock
+
+if TYPE_CHECKING:
+    from hpcgen.builders import BuildOptions, Watcher
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of one member: ``seconds`` of building and testing; ``image`` as KIND:NAME."""
+
+    name: str
+    result: Literal["built", "failed"]
+    seconds: float
+    image: str = ""
+    tests: str = ""
+    message: str = ""
+    exit_code: int = 0
+
+
+class BuildSettings(msgspec.Struct, frozen=True):
+    """``options`` of each build; ``watcher`` makes what is told of one.
+
+    ``report`` is told of each test run: the member, its image, the results.
+    """
+
+    options: BuildOptions
+    watcher: Callable[[], Watcher]
+    say: Callable[[str], None]
+    report: Callable[[str, str, TestRun], None]
+
+
+def build_members(
+    loaded: LoadedFleet, states: Sequence[MemberState], lock: Path, how: BuildSettings
+) -> Iterator[Outcome]:
+    """Build each, going on after a failure; what is built, and tested where it is to be, goes into the lock at once."""
+    for number, state in enumerate(states, 1):
+        name = state.member.name
+        how.say(f"{name}, {number} of {len(states)}: {state.reason or state.state}")
+        begun = time.monotonic()
+        try:
+            record, run = _build_one(loaded, state, how)
+            locked = _locked(record, run)
+            update_lock(lock, {name: locked})
+        except HpcgenError as error:
+            for problem in error.problems:
+                how.say(f"error: {problem}")
+            message = error.problems[0].message.partition("\n")[0]
+            seconds = time.monotonic() - begun
+            yield Outcome(name, "failed", seconds, message=message, exit_code=error.exit_code)
+            continue
+        tests = f"{run.count('passed')} passed" if run is not None else "not asked for"
+        yield Outcome(name, "built", time.monotonic() - begun, locked.image, tests)
+
+
+def _build_one(loaded: LoadedFleet, state: MemberState, how: BuildSettings) -> tuple[BuildRecord, TestRun | None]:
+    from hpcgen.builders import build_image
+    from hpcgen.kit.kit import make_kit
+
+    member, plan = state.member, state.plan
+    if plan is None:
+        raise BuildFailedError(state.problems)
+    record = build_image(make_kit(plan, loaded.catalog), options_of(state, how.options), how.watcher())
+    run = _tested(loaded, state, record, how) if member.test else None
+    return record, run
+
+
+def options_of(state: MemberState, options: BuildOptions) -> BuildOptions:
+    """The options of one member's build: its engine, and its own name for the image."""
+    assert state.plan is not None
+    member = state.member
+    engine = member.engine or options.engine
+    return msgspec.structs.replace(options, engine=engine, output=output_of(state.plan, member.name))
+
+
+def output_of(plan: Plan, name: str) -> str:
+    """Where a member's image goes: under its own name, as two members may have one stack.
+
+    A file lies where the job script would look for the stack's image.
+    """
+    from hpcgen.backends.engines import builder_of, job_image
+
+    return job_image(plan, name) if builder_of(plan.engine).image_is_file else f"{name}:latest"
+
+
+def _tested(loaded: LoadedFleet, state: MemberState, record: BuildRecord, how: BuildSettings) -> TestRun:
+    """Test what was built; TestFailedError with what failed."""
+    from hpcgen.builders.records.store import tried_test_run
+    from hpcgen.images.reference import ImageReference
+    from hpcgen.run.verify import failed, verify_image
+
+    image = record.image
+    assert image is not None
+    name = state.member.test_site
+    site = loaded.catalog.site(name) if name is not None else None
+    # What it starts by is the plan that was just built, of the user's own profile.
+    run = verify_image(ImageReference(image.kind, image.name, start=True), loaded.catalog, trust=True, site=site)
+    if how.options.record:
+        tried_test_run(record, run, how.say)
+    how.report(state.member.name, image.name, run)
+    wrong = failed(run)
+    if wrong:
+        told = ((f"{each.group}: {each.name}", f" ({each.reason})" if each.reason else "") for each in wrong)
+        raise TestFailedError(
+            Problem(f"{state.member.name}: test failed: {test}{why}", remedy="hpcgen test IMAGE shows what it printed")
+            for test, why in told
+        )
+    return run
+
+
+def _locked(record: BuildRecord, run: TestRun | None) -> LockedImage:
+    image = record.image
+    assert image is not None
+    return LockedImage(
+        content=record.content,
+        format=record.format,
+        engine=record.engine,
+        tested=run is not None,
+        image=f"{image.kind}:{image.name}",
+        digest=image.digest,
+    )

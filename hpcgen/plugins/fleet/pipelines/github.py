@@ -1,0 +1,276 @@
+"""The GitHub Actions workflow of a fleet.
+
+It never changes with the fleet's members: its first job asks hpcgen which of them changed, and a matrix builds these.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from hpcgen.core.model.image_paths import NOTEST
+from hpcgen.plugins.fleet.changes import MemberState
+from hpcgen.plugins.fleet.pipelines.options import (
+    WORK,
+    PipelineOptions,
+    dump,
+    heading,
+    in_parts,
+    part_name,
+    setup_variable,
+    setups,
+)
+from hpcgen.recipe.formats import FORMATS
+
+ACTIONS = {
+    "actions/cache": ("27d5ce7f107fe9357f9df03efb73ab90386fccae", "v5.0.5"),
+    "actions/checkout": ("3d3c42e5aac5ba805825da76410c181273ba90b1", "v7.0.1"),
+    "actions/download-artifact": ("3e5f45b2cfb9172054b4087a40e8e0b5a5461e7c", "v8.0.1"),
+    "actions/setup-python": ("5fda3b95a4ea91299a34e894583c3862153e4b97", "v7.0.0"),
+    "actions/upload-artifact": ("bbbca2ddaa5d8feaa63e36b76fdaad77386f024f", "v7.0.0"),
+}
+"""Commits of the release tags in the actions' own repositories, read there on 2026-11-21."""
+
+RUNNER = "ubuntu-24.04"
+LOCK = f"{WORK}/fleet.lock"
+CACHE = "hpcgen-fleet"
+MATRIX = 256
+"""Jobs that GitHub takes in one matrix."""
+MOST_PARTS = 16
+"""All lists together are outputs of one job, which may have 1 MB: 4,096 members, 110 characters of two bytes each."""
+
+
+def github_workflow(options: PipelineOptions) -> str:
+    """.github/workflows/fleet.yml as text."""
+    build = _build(options)
+    builds = {part_name("build", number): {**build, **_of_part(number)} for number in range(options.parts)}
+    jobs: dict[str, Any] = {"changed": _changed(options.parts), **builds, "collect": _collect(list(builds))}
+    shared: dict[str, Any] = {name: build[name] for name in ("permissions", "env", "steps") if name in build}
+    data = {
+        "name": "fleet",
+        "on": {
+            "push": {"branches": [options.branch]},
+            "pull_request": None,
+            "workflow_dispatch": None,
+        },
+        "permissions": {"contents": "read"},
+        "concurrency": {"group": "fleet-${{ github.ref }}", "cancel-in-progress": False},
+        "env": {
+            **options.variables,
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        },
+        "jobs": jobs,
+    }
+    return _with_versions(dump(data, _head(options), shared if options.parts > 1 else None))
+
+
+def github_matrices(states: Sequence[MemberState], parts: int) -> str:
+    """What the first job tells the matrices: for each a line ``NAME=JSON``, its members with their formats."""
+    lines = []
+    for number, part in enumerate(in_parts(states, parts, MATRIX)):
+        members = [{"name": each.member.name, "format": each.format} for each in part]
+        lines.append(f"{_output(number)}={json.dumps(members, separators=(',', ':'))}\n")
+    return "".join(lines)
+
+
+def _output(number: int) -> str:
+    return part_name("members", number)
+
+
+def _of_part(number: int) -> dict[str, Any]:
+    """What the jobs of one matrix do not share with those of the others."""
+    members = f"needs.changed.outputs.{_output(number)}"
+    return {
+        "if": f"${{{{ {members} != '[]' }}}}",
+        "strategy": {"fail-fast": False, "matrix": {"member": f"${{{{ fromJSON({members}) }}}}"}},
+    }
+
+
+def _head(options: PipelineOptions) -> list[str]:
+    lines = heading("github", "Repository variables", "a runner")
+    if options.registry:
+        lines.append("Repository secrets: HPCGEN_REGISTRY_USER and HPCGEN_REGISTRY_PASSWORD log in to the registry.")
+    return lines
+
+
+def _with_versions(text: str) -> str:
+    """Each action's release beside its commit, where people and update bots look for it."""
+    for name, (commit, version) in ACTIONS.items():
+        for part in (name, f"{name}/restore", f"{name}/save"):
+            text = text.replace(f"uses: {part}@{commit}\n", f"uses: {part}@{commit} # {version}\n")
+    return text
+
+
+def _action(name: str, /, **inputs: Any) -> dict[str, Any]:
+    base = "/".join(name.split("/")[:2])
+    return {"uses": f"{name}@{ACTIONS[base][0]}", **({"with": inputs} if inputs else {})}
+
+
+def _start() -> list[dict[str, Any]]:
+    """The repository and hpcgen; no token is left in the checkout."""
+    return [
+        _action("actions/checkout", **{"persist-credentials": False}),
+        _action("actions/setup-python", **{"python-version": "3.12"}),
+        {"name": "Install hpcgen", "run": 'python -m pip install -q "$HPCGEN_REQUIREMENT"'},
+    ]
+
+
+def _changed(parts: int) -> dict[str, Any]:
+    script = f"""\
+mkdir -p {WORK}
+# A member without a plan is in the list too, and fails in a job of its own.
+hpcgen ci github --jobs --parts {parts} --fleet "$HPCGEN_FLEET" --lock {LOCK} >> "$GITHUB_OUTPUT"
+"""
+    names = [_output(number) for number in range(parts)]
+    return {
+        "name": "What changed",
+        "runs-on": RUNNER,
+        "timeout-minutes": 30,
+        "outputs": {name: f"${{{{ steps.list.outputs.{name} }}}}" for name in names},
+        "steps": [
+            *_start(),
+            {
+                "name": "Restore what was last built",
+                **_restore(),
+            },
+            {"name": "List what is to be built", "id": "list", "run": script},
+        ],
+    }
+
+
+def _cache_key() -> str:
+    # A cache is never changed: each run saves its own, and the newest with the prefix is restored.
+    return f"{CACHE}-${{{{ github.ref_name }}}}-${{{{ github.run_id }}}}-${{{{ github.run_attempt }}}}"
+
+
+def _build(options: PipelineOptions) -> dict[str, Any]:
+    publish = bool(options.registry)
+    own = options.registry.partition("/")[0] == "ghcr.io"
+    job: dict[str, Any] = {
+        "name": "${{ matrix.member.name }}",
+        "needs": "changed",
+        **_of_part(0),
+        "runs-on": _runs_on(options),
+        "timeout-minutes": 350,
+        **({"permissions": {"contents": "read", "packages": "write"}} if own else {}),
+        "env": {
+            "HPCGEN_MEMBER": "${{ matrix.member.name }}",
+            "HPCGEN_FORMAT": "${{ matrix.member.format }}",
+            "HPCGEN_ACCEPT_LICENCES": "${{ vars.HPCGEN_ACCEPT_LICENCES }}",
+            NOTEST: f"${{{{ vars.{NOTEST} }}}}",
+        },
+        "steps": [*_start(), _setup(), _build_step(), _reports(), *([_publish(own)] if publish else []), _part()],
+    }
+    return job
+
+
+def _runs_on(options: PipelineOptions) -> Any:
+    labels = {form: options.runner(form, [RUNNER]) for form in FORMATS.names()}
+    if len({tuple(each) for each in labels.values()}) == 1:
+        every = next(iter(labels.values()))
+        return every[0] if len(every) == 1 else every
+    # A quote in an expression's text is doubled. Without spaces YAML needs no quotes around it.
+    text = json.dumps(labels, sort_keys=True, separators=(",", ":")).replace("'", "''")
+    return f"${{{{ fromJSON('{text}')[matrix.member.format || 'docker'] }}}}"
+
+
+def _setup() -> dict[str, Any]:
+    cases = "".join(f"  {form}) setup=${setup_variable(form)} ;;\n" for form in FORMATS.names())
+    script = f"""\
+setup=
+case "$HPCGEN_FORMAT" in
+{cases}esac
+if [ -n "$setup" ]; then
+  bash -euo pipefail -c "$setup"
+fi
+"""
+    quoted = {name: command.replace("'", "''") for name, command in setups(RUNNER).items()}
+    variables = {name: f"${{{{ vars.{name} || '{command}' }}}}" for name, command in quoted.items()}
+    return {"name": "Make the runner ready", "env": variables, "run": script}
+
+
+def _build_step() -> dict[str, Any]:
+    script = f"""\
+mkdir -p {WORK}/parts {WORK}/reports
+hpcgen build --fleet "$HPCGEN_FLEET" --member "$HPCGEN_MEMBER" --lock "{WORK}/parts/$HPCGEN_MEMBER.lock" \\
+  --reports {WORK}/reports
+"""
+    return {"name": "Build and test", "run": script}
+
+
+def _reports() -> dict[str, Any]:
+    return {
+        "name": "Keep the test report",
+        "if": "${{ !cancelled() }}",
+        **_action(
+            "actions/upload-artifact",
+            name="tests-${{ matrix.member.name }}",
+            path=f"{WORK}/reports/",
+            **{"if-no-files-found": "ignore", "include-hidden-files": True},
+        ),
+    }
+
+
+def _publish(own: bool) -> dict[str, Any]:
+    secrets = {
+        "HPCGEN_REGISTRY_USER": "${{ secrets.HPCGEN_REGISTRY_USER }}",
+        "HPCGEN_REGISTRY_PASSWORD": "${{ secrets.HPCGEN_REGISTRY_PASSWORD }}",
+    }
+    if own:
+        secrets = {
+            "HPCGEN_REGISTRY_USER": "${{ github.actor }}",
+            "HPCGEN_REGISTRY_PASSWORD": "${{ secrets.GITHUB_TOKEN }}",
+        }
+    return {
+        "name": "Publish",
+        "if": "${{ github.event_name != 'pull_request' }}",
+        "env": secrets,
+        "run": f'hpcgen fleet publish --fleet "$HPCGEN_FLEET" --lock "{WORK}/parts/$HPCGEN_MEMBER.lock" '
+        '"$HPCGEN_MEMBER"',
+    }
+
+
+def _part() -> dict[str, Any]:
+    return {
+        "name": "Hand over what was built",
+        **_action(
+            "actions/upload-artifact",
+            name="lock-${{ matrix.member.name }}",
+            path=f"{WORK}/parts/*.lock",
+            **{"retention-days": 7, "include-hidden-files": True},
+        ),
+    }
+
+
+def _collect(builds: Sequence[str]) -> dict[str, Any]:
+    script = f"""\
+shopt -s nullglob
+hpcgen fleet merge --fleet "$HPCGEN_FLEET" --lock {LOCK} {WORK}/parts/*.lock
+"""
+    return {
+        "name": "Note what was built",
+        "needs": ["changed", *builds],
+        "if": "${{ !cancelled() && needs.build.result != 'skipped' }}",
+        "runs-on": RUNNER,
+        "timeout-minutes": 30,
+        "steps": [
+            *_start(),
+            _restore(),
+            _action(
+                "actions/download-artifact",
+                pattern="lock-*",
+                path=f"{WORK}/parts",
+                **{"merge-multiple": True},
+            ),
+            {"name": "Merge", "shell": "bash", "run": script},
+            _action("actions/cache/save", path=LOCK, key=_cache_key()),
+        ],
+    }
+
+
+def _restore() -> dict[str, Any]:
+    """The newest lock of this branch, or of the default branch."""
+    branches = ("github.ref_name", "github.event.repository.default_branch")
+    keys = "".join(f"{CACHE}-${{{{ {branch} }}}}-\n" for branch in branches)
+    return _action("actions/cache/restore", path=LOCK, key=_cache_key(), **{"restore-keys": keys})

@@ -1,0 +1,174 @@
+"""GitLab's pipeline of a fleet: a first job asks hpcgen what changed and writes a child pipeline with one job for each.
+
+Keywords as in GitLab's CI/CD YAML reference: dynamic child pipelines (trigger:include:artifact), cache:fallback_keys
+(16.0), artifacts:reports:junit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hpcgen._version import __version__
+from hpcgen.core.support.quoting import sh
+from hpcgen.plugins.fleet.changes import MemberState
+from hpcgen.plugins.fleet.pipelines.options import (
+    WORK,
+    PipelineOptions,
+    dump,
+    heading,
+    in_parts,
+    part_name,
+    setup_variable,
+    setups,
+)
+from hpcgen.recipe.formats import format_for
+
+IMAGE = "debian:12"
+CHILD = 1000
+"""Jobs of a child pipeline. GitLab takes 2 MB of YAML, counted as objects in memory: an estimated 0.7 kB a job."""
+LOCK = f"{WORK}/fleet.lock"
+_INSTALL = "apt-get -q update && apt-get -qy --no-install-recommends install"
+
+
+def gitlab_pipeline(options: PipelineOptions) -> str:
+    """.gitlab-ci.yml as text: lists what changed, writes the child pipeline and starts it."""
+    files = [_file(number) for number in range(options.parts)]
+    data = {
+        "stages": ["changed", "images"],
+        "variables": _variables(options),
+        "changed": {
+            "stage": "changed",
+            **_machine(options, ""),
+            "cache": _cache("pull"),
+            "script": [*_prepare(), f"hpcgen ci gitlab --jobs {_again(options)} -o {files[0]}"],
+            "artifacts": {"paths": files, "expire_in": "1 week"},
+        },
+    }
+    for number, file in enumerate(files):
+        include = [{"artifact": file, "job": "changed"}]
+        data[part_name("images", number)] = {
+            "stage": "images",
+            "trigger": {"include": include, "strategy": "depend"},
+        }
+    return dump(data, _head(options))
+
+
+def _file(number: int) -> str:
+    return f"{WORK}/{part_name('jobs', number)}.yml"
+
+
+def gitlab_jobs(states: Sequence[MemberState], options: PipelineOptions) -> list[str]:
+    """The child pipelines: a job for each member that is to be built, and in each child one that notes what was."""
+    return [_child(todo, options) for todo in in_parts(states, options.parts, CHILD)]
+
+
+def _child(todo: Sequence[MemberState], options: PipelineOptions) -> str:
+    head = [f"Written by hpcgen {__version__}: hpcgen ci gitlab --jobs"]
+    if not todo:
+        empty = {"nothing changed": {"script": ["echo 'every image of the fleet is as its plan says'"]}}
+        return dump(empty, head)
+    data: dict[str, Any] = {"stages": ["build", "collect"], "variables": _variables(options)}
+    formats = {each.member.name: each.format or "docker" for each in todo}
+    data |= {f".{form}": _build(form, options) for form in sorted(set(formats.values()))}
+    data |= {
+        f"build {name}": {"extends": f".{form}", "variables": {"HPCGEN_MEMBER": name}} for name, form in formats.items()
+    }
+    data["collect"] = _collect(options)
+    return dump(data, head)
+
+
+def _head(options: PipelineOptions) -> list[str]:
+    lines = heading("gitlab", "CI/CD variables", "a job's machine")
+    if options.registry:
+        lines += [
+            "HPCGEN_REGISTRY_USER and HPCGEN_REGISTRY_PASSWORD (masked) log in to the registry; for the project's own",
+            "registry GitLab's are taken.",
+        ]
+    return lines
+
+
+def _variables(options: PipelineOptions) -> dict[str, str]:
+    return {**options.variables, **setups(IMAGE)}
+
+
+def _machine(options: PipelineOptions, form: str) -> dict[str, Any]:
+    """Which runner takes a job, and the container that it runs in."""
+    tags = options.runner(form, [])
+    return {"image": options.image(form, IMAGE), **({"tags": tags} if tags else {})}
+
+
+def _prepare() -> list[str]:
+    """hpcgen in an environment of its own; Python is there, or comes from Debian."""
+    return [
+        f"python3 -c 'import ensurepip' 2> /dev/null || ({_INSTALL} python3-venv ca-certificates)",
+        f"mkdir -p {WORK}/parts {WORK}/reports",
+        f"python3 -m venv {WORK}/venv",
+        f'{WORK}/venv/bin/python -m pip install -q "$HPCGEN_REQUIREMENT"',
+        f'export PATH="$PWD/{WORK}/venv/bin:$PATH"',
+    ]
+
+
+def _again(options: PipelineOptions) -> str:
+    """The options of this very pipeline, for the job that writes the child."""
+    words = ["--parts", str(options.parts)] if options.parts > 1 else []
+    words += ["--fleet", '"$HPCGEN_FLEET"', "--hpcgen", '"$HPCGEN_REQUIREMENT"', "--lock", LOCK]
+    given = {"--runner": {form: ",".join(tags) for form, tags in options.runners.items()}, "--image": options.images}
+    for option, values in given.items():
+        for form, value in sorted(values.items()):
+            words += [option, sh(f"{form}={value}" if form else value)]
+    return " ".join(words)
+
+
+def _cache(policy: str) -> dict[str, Any]:
+    return {
+        "key": "hpcgen-fleet-$CI_COMMIT_REF_SLUG",
+        "fallback_keys": ["hpcgen-fleet-$CI_DEFAULT_BRANCH"],
+        "paths": [LOCK],
+        "policy": policy,
+    }
+
+
+def _build(form: str, options: PipelineOptions) -> dict[str, Any]:
+    """What all jobs share that build one format."""
+    unprivileged = format_for(form).unprivileged
+    part = f'"{WORK}/parts/$HPCGEN_MEMBER.lock"'
+    setup = setup_variable(form)
+    script = [
+        *_prepare(),
+        f'if [ -n "${setup}" ]; then bash -euo pipefail -c "${setup}"; fi',
+        f'hpcgen build --fleet "$HPCGEN_FLEET" --member "$HPCGEN_MEMBER" --lock {part} --reports {WORK}/reports',
+    ]
+    if options.registry:
+        script.append(
+            'if [ "$CI_COMMIT_BRANCH" = "$CI_DEFAULT_BRANCH" ]; then '
+            f'hpcgen fleet publish --fleet "$HPCGEN_FLEET" --lock {part} "$HPCGEN_MEMBER"; fi'
+        )
+    return {
+        "stage": "build",
+        **_machine(options, form),
+        **({"variables": dict(unprivileged)} if unprivileged else {}),
+        "script": script,
+        "artifacts": {
+            "when": "always",
+            "paths": [f"{WORK}/parts/*.lock"],
+            "reports": {"junit": f"{WORK}/reports/*.xml"},
+            "expire_in": "1 week",
+        },
+    }
+
+
+def _collect(options: PipelineOptions) -> dict[str, Any]:
+    return {
+        "stage": "collect",
+        # What was built is noted even if another member failed.
+        "when": "always",
+        # Children take turns: the cache is what the last one wrote.
+        **({"resource_group": "hpcgen-fleet-$CI_COMMIT_REF_SLUG"} if options.parts > 1 else {}),
+        **_machine(options, ""),
+        "cache": _cache("pull-push"),
+        "script": [
+            *_prepare(),
+            f'find {WORK}/parts -name "*.lock" -exec hpcgen fleet merge --fleet "$HPCGEN_FLEET" --lock {LOCK} {{}} +',
+        ],
+    }

@@ -1,0 +1,143 @@
+"""What a pipeline depends on beside the fleet, and how its YAML is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from hpcgen._version import __version__
+from hpcgen.core.errors import InputError, Problem
+from hpcgen.core.model.image_paths import NOTEST
+from hpcgen.core.support.quoting import plain
+from hpcgen.plugins.fleet.changes import MemberState
+from hpcgen.recipe.formats import FORMATS
+
+WORK = ".hpcgen"
+"""Where a pipeline keeps its lock, the locks of single builds, and test reports."""
+
+
+class PipelineOptions(msgspec.Struct, frozen=True):
+    """``fleet`` is the file from the repository's top; ``registry`` is empty where nothing is published.
+
+    ``runners`` and ``images`` by recipe format, under ``""`` for all others: labels or tags of the machine
+    that builds, and (GitLab) the container image that a job runs in. ``requirement`` is what pip installs.
+    ``trusted``: the fleet names collections, whose Python runs in the jobs. ``parts``: matrices (GitHub) or child
+    pipelines (GitLab) that the jobs are spread over.
+    """
+
+    fleet: str
+    registry: str = ""
+    runners: dict[str, list[str]] = {}
+    images: dict[str, str] = {}
+    requirement: str = f"hpcgen=={__version__}"
+    branch: str = "main"
+    trusted: bool = False
+    parts: int = 1
+
+    def runner(self, form: str, default: Sequence[str]) -> list[str]:
+        """Labels of the machine that builds a format."""
+        return self.runners.get(form) or self.runners.get("") or list(default)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What all jobs are told: whoever lets the pipeline run trusts the collections that lie beside it."""
+        told = {"HPCGEN_FLEET": self.fleet, "HPCGEN_REQUIREMENT": self.requirement}
+        return told | ({"HPCGEN_TRUST_COLLECTIONS": "1"} if self.trusted else {})
+
+    def image(self, form: str, default: str) -> str:
+        """The container image that a format is built in."""
+        return self.images.get(form) or self.images.get("") or default
+
+
+def part_name(name: str, number: int) -> str:
+    """What belongs to the part of that number, from 0: the first keeps the name."""
+    return f"{name}-{number + 1}" if number else name
+
+
+def in_parts(states: Sequence[MemberState], parts: int, most: int) -> list[list[MemberState]]:
+    """What is to be built, spread over so many parts of at most so many members; the last ones may be empty.
+
+    What does not fit is still to be built when the pipeline runs again.
+    """
+    todo = [each for each in states if each.to_build]
+    return [todo[number * most : (number + 1) * most] for number in range(parts)]
+
+
+def by_format(given: Sequence[str], option: str) -> dict[str, str]:
+    """``FORMAT=VALUE`` or ``VALUE`` for all others; InputError for another format."""
+    result: dict[str, str] = {}
+    for text in given:
+        form, equals, value = text.partition("=")
+        if not equals:
+            form, value = "", text
+        if (form and form not in FORMATS) or not value:
+            raise InputError(
+                Problem(f"{text!r} does not name a format", option, f"{'|'.join(FORMATS.names())}=VALUE, or VALUE")
+            )
+        result[form] = plain(value, option)
+    return result
+
+
+def setup_variable(form: str) -> str:
+    """The variable whose command line prepares a machine to build a format."""
+    return f"HPCGEN_SETUP_{re.sub('[.-]', '_', form.upper())}"
+
+
+def setups(machine: str) -> dict[str, str]:
+    """For each format the variable, and what makes a machine of a CI service ready to build it."""
+    return {setup_variable(form): FORMATS.find(form).setup.get(machine, "") for form in FORMATS.names()}
+
+
+def heading(service: str, variables: str, machine: str) -> list[str]:
+    """What stands on top of a pipeline; what a service calls its variables, and where a job runs."""
+    *names, last = map(setup_variable, FORMATS.names())
+    return [
+        f"Written by hpcgen {__version__}: hpcgen ci {service}",
+        "Builds, tests and publishes the images of a fleet whose plan changed. It asks hpcgen which these are, so it",
+        "need not be written again when the fleet changes.",
+        "",
+        f"{variables}: {', '.join(names)} and {last} are command",
+        f"lines that make {machine} ready to build that format. HPCGEN_ACCEPT_LICENCES names the",
+        f"licences that are accepted, separated by commas; {NOTEST}=1 leaves out the self-tests at the end of builds.",
+    ]
+
+
+def dump(data: dict[str, Any], head: Sequence[str], shared: Mapping[str, Any] | None = None) -> str:
+    """A pipeline as YAML: keys in their order, scripts of several lines as blocks, ``head`` as comments.
+
+    Parameters
+    ----------
+    shared: what is written once, under an anchor of that name, however often it occurs.
+    """
+    import yaml
+
+    anchors = {id(value): name for name, value in (shared or {}).items()}
+    named: dict[int, str] = {}
+
+    class Dumper(yaml.SafeDumper):
+        """Lists are indented below their key, as pipelines are written by hand."""
+
+        def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+            super().increase_indent(flow, False)
+
+        def represent_data(self, value: Any) -> yaml.Node:
+            node: yaml.Node = super().represent_data(value)
+            if (name := anchors.get(id(value))) is not None:
+                named[id(node)] = name
+            return node
+
+        def generate_anchor(self, node: yaml.Node) -> str:
+            return named[id(node)]
+
+    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+        style = "|" if "\n" in value else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    Dumper.add_representer(str, text)
+    # Without other aliases: readers differ in what they take.
+    Dumper.ignore_aliases = lambda self, data: id(data) not in anchors  # type: ignore[method-assign]
+    body: str = yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=4096)
+    return "".join(f"# {plain(line)}\n" if line else "#\n" for line in head) + body

@@ -1,0 +1,137 @@
+"""Push built images to a registry, each by a program that knows its kind."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from hpcgen.backends.engines import builder_for, builders
+from hpcgen.core.errors import InputError, OutputError, Problems
+from hpcgen.core.model.fleet import LockedImage
+from hpcgen.core.support.processes import require_program, stream
+from hpcgen.core.support.quoting import sh
+from hpcgen.plugins.fleet.changes import published_name
+from hpcgen.plugins.fleet.file import LoadedFleet
+from hpcgen.plugins.fleet.lock import read_lock, update_lock
+
+USER, PASSWORD = "HPCGEN_REGISTRY_USER", "HPCGEN_REGISTRY_PASSWORD"
+
+
+def push_commands(image: LockedImage, target: str, scratch: Path) -> list[list[str]]:
+    """The commands that bring an image to ``target``; a digest is left in ``scratch``/digest where the program can.
+
+    Raises
+    ------
+    InputError: the engine that built it pushes no such kind.
+    """
+    kind, _, name = image.image.partition(":")
+    if commands := builder_for(image.engine).push(kind, name, target, scratch):
+        return commands
+    raise InputError(
+        f"an image of the kind {kind} cannot be pushed to a registry",
+        expected="an image of podman, docker or ch-image, a SIF or a squashfs file",
+        remedy="hpcgen convert converts it to another kind",
+    )
+
+
+def credentials(environment: Mapping[str, str], registry: str, scratch: Path) -> dict[str, str]:
+    """Variables by which each program logs in, of user and password in ``environment``; none without them.
+
+    In a GitLab job those of the project's own registry are taken, for that registry alone. What
+    reads them from a file (containers-auth.json(5)) gets one in ``scratch``, for us alone.
+    """
+    host = registry.partition("/")[0]
+    user, password = environment.get(USER), environment.get(PASSWORD)
+    if not user and environment.get("CI_REGISTRY") == host:
+        user, password = environment.get("CI_REGISTRY_USER"), environment.get("CI_REGISTRY_PASSWORD")
+    if not user or not password:
+        return {}
+    word = base64.b64encode(f"{user}:{password}".encode()).decode()
+    text = json.dumps({"auths": {host: {"auth": word}}})
+    file = scratch / "config.json"
+    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+        stream.write(text)
+    logins = (engine().login(user, password, scratch) for engine in builders().values())
+    return {name: value for login in logins for name, value in login.items()}
+
+
+def publish_images(
+    loaded: LoadedFleet,
+    lock: Path,
+    names: Sequence[str],
+    *,
+    dry_run: bool,
+    say: Callable[[str], None],
+) -> Iterator[str]:
+    """Push, note it in the lock, and yield each image's name in the registry; the commands alone with ``dry_run``.
+
+    A push that fails does not keep the others back.
+
+    Raises
+    ------
+    InputError: the fleet has no registry; a member that is named was not built.
+    OutputError: what could not be pushed, all of it.
+    """
+    chosen = _chosen(loaded, read_lock(lock), names)
+    problems = Problems()
+    for name, (image, target) in chosen.items():
+        with problems.caught():
+            yield from _publish(name, image, target, lock, dry_run, say)
+    problems.raise_as(OutputError)
+
+
+def _chosen(
+    loaded: LoadedFleet, locked: Mapping[str, LockedImage], names: Sequence[str]
+) -> dict[str, tuple[LockedImage, str]]:
+    where = loaded.document.position()
+    if not loaded.fleet.registry:
+        message = "this fleet has no registry to publish to"
+        raise InputError(message, where, "registry: registry.example.org/hpc", "add `registry: …`")
+    chosen: dict[str, tuple[LockedImage, str]] = {}
+    problems = Problems()
+    for member in [loaded.member(name) for name in names] if names else loaded.members:
+        image = locked.get(member.name)
+        if image is None or not image.image:
+            if names:
+                message = f"{member.name} has not been built yet"
+                problems.add(message, remedy=f"hpcgen build --member {member.name}")
+            continue
+        target = published_name(loaded, member, image.content)
+        if names or image.published != target:
+            chosen[member.name] = (image, target)
+    problems.raise_as(InputError)
+    return chosen
+
+
+def _publish(
+    name: str, image: LockedImage, target: str, lock: Path, dry_run: bool, say: Callable[[str], None]
+) -> Iterator[str]:
+    # Beside the system's own temporary files may be little room: an unpacked image is large.
+    with tempfile.TemporaryDirectory(prefix="hpcgen-", dir=os.environ.get("TMPDIR")) as folder:
+        scratch = Path(folder)
+        commands = push_commands(image, target, scratch)
+        if dry_run:
+            for words in commands:
+                yield " ".join(sh(word) for word in words)
+            return
+        say(f"{name}: pushing to {target}")
+        environment = {**os.environ, **credentials(os.environ, target, scratch)}
+        for words in commands:
+            program = require_program(words[0], f"push {name}", "install it, or publish on a machine that has it")
+            status = stream([program, *words[1:]], lambda line: say(f"  {line}"), env=environment)
+            if status != 0:
+                raise OutputError(
+                    f"{name} was not pushed to {target}: {words[0]} ended with status {status}",
+                    remedy=f"read its output above; it logs in as ${USER} with ${PASSWORD} if these are set",
+                )
+        told = scratch / "digest"
+        digest = told.read_text().strip() if told.exists() else ""
+    changed = msgspec.structs.replace(image, published=target, digest=digest or image.digest)
+    update_lock(lock, {name: changed})
+    yield target

@@ -1,0 +1,77 @@
+"""An ensemble → the folder of its converted models, whole, or what there is of it beside that place."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from hpcgen.core.errors import HpcgenError, Problem
+from hpcgen.core.model.conversion import ConversionReport
+from hpcgen.plugins.onnx.convert import Done, How, convert_model
+from hpcgen.plugins.onnx.ensemble import LoadedEnsemble
+from hpcgen.plugins.onnx.page import page
+from hpcgen.plugins.onnx.report import report_of, report_text
+from hpcgen.plugins.onnx.results import PAGE, REPORT, Workshop, workshop
+from hpcgen.plugins.onnx.stack import STACK_FILE, serving_stack, stack_text
+from hpcgen.plugins.onnx.start import Runner
+
+
+class Conversion(msgspec.Struct, frozen=True):
+    """What became of an ensemble: its report, what is wrong with its models, and the folder with all of it."""
+
+    report: ConversionReport
+    problems: list[Problem]
+    folder: Path
+
+
+def convert_ensemble(
+    loaded: LoadedEnsemble, names: list[str], output: Path, runner: Runner, how: How, command: str = ""
+) -> Conversion:
+    """Convert models of an ensemble; only where all of them are valid, the result is at ``output``.
+
+    Parameters
+    ----------
+    names: of the models.
+    command: the command that asked for it, for the report.
+
+    Raises
+    ------
+    OutputError: something cannot be written, as on a full disk; what was at ``output`` is untouched.
+    PolicyError: no step can be started.
+    KeyboardInterrupt: after what was started has been ended.
+    """
+    done: dict[str, Done] = {}
+
+    def files() -> dict[str, str]:
+        report = report_of(loaded, done, runner, how.target, command)
+        return {"ensemble.yaml": loaded.text, REPORT: report_text(report), PAGE: page(report)}
+
+    with workshop(output) as shop:
+        try:
+            for name in names:
+                done[name] = convert_model(loaded, name, shop, runner, how)
+            problems = [problem for each in done.values() for problem in each.problems]
+            if not problems:
+                stack = stack_text(serving_stack(loaded.ensemble.name, sorted(done)))
+                shop.finish(
+                    {name: each.work for name, each in done.items()}, {**files(), STACK_FILE: stack}, _logs(done)
+                )
+        except (HpcgenError, OSError, KeyboardInterrupt):
+            _kept(shop, done, files(), how)
+            raise
+        report = report_of(loaded, done, runner, how.target, command)
+        return Conversion(report, problems, shop.keep(files()) if problems else output)
+
+
+def _logs(done: dict[str, Done]) -> dict[str, Path]:
+    """What the programs printed of variants that could not be made, which fail no conversion."""
+    logs = [each.work.log(one.variant) for each in done.values() for one in each.model.variants if one.failed]
+    return {path.name: path for path in logs if os.path.lexists(path)}
+
+
+def _kept(shop: Workshop, done: dict[str, Done], files: dict[str, str], how: How) -> None:
+    """After an error: models that were done are worth keeping."""
+    if done and shop.folder.exists():
+        how.tell(f"warning: {', '.join(done)} until then: {shop.keep(files)}")

@@ -1,0 +1,197 @@
+"""An ensemble converted, model by model: each step in a process of its own, each claim of a program judged here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from hpcgen.core.errors import HpcgenError, JobFailedError, Problem
+from hpcgen.core.model.conversion import Converted, ConvertedVariant, HashedFile, ReportedModel, Timing
+from hpcgen.core.model.ensemble import EnsembleInput, EnsembleModel, VariantName
+from hpcgen.plugins.onnx.ensemble import LoadedEnsemble
+from hpcgen.plugins.onnx.judging import failure_text, judged, largest, problem_of
+from hpcgen.plugins.onnx.results import Workshop
+from hpcgen.plugins.onnx.start import Ended, Runner, run_step
+from hpcgen.plugins.onnx.target import OnnxTarget
+from hpcgen.plugins.onnx.work import ModelWork, remove_any
+
+T = TypeVar("T")
+TIMEOUT_S = 3600.0
+_BEYOND = "`tolerance` of the model takes a wider one where that is enough; else leave this variant out"
+RUNTIMES: dict[str, str] = {"openvino": "openvino", "openvino-bf16": "openvino", "tvm": "tvm", "tvm-tuned": "tvm"}
+"""What runs a variant; ONNX Runtime all others."""
+
+
+class How(msgspec.Struct, frozen=True):
+    """How an ensemble is converted: ``timeout_s`` for each step, ``rounds`` of times, 0 for none; ``tell`` a person."""
+
+    target: OnnxTarget
+    timeout_s: float = TIMEOUT_S
+    rounds: int = 5
+    tell: Callable[[str], None] = lambda text: None
+    doing: Callable[[str], None] = lambda text: None
+
+
+class Done(msgspec.Struct):
+    """One model when all its steps are done: what the report has of it, what was given, and what is wrong with it."""
+
+    work: ModelWork
+    model: ReportedModel
+    given: list[HashedFile]
+    problems: list[Problem] = []
+
+
+def convert_model(loaded: LoadedEnsemble, name: str, shop: Workshop, runner: Runner, how: How) -> Done:
+    """Convert a model of an ensemble, and make and measure what else is asked for.
+
+    Raises
+    ------
+    OutputError: something cannot be written, as on a full disk.
+    PolicyError: no step can be started.
+    """
+    work = shop.model(name)
+    given = work.make(loaded)
+    return _Steps(loaded, work, runner, how).all(given)
+
+
+def job_of(loaded: LoadedEnsemble, target: OnnxTarget, threads: int, rounds: int) -> dict[str, Any]:
+    """What the programs are asked, as plain data with every default written out."""
+    opset = {"opset": target.opset, "ml_opset": target.ml_opset, "ir": target.ir}
+    return {
+        "ensemble": spelled(loaded.ensemble),
+        **opset,
+        "provider": target.provider,
+        "runtime": target.runtime,
+        "threads": threads,
+        "rounds": rounds,
+    }
+
+
+def job_of_times(job: dict[str, Any], model: ReportedModel) -> dict[str, Any]:
+    """The job of measuring a model: what is asked of all programs, and the variants that are valid."""
+    valid = [each for each in model.variants if not each.failed and all(one.passed for one in each.differences)]
+    return {**job, "variants": [each.variant for each in valid]}
+
+
+def spelled(value: Any) -> Any:
+    """A record as plain data by the names of its file, with all fields that have their defaults."""
+    if isinstance(value, msgspec.Struct):
+        fields = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
+        plain = {name: spelled(getattr(value, field)) for name, field in fields}
+        return plain | {"shape": value.dimensions} if isinstance(value, EnsembleInput) else plain
+    if isinstance(value, dict):
+        return {key: spelled(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [spelled(each) for each in value]
+    return value
+
+
+class _Steps:
+    """The steps of one model."""
+
+    def __init__(self, loaded: LoadedEnsemble, work: ModelWork, runner: Runner, how: How) -> None:
+        self.loaded, self.work, self.runner, self.how = loaded, work, runner, how
+        self.name = work.model
+        self.asked: EnsembleModel = loaded.ensemble.models[self.name]
+        self.job = job_of(loaded, how.target, runner.threads, how.rounds)
+
+    def all(self, given: list[HashedFile]) -> Done:
+        """Convert, make the variants, measure."""
+        self.how.doing(f"{self.name}: converting from {self.asked.from_}")
+        converted = self.convert()
+        model = ReportedModel(converted=converted, stochastic=self.asked.stochastic)
+        done = Done(self.work, model, given, self._wrong(self.name, converted))
+        if done.problems:
+            return done
+        self.how.tell(self._said(converted))
+        for variant, own in self.loaded.ensemble.optimise.items():
+            self.how.doing(f"{self.name}: {variant}")
+            said = self.variant(variant)
+            said = replace(said, differences=judged(self.asked, said.differences, own))
+            model.variants.append(said)
+            self._tell_variant(said, done)
+        if self.how.rounds and not done.problems:
+            self.how.doing(f"{self.name}: measuring")
+            model.timings.extend(self.times(model))
+        try:
+            done.model = replace(model, files=self.work.files())
+        except JobFailedError as failure:
+            done.problems += failure.problems
+        return done
+
+    def _said(self, converted: Converted) -> str:
+        by = next((each.exporter for each in converted.attempts if not each.failed), "")
+        file = converted.file
+        what = f"opset {file.opset}, {file.nodes} nodes, " if file is not None else ""
+        way = f" by {by}" if by else ""
+        return f"{self.name}: converted{way}: {what}largest difference {largest(converted.differences)}"
+
+    def _tell_variant(self, said: ConvertedVariant, done: Done) -> None:
+        """One that cannot be made is told; one that computes something else is a failed validation."""
+        name = f"{self.name}: {said.variant}"
+        if said.failed:
+            # Half of a variant is no part of the result.
+            remove_any(self.work.result / said.variant)
+            self.how.tell(f"warning: {name} was not made: {said.failed}" + (f" → {said.remedy}" if said.remedy else ""))
+            return
+        done.problems += self._wrong(name, said)
+        if all(each.passed for each in said.differences):
+            self.how.tell(f"{name}: largest difference {largest(said.differences)}")
+
+    def _wrong(self, name: str, said: Converted | ConvertedVariant) -> list[Problem]:
+        """What is wrong with a model or a variant, for people."""
+        for each in said.findings:
+            self.how.tell(f"note: {name}: {each}")
+        if said.failed:
+            return [Problem(said.failed.removeprefix(f"{self.name}: "), name, remedy=said.remedy)]
+        return [Problem(failure_text(each), name, remedy=_BEYOND) for each in said.differences if not each.passed]
+
+    def convert(self) -> Converted:
+        """The first step."""
+        said = self._run("convert", Converted)
+        if isinstance(said, str):
+            return Converted(model=self.name, origin=self.asked.from_, failed=said)
+        if said.model != self.name or said.origin != self.asked.from_:
+            return Converted(model=self.name, origin=self.asked.from_, failed="the program speaks of another model")
+        said = replace(said, differences=judged(self.asked, said.differences))
+        return replace(said, failed=said.failed or self._problem(said))
+
+    def variant(self, variant: VariantName) -> ConvertedVariant:
+        """A variant of the converted model."""
+        runtime: Any = RUNTIMES.get(variant, "onnxruntime")
+        said = self._run("variant", ConvertedVariant, variant)
+        if isinstance(said, str):
+            return ConvertedVariant(model=self.name, variant=variant, runtime=runtime, failed=said)
+        if said.model != self.name or said.variant != variant:
+            failed = "the program speaks of another variant"
+            return ConvertedVariant(model=self.name, variant=variant, runtime=runtime, failed=failed)
+        return replace(said, failed=said.failed or self._problem(said, variant))
+
+    def times(self, model: ReportedModel) -> list[Timing]:
+        """Latencies of the original, the converted model and its variants; without any where that fails."""
+        self.job = job_of_times(self.job, model)
+        said = self._run("time", list[Timing])
+        if isinstance(said, str):
+            self.how.tell(f"warning: {self.name} was not measured: {said}")
+            return []
+        return [each for each in said if each.model == self.name]
+
+    def _problem(self, said: Converted | ConvertedVariant, folder: str = "") -> str:
+        try:
+            return problem_of(said, self.asked, self.work, folder)
+        except JobFailedError as failure:
+            return failure.problems[0].message
+
+    def _run(self, step: str, type_: type[T], *more: str) -> T | str:
+        """What a step says, as the record, or why it says nothing."""
+        ended: Ended = run_step(self.runner, self.work, step, self.job, self.how.timeout_s, *more)
+        try:
+            said = self.work.said(more[0] if more else step, type_)
+        except HpcgenError as failure:
+            return failure.problems[0].on_one_line
+        if said is None:
+            return f"{ended.why(self.how.timeout_s)} (all of it: {self.work.log_name(more[0] if more else step)})"
+        return said

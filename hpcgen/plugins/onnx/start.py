@@ -1,0 +1,172 @@
+"""One step of a conversion started: in an image, sealed off from host and network, or in the present environment."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from hpcgen.core.model.fields import Name, Version
+from hpcgen.core.support.extras import extra
+from hpcgen.core.support.writing import explained
+from hpcgen.plugins.onnx.work import ModelWork, remove_any
+from hpcgen.run.here import status_text
+from hpcgen.run.verify.starts import StartResult, start_job, start_script, with_layout
+
+if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
+    from hpcgen.images.reference import ImageReference
+    from hpcgen.run.image_job import ImageJob
+
+MOST_LOGGED = 64 * 1024 * 1024
+LAST_LINES = 8
+PROGRAM = "programs/main.py"
+PACKAGES = ("onnx", "onnxruntime")
+"""What every program needs."""
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a step ended: its exit status, None if its time was up; the last lines that it printed; its seconds."""
+
+    status: int | None
+    last: list[str]
+    seconds: float
+
+    def why(self, timeout_s: float) -> str:
+        """What went wrong with a step that said nothing at its end."""
+        how = (
+            f"it was ended after {timeout_s:g} s"
+            if self.status is None
+            else f"it ended with {status_text(self.status)}"
+        )
+        said = " | ".join(line.strip() for line in self.last if line.strip())
+        return f"{how} and said: {said or 'nothing'}"
+
+
+class Runner(Protocol):
+    """Where steps run. ``content``: the plan hash of the image, "" without one; ``blocks`` of it by version."""
+
+    content: str
+    blocks: dict[Name, Version]
+    threads: int
+
+    def start(self, work: ModelWork, words: list[str], timeout_s: float, log: LogFile) -> StartResult:
+        """Start the program with these words in the folder, and give its lines to the log."""
+
+
+class ImageRunner:
+    """In an image, without a network and with nothing of the host but the work folder."""
+
+    def __init__(self, image: ImageReference, catalog: Catalog, threads: int | None = None, **how: Any) -> None:
+        """
+        Parameters
+        ----------
+        threads: of each step, those of the image's job if None.
+        how: as for :func:`~hpcgen.run.image_job.plan_for_image`, which says what is raised.
+        """
+        from hpcgen.images.recorded import recorded_kit
+        from hpcgen.run.image_job import plan_for_image
+
+        job: ImageJob = plan_for_image(image, catalog, **how)
+        whole = job.plan.job
+        self.threads = threads or max(1, whole.ranks_per_node * whole.threads_per_rank)
+        self.job = msgspec.structs.replace(with_layout(job, [], 1, threads=self.threads), sealed=True)
+        self.content = recorded_kit(image).content
+        self.blocks = {name: block.version for name, block in sorted(blocks_of(job).items())}
+        self.image = str(image)
+
+    def start(self, work: ModelWork, words: list[str], timeout_s: float, log: LogFile) -> StartResult:
+        job = with_layout(self.job, ["python3", PROGRAM, *words], 1, threads=self.threads)
+        return start_job(job, timeout_s, log.line, work.folder)
+
+
+class HereRunner:
+    """With the Python that hpcgen runs with; foreign code then runs as the user."""
+
+    content = ""
+    blocks: dict[Name, Version] = {}
+
+    def __init__(self, threads: int | None = None) -> None:
+        """MissingToolError where packages of the extra ``onnx`` are not installed."""
+        from importlib.util import find_spec
+
+        with extra("onnx", "convert models here"):
+            for name in PACKAGES:
+                if find_spec(name) is None:
+                    raise ModuleNotFoundError(name=name)
+        self.threads = threads or len(os.sched_getaffinity(0))
+
+    def start(self, work: ModelWork, words: list[str], timeout_s: float, log: LogFile) -> StartResult:
+        from hpcgen.core.support.quoting import command
+
+        words = [sys.executable, PROGRAM, *words]
+        script = f"export OMP_NUM_THREADS={self.threads}\nexec {command(*words)}\n"
+        return start_script(script, timeout_s, log.line, folder=work.folder)
+
+
+def run_step(runner: Runner, work: ModelWork, step: str, job: dict[str, Any], timeout_s: float, *more: str) -> Ended:
+    """Run one step of one model.
+
+    Parameters
+    ----------
+    step: ``convert``, ``variant``, ``time`` or ``run``.
+    job: what the programs are asked.
+    more: further words for the program, such as a variant's name.
+
+    Raises
+    ------
+    OutputError: its log or its job cannot be written, as on a full disk.
+    KeyboardInterrupt: after what was started has been ended.
+    """
+    name = more[0] if more else step
+    work.write(job)
+    work.forget(name)
+    with _logged(work.log(name)) as log:
+        ended = runner.start(work, [step, work.model, *more], timeout_s, log)
+    return Ended(ended.status, list(log.last), ended.seconds)
+
+
+class LogFile:
+    """What a program prints: a file that does not grow without end, and the last lines."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._left = MOST_LOGGED
+        self._cut = 0
+        self.last: deque[str] = deque(maxlen=LAST_LINES)
+
+    def line(self, text: str) -> None:
+        """One line more."""
+        self.last.append("".join(sign if sign.isprintable() else " " for sign in text[:1000]))
+        data = f"{text}\n".encode("utf-8", "replace")
+        if self._cut or len(data) > self._left:
+            self._cut += len(data)
+            return
+        self._left -= len(data)
+        self._stream.write(data)
+
+    def end(self) -> None:
+        """Say what was left out."""
+        if self._cut:
+            self._stream.write(f"… ({self._cut} more bytes were left out)\n".encode())
+
+
+@contextmanager
+def _logged(path: Path) -> Iterator[LogFile]:
+    with explained(path):
+        remove_any(path)
+        with open(path, "xb") as stream:
+            log = LogFile(stream)
+            yield log
+            log.end()
+
+
+def blocks_of(job: ImageJob) -> dict[str, Any]:
+    """The blocks of an image by their names."""
+    return {each.name: each for each in job.plan.blocks}

@@ -1,0 +1,1 @@
+"""Settings with which a stack runs fastest: requests, measurements, models and searches."""

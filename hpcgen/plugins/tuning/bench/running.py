@@ -1,0 +1,268 @@
+"""Variants of images run round by round, each round in another order; what becomes of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Annotated, Any
+
+import msgspec
+
+from hpcgen.core.errors import HpcgenError, PolicyError
+from hpcgen.core.model.fields import Text, Version
+from hpcgen.core.model.measurement import Metric, Positive
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.support.units import counted, some
+from hpcgen.launch.start import start
+from hpcgen.plugins.tuning.bench.program import Refusal, Result, command_of, read_results
+from hpcgen.plugins.tuning.bench.variants import Variant
+from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
+from hpcgen.run.here import status_text
+from hpcgen.run.image_job import ImageJob
+from hpcgen.run.verify.several import fixed_launcher
+from hpcgen.run.verify.starts import StartResult, start_job, with_layout
+
+SECONDS = 2.0
+"""How long steps are timed in each start."""
+
+TIMEOUT_S = 900.0
+ROUNDS = 5
+_LAST_LINES = 3
+_BLOCK = {name: name for name in ("pytorch", "tensorflow", "jax", "mpi4py")}
+"""The block that brings a framework; NumPy comes with many, and the program sees for itself."""
+
+
+MEMORY: tuple[Metric, ...] = ("memory_gb", "device_memory_gb")
+"""What of a :class:`Rate` is memory."""
+
+
+class BenchCase(msgspec.Struct, frozen=True):
+    """An image that is measured: its name for people, its job on the nodes that are measured, and its plan hash."""
+
+    image: str
+    job: ImageJob
+    content: str = ""
+
+
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class Rate(msgspec.Struct, frozen=True):
+    """What one start measured over all its ranks.
+
+    ``value`` in the unit of the workload's metric; ``overhead``: seconds that the first step took more, of the slowest
+    rank; ``version`` of the framework; ``memory_gb``: what all ranks of the fullest node had, each at its peak;
+    ``library``: the allocator that was loaded; ``device_memory_gb``: the same of what their tensors took on GPUs, where
+    the framework tells it.
+    """
+
+    value: Positive
+    overhead: Seconds
+    version: Version
+    memory_gb: Positive
+    library: Text = ""
+    device_memory_gb: Positive | None = None
+
+
+class Outcome(msgspec.Struct):
+    """One variant of one image with one workload: a rate of each round so far, or why it has none."""
+
+    case: BenchCase
+    workload: BenchWorkload
+    variant: Variant
+    framework: str
+    rates: dict[int, Rate] = {}
+    reason: str = ""
+
+    @property
+    def values(self) -> list[float]:
+        """The rates alone, in the order of the rounds."""
+        return [self.rates[number].value for number in sorted(self.rates)]
+
+    def memory(self, metric: Metric) -> list[float]:
+        """One of :data:`MEMORY` in the rounds that tell it, in their order."""
+        told = (getattr(self.rates[number], metric) for number in sorted(self.rates))
+        return [each for each in told if each is not None]
+
+
+OnBegin = Callable[[Outcome, int], None]
+IsWanted = Callable[[BenchWorkload, int], bool]
+OnRound = Callable[[BenchWorkload, int], None]
+OnEnd = Callable[[Outcome], None]
+Starter = Callable[[ImageJob, float], StartResult]
+
+
+def outcomes_for(
+    cases: Sequence[BenchCase], workloads: Sequence[BenchWorkload], variants: Sequence[Variant]
+) -> list[Outcome]:
+    """What there is to measure, by workload; of each the first variant of the first image comes first."""
+    return [
+        Outcome(case, workload, variant, variant.framework or framework_for(workload, case.job.plan))
+        for workload in workloads
+        for case in cases
+        for variant in variants
+    ]
+
+
+def run_rounds(
+    outcomes: Sequence[Outcome],
+    *,
+    rounds: int = ROUNDS,
+    seconds: float = SECONDS,
+    timeout_s: float = TIMEOUT_S,
+    on_begin: OnBegin = lambda outcome, number: None,
+    on_end: OnEnd = lambda outcome: None,
+    is_wanted: IsWanted = lambda workload, number: True,
+    on_round: OnRound = lambda workload, number: None,
+    starter: Starter = start_job,
+) -> None:
+    """Run every variant of every image once in each round, workload by workload, and note the rates.
+
+    A round begins with the variant after the one that the last round began with, so that none always runs first. What
+    cannot run is not tried again. After an interrupt the outcomes have what is known so far.
+
+    Parameters
+    ----------
+    seconds: how long steps are timed in each start.
+    timeout_s: seconds for each start, with all that is imported and compiled in it.
+    on_begin: called with what runs next, and the number of the round, from 0.
+    on_end: called after each start.
+    is_wanted: whether a round is to be run here, asked just before it would begin.
+    on_round: called after each round that was run.
+    starter: starts a job here and gives what it printed.
+    """
+    for _, group in groupby(outcomes, key=lambda each: each.workload.name):
+        cells = list(group)
+        for number in range(rounds):
+            if not is_wanted(cells[0].workload, number):
+                continue
+            first = number % len(cells)
+            for cell in [*cells[first:], *cells[:first]]:
+                if cell.reason:
+                    continue
+                on_begin(cell, number)
+                rate = measure(cell, seconds, timeout_s, starter)
+                if isinstance(rate, Rate):
+                    cell.rates[number] = rate
+                else:
+                    cell.reason = rate
+                on_end(cell)
+            on_round(cells[0].workload, number)
+
+
+def run_variants(
+    cases: Sequence[BenchCase], workloads: Sequence[BenchWorkload], variants: Sequence[Variant], **how: Any
+) -> list[Outcome]:
+    """:func:`outcomes_for` and :func:`run_rounds`, whose parameters ``how`` are, in one."""
+    outcomes = outcomes_for(cases, workloads, variants)
+    run_rounds(outcomes, **how)
+    return outcomes
+
+
+def framework_for(workload: BenchWorkload, plan: Plan) -> str:
+    """The first framework of an image that runs a workload; "" without one."""
+    for name in workload.frameworks:
+        if name not in _BLOCK or plan.block(_BLOCK[name]) is not None:
+            return name
+    return ""
+
+
+def measure(cell: Outcome, seconds: float, timeout_s: float, starter: Starter = start_job) -> Rate | str:
+    """Start it once: the rate, or why there is none."""
+    if why := _unfit(cell):
+        return why
+    try:
+        job = job_of(cell, seconds)
+        ended = starter(job, timeout_s)
+        said = read_results(ended.lines)
+    except HpcgenError as refused:
+        return "; ".join(each.message for each in refused.problems)
+    refusals = [each.cannot for each in said if isinstance(each, Refusal)]
+    results = [each for each in said if isinstance(each, Result)]
+    if refusals:
+        return refusals[0]
+    ranks = job.plan.job.ranks
+    if ended.status != 0 or len(results) != ranks:
+        return _failure(ended, len(results), ranks, timeout_s)
+    return _rate(cell.workload, results, job.plan.job.nodes)
+
+
+def _unfit(cell: Outcome) -> str:
+    """What is known without a start."""
+    names = cell.workload.frameworks
+    plan = cell.case.job.plan
+    if cell.framework not in names:
+        wanted = cell.framework or "the image's blocks"
+        return f"there is no program for it with {wanted}, only with {', '.join(names)}"
+    block = _BLOCK.get(cell.framework)
+    if block is not None and plan.block(block) is None:
+        return f"the image has no {block}"
+    if layout_of(cell)[0] * plan.job.nodes < cell.workload.ranks:
+        return f"it needs {counted(cell.workload.ranks, 'rank')}: --layout {cell.workload.ranks}x1"
+    if cell.variant.batch and cell.workload.network is None:
+        return "it has no batch"
+    return ""
+
+
+def job_of(cell: Outcome, seconds: float) -> ImageJob:
+    """The image's job with the program as its command, in the variant's layout.
+
+    Raises
+    ------
+    PolicyError: it cannot be started so, as several ranks of a stack without MPI.
+    """
+    variant, (ranks, threads) = cell.variant, layout_of(cell)
+    whole = cell.case.job
+    job = with_layout(whole, [], ranks, variant.environment, nodes=whole.plan.job.nodes, threads=threads)
+    replace = msgspec.structs.replace
+    command = command_of(cell.workload, cell.framework, variant, job.plan.job, seconds)
+    # A variable of the stack, which a stranger's has in the container alone, gives way to the variant's.
+    inside = {name: value for name, value in job.inside.items() if name not in variant.environment}
+    job = replace(job, plan=replace(job.plan, job=replace(job.plan.job, command=command)), inside=inside)
+    start(job.plan, job.environment)
+    if fixed := fixed_launcher(whole, job):
+        raise PolicyError(
+            f"{fixed} starts all ranks of the allocation, whatever is asked for",
+            remedy="ask for a job of just the ranks that are measured, or leave out what changes their number",
+        )
+    return job
+
+
+def layout_of(cell: Outcome) -> tuple[int, int]:
+    """Ranks of a node, and threads of each: one with all of the job's unless the variant or the workload says more."""
+    whole = cell.case.job.plan.job
+    ranks = cell.variant.ranks or (whole.ranks_per_node if cell.workload.ranks > 1 else 1)
+    return ranks, cell.variant.threads or max(1, whole.ranks_per_node * whole.threads_per_rank // ranks)
+
+
+def _rate(workload: BenchWorkload, results: list[Result], nodes: int) -> Rate | str:
+    rates = [each.rate for each in results]
+    counts: set[Any] = {each.parameters for each in results}
+    if workload.network is not None and counts != {workload.record.parameters}:
+        return f"the program built another network: {counts} parameters, not {workload.record.parameters}"
+    # On one node a container may have a name of its own for each rank.
+    by_node: dict[str, list[Result]] = {}
+    for each in results:
+        by_node.setdefault(each.node if nodes > 1 else "", []).append(each)
+    if len(by_node) != nodes:
+        where = some(sorted(by_node))
+        return f"{counted(len(results), 'rank')} ran on {where}, not on {counted(nodes, 'node')}"
+    on_devices = max(sum(each.device_memory or 0 for each in there) for there in by_node.values())
+    return Rate(
+        sum(rates) if workload.adds else min(rates),
+        max(each.overhead for each in results),
+        results[0].version,
+        max(sum(each.memory for each in there) for there in by_node.values()) / 1e9,
+        results[0].library or "",
+        on_devices / 1e9 if on_devices else None,
+    )
+
+
+def _failure(ended: StartResult, results: int, ranks: int, timeout_s: float) -> str:
+    if ended.status is None:
+        return f"it was ended after {timeout_s:g} s"
+    said = [line.strip() for line in ended.lines if line.strip()]
+    last = " | ".join(said[-_LAST_LINES:]) or "nothing"
+    if ended.status == 0:
+        return f"{results} of {counted(ranks, 'rank')} said how fast they were; the last lines: {last}"
+    return f"it ended with {status_text(ended.status)}: {last}"

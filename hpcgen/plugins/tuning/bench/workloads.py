@@ -1,0 +1,97 @@
+"""The standard workloads: one record each, and the frameworks whose programs run it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import msgspec
+
+from hpcgen.core.errors import UnknownNameError, did_you_mean
+from hpcgen.core.model.measurement import Metric, Workload
+from hpcgen.plugins.tuning.bench.networks import Network, bert_base, gan3d, mlp, mnist_cnn, resnet50
+
+FRAMEWORKS = ("pytorch", "tensorflow", "jax", "mpi4py", "numpy")
+"""Each has a program ``bench_NAME.py``; the first of an image that runs a workload is used."""
+
+LEARNT = ("pytorch", "tensorflow", "jax")
+
+
+class BenchWorkload(msgspec.Struct, frozen=True):
+    """One workload.
+
+    Parameters
+    ----------
+    name: on the command line, where training and inference of a network are two.
+    record: what is recorded of it.
+    frameworks: those with a program for it, as in :data:`FRAMEWORKS`.
+    network: what learns or infers; without one it is a single operation on ``size`` numbers (gemm: of each side).
+    ranks: the fewest that it makes sense with.
+    adds: what its ranks do at the same time adds up.
+    """
+
+    name: str
+    record: Workload
+    frameworks: tuple[str, ...]
+    title: str
+    metric: Metric = "samples_per_second"
+    network: Network | None = None
+    size: int = 0
+    ranks: int = 1
+    adds: bool = True
+
+
+def _network(name: str, title: str, network: Network, batch: int, **known: object) -> BenchWorkload:
+    """A workload of a network; ``known``: further fields of its record."""
+    kind = "inference" if name.endswith("-inference") else "training"
+    record = msgspec.convert({"name": name.removesuffix("-inference"), "kind": kind, **known}, Workload)
+    flop = network.training_flop if record.kind == "training" else network.inference_flop
+    record = msgspec.structs.replace(
+        record,
+        parameters=network.parameters,
+        gflop_per_sample=round(flop / 1e9, 6),
+        batch=batch,
+        shape=list(network.shape),
+    )
+    return BenchWorkload(name, record, LEARNT, title, network=network)
+
+
+def _operation(name: str, title: str, metric: Metric, size: int, *frameworks: str) -> BenchWorkload:
+    record = Workload(name=name, kind="hpc", shape=[size, size] if name == "gemm" else [size])
+    return BenchWorkload(name, record, frameworks, title, metric, size=size)
+
+
+def _all() -> Iterator[BenchWorkload]:
+    yield _network("mnist-cnn", "a small CNN on 28x28", mnist_cnn(), 128, layers=4, samples=60000)
+    yield _network("mlp", "a wide MLP, CANDLE's P1B2", mlp(), 64, layers=4, samples=2400)
+    for name, size, batch in (("resnet50", 224, 96), ("resnet50-small", 64, 8)):
+        for ending, title in (("", ""), ("-inference", ", inference")):
+            yield _network(name + ending, f"ResNet-50 on {size}x{size}{title}", resnet50(size), batch, layers=50)
+    yield _network("gan3d", "a step of a 3D GAN on 25x25x25", gan3d(), 8)
+    yield _network("bert-base-inference", "BERT-base on 128 words, inference", bert_base(128), 1, layers=12)
+    yield _operation("gemm", "a matrix product", "gflops", 2048, "pytorch", "tensorflow", "jax", "numpy")
+    yield _operation("stream", "the triad a = b + 3 c", "gigabytes_per_second", 1 << 25, "pytorch", "numpy")
+    yield BenchWorkload(
+        "allreduce",
+        Workload(name="allreduce", kind="network", shape=[1 << 24]),
+        ("mpi4py", "pytorch", "jax"),
+        "a sum over ranks",
+        "gigabytes_per_second",
+        size=1 << 24,
+        ranks=2,
+        adds=False,
+    )
+
+
+@cache
+def workloads() -> dict[str, BenchWorkload]:
+    """All of them, by the name on the command line."""
+    return {each.name: each for each in _all()}
+
+
+def workload_named(name: str) -> BenchWorkload:
+    """One of them; UnknownNameError with the nearest."""
+    known = workloads()
+    if name not in known:
+        raise UnknownNameError(f"no workload is called {name!r}", "--workload", remedy=did_you_mean(name, list(known)))
+    return known[name]

@@ -1,0 +1,121 @@
+"""The program that a request brings itself: the stack that compiles it, and how its own file names it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import msgspec
+from msgspec.structs import replace
+
+from hpcgen.catalog.passwords import passwords
+from hpcgen.core.config.in_memory import FieldPlace, InMemory
+from hpcgen.core.errors import InputError, Position, Problem, Problems
+from hpcgen.core.model.plan import Finding
+from hpcgen.core.model.request import Build, OptimiseRequest
+from hpcgen.core.model.stack import OptionValue, Stack, StackBlock
+from hpcgen.core.support.quoting import command
+
+Where = Callable[[tuple[str, ...]], Position]
+BLOCK = "application"
+_COMMIT, _SHA256 = re.compile("[0-9a-f]{40}"), re.compile("[0-9a-f]{64}")
+_HERE = re.compile(r"\./([^/]+)")
+
+
+def checked_build(request: OptimiseRequest, where: Where | None = None) -> tuple[OptimiseRequest, list[Finding]]:
+    """The request whose own program is pinned and found, and what a person should know of that.
+
+    Parameters
+    ----------
+    where: the place of a field in the request's file.
+
+    Raises
+    ------
+    InputError: nothing pins the source, or an address of the request has a password.
+    """
+    problems = Problems(passwords(InMemory(request, "request")))
+    if where is not None:
+        problems = Problems(each.at(where(_field(each))) for each in problems)
+    problems.raise_as(InputError)
+    if request.build is None:
+        return request, []
+    build, run = request.build, request.run
+    with problems.caught(None if where is None else (lambda: where(("build", "src")))):
+        build = _pinned(build)
+    problems.raise_as(InputError)
+    message = "the stack has the request's program too; with -o the kit has it as stack.yaml"
+    found = [Finding(name="build", severity="note", message=message)]
+    if request.hardware.accelerator not in (None, "none") and request.framework is None and request.stack is None:
+        message = "no stack for own programs has what computes on GPUs, so the job asks for none"
+        remedy = "name a `stack` that has it, such as one of yours with the block cuda"
+        found.append(Finding(name="build", severity="warning", message=message, remedy=remedy))
+    if not run.command:
+        message = "the request builds a program and does not say which command starts it, so the stack's own is started"
+        remedy = "add `run: {command: [PROGRAM]}`"
+        found.append(Finding(name="build", severity="warning", message=message, remedy=remedy))
+    elif local := _HERE.fullmatch(run.command[0]):
+        message = f"{run.command[0]} is started as {local[1]}, from /opt/application/bin or /opt/application/src"
+        found.append(Finding(name="build", severity="note", message=message))
+        run = replace(run, command=[local[1], *run.command[1:]])
+    return replace(request, build=build, run=run), found
+
+
+def _field(problem: Problem) -> tuple[str, ...]:
+    """The path of a problem's field."""
+    place = problem.where
+    return tuple(place.field.split(".")) if isinstance(place, FieldPlace) else ()
+
+
+def _pinned(build: Build) -> Build:
+    """The build with address and pin apart; InputError where nothing pins it."""
+    address, hashed, pin = build.src.partition("#sha256=")
+    if hashed and _SHA256.fullmatch(pin) and build.sha256 in (None, pin):
+        build = replace(build, src=address, sha256=pin)
+    address, at, pin = build.src.rpartition("@")
+    if "/" in pin:
+        at = ""
+    if at and _COMMIT.fullmatch(pin) and build.commit in (None, pin):
+        build = replace(build, src=address, commit=pin)
+    elif at:
+        address = address.rstrip("/")
+        how = f"`{command('git', 'ls-remote', address, pin)}` says its commit"
+        raise InputError(f"{pin!r} does not pin {address}: it can move", expected="URL@COMMIT", remedy=how)
+    if (build.commit is None) != (build.sha256 is None):
+        return build
+    if build.commit is not None:
+        raise InputError(f"both `commit` and `sha256` pin {build.src}", expected="one of the two")
+    head = command("git", "ls-remote", build.src, "HEAD")
+    raise InputError(
+        f"nothing pins {build.src}",
+        expected="URL@COMMIT for a git repository, URL#sha256=HASH for an archive or another file",
+        remedy=f"`{head}` says the newest commit, `sha256sum {build.src.rpartition('/')[2]}` the hash of a file",
+    )
+
+
+def with_application(stack: Stack, request: OptimiseRequest, ranks: bool) -> Stack:
+    """The stack with the request's own program, which is compiled after all that the stack has.
+
+    Parameters
+    ----------
+    ranks: whether the program is one of MPI, where no framework says how it is started.
+    """
+    build = request.build
+    if build is None:
+        return stack
+    mpi = stack.run.mpi and (ranks or request.framework is not None)
+    lines = [line.strip() for line in build.text.replace("\\\n", " ").split("\n") if line.strip()]
+    options: dict[str, OptionValue] = {"source": build.src, "commands": lines, "mpi": mpi}
+    options |= {"commit": build.commit} if build.commit is not None else {"sha256": build.sha256}
+    program = [*request.run.command, *request.run.arguments]
+    run = replace(stack.run, mpi=mpi, **({"command": program, "steps": []} if program else {}))
+    name = f"{stack.name[:48]}-{BLOCK}"
+    blocks = {**stack.blocks, BLOCK: StackBlock(options=options)}
+    title = f"A program of one's own, compiled over what {stack.name} has"
+    return replace(stack, name=name, title=title, blocks=blocks, run=run, notes=[], extends=None, suits=[])
+
+
+def stack_text(stack: Stack) -> str:
+    """A stack as a file."""
+    from hpcgen.machine.detect.yaml_text import dump
+
+    return dump(msgspec.to_builtins(stack))

@@ -1,0 +1,206 @@
+"""Request → decision and plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.errors import ConflictError, HpcgenError, InputError, Problem, did_you_mean
+from hpcgen.core.model.decision import Alternative, Decision, LayoutOption
+from hpcgen.core.model.measurement import Measurement
+from hpcgen.core.model.plan import Finding, Plan
+from hpcgen.core.model.request import OptimiseRequest
+from hpcgen.core.model.site import Site
+from hpcgen.core.model.stack import Stack
+from hpcgen.plugins.tuning.measurements.lookup import Measurements
+from hpcgen.plugins.tuning.optimise.application import Where, checked_build, with_application
+from hpcgen.plugins.tuning.optimise.candidates import Candidate, candidates, fitting_partitions, wants_ranks
+from hpcgen.plugins.tuning.optimise.evidence import kind_of, rows_of_workload, software_of
+from hpcgen.plugins.tuning.optimise.judge import Judged, best_of, judged, planned
+from hpcgen.plugins.tuning.optimise.layouts import layouts
+from hpcgen.plugins.tuning.optimise.modelled import Modelled
+from hpcgen.plugins.tuning.optimise.planning import Planner
+from hpcgen.plugins.tuning.optimise.unused import unused
+from hpcgen.plugins.tuning.optimise.words import basis_words
+
+
+class Optimised(msgspec.Struct, frozen=True):
+    """What was decided, and its plan.
+
+    ``stack``: where no collection has it, since the request brings its own program.
+    """
+
+    decision: Decision
+    plan: Plan
+    stack: Stack | None = None
+
+
+_OPEN = "leave the choice of what clashes open in the request"
+
+
+def optimise(
+    catalog: Catalog,
+    request: OptimiseRequest,
+    site: Site,
+    known: Measurements,
+    findings: Sequence[Finding] = (),
+    name: str = "request",
+    where: Where | None = None,
+) -> Optimised:
+    """Choose stack, versions, way of installing, graph compiler, partition and layout.
+
+    Parameters
+    ----------
+    site: the target: the profile that the request names, or one made of its infrastructure.
+    known: what the choice rests on.
+    findings: what reading the request had to say.
+    name: of the request, for the report.
+    where: the place of its fields, for messages.
+
+    Raises
+    ------
+    ConflictError: no candidate can be planned; every candidate's reason.
+    InputError: the request fits nothing that is known, or nothing pins the program that it brings.
+    """
+    request, own = checked_build(request, where)
+    if request.partition is not None and request.partition not in site.partitions:
+        raise InputError(
+            f"{site.name} has no partition {request.partition!r}",
+            remedy=did_you_mean(request.partition, list(site.partitions)),
+        )
+    planner, modelled, rows = (
+        Planner(catalog, site, request),
+        Modelled(known, request),
+        rows_of_workload(known, request),
+    )
+    partitions, notes = _partitions(request, site, rows)
+    every = (_with_application(each, request) for each in candidates(catalog, request, site, partitions))
+    found = judged(planned(every, planner.plan), rows, modelled)
+    best = best_of(found)
+    if best is None or best.plan is None:
+        problems = [Problem(f"{_label(each.candidate)}: {each.refused}", remedy=_OPEN) for each in found]
+        raise ConflictError(
+            [
+                Problem("nothing that suits the request can be planned", remedy=_OPEN),
+                *problems,
+            ]
+        )
+    options = layouts(rows, software_of(best.candidate, best.plan), best.plan, request)
+    plan, options, misfits = _laid_out(best, options, planner)
+    notes += misfits + _evidence_notes(found, best, request, known, rows) + unused(request, options)
+    decision = Decision(
+        request=name,
+        goal=request.goal,
+        workload=request.workload.name,
+        site=site.name,
+        partition=plan.partition,
+        stack=best.candidate.stack.name,
+        alternatives=[_alternative(each, best) for each in found],
+        versions={block.name: block.version for block in plan.blocks if not block.build_only},
+        environment=dict(plan.stack.run.environment),
+        layouts=options,
+        findings=[*findings, *own, *notes, *plan.findings],
+        measure=_measure(modelled, found),
+        # A profile that only the request knows, or a header that it wants, has no command line.
+        command=plan.command if catalog.document_of(site) is not None else "",
+    )
+    return Optimised(decision, plan, None if request.build is None else best.candidate.stack)
+
+
+def _with_application(candidate: Candidate, request: OptimiseRequest) -> Candidate:
+    stack = with_application(candidate.stack, request, wants_ranks(request))
+    return msgspec.structs.replace(candidate, stack=stack)
+
+
+def _partitions(request: OptimiseRequest, site: Site, rows: Sequence[Measurement]) -> tuple[list[str], list[Finding]]:
+    """The partitions to choose from: the first that fits, and others of which something is measured."""
+    fitting = fitting_partitions(request, site)
+    measured = {row.hardware.partition for row in rows if row.hardware.site == site.name}
+    taken = [name for index, name in enumerate(fitting) if not index or name in measured]
+    left = [name for name in fitting if name not in taken]
+    if not left:
+        return taken, []
+    message = f"not considered, since nothing is measured there: partitions {', '.join(left)}"
+    return taken, [Finding(name="partition", severity="note", message=message, remedy="name one: `partition: …`")]
+
+
+def _laid_out(
+    best: Judged, options: list[LayoutOption], planner: Planner
+) -> tuple[Plan, list[LayoutOption], list[Finding]]:
+    """The plan in the chosen layout; in the site's own one where the chosen does not fit, with the reason."""
+    assert best.plan is not None
+    chosen = next((each for each in options if each.chosen), None)
+    if chosen is None:
+        return best.plan, options, []
+    try:
+        return planner.plan(best.candidate, chosen), options, []
+    except HpcgenError as error:
+        why = error.problems[0].message
+        options = [msgspec.structs.replace(each, chosen=False) if each is chosen else each for each in options]
+        said = f"the fastest layout that was measured does not fit: {why}"
+        return best.plan, options, [Finding(name="layout", severity="warning", message=said)]
+
+
+def _evidence_notes(
+    found: Sequence[Judged],
+    best: Judged,
+    request: OptimiseRequest,
+    known: Measurements,
+    rows: Sequence[Measurement],
+) -> list[Finding]:
+    """What a person should know of the evidence: that there is none, or that it tells nothing apart."""
+    if not request.workload.name:
+        message = f"no `workload` is named, so nothing measured counts; there are rows of {', '.join(known.workloads)}"
+        remedy = "name the one that is most like yours"
+        return [Finding(name="evidence", severity="note", message=message, remedy=remedy)]
+    if not rows:
+        near = ", ".join(known.workloads)
+        kind = kind_of(request)
+        message = f"no row is of the workload {request.workload.name!r}, {kind}; there are rows of {near}"
+        return [Finding(name="evidence", severity="note", message=message)]
+    others = [each for each in found if each.plan is not None and each is not best]
+    if others and all(each.ratio is None for each in others):
+        message = "nothing that is measured tells the alternatives apart: this is the stack's documented default"
+        return [Finding(name="evidence", severity="note", message=message)]
+    return []
+
+
+def _alternative(each: Judged, best: Judged) -> Alternative:
+    candidate, plan = each.candidate, each.plan
+    block = plan.block(candidate.framework) if plan is not None else None
+    both = each.ratio is not None and best.ratio is not None and each is not best
+    return Alternative(
+        stack=candidate.stack.name,
+        partition=candidate.partition,
+        result="chosen" if each is best else "refused" if plan is None else "planned",
+        software=block.label if block is not None else candidate.framework,
+        compiler=candidate.suited.compiler,
+        install=software_of(candidate, plan).install if plan is not None else candidate.install,
+        settings=list(candidate.settings),
+        estimate=each.estimate,
+        slowdown=round(best.ratio / each.ratio, 4) if both and each.ratio and best.ratio else None,
+        why=each.refused or basis_words(each, best),
+    )
+
+
+def _label(candidate: Candidate) -> str:
+    compiler = f" with {candidate.suited.compiler}" if candidate.suited.compiler else ""
+    return f"{candidate.stack.name}{compiler} on {candidate.partition}"
+
+
+def _measure(modelled: Modelled, found: Sequence[Judged]) -> list[str]:
+    """What to measure so that the choice rests on more: the candidates of which nothing is known."""
+    from hpcgen.plugins.tuning.bench.workloads import workloads
+
+    kind = "-inference" if modelled.workload.kind == "inference" else ""
+    workload = modelled.workload.name + kind
+    if workload not in workloads():
+        return []
+    unknown = [each for each in found if each.plan is not None and each.estimate.basis != "measured"]
+    lines = []
+    for each in unknown:
+        compiler = f" --vary compiler={each.candidate.suited.compiler}" if each.candidate.suited.compiler else ""
+        lines.append(f"hpcgen bench IMAGE-OF-{each.candidate.stack.name} --workload {workload}{compiler}")
+    return list(dict.fromkeys(lines))

@@ -1,0 +1,105 @@
+"""A decision for people: what was chosen, why, what else there was, what nobody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hpcgen.core.model.decision import Alternative, Decision, LayoutOption
+from hpcgen.plugins.tuning.optimise.words import estimate_words
+
+
+def report(decision: Decision, top: int | None = None) -> str:
+    """The decision as Markdown.
+
+    Parameters
+    ----------
+    top: how many of the alternatives are shown, all if None.
+    """
+    return "\n".join(_lines(decision, top)) + "\n"
+
+
+def _lines(decision: Decision, top: int | None) -> Iterator[str]:
+    chosen = next(each for each in decision.alternatives if each.result == "chosen")
+    yield f"# {decision.request}: {decision.stack} on {decision.site}, partition {decision.partition}"
+    yield ""
+    yield f"Goal: {decision.goal}. Workload: {decision.workload or 'not named'}."
+    yield ""
+    yield f"**Taken:** {_what(chosen)}; {chosen.why}. Estimate: {estimate_words(chosen.estimate)}."
+    yield from _rows(chosen.estimate.rows)
+    yield ""
+    yield "Versions: " + ", ".join(f"{name} {version}" for name, version in decision.versions.items()) + "."
+    if decision.environment:
+        yield ""
+        yield "Environment: " + ", ".join(f"`{name}={value}`" for name, value in decision.environment.items()) + "."
+    shown = decision.alternatives[:top]
+    yield ""
+    yield "## Alternatives"
+    yield ""
+    yield "| stack | software | settings | partition | estimate | time against the chosen | why |"
+    yield "|---|---|---|---|---|---|---|"
+    for each in shown:
+        slower = f"x {each.slowdown:.3g}" if each.slowdown is not None else ""
+        cells = [
+            f"**{each.stack}**" if each is chosen else each.stack,
+            _what(each),
+            " ".join(each.settings),
+            each.partition,
+            estimate_words(each.estimate) if each.result != "refused" else "refused",
+            slower,
+            each.why,
+        ]
+        yield "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+    for each in shown:
+        if each is not chosen and each.estimate.rows:
+            yield ""
+            yield f"{_what(each)} ({each.stack}):"
+            yield from _rows(each.estimate.rows)
+    yield from _layouts(decision.layouts)
+    if decision.findings:
+        yield ""
+        yield "## To know"
+        yield ""
+        for finding in decision.findings:
+            remedy = f" ({finding.remedy})" if finding.remedy else ""
+            yield f"- {finding.severity}: {finding.message}{remedy}"
+    if decision.measure:
+        yield ""
+        yield "## What would tell more"
+        yield ""
+        yield from (f"    {line}" for line in decision.measure)
+    if decision.command:
+        yield ""
+        yield "The same plan without the request:"
+        yield ""
+        yield f"    {decision.command}"
+
+
+def _layouts(layouts: list[LayoutOption]) -> Iterator[str]:
+    if not layouts:
+        return
+    yield ""
+    yield "## Layout"
+    yield ""
+    yield "| nodes x ranks x threads | estimate | efficiency | why |"
+    yield "|---|---|---|---|"
+    for each in layouts:
+        name = f"{each.nodes} x {each.ranks_per_node} x {each.threads_per_rank}"
+        share = f"{each.efficiency:.1%}" if each.efficiency is not None else ""
+        why = each.why if each.estimate.value is not None else each.estimate.why
+        yield f"| {f'**{name}**' if each.chosen else name} | {estimate_words(each.estimate)} | {share} | {why} |"
+    for each in layouts:
+        yield ""
+        yield f"Rows of {each.ranks_per_node} x {each.threads_per_rank}:"
+        yield from _rows(each.estimate.rows)
+
+
+def _rows(rows: list[str]) -> Iterator[str]:
+    if rows:
+        yield ""
+        yield from (f"- {row}" for row in rows)
+
+
+def _what(each: Alternative) -> str:
+    install = f" ({each.install})" if each.install else ""
+    compiler = f" + {each.compiler}" if each.compiler else ""
+    return each.software + install + compiler

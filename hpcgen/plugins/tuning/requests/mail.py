@@ -1,0 +1,78 @@
+"""When a batch system writes to a person: read from the words of one, written in the words of another.
+
+Sources: sbatch(1), ``--mail-type``; qsub(1B) of Torque, ``-m`` (a, b, e, f, n, p); qsub(1B) of PBS Pro and qsub(1) of
+Grid Engine (a, b, e, n; Grid Engine's s is no event here).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hpcgen.core.errors import InputError, nearest
+from hpcgen.core.model.request import Event, JobWishes
+
+_LETTERS: dict[str, Event] = {"a": "fail", "b": "begin", "e": "end", "f": "fail"}
+_NEVER = ("n", "p", "none")
+_WORDS: dict[str, tuple[Event, ...]] = {
+    "BEGIN": ("begin",),
+    "END": ("end",),
+    "FAIL": ("fail",),
+    "REQUEUE": ("requeue",),
+    "TIME_LIMIT": ("time_limit",),
+    "ALL": ("begin", "end", "fail", "requeue"),
+    "INVALID_DEPEND": (),
+    "STAGE_OUT": (),
+    "TIME_LIMIT_90": (),
+    "TIME_LIMIT_80": (),
+    "TIME_LIMIT_50": (),
+    "ARRAY_TASKS": (),
+}
+_PBS: dict[Event, str] = {"begin": "b", "end": "e", "fail": "a"}
+_WRITTEN: dict[str, dict[Event, str]] = {
+    "slurm": {"begin": "BEGIN", "end": "END", "fail": "FAIL", "requeue": "REQUEUE", "time_limit": "TIME_LIMIT"},
+    "torque": {**_PBS, "fail": "af"},
+    "pbs": _PBS,
+    "gridengine": _PBS,
+}
+
+
+def read_events(text: str) -> tuple[list[Event], list[str]]:
+    """The events of Torque's letters (``abe``) or Slurm's words (``BEGIN,END``), and words that mean none of them.
+
+    Raises
+    ------
+    InputError: it is neither.
+    """
+    text = text.strip()
+    if text.lower() in _NEVER:
+        return [], []
+    if text and all(letter in _LETTERS for letter in text):
+        return list(dict.fromkeys(_LETTERS[letter] for letter in text)), []
+    events: list[Event] = []
+    left_out = []
+    for word in (each.strip() for each in text.split(",")):
+        if word not in _WORDS:
+            expected = "Torque's letters a, b, e and f, such as abe, or Slurm's words, such as BEGIN,END,FAIL"
+            raise InputError(
+                f"{word!r} is no notification", expected=expected, remedy=nearest(word.upper(), list(_WORDS))
+            )
+        events += _WORDS[word]
+        left_out += [] if _WORDS[word] else [word]
+    return list(dict.fromkeys(events)), left_out
+
+
+def mail_directives(scheduler: str, job: JobWishes) -> tuple[list[str], Sequence[Event]]:
+    """Options of a job's header, without the mark, and the events that the batch system has no word for.
+
+    Parameters
+    ----------
+    scheduler: as profiles name it.
+    """
+    words = _WRITTEN.get(scheduler, {})
+    unknown = [event for event in job.notify if event not in words]
+    told = [words[event] for event in job.notify if event in words]
+    if not told or job.email is None:
+        return [], unknown
+    if scheduler == "slurm":
+        return [f"--mail-type={','.join(told)}", f"--mail-user={job.email}"], unknown
+    return [f"-m {''.join(told)}", f"-M {job.email}"], unknown

@@ -1,0 +1,200 @@
+"""What a search varies: settings by name, each with the values beside the default's."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from hpcgen.backends.hardware.microarchitecture import family
+from hpcgen.core.errors import HpcgenError, InputError, Problems
+from hpcgen.core.model.measurement import Kind
+from hpcgen.core.model.site import Partition
+from hpcgen.plugins.tuning.bench.running import BenchCase, Outcome, framework_for, job_of, layout_of
+from hpcgen.plugins.tuning.bench.variants import Variant, variant_of
+from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
+
+DEFAULT = ""
+"""The value of a setting that is as the job has it."""
+
+Settings = dict[str, str]
+"""Values by name, as ``--vary`` writes them; ``layout`` is RANKSxTHREADS. What is as the job has it is left out."""
+
+_OPENMP = ("pytorch", "numpy")
+_LEARNT = ("pytorch", "tensorflow")
+_NETWORKS: tuple[Kind, ...] = ("training", "inference")
+
+
+class Axis(msgspec.Struct, frozen=True):
+    """One setting that is varied unless a person says otherwise.
+
+    Parameters
+    ----------
+    name: as in ``--vary``.
+    frameworks, kinds: for which; all kinds without any.
+    architecture: of the CPUs for which it means something; "" for all.
+    """
+
+    name: str
+    values: tuple[str, ...]
+    frameworks: tuple[str, ...]
+    kinds: tuple[Kind, ...] = ()
+    architecture: str = ""
+
+
+AXES = (
+    Axis("compiler", ("torch.compile",), ("pytorch",), _NETWORKS),
+    Axis("compiler", ("onnxruntime", "openvino"), ("pytorch",), ("inference",)),
+    Axis("compiler", ("xla",), ("tensorflow",), _NETWORKS),
+    Axis("interop", ("1", "2"), _LEARNT, _NETWORKS),
+    Axis("allocator", ("jemalloc", "tcmalloc"), (*_LEARNT, "jax", "numpy")),
+    Axis("env.OMP_PROC_BIND", ("close", "spread"), _OPENMP),
+    Axis("env.OMP_PLACES", ("cores", "threads"), _OPENMP),
+    Axis("env.KMP_BLOCKTIME", ("0", "1"), _LEARNT, _NETWORKS),
+    Axis("env.KMP_AFFINITY", ("granularity=fine,compact,1,0",), _LEARNT, _NETWORKS),
+    Axis("env.TF_ENABLE_ONEDNN_OPTS", ("0", "1"), ("tensorflow",), _NETWORKS, "x86_64"),
+    Axis("env.ONEDNN_MAX_CPU_ISA", ("AVX2", "AVX512_CORE"), _LEARNT, _NETWORKS, "x86_64"),
+)
+"""Axes of one name add up. Precision and batch are not among them: they change what is computed, not only how.
+
+Source of the variables: the OpenMP specification; Intel's Optimization Guide for TensorFlow (KMP_…); oneDNN's
+"CPU dispatcher control"; TensorFlow's notes on oneDNN.
+"""
+
+
+class Space(msgspec.Struct, frozen=True):
+    """All that a search may choose: values by name, :data:`DEFAULT` first."""
+
+    axes: dict[str, list[str]]
+
+    @property
+    def size(self) -> int:
+        """How many combinations there are."""
+        return math.prod(map(len, self.axes.values()))
+
+    def combinations(self) -> Iterator[Settings]:
+        """All of them, the default first."""
+        for values in itertools.product(*self.axes.values()):
+            yield chosen(dict(zip(self.axes, values, strict=True)))
+
+    def whole(self, settings: Settings) -> dict[str, str]:
+        """With the names that are left out."""
+        return {name: settings.get(name, DEFAULT) for name in self.axes}
+
+
+def chosen(whole: Mapping[str, str]) -> Settings:
+    """Without the settings that are as the job has them."""
+    return {name: value for name, value in whole.items() if value != DEFAULT}
+
+
+def cell_of(case: BenchCase, workload: BenchWorkload, settings: Settings) -> Outcome:
+    """What is measured with some settings; InputError for values that there cannot be."""
+    variant = variant_of(settings)
+    return Outcome(case, workload, variant, variant.framework or framework_for(workload, case.job.plan))
+
+
+def space_for(case: BenchCase, workload: BenchWorkload, vary: Sequence[str] = (), layouts: Sequence[str] = ()) -> Space:
+    """The table's axes for an image and a workload, changed by what a person says.
+
+    Parameters
+    ----------
+    vary: ``NAME=VALUE,VALUE``: these values beside the default's; ``NAME=`` leaves the setting as the job has it.
+    layouts: RANKSxTHREADS, in place of those that fill the node's cores.
+
+    Raises
+    ------
+    InputError: with all that is wrong.
+    """
+    cell = cell_of(case, workload, {})
+    axes = {name: list(values) for name, values in _usual(cell).items()}
+    problems = Problems()
+    said = _said(vary, problems)
+    if layouts and "threads" in said:
+        problems.add("threads varies twice", "--vary", "either --layout or --vary threads=…")
+    problems.raise_as(InputError)
+    if layouts:
+        axes["layout"] = list(layouts)
+    elif "threads" in said:
+        axes.pop("layout", None)
+    axes |= said
+    for name, values in axes.items():
+        with problems.caught():
+            for value in values:
+                variant_of({name: value})
+    problems.raise_as(InputError)
+    same = _same_as_default(cell)
+    kept = {
+        name: [value for value in dict.fromkeys(values) if value != same.get(name)] for name, values in axes.items()
+    }
+    return Space({name: [DEFAULT, *values] for name, values in kept.items() if values})
+
+
+def _said(vary: Sequence[str], problems: Problems) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for each in vary:
+        name, equals, values = each.partition("=")
+        if not name or not equals:
+            problems.add(f"{each!r} does not say how to vary", "--vary", "NAME=VALUE,VALUE, such as threads=1,2")
+        elif name in found:
+            problems.add(f"{name} varies twice", "--vary", "one list of values", "put them into one: NAME=VALUE,VALUE")
+        else:
+            found[name] = values.split(",") if values else []
+    return found
+
+
+def _usual(cell: Outcome) -> dict[str, list[str]]:
+    """The table's values for a framework and a workload, layouts first."""
+    plan = cell.case.job.plan
+    node = plan.site.partitions[plan.partition]
+    axes = {"layout": [each for each in layouts_of(node) if _possible(cell, each)]}
+    for axis in AXES:
+        fits = cell.framework in axis.frameworks and (not axis.kinds or cell.workload.record.kind in axis.kinds)
+        if fits and axis.architecture in ("", family(node.cpu.target)):
+            axes.setdefault(axis.name, []).extend(axis.values)
+    return axes
+
+
+def layouts_of(node: Partition) -> list[str]:
+    """Ranks that share all cores of a node evenly, and one rank on a half and a quarter of them.
+
+    None of a node with GPUs, whose number decides how many ranks there are.
+    """
+    if node.gpu is not None:
+        return []
+    cores = node.cpu.cores
+    shared = [f"{ranks}x{cores // ranks}" for ranks in range(1, cores + 1) if cores % ranks == 0]
+    return [*shared, *(f"1x{cores // part}" for part in (2, 4) if cores // part)]
+
+
+def _possible(cell: Outcome, layout: str) -> bool:
+    """Whether a layout can be started, as far as that is known before: some programs are of one rank."""
+    variant = variant_of({"layout": layout})
+    one_rank = cell.framework in ("numpy", "tensorflow")
+    if variant.ranks is None or variant.ranks < cell.workload.ranks or (one_rank and variant.ranks > 1):
+        return False
+    try:
+        job_of(Outcome(cell.case, cell.workload, variant, cell.framework), 1.0)
+    except HpcgenError:
+        return False
+    return True
+
+
+def _same_as_default(cell: Outcome) -> Settings:
+    """Values that say what is so without them."""
+    ranks, threads = layout_of(cell)
+    record = cell.workload.record
+    return {
+        "layout": f"{ranks}x{threads}",
+        "threads": str(threads),
+        "framework": cell.framework,
+        "compiler": "none",
+        "batch": str(record.batch),
+        "precision": record.precision,
+    }
+
+
+def text_of(settings: Settings) -> str:
+    """For people: ``layout=2x4 compiler=xla``."""
+    return " ".join(f"{name}={value}" for name, value in settings.items()) or str(Variant())

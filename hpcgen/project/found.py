@@ -1,0 +1,131 @@
+"""What there is in a project's folder, read once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from hpcgen.core.errors import HpcgenError, InputError, Position, Problem, Problems
+from hpcgen.core.model.own_project import BuildFile, JobFile, ProjectTable, PythonSource
+from hpcgen.readers.folder import ProjectFolder
+from hpcgen.readers.tree import ProjectTree, project_tree
+
+if TYPE_CHECKING:
+    from hpcgen.core.model.conda import CondaFile
+    from hpcgen.core.model.requirement import PackageFile
+
+T = TypeVar("T")
+_JOB = re.compile(
+    r"(?:[^/]+/)?[^/]+\.(sh|bash|slurm|sbatch|job|pbs|sge|qsub|sub|cmd)|(?:[^/]+/)?(job|submit|run)[^/.]*"
+)
+_SOURCE = re.compile(r"(?:[^/]+/){0,3}[^/]+\.py")
+_MOST_JOBS, _MOST_SOURCES, _LARGEST = 60, 300, 512 * 1024
+
+
+class Found(NamedTuple):
+    """What was read of a project beside its packages.
+
+    ``top``: the folder. ``jobs``: job scripts, ``sources``: Python files, ``build``: CMakeLists.txt or a Makefile,
+    ``table``: what pyproject.toml says of the project itself. ``problems``: what is wrong with its files.
+    """
+
+    top: Path
+    tree: ProjectTree
+    jobs: list[JobFile]
+    sources: list[PythonSource]
+    build: BuildFile | None
+    table: ProjectTable
+    problems: Problems
+
+    def read(self, reader: Callable[[ProjectFolder, str], T], path: str) -> T | None:
+        """What a reader says of a file; None where it has mistakes, which are kept."""
+        return _read(self.top, self.problems, reader, path)
+
+    def packages(self, path: str) -> PackageFile | None:
+        """A file of Python packages, in the same way."""
+        from hpcgen.readers.python_files import read_packages
+
+        return _kept(self.problems, partial(read_packages, self.top, path))
+
+    def conda(self, path: str) -> CondaFile | None:
+        """A file of conda packages, in the same way."""
+        from hpcgen.readers.conda_files import read_conda
+
+        return _kept(self.problems, partial(read_conda, self.top, path))
+
+
+def look_at(top: Path) -> Found:
+    """Look at a folder and read what says how its programs are made and started.
+
+    Raises
+    ------
+    InputError: the folder cannot be read.
+    """
+    from hpcgen.readers.job_script import read_job
+    from hpcgen.readers.python_source import read_python
+
+    try:
+        tree = project_tree(top)
+    except OSError as failure:
+        raise InputError(
+            f"the folder cannot be read: {failure.strerror}", str(top), remedy="make it readable"
+        ) from None
+    problems = Problems()
+    small = [each.path for each in tree.files if each.size <= _LARGEST]
+    jobs = [path for path in small if _JOB.fullmatch(path)][:_MOST_JOBS]
+    sources = [path for path in small if _SOURCE.fullmatch(path)][:_MOST_SOURCES]
+    # A script or a source that is no text is no mistake of the project's: nothing names it.
+    quiet = Problems()
+    return Found(
+        top,
+        tree,
+        [job for path in jobs if (job := _read(top, quiet, read_job, path)) is not None],
+        [source for path in sources if (source := _read(top, quiet, read_python, path)) is not None],
+        _build(top, tree, problems),
+        _table(top, tree, problems),
+        problems,
+    )
+
+
+def _build(top: Path, tree: ProjectTree, problems: Problems) -> BuildFile | None:
+    from hpcgen.readers.cmake_lists import NAME, read_cmake
+    from hpcgen.readers.makefile import NAMES, read_makefile
+
+    if tree.has(NAME):
+        return _read(top, problems, read_cmake, NAME)
+    for name in tree.named(*NAMES):
+        return _read(top, problems, read_makefile, name)
+    return None
+
+
+def _table(top: Path, tree: ProjectTree, problems: Problems) -> ProjectTable:
+    from hpcgen.readers.project_table import read_project_table
+
+    if not tree.has("pyproject.toml"):
+        return ProjectTable()
+    return _read(top, problems, read_project_table, "pyproject.toml") or ProjectTable()
+
+
+def _read(top: Path, problems: Problems, reader: Callable[[ProjectFolder, str], T], path: str) -> T | None:
+    return _kept(problems, lambda: reader(ProjectFolder(top), path))
+
+
+def _kept(problems: Problems, read: Callable[[], T]) -> T | None:
+    """What is read; None where there are mistakes, of which each is kept once, as several readers may see it."""
+    try:
+        return read()
+    except HpcgenError as error:
+        problems += [each for each in error.problems if not _known(each, problems)]
+        return None
+
+
+def _known(problem: Problem, problems: Problems) -> bool:
+    return any(_key(each) == _key(problem) for each in problems)
+
+
+def _key(problem: Problem) -> tuple[object, ...]:
+    where = problem.where
+    return (where.file, where.line, problem.message) if isinstance(where, Position) else (where, problem.message)

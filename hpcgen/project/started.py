@@ -1,0 +1,274 @@
+"""What a job starts: by a job script of the project, else by what looks like its program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from hpcgen.core.errors import Position
+from hpcgen.core.model.own_project import JobFact, JobField, JobFile, Launched, PythonSource, Said
+from hpcgen.core.support.units import some
+from hpcgen.project.command_words import (
+    RANKS,
+    by_a_shell,
+    commands_of,
+    in_image,
+    module_root,
+    run_module,
+    steps_of,
+    unknown_variables,
+    without_torchrun,
+)
+from hpcgen.project.draft import Draft
+from hpcgen.project.found import Found
+from hpcgen.project.job_options import choose_options
+from hpcgen.project.packages import GPU_BLOCKS
+from hpcgen.project.places import APP
+
+_USUAL = ("main.py", "train.py", "run.py", "app.py", "solve.py", "simulate.py", "inference.py", "predict.py")
+PROGRAMS = {"lmp": "lammps", "gmx": "gromacs", "gmx_mpi": "gromacs", "vllm": "vllm"}
+"""Programs that blocks bring under these names."""
+BRING_PYTHON = ("python", "python_packages", "conda_packages", "mpi4py")
+_NOT_PROGRAMS = re.compile(
+    r"(^|/)(tests?|docs?|examples?|benchmarks?|conftest\.py|setup\.py|noxfile\.py|tasks\.py)(/|$)|(^|/)test_"
+)
+_SITES_OWN = re.compile(
+    r"(OMP|KMP|SLURM|PBS|SGE|I_MPI|MPICH|OMPI|PMIX?|FI|UCX|NCCL|RCCL|GOMP|SRUN|CUDA_VISIBLE|ROCR|HIP)_\w*|"
+    r"PATH|\w*_PATH|\w*PATH|LD_\w+|HOME|MASTER_(ADDR|PORT)|WORLD_SIZE|RANK|LOCAL_RANK|CUDA_VISIBLE_DEVICES|TMPDIR|"
+    r"\w*(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|CREDENTIAL)\w*"
+)
+"""Variables that the site's profile, the batch system or the image sets, and those that may be secret."""
+
+
+def choose_command(found: Found, draft: Draft) -> None:
+    """The ``run`` of the stack."""
+    job = _job(found, draft)
+    if job is not None and job.launched:
+        _by_job(job, found, draft)
+    else:
+        if job is not None:
+            draft.remark(f"in {job.file} init sees nothing that is started", job.where)
+            choose_options(job, job.facts, draft)
+        _by_program(found, draft)
+    _bring(draft)
+    _ranks(draft)
+    _gpus(draft, found.build.gpus if found.build is not None else None)
+
+
+def _job(found: Found, draft: Draft) -> JobFile | None:
+    """The job script that is taken, of several the one that starts something and has the plainest name."""
+    jobs = sorted(found.jobs, key=lambda each: (not each.launched, each.file.count("/"), len(each.file), each.file))
+    if len(jobs) > 1:
+        names = [each.file for each in jobs[1:]]
+        draft.remark(f"{jobs[0].file} is taken as the job; not read further: {some(names)}", jobs[0].where)
+    return jobs[0] if jobs else None
+
+
+def _by_job(job: JobFile, found: Found, draft: Draft) -> None:
+    ranked = [each for each in job.launched if each.launcher]
+    main = ranked or job.launched[-1:]
+    facts = {each.field: each for each in [*job.facts, *main[0].facts]}
+    start = (facts["array"].value if "array" in facts else "0").partition("-")[0]
+    lines = [(each, _words(each, found, draft, job, start)) for each in main]
+    if len({tuple(words) for _, words in lines}) > 1:
+        why = f"{len(lines)} commands that {job.file} starts one after the other"
+        draft.put(("run", "steps"), steps_of([words for _, words in lines]), why, lines[0][0].where)
+    else:
+        by = f" by {main[0].launcher}" if main[0].launcher else ""
+        draft.put(("run", "command"), lines[0][1], f"what {job.file} starts{by}", main[0].where)
+    for each, words in lines:
+        _say_line(each, words, draft)
+    _parallel(main[0], facts, draft)
+    if others := [each for each in job.launched if each not in main]:
+        text = f"also in {job.file}, and not taken: {some([' '.join(each.words) for each in others], 2)}"
+        draft.remark(text, others[0].where)
+    _environment(job, draft)
+    if (ranks := without_torchrun(main[0].words)[1]).name:
+        # Of torchrun there is one task on a node, which starts the ranks.
+        facts = {field: each for field, each in facts.items() if field not in ("ranks", "ranks_per_node")}
+        if ranks.ranks.isdecimal():
+            said = f"{ranks.name} with {ranks.ranks} processes on each node"
+            facts["ranks_per_node"] = JobFact("ranks_per_node", ranks.ranks, said, main[0].where)
+    choose_options(job, list(facts.values()), draft)
+
+
+def _words(each: Launched, found: Found, draft: Draft, job: JobFile, start: str) -> list[str]:
+    words, cut = without_torchrun(each.words)
+    words = in_image(words, found, draft, job.file.rpartition("/")[0])
+    if cut.name:
+        _wrap_reason(draft, f"{cut.name} is left out: the site's launcher starts the ranks", each.where)
+    block = _told_by(draft, bool(cut.name) or _runs_parallel(words, found))
+    return by_a_shell(["python3", RANKS[block], *words] if block else words, start)
+
+
+def _wrap_reason(draft: Draft, why: str, where: Position) -> None:
+    draft.add_block("mpi", "the ranks are started by the site's MPI", where)
+    draft.because(("run", "command"), None, why, where)
+
+
+def _told_by(draft: Draft, parallel: bool) -> str:
+    """The block whose program tells ranks their place, where a program computes on several."""
+    return (
+        next((block for block in RANKS if block in draft.blocks and "horovod" not in draft.blocks), "")
+        if parallel
+        else ""
+    )
+
+
+def _runs_parallel(words: list[str], found: Found) -> bool:
+    """Whether a source that the command starts computes on several ranks with its framework's own means."""
+    started = {word.removeprefix(f"{APP}/") for word in words}
+    return any(each.parallel is not None and each.file in started for each in found.sources)
+
+
+def _say_line(each: Launched, words: list[str], draft: Draft) -> None:
+    if each.container:
+        draft.remark(f"`{each.container} IMAGE` is left out: hpcgen starts the image", each.where)
+    if each.dropped:
+        draft.remark(f"left out behind the command: {each.dropped}", each.where)
+    if each.repeated:
+        draft.remark("the command stands in a loop, a condition or a function; it is taken once", each.where)
+    if unknown := unknown_variables(words):
+        text = f"init does not know the value of {', '.join(unknown)}: put it into the command"
+        draft.remark(text, each.where)
+
+
+def _parallel(main: Launched, facts: Mapping[JobField, JobFact], draft: Draft) -> None:
+    """MPI where the script starts several ranks, whatever the program is."""
+    fields: tuple[JobField, ...] = ("ranks", "ranks_per_node", "nodes")
+    several = next((facts[field] for field in fields if field in facts and facts[field].value != "1"), None)
+    if main.launcher and several is not None and "mpi" not in draft.blocks:
+        why = f"{main.launcher} starts several ranks ({several.said}), which needs an MPI"
+        draft.add_block("mpi", why, several.where)
+
+
+def _environment(job: JobFile, draft: Draft) -> None:
+    left = []
+    for each in job.variables:
+        name, _, value = each.text.partition("=")
+        if _SITES_OWN.fullmatch(name):
+            left.append(each)
+        else:
+            draft.put(("run", "environment", name), value, f"{job.file} exports it", each.where)
+    if left:
+        names = ", ".join(dict.fromkeys(each.text.partition("=")[0] for each in left))
+        text = f"exports that are not taken over, since they are the site's or may be secret: {names}"
+        draft.remark(text, left[0].where)
+
+
+# without a job script
+
+
+def _by_program(found: Found, draft: Draft) -> None:
+    programs = [each for each in found.sources if not _NOT_PROGRAMS.search(each.file)]
+    source = _source(programs)
+    if draft.programs and (source is None or not draft.has_any(("python_packages", "conda_packages"))):
+        name, path = next(iter(draft.programs.items()))
+        build = found.build
+        where = build.programs[0].where if build is not None and build.programs else None
+        others = f"; others: {some(list(draft.programs)[1:])}" if len(draft.programs) > 1 else ""
+        draft.put(("run", "command"), [path], f"the program {name} that is compiled{others}", where)
+    elif _script_entry(found, draft):
+        return
+    elif source is not None:
+        _start_source(source, programs, found, draft)
+    else:
+        why = "init sees no program in this folder: put yours here, or behind `--` of a command"
+        draft.put(("run", "command"), ["python3", "--version"], why)
+
+
+def _script_entry(found: Found, draft: Draft) -> bool:
+    """The command of [project.scripts], the project's own name first; its module is found without an installation."""
+    scripts = found.table.scripts
+    own = found.table.name.text if found.table.name is not None else ""
+    for name in sorted(scripts, key=lambda each: (each != own, list(scripts).index(each))):
+        module, _, function = scripts[name].text.partition(":")
+        if (root := module_root(module, found)) is not None:
+            first = function.partition(".")[0]
+            code = f"import sys; sys.path.insert(0, {root!r}); from {module} import {first}; sys.exit({function}())"
+            others = f"; others: {some([each for each in scripts if each != name])}" if len(scripts) > 1 else ""
+            why = f"the command {name} of the project, from its files{others}"
+            draft.put(("run", "command"), ["python3", "-c", code], why, scripts[name].where)
+            return True
+    return False
+
+
+def _source(programs: list[PythonSource]) -> PythonSource | None:
+    """The file that most likely is the program."""
+    here = [each for each in programs if "/" not in each.file]
+    usual = [each for name in _USUAL for each in here if each.file == name]
+    marked = [each for each in here if each.program is not None]
+    inside = [each for each in programs if each.file.endswith("/__main__.py")]
+    return next(iter([*usual, *marked, *(here if len(here) == 1 else []), *inside]), None)
+
+
+def _start_source(source: PythonSource, programs: list[PythonSource], found: Found, draft: Draft) -> None:
+    words = ["python3", f"{APP}/{source.file}"]
+    package = source.file.removesuffix("/__main__.py").removeprefix("src/")
+    if source.file.endswith("/__main__.py") and (root := module_root(package.replace("/", "."), found)) is not None:
+        words = run_module(package.replace("/", "."), root)
+    if source.parallel is not None and (block := _told_by(draft, True)):
+        _wrap_reason(
+            draft,
+            f"{source.parallel.text}: it computes on several ranks, whose places ranks.py tells",
+            source.parallel.where,
+        )
+        words = ["python3", RANKS[block], *words]
+    others = [each.file for each in programs if each.program is not None and each is not source]
+    also = f"; others: {some(others)}" if others else ""
+    draft.put(
+        ("run", "command"),
+        words,
+        f"the program of the project, by its name{also}",
+        source.program or Position(source.file, 1, 1),
+    )
+
+
+# what has to be there for it
+
+
+def _bring(draft: Draft) -> None:
+    """The block that brings the program, where it is none of the project's; a remark where none is known to."""
+    for words in commands_of(draft.data["run"]):
+        name = words[0]
+        if name == "python3" and not draft.has_any((*BRING_PYTHON, *GPU_BLOCKS)):
+            draft.add_block("python", "the program is in Python")
+        elif name in PROGRAMS:
+            draft.add_block(PROGRAMS[name], f"the program {name} comes from this block")
+        elif not name.startswith(APP) and name not in ("python3", "bash") and not draft.has_any(BRING_PYTHON):
+            draft.remark(f"nothing here is known to bring {name}: `hpcgen list blocks`, `os_packages`, or `build`")
+
+
+# ranks and GPUs
+
+
+def _ranks(draft: Draft) -> None:
+    if "mpi" not in draft.blocks:
+        draft.put(("run", "mpi"), False, "nothing here asks for MPI: the program is started once")
+
+
+def _gpus(draft: Draft, compiled: Said | None) -> None:
+    option = next((each for each in draft.options if each.words[0] == "--gpus"), None)
+    using = next((name for name in GPU_BLOCKS if name in draft.blocks), draft.gpu_package or None)
+    if using is None and compiled is not None:
+        text = (
+            f"{compiled.text} compiles for GPUs, which init leaves to you: name a block that brings the compiler "
+            "(`cuda: {options: {obtain: archive}}` has nvcc), and then remove `gpus_per_node: 0`"
+        )
+        draft.remark(text, compiled.where)
+        draft.put(("run", "gpus_per_node"), 0, "no block here brings a compiler for GPUs", compiled.where)
+        draft.options = [each for each in draft.options if each is not option]
+    elif using is None and option is None:
+        draft.put(("run", "gpus_per_node"), 0, "nothing here is known to compute on GPUs")
+    elif using is None and option is not None:
+        text = (
+            f"{option.said}: no package here is known to compute on GPUs; if the program does, its blocks are missing"
+        )
+        draft.remark(text, option.where)
+        draft.put(("run", "gpus_per_node"), 0, "see the remark on GPUs")
+        draft.options.remove(option)
+    elif "mpi" not in draft.blocks and option is not None:
+        draft.put(("run", "gpus_per_node"), int(option.words[1]), f"{using} on {option.said}", option.where)
+        draft.options.remove(option)
+    elif "mpi" not in draft.blocks and using is not None:
+        draft.put(("run", "gpus_per_node"), 1, f"{using} in one process uses one GPU")

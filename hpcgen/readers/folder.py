@@ -1,0 +1,99 @@
+"""The folder of a user's project: its files are read as text, bounded, and none outside of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hpcgen.core.errors import InputError, Position
+from hpcgen.core.support.hashing import read_plain, sha256_of
+
+MAX_BYTES = 16 * 1024 * 1024
+"""Of one file, and of all that one includes; locks of large projects have some megabytes."""
+MOST_FILES = 100
+
+
+class ProjectFolder:
+    """Reads the files of one folder; made anew for each file that somebody names.
+
+    Parameters
+    ----------
+    top: the folder; no path and no link leads out of it.
+
+    Attributes
+    ----------
+    read: sha256 of what was read, by path from the folder.
+    """
+
+    def __init__(self, top: Path) -> None:
+        self.top = top
+        self.read: dict[str, str] = {}
+        self._left = MAX_BYTES
+
+    def shown(self, path: str) -> str:
+        """What messages call a file."""
+        return str(self.top / path)
+
+    def at(self, where: Position) -> Position:
+        """A place of a record, as messages show it."""
+        return Position(self.shown(where.file), where.line, where.column)
+
+    def beside(self, file: str, path: str) -> str:
+        """A path that a file of the folder names, from the folder itself."""
+        return os.path.normpath(Path(file).parent / path)
+
+    def holds(self, path: str) -> bool:
+        """Whether a path leads to something in the folder."""
+        top = Path(os.path.realpath(self.top))
+        found = Path(os.path.realpath(top / path)) if "\0" not in path else top.parent
+        return found.is_relative_to(top) and found.exists()
+
+    def text(self, path: str, asked: Position | None = None) -> str:
+        """What a file holds.
+
+        Parameters
+        ----------
+        path: from the folder.
+        asked: where another file names it.
+
+        Raises
+        ------
+        InputError: it is outside, not there, no text in UTF-8, or too large.
+        """
+        where = self.at(asked) if asked is not None else self.shown(path)
+        said = repr(path) if asked is not None else "the file"
+        top = Path(os.path.realpath(self.top))
+        found = Path(os.path.realpath(top / path))
+        if "\0" in path or not found.is_relative_to(top):
+            raise InputError(
+                f"{path!r} leads out of the folder {self.top.absolute()}",
+                where,
+                "a file in that folder, and no link out of it",
+                "put the file there",
+            )
+        if len(self.read) >= MOST_FILES:
+            raise InputError(f"more than {MOST_FILES} files are included", where, remedy="put them together")
+        try:
+            data = read_plain(found, self._left)
+        except FileNotFoundError:
+            raise InputError(f"{said} is not there", where, remedy="check the spelling of its path") from None
+        except OSError as failure:
+            raise InputError(
+                f"{said} cannot be read: {failure.strerror}", where, remedy="make it a readable file"
+            ) from None
+        self._left -= len(data)
+        if self._left < 0:
+            raise InputError(
+                f"{said} is too large", where, f"at most {MAX_BYTES} bytes", "check that it is the right file"
+            )
+        self.read[path] = f"sha256:{sha256_of(data)}"
+        try:
+            return data.decode("utf-8-sig")
+        except UnicodeDecodeError as failure:
+            line = data.count(b"\n", 0, failure.start) + 1
+            raise InputError(
+                f"the byte 0x{data[failure.start]:02x} is not UTF-8",
+                Position(self.shown(path), line, 1),
+                "a text file in UTF-8",
+                "save the file as UTF-8",
+            ) from None

@@ -1,0 +1,159 @@
+"""Directives of job scripts: what they ask for, in words of hpcgen's own.
+
+Slurm: https://slurm.schedmd.com/sbatch.html. PBS: qsub(1B) of OpenPBS and of Torque. Grid Engine: qsub(1).
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from hpcgen.core.errors import Position
+from hpcgen.core.model.own_project import JobFact, JobField, Said
+
+MARKS = {"#SBATCH": "slurm", "#PBS": "pbs", "#$": "gridengine"}
+"""How a line of each batch system begins."""
+_SLURM: Mapping[str, JobField] = {
+    "-N": "nodes",
+    "--nodes": "nodes",
+    "-n": "ranks",
+    "--ntasks": "ranks",
+    "--ntasks-per-node": "ranks_per_node",
+    "-c": "threads",
+    "--cpus-per-task": "threads",
+    "-t": "time",
+    "--time": "time",
+    "-p": "queue",
+    "--partition": "queue",
+    "-A": "account",
+    "--account": "account",
+    "-J": "name",
+    "--job-name": "name",
+    "-a": "array",
+    "--array": "array",
+    "-G": "gpus",
+    "--gpus": "gpus",
+    "--gpus-per-node": "gpus_per_node",
+    "--gres": "gpus_per_node",
+}
+_PBS: Mapping[str, JobField] = {"-A": "account", "-q": "queue", "-N": "name", "-J": "array", "-t": "array"}
+_GRID: Mapping[str, JobField] = {"-P": "account", "-q": "queue", "-N": "name", "-t": "array"}
+_COUNTED = ("nodes", "ranks", "ranks_per_node", "threads", "gpus_per_node", "gpus")
+
+
+class Directive(NamedTuple):
+    """One option of a directive line; ``said``: as it stands there."""
+
+    name: str
+    value: str
+    said: str
+    where: Position
+
+
+def read_directives(batch: str, lines: list[Said]) -> tuple[list[JobFact], list[Said]]:
+    """What the directives of a script ask for, and those that say nothing of that.
+
+    Parameters
+    ----------
+    lines: what stands behind the mark of each directive.
+    """
+    facts: list[JobFact] = []
+    other: list[Said] = []
+    for each in (option for line in lines for option in options_of(line)):
+        found = _READERS[batch](each)
+        facts += found
+        if not found:
+            other.append(Said(each.said, each.where))
+    return facts, other
+
+
+def options_of(line: Said) -> Iterator[Directive]:
+    """The options of one line: ``-N 2 --time=1:00:00``."""
+    try:
+        words = shlex.split(line.text, comments=True)
+    except ValueError:
+        words = line.text.split()
+    number = 0
+    while number < len(words):
+        name, joined, value = words[number].partition("=")
+        if not name.startswith("--") and len(name) > 2 and name.startswith("-"):
+            name, value = name[:2], name[2:] + joined + value
+        elif not joined and number + 1 < len(words) and not words[number + 1].startswith("-"):
+            number += 1
+            value = words[number]
+        # A pool of slots and its size, as in `-pe mpi 32`.
+        if name == "-p" and value == "e" and number + 2 < len(words):
+            name, value, number = "-pe", " ".join(words[number + 1 : number + 3]), number + 2
+        number += 1
+        yield Directive(
+            name, value, f"{name}{'=' if name.startswith('--') and value else ' '}{value}".strip(), line.where
+        )
+
+
+def fact(each: Directive, field: JobField, value: str) -> list[JobFact]:
+    """What an option says, if it can be understood."""
+    if field in ("nodes",):
+        value = value.partition("-")[0] or value
+    if field in _COUNTED and not re.fullmatch(r"[1-9]\d{0,6}", value):
+        return []
+    if not value or not value.isprintable() or "$" in value or "%j" in value:
+        return []
+    return [JobFact(field, value, each.said, each.where)]
+
+
+def slurm(each: Directive) -> list[JobFact]:
+    """Of Slurm: sbatch's options, and srun's."""
+    field = _SLURM.get(each.name)
+    if field is None:
+        return []
+    value = each.value
+    if each.name == "--gres":
+        match = re.fullmatch(r"(?:gres:)?gpu(?:[:=][A-Za-z_][\w.-]*)?[:=](\d+).*", value)
+        value = match[1] if match else "1" if re.fullmatch(r"gpu(:[A-Za-z_][\w.-]*)?", value) else ""
+    elif field in ("gpus", "gpus_per_node"):
+        value = value.rpartition(":")[2]
+    return fact(each, field, value)
+
+
+def _pbs(each: Directive) -> list[JobFact]:
+    if each.name != "-l":
+        return fact(each, _PBS[each.name], each.value) if each.name in _PBS else []
+    found: list[JobFact] = []
+    fields: dict[str, JobField] = {
+        "select": "nodes",
+        "nodes": "nodes",
+        "mpiprocs": "ranks_per_node",
+        "ppn": "ranks_per_node",
+        "ompthreads": "threads",
+        "ngpus": "gpus_per_node",
+        "gpus": "gpus_per_node",
+        "walltime": "time",
+    }
+    for part in each.value.split(","):
+        # Several kinds of chunks are joined by "+"; what each of them is for, hpcgen has no words for.
+        pieces = [part] if part.startswith("walltime") else [] if "+" in part else part.split(":")
+        for piece in pieces:
+            key, _, value = piece.partition("=")
+            if key in fields:
+                found += fact(each, fields[key], value)
+    return found
+
+
+def _grid(each: Directive) -> list[JobFact]:
+    if each.name == "-pe":
+        return fact(each, "ranks", each.value.split()[-1])
+    if each.name != "-l":
+        return fact(each, _GRID[each.name], each.value) if each.name in _GRID else []
+    found: list[JobFact] = []
+    for piece in each.value.split(","):
+        key, _, value = piece.partition("=")
+        if key in ("h_rt", "s_rt"):
+            found += fact(each, "time", value)
+        elif key in ("gpu", "gpus", "ngpus"):
+            found += fact(each, "gpus_per_node", value)
+    return found
+
+
+_READERS: Mapping[str, Callable[[Directive], list[JobFact]]] = {"slurm": slurm, "pbs": _pbs, "gridengine": _grid}

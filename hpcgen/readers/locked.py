@@ -1,0 +1,83 @@
+"""What the locks of several tools have in common."""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Sequence
+
+from hpcgen.core.errors import Position
+from hpcgen.core.model.requirement import KnownWheel, Needed, Requirement
+from hpcgen.readers.pip_text import is_marker, is_version
+from hpcgen.readers.toml_file import Reader
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+!-]*")
+_SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
+MADE_ANEW = "have the tool that wrote the lock write it anew"
+
+
+def file_name(address: str) -> str:
+    """The name of the file at an address or path."""
+    return urllib.parse.unquote(address.split("#")[0].split("?")[0].rpartition("/")[2])
+
+
+def not_from_index(reader: Reader, name: str, source: str, where: Position) -> None:
+    """One more problem: a package that no index has. ``source``: ``an address``, ``a path``."""
+    reader.wrong(
+        f"{name} is from {source}, not from a package index",
+        where,
+        remedy="lock a release of it; code of your own comes into the image by `copy` in the stack",
+    )
+
+
+def known_file(name: str, sha256: str) -> KnownWheel:
+    """A file of a package; of its hash, ``sha256:…``, nothing is known where it is none."""
+    return KnownWheel(file=name, sha256=sha256 if _SHA256.fullmatch(sha256) else None)
+
+
+def locked_package(
+    reader: Reader,
+    name: str,
+    where: Position,
+    wheels: list[KnownWheel],
+    sdist: KnownWheel | None,
+    *,
+    version: str,
+    marker: str = "",
+    needs: Sequence[Needed] = (),
+) -> Requirement:
+    """A package of a lock in its one version; what is wrong with it is a problem of the reader."""
+    package = Requirement(
+        name=name,
+        where=where,
+        specifier=f"=={version}",
+        version=version,
+        marker=marker,
+        hashes=_hashes_of(wheels, sdist),
+        wheels=wheels,
+        sdist=sdist,
+        needs=list(needs),
+    )
+    _check(reader, package)
+    return package
+
+
+def _hashes_of(wheels: Sequence[KnownWheel], sdist: KnownWheel | None) -> list[str]:
+    """The hashes of all files; none where one file has none, since the list would then rule it out."""
+    files = [*wheels, *([sdist] if sdist is not None else [])]
+    return sorted({each.sha256 for each in files if each.sha256 is not None}) if all(f.sha256 for f in files) else []
+
+
+def _check(reader: Reader, package: Requirement) -> None:
+    """That name, version, marker and names of files are what they should be; what is not is a problem of the reader."""
+    if not _NAME.fullmatch(package.name):
+        reader.wrong(f"{package.name!r} is no name of a package", package.where, "such as numpy", MADE_ANEW)
+    if not is_version(package.version):
+        reader.wrong(f"{package.version!r} is no version of {package.name}", package.where, "such as 1.26.4", MADE_ANEW)
+    if package.marker and not is_marker(package.marker):
+        message = f"the marker of {package.name} cannot be read: {package.marker[:120]!r}"
+        reader.wrong(message, package.where, "such as python_version < '3.12'", MADE_ANEW)
+    for each in [*package.wheels, *([package.sdist] if package.sdist is not None else [])]:
+        if not _FILE.fullmatch(each.file):
+            reader.wrong(f"{each.file[:120]!r} is no name of a file of {package.name}", package.where, "", MADE_ANEW)

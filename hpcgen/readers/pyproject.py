@@ -1,0 +1,161 @@
+"""pyproject.toml: what a project needs (PEP 621, PEP 735), and Poetry's own tables for the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hpcgen.core.errors import InputError, Position
+from hpcgen.core.model.requirement import PackageFile, Requirement
+from hpcgen.core.support.python_names import normal_name
+from hpcgen.readers.folder import ProjectFolder
+from hpcgen.readers.pip_text import EXPECTED, Fault, is_range, requirement
+from hpcgen.readers.poetry_ranges import poetry_requirement, python_range
+from hpcgen.readers.toml_file import Reader, TomlFile
+
+_DEEPEST = 20
+"""Groups that include groups."""
+
+
+def read_pyproject(folder: ProjectFolder, path: str) -> PackageFile:
+    """What a project says that it needs; InputError with all that is wrong with it.
+
+    What only its build needs (``[build-system]``) is left out, and so is the project itself.
+    """
+    file = TomlFile(folder, path)
+    reading = _Reading(file)
+    project = reading.reader.table(file.data, "project", Position(path, 1, 1))
+    where = file.header("project")
+    wanted = reading.listed(reading.reader.texts(project, "dependencies", where), "project", "dependencies")
+    if "dependencies" in reading.reader.texts(project, "dynamic", where):
+        place = file.key("project", "dynamic")
+        message = "the dependencies are worked out when the project is built"
+        reading.reader.wrong(message, place, "a list", "name the file that they are in beside or instead of this one")
+    groups = reading.extras(project, where) | reading.groups()
+    poetry_wanted, poetry_groups, poetry_python = reading.poetry()
+    python = reading.reader.text(project, "requires-python", where)
+    if python and not is_range(python):
+        message = f"{python[:80]!r} is no range of versions"
+        reading.reader.wrong(message, file.key("project", "requires-python"), "such as >=3.10")
+    for name, group in poetry_groups.items():
+        groups.setdefault(name, []).extend(group)
+    reading.reader.problems.raise_as(InputError)
+    table = "project" if python else "tool.poetry.dependencies"
+    key = "requires-python" if python else "python"
+    return PackageFile(
+        file=path,
+        kind="pyproject",
+        requirements=wanted or poetry_wanted,
+        groups=dict(sorted(groups.items())),
+        group_names=sorted(groups),
+        requires_python=python or poetry_python,
+        python_where=file.key(table, key) if python or poetry_python else None,
+        read=dict(folder.read),
+    )
+
+
+class _Reading:
+    """The tables of one file."""
+
+    def __init__(self, file: TomlFile) -> None:
+        self.file = file
+        self.reader = Reader(file)
+        self._own: set[str] = set()
+
+    def listed(self, texts: list[str], table: str, key: str) -> list[Requirement]:
+        """Requirements of a list in pip's form."""
+        found = []
+        for text in texts:
+            where = self.file.key(table, key, text)
+            try:
+                found.append(requirement(text, where))
+            except Fault as fault:
+                self.reader.wrong(fault.message, where, EXPECTED, fault.remedy)
+        return found
+
+    def extras(self, project: dict[str, Any], where: Position) -> dict[str, list[Requirement]]:
+        """``[project.optional-dependencies]``; what an extra takes of the project's own extras is put in its place."""
+        table = self.reader.table(project, "optional-dependencies", where)
+        own = normal_name(self.reader.text(project, "name", where))
+        name = "project.optional-dependencies"
+        lists: dict[str, list[Requirement]] = {
+            normal_name(extra): self.listed(self.reader.texts(table, extra, where), name, extra)
+            for extra in sorted(table)
+        }
+        return {extra: _without_own(own, extra, lists, ()) for extra in lists}
+
+    def groups(self) -> dict[str, list[Requirement]]:
+        """``[dependency-groups]``, with what they include of one another."""
+        top = self.file.header("dependency-groups")
+        table = self.reader.table(self.file.data, "dependency-groups", top)
+        return {normal_name(name): self._group(table, name, ()) for name in sorted(table)}
+
+    def _group(self, table: dict[str, Any], name: str, above: tuple[str, ...]) -> list[Requirement]:
+        where = self.file.key("dependency-groups", name)
+        named = next((each for each in table if normal_name(each) == normal_name(name)), None)
+        if named is None or named in above or len(above) > _DEEPEST or not isinstance(table[named], list):
+            self.reader.wrong(f"the group {name[:80]!r} is none, or includes itself", where, "a list of requirements")
+            return []
+        found: list[Requirement] = []
+        for entry in table[named]:
+            if isinstance(entry, str):
+                found += self.listed([entry], "dependency-groups", named)
+            elif isinstance(entry, dict) and isinstance(entry.get("include-group"), str):
+                found += self._group(table, entry["include-group"], (*above, named))
+            else:
+                self.reader.wrong(f"an entry of {named} is no requirement", where, EXPECTED)
+        return found
+
+    def poetry(self) -> tuple[list[Requirement], dict[str, list[Requirement]], str]:
+        """What ``[tool.poetry]`` says: the main dependencies, groups and extras, and the range of Pythons."""
+        top = Position(self.file.path, 1, 1)
+        table = self.reader.table(self.reader.table(self.file.data, "tool", top), "poetry", top)
+        main = dict(self.reader.table(table, "dependencies", top))
+        python = main.pop("python", "")
+        wanted, optional = self._poetry_list(main, "tool.poetry.dependencies")
+        groups: dict[str, list[Requirement]] = {}
+        for extra, names in sorted(self.reader.table(table, "extras", top).items()):
+            members = [normal_name(each) for each in names if isinstance(each, str)]
+            groups[normal_name(extra)] = [each for each in optional if each.name in members]
+        if "dev-dependencies" in table:
+            dev = self.reader.table(table, "dev-dependencies", top)
+            groups["dev"] = self._poetry_list(dev, "tool.poetry.dev-dependencies")[0]
+        for name, group in sorted(self.reader.table(table, "group", top).items()):
+            listed = self.reader.table(group if isinstance(group, dict) else {}, "dependencies", top)
+            groups[normal_name(name)] = self._poetry_list(listed, f"tool.poetry.group.{name}.dependencies")[0]
+        try:
+            return wanted, groups, python_range(python if isinstance(python, str) else "")
+        except Fault as fault:
+            self.reader.wrong(
+                fault.message, self.file.key("tool.poetry.dependencies", "python"), "such as ^3.10", fault.remedy
+            )
+            return wanted, groups, ""
+
+    def _poetry_list(self, table: dict[str, Any], header: str) -> tuple[list[Requirement], list[Requirement]]:
+        """The requirements of a table, and those that only extras have."""
+        wanted: list[Requirement] = []
+        optional: list[Requirement] = []
+        for name, said in table.items():
+            where = self.file.key(header, name)
+            for each in said if isinstance(said, list) else [said]:
+                try:
+                    found = poetry_requirement(name, each, where)
+                    only_extra = isinstance(each, dict) and each.get("optional") is True
+                    (optional if only_extra else wanted).append(found)
+                except Fault as fault:
+                    self.reader.wrong(fault.message, where, 'such as numpy = "^1.26"', fault.remedy)
+        return wanted, optional
+
+
+def _without_own(
+    own: str, extra: str, lists: dict[str, list[Requirement]], above: tuple[str, ...]
+) -> list[Requirement]:
+    """An extra's requirements, with those of the project's own extras that it names (``demo[plot]``)."""
+    found: list[Requirement] = []
+    for each in lists.get(extra, []):
+        if each.name != own:
+            found.append(each)
+            continue
+        for other in each.extras:
+            if other not in (*above, extra) and len(above) < _DEEPEST:
+                found += _without_own(own, other, lists, (*above, extra))
+    return found

@@ -1,0 +1,148 @@
+"""The files that make an image commands of the host, each as text by its path below the prefix."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from hpcgen.core.errors import PolicyError
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.support.quoting import VERSION_PATTERN, lua, plain, sh, tcl
+from hpcgen.core.support.shell_words import Shell
+from hpcgen.core.support.templates import Template
+from hpcgen.core.support.writing import KitFile
+from hpcgen.launch.command import command_script, command_start
+from hpcgen.run.image_job import ImageJob
+from hpcgen.run.install.commands import Command
+from hpcgen.run.install.completions import completion_files
+from hpcgen.run.install.manifest import SHARE
+
+KERNEL = ("python3", "-m", "ipykernel_launcher", "-f")
+"""What a kernel spec of IPython starts. Source: ipykernel's kernelspec.py, make_ipkernel_cmd."""
+_TEMPLATES = Path(__file__).with_name("templates")
+_wrapper = Template(_TEMPLATES / "wrapper.sh").fill
+_tcl = Template(_TEMPLATES / "module.tcl").fill
+_lua = Template(_TEMPLATES / "module.lua").fill
+
+
+def files_of(
+    job: ImageJob, prefix: Path, name: str, commands: list[Command], *, kernel: bool = False
+) -> dict[str, KitFile]:
+    """All files below the prefix but the record of them.
+
+    Parameters
+    ----------
+    job: the image as the site starts it.
+    prefix: an absolute path.
+    name: what is installed is called so.
+    kernel: a Jupyter kernel too.
+
+    Raises
+    ------
+    PolicyError: the site's engine starts no commands; a kernel of an image without Python.
+    InputError: a path or a value that cannot be written in a script.
+    """
+    plan = job.plan
+    own = prefix / SHARE / name
+    found = {f"{SHARE}/{name}/start": KitFile(_script(job), executable=True)}
+    for each in commands:
+        text = _wrapper(
+            command=each.name, name=name, start=sh(str(own / "start"), "the prefix"), program=sh(each.program)
+        )
+        found[f"bin/{each.name}"] = KitFile(text, executable=True)
+    found |= completion_files(commands, name)
+    found |= _modules(plan, prefix, name, commands, kernel)
+    if kernel:
+        if plan.block("python") is None:
+            raise PolicyError(
+                f"there is no Python in the image of {plan.stack.name}, and a Jupyter kernel needs one",
+                remedy="build it with the block python_packages and the package ipykernel, or leave out --kernel",
+            )
+        found[f"{SHARE}/{name}/kernel"] = KitFile(_script(job, KERNEL), executable=True)
+        found[f"share/jupyter/kernels/{name}/kernel.json"] = KitFile(_kernel_text(plan, own / "kernel"))
+    return found
+
+
+def version_of(plan: Plan) -> str:
+    """The module's version: that of the stack's first block, which is what the stack is about."""
+    first = plan.block(next(iter(plan.stack.blocks), ""))
+    version = first.version if first is not None else ""
+    return version if re.search(VERSION_PATTERN, version) else "1"
+
+
+def devcontainer_text(job: ImageJob) -> str:
+    """``devcontainer.json`` for editors that work inside of containers.
+
+    Source: containers.dev, "Dev Container metadata reference".
+
+    Raises
+    ------
+    PolicyError: the image is in no store from which such editors start containers.
+    """
+    plan = job.plan
+    how = command_start(plan, job.environment, job.inside)
+    if not how.engine.dev_containers:
+        raise PolicyError(
+            f"editors start dev containers by Docker or Podman, and {job.image} is started by {how.engine.name}",
+            remedy=f"convert it (hpcgen convert {job.image} podman:localhost/{plan.stack.name}:1) and install that",
+        )
+    groups = how.engine.words(how.call)[1:]
+    # What only a script knows (the folder, the terminal), and what the editor has fields for, or does by itself.
+    words = [word for group in groups if not any(isinstance(each, Shell) for each in group) for word in group]
+    variables = {**how.variables.exported, **how.variables.inside}
+    options, rest = [], iter(words)
+    for word in rest:
+        if word == "-e":
+            next(rest)
+        elif word not in how.engine.signal_words:
+            options.append(word)
+    data = {
+        "name": f"{plan.stack.name} for {plan.site.name}",
+        "image": job.image,
+        "containerEnv": variables,
+        "runArgs": options,
+    }
+    return json.dumps({key: value for key, value in data.items() if value}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _script(job: ImageJob, kernel: tuple[str, ...] = ()) -> str:
+    return command_script(job.plan, job.environment, job.image, job.inside, named=job.named, kernel=kernel)
+
+
+def _modules(plan: Plan, prefix: Path, name: str, commands: list[Command], kernel: bool) -> dict[str, KitFile]:
+    """The modulefile in Tcl, and the same in Lua."""
+    title = plain(plan.stack.title, "the stack's title")
+    names = " ".join(each.name for each in commands)
+    words = {
+        "help": f"{title}. Commands in its image, started as on {plan.site.name}: {names}",
+        "title": f"{name}: {title}",
+        "programs": str(prefix / "bin"),
+    }
+    kernels, place = str(prefix / "share/jupyter"), f"modulefiles/{name}/{version_of(plan)}"
+    completed = str(prefix / "share") if any(each.words for each in commands) else ""
+    in_tcl = _tcl("top", name=name, **{key: tcl(word, key) for key, word in words.items()})
+    in_lua = _lua("top", name=name, quoted_name=lua(name), **{key: lua(word, key) for key, word in words.items()})
+    return {
+        place: KitFile(in_tcl + _more(_tcl, tcl, completed, kernels if kernel else "")),
+        f"{place}.lua": KitFile(in_lua + _more(_lua, lua, completed, kernels if kernel else "")),
+    }
+
+
+def _more(fill: Callable[..., str], quoted: Callable[[str], str], completed: str, kernels: str) -> str:
+    """What a modulefile also sets: where shells find words to complete, where Jupyter finds kernels."""
+    text = fill("completions", share=quoted(completed)) if completed else ""
+    return text + (fill("kernels", kernels=quoted(kernels)) if kernels else "")
+
+
+def _kernel_text(plan: Plan, start: Path) -> str:
+    """A kernel spec. Source: jupyter_client's documentation, "Making kernels for Jupyter", "Kernel specs"."""
+    data = {
+        "argv": [str(start), "{connection_file}"],
+        "display_name": f"{plan.stack.name} ({plan.site.name})",
+        "language": "python",
+        # Signals reach the engine; the kernel itself knows better whom to interrupt inside.
+        "interrupt_mode": "message",
+    }
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"

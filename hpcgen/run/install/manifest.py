@@ -1,0 +1,125 @@
+"""The record of what was installed below a prefix for one image: its files with their hashes."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any
+
+import msgspec
+
+from hpcgen.core.config.decoding import record_from
+from hpcgen.core.errors import InputError, UnknownNameError, did_you_mean
+from hpcgen.core.model.fields import Name, Record, Sha256, Text, matching
+from hpcgen.core.support.file_formats import INSTALL
+from hpcgen.core.support.hashing import read_plain
+
+SHARE = "share/hpcgen"
+MANIFEST = "installed.json"
+MAX_BYTES = 16 * 1024 * 1024
+
+Below = Annotated[
+    str,
+    matching(
+        r"^(?![/])(?!(.*/)?\.{1,2}(/|$))[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$(?!\n)",
+        "a path below the prefix",
+        "bin/train",
+    ),
+]
+
+
+class InstalledFile(Record, frozen=True):
+    """A file that was written, by its path below the prefix."""
+
+    path: Below
+    sha256: Sha256
+
+
+class Installed(Record, frozen=True, kw_only=True, rename={"number": "install"}):
+    """What was installed for one image.
+
+    ``name``: what it is called below the prefix and as a module, ``version`` the module's. ``image``: its absolute
+    path, or its name in a store. ``content``: its plan hash. ``folders``: those that were made for it, the deepest
+    first; ``.`` is the prefix. ``outside``: files that lie elsewhere, by their absolute paths.
+    """
+
+    number: Annotated[int, msgspec.Meta(ge=1, description="the format of this file")] = INSTALL.newest
+    hpcgen: Text
+    name: Name
+    version: Text
+    stack: Text
+    site: Text
+    engine: Text
+    image: Text
+    commands: list[Text]
+    files: list[InstalledFile]
+    folders: list[Below | Text] = []
+    outside: dict[Text, Sha256] = {}
+
+
+def manifest_path(name: str) -> str:
+    """Where the record of a name lies below its prefix."""
+    return f"{SHARE}/{name}/{MANIFEST}"
+
+
+def manifest_data(installed: Installed) -> dict[str, Any]:
+    """A record as plain data, its number first, which is said though it is the default."""
+    return {"install": installed.number, **msgspec.to_builtins(installed)}
+
+
+def manifest_text(installed: Installed) -> str:
+    """A record as JSON."""
+    return msgspec.json.format(msgspec.json.encode(manifest_data(installed)), indent=1).decode() + "\n"
+
+
+def read_manifest(path: Path) -> Installed:
+    """A record that ``hpcgen install`` wrote.
+
+    Raises
+    ------
+    InputError: it cannot be read, is none, or a newer hpcgen wrote it.
+    """
+    remedy = f"write it again with: {INSTALL.command}"
+    try:
+        data = read_plain(path, MAX_BYTES)
+        plain = msgspec.json.decode(data[:MAX_BYTES])
+    except OSError as failure:
+        raise InputError(f"{path} cannot be read: {failure.strerror}", remedy=remedy) from failure
+    except (msgspec.DecodeError, RecursionError) as failure:
+        raise InputError(f"{path} is no record of hpcgen install: {failure}", remedy=remedy) from failure
+    INSTALL.check(plain, str(path))
+    try:
+        return record_from(plain, Installed)
+    except (msgspec.ValidationError, RecursionError) as failure:
+        raise INSTALL.not_understood(plain, str(path), failure) from failure
+
+
+def installed_in(prefix: Path) -> dict[str, Installed]:
+    """All that is installed below a prefix, by name; InputError for a record that cannot be read."""
+    found = sorted((prefix / SHARE).glob(f"*/{MANIFEST}"))
+    return {path.parent.name: read_manifest(path) for path in found}
+
+
+def installed_as(prefix: Path, name: str | None) -> Installed:
+    """What is installed under a name, or all there is.
+
+    Raises
+    ------
+    UnknownNameError: nothing is, or several things are and no name was given.
+    """
+    names = sorted(path.parent.name for path in (prefix / SHARE).glob(f"*/{MANIFEST}"))
+    if not names:
+        raise UnknownNameError(
+            f"nothing is installed in {prefix}", remedy=f"name another --prefix, or: {INSTALL.command}"
+        )
+    if name is None and len(names) > 1:
+        raise UnknownNameError(f"several are installed in {prefix}", expected=f"a NAME: {', '.join(names)}")
+    chosen = name or names[0]
+    if chosen not in names:
+        raise UnknownNameError(f"no {chosen} is installed in {prefix}", remedy=did_you_mean(chosen, names))
+    return read_manifest(prefix / manifest_path(chosen))
+
+
+def folders_above(paths: list[str]) -> list[str]:
+    """All folders that files below a prefix lie in, the prefix last, the deepest first."""
+    above = {str(folder) for path in paths for folder in PurePosixPath(path).parents}
+    return sorted(above, key=lambda path: (-len(PurePosixPath(path).parts), path))

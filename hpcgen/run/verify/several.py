@@ -1,0 +1,154 @@
+"""Tests that blocks have for several nodes: how many ranks of which, and what becomes of their output."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from hpcgen.core.errors import InputError
+from hpcgen.core.model.job import Job
+from hpcgen.core.model.recipe_facts import RankTest
+from hpcgen.core.model.record import TestResult
+from hpcgen.core.support.quoting import sh
+from hpcgen.core.support.units import counted, some
+from hpcgen.images.recorded import recorded_kit
+from hpcgen.images.reference import ImageReference
+from hpcgen.kit.kit import read_facts
+from hpcgen.launch.start import start
+from hpcgen.recipe.formats import FACTS_FILE
+from hpcgen.run.here import status_text
+from hpcgen.run.image_job import ImageJob
+from hpcgen.run.verify.figures import read_figures, summary
+from hpcgen.run.verify.lines import KEPT_LINES
+from hpcgen.run.verify.starts import StartResult
+
+RANK_MARK = "hpcgen-rank:"
+"""Before the name of its node, in what each rank of a test prints first."""
+_LACKS = "hpcgen-lacks:"
+_NO_DEVICE = 77
+_FEW = 6
+_NETWORK = re.compile(r"via NET/([^/]+)/")
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """How a test is started: nodes, ranks on each, threads of each rank."""
+
+    nodes: int
+    ranks: int
+    threads: int
+
+
+class Output(msgspec.Struct, frozen=True):
+    """What the ranks of a test printed, and on which nodes they ran or lacked the device."""
+
+    lines: list[str]
+    ranks: list[str]
+    lacking: list[str]
+
+
+def rank_tests_of(image: ImageReference) -> list[RankTest] | None:
+    """The tests for several nodes that an image's kit names; None where its kit is of a release that had none.
+
+    Raises
+    ------
+    InputError: its recipe.json is damaged.
+    """
+    file = recorded_kit(image).files.get(FACTS_FILE)
+    if file is None:
+        return None
+    try:
+        return read_facts(msgspec.json.decode(file.text), f"{FACTS_FILE} in {image}").rank_tests
+    except (msgspec.MsgspecError, RecursionError) as failure:
+        raise InputError(f"{FACTS_FILE} in {image} is damaged: {failure}") from failure
+
+
+def shape_of(test: RankTest, job: Job) -> Shape | None:
+    """What a test is started with in a job's allocation; None where the job has no GPU for its ranks."""
+    cores = job.ranks_per_node * job.threads_per_rank
+    if test.ranks == "per_gpu":
+        gpus = job.gpus_per_node or 0
+        return Shape(job.nodes, gpus, max(1, cores // gpus)) if gpus else None
+    if test.ranks == "all":
+        return Shape(job.nodes, job.ranks_per_node, job.threads_per_rank)
+    return Shape(min(2, job.nodes) if test.ranks == "two" else job.nodes, 1, job.threads_per_rank)
+
+
+def command_of(test: RankTest) -> list[str]:
+    """What each rank starts: the test's command, which first says where it runs."""
+    device = sh(test.device)
+    lacks = f'if [ ! -e {device} ]; then echo "{_LACKS} $(uname -n)"; exit {_NO_DEVICE}; fi; ' if test.device else ""
+    return ["sh", "-c", f'{lacks}echo "{RANK_MARK} $(uname -n)"; {test.command}']
+
+
+def fixed_launcher(whole: ImageJob, job: ImageJob) -> str:
+    """The launcher of a job, if it starts as many ranks as the allocation has instead of those of the job; else ""."""
+    sizes = [(each.plan.job.nodes, each.plan.job.ranks_per_node) for each in (whole, job)]
+    outer, other = (start(each.plan, each.environment).outer for each in (job, whole))
+    return outer[0] if sizes[0] != sizes[1] and outer and outer == other else ""
+
+
+def read_output(lines: Iterable[str]) -> Output:
+    """Tell apart what the ranks say of themselves and what the test prints."""
+    found = Output([], [], [])
+    for line in lines:
+        for mark, names in ((RANK_MARK, found.ranks), (_LACKS, found.lacking)):
+            if line.startswith(mark):
+                names.append(line.removeprefix(mark).strip())
+                break
+        else:
+            found.lines.append(line)
+    return found
+
+
+def networks(lines: Iterable[str]) -> list[str]:
+    """The networks over which NCCL says, with ``NCCL_DEBUG=INFO``, that it goes from node to node."""
+    return sorted({found[1] for line in lines for found in _NETWORK.finditer(line)})
+
+
+def result_of(test: RankTest, shape: Shape, ended: StartResult) -> TestResult:
+    """Whether a test passed: all its ranks ran, on as many nodes as were meant, and it printed what it should."""
+    said = read_output(ended.lines)
+    nodes = sorted(set(said.ranks))
+    figures = read_figures(test.figures, said.lines)
+    result = TestResult(
+        group=test.block,
+        name=test.name,
+        result="passed",
+        seconds=ended.seconds,
+        output="\n".join(said.lines[-KEPT_LINES:]),
+        ranks=len(said.ranks),
+        nodes=nodes,
+        figures=figures,
+    )
+    if said.lacking and not said.ranks:
+        return skipped(test, f"no {test.device} on {some(sorted(set(said.lacking)), _FEW)}")
+    if wrong := _wrong(test, shape, ended, said, nodes):
+        return msgspec.structs.replace(result, result="failed", reason=wrong)
+    where = f"{counted(len(said.ranks), 'rank')} on {some(nodes, _FEW)}"
+    missing = f"no table of {test.figures} in its output" if test.figures and not figures else ""
+    measured = "; ".join(filter(None, [summary(figures) or missing, where]))
+    return msgspec.structs.replace(result, reason=measured)
+
+
+def skipped(test: RankTest, why: str) -> TestResult:
+    """The result of a test that was not started, or not on any node."""
+    return TestResult(group=test.block, name=test.name, result="skipped", reason=why)
+
+
+def _wrong(test: RankTest, shape: Shape, ended: StartResult, said: Output, nodes: list[str]) -> str:
+    wanted = shape.nodes * shape.ranks
+    if said.lacking:
+        return f"no {test.device} on {some(sorted(set(said.lacking)), _FEW)}"
+    if ended.status is None:
+        return f"it was ended after {ended.seconds:g} s"
+    if ended.status:
+        return f"the start ended with {status_text(ended.status)}"
+    if len(said.ranks) != wanted:
+        return f"{len(said.ranks)} of {wanted} ranks started"
+    if len(nodes) != shape.nodes:
+        return f"{counted(wanted, 'rank')} started on {some(nodes, _FEW)}, not on {counted(shape.nodes, 'node')}"
+    if test.expect and not any(test.expect in line for line in said.lines):
+        return f'no "{test.expect}" in the output'
+    return ""

@@ -1,0 +1,1 @@
+"""What a build takes from outside: fetched, pinned, bundled."""

@@ -1,0 +1,153 @@
+"""The files of a bundle that say what is in it: manifest, sums, and a page for a person without hpcgen."""
+
+# No postponed annotations: msgspec reads those of Increment.
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from hpcgen.core.config.decoding import record_from
+from hpcgen.core.errors import InputError
+from hpcgen.core.model.bundle import BundleItem, BundlePath, Manifest
+from hpcgen.core.model.bundle_paths import COLLECTIONS, MANIFEST
+from hpcgen.core.model.fields import Record, Sha256
+from hpcgen.core.model.lock import Lock
+from hpcgen.core.support.file_formats import BUNDLE
+from hpcgen.core.support.file_formats import INCREMENT as INCREMENT_FORMAT
+from hpcgen.core.support.hashing import read_plain
+
+R = TypeVar("R")
+
+README = "README.txt"
+CYCLONEDX = "sbom.cdx.json"
+SPDX = "sbom.spdx.json"
+INCREMENT = "increment.json"
+MANIFEST_BYTES = 64 * 1024 * 1024
+
+
+class Increment(Record, frozen=True):
+    """``increment.json``: what makes a bundle an increment to an older one.
+
+    ``old``: sha256 of the older bundle's manifest. ``files``: what of the new bundle's manifest is here.
+    """
+
+    increment: int
+    old: Sha256
+    files: list[BundlePath]
+
+
+def record_text(record: msgspec.Struct) -> bytes:
+    """A record as JSON that a person can read."""
+    return msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
+
+
+def read_record(data: bytes, type_: type[R], name: str) -> R:
+    """A record from its JSON; InputError where it is not understood, or a newer hpcgen wrote it."""
+    known = BUNDLE if type_ is Manifest else INCREMENT_FORMAT
+    raw: object = None
+    try:
+        raw = msgspec.json.decode(data)
+        known.check(raw, name)
+        return record_from(raw, type_)
+    except (ValueError, RecursionError) as failure:
+        raise known.not_understood(raw, name, failure) from failure
+
+
+def manifest_of(lock: Lock, lock_hash: str, items: Iterable[BundleItem]) -> Manifest:
+    """The manifest of a lock's bundle."""
+    return Manifest(
+        bundle=BUNDLE.newest,
+        hpcgen=lock.hpcgen,
+        site=lock.plan.site.name,
+        stack=lock.plan.stack.name,
+        content=lock.content,
+        lock=lock_hash,
+        items=sorted(items, key=lambda item: (item.path, item.kind, item.name)),
+    )
+
+
+def sums_of(manifest: Manifest, manifest_hash: str) -> dict[str, str]:
+    """Every file of a bundle but ``SHA256SUMS``: path → sha256."""
+    return {item.path: item.sha256 for item in manifest.items} | {MANIFEST: manifest_hash}
+
+
+def sums_text(sums: Mapping[str, str]) -> bytes:
+    """``SHA256SUMS`` as ``sha256sum -c`` reads it; no path has a character that it would have to escape."""
+    return "".join(f"{digest}  {path}\n" for path, digest in sorted(sums.items())).encode("ascii")
+
+
+def _of_collections(lock: Lock) -> tuple[str, str]:
+    """Of ``README.txt``: what is said after the third step, and of the folder; empty without collections."""
+    if not lock.own_collections:
+        return "", ""
+    folders = "\n".join(f"     {COLLECTIONS}/{name}" for name in lock.own_collections)
+    first = lock.own_collections[0]
+    return (
+        f"""
+   The recipe is made with code of the bundle's own author, in Python:
+
+{folders}
+
+   hpcgen asks once whether you trust it: read it first. Where nobody can be
+   asked, --trust-collections before render and build says that you do.
+   A kit that is there is built without it: ../kit/build.sh --bundle .
+   For other sites and stacks of the collection:
+
+     ~/hpcgen/bin/hpcgen --collection {COLLECTIONS}/{first} list stacks
+""",
+        f"  {COLLECTIONS + '/':<19}what the lock was made with beside hpcgen itself\n",
+    )
+
+
+def readme(lock: Lock) -> str:
+    """``README.txt``: what to do with a bundle where hpcgen is not installed."""
+    site, stack = lock.plan.site.name, lock.plan.stack.name
+    asked, listed = _of_collections(lock)
+    return f"""\
+A bundle of hpcgen {lock.hpcgen}: everything that the container image of stack
+{stack} for site {site} is built from. The build needs no network.
+
+content {lock.content}
+
+1. Is it whole? In this folder, without hpcgen:
+
+     sha256sum --quiet -c SHA256SUMS
+
+2. Install hpcgen from it, with any Python from 3.10 on:
+
+     python3 -m venv ~/hpcgen
+     ~/hpcgen/bin/pip install --no-index --find-links hpcgen.html hpcgen
+
+3. Write the build, and build:
+
+     ~/hpcgen/bin/hpcgen bundle verify .
+     ~/hpcgen/bin/hpcgen render --bundle . -o ../kit
+     ~/hpcgen/bin/hpcgen build --bundle . ../kit
+{asked}
+What is where:
+
+  bundle.json        every file, with its origin, size, hash and licence
+  hpcgen.lock        what was asked for, and what was pinned
+  files/             the inputs, each under its sha256
+  images/            the base images, an OCI image layout
+{listed}  Packages, Release  index of the OS packages (a flat apt repository)
+  wheels.html        the Python packages of the image, for pip --find-links
+  hpcgen.html        hpcgen itself and what it needs, likewise
+  sbom.cdx.json, sbom.spdx.json
+                     what the image will hold (CycloneDX, SPDX)
+"""
+
+
+def load_manifest(path: Path) -> tuple[Manifest, bytes]:
+    """A manifest and its bytes; InputError where it cannot be read or is not understood."""
+    try:
+        data = read_plain(path, MANIFEST_BYTES)
+    except OSError as failure:
+        raise InputError(
+            f"{path} cannot be read: {failure.strerror}", remedy="name a bundle: its folder or its tar file"
+        ) from failure
+    if len(data) > MANIFEST_BYTES:
+        raise InputError(f"{path} is larger than any manifest", remedy="name a bundle: its folder or its tar file")
+    return read_record(data, Manifest, str(path)), data

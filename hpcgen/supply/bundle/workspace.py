@@ -1,0 +1,180 @@
+"""Where a bundle is made: ``TARGET.partial``, which a later run continues, and which gets its name when it is whole.
+
+Whatever moment a run is killed at, what lies there says by itself how far it came: files get their names only when
+they are whole, and the step from here to the target is a rename, for several pieces a list of renames.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from hpcgen.core.errors import OutputError
+from hpcgen.core.support.leftovers import lock
+from hpcgen.core.support.swapping import sync_folder
+from hpcgen.core.support.units import size
+from hpcgen.supply.bundle.store import write_through
+from hpcgen.supply.net.part import DiskError
+
+_MARK = "UNFINISHED.txt"
+_MARK_TEXT = "hpcgen is making a bundle here. The same command resumes; if you no longer want it, delete this folder.\n"
+_STATE = "state.json"
+_FULL = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "your disk quota is used up",
+    errno.EFBIG: "a file would be larger than allowed (ulimit -f, or a file system such as FAT)",
+}
+
+
+class State(msgspec.Struct):
+    """What one run tells the next.
+
+    Parameters
+    ----------
+    roots: digest of a base image → sha256 of the tar file that was made of it.
+    publishing: pieces that are whole and on their way to their names.
+    """
+
+    roots: dict[str, str] = {}
+    publishing: list[str] = []
+
+
+class Workspace:
+    """The folders of a bundle in the making."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        self.folder = target.with_name(f"{target.name}.partial")
+        self.bundle = self.folder / "bundle"
+        self.parts = self.folder / "parts"
+        self.made = self.folder / "made"
+        self.out = self.folder / "out"
+        self.state = State()
+
+    def load(self) -> None:
+        """What the last run left as its state; nothing where that is not understood."""
+        with contextlib.suppress(OSError, ValueError, RecursionError):
+            self.state = msgspec.json.decode((self.folder / _STATE).read_bytes(), type=State)
+
+    def save(self) -> None:
+        """Keep the state for the next run."""
+        write_through(self.folder / _STATE, msgspec.json.encode(self.state))
+
+    def publish_folder(self) -> None:
+        """Rename the finished bundle to its final name."""
+        with explained_disk(self):
+            sync_folder(self.bundle)
+            self.bundle.rename(self.target)
+            sync_folder(self.target.parent)
+
+    def publish_files(self, names: Sequence[str]) -> None:
+        """Files in ``out`` get their names, all of them, by this run or the next."""
+        with explained_disk(self):
+            self.state.publishing = list(names)
+            self.save()
+            self.resume_publishing()
+
+    def resume_publishing(self) -> bool:
+        """Do the renames that are left of an earlier run; whether there were any."""
+        if not self.state.publishing:
+            return False
+        for name in self.state.publishing:
+            plain = Path(name).name
+            with contextlib.suppress(FileNotFoundError):
+                (self.out / plain).rename(self.target.parent / plain)
+        sync_folder(self.target.parent)
+        return True
+
+
+@contextlib.contextmanager
+def workspace(target: Path) -> Iterator[Workspace]:
+    """The place where ``target`` is made, for this process alone; it goes away when the work is done.
+
+    Raises
+    ------
+    OutputError: another hpcgen works there, or it is no place of hpcgen's, or it cannot be written.
+    """
+    place = Workspace(target)
+    if place.folder.is_symlink():
+        raise OutputError(f"cannot work in {place.folder}: it is a symbolic link", remedy="remove it")
+    with explained_disk(place):
+        place.folder.mkdir(exist_ok=True)
+        descriptor = _alone(place.folder)
+    try:
+        present = set(os.listdir(place.folder))
+        if present and _MARK not in present:
+            raise OutputError(
+                f"cannot work in {place.folder}: there are files in it that hpcgen did not put there",
+                remedy="move them away, or write elsewhere",
+            )
+        with explained_disk(place):
+            if _MARK not in present:
+                # There in one step; only its name counts.
+                (place.folder / _MARK).write_text(_MARK_TEXT, encoding="utf-8")
+        place.load()
+        yield place
+        _remove(place.folder)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(folder: Path) -> None:
+    """Away with the place, state and mark last, so that a kill here leaves nothing that is not known."""
+    for entry in sorted(os.listdir(folder), key=lambda entry: entry == _STATE):
+        path = folder / entry
+        if entry != _MARK:
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    (folder / _MARK).unlink()
+    folder.rmdir()
+
+
+def _alone(folder: Path) -> int:
+    """Keep a second hpcgen out, where the file system has locks; a descriptor to close at the end."""
+    for _ in range(10):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        taken = lock(descriptor)
+        if taken is False:
+            os.close(descriptor)
+            raise OutputError(
+                f"another hpcgen is working in {folder}", remedy="wait until it has finished, or write elsewhere"
+            )
+        if taken is None:
+            return descriptor
+        # The one who had it may have been done in between, and its folder gone.
+        with contextlib.suppress(FileNotFoundError):
+            if os.fstat(descriptor).st_ino == folder.stat().st_ino:
+                return descriptor
+        os.close(descriptor)
+        folder.mkdir(exist_ok=True)
+    raise OutputError(f"another hpcgen is working in {folder}", remedy="wait until it has finished")
+
+
+@contextlib.contextmanager
+def explained_disk(place: Workspace, needed: int = 0, whole: int = 0) -> Iterator[None]:
+    """What the system says while files are written, as an OutputError in plain words.
+
+    Parameters
+    ----------
+    needed, whole: bytes that are still missing at the beginning of the work, and that the bundle has in all.
+    """
+    try:
+        yield
+    except (DiskError, OSError) as failure:
+        raised = failure.failure if isinstance(failure, DiskError) else failure
+        reason = _FULL.get(raised.errno or 0, raised.strerror or str(raised))
+        about = f"; {size(needed)} of {size(whole)} were still missing" if needed else ""
+        stays = place.folder.is_dir()
+        raise OutputError(
+            f"cannot write {place.target}: {reason}{about}",
+            remedy=(
+                f"free some space and run the same command again: it resumes from {place.folder}"
+                if stays and raised.errno in _FULL
+                else "check the path, or write elsewhere"
+            ),
+        ) from failure

@@ -1,0 +1,119 @@
+"""What a run of Bazel has left → the files that a lock pins, each with its addresses and sha256."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+from hpcgen.core.config.decoding import record_from
+from hpcgen.core.errors import FetchError, Problem
+from hpcgen.core.model.bazel import BazelFile
+from hpcgen.core.support.hashing import sha256_of
+from hpcgen.supply.net.web import shown
+from hpcgen.supply.pin.bazel_log import Requested
+
+
+class Fetched(NamedTuple):
+    """What a run has left.
+
+    Parameters
+    ----------
+    cached: sha256 → path of each file in Bazel's cache. wheels: the same of the wheels that pip has brought.
+    requests: what rules have asked for. registry: what was read of module registries, by its path: address and content.
+    """
+
+    cached: Mapping[str, str]
+    requests: Sequence[Requested]
+    wheels: Mapping[str, str]
+    registry: Mapping[str, tuple[str, bytes]]
+
+    def notes(self) -> list[str]:
+        """What was fetched that no lock can pin, for a person whose build does not work without it."""
+        loose = {shown(url) for each in self.requests if not each.sha256 for url in each.urls[:1]}
+        return [f"ERROR: fetched without a sha256: {url}" for url in sorted(loose)]
+
+
+def listed(found: Fetched) -> list[BazelFile]:
+    """The files, by name.
+
+    Raises
+    ------
+    FetchError: a file has no address that a lock can name.
+    """
+    files: dict[tuple[str, str], BazelFile] = {}
+    problems: list[Problem] = []
+    for file in [*_requested(found, problems), *_of_registries(found), *_of_pip(found, problems)]:
+        key = (file.sha256, file.registry or file.file or posixpath.basename(urlsplit(file.urls[0]).path))
+        if known := files.get(key):
+            file = msgspec.structs.replace(known, urls=tuple(dict.fromkeys([*known.urls, *file.urls])))
+        files[key] = file
+    if problems:
+        raise FetchError(problems)
+    return sorted(files.values(), key=lambda each: (each.name, each.registry, each.sha256, each.urls))
+
+
+def _requested(found: Fetched, problems: list[Problem]) -> Iterator[BazelFile]:
+    """Each file that a rule asked for by a hash, and got."""
+    for each in found.requests:
+        if each.sha256 not in found.cached:
+            continue
+        urls = [url for url in each.urls if _is_address(url)]
+        name = _repository(each.repository)
+        if not urls:
+            tried = ", ".join(map(shown, each.urls)) or "no address"
+            message = f"Bazel fetched {name} from {tried}, which no lock can name"
+            expected = "an https:// address without spaces, quotes or a password"
+            problems.append(Problem(message, expected=expected, remedy="lock without --fetch-bazel"))
+            continue
+        # Bazel up to 6 looks for the last part of the first address.
+        first = posixpath.basename(urlsplit(each.urls[0]).path)
+        file = first if first != posixpath.basename(urlsplit(urls[0]).path) else ""
+        yield BazelFile(name, each.sha256, tuple(urls), file if _fits({"file": file}) else "")
+
+
+def _of_registries(found: Fetched) -> Iterator[BazelFile]:
+    for path, (url, data) in found.registry.items():
+        # NUMBER/modules/NAME/VERSION/FILE
+        name = [*path.split("/"), "", ""][2] or "registry"
+        yield BazelFile(_repository(name), sha256_of(data), (url,), registry=path)
+
+
+def _of_pip(found: Fetched, problems: list[Problem]) -> Iterator[BazelFile]:
+    """Wheels in repositories that did not come through Bazel itself."""
+    for sha256, path in found.wheels.items():
+        if sha256 in found.cached:
+            continue
+        file = posixpath.basename(path)
+        try:
+            name, version, _, _ = parse_wheel_filename(file)
+        except InvalidWheelFilename:
+            problems.append(
+                Problem(f"a rule left {file!r}, which is no wheel's name", remedy="use another release of the block")
+            )
+            continue
+        yield BazelFile(_repository(name), sha256, (), file, f"{name}=={version}", pip=True)
+
+
+def _repository(context: str) -> str:
+    """The name in ``//external:NAME``, ``repository @@NAME`` or ``module extension … in …``, as a lock has names."""
+    last = re.split(r"//external:|repository @+", context)[-1]
+    return re.sub(r"[^A-Za-z0-9._~+-]+", "_", last).lstrip("._~+-") or "unnamed"
+
+
+def _is_address(url: str) -> bool:
+    return _fits({"urls": [url]})
+
+
+def _fits(fields: Mapping[str, object]) -> bool:
+    """Whether a lock takes these fields of a file."""
+    try:
+        record_from({"name": "x", "sha256": 64 * "0", **fields}, BazelFile)
+    except msgspec.ValidationError:
+        return False
+    return True

@@ -1,0 +1,376 @@
+"""``hpcgen lock``: a plan → everything pinned that its build takes from outside. Uses the network, writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.requirements import Requirement
+
+from hpcgen.blocks.inputs.image import Image
+from hpcgen.blocks.steps import Wheels
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.catalog.own_files import named_files
+from hpcgen.core.errors import FetchError, HpcgenError, InputError, PolicyError, Problems, did_you_mean
+from hpcgen.core.model.bazel import BazelPin
+from hpcgen.core.model.conda import PIP_LIST, CondaPackage
+from hpcgen.core.model.lock import ImagePin, KeyPin, Lock, Pins, StageName, StagePackages
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.support.hashing import file_sha256
+from hpcgen.core.support.leftovers import scratch_folder
+from hpcgen.core.support.places import recorded
+from hpcgen.core.support.python_names import normal_name
+from hpcgen.kit.lockfile.lock import parse_lock, sealed_text
+from hpcgen.planning.contract.chosen import hold_chosen, was_overruled
+from hpcgen.recipe.assemble import assemble
+from hpcgen.recipe.formats import format_for
+from hpcgen.recipe.stages import Assembly, Stage
+
+if TYPE_CHECKING:
+    from hpcgen.supply.pin.bazel_fetch import BazelStep
+
+Say = Callable[[str], None]
+_AT_A_TIME = 4
+
+
+def make_lock(
+    plan: Plan,
+    catalog: Catalog,
+    *,
+    images: Mapping[str, str] | None = None,
+    old: Lock | None = None,
+    keep: Iterable[str] = (),
+    run_bazel: bool = False,
+    say: Say = lambda text: None,
+) -> Lock:
+    """Pin everything that the plan leaves open.
+
+    Parameters
+    ----------
+    images: skopeo references to take base images from, by their name; the site's mirror or the registry otherwise.
+    old, keep: what stays as it is in an older lock: ``images``, ``packages``, ``wheels``.
+    run_bazel: learn what Bazel fetches by running it; otherwise it is what the older lock or a collection says.
+    say: told what is being done.
+
+    Raises
+    ------
+    FetchError, InputError, MissingToolError, PolicyError: all that stands in the way, at once where that can be.
+    """
+    loose = assemble(plan, catalog)
+    _check_manager(plan, catalog)
+    kept = set(keep) if old is not None else set()
+    before = old.pins if old is not None else Pins()
+    with scratch_folder("hpcgen-lock-") as folder:
+        layout = folder / "images"
+        pinned = _images(plan, loose, images or {}, old, "images" in kept, say)
+        # Wheels and base images do not depend on one another: they are asked for at the same time, and what is wrong
+        # with either is said in one go.
+        problems, of_packages = Problems(), Problems()
+        wheels: dict[str, list[str]] = {}
+        found: tuple[dict[StageName, StagePackages], list[KeyPin], int] = ({}, [], 0)
+        with ThreadPoolExecutor(1) as beside:
+            waiting = beside.submit(_wheels, plan, catalog, loose, old if "wheels" in kept else None, say)
+            with of_packages.caught():
+                found = _packages(plan, catalog, loose, pinned, layout, old if "packages" in kept else None, say)
+        with problems.caught():
+            wheels = waiting.result()
+        problems += of_packages
+        trees: dict[str, str] = {}
+        with problems.caught():
+            trees = _trees(loose, before, folder, say)
+        conda: list[CondaPackage] = []
+        with problems.caught():
+            conda = _conda(plan, catalog, old if "wheels" in kept else None, say)
+            wheels |= _conda_wheels(plan, catalog, conda, loose, old if "wheels" in kept else None, say)
+        problems.raise_as(FetchError)
+        for each in hold_chosen(plan, catalog, wheels, allow_unsupported=was_overruled(plan)):
+            say(f"warning: {each.message}" + (f" ({each.remedy})" if each.remedy else ""))
+        packages, keys, epoch = found
+        pins = Pins(
+            images={name: _portable(pin) for name, pin in pinned.items()},
+            packages=packages,
+            keys=keys,
+            wheels=wheels,
+            trees=trees,
+            conda=conda,
+            epoch=epoch,
+        )
+        pins = msgspec.structs.replace(pins, bazel=_bazel(plan, catalog, pins, pinned, before, layout, run_bazel, say))
+    return lock_of(plan, catalog, pins)
+
+
+def lock_of(plan: Plan, catalog: Catalog, pins: Pins) -> Lock:
+    """The lock of a plan and its pins, as it is read back from its text."""
+    assembly = assemble(plan, catalog, pins)
+    text = sealed_text(plan, assembly, pins, collection_files(plan, catalog))
+    return parse_lock(text, "the new lock")
+
+
+def collection_files(plan: Plan, catalog: Catalog) -> dict[str, str]:
+    """sha256 of the files of collections that the plan's recipe is made from; ``assemble`` must have been called.
+
+    In order of precedence, the built-in collection last. Of that they are the files of blocks alone, because hpcgen's
+    version says the rest.
+    """
+    paths = [path for block in plan.blocks for path in _block_files(block.name, catalog)]
+    paths += named_files(plan, catalog)
+    named = {catalog.recorded(path): path for path in paths} | catalog.beside.read
+    order = [*catalog.names_of_folders, ""]
+
+    def place(name: str) -> tuple[int, str]:
+        before, colon, _ = name.partition(":")
+        return (order.index(before) if colon and before in order else len(order), name)
+
+    names = sorted(named, key=place)
+    return {name: file_sha256(named[name]) for name in names}
+
+
+def _block_files(name: str, catalog: Catalog) -> list[Path]:
+    if catalog.is_given(name):
+        raise InputError(
+            f"block {name} is {catalog.block_origin(name)}, and a lock pins files",
+            remedy=f"put it in a collection: building_blocks/{name}.py and {name}.yaml",
+        )
+    return [catalog.find("block", name), *catalog.release_files(name)]
+
+
+def _check_manager(plan: Plan, catalog: Catalog) -> None:
+    base = plan.blocks[0]
+    manager = catalog.release(base).values["package_manager"]
+    if manager != "apt":
+        raise PolicyError(
+            f"the packages of {base.name} {base.version} cannot be pinned: its package manager is {manager}",
+            expected="a base with apt: debian or ubuntu",
+            remedy="choose one with --set base.provider=debian; render without a lock works for every base",
+        )
+
+
+def _images(
+    plan: Plan, loose: Assembly, given: Mapping[str, str], old: Lock | None, keep: bool, say: Say
+) -> dict[str, ImagePin]:
+    """The pins of both stages' images: of the digest that the plan has, else of what the tag stands for today."""
+    from hpcgen.backends.hardware.mirrors import image_mirror
+    from hpcgen.supply.pin.base_images import image_sources, pin_image
+
+    wanted = {stage.image.name: stage.image for stage in (loose.builder, loose.final)}
+    names = sorted(wanted)
+    problems = Problems()
+    for name in [name for name in given if name not in names]:
+        problems.add(f"no stage starts from the image {name!r}", "--image", remedy=did_you_mean(name, names))
+    problems.raise_as(InputError)
+    before = old.pins.images if old is not None else {}
+    known = _told_then(old) | dict(given) if old is not None else given
+    pinned = {}
+    for name in names:
+        if keep and name in before and name not in given:
+            pinned[name] = before[name]
+            continue
+        # What somebody or the profile says to take is meant then, and not the digest of the release table.
+        mirrors = plan.site.network.mirrors
+        image = Image(name) if name in known or name in mirrors.images else wanted[name]
+        say(f"base image {image.pulled}")
+        mirror = image_mirror(mirrors, name, image.pulled)
+        sources = image_sources(name, mirror, known, image.pulled)
+        pin = pin_image(name, sources, plan.site.system.architecture, image.digest)
+        pinned[name] = msgspec.structs.replace(pin, dated=image.dated or None)
+    return pinned
+
+
+def _portable(pin: ImagePin) -> ImagePin:
+    """The pin without the folder that its file lies in here; ``--image`` says where it lies elsewhere."""
+    transport, _, place = pin.origin.partition(":")
+    if transport == "containers-storage":
+        # [DRIVER@FOLDER] before the name says where the store is on this machine.
+        return msgspec.structs.replace(pin, origin=f"{transport}:{place[place.rfind(']') + 1 :]}")
+    local = transport in ("oci-archive", "docker-archive", "oci", "dir")
+    return msgspec.structs.replace(pin, origin=f"{transport}:{recorded(place)}") if local else pin
+
+
+def _told_then(old: Lock) -> dict[str, str]:
+    """Where an older lock found images by ``--image``: neither the registry nor a mirror of the site then."""
+    from hpcgen.backends.hardware.mirrors import image_mirror
+    from hpcgen.supply.pin.base_images import image_sources
+
+    mirrors = old.plan.site.network.mirrors
+    return {
+        name: pin.origin
+        for name, pin in old.pins.images.items()
+        if pin.dated is None and pin.origin not in image_sources(name, image_mirror(mirrors, name), {})
+    }
+
+
+def _packages(
+    plan: Plan,
+    catalog: Catalog,
+    loose: Assembly,
+    images: Mapping[str, ImagePin],
+    layout: Path,
+    old: Lock | None,
+    say: Say,
+) -> tuple[dict[StageName, StagePackages], list[KeyPin], int]:
+    """What apt adds to each stage; as an older lock has it, if the same is asked of the same images."""
+    from hpcgen.supply.pin.base_images import fetch_image
+    from hpcgen.supply.pin.os_packages import resolve_packages
+
+    stages: list[tuple[StageName, Stage]] = [("builder", loose.builder), ("final", loose.final)]
+    same = {name: _portable(pin) for name, pin in images.items()}
+    if old is not None and old.pins.images == same and _asked_then(old, catalog) == _asked(plan, loose):
+        return {**old.pins.packages}, old.pins.keys, old.pins.epoch
+    for name, pin in images.items():
+        say(f"fetching {name} ({pin.digest[:19]}…)")
+        fetch_image(pin, name, plan.site.system.architecture, layout)
+    names = _asked(plan, loose)
+    answers = resolve_packages(layout, [(stage, names[part]) for part, stage in stages], "apt", say)
+    packages = {part: answer.packages for (part, _), answer in zip(stages, answers, strict=True)}
+    keys = {(key.index, key.fingerprint): key for answer in answers for key in answer.keys}
+    return packages, [keys[each] for each in sorted(keys)], max(answer.epoch for answer in answers)
+
+
+def _asked(plan: Plan, assembly: Assembly) -> dict[str, list[str]]:
+    """Names of the OS packages that the stages need."""
+    more = format_for(plan.format).packages
+    return {stage: sorted({*names, *more}) for stage, names in assembly.packages.items()}
+
+
+def _asked_then(old: Lock, catalog: Catalog) -> dict[str, list[str]] | None:
+    """The same for the plan of an older lock; None where the collections no longer have what it names."""
+    try:
+        return _asked(old.plan, assemble(old.plan, catalog))
+    except HpcgenError:
+        return None
+
+
+def _wheels(plan: Plan, catalog: Catalog, loose: Assembly, old: Lock | None, say: Say) -> dict[str, list[str]]:
+    """Hashed lines for every list that no collection has; they must fit those that are hashed already."""
+    from hpcgen.supply.net.pip_settings import pip_settings
+    from hpcgen.supply.pin.wheels import lock_wheels
+
+    python = plan.block("python")
+    base = plan.blocks[0]
+    glibc = str(catalog.release(base).values["glibc"])
+    fixed = [line for _, item in loose.inputs if isinstance(item, Wheels) and item.hashed for line in item.requirements]
+    kept = old.pins.wheels if old is not None and _runs_on(old.plan) == _runs_on(plan) else {}
+    wanted = {name: lines for name, lines in sorted(loose.loose.items()) if name != PIP_LIST}
+    fitting = {name: kept[name] for name, lines in wanted.items() if _still_fits(lines, kept.get(name, []), fixed)}
+    if python is None or len(fitting) == len(wanted):
+        return fitting
+    target = (python.version, plan.site.system.architecture, glibc)
+    held = [*fixed, *(plan.project.constraints if plan.project is not None else [])]
+
+    def locked(name: str) -> list[str]:
+        say(f"Python packages of {name}: {len(wanted[name])} requested")
+        lines = lock_wheels(wanted[name], *target, constraints=held)
+        say(f"Python packages of {name}: {len(lines)} chosen")
+        return lines
+
+    todo = [name for name in wanted if name not in fitting]
+    pip_settings()  # once, not by each of the threads
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        resolved = dict(zip(todo, pool.map(locked, todo), strict=True))
+    return {name: fitting[name] if name in fitting else resolved[name] for name in wanted}
+
+
+def _runs_on(plan: Plan) -> tuple[str, ...]:
+    """What decides which file of a Python package is the right one: Python, architecture, and the base's C library."""
+    python, base = plan.block("python"), plan.blocks[0]
+    return (python.version if python else "", plan.site.system.architecture, base.name, base.version)
+
+
+def _still_fits(requirements: Iterable[str], lines: Iterable[str], fixed: Iterable[str]) -> bool:
+    """Whether hashed lines hold every requirement in the version that it asks for, beside those that are fixed."""
+    held, beside = _versions(lines), _versions(fixed)
+    asked = {normal_name(each.name): each.specifier for each in map(Requirement, requirements)}
+    fits = all(name in held and specifier.contains(held[name], True) for name, specifier in asked.items())
+    return bool(held) and fits and all(beside.get(name, version) == version for name, version in held.items())
+
+
+def _versions(lines: Iterable[str]) -> dict[str, str]:
+    """Version by normalised name, of lines ``NAME==VERSION --hash=…``."""
+    pairs = (line.split(" ", 1)[0].split("==", 1) for line in lines if "==" in line)
+    return {normal_name(name): version for name, version in pairs}
+
+
+def _conda(plan: Plan, catalog: Catalog, old: Lock | None, say: Say) -> list[CondaPackage]:
+    """What is chosen of conda, or an older lock has for the same; nothing where the plan's files are a lock."""
+    from hpcgen.backends.hardware.mirrors import conda_mirror
+    from hpcgen.supply.pin.conda_solver import solve_conda
+
+    asked = plan.conda
+    if asked is None or not asked.needs:
+        return []
+    if old is not None and old.plan.conda == asked:
+        return list(old.pins.conda)
+    say(f"conda packages: {len(asked.needs)} requested")
+    channels = {each: conda_mirror(plan.site.network.mirrors, each) for each in asked.channels}
+    return solve_conda(asked, catalog.beside.text_file("conda_program.py"), channels)
+
+
+def _conda_wheels(
+    plan: Plan, catalog: Catalog, packages: list[CondaPackage], loose: Assembly, old: Lock | None, say: Say
+) -> dict[str, list[str]]:
+    """What a conda environment has of a Python package index, for its own Python and beside its packages."""
+    from hpcgen.supply.pin.conda_solver import lock_beside
+
+    asked = loose.loose.get(PIP_LIST)
+    if not asked:
+        return {}
+    if old is not None and old.plan.conda == plan.conda and PIP_LIST in old.pins.wheels:
+        return {PIP_LIST: old.pins.wheels[PIP_LIST]}
+    say(f"Python packages of {PIP_LIST}")
+    glibc = str(catalog.release(plan.blocks[0]).values["glibc"])
+    return {PIP_LIST: lock_beside(packages, asked, plan.site.system.architecture, glibc)}
+
+
+def _bazel(
+    plan: Plan,
+    catalog: Catalog,
+    pins: Pins,
+    images: Mapping[str, ImagePin],
+    before: Pins,
+    layout: Path,
+    run: bool,
+    say: Say,
+) -> dict[str, BazelPin]:
+    """What Bazel fetches, by the name of the list: learned now, or as the older lock has it for the same call."""
+    from hpcgen.supply.pin.base_images import fetch_image
+    from hpcgen.supply.pin.bazel_fetch import bazel_steps, fetch_bazel
+
+    assembly = assemble(plan, catalog, pins)
+    steps = bazel_steps(plan, assembly)
+    if run and not steps:
+        raise InputError("no block of the plan is built by Bazel", "--fetch-bazel", remedy="omit the option")
+    if not run:
+        return _known_to_bazel(catalog, before, steps, say)
+    name = assembly.builder.image.name
+    fetch_image(images[name], name, plan.site.system.architecture, layout)
+    return {step.call.name: fetch_bazel(plan, assembly, step, layout, say) for step in steps}
+
+
+def _known_to_bazel(catalog: Catalog, before: Pins, steps: Iterable[BazelStep], say: Say) -> dict[str, BazelPin]:
+    """What an older lock has for the same calls; what neither it nor a collection knows is told."""
+    known = {}
+    for step in steps:
+        name = step.call.name
+        pin = before.bazel.get(name)
+        if pin is not None and pin.call == step.hash:
+            known[name] = pin
+        elif catalog.beside.bazel_files(name) is None:
+            say(f"no bundle can be made of this lock: what Bazel fetches for {name} is unknown; --fetch-bazel runs it")
+    return known
+
+
+def _trees(loose: Assembly, before: Pins, folder: Path, say: Say) -> dict[str, str]:
+    from hpcgen.blocks.steps import GitTree
+    from hpcgen.supply.pin.git_trees import fetch_tree
+
+    result = {}
+    for _, item in loose.inputs:
+        if isinstance(item, GitTree):
+            key = f"{item.url}@{item.commit}"
+            if key not in before.trees:
+                say(f"git tree {key}")
+            result[key] = before.trees.get(key) or fetch_tree(item, folder)
+    return result

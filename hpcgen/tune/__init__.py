@@ -1,7 +1,0 @@
-"""A search over the settings with which an image is started, by its speed: which layout, threads, variables …"""
-
-from hpcgen.tune.search import Search
-from hpcgen.tune.space import Space, cell_of, space_for
-from hpcgen.tune.study import Trial, TuneStudy, open_study
-
-__all__ = ["Search", "Space", "Trial", "TuneStudy", "cell_of", "open_study", "space_for"]

@@ -1,7 +1,0 @@
-"""Prove an image: the self-tests of its blocks, and the promises between image and host, on the machine it runs on."""
-
-from __future__ import annotations
-
-from hpcgen.verify.image import TIMEOUT_S, failed, job_of_tests, verify_image
-
-__all__ = ["TIMEOUT_S", "failed", "job_of_tests", "verify_image"]

@@ -1,0 +1,132 @@
+"""slurm.conf → kinds of nodes and queues, with the line of each fact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpcgen.core.errors import InputError
+from hpcgen.machine.detect.seen import Seen
+from hpcgen.machine.site_sources.asked import Asked
+from hpcgen.machine.site_sources.host_lists import HostListError, hosts
+from hpcgen.machine.site_sources.slurm import limit_of
+from hpcgen.machine.site_sources.sources import read_source
+from tests.conftest import ROOT
+
+AURELIA = ROOT / "tests" / "sites" / "aurelia"
+
+
+def read(path: Path) -> Seen:
+    return read_source("slurm", path, Asked("aurelia"))
+
+
+def written(folder: Path, text: str, **others: str) -> Path:
+    for name, content in others.items():
+        (folder / f"{name}.conf").write_text(content, "utf-8")
+    (folder / "slurm.conf").write_text(text, "utf-8")
+    return folder / "slurm.conf"
+
+
+def test_nodes_that_are_alike_are_one_kind_called_like_their_partition() -> None:
+    seen = read(AURELIA / "slurm")
+    assert {path: seen.value(path) for path in seen.facts if path.endswith((".nodes", ".cores", "total_gb"))} == {
+        "partitions.batch.nodes": 180,
+        "partitions.batch.cpu.cores": 128,
+        "partitions.batch.memory.total_gb": 251.0,
+        "partitions.gpu.nodes": 16,
+        "partitions.gpu.cpu.cores": 64,
+        "partitions.gpu.memory.total_gb": 502.9,
+        "partitions.fat.nodes": 4,
+        "partitions.fat.cpu.cores": 128,
+        "partitions.fat.memory.total_gb": 2011.7,
+    }
+    assert seen.facts["partitions.gpu.cpu.cores"].how.endswith("slurm/nodes.conf:5")
+
+
+def test_queues_have_the_limits_of_their_lines_and_of_default() -> None:
+    seen = read(AURELIA / "slurm")
+    assert seen.value("partitions.batch.queues") == [
+        {"name": "batch", "max_nodes": 64, "max_time": "48:00:00"},
+        {"name": "long", "max_nodes": 20, "max_time": "336:00:00"},
+    ]
+    assert seen.value("partitions.gpu.queues") == [{"name": "gpu", "max_nodes": 16, "max_time": "24:00:00"}]
+    assert seen.value("partitions.fat.queues") == [{"name": "fat", "max_nodes": 4}]
+    assert seen.value("default_partition") == "batch"
+    assert seen.value("scheduler.default_time") == "01:00:00"
+
+
+def test_gpus_come_from_gres_and_what_their_name_tells() -> None:
+    seen = read(AURELIA / "slurm")
+    gpu = {path.rpartition(".")[2]: fact.value for path, fact in seen.facts.items() if ".gpu.gpu." in path}
+    assert gpu == {"count": 4, "vendor": "nvidia", "model": "a100", "capability": "8.0"}
+
+
+def test_the_whole_cluster() -> None:
+    seen = read(AURELIA / "slurm")
+    assert seen.value("scheduler.account") == "required"
+    assert seen.facts["scheduler.account"].how.endswith(
+        "slurm.conf:11, AccountingStorageEnforce=associations,limits,qos"
+    )
+    assert seen.value("scheduler.max_array_size") == 10001
+    assert seen.value("mpi.pmi") == ["pmix"]
+    assert any("includes /etc/slurm/secrets.conf" in note and "not read" in note for note in seen.notes)
+    assert "partitions.batch.cpu.target" in seen.unseen
+
+
+def test_mistakes_are_told_together_with_their_lines(tmp_path: Path) -> None:
+    text = "NodeName=c[1-4 CPUs=4\nPartitionName=a Nodes=c[3-1]\nthis is no line\n"
+    with pytest.raises(InputError) as caught:
+        read(written(tmp_path, text))
+    assert "slurm.conf:3:1: 'this is no line' is no line of slurm.conf" in str(caught.value)
+    with pytest.raises(InputError) as caught:
+        read(written(tmp_path, text.replace("this is no line\n", "")))
+    assert "slurm.conf:1:1: 'c[1-4': a bracket that is not closed" in str(caught.value)
+    assert "slurm.conf:2:1: 'c[3-1]': the range 3-1 ends before it begins" in str(caught.value)
+
+
+def test_a_partition_of_unknown_nodes_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"slurm.conf:2:1: partition a has 1 nodes that no NodeName describes, such as c9"
+    ):
+        read(written(tmp_path, "NodeName=c[1-8] CPUs=4\nPartitionName=a Nodes=c[1-9]\n"))
+
+
+def test_a_file_without_nodes_is_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no nodes are described"):
+        read(written(tmp_path, "ClusterName=x\n"))
+
+
+def test_files_that_include_each_other_end(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="include each other too deeply"):
+        read(written(tmp_path, "Include slurm.conf\n"))
+
+
+def test_cpus_that_do_not_agree_are_told(tmp_path: Path) -> None:
+    line = "NodeName=c1 CPUs=10 Sockets=2 CoresPerSocket=8 ThreadsPerCore=2\n"
+    seen = read(written(tmp_path, f"{line}PartitionName=a Nodes=ALL\n"))
+    assert seen.value("partitions.a.cpu.cores") == 16
+    assert any("slurm.conf:1: CPUs=10 does not agree" in note for note in seen.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("60", "01:00:00"),
+        ("60:30", "01:00:30"),
+        ("1:30:00", "01:30:00"),
+        ("2-12", "60:00:00"),
+        ("1-00:30:00", "24:30:00"),
+        ("UNLIMITED", None),
+        ("", None),
+    ],
+)
+def test_times_as_slurm_writes_them(text: str, limit: str | None) -> None:
+    assert limit_of(text) == limit
+
+
+def test_lists_of_nodes() -> None:
+    assert hosts("c[008-010,20],login1") == ["c008", "c009", "c010", "c20", "login1"]
+    assert hosts("r[1-2]n[1-2]") == ["r1n1", "r1n2", "r2n1", "r2n2"]
+    with pytest.raises(HostListError, match="more than"):
+        hosts("a[0-999999]b[0-999999]")

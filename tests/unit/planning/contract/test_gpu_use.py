@@ -1,0 +1,86 @@
+"""GPUs that a job asks for are used: by what is in the image, of the right vendor, or not asked for at all."""
+
+from __future__ import annotations
+
+import pytest
+
+import hpcgen
+from hpcgen.api import default_catalog
+from hpcgen.core.errors import PolicyError
+from hpcgen.core.model.plan import Plan
+from hpcgen.kit.kit import make_kit
+from hpcgen.planning.contract.verdict import case_of, checks_of
+
+
+def outcomes(plan: Plan) -> list[str]:
+    return [each.outcome for each in checks_of(case_of(plan, default_catalog()), only=("GPU use",))]
+
+
+def header(plan: Plan) -> str:
+    return make_kit(plan, default_catalog()).files["job.slurm"].text
+
+
+@pytest.mark.parametrize(
+    ("site", "partition", "stack"),
+    [("lumi-g", None, "tf-horovod"), ("darwin", "gpu-mi50", "onnxruntime"), ("stampede3", "pvc", "onnxruntime")],
+)
+def test_gpus_that_nothing_in_the_image_can_use_are_refused(site: str, partition: str | None, stack: str) -> None:
+    with pytest.raises(
+        PolicyError, match=r"the job asks for \d GPUs? of each node .* which nothing in the image can use"
+    ):
+        hpcgen.plan(site, stack, partition=partition)
+
+
+def test_the_remedy_names_nodes_without_gpus() -> None:
+    with pytest.raises(
+        PolicyError, match=r"--gpus 0 for a job on the CPUs alone, or --partition standard or large-mem"
+    ):
+        hpcgen.plan("darwin", "tf-horovod", partition="gpu-mi50")
+
+
+def test_a_job_that_asks_for_none_says_so_and_names_none() -> None:
+    plan = hpcgen.plan("lumi-g", "tf-horovod", gpus_per_node=0)
+    assert outcomes(plan) == ["skipped"]
+    assert "gpu" not in "".join(line for line in header(plan).splitlines() if line.startswith("#SBATCH"))
+    assert "--gpus 0" in plan.command
+
+
+def test_gpus_that_a_person_asks_for_are_a_warning() -> None:
+    """A program of one's own may use what the image brings nothing for."""
+    plan = hpcgen.plan("lumi-g", "tf-horovod", gpus_per_node=8)
+    assert [each.severity for each in plan.findings if each.name == "GPU use"] == ["warning"]
+
+
+def test_what_uses_them_is_named() -> None:
+    plan = hpcgen.plan("juwels-booster", "tf-horovod")
+    (check,) = checks_of(case_of(plan, default_catalog()), only=("GPU use",))
+    assert check.outcome == "holds" and "cuda" in check.reason
+
+
+@pytest.mark.parametrize(("packages", "outcome"), [("torch==2.7.1", "broken"), ("torch==2.7.1+rocm6.3", "holds")])
+def test_a_package_of_the_index_for_another_vendor_is_refused(packages: str, outcome: str) -> None:
+    settings = {"python_packages.packages": packages}
+    plan = hpcgen.plan("hunter", "onnxruntime", settings=settings, add=["python_packages"], allow_unsupported=True)
+    assert outcomes(plan) == [outcome]
+
+
+def test_without_a_layout_each_gpu_has_a_rank() -> None:
+    plan = hpcgen.plan("darwin", "tf-horovod", partition="gpu-v100")
+    assert (plan.job.ranks_per_node, plan.job.threads_per_rank) == (4, 12)
+    assert "ranks per node 4: one for each GPU" in plan.job.why()
+    assert hpcgen.plan("darwin", "mpi-hello", partition="gpu-v100").job.ranks_per_node == 1
+    assert hpcgen.plan("darwin", "tf-horovod", partition="gpu-v100", ranks_per_node=2).job.ranks_per_node == 2
+
+
+def test_more_gpus_than_a_node_has_are_refused() -> None:
+    with pytest.raises(PolicyError, match="a node of booster has 4 GPUs, and 5 were asked for"):
+        hpcgen.plan("juwels-booster", "tf-horovod", gpus_per_node=5)
+    with pytest.raises(PolicyError, match="a node of thin has no GPU"):
+        hpcgen.plan("supermuc", "tf-horovod", gpus_per_node=1)
+
+
+def test_asking_outright_for_gpus_that_nothing_uses_is_no_remedy() -> None:
+    with pytest.raises(PolicyError) as refused:
+        hpcgen.plan("lumi-g", "tf-horovod")
+    assert "--gpus 0 for a job on the CPUs alone" in str(refused.value)
+    assert "--gpus 8" not in str(refused.value)

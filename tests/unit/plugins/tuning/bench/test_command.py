@@ -1,0 +1,158 @@
+"""``hpcgen bench`` with an engine that starts nothing but Python, here, with a NumPy that is made up."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hpcgen.api import default_catalog
+from hpcgen.kit.kit import make_kit
+from hpcgen.planning.planner import make_plan
+from tests.conftest import Command
+from tests.unit.plugins.tuning.bench.test_programs import NUMPY
+
+ENGINE = """\
+#!/bin/bash
+[ "$1" != --version ] || { echo 0.31; exit; }
+while [ "$1" != python3 ]; do shift; done
+PYTHONPATH=MODULES exec "$@"
+"""
+GEMM = ("--workload", "gemm", "--vary", "framework=numpy", "--rounds", "2", "--seconds", "1")
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """A folder with the kit of a stack that has no framework."""
+    catalog = default_catalog()
+    kit = make_kit(make_plan(catalog, catalog.site("supermuc"), catalog.stack("mpi-hello")), catalog)
+    place = tmp_path / "image" / "opt" / "hpcgen" / "kit"
+    for name, file in kit.files.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(file.text)
+    (tmp_path / "image" / "ch").mkdir()
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "numpy.py").write_text(NUMPY)
+    programs = {
+        "ch-run": ENGINE.replace("MODULES", str(tmp_path / "modules")),
+        "mpiexec": '#!/bin/bash\nshift 4\nexec "$@"\n',
+        "sbatch": "#!/bin/sh\nfor script; do :; done\necho 7\n",
+        "scontrol": "#!/bin/sh\n",
+    }
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "work").mkdir()
+    (tmp_path / "own").mkdir()
+    for name, text in programs.items():
+        (tmp_path / "bin" / name).write_text(text)
+        (tmp_path / "bin" / name).chmod(0o755)
+    (tmp_path / "env").write_text("module() { :; }")
+    return tmp_path / "image"
+
+
+def bench(
+    hpcgen: Command, image: Path, *words: str, own: bool = False, job: str = "7"
+) -> subprocess.CompletedProcess[str]:
+    folder = image.parent
+    env = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "BASH_ENV": str(folder / "env"), "SLURM_JOB_ID": job}
+    before = ("--collection", str(folder / "own")) if own else ()
+    return hpcgen(*before, "bench", str(image), *words, env=env, cwd=folder / "work")
+
+
+def test_rows_go_to_the_own_collection_and_the_table_to_stdout(hpcgen: Command, image: Path) -> None:
+    done = bench(hpcgen, image, *GEMM, "--vary", "threads=1,2", own=True)
+    assert done.returncode == 0, done.stderr
+    assert "gemm      threads=1 framework=numpy  numpy  " in done.stdout
+    kept = (image.parent / "own" / "measurements" / "bench.jsonl").read_text()
+    rows = [json.loads(line) for line in kept.splitlines()]
+    gflops = [row for row in rows if row["metric"] == "gflops"]
+    assert [row["threads_per_rank"] for row in gflops] == [1, 2]
+    assert gflops[0]["hardware"]["site"] == "supermuc" and "hpcgen" in gflops[0]["command"]
+    assert "gemm: round 2 of 2; best so far" in done.stderr
+
+
+def test_without_a_collection_nothing_is_kept_and_that_is_said(hpcgen: Command, image: Path) -> None:
+    done = bench(hpcgen, image, *GEMM, "--json")
+    told = json.loads(done.stdout)
+    assert "nothing is kept" in done.stderr and told["file"] is None
+    assert len(told["variants"][0]["rates"]) == 2 and told["measurements"][0]["metric"] == "gflops"
+
+
+def test_where_nothing_ran_the_job_failed(hpcgen: Command, image: Path) -> None:
+    done = bench(hpcgen, image, "--workload", "mlp", "--json")
+    assert done.returncode == 10
+    assert "mlp: there is no program for it with the image's blocks, only with pytorch, tensorflow, jax" in done.stderr
+
+
+def test_wrong_usage(hpcgen: Command, image: Path) -> None:
+    for words, said in (
+        ((), "give at least one IMAGE and --workload"),
+        ((*GEMM, "--queue", "test"), "--queue requires --submit"),
+        (("--workload", "gem"), "did you mean gemm?"),
+        ((*GEMM, "--vary", "thread=1"), "did you mean threads?"),
+        ((*GEMM, "--tasks", "2"), "--tasks requires --submit"),
+        ((*GEMM, "--tasks", "3", "--submit"), "3 tasks for 2 rounds"),
+        ((*GEMM, "--share", "2"), "--share requires --keep"),
+        ((*GEMM, "--share", "2", "--keep", "rounds"), "--share is for a task of an array, and this is none"),
+    ):
+        done = bench(hpcgen, image, *words)
+        assert done.returncode in (2, 3, 4) and said in done.stderr, done.stderr
+
+
+def test_the_same_command_is_a_job_with_submit(hpcgen: Command, image: Path) -> None:
+    done = bench(hpcgen, image, *GEMM, "--submit", "--no-follow", "--account", "abc", "--time", "20m")
+    assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr
+    text = (image.parent / "work" / "bench-mpi-hello.job.slurm").read_text()
+    for option in ("--nodes=1", "--account=abc", "--time=00:20:00"):
+        assert f"#SBATCH {option}\n" in text
+    assert "bench" in text.splitlines()[-1] and "--submit" not in text and "framework=numpy" in text
+
+
+def test_several_nodes_are_those_of_a_job(hpcgen: Command, image: Path) -> None:
+    done = bench(hpcgen, image, *GEMM, "--nodes", "2", job="")
+    assert done.returncode == 6 and "2 nodes need an allocation, and there is none here" in done.stderr
+    assert "hpcgen bench --submit, or hpcgen bench inside: salloc" in done.stderr
+    done = bench(hpcgen, image, *GEMM, "--nodes", "2", "--submit", "--no-follow", "--account", "abc", job="")
+    assert done.returncode == 0, done.stderr
+    text = (image.parent / "work" / "bench-mpi-hello.job.slurm").read_text()
+    assert "#SBATCH --nodes=2\n" in text and "--nodes 2" in text.splitlines()[-1]
+
+
+def test_rounds_are_an_arrays_tasks_and_a_job_after_it_has_the_table(hpcgen: Command, image: Path) -> None:
+    job = ("--submit", "--no-follow", "--account", "abc", "--tasks", "2")
+    for folder in ("bench-rounds-1", "bench-rounds-2"):
+        done = bench(hpcgen, image, *GEMM, *job)
+        assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr
+        array, end = ((image.parent / "work" / f"bench{part}-mpi-hello.job.slurm").read_text() for part in ("", "-end"))
+        assert "#SBATCH --array=0-1\n" in array and "#SBATCH --dependency=afterany:7\n" in end
+        assert array.rstrip().endswith(f"--keep {folder} --share 2") and end.rstrip().endswith(f"--keep {folder}")
+    refused = bench(hpcgen, image, *GEMM, *job[:-1], "5000", "--rounds", "5000")
+    assert refused.returncode == 6 and "an array of 5000 tasks" in refused.stderr
+    assert sorted(path.name for path in (image.parent / "work").glob("bench-rounds-*")) == [
+        "bench-rounds-1",
+        "bench-rounds-2",
+    ]
+
+
+def test_tasks_measure_and_the_last_job_adds_the_rows_once(
+    hpcgen: Command, image: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep = ("--keep", "rounds")
+    for task in ("0", "1"):
+        monkeypatch.setenv("SLURM_ARRAY_TASK_ID", task)
+        done = bench(hpcgen, image, *GEMM, *keep, "--share", "2", own=True)
+        assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    monkeypatch.delenv("SLURM_ARRAY_TASK_ID")
+    assert not (image.parent / "own" / "measurements").exists()
+    done = bench(hpcgen, image, *GEMM, *keep, "--json", own=True)
+    assert done.returncode == 0 and "round 1" not in done.stderr, done.stderr
+    assert len(json.loads(done.stdout)["variants"][0]["rates"]) == 2
+    kept = image.parent / "own" / "measurements" / "bench.jsonl"
+    before = kept.read_text()
+    again = bench(hpcgen, image, *GEMM, *keep, own=True)
+    assert "nothing is added: these rounds of rounds were before" in again.stderr and kept.read_text() == before
+    more = bench(hpcgen, image, *GEMM, *keep, "--rounds", "3", own=True)
+    assert "round 3 of 3" in more.stderr and "round 2" not in more.stderr
+    assert json.loads(kept.read_text().splitlines()[-1])["repetitions"] == 3

@@ -1,0 +1,275 @@
+"""What is chosen for a request, by which rows, and what is said where no row tells anything."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.config.yamlfile import loads
+from hpcgen.core.errors import ConflictError, HpcgenError
+from hpcgen.core.model.decision import Decision
+from hpcgen.core.model.measurement import Hardware, Measurement, Software, Workload
+from hpcgen.plugins.tuning.measurements.collection import load_measurements
+from hpcgen.plugins.tuning.measurements.lookup import Measurements
+from hpcgen.plugins.tuning.optimise.decide import optimise
+from hpcgen.plugins.tuning.optimise.report import report
+from hpcgen.plugins.tuning.optimise.target import target_of, with_wishes
+from hpcgen.plugins.tuning.requests.reading import request_from
+
+TRAINING = "kind: ai_training\nframework: tensorflow\nversion: 2.1\nsite: hlrs-testbed\n"
+MNIST = TRAINING + "workload: {name: mnist-cnn}\nhardware: {accelerator: none}\n"
+RESNET = TRAINING + "workload: {name: resnet50}\n"
+SQUEEZENET = "kind: ai_inference\nframework: pytorch\nsite: crpl-skywalker\nworkload: {name: squeezenet}\n"
+MACHINE = Hardware(name="hlrs-modak-cpu", site="hlrs-testbed", partition="gpu", cpu="broadwell", cores=10)
+
+
+@pytest.fixture(scope="module")
+def catalog() -> Catalog:
+    return Catalog()
+
+
+@pytest.fixture(scope="module")
+def papers(catalog: Catalog) -> Measurements:
+    return load_measurements(catalog.folders)
+
+
+def decide(catalog: Catalog, text: str, known: Measurements) -> Decision:
+    read = request_from(loads(text, "request.yaml"))
+    site, found = target_of(read.request, catalog, "2026-11-20")
+    site, more = with_wishes(site, read.request)
+    return optimise(catalog, read.request, site, known, [*read.findings, *found, *more], "request.yaml").decision
+
+
+def chosen(decision: Decision) -> tuple[str, str]:
+    (each,) = [each for each in decision.alternatives if each.result == "chosen"]
+    return each.stack, each.compiler
+
+
+def row(compiler: str, value: float, **more: Any) -> Measurement:
+    fields: dict[str, Any] = {
+        "workload": Workload(name="mnist-cnn", kind="training"),
+        "software": Software(framework="tensorflow", version="2.1", compiler=compiler),
+        "hardware": MACHINE,
+        "metric": "samples_per_second",
+        "value": value,
+    }
+    return Measurement(**{**fields, **more})
+
+
+def test_xla_is_taken_where_it_was_faster_and_left_where_it_was_slower(catalog: Catalog, papers: Measurements) -> None:
+    on_cpu, on_gpu = decide(catalog, MNIST, papers), decide(catalog, RESNET, papers)
+    assert (chosen(on_cpu), chosen(on_gpu)) == (("tf", ""), ("tf-xla", "xla"))
+    slow = next(each for each in on_cpu.alternatives if each.compiler == "xla")
+    assert slow.slowdown == pytest.approx(1 / 0.7, abs=0.001)
+    assert "MODAK" in slow.estimate.rows[0]
+
+
+def test_graph_compiler_that_is_refused_is_no_alternative(catalog: Catalog, papers: Measurements) -> None:
+    decision = decide(catalog, RESNET + "compilers: {without: [xla]}\n", papers)
+    assert chosen(decision) == ("tf", "")
+    assert "xla" not in {each.compiler for each in decision.alternatives}
+
+
+def test_model_is_run_by_another_runtime_where_that_was_faster(catalog: Catalog, papers: Measurements) -> None:
+    assert chosen(decide(catalog, SQUEEZENET, papers)) == ("onnxruntime", "")
+    assert chosen(decide(catalog, SQUEEZENET.replace("squeezenet", "alexnet"), papers)) == ("pytorch", "")
+
+
+def test_runtime_that_bench_measured_in_the_frameworks_place_is_the_stack_of_that_runtime(catalog: Catalog) -> None:
+    here = Hardware(name="v100", site="crpl-skywalker", partition="v100", gpu="NVIDIA Tesla V100")
+    model = {"workload": Workload(name="squeezenet", kind="inference"), "hardware": here}
+    plain = row("", 100.0, software=Software(framework="pytorch"), **model)
+    converted = row("", 160.0, software=Software(framework="pytorch", compiler="onnxruntime"), **model)
+    assert chosen(decide(catalog, SQUEEZENET, Measurements([plain, converted]))) == ("onnxruntime", "")
+
+
+def test_row_with_another_allocator_says_nothing_of_the_plan_without(catalog: Catalog) -> None:
+    fast = Software(framework="tensorflow", version="2.1", environment={"LD_PRELOAD": "/usr/lib/libtcmalloc.so"})
+    rows = [row("", 500.0), row("", 900.0, software=fast), row("xla", 700.0)]
+    assert chosen(decide(catalog, MNIST, Measurements(rows))) == ("tf-xla", "xla")
+
+
+def test_pair_of_another_release_here_is_told_before_ratios_of_other_machines(
+    catalog: Catalog, papers: Measurements
+) -> None:
+    newer = [
+        row(name, value, software=Software(framework="tensorflow", version="2.9", compiler=name))
+        for name, value in (("", 500.0), ("xla", 100.0))
+    ]
+    decision = decide(catalog, MNIST, Measurements([*newer, *_elsewhere(papers)]))
+    (slow,) = [each for each in decision.alternatives if each.compiler == "xla"]
+    assert (slow.estimate.basis, slow.slowdown) == ("predicted", pytest.approx(5.0))
+    assert chosen(decision) == ("tf", "")
+
+
+def _elsewhere(papers: Measurements) -> list[Measurement]:
+    """What the papers say of XLA, as if it had been measured on another machine."""
+    replace = msgspec.structs.replace
+    return [replace(each, hardware=Hardware(name="other")) for each in papers if each.software.compiler == "xla"]
+
+
+def test_version_is_a_range_of_releases_and_no_substring(catalog: Catalog, papers: Measurements) -> None:
+    decision = decide(catalog, MNIST, papers)
+    assert {each.software for each in decision.alternatives if each.stack == "tf"} == {"tensorflow 2.1.4"}
+    newer = decide(catalog, MNIST.replace("hlrs-testbed", "workstation").replace("2.1\n", "2.11\n"), papers)
+    assert {each.software for each in newer.alternatives if each.stack == "tf"} == {"tensorflow 2.11.1"}
+
+
+def test_the_best_row_decides_and_not_the_last(catalog: Catalog) -> None:
+    rows = [row("xla", 900.0), row("", 500.0), row("xla", 100.0)]
+    assert chosen(decide(catalog, MNIST, Measurements(rows))) == ("tf-xla", "xla")
+    rows = [row("xla", 400.0), row("", 500.0), row("xla", 450.0)]
+    assert chosen(decide(catalog, MNIST, Measurements(rows))) == ("tf", "")
+
+
+def test_rows_that_nobody_should_trust_decide_nothing(catalog: Catalog) -> None:
+    rows = [row("", 500.0), row("xla", 900.0, doubtful="the clock stood still")]
+    assert chosen(decide(catalog, MNIST, Measurements(rows))) == ("tf", "")
+
+
+def test_without_evidence_the_default_is_taken_and_said_so(catalog: Catalog) -> None:
+    decision = decide(catalog, RESNET, Measurements([]))
+    assert chosen(decision) == ("tf", "")
+    assert any("no row is of the workload 'resnet50', training" in each.message for each in decision.findings)
+    assert any("--workload resnet50" in line for line in decision.measure)
+
+
+def test_nothing_that_can_be_planned_is_told_with_all_reasons(catalog: Catalog, papers: Measurements) -> None:
+    with pytest.raises(ConflictError) as caught:
+        decide(catalog, MNIST.replace("2.1\n", "0.9\n"), papers)
+    assert "tf on gpu" in str(caught.value)
+    assert "tf-xla with xla on gpu" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (RESNET + "partition: fast\n", "fast"),
+        (RESNET + "hardware: {accelerator: amd}\n", "no partition of hlrs-testbed"),
+        (RESNET.replace("tensorflow", "cntk").replace("version: 2.1\n", "install: [hub]\n"), "in no way of hub"),
+    ],
+)
+def test_request_that_fits_nothing_is_refused(catalog: Catalog, papers: Measurements, text: str, said: str) -> None:
+    with pytest.raises(HpcgenError) as caught:
+        decide(catalog, text, papers)
+    assert said in str(caught.value)
+
+
+def test_ratio_of_an_old_release_says_nothing_of_a_new_one(catalog: Catalog, papers: Measurements) -> None:
+    text = "kind: ai_training\nframework: tensorflow\nsite: workstation\nworkload: {name: mnist-cnn}\n"
+    decision = decide(catalog, text, papers)
+    assert chosen(decision) == ("tf", "")
+    (old,) = [each for each in decision.alternatives if each.compiler == "ngraph"]
+    assert "nothing compares it with tensorflow" in old.why
+
+
+def test_one_row_of_another_machine_is_not_enough(catalog: Catalog) -> None:
+    fast = row("xla", 1.5, metric="speedup", baseline=Software(framework="tensorflow", version="2.1"))
+    assert chosen(decide(catalog, MNIST, Measurements([fast]))) == ("tf-xla", "xla")
+    elsewhere = row("xla", 1.5, metric="speedup", baseline=fast.baseline, hardware=Hardware(name="other"))
+    assert chosen(decide(catalog, MNIST, Measurements([elsewhere]))) == ("tf", "")
+
+
+def test_limits_are_no_wishes_of_a_program_that_is_one_process(catalog: Catalog, papers: Measurements) -> None:
+    decision = decide(catalog, RESNET + "limits: {nodes: 4}\nrun: {mpi: false}\n", papers)
+    assert "--nodes" not in decision.command
+
+
+def test_request_without_a_site_is_planned_for_one_like_it_and_warned_of(
+    catalog: Catalog, papers: Measurements
+) -> None:
+    text = RESNET.replace("site: hlrs-testbed\n", "hardware: {accelerator: nvidia}\n").replace("2.1\n", "2.15\n")
+    decision = decide(catalog, text, papers)
+    assert decision.site == "slurm-nvidia"
+    assert any(each.severity == "warning" and "where the program runs" in each.message for each in decision.findings)
+
+
+def test_what_decides_nothing_is_said(catalog: Catalog, papers: Measurements) -> None:
+    more = "tune: true\nlimits: {efficiency: 0.5}\n"
+    text = RESNET.replace("{name: resnet50}", "{name: resnet50, epochs: 3, data: {cache: false}}") + more
+    told = " ".join(each.message for each in decide(catalog, text, papers).findings)
+    for part in ("tune:", "limits.efficiency 0.5", "workload.data.cache, workload.epochs:"):
+        assert part in told
+    quiet = decide(catalog, GAN + "limits: {nodes: 64, efficiency: 0.9}\n", papers)
+    assert not [each for each in quiet.findings if each.name == "request"]
+
+
+@pytest.mark.parametrize(("limits", "ranks"), [("nodes: 4, ranks: 8", 2), ("ranks: 3, ranks_per_node: 2", 2)])
+def test_ranks_over_all_nodes_are_a_limit(catalog: Catalog, papers: Measurements, limits: str, ranks: int) -> None:
+    text = "kind: mpi\nsite: lumi-c\nmpi: {library: mpich}\njob: {account: abc}\nlimits: {" + limits + "}\n"
+    assert f"--ranks-per-node {ranks}" in decide(catalog, text, papers).command
+
+
+def test_report_shows_rows_and_what_else_there_was(catalog: Catalog, papers: Measurements) -> None:
+    decision = decide(catalog, RESNET, papers)
+    text = report(decision)
+    assert "**Taken:** tensorflow 2.1.4 (pip) + xla; 1.09 times as fast as the default" in text
+    assert "tf-ngraph" in text
+    assert "tf-ngraph" not in report(decision, top=1).partition("## To know")[0].partition("| stack |")[2]
+    assert decision.command in text
+
+
+GAN = "kind: ai_training\nstack: 3dgan\nsite: supermuc\nworkload: {name: 3dgan}\njob: {account: abc}\n"
+
+
+def layout(decision: Decision) -> tuple[int, int, int]:
+    (each,) = [each for each in decision.layouts if each.chosen]
+    return each.nodes, each.ranks_per_node, each.threads_per_rank
+
+
+def test_fastest_measured_layout_is_taken_on_as_many_nodes_as_are_allowed(
+    catalog: Catalog, papers: Measurements
+) -> None:
+    decision = decide(catalog, GAN + "limits: {nodes: 128}\n", papers)
+    assert layout(decision) == (128, 4, 12)
+    assert "--nodes 128 --ranks-per-node 4 --threads 12" in decision.command
+    (best,) = [each for each in decision.layouts if each.chosen]
+    assert (best.estimate.basis, best.estimate.value) == ("measured", 31.22)
+
+
+def test_number_of_nodes_that_was_not_measured_is_predicted_with_an_interval(
+    catalog: Catalog, papers: Measurements
+) -> None:
+    decision = decide(catalog, GAN + "limits: {nodes: 100}\n", papers)
+    assert layout(decision) == (100, 4, 12)
+    (best,) = [each for each in decision.layouts if each.chosen]
+    estimate = best.estimate
+    assert estimate.basis == "predicted"
+    assert estimate.low and estimate.value and estimate.high
+    assert 31.22 < estimate.low < estimate.value < estimate.high < 62.24
+
+
+def test_efficiency_takes_the_layout_with_the_least_node_time(catalog: Catalog, papers: Measurements) -> None:
+    decision = decide(catalog, GAN + "goal: efficiency\nlimits: {nodes: 700, efficiency: 0.92}\n", papers)
+    nodes, ranks, threads = layout(decision)
+    assert (ranks, threads) == (4, 12)
+    assert 16 <= nodes < 32
+
+
+def test_without_the_libraries_of_models_the_measured_numbers_of_nodes_are_chosen_from(
+    catalog: Catalog, papers: Measurements, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("numpy", "scipy", "scipy.optimize", "scipy.stats", "sklearn"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert layout(decide(catalog, GAN + "limits: {nodes: 700}\n", papers)) == (512, 4, 12)
+    saving = GAN + "goal: efficiency\nlimits: {nodes: 700, efficiency: 0.92}\n"
+    assert layout(decide(catalog, saving, papers)) == (16, 4, 12)
+    resnet = decide(catalog, RESNET, papers)
+    assert chosen(resnet) == ("tf-xla", "xla")
+    assert any("pip install 'hpcgen[model]'" in each.estimate.why for each in resnet.alternatives)
+
+
+def test_layout_beyond_the_limits_is_not_considered(catalog: Catalog, papers: Measurements) -> None:
+    decision = decide(catalog, GAN + "limits: {nodes: 64, ranks_per_node: 1}\n", papers)
+    assert [(each.ranks_per_node, each.threads_per_rank) for each in decision.layouts] == [(1, 48)]
+    assert layout(decision) == (64, 1, 48)
+
+
+def test_layout_that_was_measured_and_does_not_fit_is_told(catalog: Catalog, papers: Measurements) -> None:
+    decision = decide(catalog, GAN + "limits: {nodes: 128, memory_per_rank_gb: 40}\n", papers)
+    assert [each for each in decision.layouts if each.chosen] == []
+    assert any("does not fit" in each.message and "GB" in each.message for each in decision.findings)

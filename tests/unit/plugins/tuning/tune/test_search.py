@@ -1,0 +1,237 @@
+"""Searches with Optuna's own storage over images that are not there: a starter that is made up stands for them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpcgen.core.errors import InputError, JobFailedError
+from hpcgen.plugins.tuning.bench.workloads import workload_named
+from hpcgen.plugins.tuning.tune import Search, TuneStudy, open_study, space_for
+from hpcgen.plugins.tuning.tune.liveness import STALE_S, Worker, is_alive, this_worker
+from hpcgen.plugins.tuning.tune.search import hopeless
+from hpcgen.plugins.tuning.tune.study import ATTEMPTS, Trial, impossible
+from hpcgen.run.image_job import ImageJob
+from hpcgen.run.verify.starts import StartResult
+from tests.conftest import ROOT
+from tests.unit.plugins.tuning.bench.test_running import case, starter
+
+Rates = Callable[[dict[str, Any]], float | str]
+CASE = case()
+MLP = workload_named("mlp")
+VARY = ["interop=1,2,3", "allocator=jemalloc", "compiler=torch.compile"]
+SPACE = space_for(
+    CASE, MLP, [*VARY, "env.OMP_PROC_BIND=close", *(f"env.{n}=" for n in ("OMP_PLACES",))], ["1x1", "1x2"]
+)
+ABOUT = {"image": "ab12", "workload": "mlp"}
+
+
+def speed(asked: dict[str, Any]) -> float:
+    """Threads and one allocator help, and each thread between operations a little."""
+    return 100.0 * asked["threads"] * (1.3 if asked["allocator"] else 1.0) + asked["interop"]
+
+
+def study(path: Path, seed: int = 1, task: int = 0) -> TuneStudy:
+    return open_study(path, ABOUT, SPACE, seed, task)
+
+
+def search(study: TuneStudy, trials: int, rate: Rates = speed, rounds: int = 2, wait: bool = True) -> list[Trial]:
+    Search(CASE, MLP, trials, rounds, 1.0, 60.0, starter=starter(rate)).run(study, wait)
+    return study.trials()
+
+
+def test_the_default_is_first_and_the_best_is_found_with_nothing_twice(tmp_path: Path) -> None:
+    found = search(study(tmp_path / "study"), 30)
+    assert found[0].settings == {} and found[0].state == "measured"
+    settings = [each.settings for each in found]
+    assert all(settings.count(each) == 1 for each in settings)
+    best = study(tmp_path / "study").best()
+    assert best is not None and best.settings["allocator"] == "jemalloc" and best.settings.get("layout") != "1x1"
+
+
+def test_one_seed_gives_one_sequence_also_when_it_is_gone_on_with(tmp_path: Path) -> None:
+    whole = search(study(tmp_path / "whole"), 14)
+    search(study(tmp_path / "parts"), 5)
+    search(study(tmp_path / "parts"), 9)
+    parts = search(study(tmp_path / "parts"), 14)
+    assert [each.settings for each in parts] == [each.settings for each in whole]
+    other = search(study(tmp_path / "other", seed=2), 14)
+    assert [each.settings for each in other] != [each.settings for each in whole]
+    task = search(study(tmp_path / "task", task=3), 14)
+    assert [each.settings for each in task] != [each.settings for each in whole]
+
+
+def test_what_is_clearly_slow_ends_early_but_never_the_default(tmp_path: Path) -> None:
+    def rate(asked: dict[str, Any]) -> float:
+        return 10.0 if asked["allocator"] else 100.0 + asked["interop"]
+
+    found = search(study(tmp_path / "study"), 16, rate, rounds=3)
+    early = [each for each in found if each.state == "ended early"]
+    assert early and all(len(each.rates) == 1 and "times the median of" in each.reason for each in early)
+    assert all(each.settings["allocator"] == "jemalloc" for each in early)
+    slow = search(study(tmp_path / "slow"), 12, lambda asked: 1.0 if not asked["interop"] else 100.0)
+    assert slow[0].state == "measured"
+
+
+def test_the_median_rule_leaves_room_for_noise() -> None:
+    trials = [Trial(n, {}, "measured", [rate, rate], rate, "", "") for n, rate in enumerate([98.0, 99.0, 101.0, 102.0])]
+    assert hopeless(trials, [91.0]) == ""
+    assert hopeless(trials, [80.0]).startswith("0.80 times")
+    assert hopeless(trials, [80.0, 95.0]) == ""
+    assert hopeless(trials[:3], [1.0]) == ""
+
+
+def test_what_an_image_cannot_do_has_a_reason_and_is_soon_left_alone(tmp_path: Path) -> None:
+    def rate(asked: dict[str, Any]) -> float | str:
+        return "the image has no libjemalloc" if asked["allocator"] else 100.0
+
+    found = search(study(tmp_path / "study"), 14, rate)
+    refused = [each for each in found if each.state == "refused"]
+    assert refused and {each.reason for each in refused} == {"the image has no libjemalloc"}
+    assert sum(each.state in ("measured", "ended early") for each in found) == 14
+    assert ("allocator", "jemalloc") in impossible(found)
+
+
+def test_a_default_that_cannot_run_ends_the_search_and_is_tried_again(tmp_path: Path) -> None:
+    with pytest.raises(JobFailedError, match="the default cannot be measured: no framework"):
+        search(study(tmp_path / "study"), 3, lambda asked: "no framework")
+    assert [each.state for each in search(study(tmp_path / "study"), 1)] == ["lost", "measured"]
+
+
+def test_all_combinations_and_no_more(tmp_path: Path) -> None:
+    space = space_for(
+        CASE, workload_named("gemm"), ["threads=1,2,3", "allocator=", "env.OMP_PROC_BIND=", "env.OMP_PLACES="]
+    )
+    found = open_study(tmp_path / "study", ABOUT, space, 0)
+    Search(CASE, workload_named("gemm"), 50, 1, 1.0, 60.0, starter=starter(lambda asked: 1.0)).run(found)
+    assert len(found.trials()) == space.size
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from tests.unit.plugins.tuning.tune.test_search import search, speed, study
+count = 0
+def rate(asked):
+    global count
+    count += 1
+    if count == 8:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return speed(asked)
+search(study(Path(sys.argv[1])), 12, rate)
+"""
+
+
+def test_a_killed_process_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "study"
+    done = subprocess.run([sys.executable, "-c", KILLED, str(path)], cwd=ROOT, check=False)
+    assert done.returncode == -9
+    before = study(path).trials()
+    (killed,) = [each for each in before if each.state == "running"]
+    assert len([each for each in before if each.state == "measured"]) >= 2
+    after = search(study(path), 12)
+    assert after[: killed.number] == before[: killed.number]
+    assert after[killed.number].state == "lost"
+    again = [each for each in after if each.settings == killed.settings]
+    assert [each.state == "lost" for each in again] == [True, False]
+    assert sum(each.state in ("measured", "ended early") for each in after) == 12
+
+
+def test_settings_that_kill_are_given_up(tmp_path: Path) -> None:
+    path = tmp_path / "study"
+    search(study(path), 1)
+    for _ in range(ATTEMPTS):
+        found = study(path)
+        trial = found.next(2)
+        assert trial is not None
+        trial._trial.set_user_attr("worker", {"host": "h", "place": this_worker().place, "pid": 1, "began": "x"})
+    killed = trial.settings
+    after = search(study(path), 4)
+    assert [each.state for each in after if each.settings == killed] == ["lost"] * ATTEMPTS
+
+
+def test_an_interrupt_keeps_what_is_known(tmp_path: Path) -> None:
+    def rate(asked: dict[str, Any]) -> float:
+        if asked["interop"] == 2:
+            raise KeyboardInterrupt
+        return speed(asked)
+
+    path = tmp_path / "study"
+    with pytest.raises(KeyboardInterrupt):
+        search(study(path), 30, rate)
+    kept = study(path).trials()
+    assert kept[-1].state == "lost" and kept[-1].reason == "interrupted" and kept[0].value
+    assert search(study(path), len(kept))[: len(kept) - 1] == kept[:-1]
+
+
+def test_a_process_that_was_taken_for_dead_does_not_disturb(tmp_path: Path) -> None:
+    mine = study(tmp_path / "study")
+    trial = mine.next(3)
+    assert trial is not None
+    trial._trial.set_user_attr("worker", {"host": "h", "place": this_worker().place, "pid": 1, "began": "x"})
+    other = search(study(tmp_path / "study"), 3)
+    search_of = Search(CASE, MLP, 3, 2, 1.0, 60.0, starter=starter(speed))
+    search_of._measure(mine, trial)
+    assert mine.trials() == other
+
+
+def test_many_processes_share_a_study(tmp_path: Path) -> None:
+    text = (
+        "import sys; from pathlib import Path; from tests.unit.plugins.tuning.tune.test_search import search, study\n"
+        "search(study(Path(sys.argv[1]), task=int(sys.argv[2])), 10, rounds=1, wait=False)"
+    )
+    study(tmp_path / "study")
+    words = [sys.executable, "-c", text, str(tmp_path / "study")]
+    running = [subprocess.Popen([*words, str(task)], cwd=ROOT) for task in range(3)]
+    assert [each.wait() for each in running] == [0, 0, 0]
+    found = study(tmp_path / "study").trials()
+    assert 10 <= sum(each.state in ("measured", "ended early") for each in found) <= 12
+    assert sum(not each.settings for each in found) == 1
+
+
+def test_who_lives() -> None:
+    mine = this_worker()
+    assert is_alive(mine, 0.0, 1e9)
+    assert not is_alive(Worker(mine.host, mine.place, mine.pid, "1"), 1e9, 1e9)
+    away = Worker("node7", "node7 boot", 1, "")
+    assert is_alive(away, 1000.0, 1000.0 + STALE_S - 1) and not is_alive(away, 1000.0, 1000.0 + STALE_S)
+
+
+def test_a_study_of_something_else_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "study"
+    study(path)
+    with pytest.raises(InputError, match="workload mlp there, gemm here"):
+        open_study(path, {**ABOUT, "workload": "gemm"}, SPACE, 1)
+    for text in ("not JSON\nat all\n", '{"op_code": 0}\n{}\n', "[1]\n2\n"):
+        path.write_text(text)
+        with pytest.raises(InputError, match="is not a study"):
+            study(path)
+
+
+def test_an_unfinished_line_costs_that_line_alone(tmp_path: Path) -> None:
+    path = tmp_path / "study"
+    before = search(study(path), 3)
+    with path.open("a") as file:
+        file.write('{"op_code": 4, "wor')
+    assert study(path).trials() == before
+    assert len(search(study(path), 4)) == 4
+
+
+def test_each_start_gets_the_settings(tmp_path: Path) -> None:
+    seen: list[dict[str, Any]] = []
+
+    def start(job: ImageJob, timeout_s: float) -> StartResult:
+        seen.append({**json.loads(job.plan.job.command[-1]), **job.plan.stack.run.environment})
+        return starter(speed)(job, timeout_s)
+
+    found = study(tmp_path / "study")
+    Search(CASE, MLP, 6, 1, 1.0, 60.0, starter=start).run(found)
+    for asked, trial in zip(seen, found.trials(), strict=True):
+        assert asked.get("OMP_PROC_BIND", "") == trial.settings.get("env.OMP_PROC_BIND", "")
+        assert asked["interop"] == int(trial.settings.get("interop", "0"))

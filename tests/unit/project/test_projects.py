@@ -1,0 +1,118 @@
+"""``hpcgen init`` in twelve projects, one for each kind of file that it reads, two with mistakes.
+
+The whole outputs are in ``golden``; ``--update-golden`` writes them anew.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Command
+
+HERE = Path(__file__).parent
+LOCKS = HERE.parent / "readers" / "files"
+LOCK_OF = {"pylock": "pylock.toml", "uv": "uv.lock", "poetry": "poetry.lock"}
+"""Projects with a lock that the tests of its reader have as well."""
+PROJECTS = sorted(each.name for each in (HERE / "files").iterdir())
+MISTAKES = {"mistakes-list": 5, "mistakes-table": 2}
+SITES = ("lumi-g", "supermuc", "leonardo")
+REFUSED = {("pyproject-jax", "lumi-g"): "which nothing in the image can use"}
+"""What the site cannot do, whoever writes the stack: no JAX of the release table suits the driver of LUMI-G."""
+
+
+@pytest.fixture
+def project(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """A copy of one of the projects."""
+    name = request.param
+    shutil.copytree(HERE / "files" / name, tmp_path / name)
+    if name in LOCK_OF:
+        shutil.copy(LOCKS / LOCK_OF[name], tmp_path / name)
+    # Under its own name a linter would take it for a configuration of ours.
+    for each in tmp_path.rglob("pyproject.toml.in"):
+        each.rename(each.with_suffix(""))
+    return tmp_path / name
+
+
+@pytest.mark.parametrize("project", PROJECTS, indirect=True)
+def test_the_stack_is_the_golden_one(hpcgen: Command, project: Path, request: pytest.FixtureRequest) -> None:
+    done = hpcgen("init", project.name)
+    assert done.returncode == (3 if project.name in MISTAKES else 0), done.stderr
+    text = (project / "hpcgen.yaml").read_text("utf-8")
+    golden = HERE / "golden" / f"{project.name}.yaml"
+    if request.config.getoption("--update-golden"):
+        golden.write_text(text, "utf-8")
+    assert text == golden.read_text("utf-8")
+    assert hpcgen("init", project.name, "--dry-run").stdout == text
+
+
+@pytest.mark.parametrize("project", sorted({*PROJECTS} - {*MISTAKES}), indirect=True)
+def test_the_stack_is_valid_and_planned_at_once(hpcgen: Command, project: Path) -> None:
+    hpcgen("init", project.name)
+    stack = f"{project.name}/hpcgen.yaml"
+    assert hpcgen("check", stack).returncode == 0
+    for site in SITES:
+        done = hpcgen("plan", "--site", site, "--stack", stack, "--account", "a")
+        said = REFUSED.get((project.name, site))
+        assert (done.returncode != 0 and said in done.stderr) if said else done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("project", sorted(MISTAKES), indirect=True)
+def test_mistakes_are_told_at_once_and_what_is_known_is_written(hpcgen: Command, project: Path) -> None:
+    done = hpcgen("init", project.name)
+    assert done.returncode == 3
+    places = [line for line in done.stderr.splitlines() if line.startswith("hpcgen: error: ")]
+    assert len(places) == MISTAKES[project.name] and all(f"{project.name}/" in line for line in places)
+    assert hpcgen("plan", "--site", "supermuc", "--stack", f"{project.name}/hpcgen.yaml").returncode != 0
+
+
+@pytest.mark.parametrize("project", ["torch"], indirect=True)
+def test_guesses_are_data(hpcgen: Command, project: Path) -> None:
+    found = json.loads(hpcgen("init", project.name, "--json", "--dry-run").stdout)
+    assert found["file"] is None and found["stack"]["blocks"]["pytorch"] == {}
+    guess = next(each for each in found["guesses"] if each["path"] == ["blocks", "pytorch"])
+    assert guess["where"] == {"file": "requirements.txt", "line": 2, "column": 1}
+    options = {each["words"][0]: each["words"][1] for each in found["options"]}
+    assert options == {
+        "--nodes": "2",
+        "--ranks-per-node": "4",
+        "--gpus": "4",
+        "--time": "26:30:00",
+        "--account": "pn00ab",
+    }
+    assert "0000" not in json.dumps(found), "the value of a variable that may be a secret"
+
+
+@pytest.mark.parametrize("project", ["make"], indirect=True)
+def test_a_stack_that_is_there_stays(hpcgen: Command, project: Path) -> None:
+    own = "name: mine\ntitle: t\nblocks: {}\nrun: {command: [a]}\n"
+    (project / "hpcgen.yaml").write_text(own, "utf-8")
+    done = hpcgen("init", project.name)
+    assert done.returncode == 7 and "-name: mine" in done.stderr and "+name: make" in done.stderr
+    assert (project / "hpcgen.yaml").read_text("utf-8") == own
+    assert hpcgen("init", project.name, "--force").returncode == 0
+    assert "already what init would write" in hpcgen("init", project.name).stderr
+
+
+@pytest.mark.parametrize("project", ["cmake"], indirect=True)
+def test_the_next_steps_have_the_size_of_the_job(hpcgen: Command, project: Path) -> None:
+    done = hpcgen("init", project.name)
+    assert done.stderr.splitlines()[-3:] == [
+        "hpcgen:   hpcgen plan --site NAME",
+        "hpcgen:   hpcgen build --site NAME",
+        "hpcgen:   hpcgen submit --nodes 4 --ranks-per-node 48 --time 01:30:00",
+    ]
+
+
+def test_a_folder_with_nothing_known_says_what_is_read(hpcgen: Command, tmp_path: Path) -> None:
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p/Dockerfile").write_text("FROM debian\n", "utf-8")
+    done = hpcgen("init", "p")
+    assert done.returncode == 3 and not (tmp_path / "p/hpcgen.yaml").exists()
+    assert "nothing in this folder" in done.stderr and "Dockerfile is there" in done.stderr
+    assert "CMakeLists.txt" in done.stderr and "hpcgen stack new" in done.stderr
+    assert hpcgen("init", "none").returncode == 3
+    assert hpcgen("init", "p", "-o", "../x.yaml").returncode == 2

@@ -1,0 +1,106 @@
+"""Projects of strangers: whatever their files say, the stack reads back as what was decided, and nothing is run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.config.decoding import convert
+from hpcgen.core.config.yamlfile import loads
+from hpcgen.core.errors import InputError
+from hpcgen.core.model.stack import Stack
+from hpcgen.project.making import draft_of
+from hpcgen.project.text import stack_text
+
+TEXTS = [
+    "a: b # c",
+    "'\"",
+    "{x: [y",
+    "- - *a &b !c",
+    "$(touch hit)`touch hit`",
+    "\x1b[2Jred\x07",
+    "\u2028\u202eabc",
+    "null",
+    "1e3",
+    "%YAML 1.2",
+    "é" * 300,
+    "\ud7ff💥",
+]
+
+
+def files(text: str) -> dict[str, str]:
+    """A project in which every place that a stack takes something from has the text."""
+    return {
+        "pyproject.toml": f"[project]\nname = '''{text}'''\ndescription = '''{text}'''\n[project.scripts]\nx = 'a:b'\n",
+        "requirements.txt": f"numpy\n{text}\n",
+        "apt.txt": f"git {text}\n",
+        "CMakeLists.txt": f"find_package(MPI {text})\nfind_package({text})\nadd_executable(x x.c)\nproject({text} C)\n",
+        "job.sh": f"#SBATCH -N 1 -A {text} --x={text}\nmodule load {text}\nexport A={text}\nsrun ./x {text} {text!r}",
+        "main.py": f"import {text}\nif __name__ == '__main__':\n    {text}\n",
+        "Dockerfile": text,
+    }
+
+
+def as_stack(data: Any) -> Stack:
+    return msgspec.convert(data, Stack, strict=False)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_text_is_the_stack_that_was_decided(tmp_path: Path, text: str) -> None:
+    for name, content in files(text).items():
+        (tmp_path / name).write_text(content, "utf-8")
+    (tmp_path / "odd\x1b[2J.def").touch()
+    draft = draft_of(tmp_path, Catalog())
+    written = stack_text(draft)
+    assert all(line.isprintable() for line in written.splitlines())
+    assert convert(loads(written, "hpcgen.yaml"), Stack) == as_stack(draft.data)
+    assert all(each.text.isprintable() for each in draft.remarks)
+    assert not (tmp_path / "hit").exists()
+
+
+def test_links_that_lead_out_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/requirements.txt").write_text("torch\n", "utf-8")
+    top = tmp_path / "p"
+    top.mkdir()
+    (top / "requirements.txt").symlink_to(tmp_path / "outside/requirements.txt")
+    (top / "data").symlink_to(tmp_path / "outside")
+    (top / "a.py").write_text("print(1)\n", "utf-8")
+    draft = draft_of(top, Catalog())
+    assert "pytorch" not in draft.blocks and draft.data["copy"][0]["ignore"][-2:] == ["data", "requirements.txt"]
+
+
+def test_a_program_of_a_block_is_brought_by_it(tmp_path: Path) -> None:
+    (tmp_path / "in.melt").write_text("units lj\n", "utf-8")
+    (tmp_path / "run.pbs").write_text("#PBS -l select=2:mpiprocs=4\nmpirun -np 8 lmp -in in.melt\n", "utf-8")
+    draft = draft_of(tmp_path, Catalog())
+    assert list(draft.blocks) == ["lammps", "mpi"]
+    assert draft.data["run"]["command"] == ["lmp", "-in", "/app/in.melt"] and "copy" in draft.data
+
+
+def test_secrets_environments_and_large_data_stay_behind(tmp_path: Path) -> None:
+    for name in ("main.py", "server.pem", ".env", "venv/pyvenv.cfg", "out/CMakeCache.txt", "slurm-12.out", "a.o"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x", "utf-8")
+    (tmp_path / "images").mkdir()
+    with (tmp_path / "images/all.bin").open("wb") as file:
+        file.truncate(2 * 1024**3)
+    ignore = draft_of(tmp_path, Catalog()).data["copy"][0]["ignore"]
+    assert {".*", "*.pem", "venv/*", "out/*", "images/*", "slurm-*.out", "*.o"} <= {*ignore}
+
+
+def test_a_folder_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot be read"):
+        draft_of(tmp_path / "file", Catalog())
+
+
+def test_code_for_gpus_is_left_to_the_person_and_told(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("a: a.cu\n\tnvcc -o a a.cu\n", "utf-8")
+    draft = draft_of(tmp_path, Catalog())
+    assert any(each.text.startswith("nvcc compiles for GPUs") for each in draft.remarks)
+    assert draft.data["run"] == {"command": ["/app/a"], "mpi": False, "gpus_per_node": 0}

@@ -1,0 +1,117 @@
+"""requirements.txt as people write it, and what is refused in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpcgen.core.errors import InputError
+from hpcgen.core.model.requirement import PackageFile
+from hpcgen.readers.python_files import read_packages
+
+ONE, TWO = "sha256:" + "1" * 64, "sha256:" + "2" * 64
+
+
+def read(folder: Path, text: str, **others: str) -> PackageFile:
+    (folder / "requirements.txt").write_text(text)
+    for name, content in others.items():
+        (folder / f"{name}.txt").write_text(content)
+    return read_packages(folder, "requirements.txt")
+
+
+def refused(folder: Path, text: str, **others: str) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        read(folder, text, **others)
+    return [str(each).replace(f"{folder}/", "") for each in caught.value.problems]
+
+
+def test_a_requirement_has_its_normal_name_and_its_place(tmp_path: Path) -> None:
+    found = read(tmp_path, "# tools\n\n  Scikit_Learn[plot, Tests] >=1.4 , <2 ; python_version<'3.13'  # why\nnumpy\n")
+    first, second = found.requirements
+    assert first.line == 'scikit-learn[plot,tests]<2,>=1.4 ; python_version < "3.13"'
+    assert (first.origin, first.where.column) == ("requirements.txt:3", 3)
+    assert (second.line, second.version, found.locked) == ("numpy", "", False)
+
+
+def test_hashes_go_on_over_lines_and_make_a_lock(tmp_path: Path) -> None:
+    found = read(tmp_path, f"--require-hashes\nh5py==3.11.0 \\\n    --hash={ONE} \\\n    --hash {TWO}\nsix==1.16\n")
+    assert found.requirements[0].hashes == [ONE, TWO]
+    assert (found.requirements[0].version, found.requirements[1].origin) == ("3.11.0", "requirements.txt:5")
+    assert not found.locked, "six has no hash"
+    assert read(tmp_path, f"h5py==3.11.0 --hash={ONE}\n").hashed
+
+
+def test_a_file_of_another_editor_is_read(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_bytes("\ufeffnumpy==1.26.4\r\npandas\r\n".encode())
+    assert [each.line for each in read_packages(tmp_path, "requirements.txt").requirements] == [
+        "numpy==1.26.4",
+        "pandas",
+    ]
+
+
+def test_included_files_are_read_once_and_constraints_only_hold(tmp_path: Path) -> None:
+    (tmp_path / "deps").mkdir()
+    (tmp_path / "deps" / "base.txt").write_text("numpy\n-r ../requirements.txt\n-c held.in\n")
+    (tmp_path / "deps" / "held.in").write_text("numpy<2\n")
+    found = read(tmp_path, "-r deps/base.txt\n--requirement=deps/base.txt\npandas\n")
+    assert [each.origin for each in found.requirements] == ["deps/base.txt:1", "requirements.txt:3"]
+    assert [(each.line, each.origin) for each in found.constraints] == [("numpy<2", "deps/held.in:1")]
+    assert sorted(found.read) == ["deps/base.txt", "deps/held.in", "requirements.txt"]
+
+
+def test_everything_that_is_refused_is_said_at_once_with_its_place(tmp_path: Path) -> None:
+    said = refused(
+        tmp_path,
+        "--extra-index-url https://example.org/cu121\n"
+        "torch @ https://example.org/torch.whl\n"
+        "git+https://example.org/own.git@main\n"
+        "-e .\n"
+        "./wheels/own.whl\n"
+        "numpy=>1\n"
+        "a==1 --global-option=x\n"
+        "${TOKEN}\n"
+        "--indx-url x\n"
+        "b==1 --hash=md5:00\n"
+        "-r missing.txt\n",
+    )
+    assert [each.partition(": ")[0] for each in said] == [f"requirements.txt:{line}:1" for line in range(1, 12)]
+    for message, word in zip(
+        said,
+        (
+            "network.mirrors.pip",
+            "by an address",
+            "by an address",
+            "`copy` in the stack",
+            "a path on this machine",
+            "'numpy=>1' is no requirement",
+            "--global-option behind a requirement",
+            "${TOKEN} stands for a variable",
+            "did you mean --index-url",
+            "is no sha256",
+            "'missing.txt' is not there",
+        ),
+        strict=True,
+    ):
+        assert word in message
+
+
+def test_no_file_outside_of_the_folder_is_read(tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (tmp_path / "secret.txt").write_text("secret\n")
+    (inner / "link.txt").symlink_to("../secret.txt")
+    said = refused(inner, "-r ../secret.txt\n-r link.txt\n-c /etc/passwd\n-r https://example.org/a.txt\n")
+    assert ["leads out" in each or "no file of this folder" in each for each in said] == [True] * 4
+
+
+def test_a_file_without_end_is_not_read_whole(tmp_path: Path) -> None:
+    with (tmp_path / "requirements.txt").open("wb") as stream:
+        stream.truncate(1 << 33)
+    with pytest.raises(InputError, match="too large"):
+        read_packages(tmp_path, "requirements.txt")
+
+
+def test_another_kind_of_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no file of Python packages"):
+        read_packages(tmp_path, "Pipfile.lock")

@@ -1,0 +1,83 @@
+"""The tests of an image as ReFrame checks: the file is Python, names every test, and starts by the site's line."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hpcgen.core.errors import InputError
+from hpcgen.run.verify.reframe import names_of_tests, systems_of
+from tests.conftest import GOLDEN, Command
+
+KIT = GOLDEN / "supermuc" / "mpi-hello"
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """What is read of an image: its kit."""
+    shutil.copytree(KIT, tmp_path / "image" / "opt" / "hpcgen" / "kit")
+    return tmp_path / "image"
+
+
+def value(text: str, name: str) -> object:
+    for statement in ast.parse(text).body:
+        if isinstance(statement, ast.Assign) and getattr(statement.targets[0], "id", "") == name:
+            return ast.literal_eval(statement.value)
+    raise AssertionError(name)
+
+
+def test_every_self_test_is_a_check_of_its_own() -> None:
+    assert names_of_tests((KIT / "selftest.sh").read_text("utf-8")) == [
+        "psm2 12.0.1: library",
+        "psm2 12.0.1: device",
+        "intel_mpi 2019.6.166: library",
+        "intel_mpi 2019.6.166: launcher",
+        "rank_test 1: libraries",
+        "intel_mpi 2019.6.166: symbols",
+    ]
+
+
+def test_tests_of_devices_have_their_names_and_commands_may_have_several_lines() -> None:
+    text = (
+        """check_with /dev/nvidiactl 'a 1: device' '' 'nvidia-smi\nls'\ncheck 'b 2: it'"'"'s' x 'one\n# check\ntwo'\n"""
+    )
+    assert names_of_tests(text) == ["a 1: device", "b 2: it's"]
+
+
+def test_the_file_names_tests_and_systems(hpcgen: Command, image: Path) -> None:
+    done = hpcgen("ci", "reframe", str(image), "--system", "ng:thin", "--environ", "intel")
+    assert done.returncode == 0, done.stderr
+    assert value(done.stdout, "TESTS") == names_of_tests((KIT / "selftest.sh").read_text("utf-8"))
+    assert value(done.stdout, "SYSTEMS") == ["ng:thin"]
+    assert value(done.stdout, "ENVIRONMENTS") == ["intel"]
+    assert "'module load mpi.intel/2019'," in done.stdout
+    assert "ranks find each other" in done.stdout
+
+
+def test_the_tests_of_several_nodes_are_there_with_several_nodes(hpcgen: Command, image: Path) -> None:
+    kit = image / "opt" / "hpcgen" / "kit" / "recipe.json"
+    facts = json.loads(kit.read_text("utf-8"))
+    test = {"block": "osu", "name": 'latency "x"', "command": "osu_latency", "ranks": "two", "expect": "OSU's"}
+    kit.write_text(json.dumps({**facts, "rank_tests": [test]}), "utf-8")
+    one = hpcgen("ci", "reframe", str(image))
+    several = hpcgen("ci", "reframe", str(image), "--nodes", "2")
+    assert "osu_latency" not in one.stdout
+    assert several.returncode == 0, several.stderr
+    assert "'osu: latency \"x\"': {" in several.stdout
+    ast.parse(several.stdout)
+
+
+def test_as_json_and_to_a_file(hpcgen: Command, image: Path, tmp_path: Path) -> None:
+    done = hpcgen("ci", "reframe", str(image), "--json", "-o", str(tmp_path / "checks.py"))
+    data = json.loads(done.stdout)
+    assert data["systems"] == ["*"]
+    assert (tmp_path / "checks.py").read_text("utf-8") == data["text"]
+
+
+def test_a_system_that_is_none_is_refused() -> None:
+    with pytest.raises(InputError, match="no system of ReFrame's"):
+        systems_of(["a b"])

@@ -1,0 +1,176 @@
+"""What of an older lock stays, and what is asked again; the answers of registries and package indexes are made up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from hpcgen.backends.hardware.mirrors import with_mirrors
+from hpcgen.blocks.steps import image
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.errors import PolicyError
+from hpcgen.core.model.lock import ImagePin, Lock, PackagePin, StagePackages
+from hpcgen.core.model.network import ImageMirror, Mirrors
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.stack import StackBlock
+from hpcgen.kit.kit import make_kit
+from hpcgen.planning.planner import make_plan
+from hpcgen.supply.pin import base_images as images
+from hpcgen.supply.pin import os_packages, wheels
+from hpcgen.supply.pin.locking import make_lock
+
+CATALOG = Catalog()
+ALL = ("images", "packages", "wheels")
+BASE = image(CATALOG.releases("debian")["12"].images["default"])
+DATED = BASE.pulled
+PIN = PackagePin(version="1.0-1", architecture="amd64", sha256="b" * 64, size=10, url="https://deb.example.org/p.deb")
+
+
+class Network:
+    """Answers everything, and notes what it was asked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[str] = []
+        self.sources: list[str] = []
+        self.digest = ""
+        monkeypatch.setattr(images, "pin_image", self.image)
+        monkeypatch.setattr(images, "fetch_image", lambda *words: None)
+        monkeypatch.setattr(os_packages, "resolve_packages", self.packages)
+        monkeypatch.setattr(wheels, "lock_wheels", self.wheels)
+
+    def image(self, name: str, sources: Sequence[str], architecture: str, digest: str) -> ImagePin:
+        self.asked.append("images")
+        self.sources, self.digest = list(sources), digest
+        return ImagePin(digest=digest or "sha256:" + "a" * 64, origin=sources[0])
+
+    def packages(self, layout: object, asked: Sequence[tuple[object, Sequence[str]]], *more: object) -> object:
+        self.asked.append("packages")
+        found = [StagePackages(present={}, added=dict.fromkeys(names, PIN)) for _, names in asked]
+        return [os_packages.PackageAnswer(each, [], 1763000000) for each in found]
+
+    def wheels(self, requirements: Sequence[str], python: str, *more: str, constraints: Sequence[str]) -> list[str]:
+        self.asked.append(f"wheels {python}")
+        return [f"{each.lower()} --hash=sha256:{'c' * 64}" for each in requirements]
+
+    def again(self, plan: Plan, old: Lock) -> list[str]:
+        """What is asked for a new lock that keeps all that it can."""
+        self.asked = []
+        make_lock(plan, CATALOG, old=old, keep=ALL)
+        return sorted(set(self.asked))
+
+
+def plan(*settings: str, mirrors: Sequence[str] = (), latest_base: bool = False) -> Plan:
+    site = with_mirrors(CATALOG.site("workstation"), mirrors)
+    stack = CATALOG.stack("tf-horovod")
+    more = {"python_packages": StackBlock(options={"packages": ["Foo.Bar==1.0"]})}
+    with_packages = msgspec.structs.replace(stack, blocks={**stack.blocks, **more})
+    asked = settings or ["base.provider=debian"]
+    return make_plan(CATALOG, site, with_packages, settings=asked, latest_base=latest_base)
+
+
+@pytest.fixture
+def network(monkeypatch: pytest.MonkeyPatch) -> Network:
+    return Network(monkeypatch)
+
+
+def test_nothing_is_asked_again_while_the_same_is_wanted(network: Network) -> None:
+    old = make_lock(plan(), CATALOG)
+    assert "packages" in network.asked and old.pins.wheels
+    assert network.again(plan(), old) == []
+
+
+def test_another_python_takes_other_files_of_the_same_versions(network: Network) -> None:
+    old = make_lock(plan("base.provider=ubuntu", "base.version=22.04"), CATALOG)
+    assert any(each.startswith("wheels 3.10") for each in network.asked)
+    python = next(block.version for block in plan().blocks if block.name == "python")
+    assert f"wheels {python}" in network.again(plan(), old)
+
+
+def test_a_list_that_clashes_with_those_of_the_collections_is_asked_again(network: Network) -> None:
+    old = make_lock(plan(), CATALOG)
+    lines = {name: [*held, f"absl-py==0.1 --hash=sha256:{'d' * 64}"] for name, held in old.pins.wheels.items()}
+    other = msgspec.structs.replace(old, pins=msgspec.structs.replace(old.pins, wheels=lines))
+    assert any(each.startswith("wheels") for each in network.again(plan(), other))
+
+
+def test_a_mirror_that_is_new_is_asked_and_a_reference_given_by_hand_stays(network: Network) -> None:
+    old = make_lock(plan(), CATALOG)
+    mirrored = plan(mirrors=["images=registry.example.org/proxy"])
+    make_lock(mirrored, CATALOG, old=old)
+    assert network.sources == [f"docker://registry.example.org/proxy/library/{DATED}"]
+    by_hand = make_lock(plan(), CATALOG, images={"debian:12": "oci-archive:base.tar"})
+    make_lock(mirrored, CATALOG, old=by_hand)
+    assert network.sources == ["oci-archive:base.tar"]
+
+
+def test_a_lock_has_the_name_of_an_image_file_and_not_its_folder(network: Network) -> None:
+    given = {"debian:12": "oci-archive:/home/somebody/base.tar"}
+    made = make_lock(plan(), CATALOG, images=given)
+    assert made.pins.images["debian:12"].origin == "oci-archive:base.tar"
+    assert "/home/somebody" not in made.text
+    store = make_lock(plan(), CATALOG, images={"debian:12": "containers-storage:[vfs@/home/somebody/s+/run]debian:12"})
+    assert store.pins.images["debian:12"].origin == "containers-storage:debian:12"
+    network.asked = []
+    assert make_lock(plan(), CATALOG, images=given, old=made, keep=ALL).text == made.text
+    assert network.asked == ["images"]
+
+
+def test_a_lock_of_blocks_that_are_gone_can_be_updated(network: Network) -> None:
+    old = make_lock(plan(), CATALOG)
+    blocks = [msgspec.structs.replace(b, version="0.0.1") if b.name == "mpich" else b for b in old.plan.blocks]
+    gone = msgspec.structs.replace(old, plan=msgspec.structs.replace(old.plan, blocks=blocks))
+    assert network.again(plan(), gone) == ["packages"]
+
+
+def test_the_digest_of_the_release_table_is_pinned_and_the_tags_own_with_latest_base(network: Network) -> None:
+    lock = make_lock(plan(), CATALOG)
+    assert (network.sources, network.digest) == ([f"docker://docker.io/library/{DATED}"], BASE.platforms["amd64"])
+    assert DATED != "debian:12" and lock.pins.images["debian:12"].dated == BASE.dated
+    assert f"FROM docker.io/library/{DATED}@{network.digest} AS builder" in make_kit(lock.plan, CATALOG, lock).recipe
+    latest = make_lock(plan(latest_base=True), CATALOG)
+    assert (network.sources, network.digest) == (["docker://docker.io/library/debian:12"], "")
+    assert latest.pins.images["debian:12"].dated is None
+    assert f"FROM docker.io/library/debian:12@sha256:{'a' * 64} AS" in make_kit(latest.plan, CATALOG, latest).recipe
+
+
+def test_a_dated_image_of_an_older_table_is_not_one_given_by_hand(network: Network) -> None:
+    lock = make_lock(plan(), CATALOG)
+    pin = ImagePin(
+        digest="sha256:" + "b" * 64, origin="docker://docker.io/library/debian:x-20250101", dated="x-20250101"
+    )
+    old = msgspec.structs.replace(lock, pins=msgspec.structs.replace(lock.pins, images={"debian:12": pin}))
+    make_lock(plan(), CATALOG, old=old)
+    assert (network.sources, network.digest) == ([f"docker://docker.io/library/{DATED}"], BASE.platforms["amd64"])
+
+
+def test_what_is_given_by_hand_or_by_a_mirror_that_names_the_image_has_a_digest_of_its_own(network: Network) -> None:
+    make_lock(plan(), CATALOG, images={"debian:12": "oci-archive:base.tar"})
+    assert (network.sources, network.digest) == (["oci-archive:base.tar"], "")
+    asked = plan()
+    mirrors = Mirrors(images={"debian:12": ImageMirror(docker="localhost/debian:12")})
+    site = msgspec.structs.replace(asked.site, network=msgspec.structs.replace(asked.site.network, mirrors=mirrors))
+    lock = make_lock(msgspec.structs.replace(asked, site=site), CATALOG)
+    assert (network.sources, network.digest) == (["containers-storage:localhost/debian:12"], "")
+    assert lock.pins.images["debian:12"].dated is None
+
+
+def test_what_was_chosen_is_held_against_the_node_before_anything_is_fetched(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = plan().stack
+    blocks = {**asked.blocks, "python_packages": StackBlock(options={"packages": ["some-tables==1.0"]})}
+    site = CATALOG.site("workstation")
+    cpu = msgspec.structs.replace(site.partitions["main"].cpu, target="x86_64")
+    old = msgspec.structs.replace(site.partitions["main"], cpu=cpu)
+    site = msgspec.structs.replace(site, partitions={"main": old})
+    stack = msgspec.structs.replace(asked, blocks=blocks)
+    monkeypatch.setattr(wheels, "lock_wheels", lambda *words, **more: [f"polars==1.30.0 --hash=sha256:{'c' * 64}"])
+    made = make_plan(CATALOG, site, stack, settings=["base.provider=debian"])
+    with pytest.raises(PolicyError, match=r"polars 1.30.0 \(chosen by the lock\) needs avx"):
+        make_lock(made, CATALOG)
+    said: list[str] = []
+    allowed = msgspec.structs.replace(made, command=f"{made.command} --allow-unsupported")
+    assert make_lock(allowed, CATALOG, say=said.append).pins.wheels["python_packages"]
+    assert any(line.startswith("warning: polars 1.30.0") for line in said)
