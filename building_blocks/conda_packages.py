@@ -14,8 +14,7 @@ from hpcgen.blocks.conda import asked_of_conda, conda_fetch, conda_files, conda_
 from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile, Wheels, command, run
 from hpcgen.core.model.image_paths import SCRATCH
 from hpcgen.core.model.project import ProjectPath
-from hpcgen.readers.conda_cuda import CUDA_PACKAGES, asked_with_cuda
-from hpcgen.readers.conda_text import spec_name
+from hpcgen.readers.conda_text import CUDA_PACKAGES, asked_with_cuda, spec_name
 
 PREFIX = "/opt/conda"
 

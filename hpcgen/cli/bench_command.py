@@ -15,10 +15,9 @@ from msgspec.structs import replace
 
 from hpcgen.cli.common import PATH, TRUST, catalog_of, option_group, options_given, print_json, say, shows_progress
 from hpcgen.cli.engine_choice import EngineChoice
-from hpcgen.cli.numbers import COUNT, SECONDS
 from hpcgen.cli.own_job_options import submit_array, submit_own_call, submitted_options
 from hpcgen.cli.test_report import printable
-from hpcgen.cli.words import IMAGE, PARTITION, SITE
+from hpcgen.cli.words import COUNT, IMAGE, PARTITION, SECONDS, SITE
 from hpcgen.core.errors import HpcgenError, JobFailedError, OutputError, Problem
 
 if TYPE_CHECKING:

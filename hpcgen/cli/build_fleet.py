@@ -21,9 +21,8 @@ from hpcgen.cli.common import (
     shows_progress,
 )
 from hpcgen.cli.locked import plan_of_lock
-from hpcgen.cli.numbers import COUNT
 from hpcgen.cli.tables import table
-from hpcgen.cli.words import SITE
+from hpcgen.cli.words import COUNT, SITE
 from hpcgen.core.errors import HpcgenError, InputError, Problems
 
 if TYPE_CHECKING:

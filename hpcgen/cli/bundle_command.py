@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say, shows_progress
-from hpcgen.cli.numbers import JOBS
 from hpcgen.cli.tables import table
-from hpcgen.cli.words import STACK
+from hpcgen.cli.words import JOBS, STACK
 from hpcgen.core.errors import InputError, UnknownNameError, did_you_mean
 from hpcgen.core.support.units import files, size
 

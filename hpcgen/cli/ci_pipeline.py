@@ -9,8 +9,8 @@ import click
 
 from hpcgen.cli.common import PATH, say
 from hpcgen.cli.fleet_command import fleet_options
-from hpcgen.cli.numbers import COUNT
 from hpcgen.cli.trust import allow_of
+from hpcgen.cli.words import COUNT
 from hpcgen.core.errors import InputError
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from hpcgen.cli.numbers import COUNT, GIGABYTES, JOB_NAME, WHOLE
 from hpcgen.cli.project_stack import PROJECT, WITHOUT, required_stack, site_missing, stack_here
 from hpcgen.cli.steps import STEP
-from hpcgen.cli.words import BLOCK, FORMAT, PARTITION, QUEUE, SETTING, SITE, STACK
+from hpcgen.cli.words import BLOCK, COUNT, FORMAT, GIGABYTES, JOB_NAME, PARTITION, QUEUE, SETTING, SITE, STACK, WHOLE
 from hpcgen.core.support.places import recorded
 
 if TYPE_CHECKING:

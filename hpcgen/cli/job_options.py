@@ -21,7 +21,6 @@ from hpcgen.cli.common import (
     say_findings,
 )
 from hpcgen.cli.engine_choice import EngineChoice
-from hpcgen.cli.numbers import COUNT
 from hpcgen.cli.project_stack import (
     PROJECT,
     WITHOUT,
@@ -31,7 +30,7 @@ from hpcgen.cli.project_stack import (
     site_missing,
     stack_here,
 )
-from hpcgen.cli.words import BLOCK, IMAGE, PARTITION, QUEUE, SETTING, SITE, STACK
+from hpcgen.cli.words import BLOCK, COUNT, IMAGE, PARTITION, QUEUE, SETTING, SITE, STACK
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog

@@ -12,9 +12,8 @@ import click
 
 from hpcgen.cli import INTERNAL_ERROR
 from hpcgen.cli.common import catalog_of, print_json, say
-from hpcgen.cli.numbers import COUNT
 from hpcgen.cli.tables import table, word
-from hpcgen.cli.words import SITE, STACK
+from hpcgen.cli.words import COUNT, SITE, STACK
 
 if TYPE_CHECKING:
     from hpcgen.plugins.fleet.matrix import Outcome

@@ -11,7 +11,7 @@ import click
 
 from hpcgen.cli.common import PATH, option_group, print_json, say
 from hpcgen.cli.measurements_command import known_measurements
-from hpcgen.cli.numbers import COUNT, SHARE
+from hpcgen.cli.words import COUNT, SHARE
 from hpcgen.core.errors import InputError, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:

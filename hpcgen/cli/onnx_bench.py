@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say
-from hpcgen.cli.numbers import COUNT, SECONDS
 from hpcgen.cli.onnx_options import RUNNING, runner_of
 from hpcgen.cli.onnx_providers import ProviderChoice
 from hpcgen.cli.tables import table
 from hpcgen.cli.test_report import printable
+from hpcgen.cli.words import COUNT, SECONDS
 from hpcgen.core.errors import JobFailedError, Problem
 
 if TYPE_CHECKING:

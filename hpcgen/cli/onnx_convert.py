@@ -11,9 +11,8 @@ from typing import Any
 import click
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say, shows_progress
-from hpcgen.cli.numbers import COUNT
 from hpcgen.cli.onnx_options import RUNNING, runner_of
-from hpcgen.cli.words import PARTITION, SITE
+from hpcgen.cli.words import COUNT, PARTITION, SITE
 from hpcgen.core.errors import ConversionFailedError
 from hpcgen.core.support.units import counted
 

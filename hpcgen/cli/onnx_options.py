@@ -9,8 +9,7 @@ import click
 from hpcgen.cli.common import TRUST, option_group, say, shows_progress
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.licences import require_licences
-from hpcgen.cli.numbers import COUNT, SECONDS
-from hpcgen.cli.words import IMAGE, SITE
+from hpcgen.cli.words import COUNT, IMAGE, SECONDS, SITE
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog

@@ -8,9 +8,8 @@ import click
 
 from hpcgen.cli.common import PATH, TRUST, catalog_of, print_json, say
 from hpcgen.cli.engine_choice import EngineChoice
-from hpcgen.cli.numbers import COUNT
 from hpcgen.cli.onnx_providers import ProviderChoice
-from hpcgen.cli.words import IMAGE, SITE
+from hpcgen.cli.words import COUNT, IMAGE, SITE
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog

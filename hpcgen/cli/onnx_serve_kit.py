@@ -8,9 +8,8 @@ import click
 
 from hpcgen.cli.common import PATH, catalog_of, collection_words, print_json, say, say_findings, shown_files
 from hpcgen.cli.licences import say_licences
-from hpcgen.cli.numbers import COUNT
 from hpcgen.cli.onnx_providers import ProviderChoice
-from hpcgen.cli.words import FORMAT, PARTITION, QUEUE, SETTING, SITE
+from hpcgen.cli.words import COUNT, FORMAT, PARTITION, QUEUE, SETTING, SITE
 
 if TYPE_CHECKING:
     from pathlib import Path

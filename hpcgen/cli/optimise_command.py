@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say, shown_files
 from hpcgen.cli.licences import say_licences
-from hpcgen.cli.numbers import COUNT
-from hpcgen.cli.words import SITE
+from hpcgen.cli.words import COUNT, SITE
 from hpcgen.core.model.request import GraphCompiler
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpcgen.cli.common import option_group, print_json, print_json_list, say
-from hpcgen.cli.numbers import COUNT, DAYS, WHOLE
 from hpcgen.cli.tables import table
+from hpcgen.cli.words import COUNT, DAYS, WHOLE
 from hpcgen.core.support.units import counted, duration, size
 
 if TYPE_CHECKING:
@@ -106,8 +106,8 @@ def prune(keep: int | None, dry_run: bool, **asked: Any) -> None:
 
     The options choose which: all of them have to hold, and at least one has to be given.
     """
-    from hpcgen.builders.records.prune import prune as remove
     from hpcgen.builders.records.selection import Selection
+    from hpcgen.builders.records.selection import prune as remove
 
     if keep is None and all(each is None for each in asked.values()):
         raise click.UsageError("this would remove all records: say which, such as --older-than 365 or --keep 100")

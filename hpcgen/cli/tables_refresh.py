@@ -10,9 +10,8 @@ from typing import get_args
 import click
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say
-from hpcgen.cli.numbers import COUNT
 from hpcgen.cli.tables import table, word
-from hpcgen.cli.words import BLOCK
+from hpcgen.cli.words import BLOCK, COUNT
 
 
 @click.command("refresh")

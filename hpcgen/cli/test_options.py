@@ -9,8 +9,7 @@ import click
 
 from hpcgen.cli.common import TRUST, option_group
 from hpcgen.cli.engine_choice import EngineChoice
-from hpcgen.cli.numbers import COUNT, SECONDS
-from hpcgen.cli.words import PARTITION, SITE
+from hpcgen.cli.words import COUNT, PARTITION, SECONDS, SITE
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog

@@ -14,9 +14,8 @@ import click
 
 from hpcgen.cli.bench_command import case_of, job_of, measuring_options, own_file
 from hpcgen.cli.common import PATH, catalog_of, options_given, print_json, say, shows_progress
-from hpcgen.cli.numbers import COUNT, SECONDS, WHOLE
 from hpcgen.cli.own_job_options import submit_array, submit_own_call, submitted_options
-from hpcgen.cli.words import IMAGE
+from hpcgen.cli.words import COUNT, IMAGE, SECONDS, WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

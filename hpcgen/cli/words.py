@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import click
+import msgspec
+
+from hpcgen.core.model.fields import Count, Gigabytes, WholeNumber
+from hpcgen.core.model.job import JobName
 
 
 class Word(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic since click 8.5
@@ -39,3 +43,38 @@ QUEUE = Word("queue", "NAME")
 SETTING = Word("setting", "BLOCK.OPTION=VALUE")
 LICENCE = Word("licence", "NAME")
 IMAGE = Word("file", "IMAGE")
+
+
+# Numbers and names on the command line, held against the types of records' fields.
+
+
+class FieldType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic since click 8.5
+    """A value that is held against the type of a record's field, and refused in the same words."""
+
+    name = "value"
+
+    def __init__(self, field: Any) -> None:
+        self.field = field
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """As short as it can be; the option's help says the unit."""
+        return "N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value; wrong usage if it is none, or out of range."""
+        try:
+            return msgspec.convert(value, self.field, strict=False)
+        except msgspec.ValidationError:
+            from hpcgen.core.config.type_words import type_text
+
+            self.fail(f"{value!r} is not {type_text(self.field)}", param, ctx)
+
+
+COUNT = FieldType(Count)
+WHOLE = FieldType(WholeNumber)
+JOB_NAME = FieldType(JobName)
+GIGABYTES = FieldType(Gigabytes)
+SHARE = FieldType(Annotated[float, msgspec.Meta(gt=0, le=1, description="a share: more than 0, at most 1")])
+SECONDS = FieldType(Annotated[float, msgspec.Meta(ge=1)])
+DAYS = FieldType(Annotated[float, msgspec.Meta(ge=0)])
+JOBS = FieldType(Annotated[int, msgspec.Meta(ge=1, le=64)])

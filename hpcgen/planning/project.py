@@ -21,7 +21,7 @@ from hpcgen.core.model.plan import PlannedBlock
 from hpcgen.core.model.project import BLOCK, HandedOver, Project, ProjectPackage
 from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.python_names import normal_name
-from hpcgen.core.support.wheel_targets import WheelTarget
+from hpcgen.core.support.wheel_tags import WheelTarget
 
 if TYPE_CHECKING:
     from hpcgen.core.model.requirement import PackageFile, Requirement
@@ -267,7 +267,7 @@ def _accepts(asked: Requirement, version: str) -> bool:
 
 def _of_lock(locked: Requirement, target: WheelTarget) -> ProjectPackage:
     """A locked package with the wheel that is for this image, if the lock names wheels."""
-    from hpcgen.core.support.wheel_targets import best_wheel
+    from hpcgen.core.support.wheel_tags import best_wheel
 
     by_file = {each.file: each for each in locked.wheels}
     best = best_wheel(by_file, target) if by_file else None

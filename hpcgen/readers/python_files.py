@@ -1,10 +1,15 @@
 """Files of Python packages."""
 
-from pathlib import Path
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
 
+from msgspec.structs import replace
+from packaging.specifiers import SpecifierSet
+
+from hpcgen.core.errors import InputError
 from hpcgen.core.model.requirement import PackageFile
+from hpcgen.readers.folder import ProjectFolder
 from hpcgen.readers.poetry_lock import read_poetry_lock
-from hpcgen.readers.project_ranges import with_project_ranges
 from hpcgen.readers.pylock import read_pylock
 from hpcgen.readers.pyproject import read_pyproject
 from hpcgen.readers.readers import Readers
@@ -38,3 +43,51 @@ def read_packages(top: Path, path: str) -> PackageFile:
     InputError: the file cannot be read, has mistakes, each with its place, or is of no known kind.
     """
     return with_project_ranges(top, _PYTHON.read(top, path))
+
+
+# What the project itself asks for, of a lock that does not say it: in the file that the lock was made from.
+
+_Read = Callable[[ProjectFolder, str], PackageFile]
+
+
+def with_project_ranges(top: Path, lock: PackageFile) -> PackageFile:
+    """A lock with the ranges of pyproject.toml beside it, or of the ``.in`` that hashed requirements were made from.
+
+    A range that the locked version is outside of is left out: the lock was not made from that. So is all of a file with
+    mistakes, which nobody has named.
+
+    Parameters
+    ----------
+    top: the folder that the lock's path is from.
+    """
+    if not lock.locked or lock.ranges or lock.kind not in ("poetry", "pylock", "requirements"):
+        return lock
+    versions = {each.name: each.version for named in (lock.requirements, *lock.groups.values()) for each in named}
+    sources: list[tuple[str, _Read]] = [("pyproject.toml", read_pyproject)]
+    if lock.kind == "requirements":
+        sources.insert(0, (PurePosixPath(lock.file).with_suffix(".in").name, read_requirements))
+    for name, read in sources:
+        folder = ProjectFolder(top)
+        path = folder.beside(lock.file, name)
+        if path == lock.file or not folder.holds(path):
+            continue
+        try:
+            ranges = _ranges(read(folder, path), versions)
+        except InputError:
+            continue
+        if ranges:
+            return replace(lock, ranges=ranges, read={**lock.read, **folder.read})
+    return lock
+
+
+def _ranges(project: PackageFile, versions: dict[str, str]) -> dict[str, str]:
+    """Of what is asked for once, and not only in some environments."""
+    names = [each.name for each in project.requirements]
+    return {
+        each.name: each.specifier
+        for each in project.requirements
+        if names.count(each.name) == 1
+        and not each.marker
+        and each.name in versions
+        and SpecifierSet(each.specifier).contains(versions[each.name].partition("+")[0], prereleases=True)
+    }

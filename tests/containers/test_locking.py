@@ -26,8 +26,7 @@ from hpcgen.core.errors import FetchError
 from hpcgen.images.oci_layout import folder_layout, holds
 from hpcgen.kit.lockfile.lock import parse_lock
 from hpcgen.recipe.stages import Stage
-from hpcgen.supply.bundle.apt_index import deb_licence
-from hpcgen.supply.bundle.deb import read_control
+from hpcgen.supply.bundle.apt_index import deb_licence, read_control
 from hpcgen.supply.pin import base_shell, os_packages
 from hpcgen.supply.pin.base_images import fetch_image, pin_image, root_tar
 from hpcgen.supply.pin.os_packages import resolve_packages

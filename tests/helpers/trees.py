@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from hpcgen.machine.detect.capture import stub
 from hpcgen.machine.detect.detection import detect
 from hpcgen.machine.detect.elf import Library
-from hpcgen.machine.detect.elf_stub import stub
 from hpcgen.machine.detect.machine import Machine
 from hpcgen.machine.detect.seen import Seen
 from tests.conftest import ROOT

@@ -14,8 +14,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.provenance import Fact, facts_of
 from hpcgen.machine.detect.machine import Machine
 from hpcgen.machine.doctor.examine import examine
-from hpcgen.machine.doctor.look import seen_for
-from hpcgen.machine.doctor.node import which_partition
+from hpcgen.machine.doctor.look import seen_for, which_partition
 from hpcgen.machine.doctor.present import look
 from hpcgen.machine.doctor.report import Drift, Report, Unseen
 

@@ -46,7 +46,7 @@ def without_driver(case: Case) -> list[str]:
     asked, gpu = case.plan.conda, case.partition.gpu
     if asked is None or asked.packages or gpu is None or gpu.vendor != "nvidia" or gpu.driver is not None:
         return []
-    from hpcgen.readers.conda_cuda import asked_with_cuda
+    from hpcgen.readers.conda_text import asked_with_cuda
 
     return asked_with_cuda(asked.needs)
 

@@ -5,16 +5,19 @@ Pure and deterministic: the catalog is asked for classes and tables, nothing is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import islice
 
-from hpcgen.blocks.requirements import Candidate
+import msgspec
+
+from hpcgen.blocks.requirements import Candidate, Requirement, version
 from hpcgen.core.errors import ConflictError
 from hpcgen.core.model.plan import PlannedBlock
+from hpcgen.core.model.reasons import Reason, Rule
 from hpcgen.core.model.release import Release
 from hpcgen.planning.resolver.order import build_order
 from hpcgen.planning.resolver.question import ALWAYS, Question
-from hpcgen.planning.resolver.reasons import reasons
-from hpcgen.planning.resolver.search import search
+from hpcgen.planning.resolver.search import Chosen, search
 
 
 class NoPlanError(ConflictError):
@@ -74,3 +77,82 @@ def _runtime_identifiers(question: Question, chosen: Mapping[str, Candidate]) ->
         needed = question.needs(chosen[identifier])
         open_ += [r.identifier for _, build_only, r in needed if r.demanded and not build_only]
     return kept
+
+
+# Why a block is in a plan and why it is not the next newer version: facts, and requirements of chosen blocks.
+
+
+def reasons(
+    question: Question, candidate: Candidate, asked: Sequence[Requirement], chosen: Chosen
+) -> list[Reason | str]:
+    """Why a candidate is there and why in this version."""
+    found: list[Reason] = []
+    for requirement in asked:
+        origin = requirement.origin
+        if origin.kind == "always":
+            found.append(Reason(rule="always"))
+        elif origin.kind == "site":
+            # What an option of another provider rules out says nothing of this one.
+            bounded = bool((requirement.allowed or {}).get(candidate.block))
+            found += [bound for bound in origin.bounds if bounded or bound.rule != "option"]
+        else:
+            found.append(_reason("asked", requirement))
+    mine = version(candidate.version)
+    known = [c for c in question.candidates(candidate.identifier) if c.block == candidate.block]
+    newer = min((c for c in known if version(c.version) > mine), key=lambda c: version(c.version), default=None)
+    last = Reason(rule="newest") if newer is None else _why_not(question, newer, asked, chosen)
+    return [*(each for number, each in enumerate(found) if each not in found[:number]), last]
+
+
+def _reason(rule: Rule, requirement: Requirement, found: str = "", newer: str = "") -> Reason:
+    """What a requirement says, for the plan."""
+    origin = requirement.origin
+    return Reason(
+        rule=rule,
+        by=origin.by,
+        by_version=origin.version,
+        of=requirement.identifier,
+        requires=None if requirement.allowed is None else dict(requirement.allowed),
+        found=found,
+        newer=newer,
+        place=origin.path,
+    )
+
+
+def _why_not(question: Question, newer: Candidate, asked: Sequence[Requirement], chosen: Chosen) -> Reason:
+    """What stands against the next newer version: facts, what was chosen before it, or what is preferred to it."""
+    number = newer.version
+    here = chosen[newer.identifier]
+    newer = msgspec.structs.replace(newer, form=here.form)
+    for refusal in question.refusals(newer):
+        return refusal.reason
+    for requirement in asked:
+        if not requirement.accepts(newer):
+            return _reason("refused", requirement, newer=number)
+    before = dict(islice(chosen.items(), list(chosen).index(newer.identifier)))
+    for _, _, requirement in question.needs(newer):
+        other = before.get(requirement.identifier)
+        if other is not None and not requirement.accepts(other):
+            return _reason("needs", requirement, found=str(other), newer=number)
+    order = [(c.block, c.version) for c in question.candidates(newer.identifier)]
+    if order.index((newer.block, newer.version)) > order.index((here.block, here.version)):
+        if question.kept.get(here.block) == here.version:
+            return Reason(rule="kept", newer=number)
+        if why := question.release(newer).not_default:
+            return Reason(rule="not default", found=why, newer=number)
+        on, base = dict(question.release(newer).on), str(chosen["base"])
+        return Reason(rule="preferred", of="base", requires=on, found=base, newer=number)
+    return Reason(rule="rest", newer=number, clash=_clash(question, newer, list(before.values())))
+
+
+def _clash(question: Question, newer: Candidate, before: list[Candidate]) -> list[Reason]:
+    """Requirements that clash with a version, given what was chosen before it."""
+    from hpcgen.planning.resolver.clash import clash
+    from hpcgen.planning.resolver.exact import exact
+
+    found = clash(exact(question, question.all_roots()), [*before, newer])
+    said: list[Reason] = []
+    for each in found.requirements:
+        said += each.origin.bounds or [_reason("asked", each)]
+    others = [c for c in found.candidates if c != newer]
+    return [*said, *(Reason(rule="chosen", by=c.block, by_version=c.version) for c in others)]

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
+from hpcgen._version import __version__
 from hpcgen.core.errors import HpcgenError, Problem
-from hpcgen.core.model.conversion import ConversionReport
+from hpcgen.core.model.conversion import ConversionReport, HashedFile
+from hpcgen.core.support.file_formats import CONVERSION
+from hpcgen.core.support.hashing import sha256_of
 from hpcgen.plugins.onnx.convert import Done, How, convert_model
 from hpcgen.plugins.onnx.ensemble import LoadedEnsemble
 from hpcgen.plugins.onnx.page import page
-from hpcgen.plugins.onnx.report import report_of, report_text
 from hpcgen.plugins.onnx.results import PAGE, REPORT, Workshop, workshop
 from hpcgen.plugins.onnx.stack import STACK_FILE, serving_stack, stack_text
 from hpcgen.plugins.onnx.start import Runner
+from hpcgen.plugins.onnx.target import OnnxTarget
 
 
 class Conversion(msgspec.Struct, frozen=True):
@@ -75,3 +79,43 @@ def _kept(shop: Workshop, done: dict[str, Done], files: dict[str, str], how: How
     """After an error: models that were done are worth keeping."""
     if done and shop.folder.exists():
         how.tell(f"warning: {', '.join(done)} until then: {shop.keep(files)}")
+
+
+# What became of an ensemble, as a record: ``report.json`` of its folder.
+
+
+def report_of(
+    loaded: LoadedEnsemble, done: Mapping[str, Done], runner: Runner, target: OnnxTarget, command: str
+) -> ConversionReport:
+    """The report of the models that are done.
+
+    Parameters
+    ----------
+    command: the command that made them.
+    """
+    own = HashedFile(path=loaded.path.name, sha256=sha256_of(loaded.text), bytes=len(loaded.text.encode()))
+    return ConversionReport(
+        conversion=CONVERSION.newest,
+        ensemble=loaded.ensemble.name,
+        models={name: each.model for name, each in done.items()},
+        given=[own, *_once(given for each in done.values() for given in each.given)],
+        hpcgen=__version__,
+        image=runner.content,
+        blocks=dict(runner.blocks),
+        site=target.site,
+        partition=target.partition,
+        provider=target.provider,
+        runtime=target.runtime,
+        opset=target.opset,
+        command=command,
+    )
+
+
+def report_text(report: ConversionReport) -> str:
+    """The report as JSON."""
+    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
+
+
+def _once(files: Iterable[HashedFile]) -> list[HashedFile]:
+    found = {each.path: each for each in files}
+    return [found[path] for path in sorted(found)]

@@ -28,7 +28,7 @@ from hpcgen.core.errors import ConflictError, FetchError, HpcgenError, InputErro
 from hpcgen.core.support.extras import extra
 from hpcgen.core.support.leftovers import scratch_folder
 from hpcgen.core.support.python_names import normal_name
-from hpcgen.core.support.wheel_targets import WheelTarget, best_wheel
+from hpcgen.core.support.wheel_tags import WheelTarget, best_wheel
 from hpcgen.readers.locked import file_name
 from hpcgen.supply.net.package_index import PackageIndex
 from hpcgen.supply.net.pip_settings import pip_settings

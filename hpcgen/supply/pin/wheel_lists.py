@@ -13,8 +13,7 @@ from packaging.version import Version
 
 from hpcgen.blocks.declared import listed_for
 from hpcgen.core.errors import ConflictError, InputError, Problem, Problems
-from hpcgen.core.support.wheel_tags import newest_glibc
-from hpcgen.core.support.wheel_targets import WheelTarget
+from hpcgen.core.support.wheel_tags import WheelTarget, newest_glibc
 from hpcgen.core.support.writing import write_file
 from hpcgen.supply.net.pip_settings import pip_settings
 from hpcgen.supply.pin.uv_resolver import Request, Resolved

@@ -9,7 +9,7 @@ import msgspec
 
 from hpcgen.core.errors import InputError, Problems
 from hpcgen.core.support.python_names import normal_name
-from hpcgen.core.support.wheel_targets import WheelTarget
+from hpcgen.core.support.wheel_tags import WheelTarget
 from hpcgen.supply.pin import uv_resolver
 from hpcgen.supply.pin.uv_resolver import Request, Resolved
 

@@ -8,8 +8,7 @@ import pytest
 
 from hpcgen.backends.engines import ENGINES, builders, runners
 from hpcgen.core.errors import BuildFailedError
-from hpcgen.images.conversions import chain, every_conversion
-from hpcgen.images.convert import convert
+from hpcgen.images.convert import chain, convert, every_conversion
 from hpcgen.images.kinds import KINDS, every_kind, kind_for
 from hpcgen.images.reference import ImageReference
 

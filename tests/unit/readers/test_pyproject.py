@@ -8,7 +8,7 @@ import pytest
 
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.requirement import PackageFile
-from hpcgen.readers.poetry_ranges import pep440
+from hpcgen.readers.pyproject import pep440
 from hpcgen.readers.python_files import read_packages
 
 

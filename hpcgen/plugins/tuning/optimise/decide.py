@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import ConflictError, HpcgenError, InputError, Problem, did_you_mean
 from hpcgen.core.model.decision import Alternative, Decision, LayoutOption
+from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.measurement import Measurement
 from hpcgen.core.model.plan import Finding, Plan
 from hpcgen.core.model.request import OptimiseRequest
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack
+from hpcgen.kit.kit import STACK
+from hpcgen.planning.planner import make_plan
+from hpcgen.planning.reproduce import reproduce
 from hpcgen.plugins.tuning.measurements.lookup import Measurements
 from hpcgen.plugins.tuning.optimise.application import Where, checked_build, with_application
 from hpcgen.plugins.tuning.optimise.candidates import Candidate, candidates, fitting_partitions, wants_ranks
@@ -21,8 +25,6 @@ from hpcgen.plugins.tuning.optimise.evidence import kind_of, rows_of_workload, s
 from hpcgen.plugins.tuning.optimise.judge import Judged, best_of, judged, planned
 from hpcgen.plugins.tuning.optimise.layouts import layouts
 from hpcgen.plugins.tuning.optimise.modelled import Modelled
-from hpcgen.plugins.tuning.optimise.planning import Planner
-from hpcgen.plugins.tuning.optimise.unused import unused
 from hpcgen.plugins.tuning.optimise.words import basis_words
 
 
@@ -204,3 +206,97 @@ def _measure(modelled: Modelled, found: Sequence[Judged]) -> list[str]:
         compiler = f" --vary compiler={each.candidate.suited.compiler}" if each.candidate.suited.compiler else ""
         lines.append(f"hpcgen bench IMAGE-OF-{each.candidate.stack.name} --workload {workload}{compiler}")
     return list(dict.fromkeys(lines))
+
+
+# What a request says and nothing was decided by: never passed over in silence.
+
+_DATA = ("location", "format", "size_gb", "prefetch", "cache")
+"""Of the data, what the program itself has to be told."""
+
+
+def unused(request: OptimiseRequest, layouts: list[LayoutOption]) -> list[Finding]:
+    """A finding for each of them.
+
+    Parameters
+    ----------
+    layouts: those that were measured.
+    """
+    return [Finding(name="request", severity="note", message=text) for text in _unused(request, layouts)]
+
+
+def _unused(request: OptimiseRequest, layouts: list[LayoutOption]) -> Iterator[str]:
+    if request.tune:
+        yield "tune: settings are tried out with the built image, by `hpcgen tune IMAGE --workload NAME`"
+    efficiency = request.limits.efficiency
+    if efficiency is not None and not any(each.estimate.value is not None for each in layouts):
+        yield f"limits.efficiency {efficiency:g} bounds nothing: no rows over several nodes are of this workload here"
+    data = request.workload.data
+    said = [f"workload.data.{name}" for name in _DATA if getattr(data, name) not in (None, "")]
+    said += ["workload.epochs"] if request.workload.epochs is not None else []
+    if said:
+        yield f"{', '.join(said)}: the program itself has to be told, in `run.arguments`"
+
+
+# Candidates planned: what the request asks of the job, and the command that makes the plan again.
+
+
+class Planner(msgspec.Struct, frozen=True):
+    """Plans the candidates of one request for one site."""
+
+    catalog: Catalog
+    site: Site
+    request: OptimiseRequest
+
+    def plan(self, candidate: Candidate, layout: LayoutOption | None = None) -> Plan:
+        """The plan of a candidate, in a layout that was chosen or in the site's own.
+
+        Raises
+        ------
+        HpcgenError: it cannot be planned.
+        """
+        job = job_request(self.request, candidate.stack.run.mpi, layout)
+        return make_plan(
+            self.catalog,
+            self.site,
+            candidate.stack,
+            partition=candidate.partition,
+            settings=candidate.settings,
+            added=candidate.added,
+            job=job,
+            command=None if self.request.build is None else lambda: self._again(candidate, job),
+            site_document=self.catalog.document_of(self.site),
+            stack_document=self.catalog.document_of(candidate.stack),
+        )
+
+    def _again(self, candidate: Candidate, job: JobRequest) -> str:
+        """The command that makes the plan again, in the folder of the kit, which has the stack."""
+        settings, partition = candidate.settings, candidate.partition
+        return reproduce(self.site.name, STACK, partition, settings, None, False, job, added=candidate.added)
+
+
+def job_request(request: OptimiseRequest, ranks: bool, layout: LayoutOption | None = None) -> JobRequest:
+    """What a request asks of the job, in a layout that was chosen or in the site's own.
+
+    Parameters
+    ----------
+    ranks: the program runs as several, which may be as many as the limits allow; one process is one whatever they say.
+    """
+    limits, wishes = request.limits, request.job
+    per_node = limits.ranks_per_node
+    if limits.ranks is not None:
+        spread = max(1, limits.ranks // (limits.nodes or 1))
+        per_node = min(per_node or spread, spread)
+    command = [*request.run.command, *request.run.arguments]
+    gpus = 0 if request.hardware.accelerator == "none" else limits.gpus_per_node
+    return JobRequest(
+        nodes=layout.nodes if layout is not None else limits.nodes if ranks else None,
+        ranks_per_node=layout.ranks_per_node if layout is not None else per_node if ranks else None,
+        threads_per_rank=layout.threads_per_rank if layout is not None else limits.threads,
+        walltime=limits.walltime,
+        queue=wishes.queue or None,
+        account=wishes.account or None,
+        memory_per_rank_gb=limits.memory_per_rank_gb,
+        gpus_per_node=gpus,
+        command=command or None,
+        name=wishes.name,
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcgen.core.support.lines import Lines, Update
+from hpcgen.core.support.processes import Lines, Update
 
 
 def taken(*pieces: bytes, longest: int = 10) -> list[str]:

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from hpcgen.core.support.lines import LONGEST_LINE
-from hpcgen.core.support.processes import EndSoon, interruptible, stream
+from hpcgen.core.support.processes import LONGEST_LINE, EndSoon, interruptible, stream
 
 
 def test_a_killed_program_is_reported_at_once(tmp_path: Path) -> None:

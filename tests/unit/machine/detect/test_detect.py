@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from hpcgen.machine.detect.capture import stub
 from hpcgen.machine.detect.elf import Library, read_library
-from hpcgen.machine.detect.elf_stub import stub
 from hpcgen.machine.detect.probes.batch import parse_sinfo, wall_time
 from hpcgen.machine.detect.probes.cpu import read_cpuinfo, target_of
 from hpcgen.machine.detect.tree import Tree

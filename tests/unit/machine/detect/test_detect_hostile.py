@@ -16,9 +16,9 @@ from hpcgen.core.config.yamlfile import loads
 from hpcgen.core.errors import InputError
 from hpcgen.core.support.cpu_lists import read_list
 from hpcgen.machine.detect import tree as tree_of_files
+from hpcgen.machine.detect.capture import stub
 from hpcgen.machine.detect.commands import MAX_OUTPUT, Command, ask
 from hpcgen.machine.detect.elf import Library, read_library
-from hpcgen.machine.detect.elf_stub import stub
 from hpcgen.machine.detect.machine import Machine
 from hpcgen.machine.detect.profile import profile_of
 from hpcgen.machine.detect.seen import Seen

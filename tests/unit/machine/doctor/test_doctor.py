@@ -18,13 +18,13 @@ from hpcgen.core.config.provenance import facts_of
 from hpcgen.core.config.yamlfile import loads
 from hpcgen.core.errors import UnknownNameError
 from hpcgen.core.model.site import Site
+from hpcgen.machine.detect.capture import stub
 from hpcgen.machine.detect.commands import ProgramOutput
 from hpcgen.machine.detect.elf import Library
-from hpcgen.machine.detect.elf_stub import stub
 from hpcgen.machine.detect.machine import Machine
 from hpcgen.machine.detect.seen import Seen
 from hpcgen.machine.doctor import Report, report_on
-from hpcgen.machine.doctor.node import which_partition
+from hpcgen.machine.doctor.look import which_partition
 from hpcgen.machine.doctor.present import look
 from hpcgen.machine.doctor.rules import RULES, rule_for
 from hpcgen.machine.doctor.values import (

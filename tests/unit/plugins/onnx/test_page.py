@@ -19,8 +19,7 @@ from hpcgen.core.model.conversion import (
     ReportedModel,
     Timing,
 )
-from hpcgen.plugins.onnx.page import page
-from hpcgen.plugins.onnx.picture import latencies
+from hpcgen.plugins.onnx.page import latencies, page
 from hpcgen.plugins.onnx.timing import compare_timings
 
 HOSTILE = "<script>alert(1)</script>\"'&amp;"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hpcgen.run.install.commands import Command
-from hpcgen.run.install.completions import completion_files
+from hpcgen.run.install.files import completion_files
 from tests.conftest import Command as Hpcgen
 from tests.unit.run.install.test_install import image, own_stack, prefix, programs, tree
 

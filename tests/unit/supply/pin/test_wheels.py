@@ -16,7 +16,7 @@ import pytest
 from hpcgen.core.errors import ConflictError, FetchError, InputError, MissingToolError
 from hpcgen.core.model.bundle import BundleItem
 from hpcgen.core.support import limits
-from hpcgen.core.support.wheel_targets import WheelTarget, best_wheel, platforms
+from hpcgen.core.support.wheel_tags import WheelTarget, best_wheel, platforms
 from hpcgen.supply.net.pip_settings import pip_settings
 from hpcgen.supply.net.wheel_index import metadata_licence, wheel_index, wheel_licence
 from hpcgen.supply.pin import uv_resolver

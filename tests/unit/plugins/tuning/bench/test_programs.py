@@ -16,7 +16,7 @@ import pytest
 from hpcgen.core.errors import InputError, UnknownNameError
 from hpcgen.core.model.job import Job
 from hpcgen.core.support.quoting import sh
-from hpcgen.plugins.tuning.bench.layers import count
+from hpcgen.plugins.tuning.bench.networks import count
 from hpcgen.plugins.tuning.bench.program import MARK, Refusal, Result, asked, bootstrap, read_results
 from hpcgen.plugins.tuning.bench.variants import Variant
 from hpcgen.plugins.tuning.bench.workloads import FRAMEWORKS, workload_named, workloads

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.measurement import Measurement
-from hpcgen.plugins.tuning.predict.laws import FORMS, TERMS, Law
 from hpcgen.plugins.tuning.predict.prediction import Prediction, Refusal
 from hpcgen.plugins.tuning.predict.scaling import (
     FAR,
+    FORMS,
+    TERMS,
+    Law,
     ScalingPoint,
     fit_scaling,
     law_and_misfits,
