@@ -24,8 +24,8 @@ from hpcgen.builders.bundles import open_bundle
 from hpcgen.builders.choosing import choose_builder
 from hpcgen.builders.disks import Disks
 from hpcgen.builders.log import log_file
+from hpcgen.builders.mksquashfs_shim import MksquashfsShim
 from hpcgen.builders.progress import BuildProgress
-from hpcgen.builders.taken_over import TakenOver
 from hpcgen.builders.unfinished import build_folder, note
 from hpcgen.builders.watching import Watcher
 from hpcgen.builders.written import Written
@@ -170,7 +170,7 @@ class _Run:
         self.output: list[str] = []
         self.users = users_in(value for name, value in os.environ.items() if name.lower().endswith("_proxy"))
         self.disks = Disks()
-        self.taken_over = TakenOver(self.work, self.builder.converter)
+        self.mksquashfs = MksquashfsShim(self.work, self.builder.converter)
         self.written = Written(self.progress, self.builder.growing(self.work))
 
     def go(self) -> BuildRecord:
@@ -187,7 +187,6 @@ class _Run:
             if self.work.target.is_file:
                 self._tell_left(put_in_place(Path(self.work.target.temporary), Path(self.work.target.name)))
             self._run_all(self.builder.publish(self.work))
-            self.taken_over.tell(self.watcher)
             built = True
         except KeyboardInterrupt:
             self.progress.stopped = True
@@ -223,7 +222,7 @@ class _Run:
             check_copied(self.kit.folder, self.kit.copied)
         if self.work.recipe.parent != self.kit.folder:
             self.work.recipe.write_text(self.kit.recipe, encoding="utf-8")
-        self.taken_over.prepare()
+        self.mksquashfs.prepare()
         for name, text in self.builder.more_files(self.work).items():
             self.work.recipe.with_name(name).write_text(text, encoding="utf-8")
 
@@ -236,7 +235,7 @@ class _Run:
             status = stream(
                 call.argv(),
                 self._line,
-                env=self.taken_over.environment(call.env),
+                env=self.mksquashfs.environment(call.env),
                 cwd=call.cwd,
                 on_tick=self._tick,
                 on_update=self.written.update,
