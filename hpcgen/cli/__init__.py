@@ -14,49 +14,69 @@ import click
 from hpcgen._version import __version__
 from hpcgen.core.errors import HpcgenError, did_you_mean
 
-COMMANDS = {
-    "init": "Write a stack for the project in a folder.",
-    "render": "Write the recipe, or the whole kit with -o.",
-    "optimise": "Choose framework build, compiler and layout by what is measured.",
-    "lock": "Pin everything that a build downloads.",
-    "bundle": "Fetch, check, compare and join what a lock pins.",
-    "plan": "Show what would be built, and why.",
-    "explain": "Say where things in a kit come from.",
-    "graph": "Draw the blocks of a plan and what they need.",
-    "diff": "Show what differs between two sites, kits, locks or images.",
-    "affected": "List what has to be built again, and why.",
-    "contract": "Check whether the image will work on the host.",
-    "build": "Build an image with a container engine.",
-    "extend": "Add packages, files or blocks to a finished image.",
-    "test": "Test an image on this machine.",
-    "bench": "Measure standard workloads in images.",
-    "tune": "Search for the settings with which an image runs fastest.",
-    "onnx": "Convert trained models to ONNX, prove and start them.",
-    "job": "Print the job script that starts an image.",
-    "run": "Start an image right here, as its site does.",
-    "submit": "Submit an image as a job and follow it.",
-    "install": "Make programs of an image commands of this machine.",
-    "uninstall": "Remove what install wrote.",
-    "inspect": "Show what an image was built from.",
-    "rebuild": "Extract the kit from an image.",
-    "convert": "Convert an image to another format.",
-    "records": "List, show, compare and remove build records.",
-    "fleet": "List many images, and which have to be built.",
-    "ci": "Write pipelines of a fleet, and checks of an image.",
-    "matrix": "Show which stack renders on which partition, and why not.",
-    "measurements": "List measurements, and import them from other tools.",
-    "model": "Fit models to measurements, and predict.",
-    "list": "List sites, stacks or blocks.",
-    "show": "Show one site, stack or block.",
-    "site": "Write and check site profiles.",
-    "stack": "Write a new stack recipe.",
-    "block": "Write a new building block.",
-    "wheels": "Write hashed lists of Python packages.",
-    "check": "Check profiles, recipes, blocks, tables, collections.",
-    "tables": "Keep release tables true, for maintainers.",
-    "schema": "Print the JSON Schema of a kind of file.",
-    "completion": "Print the shell completion script.",
+EVERY_DAY = "every day"
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    EVERY_DAY: {
+        "init": "Write a stack for the project in a folder.",
+        "plan": "Show what would be built, and why.",
+        "build": "Build an image with a container engine.",
+        "run": "Start an image right here, as its site does.",
+        "submit": "Submit an image as a job and follow it.",
+    },
+    "project": {
+        "render": "Write the recipe, or the whole kit with -o.",
+        "explain": "Say where things in a kit come from.",
+        "graph": "Draw the blocks of a plan and what they need.",
+        "diff": "Show what differs between two sites, kits, locks or images.",
+        "contract": "Check whether the image will work on the host.",
+        "stack": "Write a new stack recipe.",
+        "block": "Write a new building block.",
+    },
+    "images": {
+        "test": "Test an image on this machine.",
+        "job": "Print the job script that starts an image.",
+        "extend": "Add packages, files or blocks to a finished image.",
+        "inspect": "Show what an image was built from.",
+        "convert": "Convert an image to another format.",
+        "rebuild": "Extract the kit from an image.",
+        "install": "Make programs of an image commands of this machine.",
+        "uninstall": "Remove what install wrote.",
+        "records": "List, show, compare and remove build records.",
+    },
+    "offline": {
+        "lock": "Pin everything that a build downloads.",
+        "bundle": "Fetch, check, compare and join what a lock pins.",
+        "wheels": "Write hashed lists of Python packages.",
+    },
+    "sites": {
+        "list": "List sites, stacks or blocks.",
+        "show": "Show one site, stack or block.",
+        "site": "Write and check site profiles.",
+        "check": "Check profiles, recipes, blocks, tables, collections.",
+        "schema": "Print the JSON Schema of a kind of file.",
+    },
+    "fleets": {
+        "fleet": "List many images, and which have to be built.",
+        "matrix": "Show which stack renders on which partition, and why not.",
+        "affected": "List what has to be built again, and why.",
+        "ci": "Write pipelines of a fleet, and checks of an image.",
+    },
+    "models": {"onnx": "Convert trained models to ONNX, prove and start them."},
+    "measuring": {
+        "bench": "Measure standard workloads in images.",
+        "tune": "Search for the settings with which an image runs fastest.",
+        "optimise": "Choose framework build, compiler and layout by measurement.",
+        "measurements": "List measurements, and import them from other tools.",
+        "model": "Fit models to measurements, and predict.",
+    },
+    "maintainers": {"tables": "Keep release tables true, for maintainers."},
+    "help": {
+        "help": "Show the commands of a group, the exit codes, or a command's help.",
+        "completion": "Print the shell completion script.",
+    },
 }
+"""The commands with a line about each, by what they are for."""
+COMMANDS: Mapping[str, str] = {name: text for group in GROUPS.values() for name, text in group.items()}
 INTERNAL_ERROR = 70
 
 
@@ -108,7 +128,7 @@ class LazyCommands(click.Group):
 
 def _complete(command: click.Command, path: str) -> None:
     """Give a command, and those below it, what all have: ``--quiet``, and examples at the end of their help."""
-    if {"-h", "--help"} & {*sys.argv}:
+    if {"-h", "--help", "help"} & {*sys.argv}:
         from hpcgen.cli.examples import EXAMPLES
 
         command.epilog = "\n".join(["\b", "Examples:", *(f"  {line}" for line in EXAMPLES.get(path, ()))])
@@ -121,6 +141,14 @@ def _complete(command: click.Command, path: str) -> None:
 class _Commands(LazyCommands):
     table = COMMANDS
     module = "hpcgen.cli.{}_command"
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Commands first, on one screen: what is used every day with a line each, the others by their names."""
+        with formatter.section("Every day"):
+            formatter.write_dl(list(GROUPS[EVERY_DAY].items()))
+        with formatter.section("More, by group ('hpcgen help GROUP' says what each is for)"):
+            formatter.write_dl([(name, ", ".join(group)) for name, group in GROUPS.items() if name != EVERY_DAY])
+        click.Command.format_options(self, ctx, formatter)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand; what goes wrong is printed as JSON too, where that is asked for."""
@@ -163,13 +191,7 @@ class _Commands(LazyCommands):
 @click.version_option(__version__, message="hpcgen %(version)s")
 @click.pass_context
 def cli(ctx: click.Context, collections: tuple[Path, ...], trust_collections: bool, quiet: bool, debug: bool) -> None:
-    """Container recipes for HPC: a site profile × a software stack → recipe, build script, job script.
-
-    Exit codes: 0 done, 1 some other error, 2 wrong usage, 3 a file that cannot be used as it is written,
-    4 an unknown name or option, 5 versions that do not fit together, 6 not allowed by the site,
-    7 output not written, 8 the image was not built, 9 a test failed, 10 a job failed, 11 an input was not fetched,
-    12 a model was not converted, 69 a program is missing, 70 a bug in hpcgen.
-    """
+    """Container recipes for HPC: a site profile × a software stack → recipe, build script, job script."""
     from hpcgen.cli.common import be_quiet
 
     be_quiet(quiet)

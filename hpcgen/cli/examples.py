@@ -9,6 +9,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen render --site supermuc --stack mpi-hello -o kit",
         "hpcgen build kit",
     ),
+    "help": ("hpcgen help images", "hpcgen help exit-codes", "hpcgen help site new"),
     "init": ("hpcgen init", "hpcgen init --dry-run", "hpcgen init --force project"),
     "render": (
         "hpcgen render --site supermuc --stack mpi-hello -o kit",

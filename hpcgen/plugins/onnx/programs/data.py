@@ -7,8 +7,6 @@ import numpy as np
 
 from .common import GIVEN, seed_of
 
-AWAY = ("nan", "inf")
-
 
 def datasets(model, asked, findings):
     """Name and values of each set of inputs: every file, then the batches that were asked for.

@@ -5,7 +5,7 @@ from pathlib import Path
 import onnx
 from onnx import helper
 
-from .common import EXTERNAL_ABOVE, Cannot, text
+from .common import EXTERNAL_ABOVE
 
 EXTERNAL = ".data"
 STANDARD = ("", "ai.onnx")
@@ -171,8 +171,3 @@ def unknown_operators(proto):
             elif node.domain in STANDARD and not onnx.defs.has(node.op_type, ""):
                 found.add(node.op_type)
     return sorted(found)
-
-
-def failed_to_load(model, failure):
-    """ONNX Runtime's or the checker's complaint, with the model's name."""
-    return Cannot(f"{model.name}: {text(failure)}")
