@@ -20,6 +20,7 @@ from hpcgen.cli.common import (
     say,
     say_findings,
     shows_progress,
+    with_usual_site,
 )
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.licences import licence_option, require_licences, with_licences
@@ -91,6 +92,8 @@ def command(
         record=record,
         bundle=bundle,
     )
+    if locked is None and bundle is None and not ctx.params["every"] and not ctx.params["names"]:
+        with_usual_site(asked)
     if fleet_build(ctx, options, dry_run, as_json, asked, accept):
         return
     with scratch_folder("hpcgen-kit-") as folder:

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from hpcgen.cli.project_stack import PROJECT, WITHOUT, required_stack, site_missing, stack_here
+from hpcgen.cli.project_stack import (
+    HOW_TO_SAY_SITE,
+    PROJECT,
+    WITHOUT,
+    required_stack,
+    site_missing,
+    stack_here,
+    usual_site,
+)
 from hpcgen.cli.steps import STEP
 from hpcgen.cli.words import BLOCK, COUNT, FORMAT, GIGABYTES, JOB_NAME, PARTITION, QUEUE, SETTING, SITE, STACK, WHOLE
 from hpcgen.core.support.places import recorded
@@ -53,11 +61,11 @@ def collections_of(ctx: click.Context | None) -> list[Path]:
     return [*given, *collections_from_environment()]
 
 
-def _named(required: bool) -> list[Callable[[Any], Any]]:
-    """The options that name what is planned."""
-    ends = "." if required else "; not with a kit, lock or bundle."
+def _named(alone: bool) -> list[Callable[[Any], Any]]:
+    """The options that name what is planned; ``alone``: nothing else can be named in their place."""
+    ends = "." if alone else "; not with a kit, lock or bundle."
     return [
-        click.option("--site", required=required, type=SITE, help=f"Site profile{ends}"),
+        click.option("--site", type=SITE, help=f"Site profile, by default that of your config file{ends}"),
         click.option("--stack", type=STACK, help=f"Stack recipe, by default {PROJECT} of this folder{ends}"),
     ]
 
@@ -152,6 +160,12 @@ word_or_plan_options = option_group(
 """The same for a command that is given words in place of a job's command."""
 kit_or_plan_options = option_group(*_named(False), *_OPTIONS, _KIT_OR_COMMAND, click.pass_context)
 """The same for a command that may be given a kit instead: ``words`` are the kit, or the job's command."""
+
+
+def with_usual_site(asked: dict[str, Any]) -> None:
+    """Give options that name a plan and no site the user's usual one."""
+    if asked["site"] is None and (asked["stack"] is not None or (not asked["words"] and stack_here() is not None)):
+        asked["site"] = usual_site(say)
 
 
 def named_kit(asked: Mapping[str, Any]) -> KitFolder | None:
@@ -287,11 +301,12 @@ def job_request(asked: Mapping[str, Any], account: str | None, command: list[str
 
 
 def asked_plan(ctx: click.Context, catalog: Catalog, asked: Mapping[str, Any], **more: Any) -> Plan:
-    """The plan of options that a lock could have stood for: the site must be there, and a stack."""
-    if asked["site"] is None:
+    """The plan of options, for the user's usual site where none is given; UsageError without a site or a stack."""
+    site = asked["site"] or usual_site(say)
+    if site is None:
         lacks = f" and --stack: {WITHOUT}" if asked["stack"] is None and stack_here() is None else ""
-        raise click.UsageError(f"missing option --site{lacks}")
-    return plan_from(ctx, catalog, **asked, **more)
+        raise click.UsageError(f"missing option --site{lacks or f': {HOW_TO_SAY_SITE}'}")
+    return plan_from(ctx, catalog, **{**asked, "site": site}, **more)
 
 
 _quiet = False

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from hpcgen.cli.common import catalog_of, plan_from, plan_options, print_json, say
+from hpcgen.cli.common import asked_plan, catalog_of, plan_options, print_json, say
 from hpcgen.cli.licences import accepted_here, licence_option
 from hpcgen.cli.tables import table
 
@@ -31,9 +31,9 @@ def command(ctx: click.Context, as_json: bool, accept: tuple[str, ...], **asked:
     from hpcgen.planning.contract.verdict import OVERRULE, case_of, checks_of
 
     catalog = catalog_of(ctx)
-    plan = plan_from(ctx, catalog, verb="contract", **{**asked, "allow_unsupported": True})
+    plan = asked_plan(ctx, catalog, {**asked, "allow_unsupported": True}, verb="contract")
     checks = checks_of(case_of(plan, catalog, accepted_here(plan.licences, accept)))
-    document = catalog.site_document(asked["site"])
+    document = catalog.site_document(asked["site"] or plan.site.name)
     places = [str(document.position(each.path.split("."))) if each.path else "" for each in checks]
     broken = [each for each in checks if each.outcome == "broken"]
     if as_json:

@@ -29,6 +29,7 @@ from hpcgen.cli.project_stack import (
     nothing_built,
     site_missing,
     stack_here,
+    usual_site,
 )
 from hpcgen.cli.words import BLOCK, COUNT, IMAGE, PARTITION, QUEUE, SETTING, SITE, STACK
 
@@ -141,9 +142,10 @@ def _of_this_folder(ctx: click.Context, request: JobRequest, asked: dict[str, An
     changes = asked["settings"] or asked["added"] or asked["allow_unsupported"]
     image = None if changes else image_here(catalog, asked["site"], say)
     if image is None:
-        if asked["site"] is None:
+        site = asked["site"] or usual_site(say)
+        if site is None:
             raise site_missing("planned") if changes else nothing_built()
-        return _planned_anew(ctx, request, None, {**asked, "stack": here}, batch)
+        return _planned_anew(ctx, request, None, {**asked, "stack": here, "site": site}, batch)
     name = asked["site"]
     # It is an image for that site: the user's profile of its name is taken, and its job stays as it was asked for.
     site = catalog.site(name) if name is not None and is_file_name(name) else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.common import catalog_of, plan_from, plan_options, print_json, say_findings
+from hpcgen.cli.common import asked_plan, catalog_of, plan_options, print_json, say_findings
 from hpcgen.cli.licences import say_licences
 from hpcgen.cli.tables import table
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def command(ctx: click.Context, inputs: bool, as_json: bool, **asked: Any) -> None:
     """Show every block that would be built, in which version and why, and the job's layout."""
     catalog = catalog_of(ctx)
-    plan = plan_from(ctx, catalog, **asked)
+    plan = asked_plan(ctx, catalog, asked)
     if inputs:
         _show_inputs(plan, catalog, as_json)
         return

@@ -73,9 +73,22 @@ def nothing_built(site: str | None = None) -> click.UsageError:
     return click.UsageError(f"no image was built from {PROJECT} in this folder yet{where}: {again}, or give an IMAGE")
 
 
+HOW_TO_SAY_SITE = "`hpcgen list sites` shows them; `site: NAME` in your own config file saves the option"
+
+
 def site_missing(what: str) -> click.UsageError:
     """That nothing says for which site the stack of this folder is to be ``built`` or ``planned``."""
-    return click.UsageError(f"--site is missing: for which site is {PROJECT} to be {what}? `hpcgen list sites`")
+    return click.UsageError(f"--site is missing: for which site is {PROJECT} to be {what}? {HOW_TO_SAY_SITE}")
+
+
+def usual_site(say: Callable[[str], None]) -> str | None:
+    """The site that the user's own config file names, for a plan without ``--site``; ``say`` is told of it."""
+    from hpcgen.core.config.user_config import configured
+
+    site: str | None = configured("site", None)
+    if site is not None:
+        say(f"for {site}, the site of your config file")
+    return site
 
 
 def changed_since(catalog: Catalog, recorded: Plan) -> str:

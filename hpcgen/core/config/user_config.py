@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def user_config_path(environment: Mapping[str, str] | None = None) -> Path | None:
-    """``$HPCGEN_CONFIG``, else hpcgen/core/config.yaml in ``$XDG_CONFIG_HOME`` or ``~/.config``.
+    """``$HPCGEN_CONFIG``, else hpcgen/config.yaml in ``$XDG_CONFIG_HOME`` or ``~/.config``.
 
     None with an empty ``$HPCGEN_CONFIG``, which means no file, and where the user has no home.
     """

@@ -29,12 +29,14 @@ Account = Annotated[
 class UserConfig(Record, frozen=True):
     """The user's own config file; paths are absolute once it is loaded.
 
-    ``collections``: folders of profiles, recipes and blocks. ``accounts`` and ``image_directories`` by the name of
-    the site. ``records``: where build records are kept. ``licences``: the day on which each was accepted.
-    ``trusted_collections``: the day on which the user said that the Python of a collection may run which a file names:
-    of a folder, whatever is in it, or of one content, wherever it lies.
+    ``site``: that of a plan without ``--site``. ``collections``: folders of profiles, recipes and blocks.
+    ``accounts`` and ``image_directories`` by the name of the site. ``records``: where build records are kept.
+    ``licences``: the day on which each was accepted. ``trusted_collections``: the day on which the user said that
+    the Python of a collection may run which a file names: of a folder, whatever is in it, or of one content,
+    wherever it lies.
     """
 
+    site: Name | None = None
     collections: list[UserPath] = []
     accounts: dict[Name, Account] = {}
     image_directories: dict[Name, UserPath] = {}
