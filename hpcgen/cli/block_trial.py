@@ -18,6 +18,7 @@ from hpcgen.blocks.base import Block
 from hpcgen.blocks.guarded import NOT_YIELDED
 from hpcgen.catalog.catalog import FOLDERS, Catalog
 from hpcgen.core.errors import ConflictError, InputError, PolicyError, Problem, Problems
+from hpcgen.core.support.own_python import own_module
 from hpcgen.core.support.places import shown
 from hpcgen.core.support.processes import end
 
@@ -28,7 +29,7 @@ SITES = {"nvidia": "slurm-nvidia", "amd": "slurm-amd"}
 
 def trial(path: Path, collections: list[Path]) -> None:
     """InputError with all that is wrong with a collection's Python file."""
-    words = [sys.executable, "-m", "hpcgen.cli.block_trial", *map(str, [path, *collections])]
+    words = own_module("hpcgen.cli.block_trial", *map(str, [path, *collections]))
     pipe = subprocess.PIPE
     process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from hpcgen.backends.engines import builders
 from hpcgen.backends.schedulers import Scheduler, scheduler_for
 from hpcgen.core.model.image_paths import NOTEST
 from hpcgen.core.model.site import Site
+from hpcgen.core.support.own_python import own_module
 from hpcgen.core.support.quoting import sh, sh_assign
 from hpcgen.core.support.shell_words import line, loading
 
@@ -30,7 +30,7 @@ No variable that may hold a secret is among them.
 
 def own_call(words: Sequence[str]) -> str:
     """Shell that calls the same installation of hpcgen, with these words after ``hpcgen``."""
-    return f"exec {line([sys.executable, '-m', 'hpcgen', *words])}"
+    return f"exec {line(own_module('hpcgen', *words))}"
 
 
 def own_script(

@@ -5,13 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator
+import stat
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
+
+from hpcgen.core.errors import OutputError, Problem
+from hpcgen.core.support.below import folder_of, is_below, rmdir_below, unlink_below
+from hpcgen.core.support.hashing import read_plain
 
 SWAP = ".hpcgen-swap"
 """The hidden folder in it that has the new files before, and the older ones meanwhile."""
 _ADDED = "added"  # in the hidden folder: the names that were not there before
 _MARKER = "marker"  # and which of the names is the marker
+_LONGEST_LIST = 16 * 1024 * 1024
 _KIT_MARKER = "hpcgen.lock"  # of what hpcgen 0.1.0 left, which changed kits alone
 
 
@@ -44,7 +50,7 @@ def replace_together(
         sync_folder(swap)
         # Folders take room for data, so they come before the first file that is moved.
         for name in files:
-            with _folder_of(directory, name, make=True):
+            with folder_of(directory, name, make=True):
                 pass
         # The marker leaves first and comes last: a folder with a marker is whole.
         for name in sorted(present, key=lambda name: (name != marker, name)):
@@ -64,27 +70,51 @@ def settle(directory: Path) -> None:
 
     It goes by what is on the disk alone, so that it can also follow a process that was killed, even one
     that was killed in here.
+
+    Raises
+    ------
+    OutputError: what lies there is not what this module leaves, as in a folder from somebody else. Nothing is changed.
     """
     swap = directory / SWAP
-    if not swap.is_dir():
+    if not os.path.lexists(swap):
         return
     new, old, added = swap / "new", swap / "old", swap / _ADDED
+    marker, names = _left(swap)
     begun = added.exists()
-    said = swap / _MARKER
-    marker = said.read_text(encoding="utf-8") if said.exists() else _KIT_MARKER
     # The marker is the last to leave `new`, so nothing is left there only when all is done.
     done = begun and not (new / marker).exists()
     if begun and not done:
-        names = added.read_text(encoding="utf-8").splitlines()
         for name in names:
-            with contextlib.suppress(FileNotFoundError), _folder_of(directory, name) as folder:
-                os.unlink(Path(name).name, dir_fd=folder)
+            with contextlib.suppress(FileNotFoundError):
+                unlink_below(directory, name)
         remove_empty(directory, names)
         kept = [str(path.relative_to(old)) for path in old.rglob("*") if not path.is_dir()]
         for name in sorted(kept, key=lambda name: (name == marker, name)):
             _move(directory, f"{SWAP}/old/{name}", name)
         sync_folder(directory)
     shutil.rmtree(swap, ignore_errors=True)
+
+
+def _left(swap: Path) -> tuple[str, list[str]]:
+    """The marker, and the names that are removed to go back; OutputError where it is nobody's of this user."""
+    found = swap.lstat()
+    strange = not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid()
+    texts = {} if strange else {name: _listed(swap / name) for name in (_MARKER, _ADDED)}
+    marker, names = texts.get(_MARKER) or [_KIT_MARKER], texts.get(_ADDED) or []
+    if strange or None in texts.values() or len(marker) != 1 or not all(map(is_below, (*marker, *names))):
+        message = f"{swap} is not what an unfinished replacement of hpcgen leaves"
+        raise OutputError(Problem(message, remedy=f"look at what is in it; if it is worth nothing: rm -r {swap}"))
+    return marker[0], names
+
+
+def _listed(path: Path) -> list[str] | None:
+    """The lines of a list; none where there is no such file, None for what is no list."""
+    try:
+        return read_plain(path, _LONGEST_LIST).decode("utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError):
+        return None
 
 
 def _write_list(path: Path, names: Iterable[str]) -> None:
@@ -94,31 +124,9 @@ def _write_list(path: Path, names: Iterable[str]) -> None:
         os.fsync(stream.fileno())
 
 
-@contextlib.contextmanager
-def _folder_of(directory: Path, name: str, make: bool = False) -> Iterator[int]:
-    """The open folder of a file, reached without links: they lead to what is somebody else's.
-
-    Parameters
-    ----------
-    make: make the folders between that are not there.
-    """
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    opened = [os.open(directory, flags)]
-    try:
-        for step in Path(name).parent.parts:
-            if make:
-                with contextlib.suppress(FileExistsError):
-                    os.mkdir(step, dir_fd=opened[-1])
-            opened.append(os.open(step, flags | os.O_NOFOLLOW, dir_fd=opened[-1]))
-        yield opened[-1]
-    finally:
-        for descriptor in opened:
-            os.close(descriptor)
-
-
 def _move(directory: Path, source: str, target: str) -> None:
     """Rename a file, or one of the hidden folder, wherever its path may lead by now."""
-    with _folder_of(directory, source) as old, _folder_of(directory, target, make=True) as new:
+    with folder_of(directory, source) as old, folder_of(directory, target, make=True) as new:
         os.replace(Path(source).name, Path(target).name, src_dir_fd=old, dst_dir_fd=new)
 
 
@@ -127,7 +135,7 @@ def remove_empty(directory: Path, names: Iterable[str]) -> None:
     for name in names:
         for parent in Path(name).parents[:-1]:
             with contextlib.suppress(OSError):
-                (directory / parent).rmdir()
+                rmdir_below(directory, str(parent))
 
 
 def sync_folder(folder: Path) -> None:

@@ -11,7 +11,6 @@ import os
 import posixpath
 import re
 import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +20,8 @@ import msgspec
 
 from hpcgen.core.errors import InputError, MissingToolError, UnknownNameError
 from hpcgen.core.model.image_paths import KIT
+from hpcgen.core.support.own_python import own_module
+from hpcgen.core.support.shell_words import line
 from hpcgen.images.archive import content, members
 from hpcgen.images.commands import ask
 from hpcgen.images.folder import read_folder
@@ -130,8 +131,8 @@ def _read_mounted(program: str, name: str, paths: Sequence[str]) -> dict[str, by
                 return read_folder(answer.output.decode().strip(), paths)
         else:
             # The store's folders belong to the user's other identities: they are read from inside their namespace.
-            reader = 'exec "$0" -m hpcgen.images.folder "$HPCGEN_ROOT" "$@"'
-            words = ["unshare", "--mount", f"HPCGEN_ROOT={container}", "--", "sh", "-c", reader, sys.executable]
+            reader = f'exec {line(own_module("hpcgen.images.folder"))} "$HPCGEN_ROOT" "$@"'
+            words = ["unshare", "--mount", f"HPCGEN_ROOT={container}", "--", "sh", "-c", reader, "sh"]
             answer = ask([program, *words, *paths])
             if answer.status == 0:
                 return msgspec.msgpack.decode(answer.output, type=dict[str, bytes])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +18,7 @@ from hpcgen.core.model.ensemble import Provider
 from hpcgen.core.model.fields import Name, Record, Text, WholeNumber
 from hpcgen.core.model.site import Bind
 from hpcgen.core.support.hashing import open_plain
+from hpcgen.core.support.own_python import own_program
 from hpcgen.core.support.quoting import command
 from hpcgen.core.support.writing import explained
 from hpcgen.launch.binding import VISIBLE
@@ -187,7 +187,7 @@ def run_here(asked: RunRequest, catalog: Catalog, on_line: OnLine, threads: int 
     asked = asked.checked()
     given = asked.words(str(asked.models), str(asked.output), [str(each) for each in asked.data])
     count = threads or len(os.sched_getaffinity(0))
-    script = f"export OMP_NUM_THREADS={count}\nexec {command(sys.executable, '-c', program(catalog), *given)}\n"
+    script = f"export OMP_NUM_THREADS={count}\nexec {command(*own_program(program(catalog), *given))}\n"
     return _ended(asked, lambda tell: start_script(script, math.inf, tell), on_line)
 
 

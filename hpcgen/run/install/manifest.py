@@ -10,6 +10,7 @@ import msgspec
 from hpcgen.core.config.decoding import record_from
 from hpcgen.core.errors import InputError, UnknownNameError, did_you_mean
 from hpcgen.core.model.fields import Name, Record, Sha256, Text, matching
+from hpcgen.core.support.below import BELOW
 from hpcgen.core.support.file_formats import INSTALL
 from hpcgen.core.support.hashing import read_plain
 
@@ -20,9 +21,18 @@ MAX_BYTES = 16 * 1024 * 1024
 Below = Annotated[
     str,
     matching(
-        r"^(?![/])(?!(.*/)?\.{1,2}(/|$))[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$(?!\n)",
+        rf"^{BELOW}$(?!\n)",
         "a path below the prefix",
         "bin/train",
+    ),
+]
+FolderBelow = Annotated[str, matching(rf"^(\.|{BELOW})$(?!\n)", "a folder below the prefix, or '.'", "share/man")]
+Devcontainer = Annotated[
+    str,
+    matching(
+        rf"^/({BELOW}/)?\.devcontainer/[^/\x00-\x1f\x7f-\x9f\u2028\u2029]+/devcontainer\.json$(?!\n)",
+        "the absolute path of a devcontainer.json",
+        "/home/ada/code/.devcontainer/train/devcontainer.json",
     ),
 ]
 
@@ -39,7 +49,7 @@ class Installed(Record, frozen=True, kw_only=True, rename={"number": "install"})
 
     ``name``: what it is called below the prefix and as a module, ``version`` the module's. ``image``: its absolute
     path, or its name in a store. ``content``: its plan hash. ``folders``: those that were made for it, the deepest
-    first; ``.`` is the prefix. ``outside``: files that lie elsewhere, by their absolute paths.
+    first; ``.`` is the prefix. ``outside``: files for editors that lie elsewhere, by their absolute paths.
     """
 
     number: Annotated[int, msgspec.Meta(ge=1, description="the format of this file")] = INSTALL.newest
@@ -52,8 +62,8 @@ class Installed(Record, frozen=True, kw_only=True, rename={"number": "install"})
     image: Text
     commands: list[Text]
     files: list[InstalledFile]
-    folders: list[Below | Text] = []
-    outside: dict[Text, Sha256] = {}
+    folders: list[FolderBelow] = []
+    outside: dict[Devcontainer, Sha256] = {}
 
 
 def manifest_path(name: str) -> str:
@@ -76,7 +86,7 @@ def read_manifest(path: Path) -> Installed:
 
     Raises
     ------
-    InputError: it cannot be read, is none, or a newer hpcgen wrote it.
+    InputError: it cannot be read, is none, is of another name than its folder's, or a newer hpcgen wrote it.
     """
     remedy = f"write it again with: {INSTALL.command}"
     try:
@@ -88,9 +98,12 @@ def read_manifest(path: Path) -> Installed:
         raise InputError(f"{path} is no record of hpcgen install: {failure}", remedy=remedy) from failure
     INSTALL.check(plain, str(path))
     try:
-        return record_from(plain, Installed)
+        found = record_from(plain, Installed)
     except (msgspec.ValidationError, RecursionError) as failure:
         raise INSTALL.not_understood(plain, str(path), failure) from failure
+    if found.name != path.parent.name:
+        raise InputError(f"{path} is the record of {found.name}, and lies in the folder of another", remedy=remedy)
+    return found
 
 
 def installed_in(prefix: Path) -> dict[str, Installed]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from msgspec.structs import replace
 
 from hpcgen.core.errors import OutputError, Problems
+from hpcgen.core.support.below import rmdir_below, unlink_below
 from hpcgen.core.support.hashing import hash_file, sha256_of
 from hpcgen.core.support.writing import KitFile, explained, write_among, write_file
 from hpcgen.run.install.manifest import (
@@ -85,18 +86,22 @@ def uninstall(prefix: Path, installed: Installed, *, force: bool = False) -> lis
     OutputError: a file was changed, so that nothing was removed; or one cannot be removed.
     """
     problems = Problems()
-    marker = prefix / manifest_path(installed.name)
-    paths = {prefix / each.path: each.sha256 for each in installed.files}
-    every = paths | {Path(path): sha256 for path, sha256 in installed.outside.items()}
+    marker = manifest_path(installed.name)
+    paths = [each.path for each in installed.files]
+    for above in sorted({str(folder) for path in [*paths, marker] for folder in PurePosixPath(path).parents}):
+        if (prefix / above).is_symlink() and above != ".":
+            problems.add(f"{prefix / above} is a link, and what it leads to was not installed", remedy="remove it")
+    every = {prefix / each.path: each.sha256 for each in installed.files}
+    every |= {Path(path): sha256 for path, sha256 in installed.outside.items()}
     for path, sha256 in every.items():
         if not force and os.path.lexists(path) and _hash(path) != sha256:
             problems.add(f"{path} was changed after it was installed", remedy="keep a copy of it, then --force")
     problems.raise_as(OutputError)
     # The record last: what stops here is continued by the same command.
-    removed = [*_remove_outside(installed.outside), *_remove([*paths, marker])]
+    removed = [*_remove_outside(installed.outside), *_remove(prefix, [*paths, marker])]
     for folder in installed.folders:
         with contextlib.suppress(OSError):
-            (prefix / folder).rmdir()
+            prefix.rmdir() if folder == "." else rmdir_below(prefix, folder)
     return removed
 
 
@@ -140,7 +145,11 @@ def _hash(path: Path) -> str:
 
 def _remove_outside(paths: Iterable[str]) -> list[Path]:
     """Remove files elsewhere, with their folder and the one above where these are empty then."""
-    removed = _remove(map(Path, paths))
+    removed = []
+    for path in map(Path, paths):
+        # The project's own folder may be reached by links, as homes often are.
+        project = path.parents[2]
+        removed += _remove(project, [str(path.relative_to(project))])
     for path in removed:
         for folder in list(path.parents)[:2]:
             with contextlib.suppress(OSError):
@@ -148,10 +157,11 @@ def _remove_outside(paths: Iterable[str]) -> list[Path]:
     return removed
 
 
-def _remove(paths: Iterable[Path]) -> list[Path]:
+def _remove(folder: Path, names: Iterable[str]) -> list[Path]:
     removed = []
-    for path in paths:
+    for name in names:
+        path = folder / name
         with explained(path), contextlib.suppress(FileNotFoundError):
-            path.unlink()
+            unlink_below(folder, name)
             removed.append(path)
     return removed

@@ -27,7 +27,9 @@ _DEFAULT_INDEX = re.compile(r"Base URL of the Python Package Index \(default\s+(
 # settings elsewhere, and says what is wrong with them; the help of ``list``, which loads least, has the default index
 # too, which its own section of the settings must not change.
 _PROGRAM = """
-import os, runpy, sys
+import sys
+sys.path[:] = filter(None, sys.path)  # without the present folder
+import os, runpy
 try:
     from pip._internal.configuration import Configuration
     from pip._internal.models.index import PyPI

@@ -94,7 +94,7 @@ def _ways_with_users(root: str) -> list[list[str]]:
     """Those that have other users than root, by what root may do or by the caller's subordinate ids."""
     chroot = ["sh", "-c", _ENTER, "enter", root]
     own = [["unshare", "--user", "--map-root-user", "--map-auto", "--mount", *chroot]]
-    return [[sys.executable, "-c", _MAPPED, *chroot], *own] if os.geteuid() == 0 else own
+    return [[sys.executable, "-I", "-c", _MAPPED, *chroot], *own] if os.geteuid() == 0 else own
 
 
 class BaseShell:

@@ -305,7 +305,7 @@ def test_a_pip_that_keeps_its_settings_elsewhere_is_asked_by_its_command_line(
 ) -> None:
     pip_settings.cache_clear()
     usual = pip_settings()
-    moved = "import pip._internal.cli.cmdoptions\nimport pip._internal.models.index as moved\ndel moved.PyPI\n"
+    moved = "import pip._internal.cli.cmdoptions\nimport pip._internal.models.index as moved\nmoved.PyPI = object()\n"
     (tmp_path / "sitecustomize.py").write_text(moved)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("PIP_TIMEOUT", "7")  # it is asked anew
