@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
 
-from hpcgen.cli.common import PATH, TRUST, catalog_of, option_group, options_given, print_json, say, shows_progress
+from hpcgen.cli.common import PATH, TRUST, catalog_of, option_group, print_json, say, shows_progress
 from hpcgen.cli.engine_choice import EngineChoice
-from hpcgen.cli.own_job_options import submit_array, submit_own_call, submitted_options
+from hpcgen.cli.options import ImageOptions, in_record
+from hpcgen.cli.own_job_options import SubmissionOptions, submit_array, submit_own_call, submitted_options
 from hpcgen.cli.test_report import printable
 from hpcgen.cli.words import COUNT, IMAGE, PARTITION, SECONDS, SITE
 from hpcgen.core.errors import HpcgenError, JobFailedError, OutputError, Problem
@@ -26,6 +27,27 @@ if TYPE_CHECKING:
     from hpcgen.images.reference import ImageReference
     from hpcgen.plugins.tuning.bench import BenchCase, BenchWorkload, Outcome
     from hpcgen.run.image_job import ImageJob
+
+
+class MeasuringOptions(ImageOptions, frozen=True, kw_only=True):
+    """Where an image is measured, in ranks over how many nodes, and what becomes of the numbers."""
+
+    nodes: int = 1
+    to: Path | None = None
+    as_json: bool = False
+
+
+class BenchOptions(MeasuringOptions, frozen=True, kw_only=True):
+    """How much is measured: ``seconds`` of steps in each of the ``rounds``, each start within ``timeout`` seconds.
+
+    ``keep``: where rounds are kept; ``share``: every how many-th of them is measured by this task of an array.
+    """
+
+    rounds: int = 5
+    seconds: float = 2.0
+    timeout: float = 900.0
+    keep: Path | None = None
+    share: int | None = None
 
 
 measuring_options = option_group(
@@ -70,6 +92,7 @@ measuring_options = option_group(
 @click.option("--keep", metavar="FOLDER", type=PATH, help="Keep every round here, and go on with those that are there.")
 @click.option("--share", type=COUNT, metavar="N", help="In a task of an array: every N-th round alone, and no table.")
 @click.option("--tasks", type=COUNT, metavar="N", help="With --submit: the rounds in an array of so many tasks.")
+@in_record(BenchOptions)
 @submitted_options
 def command(
     ctx: click.Context,
@@ -77,7 +100,8 @@ def command(
     workloads: tuple[str, ...],
     layouts: tuple[str, ...],
     vary: tuple[str, ...],
-    **asked: Any,
+    options: BenchOptions,
+    submission: SubmissionOptions,
 ) -> None:
     """Measure standard workloads in IMAGES right here, variant against variant, and keep the numbers.
 
@@ -92,38 +116,28 @@ def command(
         return
     if not images or not workloads:
         raise click.UsageError("give at least one IMAGE and --workload; hpcgen bench alone lists the workloads")
-    _check(asked)
+    _check(options, submission)
     variants = parse_variants(vary, layouts)
     names = dict.fromkeys(name for each in workloads for name in each.split(","))
     chosen = [workload_named(name) for name in names]
     catalog = catalog_of(ctx)
-    if asked["submit"]:
-        _submit(images, catalog, asked)
+    if submission.submit:
+        _submit(images, catalog, options, submission)
         return
-    outcomes = outcomes_for([case_of(image, catalog, asked) for image in images], chosen, variants)
-    _measure(outcomes, asked["to"] or own_file(catalog), asked)
+    outcomes = outcomes_for([case_of(image, catalog, options) for image in images], chosen, variants)
+    _measure(outcomes, options.to or own_file(catalog), options)
 
 
-def _check(asked: dict[str, Any]) -> None:
+def _check(options: BenchOptions, submission: SubmissionOptions) -> None:
     """UsageError for options that mean nothing together."""
-    submission = {name: asked[name] for name in ("no_follow", "time", "queue", "account", "tasks")}
-    given = options_given(submission, free=())
-    if given and not asked["submit"]:
-        raise click.UsageError(f"{', '.join(given)} requires --submit")
-    if asked["share"] is not None and asked["keep"] is None:
+    submission.check()
+    if options.share is not None and options.keep is None:
         raise click.UsageError("--share requires --keep")
-    if asked["tasks"] is not None and asked["tasks"] > asked["rounds"]:
-        raise click.UsageError(f"{asked['tasks']} tasks for {asked['rounds']} rounds: a task runs whole rounds")
+    if submission.tasks is not None and submission.tasks > options.rounds:
+        raise click.UsageError(f"{submission.tasks} tasks for {options.rounds} rounds: a task runs whole rounds")
 
 
-def place_of(catalog: Catalog, asked: dict[str, Any]) -> dict[str, Any]:
-    """Where it runs, as :func:`hpcgen.run.image_job.plan_for_image` is asked."""
-    profile = catalog.site(asked["site"]) if asked["site"] is not None else None
-    engine = {name: asked[name] for name in ("partition", "engine")}
-    return {"trust": asked["trust_image"], "site": profile, **engine}
-
-
-def case_of(image: str, catalog: Catalog, asked: dict[str, Any]) -> BenchCase:
+def case_of(image: str, catalog: Catalog, options: MeasuringOptions) -> BenchCase:
     """An image with its job, which can be started from here."""
     from hpcgen.images.recorded import recorded_kit
     from hpcgen.images.reference import parse_image
@@ -131,48 +145,49 @@ def case_of(image: str, catalog: Catalog, asked: dict[str, Any]) -> BenchCase:
     from hpcgen.run.here import require_nodes
 
     reference = parse_image(image)
-    job = job_of(reference, catalog, asked)
+    job = job_of(reference, catalog, options)
     require_nodes(job, os.environ, "hpcgen bench --submit, or hpcgen bench")
     return BenchCase(reference.name, job, recorded_kit(reference).content)
 
 
 def job_of(
-    image: ImageReference, catalog: Catalog, asked: dict[str, Any], submitted: dict[str, Any] | None = None
+    image: ImageReference, catalog: Catalog, options: MeasuringOptions, submission: SubmissionOptions | None = None
 ) -> ImageJob:
     """The job of an image on one node, or on as many as ``nodes`` says; what is started in it is another matter.
 
     Parameters
     ----------
-    submitted: the values of ``submitted_options`` where the job goes to the batch system.
+    submission: where the job goes to the batch system.
     """
-    from hpcgen.cli.personal import account_for
     from hpcgen.core.model.job import JobRequest
     from hpcgen.run.image_job import plan_for_image
     from hpcgen.run.verify.starts import with_layout
 
-    nodes = asked.get("nodes", 1)
-    request, how = JobRequest(nodes=nodes if nodes > 1 else None), place_of(catalog, asked)
-    if submitted is not None:
-        request = replace(request, walltime=submitted["time"], queue=submitted["queue"])
-        how |= {"account": lambda here: account_for(here, submitted["account"]), "elsewhere": True}
-    job = plan_for_image(image, catalog, request=request, **how)
-    return with_layout(job, [], job.plan.job.ranks_per_node, nodes=nodes)
+    request, account = JobRequest(nodes=options.nodes if options.nodes > 1 else None), None
+    if submission is not None:
+        request = replace(request, walltime=submission.time, queue=submission.queue)
+        account = submission.account_at
+    elsewhere = submission is not None
+    job = plan_for_image(
+        image, catalog, request=request, account=account, elsewhere=elsewhere, **options.place(catalog)
+    )
+    return with_layout(job, [], job.plan.job.ranks_per_node, nodes=options.nodes)
 
 
-def _submit(images: Sequence[str], catalog: Catalog, asked: dict[str, Any]) -> None:
+def _submit(images: Sequence[str], catalog: Catalog, options: BenchOptions, submission: SubmissionOptions) -> None:
     """The same command as a job of the first image's size; with tasks an array for the rounds, and a job after it."""
     from hpcgen.images.reference import parse_image
 
-    job = job_of(parse_image(images[0], start=False), catalog, asked, asked)
+    job = job_of(parse_image(images[0], start=False), catalog, options, submission)
     about = f"Measurements on {job.plan.site.name} by hpcgen"
-    if not asked["tasks"]:
-        submit_own_call(job, f"{about}.", asked)
+    if not submission.tasks:
+        submit_own_call(job, f"{about}.", submission)
         return
-    new = _new_folder() if asked["keep"] is None else None
+    new = _new_folder() if options.keep is None else None
     keep = ["--keep", str(new)] if new is not None else []
     try:
-        each = [*keep, "--share", str(asked["tasks"])]
-        submit_array(job, about, asked, each=each, end=keep, at_end="what the tasks have measured")
+        each = [*keep, "--share", str(submission.tasks)]
+        submit_array(job, about, submission, each=each, end=keep, at_end="what the tasks have measured")
     except HpcgenError:
         if new is not None:
             with suppress(OSError):
@@ -202,42 +217,55 @@ def own_file(catalog: Catalog) -> Path | None:
     return own[0] / FOLDER / "bench.jsonl" if own else None
 
 
-def _measure(outcomes: list[Outcome], to: Path | None, asked: dict[str, Any]) -> None:
+def _measure(outcomes: list[Outcome], to: Path | None, options: BenchOptions) -> None:
     from hpcgen.core.support.processes import interruptible
     from hpcgen.plugins.tuning.bench import run_rounds
 
-    if asked["keep"] is not None:
-        _measure_kept(outcomes, to, asked)
+    if options.keep is not None:
+        _measure_kept(outcomes, options.keep, to, options)
         return
-    how = {name: asked[name] for name in ("rounds", "seconds")} | {"timeout_s": asked["timeout"]}
     try:
-        with interruptible(), _progress(outcomes, asked["rounds"]) as tell:
-            run_rounds(outcomes, **how, on_begin=tell)
+        with interruptible(), _progress(outcomes, options.rounds) as tell:
+            run_rounds(
+                outcomes,
+                rounds=options.rounds,
+                seconds=options.seconds,
+                timeout_s=options.timeout,
+                on_begin=tell,
+            )
     except KeyboardInterrupt:
         say("warning: interrupted; what was measured until then follows")
-        _write(outcomes, to, asked["as_json"])
+        _write(outcomes, to, options.as_json)
         raise
-    _write(outcomes, to, asked["as_json"])
+    _write(outcomes, to, options.as_json)
     _refuse_nothing(outcomes)
 
 
-def _measure_kept(outcomes: list[Outcome], to: Path | None, asked: dict[str, Any]) -> None:
-    """The rounds that are not in the folder, or of them the share of this task of an array."""
+def _measure_kept(outcomes: list[Outcome], keep: Path, to: Path | None, options: BenchOptions) -> None:
+    """The rounds that are not in the folder ``keep``, or of them the share of this task of an array."""
     from hpcgen.core.support.processes import interruptible
     from hpcgen.plugins.tuning.bench import run_rounds
     from hpcgen.plugins.tuning.bench.kept import KeptRounds
 
-    kept, rounds, share = KeptRounds(asked["keep"], outcomes, asked["seconds"]), asked["rounds"], asked["share"]
+    rounds, share = options.rounds, options.share
+    kept = KeptRounds(keep, outcomes, options.seconds)
     task = _task(outcomes) if share is not None else 0
     kept.read(rounds)
 
     def is_wanted(workload: BenchWorkload, number: int) -> bool:
         return number % (share or 1) == task and not kept.has(workload, number)
 
-    how = {"rounds": rounds, "seconds": asked["seconds"], "timeout_s": asked["timeout"]}
     try:
         with interruptible(), _progress(outcomes, rounds) as tell:
-            run_rounds(outcomes, **how, on_begin=tell, is_wanted=is_wanted, on_round=kept.keep)
+            run_rounds(
+                outcomes,
+                rounds=rounds,
+                seconds=options.seconds,
+                timeout_s=options.timeout,
+                on_begin=tell,
+                is_wanted=is_wanted,
+                on_round=kept.keep,
+            )
     except KeyboardInterrupt:
         say(f"warning: interrupted; the same command goes on with the rounds in {kept.folder}")
         raise
@@ -246,9 +274,9 @@ def _measure_kept(outcomes: list[Outcome], to: Path | None, asked: dict[str, Any
     # Others may have added some meanwhile.
     kept.read(rounds)
     if kept.is_added():
-        _write(outcomes, None, asked["as_json"], f"nothing is added: these rounds of {kept.folder} were before")
+        _write(outcomes, None, options.as_json, f"nothing is added: these rounds of {kept.folder} were before")
     else:
-        _write(outcomes, to, asked["as_json"])
+        _write(outcomes, to, options.as_json)
         if to is not None:
             kept.note_added()
     _refuse_nothing(outcomes)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-import msgspec
+from msgspec.structs import replace
 
-from hpcgen.cli.build_fleet import fleet_build, fleet_build_options
+from hpcgen.cli.build_fleet import FleetBuildOptions, fleet_build, fleet_build_options
 from hpcgen.cli.common import (
     PATH,
     TRUST,
     catalog_of,
-    kit_or_plan_options,
     named_kit,
     plan_from,
     print_json,
@@ -25,6 +24,7 @@ from hpcgen.cli.common import (
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.licences import licence_option, require_licences, with_licences
 from hpcgen.cli.locked import plan_of_lock
+from hpcgen.cli.options import PlanOptions, kit_or_plan_options
 from hpcgen.core.errors import Problem, TestFailedError
 from hpcgen.core.model.image_paths import NOTEST
 
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 @fleet_build_options
 def command(
     ctx: click.Context,
-    engine: Any,
+    engine: str | None,
     output: str | None,
     keep: Path | None,
     locked: Path | None,
@@ -76,13 +76,14 @@ def command(
     log: Path | None,
     accept: tuple[str, ...],
     as_json: bool,
-    **asked: Any,
+    options: PlanOptions,
+    fleet: FleetBuildOptions,
 ) -> None:
     """Build the image of a KIT that render -o wrote, or of --site and --stack, or many with --all."""
     from hpcgen.builders import BuildOptions
     from hpcgen.core.support.leftovers import scratch_folder
 
-    options = BuildOptions(
+    how = BuildOptions(
         engine=engine,
         output=output,
         cache=not no_cache,
@@ -92,22 +93,22 @@ def command(
         record=record,
         bundle=bundle,
     )
-    if locked is None and bundle is None and not ctx.params["every"] and not ctx.params["names"]:
-        with_usual_site(asked)
-    if fleet_build(ctx, options, dry_run, as_json, asked, accept):
+    if locked is None and bundle is None and not fleet.every and not fleet.names:
+        options = with_usual_site(options)
+    if fleet_build(ctx, options, fleet, how, dry_run, as_json, accept):
         return
     with scratch_folder("hpcgen-kit-") as folder:
         accepted = None if dry_run else accept
-        kit = _kit_to_build(ctx, engine, keep or folder / "kit", locked, bundle, asked, accepted)
+        kit = _kit_to_build(ctx, engine, keep or folder / "kit", locked, bundle, options, accepted)
         if dry_run:
-            dry_run_of(kit, options)
+            dry_run_of(kit, how)
             return
         require_licences(kit.plan.licences, accept)
         # A kit, a lock or a bundle may be a stranger's; what was planned here is for a profile of the user's.
-        trust = trust_image or asked["site"] is not None
+        trust = trust_image or options.site is not None
         if prove:
             _check_testable(ctx, kit, trust)
-        result = build_and_tell(kit, options)
+        result = build_and_tell(kit, how)
     failed = None
     if prove:
         result, failed = _prove(ctx, result, record, trust)
@@ -126,51 +127,52 @@ def say_result(record: BuildRecord, as_json: bool) -> None:
 
 def _kit_to_build(
     ctx: click.Context,
-    engine: Any,
+    engine: str | None,
     folder: Path,
     locked: Path | None,
     bundle: Path | None,
-    asked: dict[str, Any],
+    options: PlanOptions,
     accept: tuple[str, ...] | None,
 ) -> KitFolder:
     """The kit of the lock, the bundle or the plan that is asked for, or the one that was named."""
-    if locked is not None or (bundle is not None and not asked["words"]):
-        return _locked_kit(ctx, engine, folder, locked, bundle, asked)
-    return _kit(ctx, engine, folder, asked, accept)
+    if locked is not None or (bundle is not None and not options.words):
+        return _locked_kit(ctx, engine, folder, locked, bundle, options)
+    return _kit(ctx, engine, folder, options, accept)
 
 
 def _kit(
-    ctx: click.Context, engine: Any, folder: Path, asked: dict[str, Any], accept: tuple[str, ...] | None
+    ctx: click.Context, engine: str | None, folder: Path, options: PlanOptions, accept: tuple[str, ...] | None
 ) -> KitFolder:
     """The kit that was named, or one of the plan that was asked for; with ``accept`` its licences must be accepted."""
-    if (named := named_kit(asked)) is not None:
+    if (named := named_kit(options)) is not None:
         return named
-    words = asked.pop("words")
     from hpcgen.kit.folder import read_kit
     from hpcgen.kit.kit import make_kit, store_kit
 
     catalog = catalog_of(ctx)
-    if asked["format"] is None:
+    if options.format is None:
         from hpcgen.backends.engines import format_to_build
 
-        asked["format"] = format_to_build(catalog.site(asked["site"]).containers.preferred, engine)
-    plan = plan_from(ctx, catalog, command=words, **asked)
+        assert options.site is not None
+        format = format_to_build(catalog.site(options.site).containers.preferred, engine)
+        options = replace(options, format=format)
+    plan = plan_from(ctx, catalog, replace(options, command=options.words))
     if accept is not None:
         plan = with_licences(plan, accept)
     kit = make_kit(plan, catalog)
     store_kit(folder, kit.all_files)
-    say_findings(plan, kit.notices, long_builds=kit.long_builds, notes=asked["notes"])
+    say_findings(plan, kit.notices, long_builds=kit.long_builds, notes=options.notes)
     return read_kit(folder)
 
 
 def _locked_kit(
-    ctx: click.Context, engine: Any, folder: Path, locked: Path | None, bundle: Path | None, asked: dict[str, Any]
+    ctx: click.Context, engine: str | None, folder: Path, locked: Path | None, bundle: Path | None, options: PlanOptions
 ) -> KitFolder:
     """The kit of a lock, or of the lock in a bundle."""
     from hpcgen.kit.folder import read_kit
     from hpcgen.kit.kit import make_kit, store_kit
 
-    catalog, plan, lock = plan_of_lock(ctx, locked, bundle, asked, engine)
+    catalog, plan, lock = plan_of_lock(ctx, locked, bundle, options, engine)
     store_kit(folder, make_kit(plan, catalog, lock).all_files)
     return read_kit(folder)
 
@@ -222,7 +224,7 @@ def _prove(
         from hpcgen.builders.records.store import tried_test_run
 
         tested = tried_test_run(record, run, say)
-    record = tested or msgspec.structs.replace(record, tests=[*record.tests, run])
+    record = tested or replace(record, tests=[*record.tests, run])
     bad = failed(run)
     say(f"tests: {run.counts}")
     if not bad:

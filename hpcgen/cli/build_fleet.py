@@ -21,6 +21,7 @@ from hpcgen.cli.common import (
     shows_progress,
 )
 from hpcgen.cli.locked import plan_of_lock
+from hpcgen.cli.options import Options, PlanOptions, in_record
 from hpcgen.cli.tables import table
 from hpcgen.cli.words import COUNT, SITE
 from hpcgen.core.errors import HpcgenError, InputError, Problems
@@ -34,6 +35,23 @@ if TYPE_CHECKING:
     from hpcgen.plugins.fleet.building import Outcome
     from hpcgen.plugins.fleet.changes import MemberState
     from hpcgen.plugins.fleet.file import LoadedFleet
+
+
+class FleetBuildOptions(Options, frozen=True, kw_only=True):
+    """Which images of a fleet are built, and whether as jobs."""
+
+    submit: bool = False
+    no_follow: bool = False
+    every: bool = False
+    names: tuple[str, ...] = ()
+    fleet_file: Path | None = None
+    lock_file: Path | None = None
+    force: bool = False
+    reports: Path | None = None
+    array: bool = False
+    limit: int | None = None
+    build_on: str | None = None
+
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 fleet_build_options = option_group(
@@ -55,8 +73,9 @@ fleet_build_options = option_group(
     click.option("--array", is_flag=True, help="With --all or --member: as a Slurm array, one task per image."),
     click.option("--limit", type=COUNT, metavar="N", help="With --array: how many tasks may run at once."),
     click.option("--on", "build_on", type=SITE, help="With --array: the site whose batch system builds."),
+    in_record(FleetBuildOptions, "fleet"),
 )
-"""Options of fleets and of builds as jobs."""
+"""Options of fleets and of builds as jobs; the command gets them as ``fleet: FleetBuildOptions``."""
 _FLEET = {"fleet_file", "lock_file", "force", "reports", "array", "limit", "build_on"}
 _OF_JOBS = {"time", "queue", "account"}
 _BOTH = {"every", "names", "accept", "engine", "no_cache", "notest", "engine_option", "dry_run", "record", "as_json"}
@@ -66,32 +85,32 @@ _NOT_IN_TASK = {**_NOT_IN_JOB, "--all": 0, "--member": 1, "--array": 0, "--limit
 
 def fleet_build(
     ctx: click.Context,
-    options: BuildOptions,
+    options: PlanOptions,
+    fleet: FleetBuildOptions,
+    how: BuildOptions,
     dry_run: bool,
     as_json: bool,
-    asked: dict[str, Any],
     accept: tuple[str, ...] = (),
 ) -> bool:
     """Do what ``--all``, ``--member`` and ``--submit`` ask for; False if none of them is there.
 
     Parameters
     ----------
-    asked: all other options; those of :func:`fleet_build_options` are taken out.
+    how: how each image is built.
     accept: licences that are accepted on the command line.
     """
-    own = {name: asked.pop(name) for name in ("submit", "no_follow", "every", "names", *_FLEET)}
-    if own["every"] or own["names"]:
-        _check_usage(ctx, own["array"])
-        _many(ctx, options, dry_run, as_json, own, asked, accept)
+    if fleet.every or fleet.names:
+        _check_usage(ctx, fleet.array)
+        _many(ctx, options, fleet, how, dry_run, as_json, accept)
         return True
     given = _given(ctx)
     if stray := given & _FLEET:
         raise click.UsageError(f"{_option(ctx, stray)} requires --all or --member")
-    if own["no_follow"] and not own["submit"]:
+    if fleet.no_follow and not fleet.submit:
         raise click.UsageError("--no-follow requires --submit")
-    if own["submit"]:
-        _submit(ctx, dry_run, own["no_follow"], asked, accept)
-    return bool(own["submit"])
+    if fleet.submit:
+        _submit(ctx, options, dry_run, fleet.no_follow, accept)
+    return fleet.submit
 
 
 def _given(ctx: click.Context) -> set[str]:
@@ -121,11 +140,11 @@ def _check_usage(ctx: click.Context, array: bool) -> None:
 
 def _many(
     ctx: click.Context,
-    options: BuildOptions,
+    options: PlanOptions,
+    fleet: FleetBuildOptions,
+    how: BuildOptions,
     dry_run: bool,
     as_json: bool,
-    own: dict[str, Any],
-    asked: dict[str, Any],
     accept: tuple[str, ...],
 ) -> None:
     from hpcgen.cli.trust import allow_of
@@ -133,22 +152,22 @@ def _many(
     from hpcgen.plugins.fleet.file import load_fleet
     from hpcgen.plugins.fleet.lock import read_lock, require_room
 
-    loaded = load_fleet(own["fleet_file"] or Path("fleet.yaml"), ctx.find_root().obj, allow_of(ctx))
-    lock = own["lock_file"] or loaded.lock_path
+    loaded = load_fleet(fleet.fleet_file or Path("fleet.yaml"), ctx.find_root().obj, allow_of(ctx))
+    lock = fleet.lock_file or loaded.lock_path
     locked = read_lock(lock)
-    states = member_states(loaded, locked, own["names"])
-    todo = [each for each in states if each.to_build or own["force"]]
+    states = member_states(loaded, locked, fleet.names)
+    todo = [each for each in states if each.to_build or fleet.force]
     if len(todo) < len(states):
         say(f"{len(states) - len(todo)} of {len(states)} did not change")
     if not dry_run:
         require_room(lock, locked, [each.member.name for each in todo])
         todo = _accepted(todo, accept)
-    if own["array"]:
-        _array(loaded, todo, own, asked, dry_run)
+    if fleet.array:
+        _array(loaded, todo, options, fleet, dry_run)
         return
     if dry_run:
-        ctx.exit(_show(loaded, todo, options))
-    outcomes = list(_built(loaded, todo, lock, options, own["reports"]))
+        ctx.exit(_show(loaded, todo, how))
+    outcomes = list(_built(loaded, todo, lock, how, fleet.reports))
     _summary(outcomes, as_json)
     ctx.exit(next((each.exit_code for each in outcomes if each.exit_code), 0))
 
@@ -166,7 +185,7 @@ def _accepted(todo: Sequence[MemberState], accept: tuple[str, ...]) -> list[Memb
 
 
 def _built(
-    loaded: LoadedFleet, todo: Sequence[MemberState], lock: Path, options: BuildOptions, reports: Path | None
+    loaded: LoadedFleet, todo: Sequence[MemberState], lock: Path, how: BuildOptions, reports: Path | None
 ) -> Any:
     from hpcgen.builders.display import display
     from hpcgen.plugins.fleet.building import BuildSettings, build_members
@@ -180,11 +199,11 @@ def _built(
             reports.mkdir(parents=True, exist_ok=True)
             write_file(reports / f"{name}.xml", junit_xml(run, image))
 
-    settings = BuildSettings(options, lambda: display(say, shows_progress()), say, report)
+    settings = BuildSettings(how, lambda: display(say, shows_progress()), say, report)
     return build_members(loaded, todo, lock, settings)
 
 
-def _show(loaded: LoadedFleet, todo: Sequence[MemberState], options: BuildOptions) -> int:
+def _show(loaded: LoadedFleet, todo: Sequence[MemberState], how: BuildOptions) -> int:
     """The engines' commands; the exit code of the first member that has none."""
     from hpcgen.builders.running import commands, prepare
     from hpcgen.core.support.leftovers import scratch_folder
@@ -203,7 +222,7 @@ def _show(loaded: LoadedFleet, todo: Sequence[MemberState], options: BuildOption
         try:
             with scratch_folder("hpcgen-kit-") as folder:
                 write_kit(folder / "kit", make_kit(state.plan, loaded.catalog).all_files)
-                prepared = prepare(read_kit(folder / "kit"), options_of(state, options), "0", Path("BUILD"))
+                prepared = prepare(read_kit(folder / "kit"), options_of(state, how), "0", Path("BUILD"))
                 for line in commands(prepared):
                     click.echo(line)
         except HpcgenError as error:
@@ -230,8 +249,8 @@ def _summary(outcomes: Sequence[Outcome], as_json: bool) -> None:
 def _array(
     loaded: LoadedFleet,
     todo: Sequence[MemberState],
-    own: dict[str, Any],
-    asked: dict[str, Any],
+    options: PlanOptions,
+    fleet: FleetBuildOptions,
     dry_run: bool,
 ) -> None:
     """One task for each member that has a plan; the others are told, and make the exit code."""
@@ -240,9 +259,9 @@ def _array(
 
     planned = {each.member.name: each.plan for each in todo if each.plan is not None}
     if planned:
-        site, partition = array_site(loaded, [each for each in todo if each.plan is not None], own["build_on"])
-        job = _job(site, partition, "build-fleet", _NOT_IN_TASK, asked)
-        job = replace(job, members=list(planned), limit=own["limit"] or 0)
+        site, partition = array_site(loaded, [each for each in todo if each.plan is not None], fleet.build_on)
+        job = _job(site, partition, "build-fleet", _NOT_IN_TASK, options)
+        job = replace(job, members=list(planned), limit=fleet.limit or 0)
         before = ""
         for part in arrays(job):
             # A limit is one for all of them, so that they run one after the other.
@@ -253,46 +272,44 @@ def _array(
     Problems(problem for each in todo for problem in each.problems).raise_as(InputError)
 
 
-def _submit(ctx: click.Context, dry_run: bool, no_follow: bool, asked: dict[str, Any], accept: tuple[str, ...]) -> None:
+def _submit(ctx: click.Context, options: PlanOptions, dry_run: bool, no_follow: bool, accept: tuple[str, ...]) -> None:
     from hpcgen.cli.licences import require_licences
     from hpcgen.plugins.fleet.build_job import check_site
 
-    plan = _plan(ctx, asked)
+    plan = _plan(ctx, options)
     check_site(plan.site)
     if not dry_run:
         require_licences(plan.licences, accept)
-    job = _job(plan.site, plan.partition, f"build-{plan.stack.name}", _NOT_IN_JOB, asked)
+    job = _job(plan.site, plan.partition, f"build-{plan.stack.name}", _NOT_IN_JOB, options)
     _hand_over(job, plan, dry_run, follow=not no_follow)
 
 
-def _plan(ctx: click.Context, asked: dict[str, Any]) -> Plan:
+def _plan(ctx: click.Context, options: PlanOptions) -> Plan:
     """The plan of the kit or of the options: what cannot be planned is not worth a place in the queue."""
-    words = asked["words"]
     locked, bundle = ctx.params["locked"], ctx.params["bundle"]
-    of_plan = {**asked, **dict.fromkeys(_OF_JOBS)}
-    if locked is not None or (bundle is not None and not words):
+    of_plan = replace(options, time=None, queue=None, account=None)
+    if locked is not None or (bundle is not None and not of_plan.words):
         return plan_of_lock(ctx, locked, bundle, of_plan, ctx.params["engine"])[1]
     if (kit := named_kit(of_plan)) is not None:
         return kit.plan
-    del of_plan["words"]
-    return plan_from(ctx, catalog_of(ctx), command=words, **of_plan)
+    return plan_from(ctx, catalog_of(ctx), replace(of_plan, command=of_plan.words))
 
 
-def _job(site: Site, partition: str, name: str, left_out: dict[str, int], asked: dict[str, Any]) -> BuildJob:
+def _job(site: Site, partition: str, name: str, left_out: dict[str, int], options: PlanOptions) -> BuildJob:
     """The job that calls this command again, without some of its options."""
     from hpcgen.cli.personal import account_for
     from hpcgen.core.model.job import JobRequest
     from hpcgen.plugins.fleet.build_job import BuildJob
     from hpcgen.run.own_job import passed_on, without_options
 
-    account = account_for(site, asked["account"])
+    account = account_for(site, options.account)
     return BuildJob(
         site=site,
         partition=partition,
         name=name,
         words=without_options(sys.argv[1:], left_out),
         folder=Path.cwd(),
-        request=JobRequest(walltime=asked["time"], queue=asked["queue"], account=account),
+        request=JobRequest(walltime=options.time, queue=options.queue, account=account),
         environment=passed_on(os.environ),
     )
 

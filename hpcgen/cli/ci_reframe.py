@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say
-from hpcgen.cli.test_options import job_for_tests, test_options
+from hpcgen.cli.test_options import ImageTestOptions, job_for_tests, test_options
 from hpcgen.cli.words import IMAGE
 
 
@@ -36,7 +35,7 @@ def command(
     environments: tuple[str, ...],
     output: Path | None,
     as_json: bool,
-    **asked: Any,
+    options: ImageTestOptions,
 ) -> None:
     """Write the self-tests of IMAGE as checks for ReFrame, one for each test, and those of its ranks.
 
@@ -51,14 +50,14 @@ def command(
 
     names = Mapping(systems_of(systems), list(environments) or ["*"])
     reference = parse_image(image, False)
-    job = job_for_tests(reference, catalog_of(ctx), asked)
+    job = job_for_tests(reference, catalog_of(ctx), options)
     kit = recorded_kit(reference)
     selftest = kit.files.get("selftest.sh")
     if selftest is None:
         raise InputError(f"{image} carries no self-test", remedy="build it again with this hpcgen")
     shown = f"hpcgen ci reframe {image}"
     file = str(output) if output is not None else "checks.py"
-    text = reframe_checks(job, selftest.text, rank_tests_of(reference) or [], names, shown, file, asked["timeout"])
+    text = reframe_checks(job, selftest.text, rank_tests_of(reference) or [], names, shown, file, options.timeout)
     for finding in job.plan.findings:
         say(f"{finding.severity}: {finding.message}")
     if as_json:

@@ -1,31 +1,30 @@
-"""What several subcommands share: options, finding what was named, and saying findings."""
+"""What several subcommands share: finding and planning what was named, and saying findings."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from hpcgen.cli.project_stack import (
     HOW_TO_SAY_SITE,
-    PROJECT,
     WITHOUT,
     required_stack,
     site_missing,
     stack_here,
     usual_site,
 )
-from hpcgen.cli.steps import STEP
-from hpcgen.cli.words import BLOCK, COUNT, FORMAT, GIGABYTES, JOB_NAME, PARTITION, QUEUE, SETTING, SITE, STACK, WHOLE
 from hpcgen.core.support.places import recorded
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.core.model.job import JobRequest
+    from hpcgen.cli.options import PlanOptions
+    from hpcgen.core.model.job import JobRequest, JobStep
     from hpcgen.core.model.plan import Plan
     from hpcgen.core.model.site import Site
     from hpcgen.kit.folder import KitFolder
@@ -61,40 +60,6 @@ def collections_of(ctx: click.Context | None) -> list[Path]:
     return [*given, *collections_from_environment()]
 
 
-def _named(alone: bool) -> list[Callable[[Any], Any]]:
-    """The options that name what is planned; ``alone``: nothing else can be named in their place."""
-    ends = "." if alone else "; not with a kit, lock or bundle."
-    return [
-        click.option("--site", type=SITE, help=f"Site profile, by default that of your config file{ends}"),
-        click.option("--stack", type=STACK, help=f"Stack recipe, by default {PROJECT} of this folder{ends}"),
-    ]
-
-
-LAYOUT = option_group(
-    click.option("--ranks-per-node", type=COUNT, help="MPI ranks on each node."),
-    click.option("--threads", type=COUNT, help="Threads of each rank."),
-    click.option("--gpus", type=WHOLE, help="GPUs that the job asks for on each node; 0 for none."),
-    click.option(
-        "--rank-gpus",
-        type=click.Choice(["own", "all"]),
-        help="Whether each rank sees its own GPUs, or all of its node and chooses by itself.",
-    ),
-    click.option("--time", metavar="TIME", help="Wall time: 36:00:00, 36h or 90m."),
-    click.option("--job-name", metavar="NAME", type=JOB_NAME, help="What the job is called; by default as its stack."),
-    click.option(
-        "--step",
-        "steps",
-        multiple=True,
-        type=STEP,
-        help="Start several commands one after the other, each on all ranks, until one fails; once for each.",
-    ),
-)
-CHARGE = option_group(
-    click.option("--account", metavar="NAME", help="Account or project that the job is charged to."),
-    click.option(
-        "--memory-per-rank", type=GIGABYTES, metavar="GB", help="Memory of each rank, checked against the node's."
-    ),
-)
 TRUST = click.option(
     "--trust-image",
     is_flag=True,
@@ -103,79 +68,23 @@ TRUST = click.option(
 START = click.option(
     "--start", is_flag=True, help="Start IMAGE to read it where nothing else can: a SIF that is no squashfs."
 )
-NOTES = click.option("--notes", is_flag=True, help="Show all notes, not only their number.")
-_OPTIONS: list[Callable[[Any], Any]] = [
-    click.option("--partition", type=PARTITION, help="Kind of node; by default the profile's."),
-    click.option(
-        "--set",
-        "settings",
-        multiple=True,
-        type=SETTING,
-        help="Set a block's option, its version (BLOCK.version=RANGE) or a virtual's provider (mpi.provider=mpich).",
-    ),
-    click.option(
-        "--add",
-        "added",
-        multiple=True,
-        type=BLOCK,
-        help="Put a block into the image that the stack does not have, or a package: pip:h5py==3.11.0, apt:git.",
-    ),
-    click.option(
-        "--format",
-        type=FORMAT,
-        help="A format other than that of the site's engine: docker, singularity, charliecloud or a collection's.",
-    ),
-    click.option(
-        "--mirror",
-        "mirrors",
-        multiple=True,
-        metavar="KIND=ADDRESS",
-        help="Use this mirror instead of the profile's: apt, apt-security, dnf, pip, files or images.",
-    ),
-    click.option(
-        "--latest-base",
-        is_flag=True,
-        help="Start from the base image that its tag stands for today, not from the dated one of the release table.",
-    ),
-    click.option("--allow-unsupported", is_flag=True, help="Go on even if the contract with the host is broken."),
-    click.option("--nodes", type=COUNT, help="Nodes of the job."),
-    LAYOUT,
-    click.option("--queue", type=QUEUE, help="Scheduler partition or queue; by default chosen by nodes and time."),
-    CHARGE,
-    click.option("--image-directory", metavar="DIR", help="Where the job script looks for images first."),
-    NOTES,
-]
 
 
-_COMMAND = click.argument("command", nargs=-1, metavar="[-- COMMAND...]")
-_KIT_OR_COMMAND = click.argument("words", nargs=-1, metavar="[KIT] [-- COMMAND...]")
-
-plan_options = option_group(*_named(True), *_OPTIONS, _COMMAND, click.pass_context)
-"""The options of every command that makes a plan."""
-optional_plan_options = option_group(*_named(False), *_OPTIONS, _COMMAND, click.pass_context)
-"""The same where a lock or a bundle may say all of it."""
-word_or_plan_options = option_group(
-    *_named(False), *_OPTIONS, click.argument("words", nargs=-1, metavar="[WORD]..."), click.pass_context
-)
-"""The same for a command that is given words in place of a job's command."""
-kit_or_plan_options = option_group(*_named(False), *_OPTIONS, _KIT_OR_COMMAND, click.pass_context)
-"""The same for a command that may be given a kit instead: ``words`` are the kit, or the job's command."""
+def with_usual_site(options: PlanOptions) -> PlanOptions:
+    """Options that name a plan, for the user's usual site where they name none."""
+    if options.site is None and (options.stack is not None or (not options.words and stack_here() is not None)):
+        return replace(options, site=usual_site(say))
+    return options
 
 
-def with_usual_site(asked: dict[str, Any]) -> None:
-    """Give options that name a plan and no site the user's usual one."""
-    if asked["site"] is None and (asked["stack"] is not None or (not asked["words"] and stack_here() is not None)):
-        asked["site"] = usual_site(say)
-
-
-def named_kit(asked: Mapping[str, Any]) -> KitFolder | None:
+def named_kit(options: PlanOptions) -> KitFolder | None:
     """The kit that is named in place of ``--site`` and ``--stack``; None with both, UsageError with neither or one."""
-    here, words = stack_here(), asked["words"]
-    if asked["site"] is not None:
-        if asked["stack"] is None and here is None:
+    here, words = stack_here(), options.words
+    if options.site is not None:
+        if options.stack is None and here is None:
             raise click.UsageError(f"--stack is missing, and {WITHOUT}; a KIT alone needs neither --site nor --stack")
         return None
-    if asked["stack"] is not None:
+    if options.stack is not None:
         raise click.UsageError("--site is missing; a KIT alone needs neither --site nor --stack")
     if not words and here is not None:
         raise site_missing("built")
@@ -185,39 +94,26 @@ def named_kit(asked: Mapping[str, Any]) -> KitFolder | None:
             if here is None
             else "give one KIT (a folder that hpcgen render -o wrote), or --site"
         )
-    if more := options_given(asked, free=("words", "notes")):
+    if more := options.given(free=("words", "notes")):
         raise click.UsageError(f"{', '.join(more)}: a kit contains the whole plan; give --site and --stack instead")
     from hpcgen.kit.folder import read_kit
 
-    return read_kit(Path(asked["words"][0]))
-
-
-_SPELT = {"settings": "--set", "added": "--add", "mirrors": "--mirror", "steps": "--step", "command": "a command"}
-
-
-def options_given(asked: Mapping[str, Any], free: Collection[str]) -> list[str]:
-    """The options of a plan that the command line has, as people write them, without those in ``free``."""
-    # A number of 0 was asked for, though it equals False.
-    given = (name for name, value in asked.items() if value is not None and value is not False and value != ())
-    more = sorted(name for name in given if name not in free)
-    return [_SPELT.get(name, f"--{name.replace('_', '-')}") for name in more]
+    return read_kit(Path(words[0]))
 
 
 def plan_from(
     ctx: click.Context,
     catalog: Catalog,
-    site: str,
-    stack: str | None,
+    options: PlanOptions,
     verb: str = "render",
     kept: Mapping[str, str] | None = None,
     unchecked: Sequence[str] = (),
-    **asked: Any,
 ) -> Plan:
     """The plan that the command line asks for.
 
     Parameters
     ----------
-    stack: that of the present folder if None.
+    options: with a site; the stack is that of the present folder if they name none.
     verb: the subcommand that the plan's own command line names.
     kept: versions of blocks that are tried before all others.
     unchecked: parts of the contract that are not asked.
@@ -225,28 +121,27 @@ def plan_from(
     from hpcgen.planning.planner import make_plan
     from hpcgen.planning.reproduce import reproduce
 
-    recipe = required_stack(stack)
+    site, recipe = options.site, required_stack(options.stack)
+    assert site is not None
     # A lock is shared: what belongs to one user gets into it only by an option.
-    found, account, images = _site_asked_for(catalog.site(site), asked, personal=verb != "lock")
-    request = job_request(asked, account, list(asked["command"]))
-    # The options of a job for an image that exists lack it.
-    latest = bool(asked.get("latest_base"))
+    found, account, images = _site_asked_for(catalog.site(site), options, personal=verb != "lock")
+    request = job_request(options, account, list(options.command))
 
     def again() -> str:
-        given = (asked["partition"], asked["settings"], asked["format"], asked["allow_unsupported"])
-        more = (asked["mirrors"], images, asked["added"], latest)
+        given = (options.partition, options.settings, options.format, options.allow_unsupported)
+        more = (options.mirrors, images, options.added, options.latest_base)
         return reproduce(site, recipe, *given, request, collection_words(ctx), verb, *more)
 
     return make_plan(
         catalog,
         found,
         catalog.stack(recipe),
-        partition=asked["partition"],
-        settings=asked["settings"],
-        added=asked["added"],
-        format=asked["format"],
-        allow_unsupported=asked["allow_unsupported"],
-        latest_base=latest,
+        partition=options.partition,
+        settings=options.settings,
+        added=options.added,
+        format=options.format,
+        allow_unsupported=options.allow_unsupported,
+        latest_base=options.latest_base,
         job=request,
         site_document=catalog.site_document(site),
         stack_document=catalog.stack_document(recipe),
@@ -257,7 +152,7 @@ def plan_from(
     )
 
 
-def _site_asked_for(site: Site, asked: Mapping[str, Any], personal: bool) -> tuple[Site, str | None, str | None]:
+def _site_asked_for(site: Site, options: PlanOptions, personal: bool) -> tuple[Site, str | None, str | None]:
     """The site with the mirrors and the folder of images that are asked for; the account to charge; that folder.
 
     Parameters
@@ -267,11 +162,11 @@ def _site_asked_for(site: Site, asked: Mapping[str, Any], personal: bool) -> tup
     from hpcgen.backends.hardware.mirrors import with_mirrors
     from hpcgen.cli.personal import account_for, images_of, with_images
 
-    account, images = asked["account"], asked.get("image_directory")
+    account, images = options.account, options.image_directory
     if personal:
         account, images = account_for(site, account), images_of(site, images)
     site = with_images(site, images)
-    return with_mirrors(site, asked["mirrors"]) if asked["mirrors"] else site, account, images
+    return with_mirrors(site, options.mirrors) if options.mirrors else site, account, images
 
 
 def collection_words(ctx: click.Context) -> list[str]:
@@ -279,34 +174,55 @@ def collection_words(ctx: click.Context) -> list[str]:
     return [word for folder in ctx.obj for word in ("--collection", recorded(str(folder)))]
 
 
-def job_request(asked: Mapping[str, Any], account: str | None, command: list[str] | None) -> JobRequest:
+def job_request(options: PlanOptions, account: str | None, command: list[str] | None) -> JobRequest:
     """What the options ask of a job; ``account`` may also come from the user's settings."""
-    from hpcgen.cli.steps import together
     from hpcgen.core.model.job import JobRequest
 
     return JobRequest(
-        nodes=asked["nodes"],
-        ranks_per_node=asked["ranks_per_node"],
-        threads_per_rank=asked["threads"],
-        walltime=asked["time"],
-        queue=asked["queue"],
+        nodes=options.nodes,
+        ranks_per_node=options.ranks_per_node,
+        threads_per_rank=options.threads,
+        walltime=options.time,
+        queue=options.queue,
         account=account,
-        memory_per_rank_gb=asked["memory_per_rank"],
-        gpus_per_node=asked["gpus"],
-        rank_gpus=asked["rank_gpus"],
+        memory_per_rank_gb=options.memory_per_rank,
+        gpus_per_node=options.gpus,
+        rank_gpus=options.rank_gpus,
         command=command or None,
-        steps=together(asked["steps"], command) or None,
-        name=asked["job_name"],
+        steps=_together(options.steps, command) or None,
+        name=options.job_name,
     )
 
 
-def asked_plan(ctx: click.Context, catalog: Catalog, asked: Mapping[str, Any], **more: Any) -> Plan:
-    """The plan of options, for the user's usual site where none is given; UsageError without a site or a stack."""
-    site = asked["site"] or usual_site(say)
+def _together(steps: Sequence[JobStep], command: Sequence[str] | None) -> list[JobStep]:
+    """The steps; wrong usage where two have one name, or where a command is asked for beside them."""
+    names = [step.name for step in steps]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise click.BadParameter(f"two steps are called {twice[0]}", param_hint="--step")
+    if steps and command:
+        raise click.UsageError("--step and a command after -- exclude each other: make the command a step")
+    return list(steps)
+
+
+def asked_plan(
+    ctx: click.Context,
+    catalog: Catalog,
+    options: PlanOptions,
+    verb: str = "render",
+    kept: Mapping[str, str] | None = None,
+) -> Plan:
+    """The plan of options, for the user's usual site where none is given; UsageError without a site or a stack.
+
+    Parameters
+    ----------
+    verb, kept: as for :func:`plan_from`.
+    """
+    site = options.site or usual_site(say)
     if site is None:
-        lacks = f" and --stack: {WITHOUT}" if asked["stack"] is None and stack_here() is None else ""
+        lacks = f" and --stack: {WITHOUT}" if options.stack is None and stack_here() is None else ""
         raise click.UsageError(f"missing option --site{lacks or f': {HOW_TO_SAY_SITE}'}")
-    return plan_from(ctx, catalog, **{**asked, "site": site}, **more)
+    return plan_from(ctx, catalog, replace(options, site=site), verb, kept)
 
 
 _quiet = False

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from hpcgen.cli.common import asked_plan, catalog_of, plan_options, print_json, say
+from hpcgen.cli.common import asked_plan, catalog_of, print_json, say
 from hpcgen.cli.licences import accepted_here, licence_option
+from hpcgen.cli.options import PlanOptions, plan_options
 from hpcgen.cli.tables import table
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ POLICY = 6
 @plan_options
 @licence_option
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects as JSON.")
-def command(ctx: click.Context, as_json: bool, accept: tuple[str, ...], **asked: Any) -> int:
+def command(ctx: click.Context, as_json: bool, accept: tuple[str, ...], options: PlanOptions) -> int:
     """Check whether the image will work on the host, before anything is built. Exit 6 if a check fails.
 
     render, plan, lock and build make the same checks and refuse what is broken.
@@ -31,9 +32,9 @@ def command(ctx: click.Context, as_json: bool, accept: tuple[str, ...], **asked:
     from hpcgen.planning.contract.verdict import OVERRULE, case_of, checks_of
 
     catalog = catalog_of(ctx)
-    plan = asked_plan(ctx, catalog, {**asked, "allow_unsupported": True}, verb="contract")
+    plan = asked_plan(ctx, catalog, msgspec.structs.replace(options, allow_unsupported=True), verb="contract")
     checks = checks_of(case_of(plan, catalog, accepted_here(plan.licences, accept)))
-    document = catalog.site_document(asked["site"] or plan.site.name)
+    document = catalog.site_document(options.site or plan.site.name)
     places = [str(document.position(each.path.split("."))) if each.path else "" for each in checks]
     broken = [each for each in checks if each.outcome == "broken"]
     if as_json:
@@ -46,7 +47,7 @@ def command(ctx: click.Context, as_json: bool, accept: tuple[str, ...], **asked:
         for each, where in zip(checks, places, strict=True):
             if each.outcome == "broken":
                 say(f"broken: {each.name}{f' ({where})' if where else ''}: {each.remedy or 'see there'}, or {OVERRULE}")
-    return POLICY if broken and not asked["allow_unsupported"] else 0
+    return POLICY if broken and not options.allow_unsupported else 0
 
 
 def _row(check: Check) -> list[str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
-from hpcgen.cli.common import asked_plan, catalog_of, print_json, say, word_or_plan_options
+from hpcgen.cli.common import asked_plan, catalog_of, print_json, say
+from hpcgen.cli.options import PlanOptions, word_or_plan_options
 from hpcgen.cli.project_stack import stack_here
 from hpcgen.cli.recorded_plan import named_plan
 from hpcgen.core.errors import HpcgenError, InputError, Problems, UnknownNameError
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 @word_or_plan_options
 @click.option("--from", "origin", metavar="KIT|LOCK|IMAGE", help="Explain a kit, a lock or an image that is there.")
 @click.option("--json", "as_json", is_flag=True, help="Print the explanations as JSON.")
-def command(ctx: click.Context, origin: str | None, as_json: bool, **asked: Any) -> None:
+def command(ctx: click.Context, origin: str | None, as_json: bool, options: PlanOptions) -> None:
     """Say where things in a kit come from: the fact, the stack's line, the block, the rule, and what was refused.
 
     WORD is a block, BLOCK.OPTION, a variable, a package of Python, conda or the distribution, a folder, a module, a
@@ -33,8 +35,8 @@ def command(ctx: click.Context, origin: str | None, as_json: bool, **asked: Any)
     from hpcgen.planning.explain.answers import explain, words
     from hpcgen.planning.explain.explanation import explanation_text
 
-    given = tuple(asked.pop("words"))
-    case = _case(ctx, origin or _there(given, asked), asked)
+    given = options.words
+    case = _case(ctx, origin or _there(options), replace(options, words=()))
     if not given:
         listed = words(case)
         if as_json:
@@ -56,11 +58,11 @@ def command(ctx: click.Context, origin: str | None, as_json: bool, **asked: Any)
         click.echo("\n\n".join(explanation_text(each) for each in found))
 
 
-def _there(given: tuple[str, ...], asked: dict[str, Any]) -> str | None:
+def _there(options: PlanOptions) -> str | None:
     """The kit that a word such as KIT/FILE:LINE names, or what the present folder has: a kit, or a project's lock."""
-    if asked["site"] is not None or asked["stack"] is not None:
+    if options.site is not None or options.stack is not None:
         return None
-    folders = [Path(word.rpartition(":")[0]).parent for word in given if "/" in word] or [Path()]
+    folders = [Path(word.rpartition(":")[0]).parent for word in options.words if "/" in word] or [Path()]
     kit = next((str(folder) for folder in folders if (folder / "plan.json").is_file()), None)
     if kit is None and stack_here() is not None and Path(LOCK).is_file():
         say(f"what {LOCK} of this folder has; --site plans anew")
@@ -68,15 +70,15 @@ def _there(given: tuple[str, ...], asked: dict[str, Any]) -> str | None:
     return kit
 
 
-def _case(ctx: click.Context, origin: str | None, asked: dict[str, Any]) -> Case:
+def _case(ctx: click.Context, origin: str | None, options: PlanOptions) -> Case:
     """What is to be explained: a plan that is made now, or that of a kit, a lock or an image."""
     from hpcgen.planning.explain.case import Case
 
     catalog = catalog_of(ctx)
     if origin is None:
-        plan = asked_plan(ctx, catalog, {**asked, "command": ()})
-        return Case(plan, catalog, site=asked["site"], stack=asked["stack"] or stack_here())
-    found = named_plan(origin, asked)
+        plan = asked_plan(ctx, catalog, options)
+        return Case(plan, catalog, site=options.site, stack=options.stack or stack_here())
+    found = named_plan(origin, options)
     case = Case(found.plan, catalog, found.sealed(origin), stack=_own_stack(catalog, found.plan))
     for name, there in found.files.items():
         if name in case.files and case.files[name] != there:

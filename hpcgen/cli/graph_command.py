@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
-from hpcgen.cli.common import PATH, asked_plan, catalog_of, optional_plan_options, print_json, say
+from hpcgen.cli.common import PATH, asked_plan, catalog_of, print_json, say
+from hpcgen.cli.options import PlanOptions, optional_plan_options
 from hpcgen.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,14 +34,14 @@ def command(
     output: Path | None,
     inputs: bool,
     as_json: bool,
-    **asked: Any,
+    options: PlanOptions,
 ) -> None:
     """Draw the blocks of a plan and what they need: as a tree, a picture (SVG), for Graphviz or for Mermaid."""
     from hpcgen.planning.explain.graph import graph_of
 
     form = form or _form_of(output)
     catalog = catalog_of(ctx)
-    plan = _plan(ctx, catalog, origin, asked)
+    plan = _plan(ctx, catalog, origin, options)
     graph = graph_of(plan, _inputs(plan, catalog) if inputs else None)
     if as_json:
         print_json(graph)
@@ -76,12 +78,12 @@ def _form_of(output: Path | None) -> str:
     return found[0]
 
 
-def _plan(ctx: click.Context, catalog: Catalog, origin: str | None, asked: dict[str, Any]) -> Plan:
+def _plan(ctx: click.Context, catalog: Catalog, origin: str | None, options: PlanOptions) -> Plan:
     if origin is None:
-        return asked_plan(ctx, catalog, {**asked, "command": ()})
+        return asked_plan(ctx, catalog, replace(options, command=()))
     from hpcgen.cli.recorded_plan import named_plan
 
-    return named_plan(origin, asked).plan
+    return named_plan(origin, options).plan
 
 
 def _inputs(plan: Plan, catalog: Catalog) -> dict[str, list[tuple[str, str]]]:

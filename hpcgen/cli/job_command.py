@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 from msgspec.structs import replace
 
 from hpcgen.cli.common import PATH, START, print_json, say
-from hpcgen.cli.job_options import JobCommand, job_data, job_from, job_options
+from hpcgen.cli.job_options import JobCommand, JobOptions, job_data, job_from, job_options
 from hpcgen.cli.queueing_options import queueing_from, queueing_options
 from hpcgen.core.errors import OutputError
 
@@ -28,7 +27,8 @@ def command(
     array: str | None,
     checkpoint: str | None,
     requeue: bool,
-    **asked: Any,
+    start: bool,
+    options: JobOptions,
 ) -> None:
     """Print the job script that starts IMAGE, or the image of a stack, on a site."""
     from hpcgen.launch.preflight import PREFLIGHT
@@ -39,7 +39,7 @@ def command(
             f"{output} is a folder", expected="the file of a job script", remedy=f"-o {output / 'job.sh'}"
         )
     queueing = queueing_from(after, array, checkpoint, requeue)
-    job = replace(job_from(ctx, **asked), queueing=queueing)
+    job = replace(job_from(ctx, options, start), queueing=queueing)
     preflight = output.with_name(f"{output.stem}.{PREFLIGHT}") if output is not None else Path(PREFLIGHT)
     script = batch_script(job, preflight.name)[1]
     if as_json:

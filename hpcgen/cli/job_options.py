@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec.structs import replace
 
-from hpcgen.cli.common import (
-    CHARGE,
-    LAYOUT,
-    NOTES,
-    TRUST,
-    catalog_of,
-    job_request,
-    option_group,
-    plan_from,
-    say,
-    say_findings,
-)
+from hpcgen.cli.common import TRUST, catalog_of, job_request, option_group, plan_from, say, say_findings
 from hpcgen.cli.engine_choice import EngineChoice
+from hpcgen.cli.options import CHARGE, LAYOUT, NOTES, PlanOptions, in_record
 from hpcgen.cli.project_stack import (
     PROJECT,
     WITHOUT,
@@ -59,6 +48,15 @@ class JobCommand(click.Command):
         return [*super().collect_usage_pieces(ctx), "[-- COMMAND...]"]
 
 
+class JobOptions(PlanOptions, frozen=True, kw_only=True):
+    """How an image is started, or what is planned to be started instead."""
+
+    image: str | None = None
+    trust_image: bool = False
+    engine: str | None = None
+    explain: bool = False
+
+
 job_options = option_group(
     click.argument("image", required=False, type=IMAGE),
     click.option("--site", type=SITE, help="Another site than the image's, or your own profile of it."),
@@ -78,22 +76,23 @@ job_options = option_group(
     NOTES,
     click.option("--explain", is_flag=True, help="Say which layouts and queues were considered, and why."),
     click.pass_context,
+    in_record(JobOptions),
 )
-"""The options of every command that starts something."""
+"""The options of every command that starts something, which gets them as ``options: JobOptions``."""
 
 
-def job_from(ctx: click.Context, batch: bool = True, *, start: bool, **asked: Any) -> ImageJob:
+def job_from(ctx: click.Context, options: JobOptions, start: bool, batch: bool = True) -> ImageJob:
     """The job that the command line asks for; findings, and with ``--explain`` the reasons, are said on stderr.
 
     Parameters
     ----------
-    batch: it goes to the batch system, so that accounts matter, and what is installed here does not.
     start: the image may be started to be read.
+    batch: it goes to the batch system, so that accounts matter, and what is installed here does not.
     """
-    request = job_request(asked, asked["account"], ctx.meta.get(_WORDS))
-    job = _job(ctx, request, asked, batch, start)
-    _say_findings(job, batch, asked["notes"])
-    if asked["explain"]:
+    request = job_request(options, options.account, ctx.meta.get(_WORDS))
+    job = _job(ctx, request, options, batch, start)
+    _say_findings(job, batch, options.notes)
+    if options.explain:
         _explain(job, request)
     return job
 
@@ -116,40 +115,40 @@ def _say_findings(job: ImageJob, batch: bool, notes: bool) -> None:
         say(f"note: {job.image} is in a store of this machine; a compute node may have another")
 
 
-def _job(ctx: click.Context, request: JobRequest, asked: dict[str, Any], batch: bool, start: bool) -> ImageJob:
-    if asked["image"] is None and asked["stack"] is None and (here := stack_here()) is not None:
-        return _of_this_folder(ctx, request, asked, here, batch)
-    reference = _reference(asked["image"], start)
-    if asked["stack"] is not None:
-        return _planned_anew(ctx, request, reference, asked, batch)
-    for option, given in (("--set", asked["settings"]), ("--add", asked["added"])):
+def _job(ctx: click.Context, request: JobRequest, options: JobOptions, batch: bool, start: bool) -> ImageJob:
+    if options.image is None and options.stack is None and (here := stack_here()) is not None:
+        return _of_this_folder(ctx, request, options, here, batch)
+    reference = _reference(options.image, start)
+    if options.stack is not None:
+        return _planned_anew(ctx, request, reference, options, batch)
+    for option, given in (("--set", options.settings), ("--add", options.added)):
         if given:
             raise click.UsageError(f"{option} requires --stack: what is in an image can no longer be changed", ctx)
-    if asked["allow_unsupported"]:
+    if options.allow_unsupported:
         raise click.UsageError("--allow-unsupported requires --stack: an existing image is started as it is", ctx)
     if reference is None:
         raise click.UsageError(f"give an IMAGE, or --site and --stack; {WITHOUT}", ctx)
     catalog = catalog_of(ctx)
-    site = catalog.site(asked["site"]) if asked["site"] is not None else None
-    return _of_image(catalog, reference, site, request, asked, batch)
+    site = catalog.site(options.site) if options.site is not None else None
+    return _of_image(catalog, reference, site, request, options, batch)
 
 
-def _of_this_folder(ctx: click.Context, request: JobRequest, asked: dict[str, Any], here: str, batch: bool) -> ImageJob:
+def _of_this_folder(ctx: click.Context, request: JobRequest, options: JobOptions, here: str, batch: bool) -> ImageJob:
     """The job of the image that was built last from this folder's stack; without one, of the stack for a site."""
     from hpcgen.catalog.catalog import is_file_name
 
     catalog = catalog_of(ctx)
-    changes = asked["settings"] or asked["added"] or asked["allow_unsupported"]
-    image = None if changes else image_here(catalog, asked["site"], say)
+    changes = options.settings or options.added or options.allow_unsupported
+    image = None if changes else image_here(catalog, options.site, say)
     if image is None:
-        site = asked["site"] or usual_site(say)
+        site = options.site or usual_site(say)
         if site is None:
             raise site_missing("planned") if changes else nothing_built()
-        return _planned_anew(ctx, request, None, {**asked, "stack": here, "site": site}, batch)
-    name = asked["site"]
+        return _planned_anew(ctx, request, None, replace(options, stack=here, site=site), batch)
+    name = options.site
     # It is an image for that site: the user's profile of its name is taken, and its job stays as it was asked for.
-    site = catalog.site(name) if name is not None and is_file_name(name) else None
-    job = _of_image(catalog, image, site, request, asked, batch, catalog.stack(here))
+    profile = catalog.site(name) if name is not None and is_file_name(name) else None
+    job = _of_image(catalog, image, profile, request, options, batch, catalog.stack(here))
     if changed := changed_since(catalog, job.plan):
         say(f"warning: {here} has changed since that was built: {changed} (build it again: hpcgen build)")
     return job
@@ -160,7 +159,7 @@ def _of_image(
     image: ImageReference,
     site: Site | None,
     request: JobRequest,
-    asked: Mapping[str, Any],
+    options: JobOptions,
     batch: bool,
     stack: Stack | None = None,
 ) -> ImageJob:
@@ -170,11 +169,11 @@ def _of_image(
     return plan_for_image(
         image,
         catalog,
-        trust=asked["trust_image"],
+        trust=options.trust_image,
         site=site,
-        partition=asked["partition"],
+        partition=options.partition,
         request=request,
-        engine=asked["engine"],
+        engine=options.engine,
         account=lambda here: account_for(here, None),
         elsewhere=batch,
         stack=stack,
@@ -190,16 +189,15 @@ def _reference(image: str | None, start: bool) -> ImageReference | None:
 
 
 def _planned_anew(
-    ctx: click.Context, request: JobRequest, image: ImageReference | None, asked: dict[str, Any], batch: bool
+    ctx: click.Context, request: JobRequest, image: ImageReference | None, options: JobOptions, batch: bool
 ) -> ImageJob:
     from hpcgen.run.image_job import plan_for_stack
 
-    if asked["site"] is None:
+    if options.site is None:
         raise click.UsageError("--stack needs --site", ctx)
     catalog = catalog_of(ctx)
-    asked = {**asked, "command": request.command or (), "format": None, "mirrors": ()}
-    plan = plan_from(ctx, catalog, unchecked=("network",), **asked)
-    return plan_for_stack(plan, catalog, image, asked["engine"], batch)
+    plan = plan_from(ctx, catalog, replace(options, command=tuple(request.command or ())), unchecked=("network",))
+    return plan_for_stack(plan, catalog, image, options.engine, batch)
 
 
 def _explain(job: ImageJob, request: JobRequest) -> None:

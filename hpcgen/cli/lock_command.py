@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
-from hpcgen.cli.common import PATH, asked_plan, catalog_of, optional_plan_options, print_json, say
+from hpcgen.cli.common import PATH, asked_plan, catalog_of, print_json, say
 from hpcgen.cli.licences import as_accepted, licence_option, with_licences
+from hpcgen.cli.options import PlanOptions, optional_plan_options, options_from
 from hpcgen.core.errors import InputError, Problem, Problems, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ def command(
     run_bazel: bool,
     accept: tuple[str, ...],
     as_json: bool,
-    **asked: Any,
+    options: PlanOptions,
 ) -> int:
     """Pin everything that a build downloads, in one file; uses the network.
 
@@ -74,10 +76,10 @@ def command(
     catalog = catalog_of(ctx)
     given = _given(images)
     if old is None:
-        plan = with_licences(asked_plan(ctx, catalog, asked, verb="lock"), accept)
+        plan = with_licences(asked_plan(ctx, catalog, options, verb="lock"), accept)
         lock = make_lock(plan, catalog, images=given, run_bazel=run_bazel, say=say)
     else:
-        plan, keep = _moved(ctx, catalog, old, updates, asked)
+        plan, keep = _moved(ctx, catalog, old, updates, options)
         licences = old.plan.licences
         plan = as_accepted(plan, licences) if check else with_licences(plan, accept, before=licences)
         lock = make_lock(plan, catalog, images=given, old=old, keep=keep, run_bazel=run_bazel, say=say)
@@ -99,7 +101,7 @@ def _given(words: tuple[str, ...]) -> dict[str, str]:
 
 
 def _moved(
-    ctx: click.Context, catalog: Catalog, old: Lock, updates: tuple[str, ...], asked: dict[str, Any]
+    ctx: click.Context, catalog: Catalog, old: Lock, updates: tuple[str, ...], options: PlanOptions
 ) -> tuple[Plan, list[str]]:
     """The plan of today, as the lock's command asks for it, and what of the lock stays beside its blocks.
 
@@ -110,11 +112,11 @@ def _moved(
             say(
                 f"warning: the lock was made with the collection {name}, which is not here: name it by --collection DIR"
             )
-    if asked["site"] is None or asked["stack"] is None:
-        asked = _as_asked_then(old.plan.command, asked)
-        _check_there(asked)
+    if options.site is None or options.stack is None:
+        options = _as_asked_then(old.plan.command, options)
+        _check_there(options)
     if not updates:
-        return asked_plan(ctx, catalog, asked, verb="lock"), []
+        return asked_plan(ctx, catalog, options, verb="lock"), []
     names = [block.name for block in old.plan.blocks]
     unknown = [name for name in updates if name not in names and name not in PARTS]
     if unknown:
@@ -123,11 +125,11 @@ def _moved(
             Problem(f"the lock has no {name!r} to update", "--update", remedy=each) for name, each in remedies.items()
         )
     kept = {block.name: block.version for block in old.plan.blocks if block.name not in updates}
-    plan = asked_plan(ctx, catalog, asked, verb="lock", kept=kept)
+    plan = asked_plan(ctx, catalog, options, verb="lock", kept=kept)
     return plan, [part for part in PARTS if part not in updates]
 
 
-def _as_asked_then(line: str, asked: dict[str, Any]) -> dict[str, Any]:
+def _as_asked_then(line: str, options: PlanOptions) -> PlanOptions:
     """The options of the command that wrote a lock, with what is asked now laid over them."""
     # Before the verb stand --collection and its folders, which may be called as it is.
     words = shlex.split(line)[1:]
@@ -135,21 +137,19 @@ def _as_asked_then(line: str, asked: dict[str, Any]) -> dict[str, Any]:
         words = words[2:]
     after = words[1:] if words[:1] == ["lock"] else []
     with command.make_context("lock", after, resilient_parsing=True) as found:
-        then = {name: found.params[name] for name in asked}
-    now = {name: value for name, value in asked.items() if value not in (None, (), False)}
-    told = {setting.partition("=")[0] for setting in asked["settings"]}
-    kept = tuple(setting for setting in then["settings"] if setting.partition("=")[0] not in told)
-    added = tuple(dict.fromkeys([*then["added"], *asked["added"]]))
-    return {**then, **now, "settings": (*kept, *asked["settings"]), "added": added}
+        then = options_from(PlanOptions, found.params)
+    told = {setting.partition("=")[0] for setting in options.settings}
+    kept = tuple(setting for setting in then.settings if setting.partition("=")[0] not in told)
+    added = tuple(dict.fromkeys([*then.added, *options.added]))
+    return replace(then, **{**options.values(), "settings": (*kept, *options.settings), "added": added})
 
 
-def _check_there(asked: dict[str, Any]) -> None:
+def _check_there(options: PlanOptions) -> None:
     """InputError where a file that the lock was made from is not in this folder: a lock has its name alone."""
     from hpcgen.catalog.catalog import is_file_name
 
     problems = Problems()
-    for kind, title in (("site", "site profile"), ("stack", "stack recipe")):
-        name = asked[kind]
+    for kind, title, name in (("site", "site profile", options.site), ("stack", "stack recipe", options.stack)):
         if name is not None and is_file_name(name) and not Path(name).is_file():
             message = f"the lock was made from the {title} {name}, which is not in this folder"
             problems.add(message, remedy=f"say where it is: --{kind} FILE")

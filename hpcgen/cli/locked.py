@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from hpcgen.cli.common import catalog_of, collection_words, options_given
+from hpcgen.cli.common import catalog_of, collection_words
 from hpcgen.cli.trust import allow_of
 from hpcgen.core.errors import InputError
 from hpcgen.core.support.quoting import sh
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
+    from hpcgen.cli.options import PlanOptions
     from hpcgen.core.model.lock import Lock
     from hpcgen.core.model.plan import Plan
 
@@ -25,8 +25,8 @@ def plan_of_lock(
     ctx: click.Context,
     locked: Path | None,
     bundle: Path | None,
-    asked: Mapping[str, Any],
-    engine: Any = None,
+    options: PlanOptions,
+    engine: str | None = None,
 ) -> tuple[Catalog, Plan, Lock]:
     """The plan in a lock, or in the lock of a bundle, for a build as it is asked for; the catalog, which it fits.
 
@@ -41,7 +41,7 @@ def plan_of_lock(
     from hpcgen.supply.bundle.copied_files import bundled_tree
     from hpcgen.supply.pin.wanted import check_lock
 
-    _check_alone(locked, bundle, asked)
+    _check_alone(locked, bundle, options)
     lock = read_lock(locked if locked is not None else bundle / LOCK)  # type: ignore[operator]
     catalog = catalog_of(ctx) if bundle is None else _with_its_collections(ctx, bundle, lock)
     check_lock(lock, catalog)
@@ -49,11 +49,11 @@ def plan_of_lock(
         catalog.copied.places.append(partial(bundled_tree, bundle))
     else:
         look_for_copied(catalog, lock, locked)  # type: ignore[arg-type]
-    allow = asked["allow_unsupported"] or was_overruled(lock.plan)
+    allow = options.allow_unsupported or was_overruled(lock.plan)
     held = hold_chosen(lock.plan, catalog, lock.pins.wheels, allow_unsupported=allow)
     words = [*collection_words(ctx), "render", *(["--locked", LOCK] if bundle is None else ["--bundle", "BUNDLE"])]
     plan = for_build(lock, bundled=bundle is not None)
-    format = asked["format"]
+    format = options.format
     if format is None and engine is not None:
         from hpcgen.backends.engines import builder_for
 
@@ -61,14 +61,14 @@ def plan_of_lock(
     if format not in (None, plan.format):
         if bundle is not None:
             _check_bundled(plan.format, format)
-        plan = in_format(plan, format, asked["allow_unsupported"])
+        plan = in_format(plan, format, options.allow_unsupported)
         words += ["--format", format]
-        words += ["--allow-unsupported"] if asked["allow_unsupported"] else []
-    if asked["mirrors"]:
+        words += ["--allow-unsupported"] if options.allow_unsupported else []
+    if options.mirrors:
         from hpcgen.backends.hardware.mirrors import with_mirrors
 
-        plan = msgspec.structs.replace(plan, site=with_mirrors(plan.site, asked["mirrors"]))
-        words += [word for mirror in asked["mirrors"] for word in ("--mirror", mirror)]
+        plan = msgspec.structs.replace(plan, site=with_mirrors(plan.site, options.mirrors))
+        words += [word for mirror in options.mirrors for word in ("--mirror", mirror)]
     command = " ".join(sh(word) for word in ["hpcgen", *words])
     return catalog, msgspec.structs.replace(plan, command=command, findings=[*plan.findings, *held]), lock
 
@@ -113,12 +113,12 @@ def _check_bundled(locked: str, format: str) -> None:
         raise InputError(message, "--format", remedy=remedy)
 
 
-def _check_alone(locked: Path | None, bundle: Path | None, asked: Mapping[str, Any]) -> None:
+def _check_alone(locked: Path | None, bundle: Path | None, options: PlanOptions) -> None:
     """UsageError where something is asked for beside a lock that the lock itself says."""
-    more = options_given(asked, free=("format", "allow_unsupported", "mirrors", "notes", "words"))
-    more += ["a kit or a command"] if asked.get("words") else []
+    more = options.given(free=("format", "allow_unsupported", "mirrors", "notes", "words"))
+    more += ["a kit or a command"] if options.words else []
     if more or (locked is not None and bundle is not None):
         named = ", ".join(more) or "--locked and --bundle"
         raise click.UsageError(f"{named}: a lock contains the whole plan; give only the lock or the bundle")
-    if bundle is not None and asked["mirrors"]:
+    if bundle is not None and options.mirrors:
         raise click.UsageError("--mirror: a build from a bundle uses no mirror; omit one of the two")

@@ -11,11 +11,36 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpcgen.cli.common import option_group, say
+from hpcgen.cli.options import Options, in_record
 from hpcgen.cli.words import QUEUE
 
 if TYPE_CHECKING:
+    from hpcgen.core.model.site import Site
     from hpcgen.run.image_job import ImageJob
     from hpcgen.run.submission import Submitted
+
+
+class SubmissionOptions(Options, frozen=True, kw_only=True):
+    """Whether a command is done as a job of the site, and how that is queued."""
+
+    submit: bool = False
+    no_follow: bool = False
+    time: str | None = None
+    queue: str | None = None
+    account: str | None = None
+    tasks: int | None = None
+
+    def account_at(self, site: Site) -> str | None:
+        """The account that is asked for, else the user's own at that site."""
+        from hpcgen.cli.personal import account_for
+
+        return account_for(site, self.account)
+
+    def check(self) -> None:
+        """UsageError where something is said of a job that is not asked for."""
+        if not self.submit and (given := self.given()):
+            raise click.UsageError(f"{', '.join(given)} requires --submit")
+
 
 submitted_options = option_group(
     click.option("--submit", is_flag=True, help="Do it as a job of the site, and follow that."),
@@ -24,18 +49,19 @@ submitted_options = option_group(
     click.option("--queue", type=QUEUE, help="With --submit: scheduler partition or queue."),
     click.option("--account", metavar="NAME", help="With --submit: account or project that the job is charged to."),
     click.pass_context,
+    in_record(SubmissionOptions, "submission"),
 )
+"""The options of every command that can do so, which gets them as ``submission: SubmissionOptions``."""
 _NOT_IN_JOB = {"--submit": 0, "--tasks": 1, "--no-follow": 0, "--time": 1, "--queue": 1, "--account": 1}
 
 
-def submit_own_call(job: ImageJob, about: str, asked: dict[str, Any], **how: Any) -> None:
+def submit_own_call(job: ImageJob, about: str, submission: SubmissionOptions, **how: Any) -> None:
     """Submit this very command line as a job, whose output has the results, and follow it.
 
     Parameters
     ----------
     job: whose size, site and account the job has.
     about: what it does, in a sentence.
-    asked: the values of :data:`submitted_options`.
     how: as for :func:`own_job`.
 
     Raises
@@ -47,7 +73,7 @@ def submit_own_call(job: ImageJob, about: str, asked: dict[str, Any], **how: Any
 
     submitted = own_job(job, about, **how)
     say(f"job {submitted.id} submitted with {submitted.script}")
-    if asked["no_follow"]:
+    if submission.no_follow:
         click.echo(submitted.id)
         return
     result = followed(submitted)
@@ -57,15 +83,15 @@ def submit_own_call(job: ImageJob, about: str, asked: dict[str, Any], **how: Any
 
 
 def submit_array(
-    job: ImageJob, about: str, asked: dict[str, Any], *, each: Sequence[str], end: Sequence[str], at_end: str
+    job: ImageJob, about: str, submission: SubmissionOptions, *, each: Sequence[str], end: Sequence[str], at_end: str
 ) -> None:
-    """Submit this command line as an array of ``asked["tasks"]``, and as a job after all of them that is followed.
+    """Submit this command line as an array of its tasks, and as a job after all of them that is followed.
 
     That job runs however the tasks have ended.
 
     Parameters
     ----------
-    about, asked: as for :func:`submit_own_call`.
+    about: as for :func:`submit_own_call`.
     each, end: words that are added for each task, and for the job after them.
     at_end: what that job does.
 
@@ -75,10 +101,10 @@ def submit_array(
     """
     from hpcgen.core.model.queueing import Queueing
 
-    array = own_job(job, f"{about}.", each, queueing=Queueing(tasks=asked["tasks"]))
-    say(f"array {array.id} of {asked['tasks']} tasks submitted with {array.script}: {array.hint}")
+    array = own_job(job, f"{about}.", each, queueing=Queueing(tasks=submission.tasks))
+    say(f"array {array.id} of {submission.tasks} tasks submitted with {array.script}: {array.hint}")
     after = Queueing(after=array.id)
-    submit_own_call(job, f"{about}: {at_end}.", asked, more=end, part="-end", queueing=after)
+    submit_own_call(job, f"{about}: {at_end}.", submission, more=end, part="-end", queueing=after)
 
 
 def own_job(job: ImageJob, about: str, more: Sequence[str] = (), part: str = "", **how: Any) -> Submitted:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from hpcgen.cli.common import asked_plan, catalog_of, plan_options, print_json, say_findings
+from hpcgen.cli.common import asked_plan, catalog_of, print_json, say_findings
 from hpcgen.cli.licences import say_licences
+from hpcgen.cli.options import PlanOptions, plan_options
 from hpcgen.cli.tables import table
 
 if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
     from hpcgen.core.model.plan import Plan
 
 
@@ -19,10 +21,10 @@ if TYPE_CHECKING:
 @plan_options
 @click.option("--inputs", is_flag=True, help="Show what the build downloads, and from where.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole plan, or the inputs, as JSON.")
-def command(ctx: click.Context, inputs: bool, as_json: bool, **asked: Any) -> None:
+def command(ctx: click.Context, inputs: bool, as_json: bool, options: PlanOptions) -> None:
     """Show every block that would be built, in which version and why, and the job's layout."""
     catalog = catalog_of(ctx)
-    plan = asked_plan(ctx, catalog, asked)
+    plan = asked_plan(ctx, catalog, options)
     if inputs:
         _show_inputs(plan, catalog, as_json)
         return
@@ -47,10 +49,10 @@ def command(ctx: click.Context, inputs: bool, as_json: bool, **asked: Any) -> No
         click.echo(f"  {reason}")
     say_licences(plan)
     assembly = assemble(plan, catalog)
-    say_findings(plan, notices(assembly), long_builds=assembly.long_builds, notes=asked["notes"])
+    say_findings(plan, notices(assembly), long_builds=assembly.long_builds, notes=options.notes)
 
 
-def _show_inputs(plan: Any, catalog: Any, as_json: bool) -> None:
+def _show_inputs(plan: Plan, catalog: Catalog, as_json: bool) -> None:
     from hpcgen.recipe.assemble import assemble
     from hpcgen.recipe.input_list import input_list
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from hpcgen.cli.common import options_given
-
 if TYPE_CHECKING:
+    from hpcgen.cli.options import PlanOptions
     from hpcgen.core.model.lock import Lock
     from hpcgen.core.model.plan import Plan
 
@@ -30,9 +28,9 @@ class RecordedPlan(msgspec.Struct, frozen=True):
         return parse_lock(self.lock, f"the lock of {origin}") if is_sealed(self.lock) else None
 
 
-def named_plan(origin: str, asked: Mapping[str, Any]) -> RecordedPlan:
+def named_plan(origin: str, options: PlanOptions) -> RecordedPlan:
     """As :func:`recorded_plan`, of what ``--from`` names; UsageError where options of a plan are given beside it."""
-    if more := options_given(asked, free=("notes",)):
+    if more := options.given(free=("notes",)):
         raise click.UsageError(f"{', '.join(more)}: what {origin} has is planned already")
     return recorded_plan(origin)
 

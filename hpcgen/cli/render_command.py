@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,13 +11,18 @@ from hpcgen.cli.common import (
     PATH,
     asked_plan,
     catalog_of,
-    optional_plan_options,
     print_json,
     say,
     say_findings,
     shown_files,
 )
 from hpcgen.cli.licences import say_licences
+from hpcgen.cli.options import PlanOptions, optional_plan_options
+
+if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
+    from hpcgen.core.model.lock import Lock
+    from hpcgen.core.model.plan import Plan
 
 
 @click.command("render")
@@ -48,19 +53,19 @@ def command(
     as_json: bool,
     locked: Path | None,
     bundle: Path | None,
-    **asked: Any,
+    options: PlanOptions,
 ) -> None:
     """Write the recipe of a stack for a site to stdout, or the whole kit with -o DIR."""
     lock = None
     if locked is not None or bundle is not None:
         from hpcgen.cli.locked import plan_of_lock
 
-        catalog, plan, lock = plan_of_lock(ctx, locked, bundle, asked)
+        catalog, plan, lock = plan_of_lock(ctx, locked, bundle, options)
     else:
         catalog = catalog_of(ctx)
-        plan = asked_plan(ctx, catalog, asked)
+        plan = asked_plan(ctx, catalog, options)
     if output is None and not as_json:
-        _recipe_only(plan, catalog, lock, asked["notes"])
+        _recipe_only(plan, catalog, lock, options.notes)
         return
     from hpcgen.kit.kit import make_kit, store_kit
 
@@ -72,10 +77,10 @@ def command(
         files = {name: {"text": file.text, "executable": file.executable} for name, file in kit.files.items()}
         print_json(files)
     say_licences(plan)
-    say_findings(plan, kit.notices, long_builds=kit.long_builds, notes=asked["notes"])
+    say_findings(plan, kit.notices, long_builds=kit.long_builds, notes=options.notes)
 
 
-def _recipe_only(plan: Any, catalog: Any, lock: Any, notes: bool) -> None:
+def _recipe_only(plan: Plan, catalog: Catalog, lock: Lock | None, notes: bool) -> None:
     from hpcgen.recipe.assemble import assemble, notices
     from hpcgen.recipe.formats import format_for
 

@@ -5,22 +5,21 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Any
 
 import click
 
 from hpcgen.cli.common import print_json, say
-from hpcgen.cli.job_options import JobCommand, job_data, job_from, job_options
+from hpcgen.cli.job_options import JobCommand, JobOptions, job_data, job_from, job_options
 
 
 @click.command("run", cls=JobCommand)
 @job_options
 @click.option("--json", "as_json", is_flag=True, help="Print how it ended as JSON; its own output goes to stderr.")
-def command(ctx: click.Context, as_json: bool, **asked: Any) -> None:
+def command(ctx: click.Context, as_json: bool, options: JobOptions) -> None:
     """Start IMAGE right here, as the site starts it, and wait until it ends."""
     from hpcgen.run.here import failure, notes, run_here
 
-    job = job_from(ctx, batch=False, start=True, **asked)
+    job = job_from(ctx, options, start=True, batch=False)
     for note in notes(job, os.environ):
         say(f"note: {note}")
     began = time.monotonic()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
 
 from hpcgen.cli.common import PATH, START, print_json, say
-from hpcgen.cli.job_options import JobCommand, job_from, job_options
+from hpcgen.cli.job_options import JobCommand, JobOptions, job_from, job_options
 from hpcgen.cli.queueing_options import queueing_from, queueing_options
 
 if TYPE_CHECKING:
@@ -39,13 +39,14 @@ def command(
     array: str | None,
     checkpoint: str | None,
     requeue: bool,
-    **asked: Any,
+    start: bool,
+    options: JobOptions,
 ) -> None:
     """Submit IMAGE as a job of the site and follow it: its state, its output, its end."""
     from hpcgen.run.submission import submit
 
     queueing = queueing_from(after, array, checkpoint, requeue)
-    submitted = submit(replace(job_from(ctx, **asked), queueing=queueing), folder)
+    submitted = submit(replace(job_from(ctx, options, start), queueing=queueing), folder)
     say(f"job {submitted.id} submitted with {submitted.script}")
     if queueing.tasks is not None:
         say(f"an array is not followed: {submitted.hint}")

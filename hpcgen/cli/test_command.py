@@ -6,15 +6,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
 
-from hpcgen.cli.common import PATH, catalog_of, options_given, print_json, say, shows_progress
-from hpcgen.cli.own_job_options import submit_own_call, submitted_options
+from hpcgen.cli.common import PATH, catalog_of, print_json, say, shows_progress
+from hpcgen.cli.own_job_options import SubmissionOptions, submit_own_call, submitted_options
 from hpcgen.cli.project_stack import wanted_here
-from hpcgen.cli.test_options import TEST_OPTIONS, job_for_tests, place_of, test_options
+from hpcgen.cli.test_options import ImageTestOptions, job_for_tests, test_options
 from hpcgen.cli.words import IMAGE
 from hpcgen.core.errors import Problem, TestFailedError
 
@@ -35,7 +35,8 @@ def command(
     image: str | None,
     as_json: bool,
     junit: Path | None,
-    **asked: Any,
+    options: ImageTestOptions,
+    submission: SubmissionOptions,
 ) -> None:
     """Run the self-tests of every block in IMAGE right here, and check the image against this machine.
 
@@ -46,38 +47,35 @@ def command(
     from hpcgen.run.verify import verify_image
 
     catalog = catalog_of(ctx)
-    start = not asked["submit"]
+    start = not submission.submit
     reference = (
         parse_image(image, start)
         if image is not None
-        else replace(wanted_here(catalog, asked["site"], say), start=start)
+        else replace(wanted_here(catalog, options.site, say), start=start)
     )
-    if asked["submit"]:
-        _submit(reference, catalog, asked)
+    if submission.submit:
+        _submit(reference, catalog, options, submission)
         return
-    if given := options_given(asked, free=TEST_OPTIONS):
-        raise click.UsageError(f"{', '.join(given)} requires --submit")
+    submission.check()
     with interruptible(), _progress() as tell:
         run = verify_image(
             reference,
             catalog,
-            nodes=asked["nodes"],
-            ranks_per_node=asked["ranks_per_node"],
-            threads=asked["threads"],
-            timeout_s=asked["timeout"],
+            nodes=options.nodes,
+            ranks_per_node=options.ranks_per_node,
+            threads=options.threads,
+            timeout_s=options.timeout,
             on_begin=tell,
-            **place_of(catalog, asked),
+            **options.place(catalog),
         )
     _write(run, reference, as_json, junit)
     _fail(run)
 
 
-def _submit(image: ImageReference, catalog: Catalog, asked: dict[str, Any]) -> None:
+def _submit(image: ImageReference, catalog: Catalog, options: ImageTestOptions, submission: SubmissionOptions) -> None:
     """The same command as a job, whose output has the results."""
-    from hpcgen.cli.personal import account_for
-
-    job = job_for_tests(image, catalog, asked, lambda here: account_for(here, asked["account"]))
-    submit_own_call(job, f"Tests of {job.plan.stack.name} on {job.plan.site.name} by hpcgen.", asked)
+    job = job_for_tests(image, catalog, options, submission)
+    submit_own_call(job, f"Tests of {job.plan.stack.name} on {job.plan.site.name} by hpcgen.", submission)
 
 
 def _write(run: TestRun, image: ImageReference, as_json: bool, junit: Path | None) -> None:

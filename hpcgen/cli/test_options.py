@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from hpcgen.cli.common import TRUST, option_group
 from hpcgen.cli.engine_choice import EngineChoice
+from hpcgen.cli.options import ImageOptions, in_record
 from hpcgen.cli.words import COUNT, PARTITION, SECONDS, SITE
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.core.model.site import Site
+    from hpcgen.cli.own_job_options import SubmissionOptions
     from hpcgen.images.reference import ImageReference
     from hpcgen.run.image_job import ImageJob
+
+
+class ImageTestOptions(ImageOptions, frozen=True, kw_only=True):
+    """How an image is started to be tested. ``timeout``: for each start, in seconds."""
+
+    nodes: int = 1
+    ranks_per_node: int | None = None
+    threads: int | None = None
+    timeout: float = 900.0
+
 
 test_options = option_group(
     click.option("--site", type=SITE, help="Another site than the image's, or your own profile of it."),
@@ -37,33 +48,24 @@ test_options = option_group(
         metavar="SECONDS",
         help="Time limit for each start of the image.",
     ),
+    in_record(ImageTestOptions),
 )
-
-TEST_OPTIONS = ("site", "trust_image", "partition", "engine", "nodes", "ranks_per_node", "threads", "timeout")
-"""The names of their values."""
-
-
-def place_of(catalog: Catalog, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Where and by what the image is started, in the words of :func:`~hpcgen.run.image_job.plan_for_image`."""
-    site = catalog.site(asked["site"]) if asked["site"] is not None else None
-    return {"trust": asked["trust_image"], "site": site, "partition": asked["partition"], "engine": asked["engine"]}
+"""A command gets them as ``options: ImageTestOptions``."""
 
 
 def job_for_tests(
     image: ImageReference,
     catalog: Catalog,
-    asked: Mapping[str, Any],
-    account: Callable[[Site], str | None] | None = None,
+    options: ImageTestOptions,
+    submission: SubmissionOptions | None = None,
 ) -> ImageJob:
     """The job of the tests that is started elsewhere: by the batch system, or by ReFrame."""
     from hpcgen.core.model.job import JobRequest
     from hpcgen.run.verify import job_of_tests
 
-    request = JobRequest(
-        nodes=asked["nodes"],
-        ranks_per_node=asked["ranks_per_node"],
-        threads_per_rank=asked["threads"],
-        walltime=asked.get("time"),
-        queue=asked.get("queue"),
-    )
-    return job_of_tests(image, catalog, request, account=account, elsewhere=True, **place_of(catalog, asked))
+    request = JobRequest(nodes=options.nodes, ranks_per_node=options.ranks_per_node, threads_per_rank=options.threads)
+    account = None
+    if submission is not None:
+        request = replace(request, walltime=submission.time, queue=submission.queue)
+        account = submission.account_at
+    return job_of_tests(image, catalog, request, account=account, elsewhere=True, **options.place(catalog))

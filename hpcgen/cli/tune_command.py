@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.bench_command import case_of, job_of, measuring_options, own_file
-from hpcgen.cli.common import PATH, catalog_of, options_given, print_json, say, shows_progress
-from hpcgen.cli.own_job_options import submit_array, submit_own_call, submitted_options
+from hpcgen.cli.bench_command import MeasuringOptions, case_of, job_of, measuring_options, own_file
+from hpcgen.cli.common import PATH, catalog_of, print_json, say, shows_progress
+from hpcgen.cli.options import in_record
+from hpcgen.cli.own_job_options import SubmissionOptions, submit_array, submit_own_call, submitted_options
 from hpcgen.cli.words import COUNT, IMAGE, SECONDS, WHOLE
 
 if TYPE_CHECKING:
@@ -25,6 +26,23 @@ if TYPE_CHECKING:
     from hpcgen.plugins.tuning.bench.comparison import Compared
     from hpcgen.plugins.tuning.tune import TuneStudy
     from hpcgen.plugins.tuning.tune.study import RunningTrial, Trial
+
+
+class TuneOptions(MeasuringOptions, frozen=True, kw_only=True):
+    """What is searched and how long: ``timeout`` in all as written, ``start_timeout`` for each start in seconds."""
+
+    layouts: tuple[str, ...] = ()
+    vary: tuple[str, ...] = ()
+    trials: int = 30
+    timeout: str | None = None
+    rounds: int = 3
+    compare_rounds: int = 7
+    seconds: float = 1.0
+    start_timeout: float = 900.0
+    seed: int = 0
+    study: Path | None = None
+    search_only: bool = False
+    write: Path | None = None
 
 
 @click.command("tune")
@@ -55,8 +73,9 @@ if TYPE_CHECKING:
 @click.option("--write", metavar="PROFILE.yaml", type=PATH, help="Add what was found as a layout to this profile.")
 @measuring_options
 @click.option("--tasks", type=COUNT, metavar="N", help="With --submit: search in an array of so many tasks.")
+@in_record(TuneOptions)
 @submitted_options
-def command(ctx: click.Context, image: str, workload: str, **asked: Any) -> None:
+def command(ctx: click.Context, image: str, workload: str, options: TuneOptions, submission: SubmissionOptions) -> None:
     """Search for the settings with which IMAGE runs a workload fastest right here, and compare them with the default.
 
     The same command goes on with a search that was interrupted.
@@ -65,40 +84,37 @@ def command(ctx: click.Context, image: str, workload: str, **asked: Any) -> None
     from hpcgen.plugins.tuning.bench import workload_named
 
     chosen, catalog = workload_named(workload), catalog_of(ctx)
-    until = time.monotonic() + parse_walltime(asked["timeout"], "--timeout") if asked["timeout"] else None
-    if not asked["submit"]:
-        unsubmitted = {name: asked[name] for name in ("no_follow", "time", "queue", "account", "tasks")}
-        if given := options_given(unsubmitted, free=()):
-            raise click.UsageError(f"{', '.join(given)} requires --submit")
-    if asked["write"] is not None:
+    until = time.monotonic() + parse_walltime(options.timeout, "--timeout") if options.timeout else None
+    submission.check()
+    if options.write is not None:
         from hpcgen.core.config.yamlfile import load
 
-        load(asked["write"])
-    case = case_of(image, catalog, asked)
-    study = _study(case, chosen, asked)
-    if asked["submit"]:
-        _submit(image, catalog, asked)
+        load(options.write)
+    case = case_of(image, catalog, options)
+    study = _study(case, chosen, options)
+    if submission.submit:
+        _submit(image, catalog, options, submission)
         return
     try:
-        _search(case, chosen, study, until, asked)
-        if not asked["search_only"]:
-            _finish(case, chosen, study, asked["to"] or own_file(catalog), asked)
+        _search(case, chosen, study, until, options)
+        if not options.search_only:
+            _finish(case, chosen, study, options.to or own_file(catalog), options)
             return
     except KeyboardInterrupt:
         say(f"warning: interrupted: {_best_text(study, chosen) or 'nothing is measured yet'}")
         say("the same command goes on with it")
         raise
-    if asked["as_json"]:
+    if options.as_json:
         print_json({"trials": study.trials()})
     say(_best_text(study, chosen) or "nothing is measured yet")
 
 
-def _study(case: BenchCase, workload: BenchWorkload, asked: dict[str, Any]) -> TuneStudy:
+def _study(case: BenchCase, workload: BenchWorkload, options: TuneOptions) -> TuneStudy:
     from hpcgen.backends.schedulers import scheduler_for
     from hpcgen.plugins.tuning.tune import open_study, space_for
     from hpcgen.run.own_job import task_number
 
-    space = space_for(case, workload, asked["vary"], asked["layouts"])
+    space = space_for(case, workload, options.vary, options.layouts)
     plan = case.job.plan
     about = {
         "image": case.content or case.image,
@@ -107,41 +123,41 @@ def _study(case: BenchCase, workload: BenchWorkload, asked: dict[str, Any]) -> T
         "partition": plan.partition,
     }
     task = task_number(scheduler_for(plan.site.scheduler), os.environ) or 0
-    path = asked["study"] or Path(f"tune-{workload.name}.study")
-    return open_study(path, about, space, asked["seed"], task)
+    path = options.study or Path(f"tune-{workload.name}.study")
+    return open_study(path, about, space, options.seed, task)
 
 
-def _submit(image: str, catalog: Catalog, asked: dict[str, Any]) -> None:
+def _submit(image: str, catalog: Catalog, options: TuneOptions, submission: SubmissionOptions) -> None:
     """The same command as a job; with tasks an array that searches, and a job after it that compares."""
     from hpcgen.images.reference import parse_image
 
-    job = job_of(parse_image(image, start=False), catalog, asked, asked)
+    job = job_of(parse_image(image, start=False), catalog, options, submission)
     about = f"Search for settings on {job.plan.site.name} by hpcgen"
-    if not asked["tasks"]:
-        submit_own_call(job, f"{about}.", asked)
+    if not submission.tasks:
+        submit_own_call(job, f"{about}.", submission)
         return
-    submit_array(job, about, asked, each=["--search-only"], end=[], at_end="the comparison at the end")
+    submit_array(job, about, submission, each=["--search-only"], end=[], at_end="the comparison at the end")
 
 
 def _search(
-    case: BenchCase, workload: BenchWorkload, study: TuneStudy, until: float | None, asked: dict[str, Any]
+    case: BenchCase, workload: BenchWorkload, study: TuneStudy, until: float | None, options: TuneOptions
 ) -> None:
     from hpcgen.core.support.processes import interruptible
     from hpcgen.plugins.tuning.tune import Search
 
-    with interruptible(), _progress(study, workload, asked) as tell:
+    with interruptible(), _progress(study, workload, options) as tell:
         search = Search(
             case,
             workload,
-            trials=asked["trials"],
-            rounds=asked["rounds"],
-            seconds=asked["seconds"],
-            timeout_s=asked["start_timeout"],
+            trials=options.trials,
+            rounds=options.rounds,
+            seconds=options.seconds,
+            timeout_s=options.start_timeout,
             until=until,
             on_begin=tell,
             on_wait=_told_once(),
         )
-        search.run(study, wait=not asked["search_only"])
+        search.run(study, wait=not options.search_only)
 
 
 def _told_once() -> Callable[[Sequence[Trial]], None]:
@@ -157,13 +173,13 @@ def _told_once() -> Callable[[Sequence[Trial]], None]:
     return tell
 
 
-def _finish(case: BenchCase, workload: BenchWorkload, study: TuneStudy, to: Path | None, asked: dict[str, Any]) -> None:
+def _finish(case: BenchCase, workload: BenchWorkload, study: TuneStudy, to: Path | None, options: TuneOptions) -> None:
     """Compare the best with the default, and say what came of it."""
     from hpcgen.cli.tune_report import data, report
     from hpcgen.core.errors import JobFailedError
     from hpcgen.plugins.tuning.bench.comparison import compare
 
-    outcomes = _compared(case, workload, study, asked)
+    outcomes = _compared(case, workload, study, options)
     rows = _rows(outcomes)
     if to is not None and rows:
         from hpcgen.plugins.tuning.measurements.lines import append
@@ -171,11 +187,11 @@ def _finish(case: BenchCase, workload: BenchWorkload, study: TuneStudy, to: Path
         append(to, rows)
     compared, trials = compare(outcomes), study.trials()
     entry = _entry(compared)
-    if asked["as_json"]:
+    if options.as_json:
         print_json({**data(trials, compared), "measurements": rows, "layout": entry})
     else:
         click.echo(report(trials, compared, sys.stdout))
-        if entry is not None and asked["write"] is None:
+        if entry is not None and options.write is None:
             click.echo(
                 f"\nFor the profile ({case.job.plan.site.name}), by hand or by --write:\n\n{entry.text}", nl=False
             )
@@ -187,18 +203,18 @@ def _finish(case: BenchCase, workload: BenchWorkload, study: TuneStudy, to: Path
             workload.name,
             remedy="hpcgen test IMAGE looks at the image itself",
         )
-    if asked["write"] is None:
+    if options.write is None:
         return
     if entry is None:
-        say(f"warning: nothing is added to {asked['write']}: nothing is faster than the default by more than the noise")
+        say(f"warning: nothing is added to {options.write}: nothing is faster than the default by more than the noise")
         return
     from hpcgen.plugins.tuning.tune.profile import add_to
 
-    add_to(asked["write"], entry)
-    say(f"the layout was added to {asked['write']}, before the others")
+    add_to(options.write, entry)
+    say(f"the layout was added to {options.write}, before the others")
 
 
-def _compared(case: BenchCase, workload: BenchWorkload, study: TuneStudy, asked: dict[str, Any]) -> list[Outcome]:
+def _compared(case: BenchCase, workload: BenchWorkload, study: TuneStudy, options: TuneOptions) -> list[Outcome]:
     """The default and the best, measured once more, in rounds."""
     from hpcgen.core.support.processes import interruptible
     from hpcgen.plugins.tuning.bench import run_rounds
@@ -208,14 +224,18 @@ def _compared(case: BenchCase, workload: BenchWorkload, study: TuneStudy, asked:
     settings = [{}, best.settings] if best is not None and best.settings else [{}]
     outcomes = [cell_of(case, workload, each) for each in settings]
     say(
-        f"compares the best with the default in {asked['compare_rounds']} rounds"
+        f"compares the best with the default in {options.compare_rounds} rounds"
         if len(settings) > 1
         else "no setting was faster than the default"
     )
-    how = {"rounds": asked["compare_rounds"], "seconds": asked["seconds"], "timeout_s": asked["start_timeout"]}
     try:
         with interruptible():
-            run_rounds(outcomes, **how)
+            run_rounds(
+                outcomes,
+                rounds=options.compare_rounds,
+                seconds=options.seconds,
+                timeout_s=options.start_timeout,
+            )
     except KeyboardInterrupt:
         say("warning: interrupted; the comparison has fewer rounds")
         if not all(each.rates for each in outcomes):
@@ -252,7 +272,7 @@ def _best_text(study: TuneStudy, workload: BenchWorkload) -> str:
 
 @contextmanager
 def _progress(
-    study: TuneStudy, workload: BenchWorkload, asked: dict[str, Any]
+    study: TuneStudy, workload: BenchWorkload, options: TuneOptions
 ) -> Iterator[Callable[[RunningTrial, int], None]]:
     """What runs now and the best so far: every round on a terminal, every trial in a log."""
     from hpcgen.plugins.tuning.tune.space import text_of
@@ -268,4 +288,4 @@ def _progress(
     from rich.text import Text
 
     with Console(stderr=True).status("starting") as status:
-        yield lambda trial, number: status.update(Text(f"{text(trial)}; round {number + 1} of {asked['rounds']}"))
+        yield lambda trial, number: status.update(Text(f"{text(trial)}; round {number + 1} of {options.rounds}"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from typing import Annotated, Any
 
 import click
@@ -43,6 +45,35 @@ QUEUE = Word("queue", "NAME")
 SETTING = Word("setting", "BLOCK.OPTION=VALUE")
 LICENCE = Word("licence", "NAME")
 IMAGE = Word("file", "IMAGE")
+
+
+class StepType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic since click 8.5
+    """A step by its name and its command, which is split into words as a shell does, and expanded by none."""
+
+    name = "step"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """How the help calls it."""
+        return "NAME=COMMAND"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The step; wrong usage where it has no name or no command."""
+        from hpcgen.core.model.job import JobStep
+        from hpcgen.core.support.quoting import NAME_PATTERN
+
+        name, _, text = value.partition("=")
+        if not re.search(NAME_PATTERN, name):
+            self.fail(f"{value!r} is no step: write NAME=COMMAND, such as 'prepare=python prepare.py'", param, ctx)
+        try:
+            words = shlex.split(text)
+        except ValueError as failure:
+            self.fail(f"the command of the step {name} cannot be read: {failure}", param, ctx)
+        if not words:
+            self.fail(f"the step {name} has no command: write {name}=COMMAND", param, ctx)
+        return JobStep(name=name, command=words)
+
+
+STEP = StepType()
 
 
 # Numbers and names on the command line, held against the types of records' fields.

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from hpcgen.cli import cli
 from hpcgen.cli.lock_command import _as_asked_then
+from hpcgen.cli.options import PlanOptions
 from hpcgen.kit.folder import KitFolder
 from hpcgen.kit.lockfile.lock import sealed_text
 from hpcgen.recipe.assemble import assemble
@@ -84,23 +85,24 @@ def test_a_lock_that_could_not_be_written_is_told_before_anybody_is_asked(hpcgen
 
 
 def test_a_collection_may_be_called_lock() -> None:
-    asked = dict.fromkeys(("site", "stack"), None) | {"settings": (), "added": ()}
     line = "hpcgen --collection lock lock --site workstation --stack mpi-hello --set mpi.provider=mpich"
-    found = _as_asked_then(line, asked)
-    assert found == {"site": "workstation", "stack": "mpi-hello", "settings": ("mpi.provider=mpich",), "added": ()}
+    found = _as_asked_then(line, PlanOptions())
+    assert found == PlanOptions(site="workstation", stack="mpi-hello", settings=("mpi.provider=mpich",))
 
 
 def test_what_is_added_to_a_lock_comes_beside_what_was_added_before() -> None:
-    asked = {"settings": (), "added": ("cmake", "hwloc")}
-    found = _as_asked_then("hpcgen lock --site workstation --stack mpi-hello --add hwloc --add ucx", asked)
-    assert found["added"] == ("hwloc", "ucx", "cmake")
+    line = "hpcgen lock --site workstation --stack mpi-hello --add hwloc --add ucx"
+    assert _as_asked_then(line, PlanOptions(added=("cmake", "hwloc"))).added == ("hwloc", "ucx", "cmake")
 
 
 def test_the_latest_base_is_asked_for_again_by_the_command_of_a_lock() -> None:
-    asked = dict.fromkeys(("site", "latest_base")) | {"settings": (), "added": ()}
     line = "hpcgen lock --site workstation --stack mpi-hello --latest-base"
-    assert _as_asked_then(line, {**asked, "latest_base": False})["latest_base"] is True
-    assert _as_asked_then(line.removesuffix(" --latest-base"), asked | {"latest_base": True})["latest_base"] is True
+    assert _as_asked_then(line, PlanOptions()).latest_base
+    assert _as_asked_then(line.removesuffix(" --latest-base"), PlanOptions(latest_base=True)).latest_base
+
+
+def test_no_gpus_are_asked_for_instead_of_those_of_a_lock() -> None:
+    assert _as_asked_then("hpcgen lock --site supermuc --stack mpi-hello --gpus 4", PlanOptions(gpus=0)).gpus == 0
 
 
 def test_a_record_names_git_trees_and_files_for_bazel() -> None:

@@ -184,33 +184,12 @@ def test_nothing_of_the_file_gets_into_a_lock_that_is_shared(config: Path) -> No
 
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.cli.common import plan_from
+    from hpcgen.cli.options import PlanOptions
 
     config.write_text("accounts: {supermuc: pn12ab}\nimage_directories: {supermuc: /dss/ada/images}\n")
-    names = (
-        "partition",
-        "format",
-        "nodes",
-        "ranks_per_node",
-        "threads",
-        "gpus",
-        "rank_gpus",
-        "time",
-        "queue",
-        "account",
-        "memory_per_rank",
-        "job_name",
-    )
-    asked = {
-        "settings": (),
-        "added": (),
-        "mirrors": (),
-        "command": (),
-        "steps": (),
-        "allow_unsupported": False,
-        **dict.fromkeys(names),
-    }
+    options = PlanOptions(site="supermuc", stack="mpi-hello")
     context = click.Context(click.Command("any"), obj=[])
-    plans = {verb: plan_from(context, Catalog(), "supermuc", "mpi-hello", verb, **asked) for verb in ("lock", "render")}
+    plans = {verb: plan_from(context, Catalog(), options, verb) for verb in ("lock", "render")}
     assert (plans["lock"].job.account, plans["render"].job.account) == ("", "pn12ab")
     assert plans["lock"].site.containers.image_directory is None
     assert plans["render"].site.containers.image_directory == "/dss/ada/images"

@@ -1,0 +1,219 @@
+"""The options that several subcommands share, and the records in which their values reach a command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+
+import click
+import msgspec
+
+from hpcgen.cli.common import F, option_group
+from hpcgen.cli.project_stack import PROJECT
+from hpcgen.cli.words import (
+    BLOCK,
+    COUNT,
+    FORMAT,
+    GIGABYTES,
+    JOB_NAME,
+    PARTITION,
+    QUEUE,
+    SETTING,
+    SITE,
+    STACK,
+    STEP,
+    WHOLE,
+)
+
+if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
+    from hpcgen.core.model.fields import EngineName, RankGpus
+    from hpcgen.core.model.job import JobStep
+    from hpcgen.core.model.site import Site
+
+R = TypeVar("R", bound="Options")
+_SPELT = {"settings": "--set", "added": "--add", "mirrors": "--mirror", "steps": "--step", "command": "a command"}
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """Values of options and arguments, each under the name of its parameter; a default is what click has for it."""
+
+    def given(self, free: Collection[str] = ()) -> list[str]:
+        """The options that the command line has, as people write them, without those in ``free``."""
+        return [_SPELT.get(name, f"--{name.replace('_', '-')}") for name in sorted(self.values()) if name not in free]
+
+    def values(self) -> dict[str, Any]:
+        """What the command line has of these options, by name."""
+        every = {name: getattr(self, name) for name in self.__struct_fields__}
+        # A number of 0 was asked for, though it equals False.
+        return {
+            name: value for name, value in every.items() if value is not None and value is not False and value != ()
+        }
+
+
+class PlanOptions(Options, frozen=True, kw_only=True):
+    """What is planned, and for which job.
+
+    ``command``: the job's; ``words``: what stands there where it may be a kit, or something else, instead.
+    """
+
+    site: str | None = None
+    stack: str | None = None
+    partition: str | None = None
+    settings: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    format: str | None = None
+    mirrors: tuple[str, ...] = ()
+    latest_base: bool = False
+    allow_unsupported: bool = False
+    nodes: int | None = None
+    ranks_per_node: int | None = None
+    threads: int | None = None
+    gpus: int | None = None
+    rank_gpus: RankGpus | None = None
+    time: str | None = None
+    job_name: str | None = None
+    steps: tuple[JobStep, ...] = ()
+    queue: str | None = None
+    account: str | None = None
+    memory_per_rank: float | None = None
+    image_directory: str | None = None
+    notes: bool = False
+    command: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+
+
+class Place(TypedDict):
+    """Where and by what an image is started, as functions take it by keyword."""
+
+    trust: bool
+    site: Site | None
+    partition: str | None
+    engine: EngineName | None
+
+
+class ImageOptions(Options, frozen=True, kw_only=True):
+    """Where and by what an image that exists is started."""
+
+    site: str | None = None
+    trust_image: bool = False
+    partition: str | None = None
+    engine: str | None = None
+
+    def place(self, catalog: Catalog) -> Place:
+        """The same in the words of :func:`~hpcgen.run.image_job.plan_for_image`."""
+        site = catalog.site(self.site) if self.site is not None else None
+        return {"trust": self.trust_image, "site": site, "partition": self.partition, "engine": self.engine}
+
+
+def options_from(record: type[R], values: Mapping[str, Any]) -> R:
+    """The record of the values of a command's parameters, of which it may have others too."""
+    return record(**{name: values[name] for name in record.__struct_fields__ if name in values})
+
+
+def in_record(record: type[Options], name: str = "options") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator by which a command takes the values of its options in a record, as its parameter ``name``."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def call(*arguments: Any, **values: Any) -> Any:
+            rest = {each: value for each, value in values.items() if each not in record.__struct_fields__}
+            return function(*arguments, **rest, **{name: options_from(record, values)})
+
+        return call
+
+    return decorate
+
+
+def _named(alone: bool) -> list[Callable[[Any], Any]]:
+    """The options that name what is planned; ``alone``: nothing else can be named in their place."""
+    ends = "." if alone else "; not with a kit, lock or bundle."
+    return [
+        click.option("--site", type=SITE, help=f"Site profile, by default that of your config file{ends}"),
+        click.option("--stack", type=STACK, help=f"Stack recipe, by default {PROJECT} of this folder{ends}"),
+    ]
+
+
+LAYOUT = option_group(
+    click.option("--ranks-per-node", type=COUNT, help="MPI ranks on each node."),
+    click.option("--threads", type=COUNT, help="Threads of each rank."),
+    click.option("--gpus", type=WHOLE, help="GPUs that the job asks for on each node; 0 for none."),
+    click.option(
+        "--rank-gpus",
+        type=click.Choice(["own", "all"]),
+        help="Whether each rank sees its own GPUs, or all of its node and chooses by itself.",
+    ),
+    click.option("--time", metavar="TIME", help="Wall time: 36:00:00, 36h or 90m."),
+    click.option("--job-name", metavar="NAME", type=JOB_NAME, help="What the job is called; by default as its stack."),
+    click.option(
+        "--step",
+        "steps",
+        multiple=True,
+        type=STEP,
+        help="Start several commands one after the other, each on all ranks, until one fails; once for each.",
+    ),
+)
+CHARGE = option_group(
+    click.option("--account", metavar="NAME", help="Account or project that the job is charged to."),
+    click.option(
+        "--memory-per-rank", type=GIGABYTES, metavar="GB", help="Memory of each rank, checked against the node's."
+    ),
+)
+NOTES = click.option("--notes", is_flag=True, help="Show all notes, not only their number.")
+_OPTIONS: list[Callable[[Any], Any]] = [
+    click.option("--partition", type=PARTITION, help="Kind of node; by default the profile's."),
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        type=SETTING,
+        help="Set a block's option, its version (BLOCK.version=RANGE) or a virtual's provider (mpi.provider=mpich).",
+    ),
+    click.option(
+        "--add",
+        "added",
+        multiple=True,
+        type=BLOCK,
+        help="Put a block into the image that the stack does not have, or a package: pip:h5py==3.11.0, apt:git.",
+    ),
+    click.option(
+        "--format",
+        type=FORMAT,
+        help="A format other than that of the site's engine: docker, singularity, charliecloud or a collection's.",
+    ),
+    click.option(
+        "--mirror",
+        "mirrors",
+        multiple=True,
+        metavar="KIND=ADDRESS",
+        help="Use this mirror instead of the profile's: apt, apt-security, dnf, pip, files or images.",
+    ),
+    click.option(
+        "--latest-base",
+        is_flag=True,
+        help="Start from the base image that its tag stands for today, not from the dated one of the release table.",
+    ),
+    click.option("--allow-unsupported", is_flag=True, help="Go on even if the contract with the host is broken."),
+    click.option("--nodes", type=COUNT, help="Nodes of the job."),
+    LAYOUT,
+    click.option("--queue", type=QUEUE, help="Scheduler partition or queue; by default chosen by nodes and time."),
+    CHARGE,
+    click.option("--image-directory", metavar="DIR", help="Where the job script looks for images first."),
+    NOTES,
+]
+
+
+def _plan_options(alone: bool, argument: Callable[[Any], Any]) -> Callable[[F], F]:
+    return option_group(*_named(alone), *_OPTIONS, argument, click.pass_context, in_record(PlanOptions))
+
+
+_COMMAND = click.argument("command", nargs=-1, metavar="[-- COMMAND...]")
+plan_options = _plan_options(True, _COMMAND)
+"""The options of every command that makes a plan; the command gets them as ``options: PlanOptions``."""
+optional_plan_options = _plan_options(False, _COMMAND)
+"""The same where a lock or a bundle may say all of it."""
+word_or_plan_options = _plan_options(False, click.argument("words", nargs=-1, metavar="[WORD]..."))
+"""The same for a command that is given words in place of a job's command."""
+kit_or_plan_options = _plan_options(False, click.argument("words", nargs=-1, metavar="[KIT] [-- COMMAND...]"))
+"""The same for a command that may be given a kit instead: ``words`` are the kit, or the job's command."""
