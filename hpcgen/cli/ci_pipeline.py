@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,10 +103,10 @@ def _pipeline(
 def pipeline_command(service: str) -> click.Command:
     """The command that writes a service's pipeline."""
 
-    def callback(**kwargs: Any) -> None:
-        _pipeline(service=service, **kwargs)
+    @wraps(_pipeline)
+    def callback(**values: Any) -> None:
+        _pipeline(service=service, **values)
 
-    callback.__doc__ = _pipeline.__doc__
     # The list is taken from the function that becomes a command.
     callback.__click_params__ = list(_pipeline.__click_params__)  # type: ignore[attr-defined]
     return click.command(service)(callback)

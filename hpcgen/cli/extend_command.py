@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from hpcgen.cli.common import PATH, START, catalog_of, collection_words, option_group, say, say_findings
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.licences import licence_option, with_licences
+from hpcgen.cli.options import Options, in_record
 from hpcgen.cli.words import IMAGE, SETTING, SITE
 from hpcgen.core.model.image_paths import NOTEST
 
 if TYPE_CHECKING:
+    from hpcgen.backends.engines.base import Engine
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.core.model.plan import Plan
     from hpcgen.core.model.record import BuildRecord
     from hpcgen.images.recorded import RecordedKit
     from hpcgen.images.reference import ImageReference
     from hpcgen.kit.folder import KitFolder
+
+
+class ExtendOptions(Options, frozen=True, kw_only=True):
+    """What is added to an image, by what it is built, and what is written beside the new one."""
+
+    added: tuple[str, ...]
+    settings: tuple[str, ...] = ()
+    site: str | None = None
+    output: str | None = None
+    engine: str | None = None
+    notest: bool = False
+    engine_option: tuple[str, ...] = ()
+    allow_unsupported: bool = False
+    record: bool = True
+    log: Path | None = None
+    lock: Path | None = None
+    sbom: Path | None = None
+    start: bool = False
+    accept: tuple[str, ...] = ()
 
 
 @click.command("extend")
@@ -52,8 +73,10 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
 @START
 @licence_option
-@option_group(click.pass_context)
-def command(ctx: click.Context, image: str, keep: Path | None, dry_run: bool, as_json: bool, **asked: Any) -> None:
+@option_group(click.pass_context, in_record(ExtendOptions))
+def command(
+    ctx: click.Context, image: str, keep: Path | None, dry_run: bool, as_json: bool, options: ExtendOptions
+) -> None:
     """Build a new image on top of a finished one: what that has stays as it is, and only what is added is built.
 
     The new image carries the plan of the whole and says what it was added to; inspect, run, test and submit take it
@@ -67,33 +90,33 @@ def command(ctx: click.Context, image: str, keep: Path | None, dry_run: bool, as
     from hpcgen.images.recorded import recorded_kit
     from hpcgen.images.reference import parse_image
 
-    for file in (asked["lock"], asked["sbom"]):
+    for file in (options.lock, options.sbom):
         if file is not None:
             check_folder_of(file)
-    found = parse_image(image, asked["start"])
+    found = parse_image(image, options.start)
     kit = recorded_kit(found)
-    engine = adding_engine(found, kit.plan, asked["engine"])
-    options = BuildOptions(
+    engine = adding_engine(found, kit.plan, options.engine)
+    how = BuildOptions(
         engine=engine.builder_name(),
-        output=asked["output"] or new_name(found),
-        notest=asked["notest"],
-        words=asked["engine_option"],
-        log=asked["log"],
-        record=asked["record"],
+        output=options.output or new_name(found),
+        notest=options.notest,
+        words=options.engine_option,
+        log=options.log,
+        record=options.record,
     )
     with scratch_folder("hpcgen-kit-") as folder:
-        made = _kit(ctx, found, kit, engine, keep or folder / "kit", dry_run, asked)
+        made = _kit(ctx, found, kit, engine, keep or folder / "kit", dry_run, options)
         if dry_run:
-            dry_run_of(made, options)
+            dry_run_of(made, how)
             return
-        record = build_and_tell(made, options)
-        _write_difference(ctx, made, record, asked)
+        record = build_and_tell(made, how)
+        _write_difference(ctx, made, record, options)
     say_result(record, as_json)
 
 
-def _write_difference(ctx: click.Context, kit: KitFolder, record: BuildRecord, asked: dict[str, Any]) -> None:
+def _write_difference(ctx: click.Context, kit: KitFolder, record: BuildRecord, options: ExtendOptions) -> None:
     """Lock and bill of materials of what was added, where they are asked for."""
-    lock_file, sbom_file, built = asked["lock"], asked["sbom"], record.image
+    lock_file, sbom_file, built = options.lock, options.sbom, record.image
     if built is None or not (lock_file or sbom_file):
         return
     from hpcgen.core.support.writing import write_file
@@ -102,7 +125,7 @@ def _write_difference(ctx: click.Context, kit: KitFolder, record: BuildRecord, a
     from hpcgen.supply.pin.extended import lock_of_added
 
     catalog = catalog_of(ctx)
-    image = ImageReference(built.kind, built.name, start=asked["start"])
+    image = ImageReference(built.kind, built.name, start=options.start)
     lock = lock_of_added(kit.plan, catalog, image, kit.content)
     for file, text in ((lock_file, lock.text), (sbom_file, cyclonedx(lock, [], catalog) if sbom_file else "")):
         if file is not None:
@@ -114,10 +137,10 @@ def _kit(
     ctx: click.Context,
     image: ImageReference,
     kit: RecordedKit,
-    engine: Any,
+    engine: Engine,
     folder: Path,
     dry_run: bool,
-    asked: dict[str, Any],
+    options: ExtendOptions,
 ) -> KitFolder:
     """The kit of the new image, in its folder, with the finished one beside it."""
     from hpcgen.builders.extended import extended_image, put_beside
@@ -127,21 +150,21 @@ def _kit(
     from hpcgen.planning.extending import extended_plan
 
     catalog = catalog_of(ctx)
-    added = added_words(asked["added"])
+    added = added_words(options.added)
     extended = extended_image(image, kit, engine)
     plan = extended_plan(
         kit.plan,
         extended,
         added,
         catalog,
-        settings=asked["settings"],
+        settings=options.settings,
         format=engine.format,
-        allow_unsupported=asked["allow_unsupported"],
-        network=catalog.site(asked["site"]).network if asked["site"] is not None else None,
-        command=lambda: _again(ctx, image, asked),
+        allow_unsupported=options.allow_unsupported,
+        network=catalog.site(options.site).network if options.site is not None else None,
+        command=lambda: _again(ctx, image, options),
     )
     if not dry_run:
-        plan = with_licences(plan, asked["accept"], before=kit.plan.licences)
+        plan = with_licences(plan, options.accept, before=kit.plan.licences)
     _know_files(catalog, kit, str(image))
     made = make_kit(plan, catalog)
     store_kit(folder, made.all_files)
@@ -170,19 +193,19 @@ def _say_added(plan: Plan) -> None:
     say(f"adding {', '.join(names)} to {extended.image}, whose plan has the hash {extended.content[:12]}")
 
 
-def _again(ctx: click.Context, image: ImageReference, asked: dict[str, Any]) -> str:
+def _again(ctx: click.Context, image: ImageReference, options: ExtendOptions) -> str:
     """The command line that makes the same kit again, where the image lies in the present folder."""
     from hpcgen.core.support.places import recorded
     from hpcgen.core.support.quoting import sh
 
     name = str(image) if image.image_kind.stored else Path(image.name).name
     words = ["hpcgen", *collection_words(ctx), "extend", name]
-    for word in asked["added"]:
+    for word in options.added:
         source, equals, target = word.partition("=") if word.startswith("copy:") else (word, "", "")
         shown = f"copy:{recorded(source.removeprefix('copy:'))}" if word.startswith("copy:") else source
         words += ["--add", f"{shown}{equals}{target}"]
-    for setting in asked["settings"]:
+    for setting in options.settings:
         words += ["--set", setting]
-    words += ["--site", asked["site"]] if asked["site"] is not None else []
-    words += ["--allow-unsupported"] if asked["allow_unsupported"] else []
+    words += ["--site", options.site] if options.site is not None else []
+    words += ["--allow-unsupported"] if options.allow_unsupported else []
     return " ".join(sh(word) for word in words)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from hpcgen.cli.common import PATH, START, TRUST, catalog_of, print_json, say, say_findings
 from hpcgen.cli.engine_choice import EngineChoice
+from hpcgen.cli.options import ImageOptions, in_record
 from hpcgen.cli.project_stack import changed_since, stack_here, wanted_here
 from hpcgen.cli.words import IMAGE, PARTITION, SITE, STACK
 
@@ -21,6 +22,18 @@ if TYPE_CHECKING:
     from hpcgen.run.install.manifest import Installed
 
 PREFIX = click.option("--prefix", required=True, metavar="DIR", type=PATH, help="The folder that gets bin/, share/ …")
+
+
+class InstallOptions(ImageOptions, frozen=True, kw_only=True):
+    """What of which image is installed; ``stack``: the person's own, which names the commands."""
+
+    image: str | None = None
+    stack: str | None = None
+    commands: tuple[str, ...] = ()
+    name: str | None = None
+    kernel: bool = False
+    start: bool = False
+    force: bool = False
 
 
 @click.command("install")
@@ -47,7 +60,10 @@ PREFIX = click.option("--prefix", required=True, metavar="DIR", type=PATH, help=
 @click.option("--force", is_flag=True, help="Write over files of it that were changed.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was installed as JSON.")
 @click.pass_context
-def command(ctx: click.Context, /, prefix: Path, as_json: bool, devcontainer: Path | None, **asked: Any) -> None:
+@in_record(InstallOptions)
+def command(
+    ctx: click.Context, prefix: Path, as_json: bool, devcontainer: Path | None, options: InstallOptions
+) -> None:
     """Make programs of IMAGE commands of this machine: wrappers, a module, on request a Jupyter kernel.
 
     Without IMAGE, of the one that was built last from this folder's hpcgen.yaml.
@@ -58,22 +74,22 @@ def command(ctx: click.Context, /, prefix: Path, as_json: bool, devcontainer: Pa
 
     prefix = absolute(prefix)
     catalog = catalog_of(ctx)
-    job, own = _job(catalog, asked)
+    job, own = _job(catalog, options)
     say_findings(job.plan, notes=False)
-    installed, commands = _described(job, own, asked)
-    files = files_of(job, prefix, installed.name, commands, kernel=asked["kernel"])
+    installed, commands = _described(job, own, options)
+    files = files_of(job, prefix, installed.name, commands, kernel=options.kernel)
     place = Path(".devcontainer", installed.name, "devcontainer.json")
     outside = {absolute(devcontainer) / place: devcontainer_text(job)} if devcontainer is not None else {}
-    if asked["kernel"] and "ipykernel" not in str(job.plan.blocks):
+    if options.kernel and "ipykernel" not in str(job.plan.blocks):
         say("warning: nothing in the plan of the image asks for ipykernel, without which the kernel does not start")
-    done = install(prefix, installed, files, outside, force=asked["force"])
+    done = install(prefix, installed, files, outside, force=options.force)
     if as_json:
         print_json({"prefix": str(prefix), **manifest_data(done)})
         return
     for path in [*(str(prefix / each.path) for each in done.files if each.path.startswith("bin/")), *done.outside]:
         click.echo(path)
     say(f"{done.name} {done.version} installed: module use {prefix}/modulefiles, module load {done.name}")
-    if asked["kernel"]:
+    if options.kernel:
         say(f"Jupyter finds the kernel {done.name} with that module, or with JUPYTER_PATH={prefix}/share/jupyter")
 
 
@@ -84,31 +100,28 @@ def absolute(path: Path) -> Path:
     return Path(os.path.normpath(Path.cwd() / path.expanduser()))
 
 
-def _job(catalog: Catalog, asked: dict[str, Any]) -> tuple[ImageJob, Stack | None]:
+def _job(catalog: Catalog, options: InstallOptions) -> tuple[ImageJob, Stack | None]:
     """The image as one process of it is started here, and the person's own stack that it is of, if there is one."""
     from hpcgen.core.errors import UnknownNameError
     from hpcgen.core.model.job import JobRequest
     from hpcgen.images.reference import parse_image
     from hpcgen.run.image_job import plan_for_image
 
-    named, here = asked["image"], stack_here()
+    named, here = options.image, stack_here()
     image: ImageReference
-    image = wanted_here(catalog, asked["site"], say) if named is None else parse_image(named, asked["start"])
-    given = asked["stack"] or (here if named is None else None)
+    image = wanted_here(catalog, options.site, say) if named is None else parse_image(named, options.start)
+    given = options.stack or (here if named is None else None)
     stack = catalog.stack(given) if given is not None else None
     job = plan_for_image(
         image,
         catalog,
-        trust=asked["trust_image"],
-        site=catalog.site(asked["site"]) if asked["site"] is not None else None,
-        partition=asked["partition"],
         request=JobRequest(nodes=1, ranks_per_node=1),
-        engine=asked["engine"],
         stack=stack,
+        **options.place(catalog),
     )
     if named is None and (changed := changed_since(catalog, job.plan)):
         say(f"warning: {here} has changed since that was built: {changed} (build it again: hpcgen build)")
-    if stack is None and not asked["trust_image"]:
+    if stack is None and not options.trust_image:
         try:
             stack = catalog.stack(job.plan.stack.name)
         except UnknownNameError:
@@ -116,7 +129,7 @@ def _job(catalog: Catalog, asked: dict[str, Any]) -> tuple[ImageJob, Stack | Non
     return job, stack
 
 
-def _described(job: ImageJob, own: Stack | None, asked: dict[str, Any]) -> tuple[Installed, list[Command]]:
+def _described(job: ImageJob, own: Stack | None, options: InstallOptions) -> tuple[Installed, list[Command]]:
     """What is said of what will be installed, and its commands."""
     import msgspec
 
@@ -129,12 +142,12 @@ def _described(job: ImageJob, own: Stack | None, asked: dict[str, Any]) -> tuple
     from hpcgen.run.install.manifest import Installed
 
     plan = job.plan
-    commands = wanted_commands(asked["commands"], plan.stack, own, trust=asked["trust_image"])
+    commands = wanted_commands(options.commands, plan.stack, own, trust=options.trust_image)
     try:
-        name = record_from(asked["name"] or plan.stack.name, Name)
+        name = record_from(options.name or plan.stack.name, Name)
     except msgspec.ValidationError as failure:
         raise InputError(
-            f"{asked['name']!r} is no name", "--name", expected="lower-case letters, digits, . _ -"
+            f"{options.name!r} is no name", "--name", expected="lower-case letters, digits, . _ -"
         ) from failure
     installed = Installed(
         hpcgen=__version__,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from hpcgen.cli.common import PATH, catalog_of, option_group, print_json, print_json_list, say
+from hpcgen.cli.options import Options, in_record
 from hpcgen.cli.tables import table, word
 from hpcgen.core.support.units import counted
 
@@ -16,11 +17,22 @@ if TYPE_CHECKING:
     from hpcgen.core.model.measurement import Measurement
     from hpcgen.plugins.tuning.measurements.lookup import Measurements
 
+
+class MeasurementFilters(Options, frozen=True, kw_only=True):
+    """Which measurements, as :meth:`hpcgen.plugins.tuning.measurements.lookup.Measurements.find` is asked."""
+
+    workload: str | None = None
+    framework: str | None = None
+    machine: str | None = None
+    metric: str | None = None
+
+
 _filters = option_group(
     click.option("--workload", metavar="NAME", help="Only of this workload."),
     click.option("--framework", metavar="NAME", help="Only by this framework."),
     click.option("--machine", metavar="NAME", help="Only on this hardware, site, or SITE/PARTITION."),
     click.option("--metric", metavar="NAME", help="Only of this kind, such as samples_per_second."),
+    in_record(MeasurementFilters, "filters"),
 )
 
 
@@ -28,7 +40,7 @@ _filters = option_group(
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects as JSON.")
 @_filters
 @click.pass_context
-def command(ctx: click.Context, /, as_json: bool, **asked: Any) -> None:
+def command(ctx: click.Context, /, as_json: bool, filters: MeasurementFilters) -> None:
     """List what is measured, of all collections; import other tools' tables.
 
     They are in measurements/ of a collection: tables that people write (YAML), and rows that programs add (JSON lines).
@@ -36,7 +48,7 @@ def command(ctx: click.Context, /, as_json: bool, **asked: Any) -> None:
     if ctx.invoked_subcommand is not None:
         return
     known = known_measurements(ctx)
-    rows = known.find(**asked)
+    rows = known.find(**filters.values())
     if as_json:
         print_json_list(rows)
         return

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
+from msgspec.structs import replace
 
 from hpcgen.cli.common import PATH, option_group, print_json, say
 from hpcgen.cli.measurements_command import known_measurements
+from hpcgen.cli.options import Options, in_record
 from hpcgen.cli.words import COUNT, SHARE
 from hpcgen.core.errors import InputError, UnknownNameError, did_you_mean
 
@@ -23,6 +25,34 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 KINDS = ("training", "inference", "hpc", "network")
 _SOFTWARE = ("framework", "version", "install", "compiler", "engine", "mpi")
+
+
+class RowOptions(Options, frozen=True, kw_only=True):
+    """Of which rows a model is made, and what is asked of it; ``files``: more rows."""
+
+    workload: str
+    machine: str | None = None
+    kind: str | None = None
+    framework: str | None = None
+    version: str | None = None
+    install: str | None = None
+    compiler: str | None = None
+    engine: str | None = None
+    mpi: str | None = None
+    nodes: int = 1
+    ranks_per_node: int | None = None
+    threads: int | None = None
+    files: tuple[Path, ...] = ()
+    doubtful: bool = False
+
+
+class PredictOptions(RowOptions, frozen=True, kw_only=True):
+    """``file``: a model that is asked instead of one of all rows; ``by``: which kind of model."""
+
+    file: Path | None = None
+    by: Literal["scaling", "linear"] | None = None
+
+
 _rows_options = option_group(
     click.option("--rows", "files", multiple=True, type=PATH, help="Take the rows of this file, too. Repeatable."),
     click.option("--doubtful", is_flag=True, help="Take rows, too, that are marked as doubtful."),
@@ -114,9 +144,10 @@ def show(file: Path, as_json: bool) -> None:
 @_rows_options
 @click.option("--json", "as_json", is_flag=True, help="Print the prediction, or the refusal, as JSON.")
 @click.pass_context
-def predict(ctx: click.Context, /, as_json: bool, **asked: Any) -> None:
+@in_record(PredictOptions)
+def predict(ctx: click.Context, as_json: bool, options: PredictOptions) -> None:
     """Predict a speed or a time; outside of what rows cover, say what to measure next."""
-    found = _prediction(ctx, asked)
+    found = _prediction(ctx, options)
     if as_json:
         from hpcgen.plugins.tuning.predict.prediction import Prediction
 
@@ -137,18 +168,19 @@ def predict(ctx: click.Context, /, as_json: bool, **asked: Any) -> None:
 @_rows_options
 @click.option("--json", "as_json", is_flag=True, help="Print the tables as JSON.")
 @click.pass_context
-def efficiency(ctx: click.Context, /, wanted: float | None, limit: int | None, as_json: bool, **asked: Any) -> None:
+@in_record(RowOptions)
+def efficiency(ctx: click.Context, wanted: float | None, limit: int | None, as_json: bool, options: RowOptions) -> None:
     """Show the share of linear scaling by nodes, as measured and by its law."""
     from hpcgen.plugins.tuning.predict.asked import series_for
     from hpcgen.plugins.tuning.predict.efficiency import efficiency_table
 
-    rows = _rows(ctx, asked["files"])
-    _known(asked["workload"], sorted({row.workload.name for row in rows}), "workload")
-    series = series_for(rows, wanted_from(asked))
+    rows = _rows(ctx, options.files)
+    _known(options.workload, sorted({row.workload.name for row in rows}), "workload")
+    series = series_for(rows, wanted_from(options))
     if not series:
         raise InputError(
-            f"no series of {asked['workload']} over three or more numbers of nodes agrees with what is said",
-            remedy=f"hpcgen measurements --workload {asked['workload']} shows the rows",
+            f"no series of {options.workload} over three or more numbers of nodes agrees with what is said",
+            remedy=f"hpcgen measurements --workload {options.workload} shows the rows",
         )
     tables = [efficiency_table(name, members, wanted, limit) for name, members in series.items()]
     if as_json:
@@ -169,7 +201,8 @@ def efficiency(ctx: click.Context, /, wanted: float | None, limit: int | None, a
 @_layout_options
 @_rows_options
 @click.pass_context
-def plot(ctx: click.Context, /, what: str, output: Path, **asked: Any) -> None:
+@in_record(RowOptions)
+def plot(ctx: click.Context, what: str, output: Path, options: RowOptions) -> None:
     """Draw times by nodes with the laws that fit, predictions against measurements, or variants side by side."""
     from hpcgen.cli import model_plots
     from hpcgen.core.support.writing import check_folder_of, write_file
@@ -179,26 +212,24 @@ def plot(ctx: click.Context, /, what: str, output: Path, **asked: Any) -> None:
     if kind not in ("png", "svg"):
         raise click.UsageError(f"-o {output}: the name ends in .png or .svg")
     check_folder_of(output)
-    rows = _rows(ctx, asked["files"])
-    wanted = wanted_from(asked)
-    found = one_kind({identity(row.workload): row.workload for row in reversed(rows)}, asked)
+    rows = _rows(ctx, options.files)
+    wanted = wanted_from(options)
+    found = one_kind({identity(row.workload): row.workload for row in reversed(rows)}, options)
     _known(wanted.workload, sorted(found), "workload")
     wanted = wanted._replace(kind=found[str(wanted.workload)].kind)
     if wanted.machine is not None:
         _known(wanted.machine, sorted({row.hardware.name for row in rows}), "machine")
-    drawn = getattr(model_plots, what)(rows, wanted, asked["nodes"], asked["doubtful"], kind)
+    drawn = getattr(model_plots, what)(rows, wanted, options.nodes, options.doubtful, kind)
     write_file(output, drawn)
     say(f"wrote {output}")
 
 
-def wanted_from(asked: dict[str, Any]) -> Wanted:
+def wanted_from(options: RowOptions) -> Wanted:
     """What options say of rows."""
     from hpcgen.plugins.tuning.predict.asked import Wanted
 
-    software = {field: asked[field] for field in _SOFTWARE if asked[field] is not None}
-    return Wanted(
-        asked["workload"], asked["kind"], asked["machine"], software, asked["ranks_per_node"], asked["threads"]
-    )
+    software = {field: value for field, value in options.values().items() if field in _SOFTWARE}
+    return Wanted(options.workload, options.kind, options.machine, software, options.ranks_per_node, options.threads)
 
 
 def _rows(ctx: click.Context, files: Sequence[Path]) -> list[Measurement]:
@@ -224,7 +255,7 @@ def _laws(rows: Sequence[Measurement]) -> list[tuple[str, Any, Any]]:
     return found
 
 
-def _prediction(ctx: click.Context, asked: dict[str, Any]) -> Prediction | Refusal:
+def _prediction(ctx: click.Context, options: PredictOptions) -> Prediction | Refusal:
     from hpcgen.core.model.measurement import Hardware, Workload
     from hpcgen.plugins.tuning.predict.asked import series_for, software_of
     from hpcgen.plugins.tuning.predict.fitting import fit
@@ -232,33 +263,34 @@ def _prediction(ctx: click.Context, asked: dict[str, Any]) -> Prediction | Refus
     from hpcgen.plugins.tuning.predict.stored import read_model
     from hpcgen.plugins.tuning.predict.terms import identity
 
-    rows = [row for row in _rows(ctx, asked["files"]) if asked["doubtful"] or not row.doubtful]
-    model: LinearModel | None = read_model(asked["file"]) if asked["file"] else None
+    rows = [row for row in _rows(ctx, options.files) if options.doubtful or not row.doubtful]
+    model: LinearModel | None = read_model(options.file) if options.file else None
     workloads = model.workloads if model else {identity(row.workload): row.workload for row in reversed(rows)}
     machines = model.machines if model else {row.hardware.name: row.hardware for row in reversed(rows)}
-    workload = _named(asked["workload"], one_kind(workloads, asked), Workload, "workload")
-    hardware = _named(asked["machine"], machines, Hardware, "machine")
-    wanted = wanted_from({**asked, "workload": workload.name, "kind": workload.kind, "machine": hardware.name})
-    series = series_for(rows, wanted) if asked["by"] != "linear" and model is None else {}
+    workload = _named(options.workload, one_kind(workloads, options), Workload, "workload")
+    assert options.machine is not None
+    hardware = _named(options.machine, machines, Hardware, "machine")
+    wanted = wanted_from(replace(options, workload=workload.name, kind=workload.kind, machine=hardware.name))
+    series = series_for(rows, wanted) if options.by != "linear" and model is None else {}
     if len(series) == 1:
-        return law_and_misfits(next(iter(series.values())))[0].predict(asked["nodes"])
-    if asked["by"] == "scaling":
+        return law_and_misfits(next(iter(series.values())))[0].predict(options.nodes)
+    if options.by == "scaling":
         raise InputError(
             f"{len(series)} series of rows by nodes agree with what is said",
             expected="one series, of three or more numbers of nodes",
             remedy=f"say which, by --framework, --mpi, --ranks-per-node, --threads, …: {'; '.join(series) or 'none'}",
         )
     software = software_of(rows, wanted)
-    layout = (asked["nodes"], asked["ranks_per_node"] or 1, asked["threads"])
-    return (model or fit(rows, doubtful=asked["doubtful"])).predict(workload, software, hardware, *layout)
+    layout = (options.nodes, options.ranks_per_node or 1, options.threads)
+    return (model or fit(rows, doubtful=options.doubtful)).predict(workload, software, hardware, *layout)
 
 
-def one_kind(workloads: Mapping[str, Workload], asked: Mapping[str, Any]) -> dict[str, Workload]:
+def one_kind(workloads: Mapping[str, Workload], options: RowOptions) -> dict[str, Workload]:
     """Workloads by name; UsageError where the one that is asked for is of several kinds."""
-    found = {each.name: each for each in workloads.values() if asked["kind"] in (None, each.kind)}
-    kinds = sorted(each.kind for each in workloads.values() if each.name == asked["workload"])
-    if len(kinds) > 1 and asked["kind"] is None:
-        raise click.UsageError(f"rows have {asked['workload']} as {' and '.join(kinds)}: say --kind")
+    found = {each.name: each for each in workloads.values() if options.kind in (None, each.kind)}
+    kinds = sorted(each.kind for each in workloads.values() if each.name == options.workload)
+    if len(kinds) > 1 and options.kind is None:
+        raise click.UsageError(f"rows have {options.workload} as {' and '.join(kinds)}: say --kind")
     return found
 
 

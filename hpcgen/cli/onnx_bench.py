@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say
-from hpcgen.cli.onnx_options import RUNNING, runner_of
+from hpcgen.cli.onnx_options import RUNNING, RunningOptions, runner_of
 from hpcgen.cli.onnx_providers import ProviderChoice
 from hpcgen.cli.tables import table
 from hpcgen.cli.test_report import printable
@@ -18,6 +18,7 @@ from hpcgen.cli.words import COUNT, SECONDS
 from hpcgen.core.errors import JobFailedError, Problem
 
 if TYPE_CHECKING:
+    from hpcgen.core.model.ensemble import Provider
     from hpcgen.plugins.onnx.timing import ComparedTiming
     from hpcgen.plugins.tuning.bench.intervals import Interval
 
@@ -40,7 +41,18 @@ _MANY = 10
 @RUNNING
 @click.option("--json", "as_json", is_flag=True, help="Print the figures of all rounds as JSON.")
 @click.pass_context
-def command(ctx: click.Context, /, folder: Path, origin: Path | None, **asked: Any) -> None:
+def command(
+    ctx: click.Context,
+    folder: Path,
+    only: tuple[str, ...],
+    origin: Path | None,
+    batches: tuple[int, ...],
+    provider: Provider | None,
+    rounds: int,
+    seconds: float,
+    as_json: bool,
+    running: RunningOptions,
+) -> None:
     """Measure the converted models in DIR: latency and throughput of every runtime, variant and batch.
 
     All runtimes of a model take turns in rounds, each in a process of its own, and are compared with the first, round
@@ -52,21 +64,21 @@ def command(ctx: click.Context, /, folder: Path, origin: Path | None, **asked: A
     from hpcgen.plugins.onnx.timing import compare_timings
 
     there, catalog = converted_ensemble(folder), catalog_of(ctx)
-    names = there.chosen(asked["only"])
+    names = there.chosen(only)
     loaded = read_ensemble(origin) if origin is not None else None
-    runner = runner_of(catalog, asked, loaded, names)
+    runner = runner_of(catalog, running, loaded, names)
     how = Measuring(
-        asked["rounds"],
-        asked["seconds"],
-        asked["batches"],
-        asked["provider"],
-        asked["timeout"],
+        rounds,
+        seconds,
+        batches,
+        provider,
+        running.timeout,
         lambda text: say(f"{text} …"),
     )
     with interruptible():
         timings = measure_models(there, names, runner, how, loaded)
     compared = compare_timings(timings)
-    if asked["as_json"]:
+    if as_json:
         print_json({"ensemble": there.report.ensemble, "image": runner.content, "runtimes": data(compared)})
     else:
         click.echo(report(compared, sys.stdout))

@@ -6,12 +6,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import click
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say, shows_progress
-from hpcgen.cli.onnx_options import RUNNING, runner_of
+from hpcgen.cli.onnx_options import RUNNING, RunningOptions, runner_of
 from hpcgen.cli.words import COUNT, PARTITION, SITE
 from hpcgen.core.errors import ConversionFailedError
 from hpcgen.core.support.units import counted
@@ -28,7 +27,18 @@ from hpcgen.core.support.units import counted
 @RUNNING
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.pass_context
-def command(ctx: click.Context, /, file: Path, output: Path, **asked: Any) -> None:
+def command(
+    ctx: click.Context,
+    file: Path,
+    output: Path,
+    site: str | None,
+    partition: str | None,
+    only: tuple[str, ...],
+    no_time: bool,
+    rounds: int,
+    as_json: bool,
+    running: RunningOptions,
+) -> None:
     """Convert the models of ENSEMBLE.yaml to ONNX, and prove that they compute the same.
 
     Factories and pickles are programs: they run inside the image alone, without a network and with nothing of this
@@ -43,18 +53,17 @@ def command(ctx: click.Context, /, file: Path, output: Path, **asked: Any) -> No
     from hpcgen.plugins.onnx.target import target_of
 
     loaded, catalog = read_ensemble(file), catalog_of(ctx)
-    names = loaded.chosen(asked["only"])
+    names = loaded.chosen(only)
     # Before an image is built.
     check_place(output)
-    target = target_of(loaded.ensemble.target, catalog, asked["site"], asked["partition"])
+    target = target_of(loaded.ensemble.target, catalog, site, partition)
     for reason in target.reasons:
         say(f"target: {reason}")
-    runner = runner_of(catalog, asked, loaded, names)
-    rounds = 0 if asked["no_time"] else asked["rounds"]
+    runner = runner_of(catalog, running, loaded, names)
     with interruptible(), _progress() as doing:
-        how = How(target, asked["timeout"], rounds, say, doing)
+        how = How(target, running.timeout, 0 if no_time else rounds, say, doing)
         found = convert_ensemble(loaded, names, output, runner, how, quoted("hpcgen", *sys.argv[1:]))
-    if asked["as_json"]:
+    if as_json:
         print_json(found.report)
     if found.problems:
         say(f"warning: what there is of it is kept in {found.folder}")

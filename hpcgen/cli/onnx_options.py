@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from hpcgen.cli.common import TRUST, option_group, say, shows_progress
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.licences import require_licences
+from hpcgen.cli.options import Options, in_record
 from hpcgen.cli.words import COUNT, IMAGE, SECONDS, SITE
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
+    from hpcgen.cli.options import Place
     from hpcgen.images.reference import ImageReference
     from hpcgen.plugins.onnx.ensemble import LoadedEnsemble
     from hpcgen.plugins.onnx.start import Runner
+
+
+class RunningOptions(Options, frozen=True, kw_only=True):
+    """Where programs run: in an ``image`` on ``host``, or ``here``; ``timeout``: for each step, in seconds."""
+
+    image: str | None = None
+    here: bool = False
+    host: str | None = None
+    engine: str | None = None
+    trust_image: bool = False
+    threads: int | None = None
+    timeout: float = 3600.0
+
+    def place(self, catalog: Catalog) -> Place:
+        """Where the image is started, in the words of :func:`~hpcgen.run.image_job.plan_for_image`."""
+        site = catalog.site(self.host) if self.host is not None else None
+        return {"trust": self.trust_image, "site": site, "partition": None, "engine": self.engine}
+
 
 RUNNING = option_group(
     click.option("--image", type=IMAGE, help="The image that it runs in; without it one is built."),
@@ -31,11 +51,13 @@ RUNNING = option_group(
     click.option(
         "--timeout", type=SECONDS, default=3600.0, show_default=True, metavar="SECONDS", help="Limit for each step."
     ),
+    in_record(RunningOptions, "running"),
 )
+"""A command gets them as ``running: RunningOptions``."""
 
 
 def runner_of(
-    catalog: Catalog, asked: dict[str, Any], loaded: LoadedEnsemble | None = None, names: list[str] | None = None
+    catalog: Catalog, running: RunningOptions, loaded: LoadedEnsemble | None = None, names: list[str] | None = None
 ) -> Runner:
     """Where it runs: in an image that is named or built for these models, or with ``--here`` in this Python.
 
@@ -46,18 +68,17 @@ def runner_of(
     from hpcgen.images.reference import parse_image
     from hpcgen.plugins.onnx.start import HereRunner, ImageRunner
 
-    if asked["here"]:
-        if asked["image"] or asked["host"] or asked["engine"]:
+    if running.here:
+        if running.image or running.host or running.engine:
             raise click.UsageError("--here runs in no image: leave out --image, --on and --engine")
-        return HereRunner(asked["threads"])
-    if asked["image"] is None and loaded is None:
+        return HereRunner(running.threads)
+    if running.image is None and loaded is None:
         raise click.UsageError("say --image IMAGE, or --here")
-    image = parse_image(asked["image"]) if asked["image"] else _built(catalog, asked, loaded, names or [])
-    site = catalog.site(asked["host"]) if asked["host"] is not None else None
-    return ImageRunner(image, catalog, asked["threads"], trust=asked["trust_image"], site=site, engine=asked["engine"])
+    image = parse_image(running.image) if running.image else _built(catalog, running.host, loaded, names or [])
+    return ImageRunner(image, catalog, running.threads, **running.place(catalog))
 
 
-def _built(catalog: Catalog, asked: dict[str, Any], loaded: LoadedEnsemble | None, names: list[str]) -> ImageReference:
+def _built(catalog: Catalog, host: str | None, loaded: LoadedEnsemble | None, names: list[str]) -> ImageReference:
     """The image for these models, built where there is none yet."""
     from hpcgen.builders import BuildOptions
     from hpcgen.builders.display import display
@@ -69,7 +90,7 @@ def _built(catalog: Catalog, asked: dict[str, Any], loaded: LoadedEnsemble | Non
     from hpcgen.plugins.onnx.image import built_already, place_of_image, plan_of_image
 
     assert loaded is not None
-    plan = plan_of_image(loaded, names, catalog, asked["host"] or "workstation")
+    plan = plan_of_image(loaded, names, catalog, host or "workstation")
     require_licences(plan.licences, ())
     with scratch_folder("hpcgen-kit-") as folder:
         store_kit(folder / "kit", make_kit(plan, catalog).files)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from hpcgen.cli.common import PATH, TRUST, catalog_of, print_json, say
 from hpcgen.cli.engine_choice import EngineChoice
+from hpcgen.cli.onnx_options import RunningOptions
 from hpcgen.cli.onnx_providers import ProviderChoice
+from hpcgen.cli.options import in_record
 from hpcgen.cli.words import COUNT, IMAGE, SITE
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hpcgen.catalog.catalog import Catalog
+    from hpcgen.core.model.ensemble import Provider
     from hpcgen.plugins.onnx.run import RunReport, RunRequest
 
 
@@ -33,36 +38,49 @@ if TYPE_CHECKING:
 @TRUST
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON; the program's lines go to stderr.")
 @click.pass_context
-def command(ctx: click.Context, /, as_json: bool, **asked: Any) -> None:
+@in_record(RunningOptions, "running")
+def command(
+    ctx: click.Context,
+    folder: Path,
+    model: str,
+    data: tuple[Path, ...],
+    output: Path,
+    variant: str,
+    provider: Provider | None,
+    batch: int | None,
+    shard: str,
+    as_json: bool,
+    running: RunningOptions,
+) -> None:
     """Run a converted MODEL of DIR over data files: .npz with an array for each input, .npy, or folders of such.
 
     A result that is there, of the same model and data, is not computed again.
     """
     from hpcgen.plugins.onnx.run import RunRequest
 
-    if asked["here"] == bool(asked["image"]):
+    if running.here == bool(running.image):
         raise click.UsageError("say either --image IMAGE or --here")
-    if asked["here"] and (asked["host"] or asked["engine"]):
+    if running.here and (running.host or running.engine):
         raise click.UsageError("--here runs in no image: leave out --on and --engine")
     request = RunRequest(
-        models=asked["folder"],
-        model=asked["model"],
-        data=asked["data"],
-        output=asked["output"],
-        variant=asked["variant"],
-        provider=asked["provider"],
-        batch=asked["batch"],
-        shard=asked["shard"],
+        models=folder,
+        model=model,
+        data=data,
+        output=output,
+        variant=variant,
+        provider=provider,
+        batch=batch,
+        shard=shard,
     )
-    report = _run(catalog_of(ctx), request, asked, as_json)
+    report = _run(catalog_of(ctx), request, running, as_json)
     if as_json:
         print_json(report)
     if report.failed:
         _raise(request, report)
-    say(f"{report.computed} computed, {report.there} were there: {asked['output'] / asked['model']}")
+    say(f"{report.computed} computed, {report.there} were there: {output / model}")
 
 
-def _run(catalog: Catalog, request: RunRequest, asked: dict[str, Any], as_json: bool) -> RunReport:
+def _run(catalog: Catalog, request: RunRequest, running: RunningOptions, as_json: bool) -> RunReport:
     from hpcgen.core.support.processes import interruptible
     from hpcgen.plugins.onnx.run import run_here, run_in_image
 
@@ -70,15 +88,14 @@ def _run(catalog: Catalog, request: RunRequest, asked: dict[str, Any], as_json: 
         click.echo(text, err=as_json)
 
     with interruptible():
-        if asked["here"]:
-            return run_here(request, catalog, line, asked["threads"])
+        if running.here:
+            return run_here(request, catalog, line, running.threads)
         from hpcgen.images.reference import parse_image
         from hpcgen.run.image_job import plan_for_image
 
-        site = catalog.site(asked["host"]) if asked["host"] is not None else None
-        how = {"trust": asked["trust_image"], "site": site, "engine": asked["engine"]}
-        job = plan_for_image(parse_image(asked["image"]), catalog, **how)
-        return run_in_image(request, job, catalog, line, asked["threads"])
+        assert running.image is not None
+        job = plan_for_image(parse_image(running.image), catalog, **running.place(catalog))
+        return run_in_image(request, job, catalog, line, running.threads)
 
 
 def _raise(request: RunRequest, report: RunReport) -> None:

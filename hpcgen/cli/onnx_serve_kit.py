@@ -9,13 +9,38 @@ import click
 from hpcgen.cli.common import PATH, catalog_of, collection_words, print_json, say, say_findings, shown_files
 from hpcgen.cli.licences import say_licences
 from hpcgen.cli.onnx_providers import ProviderChoice
+from hpcgen.cli.options import Options, in_record
 from hpcgen.cli.words import COUNT, FORMAT, PARTITION, QUEUE, SETTING, SITE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from hpcgen.catalog.catalog import Catalog
+    from hpcgen.core.model.ensemble import Provider
     from hpcgen.plugins.onnx.serve import ServeKit, ServeRequest
+
+
+class ServeKitOptions(Options, frozen=True, kw_only=True):
+    """Which models run where, over what and as which job; ``output``: the kit's folder."""
+
+    folder: Path
+    site: str
+    partition: str | None = None
+    provider: Provider | None = None
+    output: Path
+    models: tuple[str, ...] = ()
+    variant: str = ""
+    batch: int | None = None
+    data: str = "data"
+    results: str = "results"
+    array: str | None = None
+    settings: tuple[str, ...] = ()
+    format: str | None = None
+    threads: int | None = None
+    time: str | None = None
+    queue: str | None = None
+    account: str | None = None
+    notes: bool = False
 
 
 @click.command("serve-kit")
@@ -39,7 +64,8 @@ if TYPE_CHECKING:
 @click.option("--notes", is_flag=True, help="Show all notes, not only their number.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was chosen and why as JSON.")
 @click.pass_context
-def command(ctx: click.Context, /, as_json: bool, **asked: Any) -> None:
+@in_record(ServeKitOptions)
+def command(ctx: click.Context, as_json: bool, options: ServeKitOptions) -> None:
     """Write a kit that runs the models of DIR over many files on a partition, by what computes there.
 
     DIR is what `hpcgen onnx convert` wrote. A job that was ended goes on when it is submitted again.
@@ -48,32 +74,40 @@ def command(ctx: click.Context, /, as_json: bool, **asked: Any) -> None:
     from hpcgen.plugins.onnx.serve import serving_kit
 
     catalog = catalog_of(ctx)
-    made = serving_kit(_request(catalog, asked), catalog, collection_words(ctx))
-    store_kit(asked["output"], made.kit.all_files)
+    made = serving_kit(_request(catalog, options), catalog, collection_words(ctx))
+    store_kit(options.output, made.kit.all_files)
     if as_json:
-        print_json(_data(made, asked["output"]))
+        print_json(_data(made, options.output))
     else:
-        click.echo(_text(made, asked), nl=False)
-    say(f"wrote {shown_files(made.kit.all_files)} to {asked['output']}")
+        click.echo(_text(made, options), nl=False)
+    say(f"wrote {shown_files(made.kit.all_files)} to {options.output}")
     say_licences(made.plan)
-    say_findings(made.plan, made.kit.notices, long_builds=made.kit.long_builds, notes=asked["notes"])
+    say_findings(made.plan, made.kit.notices, long_builds=made.kit.long_builds, notes=options.notes)
 
 
-def _request(catalog: Catalog, asked: dict[str, Any]) -> ServeRequest:
+def _request(catalog: Catalog, options: ServeKitOptions) -> ServeRequest:
     from hpcgen.cli.personal import account_for
     from hpcgen.cli.queueing_options import queueing_from
     from hpcgen.core.model.job import JobRequest
     from hpcgen.plugins.onnx.serve import ServeRequest
 
-    site = catalog.site(asked["site"])
-    account = account_for(site, asked["account"])
-    job = JobRequest(threads_per_rank=asked["threads"], walltime=asked["time"], queue=asked["queue"], account=account)
-    same = ("folder", "partition", "provider", "models", "variant", "batch", "data", "results", "settings", "format")
+    site = catalog.site(options.site)
+    account = account_for(site, options.account)
+    job = JobRequest(threads_per_rank=options.threads, walltime=options.time, queue=options.queue, account=account)
     return ServeRequest(
         site=site,
         job=job,
-        queueing=queueing_from("", asked["array"], None, False),
-        **{name: asked[name] for name in same},
+        queueing=queueing_from("", options.array, None, False),
+        folder=options.folder,
+        partition=options.partition,
+        provider=options.provider,
+        models=options.models,
+        variant=options.variant,
+        batch=options.batch,
+        data=options.data,
+        results=options.results,
+        settings=options.settings,
+        format=options.format,
     )
 
 
@@ -89,7 +123,7 @@ def _data(made: ServeKit, output: Path) -> dict[str, Any]:
     }
 
 
-def _text(made: ServeKit, asked: dict[str, Any]) -> str:
+def _text(made: ServeKit, options: ServeKitOptions) -> str:
     """What was chosen and why, and what is done with the kit, in words."""
     target, plan = made.target, made.plan
     below = "".join(f", {name} {version}" for name, version in target.blocks.items())
@@ -98,10 +132,10 @@ def _text(made: ServeKit, asked: dict[str, Any]) -> str:
         f"  computed by {target.provider}: {target.engine} {target.runtime}{below}",
         *(f"    {reason}" for reason in target.reasons),
         "",
-        f"build   bash {asked['output']}/build.sh",
-        f"data    {asked['data']}/MODEL/*.npz, or {asked['data']}/*.npz for every model, in the job's folder",
+        f"build   bash {options.output}/build.sh",
+        f"data    {options.data}/MODEL/*.npz, or {options.data}/*.npz for every model, in the job's folder",
         f"submit  {made.submit}",
-        f"results {asked['results']}/MODEL/*.npz; submitted again, a job computes what is not there",
+        f"results {options.results}/MODEL/*.npz; submitted again, a job computes what is not there",
     ]
     if target.provider in ("cuda", "tensorrt", "migraphx"):
         lines.append("status  76: the GPU does not compute, and the CPU does not take its place unasked")

@@ -55,7 +55,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 class PlanOptions(Options, frozen=True, kw_only=True):
     """What is planned, and for which job.
 
-    ``command``: the job's; ``words``: what stands there where it may be a kit, or something else, instead.
+    ``time``: as written, such as 90m. ``memory_per_rank``: in GB. ``command``: the job's; ``words``: what stands in its
+    place where that may also be a kit, or words to explain.
     """
 
     site: str | None = None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpcgen.cli.common import option_group, print_json, print_json_list, say
+from hpcgen.cli.options import Options, in_record
 from hpcgen.cli.tables import table
 from hpcgen.cli.words import COUNT, DAYS, WHOLE
 from hpcgen.core.support.units import counted, duration, size
@@ -16,12 +17,24 @@ from hpcgen.core.support.units import counted, duration, size
 if TYPE_CHECKING:
     from hpcgen.core.model.record import BuildRecord
 
+
+class RecordFilters(Options, frozen=True, kw_only=True):
+    """Which records, as :class:`hpcgen.builders.records.selection.Selection` has it."""
+
+    site: str | None = None
+    stack: str | None = None
+    result: str | None = None
+    older_than: float | None = None
+    newer_than: float | None = None
+
+
 _filters = option_group(
     click.option("--site", metavar="NAME", help="Only builds for this site."),
     click.option("--stack", metavar="NAME", help="Only builds of this stack."),
     click.option("--result", type=click.Choice(["built", "failed", "interrupted"]), help="Only builds that ended so."),
     click.option("--older-than", type=DAYS, metavar="DAYS", help="Only builds that began longer ago."),
     click.option("--newer-than", type=DAYS, metavar="DAYS", help="Only builds that began since then."),
+    in_record(RecordFilters, "filters"),
 )
 
 
@@ -30,7 +43,7 @@ _filters = option_group(
 @click.option("--limit", type=COUNT, metavar="N", help="Show only the newest N.")
 @_filters
 @click.pass_context
-def command(ctx: click.Context, /, as_json: bool, limit: int | None, **asked: Any) -> None:
+def command(ctx: click.Context, /, as_json: bool, limit: int | None, filters: RecordFilters) -> None:
     """List the records of builds on this machine, newest first; show, compare or remove some.
 
     They are in $HPCGEN_RECORDS, else in hpcgen/records of the user's state folder. The beginning of an id is enough.
@@ -40,13 +53,13 @@ def command(ctx: click.Context, /, as_json: bool, limit: int | None, **asked: An
     from hpcgen.builders.records.selection import Selection
     from hpcgen.builders.records.store import load_all, records_folder
 
-    records = islice(load_all(Selection(**asked).has), limit)
+    records = islice(load_all(Selection(**filters.values()).has), limit)
     if as_json:
         print_json_list(records)
         return
     rows = [_row(record) for record in records]
     if not rows:
-        what = "no such records" if any(each is not None for each in asked.values()) else "no records yet"
+        what = "no such records" if filters.given() else "no records yet"
         say(f"there are {what} in {records_folder()}")
         return
     head = ["id", "when (UTC)", "stack", "site", "engine", "result", "time", "size", "tests"]
@@ -101,7 +114,7 @@ def compare_two(first: str, second: str, as_json: bool) -> None:
 @_filters
 @click.option("--keep", type=WHOLE, metavar="N", help="Keep the newest N of them.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
-def prune(keep: int | None, dry_run: bool, **asked: Any) -> None:
+def prune(keep: int | None, dry_run: bool, filters: RecordFilters) -> None:
     """Remove records, with the logs beside them, and say which; images stay.
 
     The options choose which: all of them have to hold, and at least one has to be given.
@@ -109,10 +122,10 @@ def prune(keep: int | None, dry_run: bool, **asked: Any) -> None:
     from hpcgen.builders.records.selection import Selection
     from hpcgen.builders.records.selection import prune as remove
 
-    if keep is None and all(each is None for each in asked.values()):
+    if keep is None and not filters.given():
         raise click.UsageError("this would remove all records: say which, such as --older-than 365 or --keep 100")
     count = freed = 0
-    for head, taken in remove(Selection(**asked), keep or 0, dry_run=dry_run):
+    for head, taken in remove(Selection(**filters.values()), keep or 0, dry_run=dry_run):
         click.echo(f"{head.id}  {head.started[:10]}  {head.stack}  {head.site}  {head.result}")
         count, freed = count + 1, freed + taken
     done = "would be removed" if dry_run else "removed"
