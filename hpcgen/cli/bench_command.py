@@ -307,7 +307,7 @@ def _write(outcomes: list[Outcome], to: Path | None, as_json: bool, unless: str 
     from hpcgen.cli.bench_report import data, report
     from hpcgen.plugins.tuning.bench.comparison import compare
 
-    rows = _rows(outcomes)
+    rows = rows_today(outcomes)
     if to is not None and rows:
         from hpcgen.plugins.tuning.measurements.lines import append
 
@@ -325,7 +325,8 @@ def _write(outcomes: list[Outcome], to: Path | None, as_json: bool, unless: str 
         say(unless)
 
 
-def _rows(outcomes: list[Outcome]) -> list[Measurement]:
+def rows_today(outcomes: list[Outcome]) -> list[Measurement]:
+    """What was measured, as rows of today by the command that runs."""
     from datetime import date
 
     from hpcgen.core.support.quoting import command as quoted

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
@@ -186,7 +186,7 @@ def _accepted(todo: Sequence[MemberState], accept: tuple[str, ...]) -> list[Memb
 
 def _built(
     loaded: LoadedFleet, todo: Sequence[MemberState], lock: Path, how: BuildOptions, reports: Path | None
-) -> Any:
+) -> Iterator[Outcome]:
     from hpcgen.builders.display import display
     from hpcgen.plugins.fleet.building import BuildSettings, build_members
 

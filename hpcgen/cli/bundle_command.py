@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,7 +16,9 @@ from hpcgen.core.errors import InputError, UnknownNameError, did_you_mean
 from hpcgen.core.support.units import files, size
 
 if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
     from hpcgen.core.model.bundle import BundleItem, Manifest
+    from hpcgen.core.model.lock import Lock
     from hpcgen.core.support.progress import Watch
 
 
@@ -100,7 +102,7 @@ def _watch() -> Watch:
     return ProgressBar(say, sys.stderr) if shows_progress() else ProgressLines(say)
 
 
-def _list(lock: Any, catalog: Any, as_json: bool) -> None:
+def _list(lock: Lock, catalog: Catalog, as_json: bool) -> None:
     """What would be fetched, with sizes."""
     import tempfile
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from hpcgen.core.errors import InputError
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.core.model.plan import Plan
+    from hpcgen.planning.explain.graph import PlanGraph
 
 FORMS = {"tree": ".txt", "svg": ".svg", "dot": ".dot", "mermaid": ".mmd"}
 """What a graph can be written as, and how the name of such a file ends."""
@@ -56,7 +58,7 @@ def command(
     say(f"wrote {output}")
 
 
-def _drawn(form: str) -> Any:
+def _drawn(form: str) -> Callable[[PlanGraph], str]:
     if form == "svg":
         from hpcgen.planning.explain.graph_svg import svg
 

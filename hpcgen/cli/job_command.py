@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from hpcgen.cli.common import PATH, START, print_json, say
 from hpcgen.cli.job_options import JobCommand, JobOptions, job_data, job_from, job_options
-from hpcgen.cli.queueing_options import queueing_from, queueing_options
+from hpcgen.cli.queueing_options import QueueingOptions, queueing_from, queueing_options
 from hpcgen.core.errors import OutputError
 
 
@@ -23,10 +23,7 @@ def command(
     ctx: click.Context,
     output: Path | None,
     as_json: bool,
-    after: str,
-    array: str | None,
-    checkpoint: str | None,
-    requeue: bool,
+    queued: QueueingOptions,
     start: bool,
     options: JobOptions,
 ) -> None:
@@ -38,7 +35,7 @@ def command(
         raise OutputError(
             f"{output} is a folder", expected="the file of a job script", remedy=f"-o {output / 'job.sh'}"
         )
-    queueing = queueing_from(after, array, checkpoint, requeue)
+    queueing = queueing_from(queued)
     job = replace(job_from(ctx, options, start), queueing=queueing)
     preflight = output.with_name(f"{output.stem}.{PREFLIGHT}") if output is not None else Path(PREFLIGHT)
     script = batch_script(job, preflight.name)[1]

@@ -87,7 +87,7 @@ def command(ctx: click.Context, as_json: bool, options: ServeKitOptions) -> None
 
 def _request(catalog: Catalog, options: ServeKitOptions) -> ServeRequest:
     from hpcgen.cli.personal import account_for
-    from hpcgen.cli.queueing_options import queueing_from
+    from hpcgen.cli.queueing_options import QueueingOptions, queueing_from
     from hpcgen.core.model.job import JobRequest
     from hpcgen.plugins.onnx.serve import ServeRequest
 
@@ -97,7 +97,7 @@ def _request(catalog: Catalog, options: ServeKitOptions) -> ServeRequest:
     return ServeRequest(
         site=site,
         job=job,
-        queueing=queueing_from("", options.array, None, False),
+        queueing=queueing_from(QueueingOptions(array=options.array)),
         folder=options.folder,
         partition=options.partition,
         provider=options.provider,

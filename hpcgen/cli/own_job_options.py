@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +15,7 @@ from hpcgen.cli.options import Options, in_record
 from hpcgen.cli.words import QUEUE
 
 if TYPE_CHECKING:
+    from hpcgen.core.model.queueing import Queueing
     from hpcgen.core.model.site import Site
     from hpcgen.run.image_job import ImageJob
     from hpcgen.run.submission import Submitted
@@ -55,14 +56,21 @@ submitted_options = option_group(
 _NOT_IN_JOB = {"--submit": 0, "--tasks": 1, "--no-follow": 0, "--time": 1, "--queue": 1, "--account": 1}
 
 
-def submit_own_call(job: ImageJob, about: str, submission: SubmissionOptions, **how: Any) -> None:
+def submit_own_call(
+    job: ImageJob,
+    about: str,
+    submission: SubmissionOptions,
+    more: Sequence[str] = (),
+    part: str = "",
+    queueing: Queueing | None = None,
+) -> None:
     """Submit this very command line as a job, whose output has the results, and follow it.
 
     Parameters
     ----------
     job: whose size, site and account the job has.
     about: what it does, in a sentence.
-    how: as for :func:`own_job`.
+    more, part, queueing: as for :func:`own_job`.
 
     Raises
     ------
@@ -71,7 +79,7 @@ def submit_own_call(job: ImageJob, about: str, submission: SubmissionOptions, **
     from hpcgen.cli.submit_command import followed
     from hpcgen.run.follow import failure
 
-    submitted = own_job(job, about, **how)
+    submitted = own_job(job, about, more, part, queueing)
     say(f"job {submitted.id} submitted with {submitted.script}")
     if submission.no_follow:
         click.echo(submitted.id)
@@ -107,18 +115,21 @@ def submit_array(
     submit_own_call(job, f"{about}: {at_end}.", submission, more=end, part="-end", queueing=after)
 
 
-def own_job(job: ImageJob, about: str, more: Sequence[str] = (), part: str = "", **how: Any) -> Submitted:
+def own_job(
+    job: ImageJob, about: str, more: Sequence[str] = (), part: str = "", queueing: Queueing | None = None
+) -> Submitted:
     """Submit this command line, without what is of its submission, as a job.
 
     Parameters
     ----------
     more: words that are added to it.
     part: what the job's name says beside the subcommand.
-    how: as for :func:`hpcgen.run.submission.submit_itself`.
+    queueing: as for :func:`hpcgen.run.submission.submit_itself`; by default plain.
     """
+    from hpcgen.core.model.queueing import Queueing
     from hpcgen.run.own_job import passed_on, without_options
     from hpcgen.run.submission import submit_itself
 
     verb = (click.get_current_context().info_name or "hpcgen") + part
     words = [*without_options(sys.argv[1:], _NOT_IN_JOB), *more]
-    return submit_itself(job, verb, words, about, Path.cwd(), passed_on(os.environ), **how)
+    return submit_itself(job, verb, words, about, Path.cwd(), passed_on(os.environ), queueing=queueing or Queueing())

@@ -8,11 +8,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpcgen.cli.common import option_group
+from hpcgen.cli.options import Options, in_record
 
 if TYPE_CHECKING:
     from hpcgen.core.model.queueing import Queueing
 
 _ARRAY = re.compile(r"([1-9]\d{0,6})(?:%([1-9]\d{0,6}))?")
+
+
+class QueueingOptions(Options, frozen=True, kw_only=True):
+    """How a job is queued, as the command line says it."""
+
+    after: str = ""
+    array: str | None = None
+    checkpoint: str | None = None
+    requeue: bool = False
+
 
 queueing_options = option_group(
     click.option("--after", metavar="JOB", default="", help="Begin when this job has ended, however it ends."),
@@ -29,20 +40,23 @@ queueing_options = option_group(
     click.option(
         "--requeue", is_flag=True, help="Put the job back into the queue after its checkpoint, and if a node fails."
     ),
+    in_record(QueueingOptions, "queued"),
 )
+"""A command gets them as ``queued: QueueingOptions``."""
 
 
-def queueing_from(after: str, array: str | None, checkpoint: str | None, requeue: bool) -> Queueing:
+def queueing_from(queued: QueueingOptions) -> Queueing:
     """What these options ask for; wrong usage where one cannot be read."""
     from hpcgen.core.model.queueing import Queueing
     from hpcgen.launch.job.walltime import parse_walltime
 
-    given: dict[str, Any] = {"after": after, "requeue": requeue}
+    given: dict[str, Any] = {"after": queued.after, "requeue": queued.requeue}
+    array = queued.array
     if array is not None:
         found = _ARRAY.fullmatch(array)
         if found is None:
             raise click.BadParameter(f"{array!r} is no number of tasks, such as 10 or 10%2", param_hint="--array")
         given["tasks"], given["at_once"] = int(found[1]), int(found[2]) if found[2] else None
-    if checkpoint is not None:
-        given["checkpoint_s"] = parse_walltime(checkpoint, "--checkpoint")
+    if queued.checkpoint is not None:
+        given["checkpoint_s"] = parse_walltime(queued.checkpoint, "--checkpoint")
     return Queueing(**given)

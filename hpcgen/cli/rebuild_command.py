@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +15,7 @@ from hpcgen.core.errors import HpcgenError
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.core.support.writing import CopiedFile, KitFile
+    from hpcgen.images.rebuild import Comparison
     from hpcgen.images.recorded import StoredKit
 
 
@@ -78,7 +79,7 @@ def _strangers(kit: StoredKit, catalog: Catalog, name: str) -> list[str]:
     return [f"its job script is by the image's own record of {plan.site.name}, not by a profile of yours: {asked}"]
 
 
-def _remarks(comparison: Any) -> list[str]:
+def _remarks(comparison: Comparison) -> list[str]:
     if comparison.same:
         return [f"hpcgen {__version__} would write the same files from the plan"]
     if comparison.reason:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hpcgen.cli.common import PATH, START, print_json, say
 from hpcgen.cli.job_options import JobCommand, JobOptions, job_from, job_options
-from hpcgen.cli.queueing_options import queueing_from, queueing_options
+from hpcgen.cli.queueing_options import QueueingOptions, queueing_from, queueing_options
 
 if TYPE_CHECKING:
     from hpcgen.run.follow import Result
@@ -35,17 +35,14 @@ def command(
     folder: Path,
     no_follow: bool,
     as_json: bool,
-    after: str,
-    array: str | None,
-    checkpoint: str | None,
-    requeue: bool,
+    queued: QueueingOptions,
     start: bool,
     options: JobOptions,
 ) -> None:
     """Submit IMAGE as a job of the site and follow it: its state, its output, its end."""
     from hpcgen.run.submission import submit
 
-    queueing = queueing_from(after, array, checkpoint, requeue)
+    queueing = queueing_from(queued)
     submitted = submit(replace(job_from(ctx, options, start), queueing=queueing), folder)
     say(f"job {submitted.id} submitted with {submitted.script}")
     if queueing.tasks is not None:

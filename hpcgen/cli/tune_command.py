@@ -8,11 +8,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from hpcgen.cli.bench_command import MeasuringOptions, case_of, job_of, measuring_options, own_file
+from hpcgen.cli.bench_command import MeasuringOptions, case_of, job_of, measuring_options, own_file, rows_today
 from hpcgen.cli.common import PATH, catalog_of, print_json, say, shows_progress
 from hpcgen.cli.options import in_record
 from hpcgen.cli.own_job_options import SubmissionOptions, submit_array, submit_own_call, submitted_options
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hpcgen.plugins.tuning.bench import BenchCase, BenchWorkload, Outcome
     from hpcgen.plugins.tuning.bench.comparison import Compared
     from hpcgen.plugins.tuning.tune import TuneStudy
+    from hpcgen.plugins.tuning.tune.profile import Entry
     from hpcgen.plugins.tuning.tune.study import RunningTrial, Trial
 
 
@@ -180,7 +181,7 @@ def _finish(case: BenchCase, workload: BenchWorkload, study: TuneStudy, to: Path
     from hpcgen.plugins.tuning.bench.comparison import compare
 
     outcomes = _compared(case, workload, study, options)
-    rows = _rows(outcomes)
+    rows = rows_today(outcomes)
     if to is not None and rows:
         from hpcgen.plugins.tuning.measurements.lines import append
 
@@ -243,7 +244,7 @@ def _compared(case: BenchCase, workload: BenchWorkload, study: TuneStudy, option
     return outcomes
 
 
-def _entry(compared: list[Compared]) -> Any:
+def _entry(compared: list[Compared]) -> Entry | None:
     """A layout for the profile, if there is something faster than the default."""
     if len(compared) < 2 or compared[1].verdict != "faster":
         return None
@@ -252,16 +253,6 @@ def _entry(compared: list[Compared]) -> Any:
     from hpcgen.plugins.tuning.tune.profile import entry_for
 
     return entry_for(compared[1], compared[0], date.today().isoformat())
-
-
-def _rows(outcomes: list[Outcome]) -> list[Any]:
-    from datetime import date
-
-    from hpcgen.core.support.quoting import command as quoted
-    from hpcgen.plugins.tuning.bench.rows import rows_of
-
-    today, line = date.today().isoformat(), quoted("hpcgen", *sys.argv[1:])
-    return [row for each in outcomes for row in rows_of(each, today, line)]
 
 
 def _best_text(study: TuneStudy, workload: BenchWorkload) -> str:
