@@ -109,7 +109,7 @@ class Jax(WheelBlock):
         if gpu is None or ctx.options.accelerator != "cpu":
             return []
         last = "rocm7" if gpu.vendor == "amd" else "cuda12"
-        why = _why_not(ctx.facts, last) or "jax.accelerator=cpu was asked for"
+        why = _why_not(ctx.facts, last) or "jax.accelerator=cpu was requested"
         return [f"jax {ctx.version} computes on the CPU, not on {gpu.model}: {why}"]
 
 

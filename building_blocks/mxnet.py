@@ -76,7 +76,7 @@ class Mxnet(WheelBlock):
         gpu = ctx.facts.partition.gpu
         if gpu is None or ctx.options.gpu:
             return []
-        why = _why_not(ctx.facts) or "mxnet.gpu=false was asked for"
+        why = _why_not(ctx.facts) or "mxnet.gpu=false was requested"
         return [f"mxnet {ctx.version} computes on the CPU, not on {gpu.model}: {why}"]
 
 

@@ -178,7 +178,7 @@ class Onnxruntime(Block):
         """That a GPU is not used."""
         notes = []
         if ctx.options.provider == "cpu" and ctx.facts.partition.gpu is not None:
-            why = _why_not(ctx.facts) or "onnxruntime.provider=cpu was asked for"
+            why = _why_not(ctx.facts) or "onnxruntime.provider=cpu was requested"
             notes.append(
                 f"onnxruntime {ctx.version} computes on the CPU, not on {ctx.facts.partition.gpu.model}: {why}"
             )

@@ -241,7 +241,7 @@ class Pytorch(Block):
         """That a GPU is not used, and what will not work."""
         notes, gpu = [], ctx.facts.partition.gpu
         if ctx.options.accelerator == "cpu" and gpu is not None:
-            why = why_no_wheel(ctx.facts) or "pytorch.accelerator=cpu was asked for"
+            why = why_no_wheel(ctx.facts) or "pytorch.accelerator=cpu was requested"
             notes.append(f"pytorch {ctx.version} computes on the CPU, not on {gpu.model}: {why}")
         if not ctx.options.compile and ctx.me.at_least("2"):
             notes.append(

@@ -108,7 +108,7 @@ class Context(msgspec.Struct, frozen=True):
         gpu = self.facts.partition.gpu
         if gpu is None or gpu.capability is None:
             raise ConflictError(
-                f"{software} cannot be compiled for a GPU whose compute capability is unknown",
+                f"{software} cannot be compiled for a GPU of unknown compute capability",
                 remedy=f"add gpu.capability to the partition in the site profile, or set {self.me.name}.install=pip",
             )
         return gpu.capability

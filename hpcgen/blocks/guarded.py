@@ -19,7 +19,7 @@ _STEPS = ("build", "prepare", "finish")
 _MAY_BE_NONE = ("base_image", "preference")
 _ONE = {"packages": Packages, "environment": Environment, "runtime": Runtime, "capabilities": Capabilities}
 _LISTS: dict[str, type] = {"test": Test, "notices": str}
-NOT_YIELDED = "is made and not yielded: nothing runs it"
+NOT_YIELDED = "is created but never yielded, so it never runs"
 
 
 class BlockCodeError(InputError):

@@ -33,7 +33,7 @@ def hub_image(ctx: Context, use: str = "hub") -> Image | None:
     if use not in ctx.release.images:
         raise ConflictError(
             f"{ctx.me.name} {ctx.version} has no image of its own that uses the distribution's Python",
-            remedy=f"choose a version whose row in {ctx.me.name}.yaml has images, or {ctx.me.name}.install=pip",
+            remedy=f"choose a version with images in {ctx.me.name}.yaml, or {ctx.me.name}.install=pip",
         )
     return image(ctx.release.images[use])
 

@@ -58,7 +58,7 @@ class MolecularDynamicsBlock(Block):
         if gpu is None or self.on_gpu(ctx):
             return []
         if self.defaults(ctx.facts):
-            why = f"{self.asked_for_cpu(ctx)} was asked for"
+            why = f"{self.asked_for_cpu(ctx)} was requested"
         elif gpu.vendor == "nvidia":
             why = "the profile does not say its compute capability (gpu.capability)"
         else:

@@ -42,7 +42,7 @@ def why_no_wheel(facts: Facts) -> str:
     """Why no wheel computes on the partition's GPU; empty if one does, or nothing is known against it."""
     gpu = facts.partition.gpu
     if gpu is None or gpu.vendor == "intel":
-        return "there is no wheel with a hash for GPUs of Intel here"
+        return "no hashed wheel for Intel GPUs is listed here"
     if gpu.vendor == "nvidia":
         driver, capability = OLDEST_DRIVER[facts.architecture], OLDEST_CAPABILITY[facts.architecture]
         if gpu.driver is not None and Version(gpu.driver) < Version(driver):

@@ -164,7 +164,7 @@ def _check_simple(line: str, what: str) -> None:
         raise StepError(
             f"a command of {what} has {found} outside quotes: {line}",
             expected="one simple command on one line, so that each failure fails the build",
-            remedy=_INSTEAD.get(found, "make two commands of it: all commands of a step share one shell"),
+            remedy=_INSTEAD.get(found, "split it into two commands: all commands of a step share one shell"),
         )
 
 

@@ -80,4 +80,4 @@ def _text(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except UnicodeDecodeError as failure:
-        raise InputError("this is no text in UTF-8", str(path), remedy="save the file as UTF-8") from failure
+        raise InputError("not valid UTF-8", str(path), remedy="save the file as UTF-8") from failure

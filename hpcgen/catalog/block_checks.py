@@ -28,7 +28,7 @@ def source_problems(path: Path, shown: str) -> Iterator[Problem]:
             if called in ("run", "Run"):
                 yield Problem(f"this step {NOT_YIELDED}", place, remedy="write yield before it")
             elif called in yielding:
-                message = f"the steps of {called}() are not yielded: nothing runs them"
+                message = f"the steps of {called}() are never yielded, so they never run"
                 yield Problem(message, place, remedy="write yield from before it")
 
 

@@ -133,7 +133,7 @@ def _copy_problems(stack: Stack, document: Document, catalog: Catalog) -> list[P
             problems.add(f"/opt/{name} is where the block {name} is installed", where, remedy="choose another `to`")
         for _, _, other in places[:index]:
             if overlap(place, other):
-                message = f"{place} and {other} are the same place, or one lies in the other"
+                message = f"{place} and {other} are the same place, or one is inside the other"
                 problems.add(message, where, "a place of its own for each")
     return problems
 
@@ -143,7 +143,9 @@ def _run_problems(stack: Stack, document: Document) -> list[Problem]:
     run = stack.run
     if not run.command and not run.steps:
         where = document.position(["run"])
-        return [Problem("the stack starts nothing", where, "run.command or run.steps", "say what a job starts")]
+        return [
+            Problem("the stack starts nothing", where, "run.command or run.steps", "name the program that a job starts")
+        ]
     problems = []
     for number, step in enumerate(run.steps):
         if not step.command:
@@ -176,7 +178,7 @@ def wrong_facts(site: Site, document: Document) -> Problems:
             problems.add(
                 f"a job cannot use {memory.usable_gb:g} GB of {memory.total_gb:g} GB",
                 place,
-                remedy="correct one of the two; usable_gb is what the batch system gives to jobs",
+                remedy="correct one of the two; usable_gb is the memory that the batch system gives to jobs",
             )
         if gpu is not None:
             problems += _wrong_cpus(gpu, ["partitions", name, "gpu", "cpus"], document)

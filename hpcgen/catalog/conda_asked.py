@@ -52,10 +52,10 @@ def asked_of_conda(
     locks = [each for each in files if each.locked]
     if locks and (len(files) > 1 or said.packages or said.channels):
         raise InputError(
-            f"{locks[0].file} is a lock, and a lock alone decides what is installed",
+            f"{locks[0].file} is a lock, which alone decides what is installed",
             _place(document),
             "the lock alone, or files and packages to choose from",
-            "lock all of it with the tool that wrote the lock, or name an environment.yml in its place",
+            "lock everything with the tool that wrote the lock, or name an environment.yml in its place",
         )
     subdir = SUBDIRS[architecture]
     locked = _locked(locks[0], said.environment, subdir, folder) if locks else CondaPlatform()
@@ -113,7 +113,7 @@ def _locked(lock: CondaFile, environment: str, subdir: str, folder: Path) -> Con
     if found is None or not found.packages:
         has = [each for each in platforms if platforms[each].packages]
         raise ConflictError(
-            f"the lock has nothing for {subdir}, which the nodes are",
+            f"the lock has nothing for {subdir}, the platform of the nodes",
             shown,
             f"packages for {subdir}, beside {', '.join(has) or 'none'}",
             f"lock it for that platform, too, such as: pixi workspace platform add {subdir}",
@@ -142,7 +142,7 @@ def _check(found: CondaPlatform, subdir: str, shown: str) -> None:
     for wheel in found.wheels:
         if wheel.sha256 is None or not re.fullmatch(_PINNED, f"{wheel.name}=={wheel.version}"):
             message = f"{wheel.name or wheel.url} of the lock is no release of a package index with a sha256"
-            remedy = "lock a release of it; code of your own comes into the image by `copy` in the stack"
+            remedy = "lock a release; `copy` in the stack brings your own code into the image"
             problems.add(message, shown, remedy=remedy)
     if found.wheels and "pip" not in names:
         problems.add(

@@ -111,7 +111,7 @@ class CopiedFiles:
         if copy.sha256 in self._known:
             return self._known[copy.sha256]
         raise InputError(
-            f"what {plan.stack.name} copies to {copy.to} is not here: {why}",
+            f"the files that {plan.stack.name} copies to {copy.to} are not here: {why}",
             expected=f"{files(copy.files)}, {size(copy.bytes)}, whose list has the sha256 {copy.sha256}",
             remedy="put it below the folder of the stack's file again and run the command there, name that file "
             "(bundle create --stack FILE) or its collection (--collection DIR), or use the lock's bundle, which has it",
@@ -254,7 +254,7 @@ def _ignored(folder: Path) -> list[str]:
     patterns = [IGNORE]
     for number, line in enumerate(map(str.strip, text.splitlines()), 1):
         if line.startswith("!"):
-            message = f"{file}:{number}: {line!r} would bring back what another pattern leaves out"
+            message = f"{file}:{number}: {line!r} would bring back files that another pattern leaves out"
             problems.add(message, remedy="narrow the other pattern; nothing can be brought back here")
         elif line and not line.startswith("#"):
             patterns.append(line)
@@ -303,7 +303,7 @@ def _check_inside(found: Path, top: Path, said: str) -> None:
     if not found.is_relative_to(top):
         raise InputError(
             f"{said!r} leads out of the folder of the stack's file, {top}",
-            expected="a path in that folder, and no link out of it",
+            expected="a path in that folder, not a link out of it",
             remedy="put the files there",
         )
 

@@ -76,7 +76,7 @@ def carried_files(folder: Path, name: str) -> dict[str, Path]:
             raise InputError(
                 f"the collection {name} ({folder}) is too large for a bundle",
                 expected=f"at most {MOST_FILES} files and {MOST_BYTES // 2**20} MiB in {', '.join(COLLECTED_FOLDERS)}",
-                remedy="move what hpcgen does not read out of these folders",
+                remedy="move files that hpcgen does not read out of these folders",
             )
     return dict(sorted(found.items()))
 

@@ -26,7 +26,7 @@ def key_problems(keys: Iterable[str], elsewhere: Iterable[str]) -> Iterator[tupl
         wrong = _wrong(text, found)
         same = text if found is None else taken.setdefault(found, text)
         if wrong is None and same != text:
-            message = f"{text!r} is the same version as {same!r}, which has a row: no range tells them apart"
+            message = f"{text!r} is the same version as {same!r}, which has a row: no range can tell them apart"
             wrong = message, f"drop one row, or call it {same!r}"
         if wrong is not None:
             yield text, Problem(wrong[0], expected=_RELEASE, remedy=wrong[1])
@@ -50,7 +50,7 @@ def _wrong(text: str, found: Version | None) -> tuple[str, str] | None:
     if found.local:
         public = text.partition("+")[0]
         wrong = f"{text!r} is a build of {public}, and ranges do not tell builds of a release apart"
-        return wrong, f"call it {public}; what a build is for, `accepts`, `on` and `only` say"
+        return wrong, f"call it {public}; `accepts`, `on` and `only` say which systems a build is for"
     if found.is_postrelease:
         public = found.public.partition(".post")[0]
         wrong = f"{text!r} is a post-release: ranges such as =={public} and <={public} leave it out"

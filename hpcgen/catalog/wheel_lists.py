@@ -36,7 +36,7 @@ def read_wheel_list(path: Path, name: str) -> ListedWheels:
         data = read_plain(path, MAX_BYTES)
         text = data.decode("utf-8")
     except UnicodeDecodeError as failure:
-        raise InputError("this is no text in UTF-8", name, remedy="save the file as UTF-8") from failure
+        raise InputError("not valid UTF-8", name, remedy="save the file as UTF-8") from failure
     except OSError as failure:
         raise InputError(
             f"the wheel list cannot be read: {failure.strerror}", name, remedy="make it a readable file"

@@ -129,7 +129,7 @@ def _inside(folder: Path, name: str) -> Path:
         raise InputError(
             f"the kit's {name} is a link that leads out of the kit",
             expected="a file, or a link inside the kit",
-            remedy="put the file itself there, if you know what it is",
+            remedy="put the file itself there, if you know its contents",
         )
     return path
 

@@ -33,7 +33,7 @@ def planned_changes(
     one, other = locks
     found = changes(one, other) if one is not None and other is not None else in_order(plan_changes(old, new))
     if not found and all(files):
-        why = "no fact of the plan differs: another build of hpcgen or of a block wrote it, or a person edited it"
+        why = "no fact of the plan differs: another build of hpcgen or of a block wrote it, or the user edited it"
         moved = sorted(name for name in files[0].keys() & files[1].keys() if files[0][name] != files[1][name])
         found = [Change(what="result", name=name, old="", new="", why=why) for name in moved]
     return found

@@ -62,7 +62,7 @@ def command_start(
     if how.engine.launcher:
         raise PolicyError(
             f"{how.engine.name} starts containers by an option of {how.engine.launcher}, so that no command can be one",
-            expected="an engine whose containers a process can become, such as Apptainer or Charliecloud",
+            expected="an engine that runs the program in its own process, such as Apptainer or Charliecloud",
             remedy="name another engine with --engine, or start the image by hpcgen run and hpcgen submit",
         )
     if host_mpi(plan, how.engine) is not None:

@@ -94,8 +94,8 @@ def _order(plan: Plan, how: Start, ranks: bool) -> str:
         parts.append(fill("one"))
     collectives = collectives_text(plan, how.engine)
     if not ranks:
-        who = f"{nodes} nodes have" if nodes > 1 else "this machine has"
-        parts.append(fill("passed", passed=sh(f"{who} what the job relies on")))
+        who = f"{nodes} nodes meet" if nodes > 1 else "this machine meets"
+        parts.append(fill("passed", passed=sh(f"{who} all requirements")))
     parts.append(fill("reported", status=str(STATUS)))
     parts += [fill("collectives", text=sh(f"preflight: collectives: {collectives}"))] if collectives else []
     return "".join([*parts, *([fill("started")] if ranks else []), fill("done")])

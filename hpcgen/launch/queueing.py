@@ -37,7 +37,7 @@ def refuse(plan: Plan, queueing: Queueing, scheduler: Scheduler, how: Start) -> 
     title, problems = scheduler.title, []
     if queueing.tasks is not None and not scheduler.takes_jobs:
         message = f"{plan.site.name} has no batch system that could take an array"
-        problems.append(Problem(message, "--array", remedy="leave it out: one job does all of it"))
+        problems.append(Problem(message, "--array", remedy="leave it out: one job does everything"))
     elif queueing.tasks is not None and not scheduler.task_variable:
         problems.append(Problem(f"hpcgen cannot submit arrays to {title}", "--array", remedy="submit several jobs"))
     elif queueing.tasks is not None and queueing.tasks > most:

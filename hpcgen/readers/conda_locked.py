@@ -33,7 +33,7 @@ def conda_package(wrong: Wrong, said: Locked, again: str) -> CondaPackage | None
         wrong(
             f"{said.url[:120]!r} is not the address of a conda package",
             "https://…/NAME-VERSION-BUILD.conda or .tar.bz2",
-            "lock a release of it; code of your own comes into the image by `copy` in the stack",
+            "lock a release; `copy` in the stack brings your own code into the image",
         )
         return None
     if not said.sha256:
@@ -53,5 +53,5 @@ def conda_package(wrong: Wrong, said: Locked, again: str) -> CondaPackage | None
     try:
         return record_from(fields, CondaPackage)
     except msgspec.ValidationError as failure:
-        wrong(f"what the lock says of {words.name} cannot be used: {failure}", remedy=again)
+        wrong(f"the lock's entry for {words.name} is invalid: {failure}", remedy=again)
         return None

@@ -68,7 +68,7 @@ class ProjectFolder:
             raise InputError(
                 f"{path!r} leads out of the folder {self.top.absolute()}",
                 where,
-                "a file in that folder, and no link out of it",
+                "a file in that folder, not a link out of it",
                 "put the file there",
             )
         if len(self.read) >= MOST_FILES:

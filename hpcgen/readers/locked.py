@@ -27,7 +27,7 @@ def not_from_index(reader: Reader, name: str, source: str, where: Position) -> N
     reader.wrong(
         f"{name} is from {source}, not from a package index",
         where,
-        remedy="lock a release of it; code of your own comes into the image by `copy` in the stack",
+        remedy="lock a release; `copy` in the stack brings your own code into the image",
     )
 
 

@@ -38,7 +38,7 @@ def requirement(text: str, where: Position, hashes: list[str] | None = None) -> 
     if _ADDRESS.search(text):
         raise Fault(
             f"{text[:120]!r} names a package by an address",
-            "name a release of it from the package index; code of your own comes into the image by `copy` in the stack",
+            "name a release from the package index; `copy` in the stack brings your own code into the image",
         )
     try:
         parsed = packaging.requirements.Requirement(text)

@@ -34,7 +34,7 @@ def read_pyproject(folder: ProjectFolder, path: str) -> PackageFile:
     poetry_wanted, poetry_groups, poetry_python = reading.poetry()
     python = reading.reader.text(project, "requires-python", where)
     if python and not is_range(python):
-        message = f"{python[:80]!r} is no range of versions"
+        message = f"{python[:80]!r} is not a range of versions"
         reading.reader.wrong(message, file.key("project", "requires-python"), "such as >=3.10")
     for name, group in poetry_groups.items():
         groups.setdefault(name, []).extend(group)
@@ -93,7 +93,9 @@ class _Reading:
         where = self.file.key("dependency-groups", name)
         named = next((each for each in table if normal_name(each) == normal_name(name)), None)
         if named is None or named in above or len(above) > _DEEPEST or not isinstance(table[named], list):
-            self.reader.wrong(f"the group {name[:80]!r} is none, or includes itself", where, "a list of requirements")
+            self.reader.wrong(
+                f"the group {name[:80]!r} does not exist, or includes itself", where, "a list of requirements"
+            )
             return []
         found: list[Requirement] = []
         for entry in table[named]:
@@ -175,11 +177,11 @@ def poetry_requirement(name: str, said: Any, where: Position) -> Requirement:
     if foreign := next((kind for kind in _FOREIGN if kind in table), ""):
         raise Fault(
             f"{name} is taken from {'a path' if foreign in ('path', 'file') else 'an address'}",
-            "name a release of it from the package index; code of your own comes into the image by `copy` in the stack",
+            "name a release from the package index; `copy` in the stack brings your own code into the image",
         )
     extras = table.get("extras", [])
     if not isinstance(extras, list) or not all(isinstance(each, str) for each in extras):
-        raise Fault(f"the extras of {name} are no list of names", "write them as a list of texts")
+        raise Fault(f"the extras of {name} are not a list of names", "write them as a list of texts")
     markers = [_text(table, "markers")]
     if python := pep440(_text(table, "python") or "*"):
         markers += [_python_marker(part) for part in python.split(",")]
@@ -205,7 +207,7 @@ def pep440(said: str) -> str:
     parts = [part for part in re.split(r"\s*,\s*|(?<=[0-9a-z*])\s+(?=[<>=!^~])", said.strip()) if part]
     found = ",".join(filter(None, (_part(re.sub(r"\s+", "", part)) for part in parts)))
     if len(said) > LONGEST or not is_range(found):
-        raise Fault(f"{said[:80]!r} is no range of versions", "write a range such as ^1.26 or >=1.26,<3")
+        raise Fault(f"{said[:80]!r} is not a range of versions", "write a range such as ^1.26 or >=1.26,<3")
     return found
 
 

@@ -98,7 +98,7 @@ class _Reading:
 
     def _line(self, line: _Line, held: bool) -> None:
         if variable := _VARIABLE.search(line.text):
-            self._wrong(line, f"{variable[0]} stands for a variable of whoever runs pip", "write what it stands for")
+            self._wrong(line, f"{variable[0]} stands for a variable of whoever runs pip", "write the value itself")
         elif line.text.startswith("-"):
             self._option(line, held)
         else:

@@ -42,7 +42,7 @@ class TomlFile:
             place = _PLACE.search(said)
             line, column = (int(place[1]), int(place[2])) if place and place[1] else self._end()
             where = Position(folder.shown(path), line, column)
-            raise InputError(f"this is no TOML: {_PLACE.sub('', said)}", where, "a file in TOML") from None
+            raise InputError(f"not valid TOML: {_PLACE.sub('', said)}", where, "a file in TOML") from None
 
     def header(self, table: str, number: int = 0) -> Position:
         """The header of a table, or the ``number``-th of an array of tables; the file's start where it has none."""

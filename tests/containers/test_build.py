@@ -213,7 +213,7 @@ def test_charliecloud_writes_what_the_run_script_looks_for(small: Small, here: T
     digest = here.run(["sha256sum", tmp_path / "small.sqfs"]).stdout.split()[0]
     assert record["image"]["digest"] == f"sha256:{digest}"
     said = here.run(["bash", tmp_path / "kit" / "run.sh"], cwd=tmp_path).stdout.splitlines()
-    assert said == ["preflight: passed: this machine has what the job relies on", "found"]
+    assert said == ["preflight: passed: this machine meets all requirements", "found"]
 
 
 def test_the_record_of_a_real_stack_has_its_steps_and_inputs(mpi_hello_image: Path) -> None:

@@ -148,7 +148,7 @@ class BazelFiles(Input, frozen=True):
                 sha256=file.sha256,
                 url=url,
                 block=block.name,
-                note="fetched by Bazel during the build; parts of it may be compiled in",
+                note="fetched by Bazel during the build; parts may be compiled in",
             )
             yield component, False
 
@@ -229,7 +229,7 @@ class BazelFiles(Input, frozen=True):
         """Refuse a list that nobody has made."""
         if not self.known:
             raise InputError(
-                f"what Bazel fetches for {self.name} is unknown, so it cannot be built without a network",
+                f"the files that Bazel fetches for {self.name} are unknown, so it cannot be built without a network",
                 expected=f"a lock that has it, or building_blocks/bazel/{self.name}.yaml in a collection",
                 remedy="write the lock again with hpcgen lock --fetch-bazel, which runs Bazel to learn it "
                 "(docs/bazel-inputs.md); or choose a version that has a list, or another way to install it",

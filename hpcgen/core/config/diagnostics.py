@@ -193,12 +193,22 @@ class _Walk:
         if len(value) < least or (most is not None and len(value) > most):
             entries = "entry" if (most or least) == 1 else "entries"
             message = f"{_name(path)} must have {extent(least, most)} {entries}, not {len(value)}"
-            remedy = "add what is missing" if len(value) < least else "take some out"
+            remedy = "add the missing entries" if len(value) < least else "take some out"
             self.add(message, self.doc.position(path), remedy=remedy)
 
     def add_wrong(self, value: Any, kind: shapes.Type, path: Path) -> None:
-        message = f"{_name(path)} must be {noun(kind)}, " + ("but is empty" if value is None else f"not {shown(value)}")
+        if value is None:
+            message = f"{_name(path)} is empty; expected {noun(kind)}"
+        else:
+            message = f"{_name(path)} must be {noun(kind)}, not {self._kind_of(value, kind)}{shown(value)}"
         self.add(message, self.doc.position(path), detail(kind), hint(kind, value))
+
+    @staticmethod
+    def _kind_of(value: Any, kind: shapes.Type) -> str:
+        """The words before a number where a string belongs, which would otherwise look like one."""
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or "string" not in noun(kind):
+            return ""
+        return "the integer " if isinstance(value, int) else "the number "
 
     def add(self, message: str, where: Any, expected: str = "", remedy: str = "") -> None:
         self.problems.append(Problem(message, where, expected, remedy))

@@ -122,12 +122,12 @@ def with_example(kind: shapes.Type) -> str:
 def _noun_of_text(kind: shapes.StrType, description: str) -> str:
     if kind.pattern is not None:
         # A regular expression is not plain words: the description is there to say what it means.
-        return description or f"text that matches {_readable(kind.pattern)}"
+        return description or f"a string that matches {_readable(kind.pattern)}"
     if kind.min_length == 1 and kind.max_length is None:
-        return "text, not empty"
+        return "a string that is not empty"
     if kind.min_length or kind.max_length is not None:
-        return f"text of {extent(kind.min_length, kind.max_length)} characters"
-    return "text"
+        return f"a string of {extent(kind.min_length, kind.max_length)} characters"
+    return "a string"
 
 
 def _readable(pattern: str) -> str:
@@ -184,6 +184,8 @@ def shown(value: Any) -> str:
         return "empty"
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, (int, float)):
+        return str(value)
     text = without_user(str(value))
     text = text if len(text) <= 60 else f"{text[:57]}..."
     return f"'{text}'" if text.isprintable() else repr(text)

@@ -36,13 +36,13 @@ _BOUND: dict[Rule, str] = {
 }
 _NOT_NEWER: dict[Rule, str] = {
     "fact": "it needs {what}, the node has {found}",
-    "vendor": "it is for GPUs of {values}, the node's are of {found}",
+    "vendor": "it is for {values} GPUs, the node has {found}",
     "option": "it is available only with {who}={values}",
     "refused": "refused by {who}",
     "needs": "it needs {what}, and {found} is here",
     "kept": "the lock has this one",
     "preferred": "it is for {what}, and {found} comes first",
-    "not default": "it is no default: {found}",
+    "not default": "not a default ({found})",
     "rest": "it does not fit together with the rest{clash}",
 }
 
@@ -85,7 +85,11 @@ class Reason(Record, frozen=True):
     def __str__(self) -> str:
         if self.newer:
             return f"not {self.newer}: {self.cause}"
-        return f"bounded by {self.bound}" if self.rule in _BOUND else self._filled(_THERE)
+        if self.rule not in _BOUND:
+            return self._filled(_THERE)
+        if self.rule == "fact" and not self.found:
+            return f"because the node has no {self.by}"
+        return f"because {'of ' if self.rule in ('fact', 'vendor') else ''}{self.bound}"
 
     @property
     def bound(self) -> str:
@@ -147,7 +151,7 @@ JOB_WORDS: dict[str, str] = {
 """What people call the fields of a job."""
 
 _JOB_RULES: dict[JobRule, str] = {
-    "asked": "asked for",
+    "asked": "requested",
     "layout": "layout of the site for {by}",
     "stack": "stack {by}",
     "no mpi": "stack {by} runs without MPI",
@@ -158,7 +162,7 @@ _JOB_RULES: dict[JobRule, str] = {
     "all of a node": "all that a node of {by} has",
     "queue limit": "the most that queue {by} takes",
     "recorded": "as the record of the image says",
-    "default": "nothing else was asked for",
+    "default": "the default",
     "first queue": "the first that takes {by} ({note})",
 }
 

@@ -46,7 +46,7 @@ def read_certificates(path: str) -> bytes:
         )
     if b"-----BEGIN CERTIFICATE-----" not in data or len(data) > MAX_BYTES:
         raise InputError(
-            f"{path} is not a certificate, and what recipes copy from this machine are certificates alone",
+            f"{path} is not a certificate; recipes copy only certificates from this machine",
             _FIELD,
             expected="a file in PEM, with the line -----BEGIN CERTIFICATE-----",
             remedy=f"openssl x509 -inform der -in {path} -out NAME.crt makes one of a certificate in DER",

@@ -69,12 +69,12 @@ class FileFormat(NamedTuple):
         said: what is not understood.
         """
         if isinstance(data, dict) and _is_newer(_release_in(data)):
-            return self._newer(data, name, f"and this one does not understand all of it: {said}")
+            return self._newer(data, name, f"and this version does not fully understand it: {said}")
         wrote = _release_in(data)
         other = f"use hpcgen {wrote}" if wrote not in ("", __version__) else "get it again from its source"
         return InputError(
             f"{name} is not understood: {said}",
-            expected=f"what hpcgen {__version__} reads",
+            expected=f"a format that hpcgen {__version__} reads",
             remedy=f"{other}, or regenerate it with: {self._command(data)}",
         )
 

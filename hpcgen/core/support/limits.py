@@ -68,7 +68,7 @@ class ReadingLimit:
         if self._end is not None and time.monotonic() > self._end:
             raise InputError(
                 f"{self.name} could not be read within {self._seconds:.0f} s",
-                remedy="convert it to a SIF, a squashfs or a folder, of which single files can be read: hpcgen convert",
+                remedy="convert it to a SIF, a squashfs or a folder, whose files can be read singly: hpcgen convert",
             )
 
 
@@ -95,7 +95,7 @@ class Unpacked(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         if whence != io.SEEK_SET:
-            raise OSError("only places from the start on can be asked for")
+            raise OSError("only offsets from the start are supported")
         self._limit.take(offset - self._at if offset >= self._at else offset)
         self._at = self._stream.seek(offset)
         return self._at

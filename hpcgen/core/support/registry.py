@@ -151,7 +151,7 @@ def load_file(path: Path) -> ModuleType:
     loader = _SourceAlone(module_name, str(path)) if bundled else None
     spec = importlib.util.spec_from_file_location(module_name, path, loader=loader)
     if spec is None or spec.loader is None:
-        raise InputError(f"{path} cannot be loaded as Python", remedy="give it a name that ends in .py")
+        raise InputError(f"{path} cannot be loaded as Python", remedy="give it a name ending in .py")
     module = importlib.util.module_from_spec(spec)
     # Options structs look their annotations up through sys.modules.
     sys.modules[module_name] = module

@@ -43,7 +43,7 @@ _MARKER = "hpcgen.lock"
 # errno → what happened, what to do
 _REASONS = {
     errno.ENOSPC: ("the disk is full", "free some space, or write elsewhere"),
-    errno.EDQUOT: ("your disk quota is used up", "delete what you no longer need, or write elsewhere"),
+    errno.EDQUOT: ("your disk quota is used up", "free some space, or write elsewhere"),
     errno.EFBIG: ("the file would be larger than allowed", "raise the limit (ulimit -f)"),
     errno.EACCES: ("permission denied", "write to one of your own folders"),
     errno.EPERM: ("permission denied", "write to one of your own folders"),
@@ -237,7 +237,7 @@ def copy_checked(file: CopiedFile, target: BinaryIO) -> None:
             target.write(data)
     if hasher.hexdigest() != file.sha256:
         raise InputError(
-            f"{file.source} is not what was planned: its sha256 is {hasher.hexdigest()}",
+            f"{file.source} changed since it was planned: its sha256 is now {hasher.hexdigest()}",
             expected=f"sha256 {file.sha256}",
             remedy="if the change is meant, plan again; else put the file back",
         )

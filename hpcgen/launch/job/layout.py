@@ -143,7 +143,7 @@ def _gpus(
     if wanted <= there:
         return wanted, [why] if there else [], []
     found = counted(there, "GPU") if there else "no GPU"
-    message = f"a node of {partition_name} has {found}, and {wanted} were asked for"
+    message = f"a node of {partition_name} has {found}, and {wanted} were requested"
     return there, [], [Problem(message, "--gpus", expected=f"0 to {there}" if there else "0")]
 
 

@@ -158,7 +158,7 @@ class Node:
     def _bounds(self, identifier: str, every: Sequence[Refusal]) -> Iterator[tuple[Requirement, list[Candidate]]]:
         by_bound: dict[str, list[Refusal]] = {}
         for refusal in every:
-            by_bound.setdefault(str(refusal.bound), []).append(refusal)
+            by_bound.setdefault(refusal.bound.bound, []).append(refusal)
         for _, refusals in sorted(by_bound.items()):
             allowed: dict[str, str] = dict.fromkeys(self.providers(identifier), "")
             for c in dict.fromkeys((each.candidate.block, each.candidate.version) for each in refusals):

@@ -171,8 +171,8 @@ def test_environments_and_categories_of_locks_are_chosen_by_name(tmp_path: Path)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"files": ["pixi.lock", "environment.yml"]}, "a lock alone decides"),
-        ({"files": ["pixi.lock"], "packages": ["zlib"]}, "a lock alone decides"),
+        ({"files": ["pixi.lock", "environment.yml"]}, "which alone decides"),
+        ({"files": ["pixi.lock"], "packages": ["zlib"]}, "which alone decides"),
         ({"files": ["gone.yml"]}, "is not there"),
         ({"files": ["../environment.yml"]}, "leads out of the folder"),
     ],

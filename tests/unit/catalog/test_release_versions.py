@@ -20,7 +20,7 @@ def said(*keys: str, elsewhere: tuple[str, ...] = ()) -> dict[str, str]:
         ("latest", "'latest' is not a version", "the number under which it was released"),
         ("v2.0", "'v2.0' is not a version", "the number under which it was released"),
         ("2.0 ", "'2.0 ' is not a version", "the number under which it was released"),
-        ("2.0+cu126", "a build of 2.0", "call it 2.0; what a build is for, `accepts`"),
+        ("2.0+cu126", "a build of 2.0", "call it 2.0; `accepts`, `on` and `only` say"),
         ("1!2.0", "has an epoch", "call it 2.0"),
         ("13.3.0.post1", "a post-release: ranges such as ==13.3.0", "call it 13.3.0"),
         ("2.18.3-1", "a post-release: ranges such as ==2.18.3", "call it 2.18.3"),

@@ -70,7 +70,7 @@ def test_hpcgens_own_lists_stay_as_they_are() -> None:
 def test_what_is_no_text_is_no_list(tmp_path: Path, hpcgen: Command) -> None:
     path = tmp_path / "list.txt"
     path.write_bytes(b"caf\xe9==1\n")
-    with pytest.raises(InputError, match="this is no text in UTF-8"):
+    with pytest.raises(InputError, match="not valid UTF-8"):
         read_wheel_list(path, "list.txt")
     path.unlink()
     os.mkfifo(path)

@@ -25,7 +25,7 @@ class Petsc(Block):
     METHOD
 """
 NEEDS = "one of this block's needs: mpi, mpich"
-MORE = "petsc.py:12:9: the steps of _more() are not yielded: nothing runs them\n  remedy: write yield from before it"
+MORE = "petsc.py:12:9: the steps of _more() are never yielded, so they never run\n  remedy: write yield from before it"
 BUILD = "def build(self, ctx):\n        "
 
 

@@ -48,7 +48,7 @@ def test_a_certificate_goes_into_the_context_under_its_name(kit: Path, tmp_path:
     [
         (
             "user:password\n",
-            "site-ca.pem is not a certificate, and what recipes copy from this machine are certificates",
+            "site-ca.pem is not a certificate; recipes copy only certificates from this machine",
         ),
         (KEY, "site-ca.pem has a private key, which would go into the image"),
         (CERTIFICATE + KEY, "site-ca.pem has a private key, which would go into the image"),

@@ -400,7 +400,7 @@ def test_the_images_own_launcher_needs_no_rank_test(here: Here) -> None:
     here.ranks("nothing", 3)
     text = preflight_script(here.plan(), {})
     assert RANK_PROGRAM not in text
-    assert "this machine has what the job relies on" in text
+    assert "this machine meets all requirements" in text
 
 
 # the node

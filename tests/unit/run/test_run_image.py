@@ -41,7 +41,7 @@ def test_without_a_wish_the_job_is_the_recorded_one(recorded: Plan) -> None:
     assert laid_out(recorded, None, None, asked()) == recorded
     other = laid_out(recorded, None, None, asked(walltime="10m", command=["hostname"])).job
     assert (other.nodes, other.walltime_s, other.command, other.account) == (4, 600, ["hostname"], "pn12ab")
-    assert [reason for reason in other.why() if reason.startswith("time ")] == ["time 00:10:00: asked for"]
+    assert [reason for reason in other.why() if reason.startswith("time ")] == ["time 00:10:00: requested"]
 
 
 def test_another_layout_keeps_what_was_not_asked_for(recorded: Plan) -> None:

@@ -26,7 +26,9 @@ def plan_changes(before: Plan, after: Plan, tables: Collection[str] = ()) -> Ite
         why = "another release writes it"
         yield Change(what="hpcgen", name="hpcgen", old=before.hpcgen, new=after.hpcgen, why=why)
     for name in ("partition", "format", "engine", "supply"):
-        yield from _field("command", name, getattr(before, name), getattr(after, name), "asked for, or of the profile")
+        yield from _field(
+            "command", name, getattr(before, name), getattr(after, name), "requested, or from the profile"
+        )
     for name in sorted(before.settings.keys() | after.settings.keys()):
         was, now = before.settings.get(name, ""), after.settings.get(name, "")
         yield from _field("command", f"--set {name}", was, now, "asked for")

@@ -43,7 +43,7 @@ def read_text(path: Path) -> list[str]:
     try:
         return data.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as failure:
-        raise InputError("this is no text in UTF-8", str(path)) from failure
+        raise InputError("not valid UTF-8", str(path)) from failure
 
 
 def lines_of(path: Path, required: set[str], what: str, separator: str) -> Iterator[Line]:
@@ -59,7 +59,7 @@ def lines_of(path: Path, required: set[str], what: str, separator: str) -> Itera
     columns = [each.strip() for each in next(read, [])]
     if missing := sorted(required - set(columns)):
         raise InputError(
-            f"{what} has the columns {', '.join(missing)}, and this file has not",
+            f"{what} has the columns {', '.join(missing)}; this file lacks them",
             Position(str(path), 1, 1),
             f"{separator.join(sorted(required))} in the first line",
         )

@@ -4,10 +4,10 @@
 # made by hpcgen 0.2.0: hpcgen render --site hlrs-testbed --stack onnxruntime --gpus 0
 # why these versions: plan.json beside this file, or the same command with plan in place of render
 # layout: 1 node × 1 rank × 10 threads
-#   nodes 1: nothing else was asked for
+#   nodes 1: the default
 #   ranks per node 1: stack onnxruntime runs without MPI
 #   threads per rank 10: 10 cores shared by 1 rank
-#   GPUs per node 0: asked for
+#   GPUs per node 0: requested
 #   time 12:00:00: default of hlrs-testbed
 #   memory: a job may use 125 GB of a node
 # usage: preflight.sh [IMAGE]      in an allocation; exits with 78 if something is missing
@@ -95,7 +95,7 @@ preflight_report() { # findings as people read them; 78 if one of them stops the
 preflight() {
     {
         preflight_node "$image"
-        printf 'preflight-passed\t%s\n' 'this machine has what the job relies on'
+        printf 'preflight-passed\t%s\n' 'this machine meets all requirements'
     } 2>&1 | preflight_report || return 78
 }
 

@@ -120,7 +120,7 @@ preflight_report() { # findings as people read them; 78 if one of them stops the
 preflight() {
     {
         preflight_node "$image"
-        printf 'preflight-passed\t%s\n' 'this machine has what the job relies on'
+        printf 'preflight-passed\t%s\n' 'this machine meets all requirements'
     } 2>&1 | preflight_report || return 78
 }
 

@@ -4,7 +4,7 @@
 # made by hpcgen 0.2.0: hpcgen render --site workstation --stack tf-horovod
 # why these versions: plan.json beside this file, or the same command with plan in place of render
 # layout: 1 node × 1 rank × 8 threads
-#   nodes 1: nothing else was asked for
+#   nodes 1: the default
 #   ranks per node 1: no layout fits, so one
 #   threads per rank 8: 8 cores shared by 1 rank
 #   time 01:00:00: default of workstation
@@ -93,7 +93,7 @@ preflight_report() { # findings as people read them; 78 if one of them stops the
 preflight() {
     {
         preflight_node "$image"
-        printf 'preflight-passed\t%s\n' 'this machine has what the job relies on'
+        printf 'preflight-passed\t%s\n' 'this machine meets all requirements'
     } 2>&1 | preflight_report || return 78
 }
 

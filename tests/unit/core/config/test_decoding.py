@@ -152,9 +152,9 @@ def test_every_mistake_at_once_each_at_its_place() -> None:
         """) == [
         "f.yaml:1:1: `name` is missing\n  expected: a short lower-case name, such as cpu\n  remedy: add `name: …`",
         "f.yaml:1:1: `nmae` is not known\n  remedy: did you mean name?",
-        "f.yaml:3:3: `version` is missing in `mpi`\n  expected: text\n  remedy: add `version: …`",
+        "f.yaml:3:3: `version` is missing in `mpi`\n  expected: a string\n  remedy: add `version: …`",
         "f.yaml:3:11: `family` must be one of intel, mpich, openmpi, not 'intle'\n  remedy: did you mean intel?",
-        "f.yaml:4:9: `path` must be text that matches ^/, not 'opt'",
+        "f.yaml:4:9: `path` must be a string that matches ^/, not 'opt'",
         "f.yaml:6:3: `Bad Name` cannot be a key in `partitions`: it must be a short lower-case name\n"
         "  expected: such as cpu",
         "f.yaml:6:30: `ranks_per_node` must be a whole number of at least 1, not 'four'\n"
@@ -164,15 +164,15 @@ def test_every_mistake_at_once_each_at_its_place() -> None:
         "f.yaml:9:13: `memory` must be a number more than 0 and at most 4096, not '5000'",
         "f.yaml:10:10: `gpu` must be true or false, not 'yes'\n  remedy: write true",
         "f.yaml:11:5: `gpus` is not known in `cpu`\n  remedy: did you mean gpu?",
-        'f.yaml:14:5: `modules[1]` must be text, not true\n  remedy: write it in quotes: "true"',
-        "f.yaml:15:5: `modules[2]` must be text, not a list of 1",
+        'f.yaml:14:5: `modules[1]` must be a string, not true\n  remedy: write it in quotes: "true"',
+        "f.yaml:15:5: `modules[2]` must be a string, not a list of 1",
     ]
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("name:", "1:6: `name` must be a short lower-case name, but is empty\n"
+        ("name:", "1:6: `name` is empty; expected a short lower-case name\n"
                   "  expected: such as cpu\n"
                   "  remedy: give it a value, or remove the line"),
         ('name: "a\\n"', "1:7: `name` must be a short lower-case name, not 'a\\n'\n"
@@ -183,17 +183,17 @@ def test_every_mistake_at_once_each_at_its_place() -> None:
          "2:6: `mpi` must be a mapping, that is, indented `key: value` lines, not a list of 1\n"
             "  expected: the keys family, version, path"),
         ("mpi: {family: intel, version: }",
-         "2:31: `version` must be text, but is empty\n  remedy: give it a value, or remove the line"),
+         "2:31: `version` is empty; expected a string\n  remedy: give it a value, or remove the line"),
         ("partitions: 4",
          "2:13: `partitions` must be a mapping, that is, indented `key: value` lines, not '4'"),
         ("modules: gcc", "2:10: `modules` must be a list, not 'gcc'\n  remedy: write it as a list: [gcc]"),
-        ("labels: []", "2:9: `labels` must have 1 to 3 entries, not 0\n  remedy: add what is missing"),
+        ("labels: []", "2:9: `labels` must have 1 to 3 entries, not 0\n  remedy: add the missing entries"),
         ("labels: [a, b, c, d]", "2:9: `labels` must have 1 to 3 entries, not 4\n  remedy: take some out"),
         ("pair: [1]", "2:7: `pair` must be a list of 2, not a list of 1"),
         ("pair: [x, y]", "2:8: `pair[0]` must be a whole number, not 'x'"),
-        ("binds: {a: b}", "2:8: `binds` must be a list or text, not a mapping"),
-        ("binds: [a, {b: c}]", "2:12: `binds[1]` must be text, not a mapping"),
-        ("binds: false", '2:8: `binds` must be text, not false\n  remedy: write it in quotes: "false"'),
+        ("binds: {a: b}", "2:8: `binds` must be a list or a string, not a mapping"),
+        ("binds: [a, {b: c}]", "2:12: `binds[1]` must be a string, not a mapping"),
+        ("binds: false", '2:8: `binds` must be a string, not false\n  remedy: write it in quotes: "false"'),
         ("store: {size: 1}", "2:8: `kind` is missing in `store`\n  expected: one of disk, tape\n"
                              "  remedy: add `kind: …`"),
         ("store: {kind: dsik}", "2:15: `kind` cannot be 'dsik'\n  expected: one of disk, tape\n"
@@ -202,14 +202,14 @@ def test_every_mistake_at_once_each_at_its_place() -> None:
         ("limit: none", "2:8: `limit` must be a whole number or true or false, not 'none'"),
         ("checked: yesterday", "2:10: `checked` must be a date such as 2026-01-31, not 'yesterday'"),
         ("colour: green", "2:9: `colour` must be one of red, blue, not 'green'"),
-        ("motd: good morning", "2:7: `motd` must be text of at most 5 characters, not 'good morning'"),
+        ("motd: good morning", "2:7: `motd` must be a string of at most 5 characters, not 'good morning'"),
         ("nodes: 9", "2:8: `nodes` must be a whole number from 1 to 8, not '9'"),
         ("nodes: 4 nodes", "2:8: `nodes` must be a whole number from 1 to 8, not '4 nodes'\n"
                            "  remedy: write only the number, without a unit or separators"),
         ("nodes: 1.5", "2:8: `nodes` must be a whole number from 1 to 8, not '1.5'"),
         ("chunk: 6", "2:8: `chunk` must be a whole number that is a multiple of 4, not '6'"),
         ("nodes: 7", "1:1: 7 nodes do not make a whole rack"),
-        ("motd: " + "x" * 100, f"2:7: `motd` must be text of at most 5 characters, not '{'x' * 57}...'"),
+        ("motd: " + "x" * 100, f"2:7: `motd` must be a string of at most 5 characters, not '{'x' * 57}...'"),
     ],
 )  # fmt: skip
 def test_one_mistake(line: str, said: str) -> None:

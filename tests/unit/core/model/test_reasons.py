@@ -37,7 +37,7 @@ def test_a_plan_of_0_1_0_is_written_again_as_it_was(path: Path) -> None:
     assert plan_text(plan) == text
     assert plan.mpi.abi == ("mpich" if plan.block("mpi") is not None else "")
     shorter = laid_out(plan, None, None, JobRequest(walltime="10m")).job.why()
-    assert [line for line in shorter if line.startswith("time ")] == ["time 00:10:00: asked for"]
+    assert [line for line in shorter if line.startswith("time ")] == ["time 00:10:00: requested"]
 
 
 def test_reasons_in_words() -> None:
@@ -45,8 +45,8 @@ def test_reasons_in_words() -> None:
     assert str(asked) == "horovod 0.28.1 asks for any mpi"
     assert not asked.bounds
     vendor = Reason(rule="vendor", requires={"vendor": "nvidia"}, found="amd", newer="12.4")
-    assert str(vendor) == "not 12.4: it is for GPUs of nvidia, the node's are of amd"
-    assert str(msgspec.structs.replace(vendor, newer="")) == "bounded by the node's GPU vendor amd"
+    assert str(vendor) == "not 12.4: it is for nvidia GPUs, the node has amd"
+    assert str(msgspec.structs.replace(vendor, newer="")) == "because of the node's GPU vendor amd"
     option = Reason(rule="option", by="tensorflow.install", requires={"tensorflow.install": "pip"}, found="source")
-    assert (str(option), option.bounds) == ("bounded by tensorflow.install=source", True)
+    assert (str(option), option.bounds) == ("because tensorflow.install=source", True)
     assert requirement_text("fabric", {"ucx": "", "libfabric": ">=1.15"}) == "ucx or libfabric >=1.15"

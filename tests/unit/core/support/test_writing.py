@@ -418,8 +418,7 @@ attempt(lambda: write_kit(target, NEW, retired=frozenset(["job.slurm", "files/ol
 """,
     )
     assert (done.stdout, done.returncode) == (
-        f"cannot write {kit}: your disk quota is used up\n"
-        "  remedy: delete what you no longer need, or write elsewhere\n",
+        f"cannot write {kit}: your disk quota is used up\n  remedy: free some space, or write elsewhere\n",
         7,
     ), done.stderr
     assert found(tmp_path) == {f"kit/{name}": text for name, text in before.items()}

@@ -56,7 +56,7 @@ def test_a_profile_that_changed_is_the_cause(supermuc: Lock) -> None:
         what="site", name="mpi.version", old="2019.6.154", new="2021.4.0", why="the profile supermuc changed"
     )
     named = found(supermuc, new)
-    assert named["block", "intel_mpi"].why.startswith("bounded by the host's Intel MPI 2021.4.0")
+    assert named["block", "intel_mpi"].why.startswith("because the host's Intel MPI 2021.4.0")
     assert named["archive", "intel_mpi"].new == ""
     assert named["wheel", "impi-rt (intel_mpi)"].new == "2021.4.0"
     assert named["result", "plan hash"].why == "the image will differ"
@@ -124,7 +124,7 @@ def test_a_newer_row_in_a_collection(hello: Lock, collection: Path) -> None:
     new = lock("mpi-hello", catalog=Catalog([collection]))
     named = found(hello, new)
     assert (named["block", "mpich"].old, named["block", "mpich"].new) == ("4.3.2", "9.1")
-    assert named["block", "mpich"].why.startswith("no longer so: not 5.0.1: it is no default")
+    assert named["block", "mpich"].why.startswith("no longer so: not 5.0.1: not a default")
     assert named["archive", "mpich"].why == "mpich 4.3.2 → mpich 9.1"
 
 

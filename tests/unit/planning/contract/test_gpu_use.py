@@ -73,7 +73,7 @@ def test_without_a_layout_each_gpu_has_a_rank() -> None:
 
 
 def test_more_gpus_than_a_node_has_are_refused() -> None:
-    with pytest.raises(PolicyError, match="a node of booster has 4 GPUs, and 5 were asked for"):
+    with pytest.raises(PolicyError, match="a node of booster has 4 GPUs, and 5 were requested"):
         hpcgen.plan("juwels-booster", "tf-horovod", gpus_per_node=5)
     with pytest.raises(PolicyError, match="a node of thin has no GPU"):
         hpcgen.plan("supermuc", "tf-horovod", gpus_per_node=1)

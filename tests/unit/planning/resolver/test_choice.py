@@ -123,7 +123,7 @@ def test_a_release_that_is_no_default_is_taken_only_where_it_is_asked_for_or_not
     library = block("library", {"1": Release(), "2": breaks})
     found = planned(["library"], library)["library"]
     assert found.version == "1"
-    assert str(found.reasons[-1]) == "not 2: it is no default: it deadlocks with the plugin"
+    assert str(found.reasons[-1]) == "not 2: not a default (it deadlocks with the plugin)"
     assert planned(["library"], library, settings={"library.version": ">=2"})["library"].version == "2"
     program = block("program", None, need("library", ">=2"))
     assert planned(["program"], library, program)["library"].version == "2"

@@ -272,8 +272,8 @@ def test_facts_that_rule_versions_out_are_named_in_one_order(tiny: Path) -> None
     (tiny / "building_blocks" / "toolkit.yaml").write_text(f"block: toolkit\nreleases:\n{rows}")
     toolkit = planned(tiny).block("toolkit")
     assert toolkit is not None
-    said = [str(reason) for reason in toolkit.reasons if "bounded" in str(reason)]
-    assert said == ["bounded by the node's capability 6.1", "bounded by the node's driver 418.39"]
+    said = [str(reason) for reason in toolkit.reasons if "of the node" in str(reason)]
+    assert said == ["because of the node's capability 6.1", "because of the node's driver 418.39"]
 
 
 def test_a_version_that_is_short_of_its_last_numbers_is_understood(tiny: Path) -> None:
@@ -285,7 +285,7 @@ def test_a_reason_names_what_stood_against_the_newer_version_and_nothing_else(ti
     framework = planned(tiny).block("framework")
     assert framework is not None
     assert str(framework.reasons[-1]) == (
-        "not 2.0: it does not fit together with the rest: bounded by the node's driver 418.39; "
+        "not 2.0: it does not fit together with the rest: because of the node's driver 418.39; "
         "framework 2.0 asks for toolkit ==11.*"
     )
 

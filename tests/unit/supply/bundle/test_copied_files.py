@@ -87,7 +87,7 @@ def test_a_file_that_is_another_is_not_taken(ours: Path, tmp_path: Path, hpcgen:
     shutil.rmtree(ours)
     (bundle / "files" / sha256_of(BINARY) / "copied").write_bytes(b"another")
     done = hpcgen("render", "--bundle", "B", "-o", "kit")
-    assert done.returncode == 3 and "is not what was planned" in done.stderr
+    assert done.returncode == 3 and "changed since it was planned" in done.stderr
     assert not (tmp_path / "kit").exists()
     list_ = next(bundle.glob("files/*/copied.list"))
     list_.write_text(f"{'a' * 64} 644 ../../etc/passwd\n")
