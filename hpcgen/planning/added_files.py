@@ -49,7 +49,7 @@ def added_words(words: Sequence[str]) -> AddedWords:
 def _copy(text: str) -> AddedCopy:
     source, equals, target = text.rpartition("=")
     if not equals or not source:
-        raise InputError(f"copy:{text} does not say what goes where", expected="copy:FOLDER=/opt/NAME")
+        raise InputError(f"copy:{text} needs SOURCE=TARGET", expected="copy:FOLDER=/opt/NAME")
     path = Path(os.path.normpath(Path.cwd() / source))
     try:
         entry = record_from({"from": path.name, "to": target}, Copied)

@@ -14,7 +14,7 @@ _NOTHING: dict[str, Any] = {"version": "", "provider": None}
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What a person can say otherwise: the stack, the partition, ``--set``, ``--add``."""
+    """The user's overrides: the stack, the partition, ``--set``, ``--add``."""
 
     stack: Stack
     partition: str | None

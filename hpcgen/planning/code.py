@@ -50,7 +50,7 @@ def _folder(stack: Stack, build: BuildSpec) -> str:
         return places[0]
     if build.in_ is None:
         there = " or ".join(places) if places else "a folder that `copy` or `git` fills"
-        raise InputError("nothing says in which folder `build` runs its commands", expected=f"build.in: {there}")
+        raise InputError("the folder in which `build` runs its commands is not set", expected=f"build.in: {there}")
     if not any(overlap(build.in_, place) for place in places):
         there = f"one of {', '.join(places)}, or a folder in it" if places else "`copy` or `git` to put code there"
         raise InputError(f"neither `copy` nor `git` puts anything into {build.in_}, where `build` runs", expected=there)

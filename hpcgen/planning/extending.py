@@ -80,9 +80,9 @@ def extended_plan(
         raise _by_kind_of_image(error) from None
     plan = _whole(recorded, planned, added, copied, image)
     if taken := plan.contradiction():
-        raise InputError(taken, "--add", remedy="choose another place for what is copied")
+        raise InputError(taken, "--add", remedy="choose another target for the copied files")
     if not (added_blocks(plan) or plan.brought):
-        raise InputError("the image has all of that already", "--add", remedy="name something that it lacks")
+        raise InputError("already in the image", "--add", remedy="name something that the image lacks")
     return plan
 
 
@@ -143,7 +143,7 @@ def _check_settings(recorded: Plan, settings: Sequence[str]) -> None:
                 f"{name} is in the image already, and stays as it is: {text}",
                 "--set",
                 "a block that --add names",
-                "build the image whole for another version or other options",
+                "rebuild the image for another version or other options",
             )
     problems.raise_as(InputError)
 
@@ -163,8 +163,8 @@ def _check_versions(recorded: Plan, added: AddedWords) -> None:
 def _clash(text: str, there: Sequence[str]) -> Problems:
     problems = Problems()
     for each in there:
-        remedy = f"leave {text} out, or build the image whole with it"
-        problems.add(f"{text} is asked for, and the image has {each}", "--add", "what the image lacks", remedy)
+        remedy = f"leave {text} out, or rebuild the image with it"
+        problems.add(f"{text} is requested, but the image has {each}", "--add", "a version as in the image", remedy)
     return problems
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Resolve = Callable[[Sequence[Demand], Mapping[str, str]], list[PlannedBlock]]
 _ROUNDS = 4
 OTHERS = 200
-"""So many wheels that do not suit are kept of one package, for messages."""
+"""Maximum number of unsuitable wheels per package that messages list."""
 
 
 class Asked(NamedTuple):
@@ -100,8 +100,8 @@ def resolved_with(
         before = same
         blocks = resolve([*fixed, *demands], _locked_versions(asked, catalog, _python(blocks), architecture))
     raise ConflictError(
-        "which packages the files mean hangs on the Python, and that on the blocks that bring them",
-        remedy="name one: --set python.version=RANGE",
+        "the Python version and the packages of the files depend on each other",
+        remedy="fix the Python version: --set python.version=RANGE",
     )
 
 

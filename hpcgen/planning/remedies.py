@@ -47,7 +47,7 @@ def explained(question: Question, asked: Asked, site: Site, plan: Callable[[Aske
         trials = _Trials(asked, plan)
         found = tuple(filter(None, [trials.first(changes.several())]))
     bounds = [bound.rule for requirement in clash for bound in requirement.origin.bounds]
-    other = "no change that was tried leads to a plan: the tables would need a release that fits all of this"
+    other = "no tried change resolves; the tables lack a compatible release"
     if "fact" in bounds or "vendor" in bounds:
         other += ", or the profile would have to be wrong about the node"
     expected = known(question, clash[0]) if len(clash) == 1 and clash[0].origin.kind != "site" else ""

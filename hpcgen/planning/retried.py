@@ -1,4 +1,4 @@
-"""Where what was asked is refused: questions near to it, planned before they are told."""
+"""Suggest nearby requests when one fails; each is planned before it is suggested."""
 
 from __future__ import annotations
 

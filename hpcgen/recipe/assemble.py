@@ -1,4 +1,4 @@
-"""plan → stages: what the builder does and what the slim final stage keeps, in words of no format."""
+"""plan → stages: what the builder does and what the slim final stage keeps, independent of the format."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def _fill_final(stage: Stage, plan: Plan, parts: list[Part], script: str, pins: 
     taken = [(each.to, path) for each in stage.copied for path in (*kept_paths, *folders) if overlap(each.to, path)]
     if taken:
         told = "; ".join(f"{target} and {path}" for target, path in taken)
-        raise InputError(f"the stack copies files to where blocks have theirs: {told}", remedy="choose another `to`")
+        raise InputError(f"the stack copies files to a path reserved for blocks: {told}", remedy="choose another `to`")
     own = {path for label, step in builder.steps if step.finds for path in runtimes[label].copies}
     brought = {each.to for each in builder.copied}
     stage.copies = _outermost(kept_paths, brought)
@@ -231,7 +231,7 @@ def _added_stages(
         final, image=Image(extended.image, extended.digest or "", in_registry=False), made_by_others=False
     )
     there = _package_names("final", extension.before(plan, catalog))
-    final.steps += [("hpcgen", run("keep the kit of what is extended", extension.kit_aside(extended), joins="next"))]
+    final.steps += [("hpcgen", run("keep the kit of the extended image", extension.kit_aside(extended), joins="next"))]
     kept = _in_stage("final", parts)
     final.steps += extension.prepared(kept, added)
     final.prepared = len(final.steps)
@@ -274,7 +274,7 @@ def bound_file_systems(site: Site) -> dict[str, str]:
 
 def _bound_onto(plan: Plan, folders: set[str]) -> tuple[str, Run]:
     make = command("mkdir", "-p", *sorted(folders))
-    return ("site", run("what the host's is bound onto", make, _bind_files(plan), joins="previous"))
+    return ("site", run("mount points for the host's files", make, _bind_files(plan), joins="previous"))
 
 
 def _bind_files(plan: Plan) -> list[str]:

@@ -22,7 +22,7 @@ PACKAGES = f"{ADDED}/packages"
 """What apt says of the packages that it brought."""
 PYTHON = "/opt/python"
 """The environment that pip installs into."""
-WHOLE = "build the image whole, with the added words: hpcgen build --site SITE --stack STACK --add …"
+WHOLE = "rebuild the image with the added words: hpcgen build --site SITE --stack STACK --add …"
 
 
 def before(plan: Plan, catalog: Catalog) -> list[Part]:
@@ -77,7 +77,7 @@ def _refused(part: Part, build_only: set[str]) -> Iterator[Problem]:
         reasons.append(f"its build asks for the OS packages {some(wanted)}")
     if reasons:
         message = f"{part.label} cannot be added to a finished image: {'; '.join(reasons)}"
-        yield Problem(message, expected="what comes as packages, wheels or files", remedy=WHOLE)
+        yield Problem(message, expected="packages, wheels or files", remedy=WHOLE)
 
 
 _KINDS = {

@@ -255,6 +255,6 @@ def _doubt(label: str, chosen: str, texts: Sequence[str]) -> Finding:
     return Finding(
         name="python-packages",
         severity="warning",
-        message=f"{label} gets what {chosen} brings, and nobody has tried that: {some(texts, 8)}",
-        remedy="the self-test asks pip whether all packages suit each other",
+        message=f"{label} takes the versions of {chosen} (combination not tested): {some(texts, 8)}",
+        remedy="the self-test checks with pip that all packages are compatible",
     )

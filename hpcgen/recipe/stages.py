@@ -1,4 +1,4 @@
-"""What a recipe is made from, in words of no format: stages, and all else that the blocks of a plan say together."""
+"""What a recipe is made from, in any format: stages, and all else that the blocks of a plan say together."""
 
 from __future__ import annotations
 

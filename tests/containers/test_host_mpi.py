@@ -1,4 +1,4 @@
-"""The reason for all of this: the host's MPI takes the place of the image's own, and the job is one job."""
+"""The reason for all of this: the host's MPI replaces the image's own, and the job is one job."""
 
 from __future__ import annotations
 

@@ -215,21 +215,21 @@ CASES = {
     ),
     "srun asked for pmix, and the image's MPICH knows pmi2": Broken(
         SLINGSHOT,
-        "srun is asked for pmix, and mpich 3.4.3 understands hydra, pmi, pmi2",
+        "srun is set to offer pmix, and mpich 3.4.3 understands hydra, pmi, pmi2",
         {"mpi.pmi": ["pmix", "pmi2"], "mpi.libraries": [], "mpi.binds": [], "fabric.kind": "ethernet"},
         settings=MPICH_SETTINGS,
         at="mpi.pmi",
     ),
     "psm2 absent on Omni-Path": Broken(
         OMNI_PATH,
-        "nothing in the image can drive omni-path by psm2, and no library of the host for it is visible there",
+        "the image cannot use omni-path through psm2, and no host library for it is visible inside",
         settings=("mpi.provider=plain_mpi",),
         good=("mpi.provider=intel_mpi",),
         at="fabric.provider",
     ),
     "Slingshot without the host's libfabric": Broken(
         SLINGSHOT,
-        "nothing in the image can drive slingshot by cxi, and no library of the host for it is visible there",
+        "the image cannot use slingshot through cxi, and no host library for it is visible inside",
         {"fabric.libraries": []},
         settings=MPICH_SETTINGS,
         at="fabric.provider",
@@ -255,7 +255,7 @@ CASES = {
     ),
     "another fabric on one kind of node": Broken(
         OMNI_PATH,
-        "nothing in the image can drive slingshot by cxi, and no library of the host for it is visible there",
+        "the image cannot use slingshot through cxi, and no host library for it is visible inside",
         {"partitions.main": {**NODE, "fabric": {"kind": "slingshot", "provider": "cxi"}}},
         at="partitions.main.fabric.provider",
     ),

@@ -27,7 +27,7 @@ def collectives(case: Case) -> list[Check]:
         return [_by_sockets(case, " and ".join(plan.cpu_collectives))]
     if case.mpi is not None and plan.stack.run.mpi:
         return [skipped(NAME, "MPI carries them: see fabric provider")]
-    return [skipped(NAME, "nothing is known to compute on several nodes together")]
+    return [skipped(NAME, "no block is known to compute across nodes")]
 
 
 def _between_gpus(case: Case) -> Check:
@@ -39,9 +39,9 @@ def _between_gpus(case: Case) -> Check:
     if network is not None:
         return _over(case, who, kind, network)
     if kind == "infiniband" and set(case.packages) & set(LIBIBVERBS):
-        return holds(NAME, f"{who} finds InfiniBand by libibverbs; nothing keeps it from sockets where that fails")
+        return holds(NAME, f"{who} finds InfiniBand through libibverbs and silently uses sockets where that fails")
     missing = "has no libibverbs" if kind == "infiniband" else f"has no plugin of {who} for {kind}"
-    reason = f"the image {missing}: TCP sockets will carry what {who} sends between nodes, such as gradients"
+    reason = f"the image {missing}: {who} will send data between nodes, such as gradients, over TCP sockets"
     return Check(NAME, "doubtful", reason, _remedy(kind), "", _kind_path(case))
 
 

@@ -100,7 +100,7 @@ def _driver(case: Case, asked: PlannedConda) -> Iterator[Check]:
         yield Check(
             NAME,
             "broken",
-            f"{some(by)} of the lock need a GPU of NVIDIA, which nodes of {case.plan.partition} have not",
+            f"{some(by)} of the lock need an NVIDIA GPU; {case.plan.partition} nodes have none",
             "lock the builds for CPUs, or choose another partition",
             "packages without CUDA",
         )
@@ -128,7 +128,7 @@ def _mpi(case: Case, packages: Sequence[CondaPackage]) -> Iterator[Check]:
             reason = f"packages of the lock are made for {theirs}, and the image has {case.mpi.name} {case.mpi.version}"
             yield Check(NAME, "broken", reason, f"lock them for {family}: mpi=*={family}, {family}=*=external_*")
         elif not outer:
-            reason = f"{each.exact} of the lock is a second MPI beside {case.mpi.name} {case.mpi.version} of the image"
+            reason = f"{each.exact} of the lock is a second MPI besides {case.mpi.name} {case.mpi.version} of the image"
             yield Check(NAME, "broken", reason, f"lock the build that takes the image's: {family}=*=external_*")
 
 
@@ -139,7 +139,7 @@ def _twice(case: Case, asked: PlannedConda) -> Iterator[Check]:
     at_run = {each.name for each in case.plan.blocks if not each.build_only}
     names = asked_names(asked)
     for name in dict.fromkeys(each for each in names if _OWNED.get(each) in at_run):
-        reason = f"{name} is a conda package and the block {_OWNED[name]}: what starts is that of /opt/conda"
+        reason = f"{name} is both a conda package and the block {_OWNED[name]}: the one in /opt/conda is used"
         yield Check(NAME, "doubtful", reason, f"remove it from the conda packages, or {_OWNED[name]} from the blocks")
     if "python" in names and "python" in at_run and not any(_OWNED.get(each) in at_run for each in names):
         reason = "the image has two Pythons, and `python` is that of /opt/conda: packages of blocks are in /opt/python"

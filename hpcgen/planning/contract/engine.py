@@ -53,7 +53,7 @@ def launch(case: Case) -> list[Check]:
     if host is not None and block is not None and case.site.mpi is None:
         reason = (
             f"the profile of {case.site.name} names no host MPI: {host.launcher} starts the image's own {block.name} "
-            f"on {case.plan.job.nodes} nodes by {host.pmi[0]}, and nobody has said that it can"
+            f"on {case.plan.job.nodes} nodes by {host.pmi[0]}; the profile does not state support for this"
         )
         remedy = f"ask the site, or {host.launcher} itself, which PMI it offers, and describe it in mpi"
         return [Check("launch", "doubtful", reason, remedy, "", "scheduler.kind")]
@@ -74,7 +74,7 @@ def binds(case: Case) -> list[Check]:
     if host is None or not host.shown_inside:
         if systems:
             return found or [holds(name, f"{some(list(systems))}, where the node has them")]
-        return [skipped(name, "nothing of the host is bound but the job's folder")]
+        return [skipped(name, "only the job's folder of the host is bound")]
     for number, bind in enumerate(host.binds):
         found += _hiding(
             case, bind.source, bind.target, "bind only the folders of the MPI", f"mpi.binds.{number}.target"
@@ -102,8 +102,8 @@ def _half_described(case: Case) -> Check | None:
         return None
     given, missing = ("mpi.binds", ["mpi.libraries"]) if host.binds else ("mpi.root", ["mpi.libraries", "mpi.binds"])
     reason = (
-        f"the profile has {given} and no {' and '.join(missing)}, so the host's {host.flavour} does not take "
-        "the place of the image's MPI: the host only starts the ranks"
+        f"the profile has {given} and no {' and '.join(missing)}, so the host's {host.flavour} does not replace "
+        "the image's MPI: the host only starts the ranks"
     )
     named = " and ".join(each for each in ("mpi.root" * bool(host.root), "mpi.binds" * bool(host.binds)) if each)
     remedy = f"add {' and '.join(missing)}, or remove {named} where that is meant"

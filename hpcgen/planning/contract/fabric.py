@@ -35,9 +35,7 @@ def provider(case: Case) -> Check:
     folder = shown(case)
     if folder:
         return holds(name, f"the host's {wanted} is visible inside: {folder}")
-    reason = (
-        f"nothing in the image can drive {fabric.kind} by {wanted}, and no library of the host for it is visible there"
-    )
+    reason = f"the image cannot use {fabric.kind} through {wanted}, and no host library for it is visible inside"
     remedy = (
         "name the host's folders with it in fabric.libraries and show them by mpi.binds, "
         "or take an MPI whose block brings it"
@@ -69,9 +67,9 @@ def libfabric(case: Case) -> Check:
     """The host's libfabric, where the engine puts it in the place of the image's, has what the image's MPI asks for."""
     name, block, here = "libfabric", case.plan.block("libfabric"), case.plan.fabric.libfabric
     if block is None or case.swapped or case.plan.fabric.kind not in case.engine.brings_fabrics:
-        return skipped(name, "no libfabric of the host takes the place of the image's")
+        return skipped(name, "the host's libfabric does not replace the image's")
     asked, path = libfabric_symbols(block.version), _path(case, "libfabric")
-    what = f"what is linked with libfabric {block.version} of the image asks for FABRIC_1.{asked}"
+    what = f"programs linked with libfabric {block.version} of the image require FABRIC_1.{asked}"
     if here is None:
         reason = f"{what}, and the profile does not say which libfabric {case.engine.name} puts in its place"
         remedy = f'say it in {path}, or link with an older one: --set "libfabric.version={libfabric_range(asked - 1)}"'

@@ -40,9 +40,7 @@ def use(case: Case) -> list[Check]:
     ]
     users = [block for block, of in vendors.items() if gpu.vendor in of]
     if not users and not found:
-        wasted = (
-            f"the job asks for {counted(asked, 'GPU')} of each node ({_one(gpu)}), which nothing in the image can use"
-        )
+        wasted = f"the job asks for {counted(asked, 'GPU')} per node ({_one(gpu)}), but the image cannot use them"
         if names := conda.without_driver(case):
             wasted += f": of {some(names)} conda takes builds for CPUs where the profile names no driver"
         found.append(_unused(case, wasted))

@@ -69,7 +69,7 @@ def _by_standard(case: Case, host: HostMpi) -> list[Check]:
             remedy += f"; or, if the host's MPI also has {MPI_LIBRARIES[own]}, use a profile with `abi: {own}`"
         found.append(Check(name, "broken", reason, remedy, f"programs linked with {expected}", "mpi.abi"))
     if host.flavour == "mpich" and host.version in OTHERWISE_NAMED:
-        reason = f"{told} calls its library of {whose(STANDARD)} libmpi_abi.so.0, unless somebody mended it"
+        reason = f"{told} calls its library of {whose(STANDARD)} libmpi_abi.so.0, unless it was renamed"
         remedy = f"look for {expected} in the folders of mpi.libraries, or use MPICH 5.0.2 there"
         found.append(Check(name, "doubtful", reason, remedy, expected, "mpi.version"))
     return found
@@ -86,7 +86,7 @@ def _packages(case: Case, host: HostMpi) -> list[Check]:
         if library not in ("", expected):
             reason = (
                 f"the package {package} brings {library}, which the host's {host.flavour} ({expected}) does not "
-                "replace: what is linked with it would run over the image's own, without the fabric"
+                "replace: programs linked with it would use the image's own, without the fabric"
             )
             remedy = f"omit {package}, and link with the stack's block mpi"
             found.append(Check("MPI ABI", "broken", reason, remedy, f"programs linked with {expected}", "mpi.abi"))
@@ -107,7 +107,7 @@ def private(case: Case) -> Check:
     name, host, block = "private MPI", case.host, case.mpi
     mine = {each: has.private_mpi for each, has in case.capabilities.items() if has.private_mpi}
     if not mine:
-        return skipped(name, "no block brings an MPI for itself alone")
+        return skipped(name, "no block brings a private MPI")
     told = " and ".join(f"{each} brings its own {library}" for each, library in mine.items())
     if host is not None:
         found = f"the host's {host.flavour} {host.version} ({MPI_LIBRARIES[host.abi]})"
@@ -138,7 +138,7 @@ def version(case: Case) -> Check:
             return unknown(name, f"{told}: whether that is older, the profile does not say", "mpi.version")
         if here >= image:
             return holds(name, told)
-        reason = f"{told}: what is new in the image's would be missing at run time"
+        reason = f"{told}: functions new in the image's MPI would be missing at run time"
         remedy = f'use one that is not newer: --set "{block.name}.version=<={host.version}"'
         return Check(name, "broken", reason, remedy, f"{block.name} {'.'.join(map(str, here))} or older", "mpi.version")
     base = mpich_of(host.version) if host.flavour == "cray-mpich" else ""
@@ -151,7 +151,7 @@ def version(case: Case) -> Check:
     if (level := standard_of(host.flavour, host.version)) and level < _may_call(flavour, block.version):
         has = ".".join(map(str, level))
         reason = (
-            f"{told}, which has MPI {has}: programs that call what is newer (sessions, counts of 64 bits) do not start"
+            f"{told}, which has MPI {has}: programs that call newer functions (sessions, 64-bit counts) do not start"
         )
         remedy = '--set "mpich.version=<4", or let programs call MPI 3 alone'
         return Check(name, "doubtful", reason, remedy, f"functions of MPI {has}", "mpi.version")
@@ -183,7 +183,7 @@ def pmi(case: Case) -> Check:
     asked = own.requested_pmi(host.pmi) if own is not None else None
     if common and (asked is None or asked in understood):
         return holds(name, f"{host.launcher} offers {', '.join(common)}, which {who} understands")
-    offers = f"{host.launcher} is asked for {asked}" if common else f"{host.launcher} offers {', '.join(host.pmi)}"
+    offers = f"{host.launcher} is set to offer {asked}" if common else f"{host.launcher} offers {', '.join(host.pmi)}"
     reason = (
         f"{offers}, and {who} understands {', '.join(understood)}: each rank would be a separate job, with status 0"
     )

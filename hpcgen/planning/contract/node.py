@@ -23,7 +23,7 @@ def c_library(case: Case) -> Check:
         return unknown(name, f"the release table does not say which one {label} has")
     wanted, path = (host.glibc, "mpi.glibc") if host.glibc is not None else (case.site.system.glibc, "system.glibc")
     if wanted is None:
-        return unknown(name, f"the profile does not say what the host's {host.flavour} asks for", "system.glibc")
+        return unknown(name, f"the profile does not say which glibc the host's {host.flavour} requires", "system.glibc")
     if release_of(here) >= release_of(wanted):
         return holds(name, f"{label} has {here}, the host's libraries ask for {wanted} or less")
     # Intel builds its libraries for old systems, not for the host's own.
@@ -33,7 +33,7 @@ def c_library(case: Case) -> Check:
     reason = f"{label} has {here}, and libraries of the host's {host.flavour} {asks} {wanted}: they are not loaded"
     remedy = f"use a newer base: {some(newer)}" if newer else "no known base is new enough"
     if host.glibc is None:
-        remedy += "; or write into mpi.glibc what objdump -T shows of the host's libraries"
+        remedy += "; or set mpi.glibc to the newest GLIBC version that objdump -T shows for the host's libraries"
     return Check(name, "broken" if sure else "doubtful", reason, remedy, f"{wanted} or newer", path)
 
 
@@ -60,7 +60,7 @@ def cpu(case: Case) -> list[Check]:
             remedy = f"build for the older one: --partition {other}, or use a queue of {plan.partition} only"
             path = f"partitions.{other}.cpu.target"
             found.append(Check(name, "broken", reason, remedy, f"all that {target} has", path))
-    return found or [holds(name, f"all nodes of the queue {queue} have what {target} has")]
+    return found or [holds(name, f"all nodes of the queue {queue} have all features of {target}")]
 
 
 def _selected(partition: Partition, scheduler: Scheduler) -> str:

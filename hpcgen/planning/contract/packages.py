@@ -57,7 +57,7 @@ def packages(case: Case) -> list[Check]:
         return [skipped(NAME, "no file of a project asks for packages")]
     found = [check for each in project.packages for check in _of_file(case, each)]
     found += _of_host(case, project.packages)
-    return found or [holds(NAME, f"nothing known stands against the {len(project.packages)} packages of the files")]
+    return found or [holds(NAME, f"no known obstacle to the {len(project.packages)} packages of the files")]
 
 
 def chosen(case: Case, lines: Iterable[str]) -> list[Check]:
@@ -116,7 +116,7 @@ def _of_file(case: Case, package: ProjectPackage) -> Iterator[Check]:
     """That a lock names a wheel for this image; else whether its source is there, and can be compiled."""
     if package.file or not (package.others or package.sdist):
         return
-    why, remedy = _why(case, package) if package.others else ("the lock names no wheel of it", "")
+    why, remedy = _why(case, package) if package.others else ("the lock has no wheel of it", "")
     if not package.sdist:
         yield Check(NAME, "broken", f"{_said(package)} cannot be installed: {why}", remedy, "a wheel for this image")
         return
@@ -127,7 +127,7 @@ def _of_file(case: Case, package: ProjectPackage) -> Iterator[Check]:
         yield Check(NAME, "broken", f"{reason}, and the image is built without a compiler", remedy, "a wheel, or gnu")
     else:
         more = "" if compiler else "; --add gnu if it has compiled parts"
-        yield Check(NAME, "doubtful", reason, f"what its build needs is not pinned by the lock{more}")
+        yield Check(NAME, "doubtful", reason, f"its build requirements are not pinned by the lock{more}")
 
 
 def _why(case: Case, package: ProjectPackage) -> tuple[str, str]:
@@ -137,12 +137,12 @@ def _why(case: Case, package: ProjectPackage) -> tuple[str, str]:
     linux = [each for each in every if each.system == "glibc"]
     if not linux:
         systems = ", ".join(sorted({each.system for each in every}))
-        return f"its wheels are for {systems or 'nothing known'} alone", "lock it for Linux with glibc"
+        return f"its wheels are only for {systems or 'unknown systems'}", "lock it for Linux with glibc"
     mine = [each for each in linux if here in each.architectures or "any" in each.architectures]
     if not mine:
         others = ", ".join(sorted({name for each in linux for name in each.architectures}))
         return (
-            f"its wheels are for {others} alone, and the nodes are {here}",
+            f"its wheels are only for {others}, and the nodes are {here}",
             f"choose a version with wheels for {here}",
         )
     minor = ".".join(python.version.split(".")[:2]) if python is not None else "3"
@@ -152,7 +152,7 @@ def _why(case: Case, package: ProjectPackage) -> tuple[str, str]:
         names = some([_python_name(tag) for tag in told], 6)
         last = next((_python_name(tag).split()[-1] for tag in reversed(told) if re.fullmatch(r"cp3\d+", tag)), "")
         remedy = f'--set "python.version={last}.*"' if last else "lock a version with wheels for it"
-        return f"its wheels are for {names} alone, and the image has {minor}", remedy
+        return f"its wheels are only for {names}, and the image has {minor}", remedy
     asked = min((glibc_of(each.file) for each in fitting), key=as_numbers)
     base = case.plan.blocks[0]
     row = case.releases.get(base.name)
@@ -255,13 +255,13 @@ def _mpi(case: Case, package: ProjectPackage, hosts: _Hosts) -> Iterator[Check]:
     )
     if case.host is not None and (mpi is not None or case.swapped):
         told = f"the host's {case.host.flavour} {case.host.version}"
-        reason = f"{_said(package)} brings {name}, and {told} starts the ranks: each would be alone"
+        reason = f"{_said(package)} brings {name}, and {told} starts the ranks: each would run on its own"
         yield Check(NAME, "broken", reason, remedy, "one MPI", "mpi.flavour")
     elif mpi is not None:
         reason = f"{_said(package)} brings {name}, and the image has {mpi.label}: programs may load either"
         yield Check(NAME, "broken", reason, remedy, "one MPI")
     elif case.plan.stack.run.mpi:
-        reason = f"{_said(package)} brings {name}, which knows nothing of the site's network and launcher"
+        reason = f"{_said(package)} brings {name}, which does not support the site's network and launcher"
         yield Check(NAME, "doubtful", reason, remedy)
 
 

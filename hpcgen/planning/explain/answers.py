@@ -47,7 +47,7 @@ def _before_a_lock(case: Case) -> str:
     plan = case.plan
     loose = plan.project is not None and plan.project.packages and not plan.project.hashed
     if case.lock is None and (loose or (plan.conda is not None and not plan.conda.packages)):
-        return "; what packages need in turn is known from a lock: `hpcgen lock`, then --from hpcgen.lock"
+        return "; a lock lists the packages' own dependencies: `hpcgen lock`, then --from hpcgen.lock"
     return ""
 
 

@@ -78,7 +78,7 @@ def _other_providers(case: Case, planned: PlannedBlock) -> list[Refused]:
             elif own is not None and rank > own:
                 why = f"as {virtual} it suits {case.plan.site.name} less"
             else:
-                why = f"as {virtual} it was not asked for, or does not fit what others ask for"
+                why = f"it was not requested as {virtual}, or does not meet the requirements of others"
             found.append(Refused(what=other, why=why))
     return found
 
@@ -102,6 +102,6 @@ def option(case: Case, path: str) -> Explanation:
         grounds = [Ground(kind="block", text="its own default, or the smaller form that is enough here", place=origin)]
     kind = next(each.type for each in option_fields(cls.Options) if each.encode_name == key)
     others = [word for word in literal_words(kind) if word != value]
-    refused = [Refused(what=word, why=f"not asked for: --set {path}={word}") for word in others]
+    refused = [Refused(what=word, why=f"not requested: --set {path}={word}") for word in others]
     shown = shown_value(value)
     return Explanation(kind="option", name=path, value=shown, grounds=grounds, refused=refused, see=[planned.name])

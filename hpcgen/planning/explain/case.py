@@ -128,7 +128,7 @@ class Case:
         """
         path = path.replace("*", self.plan.partition)
         value = value_at(msgspec.to_builtins(self.plan.site), path)
-        shown = f"{path}: {shown_value(value)}" if value is not None else f"{path}: the default, nothing is said"
+        shown = f"{path}: {shown_value(value)}" if value is not None else f"{path}: the default"
         nearest = path
         while nearest and nearest not in self.facts:
             nearest = nearest.rpartition(".")[0]

@@ -74,7 +74,7 @@ def _asked(case: Case, name: str) -> Iterator[Ground]:
         yield Ground(kind="file", text=need.spec, place=where)
     for spec in asked.needs if not there else ():
         if spec_name(spec) == name and spec not in own:
-            yield Ground(kind="file", text=f"{spec}, in {some(sorted(asked.files)) or 'what goes with pip'}")
+            yield Ground(kind="file", text=f"{spec}, in {some(sorted(asked.files)) or 'the requirements of pip'}")
 
 
 def _needed(name: str, locked: Sequence[CondaPackage]) -> Iterator[Ground]:

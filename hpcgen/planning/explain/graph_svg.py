@@ -151,7 +151,7 @@ _LETTER = 8.1
 FILLS = {"named": "#0b4f6c", "image": "#d8ecf3", "build": "#f4f1ea", "input": "#ffffff"}
 TEXTS = {"named": "#ffffff", "image": "#12303b", "build": "#5b5346", "input": "#555555"}
 _STYLE = ".line{fill:none;stroke:#7d95a0;stroke-width:1.4}text{font-family:system-ui,'DejaVu Sans',sans-serif}"
-_LEGEND = (("named", "asked for by the stack"), ("image", "in the image"), ("build", "only builds it"))
+_LEGEND = (("named", "requested by the stack"), ("image", "in the image"), ("build", "only builds it"))
 
 
 def svg(graph: PlanGraph) -> str:

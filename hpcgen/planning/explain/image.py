@@ -21,7 +21,7 @@ def base(case: Case, stage: str) -> Explanation:
     grounds = [Ground(kind="release", text=f"the image of {part.label} for this stage", place=row)]
     if image.digest:
         if case.lock is not None:
-            grounds.append(Ground(kind="lock", text=f"{image.digest}: what the lock pins"))
+            grounds.append(Ground(kind="lock", text=f"{image.digest}, pinned by the lock"))
         else:
             grounds.append(Ground(kind="rule", text=f"{image.digest}: the dated build that the release table names"))
     else:
@@ -115,7 +115,7 @@ def kept(case: Case, path: str) -> Explanation:
     grounds = []
     for part in parts_in(case, "final"):
         runtime = part.block.runtime(part.ctx)
-        said = "keeps this of what was built" if path in runtime.copies else "needs this folder"
+        said = "keeps these files of the build" if path in runtime.copies else "needs this folder"
         if path in (*runtime.copies, *runtime.folders):
             grounds.append(case.method(part.planned.name, "runtime", f"{part.label} {said}"))
     see = [part.planned.name for part in case.parts if path in part.block.runtime(part.ctx).copies]
@@ -136,8 +136,8 @@ def certificate(case: Case, target: str) -> Explanation:
 def label(case: Case, name: str) -> Explanation:
     """A label of the image."""
     rules = {
-        "io.hpcgen.content": "the plan hash: of all that decides what is in the image; the same hash, the same image",
-        "io.hpcgen.kit": "where the image has its kit, by which it says what it is",
+        "io.hpcgen.content": "the plan hash covers everything that determines the image: same hash, same image",
+        "io.hpcgen.kit": "the folder of the kit in the image, which describes it",
     }
     rule = Ground(kind="rule", text=rules.get(name, "every image says this of itself"))
     return Explanation(kind="label", name=name, value=case.assembly.labels.get(name, ""), grounds=[rule])

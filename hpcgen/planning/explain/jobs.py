@@ -13,7 +13,7 @@ _RULES = {
     "scheduler": "the launcher of the host's MPI needs it in jobs of this batch system",
     "pinning": "the start line keeps each rank to its CPUs, and the MPI must not do it again",
     "image": "a variable of the image, which this engine does not set by itself",
-    "host mpi": "the host's MPI takes the place of the image's",
+    "host mpi": "the host's MPI replaces the image's",
     "launcher": "the image's own launcher starts the ranks on one node",
     "caller": "for this start alone",
 }
@@ -77,7 +77,7 @@ def bind(case: Case, target: str) -> Explanation:
     mpi = case.plan.site.mpi
     binds = mpi.binds if mpi is not None else []
     number = next((index for index, each in enumerate(binds) if each.target == target), None)
-    grounds = [Ground(kind="rule", text="the host's MPI and what it loads lie there")]
+    grounds = [Ground(kind="rule", text="the host's MPI and the libraries that it loads are there")]
     if number is not None:
         grounds.append(case.fact(f"mpi.binds.{number}.source"))
     return Explanation(kind="bind", name=target, grounds=grounds)
@@ -140,7 +140,7 @@ def command(case: Case) -> Explanation:
 
 def unset(case: Case) -> Explanation:
     """Variables of the host that the container must not see."""
-    grounds = [Ground(kind="rule", text=f"they name what the image has not, or has another of: {' '.join(HARMFUL)}")]
+    grounds = [Ground(kind="rule", text=f"the image lacks what they name, or has another version: {' '.join(HARMFUL)}")]
     grounds += [case.fact("unset_environment")] if case.plan.site.unset_environment else []
     return Explanation(kind="variables kept out", name="", grounds=grounds)
 
@@ -148,10 +148,10 @@ def unset(case: Case) -> Explanation:
 def own(kind: str) -> Explanation:
     """What every job script has."""
     rules = {
-        "preflight": "whether the nodes have what image and job rely on is asked before the program starts",
+        "preflight": "checks before the start that the nodes meet the requirements of image and job",
         "image": "where the build puts the image, unless HPCGEN_IMAGE names another",
         "program": "a program that the start needs, missed here and not in the middle of a job",
-        "header": "what the file is, and the command that makes it again",
+        "header": "what the file is for, and the command that recreates it",
         "kit": "the image carries the kit that it was built from",
         "self-test": "a build ends with the self-test, so that no image that fails it gets its name",
     }

@@ -29,7 +29,7 @@ def package(case: Case, name: str, stage: str) -> Explanation:
         pin = pinned.added[name]
         version = pin.version
         if not grounds:
-            grounds.append(Ground(kind="rule", text="packages that are asked for need it"))
+            grounds.append(Ground(kind="rule", text="requested packages need it"))
         grounds.append(Ground(kind="lock", text=f"sha256:{pin.sha256}"))
         grounds.append(Ground(kind="lock", text=f"from {pin.url or 'the packages that the base comes with'}"))
     elif pinned is not None and name in pinned.present:

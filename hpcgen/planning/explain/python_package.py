@@ -106,10 +106,10 @@ def not_installed(case: Case, name: str) -> Explanation:
         groups = [group for group, inside in file.groups.items() if any(each.name == name for each in inside)]
         groups += [each.extra for each in file.roots if each.name == name and each.extra]
         for group in dict.fromkeys(each for each in groups if each not in _groups(case)):
-            text = f"the group {group} has it, which nobody asks for: `groups: [{group}]` beside `files` takes it"
+            text = f"the group {group} has it, which is not requested: `groups: [{group}]` beside `files` takes it"
             grounds.append(Ground(kind="rule", text=text))
     if all(each.kind == "file" for each in grounds):
-        why = "its marker does not hold for" if marked else "nothing that is installed needs it for"
+        why = "its marker does not hold for" if marked else "no installed package needs it for"
         grounds.append(Ground(kind="rule", text=f"{why} {_image(case)}"))
     return Explanation(kind=KIND, name=name, value="not installed", grounds=grounds, see=[BLOCK])
 
@@ -204,7 +204,7 @@ def _version(case: Case, package: ProjectPackage, version: str) -> Iterator[Grou
         text = f"{package.name} {version} by {counted(len(package.hashes), 'hash')}{of}"
         yield Ground(kind="file", text=text, place=case.asked_files.shown(package.origin))
     elif case.lock is not None and version:
-        yield Ground(kind="lock", text=f"{package.name} {version}: what `hpcgen lock` chose within {package.asked}")
+        yield Ground(kind="lock", text=f"{package.name} {version}: chosen by `hpcgen lock` within {package.asked}")
     elif package.version:
         yield Ground(kind="rule", text="by its version and no hash: `hpcgen lock` adds the hash")
     else:
@@ -257,4 +257,4 @@ def _index_refused(case: Case, handed: HandedOver) -> Refused:
     what = f"{handed.name} of the package index"
     if case.catalog.distributions.get(handed.name) == handed.block:
         return Refused(what=what, why=f"pip knows neither GPU, driver nor MPI; {handed.block} chooses by them")
-    return Refused(what=what, why=f"a second copy beside that of {handed.block}")
+    return Refused(what=what, why=f"a second copy besides that of {handed.block}")

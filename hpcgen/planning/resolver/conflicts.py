@@ -42,7 +42,7 @@ def told(question: Question, clashing: Sequence[Requirement]) -> str:
     said = list(_lines(question, clashing))
     more = [line for requirement in clashing for line in unsuited(question, requirement)]
     more += [line for requirement in clashing for line in last_releases(question, requirement)]
-    first = f"nothing known fits: {said.pop()}" if len(clashing) == 1 else "these cannot be combined:"
+    first = f"no known release fits: {said.pop()}" if len(clashing) == 1 else "these cannot be combined:"
     return "\n  - ".join([first, *said, *dict.fromkeys(more)])
 
 
@@ -54,7 +54,7 @@ def _lines(question: Question, clashing: Sequence[Requirement]) -> Iterator[str]
         if not by or of_block[by] <= SHOWN:
             words = {"site": "with {}: {}", "block": "{} needs {}"}.get(each.origin.kind, "{} asks for {}")
             if each.origin.why:
-                words = "{} works beside {} alone: " + each.origin.why.replace("{", "{{").replace("}", "}}")
+                words = "{} only works with {}: " + each.origin.why.replace("{", "{{").replace("}", "}}")
             yield words.format(_who(each), _what(question, each))
     for by, number in of_block.items():
         if by and number > SHOWN:

@@ -27,7 +27,7 @@ class NoPlanError(ConflictError):
         self.question = question
         super().__init__(
             "no choice of versions fits everything that was asked",
-            remedy="`hpcgen plan` says which requirements clash, and what would help",
+            remedy="`hpcgen plan` shows which requirements clash, and possible remedies",
         )
 
 

@@ -42,7 +42,7 @@ def _with_fakeroot(stage: Stage) -> Stage:
     """
     tool = "/usr/bin/apt-get -o APT::Sandbox::User=root"
     install = f"DEBIAN_FRONTEND=noninteractive {tool} install -y --no-install-recommends {FAKEROOT}"
-    step = ("charliecloud", run("what ch-image --force requires", f"{tool} update", install))
+    step = ("charliecloud", run("required by ch-image --force", f"{tool} update", install))
     before, after = stage.steps[: stage.prepared], stage.steps[stage.prepared :]
     more = bool(stage.before_copies)
     return msgspec.structs.replace(stage, steps=[*before, step, *after], before_copies=stage.before_copies + more)

@@ -60,7 +60,7 @@ def instructions(plan: Plan, assembly: Assembly, dialect: Dialect) -> Written:
     told = "# hpcgen: the kit, by which the image says what it is"
     final.append(_raw(f"{told}\nCOPY {' '.join(kit_files(plan))} {KIT}/", Subject("kit")))
     if assembly.final.made_by_others and dialect.entrypoint:
-        told = "# It starts what it is told, not what the base image starts.\nENTRYPOINT []"
+        told = "# It starts the command it is given, not the base image's.\nENTRYPOINT []"
         final.append(_raw(told, Subject("base")))
     final.append(_raw(docker_labels(assembly.labels)))
     return emit([*earlier, final], "docker")

@@ -133,7 +133,7 @@ def test_packages_with_cuda_use_the_node_s_gpus(tmp_path: Path, asked: str, refu
     if not refused:
         assert gpu_planned(tmp_path, packages=[asked]).conda is not None
         return
-    with pytest.raises(HpcgenError, match="nothing in the image can use"):
+    with pytest.raises(HpcgenError, match="the image cannot use them"):
         gpu_planned(tmp_path, packages=[asked])
 
 
@@ -235,7 +235,7 @@ def test_what_a_lock_needs_is_held_against_base_and_node(tmp_path: Path) -> None
         planned(tmp_path, files=["pixi.lock"])
     told = [each.message for each in error.value.problems]
     assert told[0] == "new=1.0=0 of the lock need glibc 2.50, and the base has 2.39"
-    assert told[1].startswith("fast=1.0=0 of the lock need a GPU of NVIDIA")
+    assert told[1].startswith("fast=1.0=0 of the lock need an NVIDIA GPU")
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_a_package_that_a_block_brings_too_is_said(tmp_path: Path) -> None:
     }
     made = planned_from(stack)
     found = [each.message for each in made.findings if each.name == "conda packages"]
-    assert found == ["pytorch is a conda package and the block pytorch: what starts is that of /opt/conda"]
+    assert found == ["pytorch is both a conda package and the block pytorch: the one in /opt/conda is used"]
 
 
 def test_check_reads_the_files_that_a_stack_names(hpcgen: Command, tmp_path: Path) -> None:

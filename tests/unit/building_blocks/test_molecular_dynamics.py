@@ -74,7 +74,7 @@ def test_a_gpu_is_used_where_it_can_be(name: str) -> None:
 @pytest.mark.parametrize("name", BOTH)
 def test_an_unused_gpu_is_refused_and_with_the_job_on_the_cpus_it_is_told(name: str) -> None:
     catalog = Catalog()
-    with pytest.raises(Exception, match="nothing in the image can use"):
+    with pytest.raises(Exception, match="the image cannot use them"):
         make_plan(catalog, catalog.site("lumi-g"), catalog.stack(name))
     plan = make_plan(catalog, catalog.site("lumi-g"), catalog.stack(name), job=JobRequest(gpus_per_node=0))
     assert any("computes on the CPU, not on" in note for note in notices(assemble(plan, catalog)))

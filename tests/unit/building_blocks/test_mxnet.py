@@ -28,7 +28,7 @@ def test_a_gpu_that_cuda_knows_is_used() -> None:
 
 
 def test_one_that_it_does_not_know_is_not_asked_for_in_silence() -> None:
-    with pytest.raises(PolicyError, match="which nothing in the image can use"):
+    with pytest.raises(PolicyError, match="but the image cannot use them"):
         hpcgen.plan("hlrs-testbed", "mxnet")
     plan = hpcgen.plan("hlrs-testbed", "mxnet", gpus_per_node=0)
     assert plan.block("cuda") is None

@@ -45,7 +45,7 @@ def test_a_folder_is_brought_into_the_store_and_added_to_there(image: Path, hpcg
 def test_what_needs_a_builder_is_refused_with_the_reason(image: Path, hpcgen: Command) -> None:
     done = hpcgen("extend", "root", "--engine", "ch-image", "--add", "pip:h5py==3.11.0", "--allow-unsupported")
     assert done.returncode == 6 and "its build asks for the OS packages python3-dev, python3-venv" in done.stderr
-    assert "remedy: build the image whole" in done.stderr
+    assert "remedy: rebuild the image" in done.stderr
 
 
 def test_another_kind_of_image_than_the_engine_takes_is_refused(image: Path, hpcgen: Command) -> None:

@@ -111,7 +111,7 @@ def test_changed_code_is_another_image(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (BUILD, "own.yaml:5:1: nothing says in which folder `build` runs its commands expected: build.in: a folder"),
+        (BUILD, "own.yaml:5:1: the folder in which `build` runs its commands is not set expected: build.in: a folder"),
         (COPY + GIT + BUILD, "expected: build.in: /app or /opt/code/solver"),
         (COPY + "build: {in: /data, commands: [make]}\n", "neither `copy` nor `git` puts anything into /data"),
         (COPY + "build: {in: /app}\n", "own.yaml:6:8: `commands` is missing in `build`"),
@@ -148,5 +148,5 @@ def test_check_finds_it_without_a_site(tmp_path: Path) -> None:
     planned(tmp_path, COPY + BUILD)
     check_file(Catalog(), tmp_path / "own.yaml")
     (tmp_path / "own.yaml").write_text(HEAD + "blocks: {}\n" + BUILD)
-    with pytest.raises(InputError, match="nothing says in which folder"):
+    with pytest.raises(InputError, match="folder in which `build` runs its commands is not set"):
         check_file(Catalog(), tmp_path / "own.yaml")

@@ -102,7 +102,7 @@ def test_the_stacks_own_range_is_named_with_its_place(tmp_path: Path) -> None:
 def test_where_nothing_helps_it_says_so(tmp_path: Path) -> None:
     error = refused("lumi-g", a_stack(tmp_path, "cuda: {}"))
     assert error.remedies == ()
-    assert "remedy: no change that was tried leads to a plan" in str(error)
+    assert "remedy: no tried change resolves" in str(error)
     assert "or the profile would have to be wrong about the node" in str(error)
 
 

@@ -66,5 +66,5 @@ def test_a_setting_of_a_block_that_is_not_there_says_how_to_add_it(hpcgen: Comma
 def test_where_adding_a_block_is_not_enough_what_stands_against_it_is_told(hpcgen: Command) -> None:
     done = hpcgen("plan", "--site", "workstation", "--stack", "mpi-hello", "--set", "cmake.version=3.20")
     assert done.returncode == 4
-    assert "error: with --add cmake: nothing known fits: --set cmake asks for cmake ==3.20" in done.stderr
+    assert "error: with --add cmake: no known release fits: --set cmake asks for cmake ==3.20" in done.stderr
     assert "remedy: --set cmake.version=3.28.4 instead of 3.20 (plans" in done.stderr

@@ -20,7 +20,7 @@ LOCK_OF = {"pylock": "pylock.toml", "uv": "uv.lock", "poetry": "poetry.lock"}
 PROJECTS = sorted(each.name for each in (HERE / "files").iterdir())
 MISTAKES = {"mistakes-list": 5, "mistakes-table": 2}
 SITES = ("lumi-g", "supermuc", "leonardo")
-REFUSED = {("pyproject-jax", "lumi-g"): "which nothing in the image can use"}
+REFUSED = {("pyproject-jax", "lumi-g"): "but the image cannot use them"}
 """What the site cannot do, whoever writes the stack: no JAX of the release table suits the driver of LUMI-G."""
 
 

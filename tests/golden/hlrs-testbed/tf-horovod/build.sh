@@ -13,7 +13,7 @@ HPCGEN_ENGINE chooses the command (apptainer or singularity), HPCGEN_BUILD_OPTIO
 build command, --sandbox for example.
 At its end the image's self-test runs, without which there is no image; --notest leaves it out: for another CPU than
 this machine's, for example. Test it then where it is to work: hpcgen test IMAGE.
-The build installs what is under these licences.
+The build installs software under these licences.
 A person accepts them: by --accept-licence NAME (all for every one), by HPCGEN_ACCEPT_LICENCES=NAME,NAME, or when asked:
   nvidia-cuda-eula: End User License Agreement of NVIDIA's CUDA Toolkit, https://docs.nvidia.com/cuda/eula/index.html
   nvidia-cudnn: NVIDIA's Software License Agreement for cuDNN, https://docs.nvidia.com/deeplearning/cudnn/latest/reference/eula.html

@@ -107,7 +107,7 @@ FROM docker.io/library/ubuntu:noble-20260911
 ENV PATH=/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONNOUSERSITE=1
 
-# distribution: packages; site: what the host's is bound onto
+# distribution: packages; site: mount points for the host's files
 RUN apt-get update && \
     DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends libstdc++6 python3 && \
     apt-get clean && \

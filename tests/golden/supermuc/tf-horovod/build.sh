@@ -14,7 +14,7 @@ HPCGEN_BUILD_OPTIONS are further words for ch-image build.
 The Dockerfile in this script is in the dialect that ch-image 0.31 and later read.
 At its end the image's self-test runs, without which there is no image; --notest leaves it out: for another CPU than
 this machine's, for example. Test it then where it is to work: hpcgen test IMAGE.
-The build installs what is under these licences.
+The build installs software under these licences.
 A person accepts them: by --accept-licence NAME (all for every one), by HPCGEN_ACCEPT_LICENCES=NAME,NAME, or when asked:
   intel-eula: Intel End User License Agreement, https://www.intel.com/content/www/us/en/developer/articles/license/end-user-license-agreement.html
 END
@@ -240,7 +240,7 @@ ENV FI_PROVIDER_PATH=/opt/intel_mpi/intel64/libfabric/lib/prov \
     PATH=/opt/rank_test/bin:/opt/intel_mpi/intel64/bin:/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONNOUSERSITE=1
 
-# distribution: packages; site: what the host's is bound onto
+# distribution: packages; site: mount points for the host's files
 RUN apt-get update && \
     DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends libgomp1 libnuma1 libstdc++6 python3 && \
     apt-get clean && \

@@ -28,7 +28,7 @@ def check(plan: hpcgen.Plan, catalog: Catalog | None = None) -> Check:
         ("alps", "tf-horovod", 1, "skipped", "one node"),
         ("perlmutter", "tf-horovod", 2, "holds", "the plugin of podman-hpc"),
         ("juwels-booster", "tf-horovod", 2, "holds", "NCCL over IB, libibverbs of the image"),
-        ("lumi-g", "pytorch-ddp", 2, "doubtful", "TCP sockets will carry what RCCL sends"),
+        ("lumi-g", "pytorch-ddp", 2, "doubtful", "RCCL will send data between nodes"),
         ("supermuc", "pytorch-ddp", 2, "unknown", "Gloo sends by TCP"),
         ("lumi-c", "pytorch-ddp", 2, "holds", "Gloo sends by TCP over hsn0"),
         ("supermuc", "mpi-hello", 2, "skipped", "MPI carries them"),

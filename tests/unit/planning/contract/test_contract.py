@@ -107,7 +107,7 @@ def test_an_image_that_was_planned_for_a_newer_mpi_is_refused(workshop: Workshop
     assert (found.outcome, found.expected) == ("broken", "intel_mpi 2021.8 or older")
     assert found.reason == (
         "the image has intel_mpi 2021.11.0, the host intel 2021.8.0: "
-        "what is new in the image's would be missing at run time"
+        "functions new in the image's MPI would be missing at run time"
     )
     assert of_host(workshop, OMNI_PATH, "intel", "2021.12.1", "intel_mpi.version=2021.11.0").outcome == "holds"
 
@@ -129,10 +129,10 @@ def test_functions_that_a_cray_mpich_of_another_generation_has_not_are_doubted(w
 @pytest.mark.parametrize(
     ("image", "host", "outcome", "says"),
     [
-        ("2.3.1", None, "doubtful", "asks for FABRIC_1.8, and the profile does not say which libfabric"),
-        ("2.3.1", "1.22.0", "broken", "asks for FABRIC_1.8, and the host's 1.22.0 in its place ends with FABRIC_1.7"),
-        ("2.3.1", "2.6.0", "holds", "asks for FABRIC_1.8, and the host's 2.6.0 in its place has FABRIC_1.9"),
-        ("1.22.0", "1.20.1", "holds", "asks for FABRIC_1.7"),
+        ("2.3.1", None, "doubtful", "require FABRIC_1.8, and the profile does not say which libfabric"),
+        ("2.3.1", "1.22.0", "broken", "require FABRIC_1.8, and the host's 1.22.0 in its place ends with FABRIC_1.7"),
+        ("2.3.1", "2.6.0", "holds", "require FABRIC_1.8, and the host's 2.6.0 in its place has FABRIC_1.9"),
+        ("1.22.0", "1.20.1", "holds", "require FABRIC_1.7"),
         ("1.20.2", "1.15.2", "broken", "ends with FABRIC_1.6"),
     ],
 )
@@ -191,8 +191,8 @@ def test_several_nodes_without_a_described_mpi_are_one_rule(site: str, provider:
     pmi = {"mpich": "pmi2", "openmpi": "pmix"}[provider]
     (warning,) = [each for each in plan.findings if each.severity == "warning"]
     assert warning.message == (
-        f"the profile of {site} names no host MPI: srun starts the image's own {provider} on 2 nodes by {pmi}, "
-        "and nobody has said that it can"
+        f"the profile of {site} names no host MPI: srun starts the image's own {provider} on 2 nodes by {pmi}; "
+        "the profile does not state support for this"
     )
     checks = {each.name: each.outcome for each in checks_of(case_of(plan, Catalog()))}
     assert checks["PMI"] == "unknown" and checks["fabric provider"] in ("holds", "skipped")
@@ -215,7 +215,7 @@ def test_a_host_mpi_that_is_half_described_is_said_to_be(
     plan = workshop.plan(changed(OMNI_PATH, facts), "hello")
     (finding,) = [each for each in plan.findings if each.name == "binds"]
     assert finding.severity == "warning"
-    assert finding.message.startswith(f"the profile has {given} and no {missing}, so the host's intel does not take")
+    assert finding.message.startswith(f"the profile has {given} and no {missing}, so the host's intel does not replace")
     assert finding.remedy.startswith(f"add {missing}, or remove mpi.root")
     whole = workshop.plan(changed(OMNI_PATH, {}), "hello")
     started = workshop.plan(changed(OMNI_PATH, {**facts, "mpi.root": None, "mpi.binds": []}), "hello")

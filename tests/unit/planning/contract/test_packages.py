@@ -72,36 +72,36 @@ CONFLICTS = {
     ),
     "wheels for other Pythons": Conflict(
         lock(locked("fast", "1.0", "cp38-cp38-manylinux_2_17_x86_64", "cp39-cp39-manylinux_2_17_x86_64")),
-        r"fast 1.0 \(pylock.toml:5\) cannot be installed: its wheels are for CPython 3.8, CPython 3.9 alone, "
+        r"fast 1.0 \(pylock.toml:5\) cannot be installed: its wheels are only for CPython 3.8, CPython 3.9, "
         r'and the image has 3.11[\s\S]*--set "python.version=3.9.\*"',
         settings=DEBIAN_12,
     ),
     "wheels for another implementation of Python": Conflict(
         lock(locked("fast", "1.0", "pp311-pypy311_pp73-manylinux_2_17_x86_64")),
-        r"its wheels are for PyPy 3.11 alone, and the image has 3.11",
+        r"its wheels are only for PyPy 3.11, and the image has 3.11",
         settings=DEBIAN_12,
     ),
     "wheels for Python without its lock": Conflict(
         lock(locked("fast", "1.0", "cp311-cp311t-manylinux_2_17_x86_64")),
-        r"its wheels are for CPython 3.11 without the lock of the interpreter alone, and the image has 3.11",
+        r"its wheels are only for CPython 3.11 without the lock of the interpreter, and the image has 3.11",
         settings=DEBIAN_12,
     ),
     "wheels for other systems": Conflict(
         lock(locked("fast", "1.0", "cp311-cp311-win_amd64", "cp311-cp311-macosx_11_0_arm64")),
-        r"fast 1.0 \(pylock.toml:5\) cannot be installed: its wheels are for Windows, macOS alone",
+        r"fast 1.0 \(pylock.toml:5\) cannot be installed: its wheels are only for Windows, macOS",
     ),
     "wheels for Alpine": Conflict(
-        lock(locked("fast", "1.0", "cp311-cp311-musllinux_1_2_x86_64")), r"its wheels are for musl alone"
+        lock(locked("fast", "1.0", "cp311-cp311-musllinux_1_2_x86_64")), r"its wheels are only for musl"
     ),
     "wheels for another architecture": Conflict(
         lock(locked("fast", "1.0", *BOTH)),
-        r"fast 1.0 \(pylock.toml:5\) cannot be installed: its wheels are for x86_64 alone, and the nodes are aarch64",
+        r"fast 1.0 \(pylock.toml:5\) cannot be installed: its wheels are only for x86_64, and the nodes are aarch64",
         site="alps",
     ),
     "only the source is for this architecture, and there is no compiler": Conflict(
         lock(locked("fast", "1.0", *BOTH, sdist=True)),
-        r"fast 1.0 \(pylock.toml:5\) is built from its source package fast-1.0.tar.gz: its wheels are for x86_64 "
-        r"alone, and the nodes are aarch64, and the image is built without a compiler[\s\S]*--add gnu",
+        r"fast 1.0 \(pylock.toml:5\) is built from its source package fast-1.0.tar.gz: its wheels are only for x86_64, "
+        r"and the nodes are aarch64, and the image is built without a compiler[\s\S]*--add gnu",
         site="alps",
     ),
     "the project's range of Pythons": Conflict(
@@ -159,7 +159,7 @@ CONFLICTS = {
     ),
     "a framework in a version that no table has": Conflict(
         "torch==2.7.0\n",
-        r"nothing known fits: torch==2.7.0 of requirements.txt:1 asks for pytorch ==2.7.0[\s\S]*2.7.1",
+        r"no known release fits: torch==2.7.0 of requirements.txt:1 asks for pytorch ==2.7.0[\s\S]*2.7.1",
         file="requirements.txt",
     ),
     "a framework in another version than the stack's": Conflict(

@@ -128,7 +128,7 @@ def test_what_a_list_has_for_others_is_not_installed(listed: Case) -> None:
 
 
 def test_what_only_comes_with_others_is_told_before_and_after_a_lock(listed: Case) -> None:
-    with pytest.raises(UnknownNameError, match="known from a lock: `hpcgen lock`"):
+    with pytest.raises(UnknownNameError, match="a lock lists the packages' own dependencies: `hpcgen lock`"):
         explain(listed, "fastrlock")
     stack = str(listed.stack_document.file) if listed.stack_document is not None else ""
     catalog = Catalog()
@@ -141,11 +141,11 @@ def test_what_only_comes_with_others_is_told_before_and_after_a_lock(listed: Cas
     lock = locks.lock(stack, "leonardo", (), pinned, catalog)
     case = Case(lock.plan, catalog, lock, stack=stack)
     found = asked(case, "cupy-cuda12x", "Python package")
-    assert found.value == "13.6.0" and "what `hpcgen lock` chose within cupy-cuda12x>=13,<14" in said(found, "lock")
+    assert found.value == "13.6.0" and "chosen by `hpcgen lock` within cupy-cuda12x>=13,<14" in said(found, "lock")
     assert "pinned by 1 sha256" in said(asked(case, "fastrlock", "Python package"), "lock")
     git, less = asked(case, "git", "package of the distribution"), asked(case, "less", "package of the distribution")
     assert (git.value, less.value) == ("1:2.43.0-1", "590-2")
-    assert "packages that are asked for need it" in said(less, "rule")
+    assert "requested packages need it" in said(less, "rule")
     assert "has it already" in said(asked(case, "base-files", "package of the distribution"), "rule")
 
 
@@ -213,4 +213,4 @@ def test_in_the_folder_of_a_project_a_word_is_enough(hpcgen: Command, tmp_path: 
     (tmp_path / "hpcgen.lock").write_text(lock.text, "utf-8")
     done = hpcgen("explain", "tqdm", cwd=tmp_path)
     assert "what hpcgen.lock of this folder has" in done.stderr
-    assert "what `hpcgen lock` chose" in done.stdout
+    assert "chosen by `hpcgen lock`" in done.stdout

@@ -330,7 +330,7 @@ def test_what_does_not_work_together_is_refused_with_why_and_the_way_out(tiny: P
     stack(tiny, "plugin: {}", "language: {}")
     with pytest.raises(ConflictError) as failure:
         planned(tiny, "plugin.version=1.0", "language.version=3.10.12")
-    assert "plugin 1.0" in str(failure.value) and "works beside language <3.10 alone: it hangs; take 2.0" in str(
+    assert "plugin 1.0" in str(failure.value) and "only works with language <3.10: it hangs; take 2.0" in str(
         failure.value
     )
 
