@@ -73,7 +73,7 @@ def not_trusted(missing: Iterable[Offered]) -> PolicyError:
     """The error, which says how each is allowed."""
     return PolicyError(
         Problem(
-            f"{each.by} names the collection {each.folder}, whose Python would run here as you",
+            f"{each.by} names the collection {each.folder}; its Python code would run here as you",
             expected="a collection that you trust",
             remedy=f"read it, then hpcgen --trust-collections …, or in your config file: {FIELD}: {{{each.key}: DATE}}",
         )

@@ -26,8 +26,8 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "project": {
         "render": "Write the recipe, or the whole kit with -o.",
         "explain": "Say where things in a kit come from.",
-        "graph": "Draw the blocks of a plan and what they need.",
-        "diff": "Show what differs between two sites, kits, locks or images.",
+        "graph": "Draw the blocks of a plan and their dependencies.",
+        "diff": "Show the differences between two sites, kits, locks or images.",
         "contract": "Check whether the image will work on the host.",
         "stack": "Write a new stack recipe.",
         "block": "Write a new building block.",
@@ -36,16 +36,16 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "test": "Test an image on this machine.",
         "job": "Print the job script that starts an image.",
         "extend": "Add packages, files or blocks to a finished image.",
-        "inspect": "Show what an image was built from.",
+        "inspect": "Show the plan, blocks and labels of an image.",
         "convert": "Convert an image to another format.",
         "rebuild": "Extract the kit from an image.",
         "install": "Make programs of an image commands of this machine.",
-        "uninstall": "Remove what install wrote.",
+        "uninstall": "Remove an installed image's files.",
         "records": "List, show, compare and remove build records.",
     },
     "offline": {
         "lock": "Pin everything that a build downloads.",
-        "bundle": "Fetch, check, compare and join what a lock pins.",
+        "bundle": "Fetch, check, compare and join the files that a lock pins.",
         "wheels": "Write hashed lists of Python packages.",
     },
     "sites": {
@@ -58,7 +58,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "fleets": {
         "fleet": "List many images, and which have to be built.",
         "matrix": "Show which stack renders on which partition, and why not.",
-        "affected": "List what has to be built again, and why.",
+        "affected": "List the images that must be rebuilt, and why.",
         "ci": "Write pipelines of a fleet, and checks of an image.",
     },
     "models": {"onnx": "Convert trained models to ONNX, prove and start them."},
@@ -92,7 +92,7 @@ QUIET = click.Option(
     is_flag=True,
     expose_value=False,
     callback=_be_quiet,
-    help="Say nothing but results, warnings and errors: no notes, no progress.",
+    help="Print only results, warnings and errors: no notes, no progress.",
 )
 """An option of every command."""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option(
     "--fact", "facts", multiple=True, metavar="SITE:PATH", help="A fact that is to change: supermuc:mpi.version."
 )
-@click.option("--release", "blocks", multiple=True, metavar="BLOCK", help="A block whose release table has new rows.")
+@click.option("--release", "blocks", multiple=True, metavar="BLOCK", help="A block with new rows in its release table.")
 @click.option("--advisory", "files", multiple=True, metavar="FILE|FOLDER", type=PATH, help="Advisories as OSV files.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.pass_context

@@ -63,13 +63,15 @@ measuring_options = option_group(
 
 @click.command("bench")
 @click.argument("images", metavar="IMAGE...", nargs=-1, type=IMAGE)
-@click.option("--workload", "workloads", metavar="NAME,NAME", multiple=True, help="What is run; without it, a list.")
+@click.option(
+    "--workload", "workloads", metavar="NAME,NAME", multiple=True, help="The workload to run; without it, a list."
+)
 @click.option("--layout", "layouts", metavar="RANKSxTHREADS", multiple=True, help="Ranks, and threads of each.")
 @click.option(
     "--vary",
     metavar="NAME=VALUE,VALUE",
     multiple=True,
-    help="What varies: threads, interop, framework, compiler, allocator, batch, precision or env.NAME.",
+    help="Vary one of: threads, interop, framework, compiler, allocator, batch, precision or env.NAME.",
 )
 @click.option(
     "--rounds", type=COUNT, default=5, show_default=True, metavar="N", help="Every variant runs once in each."
@@ -187,7 +189,7 @@ def _submit(images: Sequence[str], catalog: Catalog, options: BenchOptions, subm
     keep = ["--keep", str(new)] if new is not None else []
     try:
         each = [*keep, "--share", str(submission.tasks)]
-        submit_array(job, about, submission, each=each, end=keep, at_end="what the tasks have measured")
+        submit_array(job, about, submission, each=each, end=keep, at_end="the measurements of the tasks")
     except HpcgenError:
         if new is not None:
             with suppress(OSError):
@@ -234,7 +236,7 @@ def _measure(outcomes: list[Outcome], to: Path | None, options: BenchOptions) ->
                 on_begin=tell,
             )
     except KeyboardInterrupt:
-        say("warning: interrupted; what was measured until then follows")
+        say("warning: interrupted; partial results follow")
         _write(outcomes, to, options.as_json)
         raise
     _write(outcomes, to, options.as_json)
@@ -274,7 +276,7 @@ def _measure_kept(outcomes: list[Outcome], keep: Path, to: Path | None, options:
     # Others may have added some meanwhile.
     kept.read(rounds)
     if kept.is_added():
-        _write(outcomes, None, options.as_json, f"nothing is added: these rounds of {kept.folder} were before")
+        _write(outcomes, None, options.as_json, f"nothing is added: these rounds of {kept.folder} were added before")
     else:
         _write(outcomes, to, options.as_json)
         if to is not None:
@@ -289,7 +291,7 @@ def _task(outcomes: list[Outcome]) -> int:
 
     task = task_number(scheduler_for(outcomes[0].case.job.plan.site.scheduler), os.environ)
     if task is None:
-        raise click.UsageError("--share is for a task of an array, and this is none")
+        raise click.UsageError("--share is only for tasks of an array")
     return task
 
 
@@ -299,7 +301,7 @@ def _refuse_nothing(outcomes: list[Outcome]) -> None:
         raise JobFailedError([Problem(printable(each.reason), each.workload.name) for each in outcomes])
 
 
-NOTHING_KEPT = "nothing is kept: there is no collection of your own, and no --to FILE"
+NOTHING_KEPT = "results are not saved: you have no collection, and gave no --to FILE"
 
 
 def _write(outcomes: list[Outcome], to: Path | None, as_json: bool, unless: str = NOTHING_KEPT) -> None:

@@ -181,7 +181,7 @@ def dry_run_of(kit: KitFolder, options: BuildOptions) -> None:
     from hpcgen.builders.running import commands, prepare
 
     prepared = prepare(kit, options, "0", Path("BUILD"))
-    click.echo("# BUILD is a temporary folder with what the recipe copies from.")
+    click.echo("# BUILD is a temporary folder with the files that the recipe copies.")
     for line in commands(prepared):
         click.echo(line)
 

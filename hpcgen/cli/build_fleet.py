@@ -57,11 +57,15 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 fleet_build_options = option_group(
     click.option("--submit", is_flag=True, help="Build as a job of the site's batch system, and follow it."),
     click.option("--no-follow", is_flag=True, help="With --submit: print the job's id and do not wait for it."),
-    click.option("--all", "every", is_flag=True, help="Build and test those images of a fleet whose plan changed."),
+    click.option("--all", "every", is_flag=True, help="Build and test the changed images of a fleet."),
     click.option("--member", "names", multiple=True, metavar="NAME", help="Only this member of the fleet; repeatable."),
     click.option("--fleet", "fleet_file", metavar="FILE", type=_FILE, help="The fleet; by default fleet.yaml."),
     click.option(
-        "--lock", "lock_file", metavar="FILE", type=_FILE, help="What was last built; by default beside the fleet."
+        "--lock",
+        "lock_file",
+        metavar="FILE",
+        type=_FILE,
+        help="The list of images that were last built; by default beside the fleet.",
     ),
     click.option("--force", is_flag=True, help="With --all or --member: unchanged ones too."),
     click.option(
@@ -213,7 +217,7 @@ def _show(loaded: LoadedFleet, todo: Sequence[MemberState], how: BuildOptions) -
     from hpcgen.plugins.fleet.building import options_of
 
     code = 0
-    click.echo("# BUILD is a temporary folder with what the recipes copy from.")
+    click.echo("# BUILD is a temporary folder with the files that the recipes copy.")
     for state in todo:
         click.echo(f"# {state.member.name}: {state.reason or state.state}")
         if state.plan is None:
@@ -240,7 +244,7 @@ def _summary(outcomes: Sequence[Outcome], as_json: bool) -> None:
         rows = [[o.name, o.result, f"{o.seconds:.0f} s", o.tests or "-", o.image or o.message] for o in outcomes]
         click.echo(table(head, rows, sys.stdout))
     failed = sum(each.result == "failed" for each in outcomes)
-    say(f"{len(outcomes) - failed} built, {failed} failed" if outcomes else "nothing has to be built")
+    say(f"{len(outcomes) - failed} built, {failed} failed" if outcomes else "nothing to build")
 
 
 # builds as jobs
@@ -268,7 +272,7 @@ def _array(
             part = replace(part, after=before if job.limit else "")
             before = _hand_over(part, next(iter(planned.values())), dry_run, follow=False)
     else:
-        say("nothing has to be built")
+        say("nothing to build")
     Problems(problem for each in todo for problem in each.problems).raise_as(InputError)
 
 

@@ -30,16 +30,16 @@ def command() -> None:
 @command.command("create")
 @click.option("--lock", "lock_file", required=True, metavar="FILE", type=PATH, help="The lock that hpcgen lock wrote.")
 @click.option("-o", "--output", required=True, metavar="DIR|FILE.tar", type=PATH, help="The bundle.")
-@click.option("--stack", type=STACK, help="The lock's stack, beside whose file lies what it copies.")
+@click.option("--stack", type=STACK, help="The lock's stack; the files that it copies are beside its file.")
 @click.option("--split", metavar="SIZE", help="With FILE.tar: split into pieces of this size, such as 4G.")
-@click.option("--reuse", metavar="DIR", type=PATH, help="An older bundle; what it has is not fetched again.")
+@click.option("--reuse", metavar="DIR", type=PATH, help="An older bundle; its files are not fetched again.")
 @click.option(
     "--files", "folders", multiple=True, metavar="DIR", type=PATH, help="A folder with files that you already have."
 )
 @click.option("--jobs", type=JOBS, default=8, metavar="N", help="Parallel downloads; by default 8.")
 @click.option("--image", "images", multiple=True, metavar="NAME=REFERENCE", help="Take a base image from here.")
-@click.option("--dry-run", is_flag=True, help="List what would be fetched.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result, or what would be made, as JSON.")
+@click.option("--dry-run", is_flag=True, help="List the files that would be fetched.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result, or the planned contents, as JSON.")
 @click.pass_context
 def create(
     ctx: click.Context,
@@ -166,7 +166,7 @@ def verify(bundle: Path, lock_file: Path | None, jobs: int, as_json: bool) -> No
     about_it = f"{verdict.manifest.stack} for {verdict.manifest.site}, content {verdict.manifest.content[:12]}…"
     say(f"{bundle} is {what} ({about_it}): {verdict.files} files, {size(verdict.bytes)}")
     if verdict.collections:
-        say(f"it brings {', '.join(verdict.collections)} (in collections/), whose Python runs once you trust it")
+        say(f"it brings {', '.join(verdict.collections)} (in collections/); its Python runs once you trust it")
     for folder in verdict.left_behind:
         say(
             f"warning: its lock was made with the collection {folder}, which is not in it: render requires --collection"
@@ -176,7 +176,9 @@ def verify(bundle: Path, lock_file: Path | None, jobs: int, as_json: bool) -> No
 @command.command("diff")
 @click.argument("old", metavar="OLD", type=PATH)
 @click.argument("new", metavar="NEW", type=PATH)
-@click.option("-o", "--output", metavar="DIR|FILE.tar", type=PATH, help="Write what has to be sent as an increment.")
+@click.option(
+    "-o", "--output", metavar="DIR|FILE.tar", type=PATH, help="Write the files that must be sent, as an increment."
+)
 @click.option("--split", metavar="SIZE", help="With FILE.tar: split into pieces of this size, such as 4G.")
 @click.option("--json", "as_json", is_flag=True, help="Print the difference as JSON.")
 def diff(old: Path, new: Path, output: Path | None, split: str | None, as_json: bool) -> None:

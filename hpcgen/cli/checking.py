@@ -69,7 +69,7 @@ def collected_files(folder: Path) -> list[Path]:
     files += [path for path in [folder / "fleet.yaml"] if path.is_file()]
     if not files:
         expected = f"a collection, with files in any of {', '.join(COLLECTED)}"
-        raise InputError("there is nothing to check in this folder", str(folder), expected)
+        raise InputError("nothing to check in this folder", str(folder), expected)
     return files
 
 
@@ -224,7 +224,7 @@ def _check_some_release(catalog: Catalog, name: str, asked: StackBlock) -> None:
         return  # told as a mistake of the range or of the release table
     if releases and not there:
         known = ", ".join(sorted(releases, key=version_of))
-        raise InputError(f"no release of {' or '.join(meant)} lies in {asked.version!r}", expected=f"one of {known}")
+        raise InputError(f"no release of {' or '.join(meant)} matches {asked.version!r}", expected=f"one of {known}")
 
 
 def _option_place(document: Document, block: str, option: str) -> Position:
@@ -277,7 +277,7 @@ def _wheel_problems(document: Document, way: ReleaseWay, path: list[str | int]) 
     for number, wheel in enumerate(way.wheels):
         if wheel_tags(wheel.url) is None:
             place = document.position([*path, number, "url"])
-            expected = "an address that ends in a name such as torch-2.9.1%2Bcpu-cp312-cp312-manylinux_2_28_x86_64.whl"
+            expected = "an address ending in a name such as torch-2.9.1%2Bcpu-cp312-cp312-manylinux_2_28_x86_64.whl"
             yield Problem(f"{wheel.url} is not the address of a wheel for Linux", place, expected)
 
 
@@ -291,7 +291,7 @@ def _key_problems(catalog: Catalog, document: Document, table: ReleaseTable) -> 
 def _check_range(versions: str) -> None:
     """InputError where this is no range, or one that leaves nothing; an empty one leaves everything."""
     if versions and is_empty(versions):
-        message = f"no version at all lies in {versions!r}"
+        message = f"no version matches {versions!r}"
         raise InputError(message, expected="a range such as >=2.3,<2.16", remedy="correct one of its bounds")
 
 

@@ -34,14 +34,16 @@ if TYPE_CHECKING:
     metavar="[FORMAT=]IMAGE",
     help="GitLab: the container image for all jobs, or for those that build one format; by default debian:12.",
 )
-@click.option("--hpcgen", "requirement", metavar="REQUIREMENT", help="What pip installs; by default this release.")
 @click.option(
-    "--branch", default="main", show_default=True, metavar="NAME", help="GitHub: the branch whose pushes publish."
+    "--hpcgen", "requirement", metavar="REQUIREMENT", help="The requirement that pip installs; by default this release."
+)
+@click.option(
+    "--branch", default="main", show_default=True, metavar="NAME", help="GitHub: pushes to this branch publish."
 )
 @click.option(
     "--jobs",
     is_flag=True,
-    help="Print the child pipeline (GitLab) or matrix for what changed; the pipeline calls this.",
+    help="Print the child pipeline (GitLab) or matrix for changed images; the pipeline calls this.",
 )
 @click.option(
     "--parts", type=COUNT, metavar="N", help="Matrices or child pipelines; by default as many as the fleet takes."

@@ -35,7 +35,7 @@ def described(record: BuildRecord, out: TextIO) -> str:
         parts.append(table(["input"], [[each] for each in record.inputs], out))
     if record.steps:
         rows = [[duration(each.seconds), each.result, each.block, each.about] for each in record.steps]
-        parts.append(table(["time", "step", "block", "what it does"], rows, out))
+        parts.append(table(["time", "step", "block", "description"], rows, out))
     parts += [_tests(run, out) for run in record.tests]
     if record.failure is not None:
         parts.append(_failure(record))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.command("explain")
 @word_or_plan_options
-@click.option("--from", "origin", metavar="KIT|LOCK|IMAGE", help="Explain a kit, a lock or an image that is there.")
+@click.option("--from", "origin", metavar="KIT|LOCK|IMAGE", help="Explain an existing kit, lock or image.")
 @click.option("--json", "as_json", is_flag=True, help="Print the explanations as JSON.")
 def command(ctx: click.Context, origin: str | None, as_json: bool, options: PlanOptions) -> None:
     """Say where things in a kit come from: the fact, the stack's line, the block, the rule, and what was refused.
@@ -65,7 +65,7 @@ def _there(options: PlanOptions) -> str | None:
     folders = [Path(word.rpartition(":")[0]).parent for word in options.words if "/" in word] or [Path()]
     kit = next((str(folder) for folder in folders if (folder / "plan.json").is_file()), None)
     if kit is None and stack_here() is not None and Path(LOCK).is_file():
-        say(f"what {LOCK} of this folder has; --site plans anew")
+        say(f"answers are from {LOCK} of this folder; --site plans anew")
         return LOCK
     return kit
 
@@ -83,8 +83,8 @@ def _case(ctx: click.Context, origin: str | None, options: PlanOptions) -> Case:
     for name, there in found.files.items():
         if name in case.files and case.files[name] != there:
             raise InputError(
-                f"{name} of {origin} is not what this hpcgen makes of its plan: hpcgen {found.plan.hpcgen} wrote it, "
-                "the collections changed, or a person edited it",
+                f"{name} of {origin} differs from the file that this hpcgen makes of its plan: "
+                f"hpcgen {found.plan.hpcgen} wrote it, the collections changed, or the user edited it",
                 remedy="render the kit again, and explain that",
             )
     return case

@@ -68,8 +68,8 @@ class ExtendOptions(Options, frozen=True, kw_only=True):
 @click.option("--dry-run", is_flag=True, help="Print the engine's commands, build nothing.")
 @click.option("--record/--no-record", default=True, help="Keep a record of the build (hpcgen records).")
 @click.option("--log", metavar="FILE", type=PATH, help="Write the engine's whole output here.")
-@click.option("--lock", metavar="FILE", type=PATH, help="Write what was added to this file, with versions and hashes.")
-@click.option("--sbom", metavar="FILE", type=PATH, help="Write the bill of materials of what was added, CycloneDX.")
+@click.option("--lock", metavar="FILE", type=PATH, help="Write the additions to this file, with versions and hashes.")
+@click.option("--sbom", metavar="FILE", type=PATH, help="Write the bill of materials of the additions, CycloneDX.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
 @START
 @licence_option
@@ -190,7 +190,7 @@ def _say_added(plan: Plan) -> None:
     names = [block.label for block in added_blocks(plan)] + [each.to for each in plan.brought]
     extended = plan.extends
     assert extended is not None
-    say(f"adding {', '.join(names)} to {extended.image}, whose plan has the hash {extended.content[:12]}")
+    say(f"adding {', '.join(names)} to {extended.image} of plan hash {extended.content[:12]}")
 
 
 def _again(ctx: click.Context, image: ImageReference, options: ExtendOptions) -> str:

@@ -32,14 +32,14 @@ fleet_options = option_group(
         "lock_file",
         metavar="FILE",
         type=_FILE,
-        help="What was last built; by default fleet.lock beside the list.",
+        help="The list of images that were last built; by default fleet.lock beside the fleet file.",
     ),
 )
 
 
 @click.group("fleet", invoke_without_command=True)
 @fleet_options
-@click.option("--changed", is_flag=True, help="Only what has to be built: new, changed, or without a plan.")
+@click.option("--changed", is_flag=True, help="Only images that must be built: new, changed, or without a plan.")
 @click.option("--member", "names", multiple=True, metavar="NAME", help="Only this member; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 @click.pass_context
@@ -75,7 +75,7 @@ def command(
 
 def _print(states: list[MemberState], changed: bool) -> None:
     if not states:
-        say("nothing has to be built" if changed else "no members")
+        say("nothing to build" if changed else "no members")
         return
     rows = []
     for each in states:

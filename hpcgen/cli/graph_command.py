@@ -24,10 +24,10 @@ FORMS = {"tree": ".txt", "svg": ".svg", "dot": ".dot", "mermaid": ".mmd"}
 
 @click.command("graph")
 @optional_plan_options
-@click.option("--from", "origin", metavar="KIT|LOCK|IMAGE", help="Draw a kit, a lock or an image that is there.")
-@click.option("--as", "form", type=click.Choice(list(FORMS)), help="By default a tree, or what FILE ends in.")
+@click.option("--from", "origin", metavar="KIT|LOCK|IMAGE", help="Draw an existing kit, lock or image.")
+@click.option("--as", "form", type=click.Choice(list(FORMS)), help="By default a tree, or by the ending of FILE.")
 @click.option("-o", "--output", metavar="FILE", type=PATH, help="Write it to FILE (.svg, .dot, .mmd, .txt).")
-@click.option("--inputs", is_flag=True, help="With what the build of each block fetches.")
+@click.option("--inputs", is_flag=True, help="With the downloads of each block.")
 @click.option("--json", "as_json", is_flag=True, help="Print the nodes and edges as JSON.")
 def command(
     ctx: click.Context,
@@ -74,9 +74,7 @@ def _form_of(output: Path | None) -> str:
     found = [form for form, ending in FORMS.items() if ending == output.suffix]
     if not found:
         endings = ", ".join(FORMS.values())
-        raise InputError(
-            f"{output} does not say what to write", expected=f"a name that ends in one of {endings}, or --as"
-        )
+        raise InputError(f"{output} has no known extension", expected=f"a name ending in one of {endings}, or --as")
     return found[0]
 
 

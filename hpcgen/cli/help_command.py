@@ -14,7 +14,7 @@ EXIT_CODES: Mapping[str, str] = {
     "0": "done",
     "1": "some other error",
     "2": "wrong usage",
-    "3": "a file that cannot be used as it is written",
+    "3": "an invalid file",
     "4": "an unknown name or option",
     "5": "versions that do not fit together",
     "6": "not allowed by the site",

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 @click.command("init")
 @click.argument("folder", default=".", type=PATH)
 @click.option("--dry-run", is_flag=True, help="Print the stack, and write nothing; as does -o -.")
-@click.option("--force", is_flag=True, help=f"Replace a {PROJECT} that is there; what changes is shown.")
+@click.option("--force", is_flag=True, help=f"Replace an existing {PROJECT}; the changes are shown.")
 @click.option(
-    "-o", "--output", metavar="NAME", default=PROJECT, help=f"What the file in FOLDER is called, by default {PROJECT}."
+    "-o", "--output", metavar="NAME", default=PROJECT, help=f"Name of the file in FOLDER, by default {PROJECT}."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the stack, and every guess with its reason, as JSON.")
 @click.pass_context
@@ -73,14 +73,12 @@ def _write(file: Path, text: str, force: bool) -> None:
 
     old = _present(file)
     if old == text:
-        say(f"{file}: it is already what init would write")
+        say(f"{file}: already up to date")
         return
     if old is not None:
         _show_changes(file, old, text)
     if (old is not None or file.is_symlink() or file.exists()) and not force:
-        raise OutputError(
-            f"{file} already exists", remedy="--force replaces it, --dry-run prints what init would write"
-        )
+        raise OutputError(f"{file} already exists", remedy="--force replaces it, --dry-run prints the new file")
     write_file(file, text)
     say(f"{file}: written")
 

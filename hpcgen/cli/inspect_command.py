@@ -92,7 +92,7 @@ def _beneath(extends: dict[str, Any]) -> str:
 
 
 def _for(stream: TextIO, text: str) -> str:
-    """A file as it is; for a terminal without what that would obey."""
+    """File contents; control sequences are stripped for a terminal."""
     if not stream.isatty():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)

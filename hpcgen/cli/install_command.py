@@ -51,14 +51,14 @@ class InstallOptions(ImageOptions, frozen=True, kw_only=True):
     metavar="NAME[=PATH]",
     help="A program of the image, instead of those that the stack names; once for each.",
 )
-@click.option("--name", metavar="NAME", help="What it is called there and as a module; by default as its stack.")
+@click.option("--name", metavar="NAME", help="Name of the files and the module; by default that of its stack.")
 @click.option("--kernel", is_flag=True, help="A Jupyter kernel, too: the image needs ipykernel.")
 @click.option(
     "--devcontainer", metavar="DIR", type=PATH, help="A devcontainer.json for the project in this folder, too."
 )
 @START
-@click.option("--force", is_flag=True, help="Write over files of it that were changed.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was installed as JSON.")
+@click.option("--force", is_flag=True, help="Also overwrite installed files that were changed.")
+@click.option("--json", "as_json", is_flag=True, help="Print the installed files as JSON.")
 @click.pass_context
 @in_record(InstallOptions)
 def command(
@@ -81,7 +81,7 @@ def command(
     place = Path(".devcontainer", installed.name, "devcontainer.json")
     outside = {absolute(devcontainer) / place: devcontainer_text(job)} if devcontainer is not None else {}
     if options.kernel and "ipykernel" not in str(job.plan.blocks):
-        say("warning: nothing in the plan of the image asks for ipykernel, without which the kernel does not start")
+        say("warning: the plan of the image does not include ipykernel, so the kernel will not start")
     done = install(prefix, installed, files, outside, force=options.force)
     if as_json:
         print_json({"prefix": str(prefix), **manifest_data(done)})

@@ -123,7 +123,7 @@ def _job(ctx: click.Context, request: JobRequest, options: JobOptions, batch: bo
         return _planned_anew(ctx, request, reference, options, batch)
     for option, given in (("--set", options.settings), ("--add", options.added)):
         if given:
-            raise click.UsageError(f"{option} requires --stack: what is in an image can no longer be changed", ctx)
+            raise click.UsageError(f"{option} requires --stack: the contents of an image can no longer be changed", ctx)
     if options.allow_unsupported:
         raise click.UsageError("--allow-unsupported requires --stack: an existing image is started as it is", ctx)
     if reference is None:

@@ -33,7 +33,7 @@ PARTS = ("images", "packages", "wheels")
     metavar="NAME=REFERENCE",
     help="Take a base image from here: debian:12=oci-archive:FILE, or another skopeo reference.",
 )
-@click.option("--check", is_flag=True, help="Write nothing; say what would change and why. Exit 1 if anything would.")
+@click.option("--check", is_flag=True, help="Write nothing; show what would change and why. Exit 1 if anything would.")
 @click.option(
     "--update",
     "updates",
@@ -45,7 +45,7 @@ PARTS = ("images", "packages", "wheels")
     "--fetch-bazel",
     "run_bazel",
     is_flag=True,
-    help="Run Bazel in the builder stage to pin what it fetches, for bundles (minutes to an hour, several GB).",
+    help="Run Bazel in the builder stage to pin its downloads, for bundles (minutes to an hour, several GB).",
 )
 @licence_option
 @click.option("--json", "as_json", is_flag=True, help="With --check or --update: print the changes as JSON.")

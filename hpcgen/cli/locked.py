@@ -108,7 +108,7 @@ def _check_bundled(locked: str, format: str) -> None:
 
     held, needed = format_for(locked), format_for(format)
     if set(needed.packages) - set(held.packages) or (needed.base_from_tar and not held.base_from_tar):
-        message = f"the bundle of a lock for {locked} lacks what builds of the format {format} require"
+        message = f"the bundle of a lock for {locked} lacks files that builds of the format {format} require"
         remedy = f"make the lock with --format {format}: its bundle serves the other formats too"
         raise InputError(message, "--format", remedy=remedy)
 

@@ -80,7 +80,11 @@ def _cells(row: Measurement) -> list[str]:
 @command.command("import")
 @click.argument("kind", type=click.Choice(["modak", "reframe"]))
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=PATH)
-@click.option("--software", metavar="NAME", help="What computed it; required for MODAK's tables, which do not say it.")
+@click.option(
+    "--software",
+    metavar="NAME",
+    help="The software that was measured; required for MODAK's tables, which do not name it.",
+)
 @click.option("--to", "target", type=PATH, help="Add the rows to this file of JSON lines; without it they are printed.")
 def import_(kind: str, files: tuple[Path, ...], software: str | None, target: Path | None) -> None:
     """Take the rows of MODAK's CSV tables, or of ReFrame's performance logs."""
@@ -92,7 +96,7 @@ def import_(kind: str, files: tuple[Path, ...], software: str | None, target: Pa
     for file in files:
         if kind == "modak":
             if software is None:
-                raise click.UsageError("--software is required: a table of MODAK's does not say what was measured")
+                raise click.UsageError("--software is required: MODAK's tables do not name the software")
             rows += read_modak_csv(file, software)
         else:
             found, left = read_reframe_log(file, software)
@@ -103,6 +107,6 @@ def import_(kind: str, files: tuple[Path, ...], software: str | None, target: Pa
         print_json(rows)
         return
     if target.suffix != ".jsonl":
-        raise click.UsageError(f"--to {target}: rows are added to a file whose name ends in .jsonl")
+        raise click.UsageError(f"--to {target}: rows are added to a file with a name ending in .jsonl")
     append(target, rows)
     say(f"added {counted(len(rows), 'row')} to {target}")

@@ -63,7 +63,7 @@ _software_options = option_group(
     click.option("--version", metavar="VERSION", help="Its version."),
     click.option("--install", metavar="WAY", help="Where it is from: hub, pip, source or package."),
     click.option("--compiler", metavar="NAME", help="A graph compiler or engine, such as xla; '' for none."),
-    click.option("--engine", metavar="NAME", help="What runs the container; none where there is none."),
+    click.option("--engine", metavar="NAME", help="The container engine; none without a container."),
     click.option("--mpi", metavar="WHOSE", help="Whose MPI the ranks use: host or image."),
 )
 _layout_options = option_group(
@@ -179,7 +179,7 @@ def efficiency(ctx: click.Context, wanted: float | None, limit: int | None, as_j
     series = series_for(rows, wanted_from(options))
     if not series:
         raise InputError(
-            f"no series of {options.workload} over three or more numbers of nodes agrees with what is said",
+            f"no series of {options.workload} over three or more numbers of nodes matches the options",
             remedy=f"hpcgen measurements --workload {options.workload} shows the rows",
         )
     tables = [efficiency_table(name, members, wanted, limit) for name, members in series.items()]
@@ -276,7 +276,7 @@ def _prediction(ctx: click.Context, options: PredictOptions) -> Prediction | Ref
         return law_and_misfits(next(iter(series.values())))[0].predict(options.nodes)
     if options.by == "scaling":
         raise InputError(
-            f"{len(series)} series of rows by nodes agree with what is said",
+            f"{len(series)} series of rows by nodes match the options",
             expected="one series, of three or more numbers of nodes",
             remedy=f"say which, by --framework, --mpi, --ranks-per-node, --threads, …: {'; '.join(series) or 'none'}",
         )

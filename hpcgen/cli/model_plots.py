@@ -72,6 +72,6 @@ def variants(rows: Sequence[Measurement], wanted: Wanted, nodes: int, doubtful: 
     )
     if not found:
         raise InputError(f"no row is of {wanted.workload} on {wanted.machine} with {nodes} nodes", remedy="say --nodes")
-    unit = "speed in relation to what it was compared with" if metric == "speedup" else UNITS[metric]  # type: ignore[index]
+    unit = "speed relative to the baseline" if metric == "speedup" else UNITS[metric]  # type: ignore[index]
     on = f", {nodes} nodes" if nodes > 1 else ""
     return plots.variants(found, f"{wanted.workload} on {wanted.machine}{on}", unit, kind)

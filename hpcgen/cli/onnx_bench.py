@@ -30,7 +30,7 @@ _MANY = 10
 @click.argument("folder", metavar="DIR", type=PATH)
 @click.option("--only", multiple=True, metavar="MODEL", help="Measure this model alone; once for each.")
 @click.option(
-    "--origin", metavar="ENSEMBLE.yaml", type=PATH, help="Measure the original models, too, which lie beside this file."
+    "--origin", metavar="ENSEMBLE.yaml", type=PATH, help="Also measure the original models, which are beside this file."
 )
 @click.option("--batch", "batches", multiple=True, type=COUNT, metavar="N", help="Samples of a call; once for each.")
 @click.option("--provider", type=ProviderChoice(), help="Of ONNX Runtime, instead of the target's.")

@@ -66,7 +66,7 @@ def command(
     if as_json:
         print_json(found.report)
     if found.problems:
-        say(f"warning: what there is of it is kept in {found.folder}")
+        say(f"warning: partial results are kept in {found.folder}")
         raise ConversionFailedError(found.problems)
     say(f"{counted(len(names), 'model')} in {output}")
 

@@ -99,7 +99,7 @@ def _built(catalog: Catalog, host: str | None, loaded: LoadedEnsemble | None, na
         if there := built_already(target, kit.content):
             say(f"image: {there}")
             return there
-        say(f"building {target.name}, once for all models of these frameworks; --image names one that is there")
+        say(f"building {target.name}, once for all models of these frameworks; --image names an existing one")
         record = build_kit(kit, BuildOptions(output=target.name), display(say, shows_progress()))
     assert record.image is not None
     return ImageReference(record.image.kind, record.image.name)

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 @click.option("--provider", type=ProviderChoice(), help="By default the image's.")
 @click.option("--batch", type=COUNT, metavar="N", help="Rows that are computed at a time; by default 64.")
 @click.option("--shard", default="", metavar="N/COUNT", help="This share of the files alone, such as 2/8.")
-@click.option("--threads", type=COUNT, help="By default all that the job or this machine has.")
+@click.option("--threads", type=COUNT, help="By default all of the job or of this machine.")
 @click.option("--on", "host", type=SITE, help="Profile of this machine; by default the image's.")
 @click.option("--engine", type=EngineChoice("runners"), help="An engine other than the site's preferred one.")
 @TRUST
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON; the program's lines go to stderr.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; the program's output goes to stderr.")
 @click.pass_context
 @in_record(RunningOptions, "running")
 def command(

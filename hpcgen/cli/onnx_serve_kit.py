@@ -47,7 +47,7 @@ class ServeKitOptions(Options, frozen=True, kw_only=True):
 @click.argument("folder", type=PATH, metavar="DIR")
 @click.option("--site", required=True, type=SITE, help="Where the models run.")
 @click.option("--partition", type=PARTITION, help="Kind of node; by default the profile's.")
-@click.option("--provider", type=ProviderChoice(), help="By default what computes on the partition's GPU or CPU.")
+@click.option("--provider", type=ProviderChoice(), help="By default the provider for the partition's GPU or CPU.")
 @click.option("-o", "--output", required=True, metavar="KIT", type=PATH, help="Write the kit to this folder.")
 @click.option("--model", "models", multiple=True, metavar="NAME", help="By default all of DIR. Repeatable.")
 @click.option("--variant", default="", metavar="NAME", help="A variant of the models, such as ort-all.")
@@ -62,7 +62,7 @@ class ServeKitOptions(Options, frozen=True, kw_only=True):
 @click.option("--queue", type=QUEUE, help="Scheduler partition or queue.")
 @click.option("--account", metavar="NAME", help="Account or project that the job is charged to.")
 @click.option("--notes", is_flag=True, help="Show all notes, not only their number.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was chosen and why as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the choice and its reasons as JSON.")
 @click.pass_context
 @in_record(ServeKitOptions)
 def command(ctx: click.Context, as_json: bool, options: ServeKitOptions) -> None:
@@ -135,7 +135,7 @@ def _text(made: ServeKit, options: ServeKitOptions) -> str:
         f"build   bash {options.output}/build.sh",
         f"data    {options.data}/MODEL/*.npz, or {options.data}/*.npz for every model, in the job's folder",
         f"submit  {made.submit}",
-        f"results {options.results}/MODEL/*.npz; submitted again, a job computes what is not there",
+        f"results {options.results}/MODEL/*.npz; submitted again, a job computes the missing results",
     ]
     if target.provider in ("cuda", "tensorrt", "migraphx"):
         lines.append("status  76: the GPU does not compute, and the CPU does not take its place unasked")

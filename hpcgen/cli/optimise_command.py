@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @click.command("optimise")
 @click.argument("request", metavar="REQUEST", type=PATH)
-@click.option("--site", type=SITE, help="Site profile, in the place of the one that the request names or describes.")
+@click.option("--site", type=SITE, help="Site profile that replaces the one in the request.")
 @click.option(
     "--without",
     multiple=True,

@@ -146,7 +146,7 @@ LAYOUT = option_group(
         help="Whether each rank sees its own GPUs, or all of its node and chooses by itself.",
     ),
     click.option("--time", metavar="TIME", help="Wall time: 36:00:00, 36h or 90m."),
-    click.option("--job-name", metavar="NAME", type=JOB_NAME, help="What the job is called; by default as its stack."),
+    click.option("--job-name", metavar="NAME", type=JOB_NAME, help="Name of the job; by default that of its stack."),
     click.option(
         "--step",
         "steps",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command("plan")
 @plan_options
-@click.option("--inputs", is_flag=True, help="Show what the build downloads, and from where.")
+@click.option("--inputs", is_flag=True, help="List the downloads of the build, and their sources.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole plan, or the inputs, as JSON.")
 def command(ctx: click.Context, inputs: bool, as_json: bool, options: PlanOptions) -> None:
     """Show every block that would be built, in which version and why, and the job's layout."""

@@ -50,7 +50,7 @@ def image_here(catalog: Catalog, site: str | None, say: Callable[[str], None]) -
         return None
     image = ImageReference(record.image.kind, record.image.name)
     if not image.image_kind.stored and not Path(image.name).exists():
-        message = f"{image.name}, which was built last in this folder, is no longer there"
+        message = f"{image.name}, the last image built here, no longer exists"
         raise UnknownNameError(message, remedy=f"hpcgen build --site {record.site}, or name an IMAGE")
     say(f"{image}: built last in this folder, for {record.site} (record {record.id.partition('-')[0]})")
     return image

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     type=PATH,
     help="Write the kit to this folder: new, empty, or an older kit.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what was written and what would differ as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the written files and the differences as JSON.")
 @START
 @click.pass_context
 def command(ctx: click.Context, image: str, output: Path, as_json: bool, start: bool) -> None:

@@ -31,7 +31,7 @@ class RecordedPlan(msgspec.Struct, frozen=True):
 def named_plan(origin: str, options: PlanOptions) -> RecordedPlan:
     """As :func:`recorded_plan`, of what ``--from`` names; UsageError where options of a plan are given beside it."""
     if more := options.given(free=("notes",)):
-        raise click.UsageError(f"{', '.join(more)}: what {origin} has is planned already")
+        raise click.UsageError(f"{', '.join(more)}: {origin} contains a finished plan")
     return recorded_plan(origin)
 
 

@@ -95,7 +95,7 @@ def show(record_id: str, as_json: bool) -> None:
 @command.command("compare")
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
-@click.option("--json", "as_json", is_flag=True, help="Print what differs as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the differences as JSON.")
 def compare_two(first: str, second: str, as_json: bool) -> None:
     """Show what differs between two builds: versions, inputs, times of the steps, size, tests."""
     from hpcgen.builders.records.compare import compare
@@ -113,7 +113,7 @@ def compare_two(first: str, second: str, as_json: bool) -> None:
 @command.command("prune")
 @_filters
 @click.option("--keep", type=WHOLE, metavar="N", help="Keep the newest N of them.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.option("--dry-run", is_flag=True, help="Only list the records that would be removed.")
 def prune(keep: int | None, dry_run: bool, filters: RecordFilters) -> None:
     """Remove records, with the logs beside them, and say which; images stay.
 

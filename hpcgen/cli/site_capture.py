@@ -11,7 +11,7 @@ from hpcgen.cli.common import PATH, print_json, say
 
 @click.command("capture")
 @click.argument("folder", metavar="DIR", type=PATH)
-@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the written files as JSON.")
 def command(folder: Path, as_json: bool) -> None:
     """Write what detection reads on this machine to a new folder, for support.
 

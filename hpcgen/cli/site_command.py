@@ -8,7 +8,7 @@ from hpcgen.cli import LazyCommands
 
 COMMANDS = {
     "new": "Generate a profile from this machine.",
-    "capture": "Copy what detection reads to a small folder.",
+    "capture": "Copy the files that detection reads to a small folder.",
     "doctor": "Compare a profile with the machine it runs on.",
 }
 

@@ -28,11 +28,13 @@ _WIDE = 100
 @click.argument("name", type=SITE)
 @click.option("--root", type=_FOLDER, metavar="DIR", help="Examine a captured tree, not this machine.")
 @click.option("--partition", type=PARTITION, help="Which kind of node this is; detected by default.")
-@click.option("--login", is_flag=True, help="This is a login node: skip what the profile says about compute nodes.")
+@click.option("--login", is_flag=True, help="This is a login node: skip facts on compute nodes.")
 @click.option(
     "--locks", type=_FOLDER, metavar="DIR", help="A folder with locks and kits: name those that are affected."
 )
-@click.option("--unseen", is_flag=True, help="Also list what was not detected, and what the profile does not state.")
+@click.option(
+    "--unseen", is_flag=True, help="Also list facts that were not detected, and facts that the profile lacks."
+)
 @sources_option(f"Compare it with a file, not with this machine: {', '.join(KINDS)}, and its path.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole report as JSON.")
 @click.pass_context

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     type=PATH,
     help="Write the profile here instead of to stdout; an existing file is never replaced.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the profile, and what was and was not detected, as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the profile, with detected and missing facts, as JSON.")
 def command(
     name: str,
     detect: bool,
@@ -60,7 +60,7 @@ def command(
     from hpcgen.machine.detect.skeleton import skeleton
 
     if root is not None and not detect:
-        raise click.UsageError("--root says what --detect examines; add --detect")
+        raise click.UsageError("--root requires --detect")
     if (system is not None or run_settings) and not any(kind == "reframe" for kind, _ in sources):
         raise click.UsageError("--system and --run-settings are about a settings file; add --from reframe FILE")
     check_name(name, "profile")

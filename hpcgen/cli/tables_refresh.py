@@ -19,9 +19,13 @@ from hpcgen.cli.words import BLOCK, COUNT
 @click.option("--spack", type=PATH, metavar="DIR", help="A clone of github.com/spack/spack-packages.")
 @click.option("--easybuild", type=PATH, metavar="DIR", help="A clone of github.com/easybuilders/easybuild-easyconfigs.")
 @click.option("--no-index", is_flag=True, help="Leave the package index out: use no network.")
-@click.option("--months", type=COUNT, default=12, help="Tell rows that nobody has looked up for so long (12).")
-@click.option("--write", is_flag=True, help="Add rows for newer releases whose hash two sources agree on.")
-@click.option("--download", is_flag=True, help="With --write: fetch and hash what only one source has a hash of.")
+@click.option(
+    "--months", type=COUNT, default=12, help="Report rows that were last checked more than this long ago (12)."
+)
+@click.option("--write", is_flag=True, help="Add rows for newer releases if two sources agree on the hash.")
+@click.option(
+    "--download", is_flag=True, help="With --write: fetch and hash releases with a hash from only one source."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects as JSON.")
 @click.pass_context
 def command(

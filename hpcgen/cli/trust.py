@@ -40,5 +40,5 @@ def allow_of(ctx: click.Context) -> Allow:
 
 
 def _accepted(each: Offered) -> bool:
-    ask(f"{each.by} names the collection {each.folder}, whose Python would run here as you")
+    ask(f"{each.by} names the collection {each.folder}; its Python code would run here as you")
     return click.confirm("Do you trust it?", default=False, err=True)

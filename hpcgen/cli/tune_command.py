@@ -48,13 +48,13 @@ class TuneOptions(MeasuringOptions, frozen=True, kw_only=True):
 
 @click.command("tune")
 @click.argument("image", type=IMAGE)
-@click.option("--workload", metavar="NAME", required=True, help="What is run: see `hpcgen bench`.")
+@click.option("--workload", metavar="NAME", required=True, help="The workload: see `hpcgen bench`.")
 @click.option("--layout", "layouts", metavar="RANKSxTHREADS", multiple=True, help="Instead of the usual ones.")
 @click.option(
     "--vary",
     metavar="NAME=VALUE,VALUE",
     multiple=True,
-    help="These values beside the default's, as for `hpcgen bench`; NAME= leaves that as it is.",
+    help="Values besides the default's, as for `hpcgen bench`; NAME= keeps the default.",
 )
 @click.option("--trials", type=COUNT, default=30, show_default=True, metavar="N", help="Measured in all, by everybody.")
 @click.option("--timeout", metavar="TIME", help="Begin no trial after it, such as 90m.")
@@ -71,7 +71,7 @@ class TuneOptions(MeasuringOptions, frozen=True, kw_only=True):
 @click.option("--seed", type=WHOLE, default=0, show_default=True, help="Of the choice of settings.")
 @click.option("--study", metavar="FILE", type=PATH, help="Kept here, and gone on with; by default tune-WORKLOAD.study.")
 @click.option("--search-only", is_flag=True, help="Without the comparison at the end, and without waiting for others.")
-@click.option("--write", metavar="PROFILE.yaml", type=PATH, help="Add what was found as a layout to this profile.")
+@click.option("--write", metavar="PROFILE.yaml", type=PATH, help="Add the result as a layout to this profile.")
 @measuring_options
 @click.option("--tasks", type=COUNT, metavar="N", help="With --submit: search in an array of so many tasks.")
 @in_record(TuneOptions)
@@ -102,12 +102,12 @@ def command(ctx: click.Context, image: str, workload: str, options: TuneOptions,
             _finish(case, chosen, study, options.to or own_file(catalog), options)
             return
     except KeyboardInterrupt:
-        say(f"warning: interrupted: {_best_text(study, chosen) or 'nothing is measured yet'}")
-        say("the same command goes on with it")
+        say(f"warning: interrupted: {_best_text(study, chosen) or 'no measurements yet'}")
+        say("the same command continues")
         raise
     if options.as_json:
         print_json({"trials": study.trials()})
-    say(_best_text(study, chosen) or "nothing is measured yet")
+    say(_best_text(study, chosen) or "no measurements yet")
 
 
 def _study(case: BenchCase, workload: BenchWorkload, options: TuneOptions) -> TuneStudy:

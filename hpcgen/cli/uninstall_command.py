@@ -14,7 +14,7 @@ from hpcgen.cli.install_command import PREFIX, absolute
 @click.argument("name", required=False)
 @PREFIX
 @click.option("--force", is_flag=True, help="Remove files that were changed since, too.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was removed as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the removed files as JSON.")
 def command(name: str | None, prefix: Path, force: bool, as_json: bool) -> None:
     """Remove what hpcgen install wrote below a prefix for NAME, and nothing else.
 

@@ -87,7 +87,5 @@ def _folder(ctx: click.Context) -> Path:
     if ctx.obj:
         return Path(ctx.obj[0]) / FOLDER
     if not FOLDER.parent.is_dir():
-        raise InputError(
-            "there is no building_blocks/ here", remedy="say with --into where the lists are to be written"
-        )
+        raise InputError("no building_blocks/ here", remedy="pass --into DIR")
     return FOLDER

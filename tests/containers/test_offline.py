@@ -136,7 +136,7 @@ def test_bundle_is_whole_for_hpcgen_and_for_sha256sum(bundle: Path) -> None:
 
 def test_the_python_of_a_bundle_runs_once_it_is_trusted(bundle: Path, tmp_path: Path) -> None:
     done = run([*HPCGEN, "render", "--bundle", bundle, "-o", tmp_path / "kit"], check=False)
-    assert done.returncode == 6 and "whose Python would run here as you" in done.stdout, done.stdout
+    assert done.returncode == 6 and "its Python code would run here as you" in done.stdout, done.stdout
     assert not (tmp_path / "kit").exists()
 
 

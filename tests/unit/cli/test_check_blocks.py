@@ -56,11 +56,14 @@ MISTAKES = [
     (BUILD + "yield run('x', 'a | b')", "remedy: use pipe(first, second)"),
     (BUILD + "yield run('x', 'a || true')", "has || outside quotes"),
     (BUILD + "yield run('x', command('sh', '-c', 'a | b'))", "has | outside quotes"),
-    (BUILD + "run('x', 'true')\n        yield run('y', 'true')", "petsc.py:12:9: this step is made and not yielded"),
+    (
+        BUILD + "run('x', 'true')\n        yield run('y', 'true')",
+        "petsc.py:12:9: this step is created but never yielded",
+    ),
     (BUILD + "run('x', 'true')", "build() gives no result"),
     (
         BUILD + "step = run('x', 'true')\n        yield run('y', 'true')",
-        "build(): the step 'x' is made and not yielded",
+        "build(): the step 'x' is created but never yielded",
     ),
     (
         BUILD + "self._more()\n        yield run('y', 'true')\n\n    def _more(self):\n        yield run('x', 'true')",
@@ -125,7 +128,7 @@ def test_a_block_is_tried_in_a_process_of_its_own(hpcgen: Command, collection: P
     [
         (
             BUILD + "run('x', 'true')\n        yield run('y', 'true')",
-            "in build(): the step 'x' is made and not yielded",
+            "in build(): the step 'x' is created but never yielded",
         ),
         (
             BUILD + "yield run('x', ctx.use('mpii').prefix)",
@@ -209,7 +212,7 @@ def test_a_folder_without_anything_to_check_is_an_error(hpcgen: Command, tmp_pat
     (tmp_path / "empty").mkdir()
     done = hpcgen("check", "empty")
     assert done.returncode == 3
-    assert "empty: there is nothing to check in this folder" in done.stderr
+    assert "empty: nothing to check in this folder" in done.stderr
 
 
 @pytest.mark.usefixtures("here")

@@ -36,7 +36,7 @@ def test_a_series_is_predicted_by_its_law(hpcgen: Command) -> None:
     linear = json.loads(hpcgen("model", "predict", *THREE_D, "--mpi", "host", "--by", "linear", "--json").stdout)
     assert linear["prediction"]["by"] == "linear"
     many = hpcgen("model", "predict", *THREE_D, "--by", "scaling")
-    assert many.returncode == 3 and "4 series of rows by nodes agree" in many.stderr
+    assert many.returncode == 3 and "4 series of rows by nodes match" in many.stderr
 
 
 def test_a_refusal_says_what_to_measure(hpcgen: Command, tmp_path: Path) -> None:

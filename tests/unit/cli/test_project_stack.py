@@ -134,7 +134,7 @@ def test_without_an_image_it_is_said_what_to_do(hpcgen: Command, stack: Path, tm
     image = build(hpcgen, tmp_path, "workstation", 1)
     image.rename(tmp_path / "away")
     gone = hpcgen("job")
-    assert f"{image}, which was built last in this folder, is no longer there" in gone.stderr
+    assert f"{image}, the last image built here, no longer exists" in gone.stderr
     assert "hpcgen build --site workstation" in gone.stderr
 
 

@@ -120,7 +120,7 @@ def test_lists_of_wheels_that_are_no_text_are_an_input_error(collection: Path, h
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.core.errors import InputError
 
-    with pytest.raises(InputError, match="no text in UTF-8"):
+    with pytest.raises(InputError, match="not valid UTF-8"):
         Catalog([collection]).beside.wheels("mine")
 
 

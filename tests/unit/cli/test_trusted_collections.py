@@ -13,7 +13,7 @@ from tests.conftest import Command
 from tests.helpers.own_collection import BLOCK, own_collection
 from tests.helpers.terminal import on_a_terminal
 
-REFUSED = "fleet.yaml names the collection ours, whose Python would run here as you"
+REFUSED = "fleet.yaml names the collection ours; its Python code would run here as you"
 
 
 @pytest.fixture

@@ -98,7 +98,7 @@ def test_without_a_python_those_of_the_bases_are_tried(lock: Lock, tmp_path: Pat
         (("--into", ".", "--every-python", "mine", "pack"), "expected: --python once with --every-python"),
         (("--python", "3", "--into", ".", "mine", "pack"), "wheels cannot be chosen for '3'"),
         (("--into", ".", "../mine", "pack"), "'../mine' cannot be the name of a list"),
-        (("mine", "pack"), "there is no building_blocks/ here"),
+        (("mine", "pack"), "no building_blocks/ here"),
     ],
 )
 def test_what_cannot_be_asked_for_writes_nothing(words: tuple[str, ...], said: str, lock: Lock, tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_the_command_writes_what_the_file_is_called(hpcgen: Command, tmp_path: P
         assert hpcgen(*asked, "-o", str(tmp_path / name)).returncode == 0
         assert (tmp_path / name).read_text("utf-8").startswith(begin)
     refused = hpcgen(*asked, "-o", str(tmp_path / "g.png"))
-    assert refused.returncode == 3 and "g.png does not say what to write" in refused.stderr
+    assert refused.returncode == 3 and "g.png has no known extension" in refused.stderr
     with_inputs = json.loads(hpcgen(*asked, "--inputs", "--json").stdout)
     assert any(node["kind"] == "input" and node["name"].startswith("pytorch: torch-") for node in with_inputs["nodes"])
 

@@ -95,7 +95,9 @@ def test_the_far_side_renders_with_it_once_it_is_trusted(author: Path, tmp_path:
     for words in (["render", "--bundle", "B", "-o", "kit"], ["build", "--bundle", "B", "--dry-run"]):
         done = hpcgen(*words)
         assert done.returncode == 6, done.stderr
-        assert "the bundle B names the collection B/collections/ours, whose Python would run here as you" in done.stderr
+        assert (
+            "the bundle B names the collection B/collections/ours; its Python code would run here as you" in done.stderr
+        )
         assert "hpcgen --trust-collections …" in done.stderr and not mark.exists()
     done = hpcgen("--trust-collections", "render", "--bundle", "B", "-o", "kit")
     assert done.returncode == 0, done.stderr

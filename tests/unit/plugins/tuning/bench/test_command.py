@@ -95,7 +95,7 @@ def test_wrong_usage(hpcgen: Command, image: Path) -> None:
         ((*GEMM, "--tasks", "2"), "--tasks requires --submit"),
         ((*GEMM, "--tasks", "3", "--submit"), "3 tasks for 2 rounds"),
         ((*GEMM, "--share", "2"), "--share requires --keep"),
-        ((*GEMM, "--share", "2", "--keep", "rounds"), "--share is for a task of an array, and this is none"),
+        ((*GEMM, "--share", "2", "--keep", "rounds"), "--share is only for tasks of an array"),
     ):
         done = bench(hpcgen, image, *words)
         assert done.returncode in (2, 3, 4) and said in done.stderr, done.stderr
