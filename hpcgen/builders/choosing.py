@@ -59,7 +59,7 @@ def _none_installed(plan: Plan, candidates: Sequence[Engine]) -> Problem:
 def _other_format(plan: Plan, asked: Engine) -> InputError:
     site, stack = plan.site.name, plan.stack.name
     return InputError(
-        f"{asked.builder_name()} does not build this kit, whose recipe has the format {plan.format}",
+        f"{asked.builder_name()} does not build this kit: its recipe has the format {plan.format}",
         "--engine",
         expected=" or ".join(builders_reading(plan.format)),
         remedy=f"render another kit: hpcgen render --site {site} --stack {stack} --format {asked.format} -o DIR"

@@ -89,5 +89,5 @@ def _ended(process: subprocess.Popen[bytes], name: str) -> Iterator[None]:
     if late.is_set():
         raise InputError(
             f"{name} did not answer within {TIMEOUT_S:.0f} s",
-            remedy=f"call {name} by hand: its storage may be locked by another, or lie on a file system that hangs",
+            remedy=f"call {name} by hand: its storage may be locked by another process, or its file system hangs",
         )

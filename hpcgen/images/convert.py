@@ -122,7 +122,7 @@ def rows_for(image: ImageReference, output: ImageReference) -> list[Conversion]:
     if not lacking:
         raise InputError(
             Problem(
-                f"there is no known conversion from {image.kind} to {output.kind}",
+                f"no known conversion from {image.kind} to {output.kind}",
                 remedy="convert in two steps, by way of an OCI archive or a folder, or build in that format",
             )
         )

@@ -104,7 +104,7 @@ def stored_kit(image: ImageReference) -> StoredKit:
         )
     if "plan.json" not in data or "hpcgen.lock" not in data:
         raise InputError(
-            f"there is no kit in {image}: it was not built from a kit of hpcgen",
+            f"no kit in {image}: it was not built from a kit of hpcgen",
             expected=f"a kit in the image's {KIT}",
             remedy="render the kit again and build it with this hpcgen",
         )

@@ -22,13 +22,13 @@ def choose_build(found: Found, draft: Draft) -> None:
         return
     if build.mpi is None and not build.programs:
         draft.remark(
-            f"{build.file} is there, but init sees no program in it; `build:` in the stack says how it is compiled"
+            f"{build.file} exists, but init finds no program in it; `build:` in the stack says how it is compiled"
         )
         return
     if build.mpi is not None:
-        draft.add_block("mpi", f"{build.mpi.text} asks for MPI; which one is the site's matter", build.mpi.where)
+        draft.add_block("mpi", f"{build.mpi.text} asks for MPI; the site decides which one", build.mpi.where)
     if build.fortran is not None:
-        why = f"{build.fortran.text}: the Fortran compiler is only there where a stack asks for it"
+        why = f"{build.fortran.text}: the Fortran compiler is only installed on request"
         draft.add_block("gnu", why, build.fortran.where, fortran=True)
         if build.mpi is not None:
             text = "for MPI in Fortran add --set mpich.fortran=true or --set openmpi.fortran=true, by the site's MPI"

@@ -28,7 +28,7 @@ def choose_copied(found: Found, draft: Draft) -> None:
     if not (found.sources or "build" in draft.data or named):
         return
     ignore: dict[str, str] = {".*": "hidden files are caches, settings and secrets (.env)"}
-    ignore |= dict.fromkeys(_OWN, "what hpcgen writes here")
+    ignore |= dict.fromkeys(_OWN, "files that hpcgen writes here")
     names = [each.path.rpartition("/")[2] for each in found.tree.files]
     for pattern in _SECRET:
         if any(fnmatchcase(name, pattern) for name in names):

@@ -32,4 +32,4 @@ def identify(found: Found, draft: Draft) -> None:
             table.description.where if table.description is not None else None,
         )
     else:
-        draft.put(("title",), f"The project {draft.data['name']}", "one line for people: say what it is")
+        draft.put(("title",), f"The project {draft.data['name']}", "one line that describes the software")

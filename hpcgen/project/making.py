@@ -44,7 +44,7 @@ def draft_of(top: Path, catalog: Catalog) -> Draft:
         name_unread(found, draft)
         there = "".join(f"\n- {each.text}" for each in draft.remarks)
         raise InputError(
-            f"there is nothing in this folder from which init could make a stack{there}",
+            f"init found nothing in this folder to make a stack from{there}",
             str(top),
             READ,
             "run it in the folder of a project; `hpcgen stack new NAME` writes a stack to fill in",

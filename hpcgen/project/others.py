@@ -9,23 +9,23 @@ from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
 
 _UNREAD = {
-    "Dockerfile": "what it installs belongs into blocks, what it copies into `copy`",
-    "Containerfile": "what it installs belongs into blocks, what it copies into `copy`",
-    "Singularity": "what it installs belongs into blocks, what it copies into `copy`",
-    "*.def": "what it installs belongs into blocks, what it copies into `copy`",
+    "Dockerfile": "name its software as blocks and its files under `copy`",
+    "Containerfile": "name its software as blocks and its files under `copy`",
+    "Singularity": "name its software as blocks and its files under `copy`",
+    "*.def": "name its software as blocks and its files under `copy`",
     "Pipfile.lock": "`pipenv requirements --hash > requirements.txt` writes the same as a file that is read",
     "Pipfile": "`pipenv requirements --hash > requirements.txt` writes the same as a file that is read",
-    "setup.py": "it would have to be run; write what it needs into requirements.txt",
-    "setup.cfg": "write what it needs into requirements.txt or pyproject.toml",
+    "setup.py": "it would have to be run; write its requirements into requirements.txt",
+    "setup.cfg": "write its requirements into requirements.txt or pyproject.toml",
     "pixi.toml": "`pixi lock` writes pixi.lock, which is read",
     "spack.yaml": "name the blocks that it asks for; `hpcgen list blocks`",
     "meson.build": "`build:` in the stack says how it is compiled",
     "configure": "`build:` in the stack says how it is compiled",
     "configure.ac": "`build:` in the stack says how it is compiled",
-    "Cargo.toml": "no block brings Rust; `os_packages: [cargo]` does, and `build:` compiles",
-    "Project.toml": "no block brings Julia",
-    "renv.lock": "no block brings R packages; `os_packages: [r-base]` brings R",
-    "DESCRIPTION": "no block brings R packages; `os_packages: [r-base]` brings R",
+    "Cargo.toml": "no block provides Rust; `os_packages: [cargo]` does, and `build:` compiles",
+    "Project.toml": "no block provides Julia",
+    "renv.lock": "no block provides R packages; `os_packages: [r-base]` provides R",
+    "DESCRIPTION": "no block provides R packages; `os_packages: [r-base]` provides R",
 }
 _COVERED = {
     "setup.py": "python_packages",
@@ -34,7 +34,7 @@ _COVERED = {
     "Pipfile": "python_packages",
     "Pipfile.lock": "python_packages",
 }
-"""Files of which nothing is missing once another file is taken for that block."""
+"""Files that are not needed once another file is taken for that block."""
 
 
 def name_unread(found: Found, draft: Draft) -> None:
@@ -43,6 +43,6 @@ def name_unread(found: Found, draft: Draft) -> None:
         for top in found.tree.tops:
             taken = _COVERED.get(top.name) in draft.blocks
             if not top.folder and fnmatchcase(top.name, pattern) and not taken:
-                draft.remark(f"{top.name} is there and was not read: {what}", Position(top.name, 1, 1))
+                draft.remark(f"{top.name} was skipped: {what}", Position(top.name, 1, 1))
     if not found.tree.whole:
         draft.remark("the folder has more files than init looks at; `copy` may need more under `ignore`")

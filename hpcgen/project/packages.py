@@ -26,10 +26,10 @@ _REQUIREMENTS = re.compile(r"(requirements/[^/]+|[^/]*requirements[^/]*)\.(txt|i
 _WHY = {
     **dict.fromkeys(_PYTHON_LOCKS, "a lock: every package in one version, by its hash"),
     **dict.fromkeys(_CONDA_LOCKS, "a lock: every package in one build, by its hash"),
-    "requirements.txt": "what the project asks for; `hpcgen lock` chooses the versions that it leaves open",
-    "requirements.in": "what the project asks for; `hpcgen lock` chooses the versions",
-    "environment.yml": "what the project asks for; `hpcgen lock` chooses the builds",
-    "environment.yaml": "what the project asks for; `hpcgen lock` chooses the builds",
+    "requirements.txt": "the requirements of the project; `hpcgen lock` chooses the versions that they leave open",
+    "requirements.in": "the requirements of the project; `hpcgen lock` chooses the versions",
+    "environment.yml": "the requirements of the project; `hpcgen lock` chooses the builds",
+    "environment.yaml": "the requirements of the project; `hpcgen lock` chooses the builds",
     "pyproject.toml": "the project's dependencies; `hpcgen lock` chooses the versions",
 }
 _ON_GPUS = re.compile(
@@ -60,7 +60,7 @@ def choose_packages(found: Found, catalog: Catalog, draft: Draft) -> None:
 def _take(found: Found, catalog: Catalog, draft: Draft, name: str, others: list[str]) -> None:
     """One file, and why it is that one."""
     conda = name in _CONDA_LOCKS or name.startswith("environment.")
-    why = _WHY.get(name, "what the project asks for")
+    why = _WHY.get(name, "the requirements of the project")
     if others:
         why += f"; taken rather than {some(others)}" + (
             ", without hashes" if name in _PYTHON_LOCKS + _CONDA_LOCKS and _loose(others) else ""
@@ -108,7 +108,7 @@ def _frameworks(file: PackageFile, catalog: Catalog, draft: Draft) -> None:
         why = f"{each.asked} comes from this block, built for the site's CPU, GPU and MPI; the file says which version"
         draft.add_block(block, why, each.where, **(options if any(options.values()) else {}))
         if block in MPI_BLOCKS:
-            draft.add_block("mpi", f"{each.name} needs an MPI; which one is the site's matter", each.where)
+            draft.add_block("mpi", f"{each.name} needs an MPI; the site decides which one", each.where)
 
 
 def _conda_remarks(file: CondaFile, draft: Draft) -> None:
@@ -121,7 +121,7 @@ def _conda_remarks(file: CondaFile, draft: Draft) -> None:
     draft.gpu_package = next((name for name in names if _ON_GPUS.fullmatch(name)), "")
     for each in file.needs:
         if each.name in ("mpi4py", "mpich", "openmpi", "mpi"):
-            draft.add_block("mpi", f"{each.spec}: the image's MPI takes the place of conda's", each.where)
+            draft.add_block("mpi", f"{each.spec}: the image's MPI replaces conda's", each.where)
 
 
 def _from_imports(found: Found, draft: Draft) -> None:
@@ -129,7 +129,7 @@ def _from_imports(found: Found, draft: Draft) -> None:
     for source in found.sources:
         for name, where in source.imports.items():
             if name in _IMPORTED and _IMPORTED[name] not in draft.blocks:
-                why = f"imported here, and no file says what the project needs: the newest {name} that fits"
+                why = f"imported here, and no file lists the requirements: the newest {name} that fits"
                 draft.add_block(_IMPORTED[name], why, where)
                 if _IMPORTED[name] in MPI_BLOCKS:
-                    draft.add_block("mpi", f"{name} needs an MPI; which one is the site's matter", where)
+                    draft.add_block("mpi", f"{name} needs an MPI; the site decides which one", where)

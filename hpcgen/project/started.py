@@ -46,7 +46,7 @@ def choose_command(found: Found, draft: Draft) -> None:
         _by_job(job, found, draft)
     else:
         if job is not None:
-            draft.remark(f"in {job.file} init sees nothing that is started", job.where)
+            draft.remark(f"init finds no program that {job.file} starts", job.where)
             choose_options(job, job.facts, draft)
         _by_program(found, draft)
     _bring(draft)
@@ -74,7 +74,7 @@ def _by_job(job: JobFile, found: Found, draft: Draft) -> None:
         draft.put(("run", "steps"), steps_of([words for _, words in lines]), why, lines[0][0].where)
     else:
         by = f" by {main[0].launcher}" if main[0].launcher else ""
-        draft.put(("run", "command"), lines[0][1], f"what {job.file} starts{by}", main[0].where)
+        draft.put(("run", "command"), lines[0][1], f"started in {job.file}{by}", main[0].where)
     for each, words in lines:
         _say_line(each, words, draft)
     _parallel(main[0], facts, draft)
@@ -137,7 +137,7 @@ def _parallel(main: Launched, facts: Mapping[JobField, JobFact], draft: Draft) -
     fields: tuple[JobField, ...] = ("ranks", "ranks_per_node", "nodes")
     several = next((facts[field] for field in fields if field in facts and facts[field].value != "1"), None)
     if main.launcher and several is not None and "mpi" not in draft.blocks:
-        why = f"{main.launcher} starts several ranks ({several.said}), which needs an MPI"
+        why = f"{main.launcher} starts several ranks ({several.said}), which requires MPI"
         draft.add_block("mpi", why, several.where)
 
 
@@ -209,7 +209,7 @@ def _start_source(source: PythonSource, programs: list[PythonSource], found: Fou
     if source.parallel is not None and (block := _told_by(draft, True)):
         _wrap_reason(
             draft,
-            f"{source.parallel.text}: it computes on several ranks, whose places ranks.py tells",
+            f"{source.parallel.text}: it computes on several ranks; ranks.py gives each its place",
             source.parallel.where,
         )
         words = ["python3", RANKS[block], *words]
@@ -235,7 +235,7 @@ def _bring(draft: Draft) -> None:
         elif name in PROGRAMS:
             draft.add_block(PROGRAMS[name], f"the program {name} comes from this block")
         elif not name.startswith(APP) and name not in ("python3", "bash") and not draft.has_any(BRING_PYTHON):
-            draft.remark(f"nothing here is known to bring {name}: `hpcgen list blocks`, `os_packages`, or `build`")
+            draft.remark(f"no known block provides {name}: `hpcgen list blocks`, `os_packages`, or `build`")
 
 
 # ranks and GPUs
@@ -243,7 +243,7 @@ def _bring(draft: Draft) -> None:
 
 def _ranks(draft: Draft) -> None:
     if "mpi" not in draft.blocks:
-        draft.put(("run", "mpi"), False, "nothing here asks for MPI: the program is started once")
+        draft.put(("run", "mpi"), False, "nothing here requires MPI: the program is started once")
 
 
 def _gpus(draft: Draft, compiled: Said | None) -> None:
@@ -255,10 +255,10 @@ def _gpus(draft: Draft, compiled: Said | None) -> None:
             "(`cuda: {options: {obtain: archive}}` has nvcc), and then remove `gpus_per_node: 0`"
         )
         draft.remark(text, compiled.where)
-        draft.put(("run", "gpus_per_node"), 0, "no block here brings a compiler for GPUs", compiled.where)
+        draft.put(("run", "gpus_per_node"), 0, "no block here provides a compiler for GPUs", compiled.where)
         draft.options = [each for each in draft.options if each is not option]
     elif using is None and option is None:
-        draft.put(("run", "gpus_per_node"), 0, "nothing here is known to compute on GPUs")
+        draft.put(("run", "gpus_per_node"), 0, "no package here is known to use GPUs")
     elif using is None and option is not None:
         text = (
             f"{option.said}: no package here is known to compute on GPUs; if the program does, its blocks are missing"
@@ -308,7 +308,7 @@ def choose_options(job: JobFile, facts: list[JobFact], draft: Draft) -> None:
         if value and not (field == "array" and job.batch == "gridengine"):
             draft.options.append(Option((option, value), each.said, each.where))
         else:
-            draft.remark(f"{each.said}: not understood; {option} of `hpcgen submit` says it", each.where)
+            draft.remark(f"{each.said}: not understood; use {option} of `hpcgen submit`", each.where)
     if "array" in known:
         text = "in the tasks of an array $HPCGEN_TASK is the number, from 0, whatever the batch system calls its own"
         draft.remark(text, known["array"].where)
@@ -320,7 +320,7 @@ def choose_options(job: JobFile, facts: list[JobFact], draft: Draft) -> None:
         draft.remark(f"not taken over: {said}; a site's own directives are in its profile", job.other[0].where)
     if job.modules:
         names = ", ".join(dict.fromkeys(each.text for each in job.modules))
-        text = f"modules ({names}) are not in an image: what the program needs of them is a block, or in os_packages"
+        text = f"modules ({names}) are not in an image: add the blocks or os_packages that the program needs"
         draft.remark(text, job.modules[0].where)
 
 

@@ -13,7 +13,7 @@ _FIELDS = ("name", "title", "blocks", "copy", "build", "run")
 _WIDTH = 116
 _HEAD = """\
 # Written by `hpcgen init` from the files of this folder; comments say why each line is as it is. Change what is wrong.
-# `hpcgen list blocks` and `hpcgen show block NAME` say what there is, `hpcgen schema stack` has every field.
+# `hpcgen list blocks` and `hpcgen show block NAME` list the choices, `hpcgen schema stack` has every field.
 """
 
 
@@ -24,7 +24,7 @@ def stack_text(draft: Draft) -> str:
         if field in draft.data:
             lines += _field(draft, field)
     if draft.remarks:
-        lines.append("# What init saw and this stack does not say:")
+        lines.append("# Found by init, but not in this stack:")
     for remark in draft.remarks:
         lines += _comment(_reason(remark.text, remark.where), "", "# - ")
     return "\n".join(lines) + "\n"

@@ -65,7 +65,7 @@ def require_nodes(job: ImageJob, environ: Mapping[str, str], what: str) -> None:
     if plan.job.nodes == 1 or _allocates(job) or allocation(environ):
         return
     raise PolicyError(
-        f"{plan.job.nodes} nodes need an allocation, and there is none here",
+        f"{plan.job.nodes} nodes require an allocation, and there is none here",
         expected="--nodes 1",
         remedy=f"{what} inside: {_asking(plan)}",
     )

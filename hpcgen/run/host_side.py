@@ -69,8 +69,8 @@ def host_side(
         raise InputError(
             [
                 Problem(
-                    f"the image was built for {name}, of which there is no profile here, and its own record does not "
-                    "decide what runs on this host",
+                    f"the image was built for {name}, and no profile of that site is here; the image's own record "
+                    "must not decide what runs on this host",
                     expected="a profile of yours",
                     remedy="--site NAME|FILE, or --trust-image if the image is from somebody you trust",
                 )

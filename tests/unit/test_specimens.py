@@ -126,7 +126,7 @@ def made_or_renewed(done: Any, kit: Path, lock: bytes) -> None:
         assert b"=1:2.0-1" in (kit / "Dockerfile").read_bytes()
     else:
         assert done.returncode == 3, done.stderr
-        assert "would not make what the lock pins" in done.stderr
+        assert "would not make the image that the lock pins" in done.stderr
         assert "hpcgen --collection collection lock --site example-cluster" in done.stderr
         assert not kit.exists()
 
@@ -411,7 +411,7 @@ def test_what_is_not_understood_needs_a_newer_release_only_if_a_newer_one_wrote_
     said = " ".join(done.stderr.split())
     assert done.returncode != 0
     if release == "0.9.1":
-        assert "was written by hpcgen 0.9.1 and this one does not understand all of it" in said, said
+        assert "was written by hpcgen 0.9.1 and this version does not fully understand it" in said, said
         assert "remedy: use a newer hpcgen here: >= 0.9.1" in said
     else:
         assert "newer hpcgen" not in said

@@ -197,7 +197,7 @@ class Engine:
 
     def unsealed_reason(self) -> str:
         """Why it cannot start a container without a network and with nothing of the host; "" if it can."""
-        return "hpcgen knows no options by which it shows nothing of the host inside and has no network"
+        return "hpcgen knows no options that hide the host and disable the network"
 
     # starting images
 

@@ -76,7 +76,7 @@ class Buildah(DockerfileEngine):
         """The store, and what TMPDIR says; without that it is /var/tmp (buildah-build(1))."""
         status, text = query([self.builder_name(), "info", "--format", self.store_place])
         remedy = (
-            f"remove images that nobody needs ({self.builder_name()} images), or move the store to a larger disk with "
+            f"remove unneeded images ({self.builder_name()} images), or move the store to a larger disk with "
             "graphroot in ~/.config/containers/storage.conf"
         )
         store = [Place(Path(text.strip()), "images", remedy)] if status == 0 and text.startswith("/") else []

@@ -203,7 +203,7 @@ class Charliecloud(Engine):
     def places(self, work: Work) -> list[Place]:
         """The store; temporary files are in hpcgen's own folder."""
         remedy = (
-            "remove what nobody needs (ch-image list, ch-image delete IMAGE, ch-image build-cache --gc), or set "
+            "remove unneeded images (ch-image list, ch-image delete IMAGE, ch-image build-cache --gc), or set "
             "CH_IMAGE_STORAGE to a folder on a larger disk"
         )
         storage = self._storage()

@@ -67,7 +67,7 @@ class GridEngine(Scheduler):
     array_size = 75000  # max_aj_tasks in sge_conf(5)
     id_form = r"\d+(?:\.\d+-\d+:\d+)?"
     endings = {
-        TIME_LIMIT: "give it more time or memory: --time; its limits are h_rt and what the profile asks for",
+        TIME_LIMIT: "give it more time or memory: --time; its limits are h_rt and those of the profile",
         ERROR_STATE: "it stays in the queue: remove the cause, then `qmod -cj ID`, or delete it with qdel",
     }
 

@@ -241,7 +241,7 @@ def _read(path: Path) -> tuple[dict[str, Any], BuildRecord]:
         if len(text) > MAX_BYTES:
             raise InputError(
                 f"{path} is too large for a build record",
-                remedy="it is none of hpcgen's; move it out of the folder of records",
+                remedy="it does not belong to hpcgen; move it out of the folder of records",
             )
         data = msgspec.json.decode(text)
         RECORD.check(data, str(path))

@@ -47,7 +47,7 @@ class ChImageStore(ImageKind):
         if not folder.is_dir():
             raise UnknownNameError(
                 f"ch-image has no image {name} ({folder} is not there)",
-                remedy="ch-image list shows what it has; CH_IMAGE_STORAGE says where",
+                remedy="ch-image list shows its images; CH_IMAGE_STORAGE is its folder",
             )
         return read_folder(str(folder), paths)
 

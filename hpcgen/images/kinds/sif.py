@@ -105,8 +105,8 @@ class SifKind(ImageKind):
         offset = sif_squashfs_offset(name)
         if offset is None:
             raise InputError(
-                f"the root file system of {name} is no plain squashfs (ext3, encrypted, or OCI layers): "
-                "nothing but a start of the image reads it",
+                f"the root file system of {name} is not a plain squashfs (ext3, encrypted, or OCI layers): "
+                "only starting the image can read it",
                 remedy=_START,
             )
         if not shutil.which("unsquashfs"):

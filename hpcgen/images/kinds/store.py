@@ -63,7 +63,7 @@ def _stored(kind: str, program: str, name: str) -> StoredImage:
             raise UnknownNameError(f"{kind} has no image {name}", remedy=f"{kind} images lists the existing ones")
         raise InputError(
             f"{Path(program).name} cannot inspect {name}: {answer.last_line}",
-            remedy="mend what it says; `hpcgen inspect` asks it the same",
+            remedy="fix the reported problem; `hpcgen inspect` makes the same call",
         )
     try:
         told = msgspec.json.decode(answer.output)
@@ -138,7 +138,7 @@ def _read_mounted(program: str, name: str, paths: Sequence[str]) -> dict[str, by
                 return msgspec.msgpack.decode(answer.output, type=dict[str, bytes])
         raise InputError(
             f"buildah cannot show the files of {name}: {answer.last_line}",
-            remedy="mend what it says, or convert the image to an OCI archive and name that",
+            remedy="fix the reported problem, or convert the image to an OCI archive and name that",
         )
 
 

@@ -33,12 +33,12 @@ DROPPED = (
 """What a captured tree does not have, for people."""
 
 _README = """\
-What `hpcgen site new --detect` reads of a machine, written by `hpcgen site capture`.
+Files of a machine that `hpcgen site new --detect` reads, written by `hpcgen site capture`.
   root/          files by their path; links as they were
-  commands/      what programs printed; NAME.failed says why one did not
+  commands/      output of programs; NAME.failed says why one failed
   environment    variables
   capture.json   the number of this layout, and the hpcgen that wrote it
-Not in it: {dropped}.
+Not included: {dropped}.
 Addresses of mirrors and proxies, and paths of software, are in it: review it before you pass it on.
 """
 _LIST_PATHS = ("PATH", "LD_LIBRARY_PATH")

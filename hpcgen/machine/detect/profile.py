@@ -137,7 +137,7 @@ def _assume(data: dict[str, Any], sources: dict[str, Any], date: str) -> None:
             "verified": "yes",
         }
         if len(kinds) > 1:
-            assumed = {"from": "the first kind of node; nothing says which is the usual one", "verified": "no"}
+            assumed = {"from": "the first kind of node; the usual one is unknown", "verified": "no"}
             sources["default_partition"] |= assumed
     batch = _get(data, "scheduler.kind") not in (None, "none")
     _put(data, ["network", "internet"], {"login": True, "compute": not batch, "build": True})
@@ -149,7 +149,7 @@ def _assume(data: dict[str, Any], sources: dict[str, Any], date: str) -> None:
     }
     if _get(data, "scheduler.kind") == "none":
         data["scheduler"]["account"] = "none"
-        sources["scheduler.account"] = {"from": "there is no batch system", "checked": date, "verified": "yes"}
+        sources["scheduler.account"] = {"from": "no batch system", "checked": date, "verified": "yes"}
 
 
 def _required(data: dict[str, Any]) -> dict[str, tuple[str, ...]]:
@@ -169,7 +169,7 @@ def _open_required(data: dict[str, Any], lacking: list[str], still_open: dict[st
             path = f"{section}.{field}"
             above = any(path.startswith(f"{each}.") for each in still_open)
             if not above and _get(data, path) is None:
-                still_open.setdefault(path, "nothing that was read says it")
+                still_open.setdefault(path, "not found in the files that were read")
 
 
 def _lacking(data: dict[str, Any]) -> list[str]:
@@ -220,7 +220,7 @@ def refusal(path: list[str], value: Any) -> str | None:
     for step in path:
         kind = _below(kind, step)
         if kind is None:
-            return "a profile has no such field"
+            return "profiles have no such field"
     wrong = wrong_value(value, kind, ".".join(path))
     return f"a profile cannot hold {str(value)[:80]!r}: {wrong[0].message}" if wrong else None
 

@@ -182,7 +182,7 @@ class Tree:
         if content is None:
             return None
         if not self.budget.allows(len(content)):
-            self.refused[path] = "was not read: the files are too large in total"
+            self.refused[path] = "skipped: the files are too large in total"
             return None
         if content.startswith(_GZIP) and len(content) <= limit:
             try:

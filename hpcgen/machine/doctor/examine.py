@@ -56,7 +56,7 @@ class _Examination:
         """Why something was not seen: as detection says it of the path, or of what is above."""
         steps = path.split(".")
         above = (".".join(steps[:end]) for end in range(len(steps), 0, -1))
-        return next((self.seen.unseen[each] for each in above if each in self.seen.unseen), "nothing here shows it")
+        return next((self.seen.unseen[each] for each in above if each in self.seen.unseen), "no evidence here")
 
 
 def examine(

@@ -47,7 +47,7 @@ _MPI = "the host's MPI does not replace the image's"
 PATHS = (
     Kind(r"mpi\.root", "error", _MPI),
     Kind(r"mpi\.libraries", "error", _MPI),
-    Kind(r"mpi\.binds", "error", "what does not exist cannot be bound, and the container does not start"),
+    Kind(r"mpi\.binds", "error", "a missing path cannot be bound, so the container does not start"),
     Kind(r"(partitions\..+\.)?fabric\.devices", "error", "ranks fall back to a slower network, or do not start"),
     Kind(r"(partitions\..+\.)?fabric\.libraries", "error", "the image has no libraries of its own for this fabric"),
     Kind(r"containers\.image_directory", "error", "jobs look for their images there"),

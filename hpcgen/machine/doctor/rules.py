@@ -103,13 +103,15 @@ RULES: tuple[Rule, ...] = (
         _E,
         _E,
         _E,
-        "the image's MPI is told to use a provider that drives no such fabric",
+        "the image's MPI is set to a provider that does not support this fabric",
         judged_by="fabric.kind",
     ),
     Rule("mpi.flavour", by_text, _E, _E, _E, "a different MPI replaces the image's"),
     Rule("mpi.abi", by_text, _E, _E, _E, "the host's MPI cannot replace the image's"),
     Rule("mpi.version", by_version, _E, _W, _E, "the image's MPI must not be newer than the host's"),
-    Rule("mpi.glibc", by_version, _W, _E, _E, "the image's C library must have what the host's MPI requires"),
+    Rule(
+        "mpi.glibc", by_version, _W, _E, _E, "the image's C library must be at least as new as the host's MPI requires"
+    ),
     Rule("mpi.pmi", by_pmi, _E, _E, _E, "with no common PMI every rank starts alone"),
     Rule("containers.engines.*.version", by_version, _E, _W, _E, "scripts use options of this version of the engine"),
     Rule("containers.engines.*.fakeroot", by_truth, _W, _W, _W, "images are built with --fakeroot"),
@@ -127,7 +129,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "scheduler.parallel_environment", by_text, _E, _E, _E, "jobs ask for a parallel environment that no queue has"
     ),
-    Rule("scheduler.max_array_size", by_number, _E, _W, _E, "arrays are cut to what Slurm takes"),
+    Rule("scheduler.max_array_size", by_number, _E, _W, _E, "arrays are cut to Slurm's limit"),
     Rule("network.proxy.*", by_text, _W, _W, _W, "builds go through the proxy"),
 )
 

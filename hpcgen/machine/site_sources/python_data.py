@@ -97,14 +97,14 @@ class _Reader:
             return [None if isinstance(value, _Computed) else value for value in values]
         if isinstance(node, ast.Constant) and isinstance(node.value, (str, int, float, bool, type(None))):
             return node.value
-        self.computed.append(f"{self.name}:{node.lineno} ({'.'.join(map(str, path)) or 'all of it'})")
+        self.computed.append(f"{self.name}:{node.lineno} ({'.'.join(map(str, path)) or 'the whole'})")
         return _Computed()
 
     def _mapping(self, node: ast.Dict, path: tuple[Step, ...]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key, each in zip(node.keys, node.values, strict=True):
             if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
-                self.computed.append(f"{self.name}:{each.lineno} ({'.'.join(map(str, path)) or 'all of it'})")
+                self.computed.append(f"{self.name}:{each.lineno} ({'.'.join(map(str, path)) or 'the whole'})")
                 continue
             # The key's line, as in YAML.
             below = (*path, key.value)

@@ -286,7 +286,7 @@ def run_settings(path: str, name: str) -> Said:
     answer = ask(command, {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}, {})
     if answer.text is None:
         why = answer.why.replace(sys.executable, "Python")
-        raise InputError(f"running it failed: {why}", name, remedy="write out what it computes, or name a JSON file")
+        raise InputError(f"running it failed: {why}", name, remedy="write out the computed values, or name a JSON file")
     try:
         data: Any = json.loads(answer.text.rpartition("\n")[2])
     except (ValueError, RecursionError):
@@ -295,6 +295,6 @@ def run_settings(path: str, name: str) -> Said:
         raise InputError(
             "running it gave no mapping called site_configuration",
             name,
-            remedy="leave out --run-settings: what is written out in the file is read without running it",
+            remedy="omit --run-settings: literal values in the file are read without running it",
         )
     return Said(data, f"{name} as it was run", None)

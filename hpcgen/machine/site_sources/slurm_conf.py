@@ -95,7 +95,7 @@ def _include(
             remedy="look for a file that includes itself",
         )
     if not folder.holds(target):
-        conf.left_out.append(f"{shown}, which is not in the folder of {folder.shown(file)} and was not read")
+        conf.left_out.append(f"{shown}, which is outside the folder of {folder.shown(file)} and was skipped")
         return
     _read(folder, target, asked, conf, problems, depth + 1)
 

@@ -56,7 +56,7 @@ def read_source(kind: str, path: Path, asked: Asked) -> Seen:
     """
     source = SOURCES[kind]
     if not path.exists():
-        raise InputError("there is no such file or folder", str(path), remedy="check the spelling of its path")
+        raise InputError("no such file or folder", str(path), remedy="check the spelling of its path")
     if path.is_dir() and source.usual:
         path = path / source.usual
     folder = path.parent

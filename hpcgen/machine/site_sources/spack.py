@@ -72,7 +72,7 @@ def read_spack(folder: ProjectFolder, file: str, asked: Asked) -> Seen:
         files = [path for name in FILES if folder.holds(path := posixpath.normpath(f"{file}/{name}"))]
         if not files:
             expected = f"a folder with any of {', '.join(FILES)}"
-            raise InputError("there is no file of Spack's", folder.shown(file), expected)
+            raise InputError("there is no Spack file", folder.shown(file), expected)
     return read_files(folder, files)
 
 
@@ -226,7 +226,7 @@ def _architecture(each: External, seen: Seen) -> None:
         arch = words.pop()
         for field, value in gpu_of_arch(f"sm_{arch}" if match[1] == "cuda_arch" else arch).items():
             _first(seen)(f"{NODE}.gpu.{field}", value, f"{each.how}, {match[0]}")
-        seen.add_unseen(f"{NODE}.gpu.model", f"{each.how} names what code runs on it alone")
+        seen.add_unseen(f"{NODE}.gpu.model", f"{each.how} describes only the processors that code can run on")
 
 
 def _first(seen: Seen) -> Callable[[str, Any, str], None]:

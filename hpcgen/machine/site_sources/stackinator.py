@@ -37,5 +37,5 @@ def read_stackinator(folder: ProjectFolder, file: str, asked: Asked) -> Seen:
             "this is no cluster of Stackinator's", folder.shown(file), expected, "name the cluster's folder"
         )
     seen = read_files(folder, files)
-    seen.notes.append(f"{folder.shown(file)}: recipes and environments of stacks say nothing of the system")
+    seen.notes.append(f"{folder.shown(file)}: recipes and environments of stacks do not describe the system")
     return seen

@@ -128,7 +128,7 @@ def _refuse(
             problems.add(f"{path} belongs to {owner[path]}", remedy=remedy)
         elif path not in own:
             problems.add(
-                f"{path} is there already, and hpcgen did not write it", remedy="move it away, or another --prefix"
+                f"{path} already exists, and hpcgen did not write it", remedy="move it away, or another --prefix"
             )
         elif not force and _hash(path) != own[path]:
             problems.add(f"{path} was changed after it was installed", remedy="keep a copy of it, then --force")

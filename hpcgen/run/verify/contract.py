@@ -23,7 +23,7 @@ from hpcgen.run.verify.ranks import Ranks, agree, read_ranks, version_of
 from hpcgen.run.verify.starts import StartResult
 
 _FEW = 6
-_DRIFT = "`hpcgen site doctor` says what else has changed"
+_DRIFT = "`hpcgen site doctor` shows other changes"
 _LAUNCH = "try the same with one node and two ranks; the output above is the launcher's"
 _MPI = "start it as the job script of the site does; `hpcgen explain mpi` says which MPI is meant"
 NO_MPI = "the stack runs without MPI"
@@ -205,7 +205,7 @@ def _count(plan: Plan, ranks: Ranks, ended: StartResult) -> str:
         jobs = f"jobs of {', '.join(map(str, sizes))} instead of one of {wanted}"
         raise BrokenPromise(
             f"{len(ranks.seen)} ranks came up as {jobs}: the launcher's PMI does not match the MPI in use",
-            "correct mpi.pmi of the profile: `srun --mpi=list` names what Slurm has",
+            "correct mpi.pmi of the profile: `srun --mpi=list` lists Slurm's",
         )
     numbers = sorted(number for number, _ in ranks.seen)
     if numbers != list(range(wanted)):
@@ -313,7 +313,7 @@ def collectives_tests(plan: Plan, used: list[str] | None) -> list[TestResult]:
         if meant is not None and used != [meant.name]:
             raise BrokenPromise(
                 f"{' and '.join(used)} is used, and {meant.text} is meant",
-                "`hpcgen explain NCCL_NET` says what the job sets; NCCL_DEBUG=INFO says why NCCL took another",
+                "`hpcgen explain NCCL_NET` shows the job's setting; NCCL_DEBUG=INFO shows why NCCL chose another",
             )
         return " and ".join(used)
 

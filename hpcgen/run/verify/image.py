@@ -220,7 +220,7 @@ class _Proof:
         size = {"nodes": shape.nodes, "threads": shape.threads}
         job = with_layout(self._job, command_of(test), shape.ranks, asked, **size)
         if fixed := fixed_launcher(self._job, job):
-            return skipped(test, f"{fixed} starts all ranks of the allocation, whatever is asked for"), None
+            return skipped(test, f"{fixed} always starts all ranks of the allocation"), None
         self._on_begin(test.block, test.name)
         ended = start_job(job, self._timeout_s)
         result = result_of(test, shape, ended)

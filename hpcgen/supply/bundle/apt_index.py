@@ -243,7 +243,7 @@ def _unpacked(part: IO[bytes], path: Path, limit: int) -> IO[bytes]:
                     break
         if process.wait() or plain.tell() > limit:
             plain.close()
-            raise _damaged(path, "a part of it cannot be unpacked")
+            raise _damaged(path, "a member cannot be unpacked")
     plain.seek(0)
     return plain
 

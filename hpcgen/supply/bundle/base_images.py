@@ -126,7 +126,7 @@ class BaseImages:
             return []
         return [
             Problem(
-                f"what came from {source.origin} as base image {name} is not {pin.digest}",
+                f"{source.origin} sent a different base image {name}, not {pin.digest}",
                 remedy=f"say where that exact image is: --image {name}=REFERENCE; or regenerate the lock",
             )
         ]

@@ -27,7 +27,7 @@ def bundled_tree(bundle: Path, copy: PlannedCopy) -> Tree | None:
         return None
     except (OSError, UnicodeDecodeError) as failure:
         raise InputError(
-            f"{place} cannot be read: {failure}", remedy="hpcgen bundle verify says what is damaged"
+            f"{place} cannot be read: {failure}", remedy="hpcgen bundle verify lists the damaged files"
         ) from failure
     files = parse_list(text, str(place))
     return Tree([msgspec.structs.replace(each, source=bundle / file_path(each.sha256, COPIED)) for each in files])

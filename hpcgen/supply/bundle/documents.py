@@ -91,13 +91,13 @@ def _of_collections(lock: Lock) -> tuple[str, str]:
 {folders}
 
    hpcgen asks once whether you trust it: read it first. Where nobody can be
-   asked, --trust-collections before render and build says that you do.
-   A kit that is there is built without it: ../kit/build.sh --bundle .
+   asked, pass --trust-collections before render and build.
+   An existing kit is built without it: ../kit/build.sh --bundle .
    For other sites and stacks of the collection:
 
      ~/hpcgen/bin/hpcgen --collection {COLLECTIONS}/{first} list stacks
 """,
-        f"  {COLLECTIONS + '/':<19}what the lock was made with beside hpcgen itself\n",
+        f"  {COLLECTIONS + '/':<19}collections that the lock was made with, besides hpcgen's own\n",
     )
 
 
@@ -111,7 +111,7 @@ A bundle of hpcgen {lock.hpcgen}: everything that the container image of stack
 
 content {lock.content}
 
-1. Is it whole? In this folder, without hpcgen:
+1. Check that it is complete. In this folder, without hpcgen:
 
      sha256sum --quiet -c SHA256SUMS
 
@@ -126,17 +126,17 @@ content {lock.content}
      ~/hpcgen/bin/hpcgen render --bundle . -o ../kit
      ~/hpcgen/bin/hpcgen build --bundle . ../kit
 {asked}
-What is where:
+Contents:
 
   bundle.json        every file, with its origin, size, hash and licence
-  hpcgen.lock        what was asked for, and what was pinned
+  hpcgen.lock        the requests and the pins
   files/             the inputs, each under its sha256
   images/            the base images, an OCI image layout
 {listed}  Packages, Release  index of the OS packages (a flat apt repository)
   wheels.html        the Python packages of the image, for pip --find-links
   hpcgen.html        hpcgen itself and what it needs, likewise
   sbom.cdx.json, sbom.spdx.json
-                     what the image will hold (CycloneDX, SPDX)
+                     the contents of the image (CycloneDX, SPDX)
 """
 
 

@@ -1,4 +1,4 @@
-"""The collections of a lock in its bundle: as folders there, so that the far side can look them up where they lie."""
+"""The collections of a lock in its bundle: as folders there, so that the offline machine can look them up in place."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def collected(lock: Lock, catalog: Catalog) -> Iterator[CollectedFile]:
     """Every file of the lock's collections, in order.
 
     A whole collection goes along, not only the files that the lock names: blocks may read what lies beside them, and
-    the far side can plan other sites and stacks with it.
+    the offline machine can plan other sites and stacks with it.
 
     Raises
     ------
@@ -76,6 +76,8 @@ def bundled_collections(bundle: Path, lock: Lock) -> list[Path]:
     for folder in folders:
         if not folder.is_dir():
             message = f"the bundle {bundle} has no collection {folder.name}, which its lock was made with"
-            problems.add(message, remedy="hpcgen bundle verify says what else is missing; copy or make it again")
+            problems.add(
+                message, remedy="hpcgen bundle verify lists other missing files; copy or make the bundle again"
+            )
     problems.raise_as(InputError)
     return folders

@@ -27,7 +27,7 @@ def check_target(target: Path, split: int | None) -> None:
         empty = path.is_dir() and not path.is_symlink() and not os.listdir(path) and target.suffix != ".tar"
         if (path.exists() or path.is_symlink()) and not empty:
             raise OutputError(
-                f"{path} already exists", remedy="choose another name (--reuse makes use of it), or remove it"
+                f"{path} already exists", remedy="choose another name, remove it, or reuse it with --reuse"
             )
 
 

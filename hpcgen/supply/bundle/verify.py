@@ -23,7 +23,7 @@ from hpcgen.supply.bundle.reading import BundleReader, above, open_bundle, print
 from hpcgen.supply.bundle.store import hash_all
 
 _SHOWN = 20
-_REMEDY = "copy or make the bundle again: hpcgen bundle create --lock FILE -o DIR keeps what is right with --reuse"
+_REMEDY = "copy or make the bundle again: hpcgen bundle create --lock FILE -o DIR --reuse keeps the intact files"
 
 
 class Verification(msgspec.Struct):
@@ -125,7 +125,9 @@ class _Check:
         there = self.source.files
         self._say((f"{path} is missing" for path in sorted(self.expected - there.keys())), "files are missing")
         extra = sorted(there.keys() - self.expected - {SUMS})
-        self._say((f"{path} does not belong to it: the manifest has no such file" for path in extra), "such files")
+        self._say(
+            (f"{path} does not belong to the bundle: the manifest has no such file" for path in extra), "such files"
+        )
         listed = {folder for path in self.expected for folder in above(path)}
         empty = (printable(each) for each in sorted(self.source.empty) if each not in listed)
         self._say(
@@ -213,7 +215,7 @@ class _Check:
         self.verdict.collections = sorted(there)
         missing = (name for name in held.own_collections if name not in there)
         self._say(
-            f"the lock was made with the collection {name}, and the manifest has no file of it" for name in missing
+            f"the lock was made with the collection {name}, and the manifest has none of its files" for name in missing
         )
         self.verdict.left_behind = left_behind(held)
 

@@ -1,7 +1,7 @@
 """Fetch many files at once: each is resumed, tried again and elsewhere, and checked before it gets its name.
 
-A file grows as a :class:`~hpcgen.supply.net.part.Part`. Only when its size and sha256 are right it is put on the disk
-for good and renamed to where it belongs, so whatever has its final name was whole.
+A file grows as a :class:`~hpcgen.supply.net.part.Part`. Only when its size and sha256 are right it is fsynced
+and renamed to where it belongs, so whatever has its final name was whole.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hpcgen.supply.net.web import Response, Timeouts, Web, WebError, explained, 
 from hpcgen.supply.net.workers import work_all
 
 _LARGEST = 200 * 10**9
-"""Bytes of a file whose size nobody has said."""
+"""Bytes of a file of unknown size."""
 _SLACK = 1024 * 1024
 """Bytes beyond the announced size that are still read, so that the hash of a wrong file can be told."""
 _MOST_ROUNDS = 200
@@ -263,7 +263,7 @@ class _File:
         found, first = self.part.hasher.hexdigest(), self.part.first()
         self.part.forget()
         if start:
-            raise WebError("what came after an interruption does not match what was there; it is fetched again")
+            raise WebError("the part after an interruption does not match the part before; the file is fetched again")
         raise WebError(_wrong(self.wanted, found, self.part.count, first), again=False)
 
     def _read(self, answer: Response) -> bytes:
@@ -381,7 +381,7 @@ def _problem(wanted: Wanted, failures: dict[str, WebError]) -> Problem:
         )
     remedy = "run the same command again, which resumes; for files that you got elsewhere, use --files DIR"
     if any("another file" in failure.message for failure in failures.values()):
-        remedy = "if the file has really changed, regenerate the lock; do not use what was received"
+        remedy = "if the file has really changed, regenerate the lock; do not use the received file"
     return Problem(f"{name} was not fetched: " + "; ".join(reasons), remedy=remedy)
 
 

@@ -189,7 +189,7 @@ class PackageIndex:
         return f"{address} ({len(files)} {'file' if len(files) == 1 else 'files'})"
 
     def _page(self, place: IndexPage) -> list[IndexFile] | str:
-        """What a place has, read once; a text says why it has nothing."""
+        """Cached contents, or the reason there are none."""
         with self._lock:
             alone = self._reading.setdefault(place.address, threading.Lock())
         with alone:
@@ -377,7 +377,7 @@ def _bounded(read: Callable[[int], bytes], packed: bool, length: str) -> bytes:
         try:
             data += unpack.decompress(chunk, PAGE_BYTES + 1 - len(data)) if unpack else chunk
         except zlib.error:
-            raise WebError("what it sends cannot be unpacked") from None
+            raise WebError("its answer cannot be unpacked") from None
         if len(data) > PAGE_BYTES:
             raise WebError(f"the page is larger than {PAGE_BYTES // 1024**2} MiB", again=False)
     if (length.isdecimal() and got != int(length)) or (unpack is not None and not unpack.eof):

@@ -336,7 +336,7 @@ def _layer_kind(layer: dict[str, Any], source: str) -> str:
     if kind not in _LAYERS:
         raise FetchError(
             f"{source} has a layer of kind {kind}, which is not supported",
-            remedy="--image NAME=REFERENCE names one whose layers are tar files, plain or compressed by gzip",
+            remedy="--image NAME=REFERENCE names an image with layers in plain or gzip-compressed tar files",
         )
     return _LAYERS[kind]
 

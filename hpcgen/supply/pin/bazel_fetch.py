@@ -120,7 +120,7 @@ def fetch_bazel(plan: Plan, assembly: Assembly, step: BazelStep, layout: Path, s
         try:
             _prepare(shell, stage, step, say)
             with RegistryRecorder(step.call.registries, authorities) as recorder:
-                say(f"{step.label}: Bazel fetches what {' '.join(step.call.targets)} needs")
+                say(f"{step.label}: Bazel fetches the inputs of {' '.join(step.call.targets)}")
                 _bazel(shell, step, _fetching(step.call, recorder), say, recorder.failures, recorder.named)
             found = _fetched(shell, recorder)
             pin = BazelPin(bazel=step.call.version, call=step.hash, files=listed(found))
@@ -198,17 +198,18 @@ def _failure(image: str, what: str, lines: Sequence[str], status: int, alone: bo
     errors = [line for line in kept if line.startswith(("ERROR:", "FATAL:", "E:"))]
     said = "\n".join(f"    {line}" for line in [*errors[: _TAIL // 3], *kept[-_TAIL:]])
     if any(word in line for line in kept for word in _NO_SPACE):
-        remedy = "set TMPDIR to a folder with more space: the builder stage and all that Bazel fetches lie there twice"
+        remedy = "set TMPDIR to a folder with more space: it holds the builder stage and all of Bazel's downloads twice"
     elif alone:
         remedy = (
-            "a rule of the workspace fetches what Bazel cannot keep: a file without sha256, a git repository, or what "
-            "a program loads that it starts; give it a sha256 by a patch of the source, or build with a network"
+            "a rule of the workspace fetches something that Bazel cannot keep: a file without sha256, a git "
+            "repository, or a download by a program that it starts; give it a sha256 by a patch of the source, or "
+            "build with a network"
         )
     elif any(_NO_ANSWER.search(line) for line in kept):
         remedy = "check the network: the site's mirrors, certificates and proxy (hpcgen show site), then try again"
     else:
-        remedy = "a build would fail in the same way: correct the block or its options by what is said above"
-    how = " without a network, with what it had fetched" if alone else ""
+        remedy = "a build would fail in the same way: correct the block or its options as the output above suggests"
+    how = " without a network, from its downloads" if alone else ""
     return Problem(f"{what} failed{how} in {image} (exit status {status}):\n{said}", remedy=remedy)
 
 
@@ -231,7 +232,7 @@ def _fetched(shell: BaseShell, recorder: RegistryRecorder) -> Fetched:
 
 def _hashes(shell: BaseShell, script: str) -> dict[str, str]:
     """sha256 → a file that has it, as sha256sum says it."""
-    rows = [line.partition("  ") for line in shell.check(script, "hashing what Bazel fetched")]
+    rows = [line.partition("  ") for line in shell.check(script, "hashing Bazel's downloads")]
     return {sha256: path for sha256, _, path in rows if len(sha256) == 64}
 
 
@@ -247,7 +248,7 @@ def _read_log(shell: BaseShell) -> list[Requested]:
             raise InputError(
                 Problem(
                     "Bazel's log of its downloads is no file",
-                    remedy="use another release of it, or lock without --fetch-bazel",
+                    remedy="use another release, or lock without --fetch-bazel",
                 )
             )
         return requested(stream)
@@ -277,5 +278,5 @@ def _again(shell: BaseShell, step: BazelStep, files: BazelFiles, found: Fetched,
     shell.put(f"{MOUNT}/{WHEEL_INDEX}", wheel_index(items).encode())
     removed = command("rm", "-rf", f"{PLACE}/root", _CACHE)
     version = step.call.version
-    _run(shell, [*commands, removed, *files.distdir_commands(version)], "laying out what Bazel fetched", say)
+    _run(shell, [*commands, removed, *files.distdir_commands(version)], "laying out Bazel's downloads", say)
     _bazel(shell, step, files.bazel_words(version), say, found.notes(), again=True)

@@ -41,7 +41,7 @@ def requested(log: BinaryIO) -> list[Requested]:
     except (IndexError, ValueError) as failure:
         raise FetchError(
             f"Bazel's log of its downloads is not understood: {failure}",
-            remedy="use another release of it, or lock without --fetch-bazel",
+            remedy="use another release, or lock without --fetch-bazel",
         ) from failure
 
 

@@ -68,7 +68,7 @@ def _answer(folder: Path, program: str, request: str) -> list[dict[str, Any]]:
     said = "\n".join(line[:_LINE] for line in done.stderr.strip().splitlines()[-_LAST_LINES:])
     if _NOTHING_FITS in said:
         raise ConflictError(
-            f"no choice of conda packages fits what is asked for, the base and the node:\n{said}",
+            f"no set of conda packages fits the request, the base and the node:\n{said}",
             remedy="widen the ranges of versions, or name a channel that has the packages",
         )
     raise FetchError(
@@ -85,15 +85,15 @@ def _package(said: Mapping[str, Any], channels: Mapping[str, str]) -> CondaPacka
             url = f"{channel}{url[len(asked.rstrip('/')) :]}"
             break
     if not said.get("sha256"):
-        raise FetchError(f"the channel has no sha256 of {said['fn']}", remedy="take the package from another channel")
+        raise FetchError(f"the channel has no sha256 for {said['fn']}", remedy="take the package from another channel")
     fields = {name: said[name] for name in ("name", "version", "build", "subdir", "sha256", "depends")}
     try:
         more = {"url": url, "size": said.get("size"), "licence": said.get("license") or ""}
         return record_from({**fields, **more}, CondaPackage)
     except msgspec.ValidationError as failure:
         raise FetchError(
-            f"what the channel says of {said['fn']} cannot be used: {failure}",
-            remedy="ask for another build of it, or take it from another channel",
+            f"the channel's entry for {said['fn']} is invalid: {failure}",
+            remedy="choose another build, or another channel",
         ) from failure
 
 
@@ -110,7 +110,7 @@ def lock_beside(packages: Sequence[CondaPackage], asked: Sequence[str], architec
     python = next((each.version for each in packages if each.name == "python"), None)
     if python is None:
         raise ConflictError(
-            "packages of pip are asked for, and no Python is among the conda packages",
+            "pip packages are requested, but there is no Python among the conda packages",
             remedy="add python to `dependencies`",
         )
     there = {

@@ -49,11 +49,11 @@ def lock_of_added(plan: Plan, catalog: Catalog, image: ImageReference, content: 
         checked = record_from(pins, Pins)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as failure:
         raise InputError(
-            f"what apt and pip said of what is added to {image} is not understood: {failure}",
+            f"the output of apt and pip on the additions to {image} is not understood: {failure}",
             remedy="the image is as it was; build the whole stack instead of extending",
         ) from failure
     text = sealed_text(plan, assemble(plan, catalog, checked, content), checked, collection_files(plan, catalog))
-    return parse_lock(text, "the lock of what was added")
+    return parse_lock(text, "the lock of the additions")
 
 
 def _lines(report: Any) -> Iterator[str]:

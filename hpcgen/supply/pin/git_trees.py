@@ -87,7 +87,7 @@ def _verify(tree: GitTree, repository: Path, archive: Path) -> None:
             if member.isdir():
                 continue
             if member.name not in modes or not (member.isfile() or member.issym()):
-                raise _unfit(tree, f"its archive has {member.name!r}, which the commit has not")
+                raise _unfit(tree, f"its archive has {member.name!r}, which is not in the commit")
             entries[member.name] = (modes[member.name][0], _blob(tar, member))
     body = _git(tree, repository, "cat-file", "commit", tree.commit)
     if _object("commit", body) != tree.commit or body.split(b"\n", 1)[0] != f"tree {tree_hash(entries)}".encode():

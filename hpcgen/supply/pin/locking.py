@@ -358,7 +358,7 @@ def _known_to_bazel(catalog: Catalog, before: Pins, steps: Iterable[BazelStep], 
         if pin is not None and pin.call == step.hash:
             known[name] = pin
         elif catalog.beside.bazel_files(name) is None:
-            say(f"no bundle can be made of this lock: what Bazel fetches for {name} is unknown; --fetch-bazel runs it")
+            say(f"no bundle can be made from this lock: Bazel's downloads for {name} are unknown (--fetch-bazel)")
     return known
 
 

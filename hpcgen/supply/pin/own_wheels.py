@@ -1,4 +1,4 @@
-"""hpcgen itself for the far side: its own wheel, and all that it needs, for every Python that it runs on."""
+"""hpcgen itself for the offline machine: its own wheel, and all that it needs, for every Python that it runs on."""
 
 from __future__ import annotations
 

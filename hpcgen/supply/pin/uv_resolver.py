@@ -214,7 +214,7 @@ def _chosen(found: _Found, index: PackageIndex, target: WheelTarget) -> Resolved
     if not best or not sha256:
         return Problem(
             f"no package index has a wheel of {name} {version} for this Python with a sha256",
-            remedy="name another version of it or of Python, or an index that has it",
+            remedy="choose another version of it or of Python, or an index that has it",
         )
     return Resolved(name, version, best, sha256)
 

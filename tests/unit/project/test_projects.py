@@ -94,7 +94,7 @@ def test_a_stack_that_is_there_stays(hpcgen: Command, project: Path) -> None:
     assert done.returncode == 7 and "-name: mine" in done.stderr and "+name: make" in done.stderr
     assert (project / "hpcgen.yaml").read_text("utf-8") == own
     assert hpcgen("init", project.name, "--force").returncode == 0
-    assert "already what init would write" in hpcgen("init", project.name).stderr
+    assert "already up to date" in hpcgen("init", project.name).stderr
 
 
 @pytest.mark.parametrize("project", ["cmake"], indirect=True)
@@ -112,7 +112,7 @@ def test_a_folder_with_nothing_known_says_what_is_read(hpcgen: Command, tmp_path
     (tmp_path / "p/Dockerfile").write_text("FROM debian\n", "utf-8")
     done = hpcgen("init", "p")
     assert done.returncode == 3 and not (tmp_path / "p/hpcgen.yaml").exists()
-    assert "nothing in this folder" in done.stderr and "Dockerfile is there" in done.stderr
+    assert "nothing in this folder" in done.stderr and "Dockerfile was skipped" in done.stderr
     assert "CMakeLists.txt" in done.stderr and "hpcgen stack new" in done.stderr
     assert hpcgen("init", "none").returncode == 3
     assert hpcgen("init", "p", "-o", "../x.yaml").returncode == 2

@@ -404,7 +404,7 @@ def test_what_cannot_be_submitted_is_explained(torque: Site, tmp_path: Path) -> 
         (["job", "--stack", "mpi-hello"], 2, "--stack needs --site"),
         (["job", "--add", "hwloc"], 2, "--add requires --stack"),
         (["job", "no-such-image"], 4, "no-such-image"),
-        (["run", "--site", "supermuc", "--stack", "mpi-hello", "--nodes", "2"], 6, "need an allocation"),
+        (["run", "--site", "supermuc", "--stack", "mpi-hello", "--nodes", "2"], 6, "require an allocation"),
     ],
 )
 def test_wrong_calls(words: list[str], code: int, says: str, hpcgen: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,7 +79,7 @@ def _preferred(found: list[str], seen: Seen) -> None:
     preferred = next((name for name in _PREFERENCE if name in found), found[0])
     seen.add("containers.preferred", preferred, f"installed, and first of {', '.join(_PREFERENCE)}")
     formats = sorted({kind for name in found for kind in _FORMATS.get(name, [])})
-    seen.add("containers.image_formats", formats, "what the installed engines can start")
+    seen.add("containers.image_formats", formats, "the kinds of images that the installed engines start")
 
 
 def _building(machine: Machine, found: list[str], seen: Seen) -> None:

@@ -142,7 +142,7 @@ def probe(machine: Machine, seen: Seen) -> None:
             seen.notes.append(f"another MPI: {said}{why}")
     if not usable:
         seen.add_unseen(
-            "mpi", "no MPI library is in the usual folders, in those that the environment names, or beside mpiexec"
+            "mpi", "no MPI library in the usual folders, in those that the environment names, or beside mpiexec"
         )
         return
     _facts(machine, usable[0], seen)
@@ -268,7 +268,7 @@ def _version_elsewhere(machine: Machine, root: str, folder: str, flavour: str) -
 
 def _facts(machine: Machine, each: Installation, seen: Seen) -> None:
     how = f"{each.file}, SONAME {each.library.soname}"
-    seen.add("mpi.flavour", each.flavour, f"{each.file}, by its texts and what it needs")
+    seen.add("mpi.flavour", each.flavour, f"{each.file}, by its texts and its dependencies")
     seen.add("mpi.version", each.version, each.version_from)
     seen.add("mpi.abi", each.abi, how)
     seen.add("mpi.root", each.root, each.file)

@@ -30,7 +30,7 @@ def probe(machine: Machine, seen: Seen) -> None:
     _pip(machine, seen)
     _proxy(machine, seen)
     certificates = [path for folder in _CERTIFICATES for path in _below(machine, folder)]
-    seen.add("network.ca_certificates", certificates, "folders of certificates that the machine trusts beside its own")
+    seen.add("network.ca_certificates", certificates, "folders of additional certificates that the machine trusts")
 
 
 def _below(machine: Machine, folder: str) -> list[str]:

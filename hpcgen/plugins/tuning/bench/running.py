@@ -222,8 +222,8 @@ def job_of(cell: Outcome, seconds: float) -> ImageJob:
     start(job.plan, job.environment)
     if fixed := fixed_launcher(whole, job):
         raise PolicyError(
-            f"{fixed} starts all ranks of the allocation, whatever is asked for",
-            remedy="ask for a job of just the ranks that are measured, or leave out what changes their number",
+            f"{fixed} always starts all ranks of the allocation",
+            remedy="request exactly the ranks to be measured, or omit options that change their number",
         )
     return job
 

@@ -90,6 +90,6 @@ def test_the_profile_has_each_fact_with_its_origin() -> None:
 
 def test_what_nobody_says_stays_open() -> None:
     profile = profile_of(of_aurelia("slurm"), "aurelia", "2026-11-25", "files", "--from slurm slurm.conf")
-    assert profile.open["system.os"] == "nothing that was read says it"
-    assert "# open: system.os: nothing that was read says it" in profile.text
+    assert profile.open["system.os"] == "not found in the files that were read"
+    assert "# open: system.os: not found in the files that were read" in profile.text
     assert not profile.complete

@@ -570,7 +570,7 @@ def test_a_skeleton_says_what_is_missing(hpcgen: Command, tmp_path: Path) -> Non
     checked = hpcgen("check", "lab.yaml")
     assert checked.returncode == 3
     for field in ("title", "os", "target", "cores", "total_gb", "preferred", "kind", "login"):
-        assert f"`{field}` must be" in checked.stderr
+        assert f"`{field}` is empty" in checked.stderr
 
 
 def test_root_without_detect_is_wrong_usage(hpcgen: Command) -> None:

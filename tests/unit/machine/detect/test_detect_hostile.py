@@ -372,5 +372,5 @@ def test_what_a_profile_cannot_hold_is_left_open() -> None:
     seen.add("no.such.field", "x", "y")
     profile = profile_of(seen, "x", "2026-11-20")
     assert "a profile cannot hold 'Not A Name!'" in profile.open["system.os"]
-    assert profile.open["no.such.field"] == "a profile has no such field"
+    assert profile.open["no.such.field"] == "profiles have no such field"
     assert not profile.complete

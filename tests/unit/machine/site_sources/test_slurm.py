@@ -70,7 +70,7 @@ def test_the_whole_cluster() -> None:
     )
     assert seen.value("scheduler.max_array_size") == 10001
     assert seen.value("mpi.pmi") == ["pmix"]
-    assert any("includes /etc/slurm/secrets.conf" in note and "not read" in note for note in seen.notes)
+    assert any("includes /etc/slurm/secrets.conf" in note and "skipped" in note for note in seen.notes)
     assert "partitions.batch.cpu.target" in seen.unseen
 
 

@@ -97,7 +97,7 @@ def test_mistakes_have_their_place(tmp_path: Path, text: str, said: str) -> None
 
 
 def test_a_folder_without_files_of_spack(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is no file of Spack's"):
+    with pytest.raises(InputError, match="there is no Spack file"):
         read(tmp_path)
 
 

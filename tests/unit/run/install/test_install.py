@@ -169,7 +169,7 @@ def test_a_strangers_image_names_no_commands(hpcgen: Hpcgen, image: Path, prefix
     path.write_text(json.dumps(plan))
     done = hpcgen("install", str(image), "--prefix", str(prefix))
     assert done.returncode == 3 and not prefix.exists()
-    assert "the image's own record does not decide" in done.stderr
+    assert "the image's own record must not decide" in done.stderr
     assert "--command sudo --command ls=/opt/evil; or --stack FILE, or --trust-image" in done.stderr
     assert hpcgen("install", str(image), "--prefix", str(prefix), "--trust-image").returncode == 0
     assert tree(prefix / "bin") == ["ls", "sudo"]
@@ -221,7 +221,7 @@ def test_files_of_others_are_refused_all_at_once(install: Install, prefix: Path)
     (prefix / "bin" / "show").symlink_to("/bin/true")
     for words in ((), ("--force",)):
         done = install(*words)
-        assert done.returncode == 7 and done.stderr.count("is there already, and hpcgen did not write it") == 2
+        assert done.returncode == 7 and done.stderr.count("already exists, and hpcgen did not write it") == 2
     assert tree(prefix) == ["bin/sh", "bin/show"]
     assert (prefix / "bin" / "sh").read_text() == "mine"
 

@@ -247,7 +247,7 @@ def test_on_one_node_none_of_it_is_started(hpcgen: Command, image: Path) -> None
 def test_without_an_allocation_it_is_said_how_to_get_one(hpcgen: Command, image: Path) -> None:
     done = called(hpcgen, image, "--nodes", "2", SLURM_JOB_ID="", PBS_JOBID="")
     assert done.returncode == 6
-    assert "2 nodes need an allocation" in done.stderr
+    assert "2 nodes require an allocation" in done.stderr
     assert "hpcgen test --submit, or hpcgen test inside: salloc -J net-test --time=" in done.stderr
     assert " --nodes=2 " in done.stderr and "--account=YOUR-ACCOUNT" in done.stderr
     # Options of its sbatch that salloc refuses.

@@ -219,7 +219,7 @@ def test_images_lie_in_one_layout_whatever_the_order(tmp_path: Path, registry: l
 
 def test_image_that_is_not_the_pinned_one(tmp_path: Path, registry: list[str]) -> None:
     with pytest.raises(
-        FetchError, match=r"from docker://elsewhere\.example\.org/ubuntu as base image debian:12 is not sha256:"
+        FetchError, match=r"docker://elsewhere\.example\.org/ubuntu sent a different base image debian:12, not sha256:"
     ):
         make(tmp_path, lock=a_lock(PINS), images={"debian:12": "docker://elsewhere.example.org/ubuntu"})
     make(tmp_path, lock=a_lock(PINS), images={"debian:12": "docker://elsewhere.example.org/debian"})
@@ -335,7 +335,7 @@ def test_damaged_files_are_all_told_at_once(whole: Path) -> None:
     assert f"{inside[1]} is altered: its sha256 is {altered}, expected {sha(content(NAMES[1]))}" in found
     assert f"{inside[2]} is missing" in found
     assert f"{inside[3]} is too long: 20004 bytes instead of 20000" in found
-    assert "files/extra.sh does not belong to it: the manifest has no such file" in found
+    assert "files/extra.sh does not belong to the bundle: the manifest has no such file" in found
     assert len(found) == 5
 
 
@@ -471,7 +471,7 @@ EVIL: list[tuple[str, dict[str, Any], str]] = [
     ("hpcgen-bundle/a", {"type": tarfile.FIFOTYPE}, "hpcgen-bundle/a is not a regular file"),
     ("hpcgen-bundle/README.txt", {}, "hpcgen-bundle/README.txt occurs twice"),
     ("hpcgen-bundle/a\x1b[31m", {}, "'hpcgen-bundle/a\\x1b[31m' is not a valid name for a file of a bundle"),
-    ("hpcgen-bundle/extra", {}, "extra does not belong to it"),
+    ("hpcgen-bundle/extra", {}, "extra does not belong to the bundle"),
 ]
 
 
@@ -706,7 +706,7 @@ def test_command_checks_and_tells_as_json(whole: Path, hpcgen: Command) -> None:
     found = json.loads(done.stdout)
     inside = path.relative_to(whole)
     assert found["whole"] is False and found["problems"] == [
-        "more does not belong to it: the manifest has no such file",
+        "more does not belong to the bundle: the manifest has no such file",
         f"{inside} is truncated: 0 of 20000 bytes",
     ]
     assert f"hpcgen: error: {whole}: {inside} is truncated: 0 of 20000 bytes\n  remedy: copy or make" in done.stderr
@@ -747,7 +747,7 @@ CREATE = [
         "--image: the lock has no base image 'debian:13'",
     ),
     (["--lock", "good.lock", "-o", "B", "--image", "debian:12"], 3, "--image: 'debian:12' is not NAME=REFERENCE"),
-    (["--lock", "good.lock", "-o", "taken"], 7, "taken already exists\n  remedy: choose another name (--reuse makes"),
+    (["--lock", "good.lock", "-o", "taken"], 7, "taken already exists\n  remedy: choose another name, remove it"),
     (["--lock", "good.lock", "-o", "none/B"], 7, "cannot write none/B: No such file or directory"),
 ]
 

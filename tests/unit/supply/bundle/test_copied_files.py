@@ -107,7 +107,10 @@ def test_a_lock_finds_them_beside_itself_or_in_its_stack(ours: Path, tmp_path: P
     (ours / "recipes/models/again").write_bytes(b"changed")
     done = hpcgen(*named, "hpcgen.lock", "-o", "kit")
     assert done.returncode == 3
-    assert "what copier copies to /opt/models is not here" in done.stderr and "models has changed" in done.stderr
+    assert (
+        "the files that copier copies to /opt/models are not here" in done.stderr
+        and "models has changed" in done.stderr
+    )
     shutil.rmtree(ours / "recipes/models")
     done = hpcgen(*named, "hpcgen.lock", "-o", "kit")
     assert done.returncode == 3 and "there is no 'models' in" in done.stderr
@@ -155,5 +158,5 @@ def test_a_changed_file_is_another_lock_and_diff_says_which(ours: Path) -> None:
 def test_a_bundle_is_not_made_of_what_is_gone(ours: Path, tmp_path: Path) -> None:
     made, _ = lock_of(ours)
     (ours / "recipes/one.txt").unlink()
-    with pytest.raises(FetchError, match=r"what copier copies to /data/one\.txt is not here"):
+    with pytest.raises(FetchError, match=r"the files that copier copies to /data/one\.txt are not here"):
         wanted(made, Catalog([ours]), tmp_path, own=False)

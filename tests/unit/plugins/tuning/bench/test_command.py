@@ -76,7 +76,7 @@ def test_rows_go_to_the_own_collection_and_the_table_to_stdout(hpcgen: Command, 
 def test_without_a_collection_nothing_is_kept_and_that_is_said(hpcgen: Command, image: Path) -> None:
     done = bench(hpcgen, image, *GEMM, "--json")
     told = json.loads(done.stdout)
-    assert "nothing is kept" in done.stderr and told["file"] is None
+    assert "results are not saved" in done.stderr and told["file"] is None
     assert len(told["variants"][0]["rates"]) == 2 and told["measurements"][0]["metric"] == "gflops"
 
 
@@ -112,7 +112,7 @@ def test_the_same_command_is_a_job_with_submit(hpcgen: Command, image: Path) -> 
 
 def test_several_nodes_are_those_of_a_job(hpcgen: Command, image: Path) -> None:
     done = bench(hpcgen, image, *GEMM, "--nodes", "2", job="")
-    assert done.returncode == 6 and "2 nodes need an allocation, and there is none here" in done.stderr
+    assert done.returncode == 6 and "2 nodes require an allocation, and there is none here" in done.stderr
     assert "hpcgen bench --submit, or hpcgen bench inside: salloc" in done.stderr
     done = bench(hpcgen, image, *GEMM, "--nodes", "2", "--submit", "--no-follow", "--account", "abc", job="")
     assert done.returncode == 0, done.stderr
@@ -152,7 +152,7 @@ def test_tasks_measure_and_the_last_job_adds_the_rows_once(
     kept = image.parent / "own" / "measurements" / "bench.jsonl"
     before = kept.read_text()
     again = bench(hpcgen, image, *GEMM, *keep, own=True)
-    assert "nothing is added: these rounds of rounds were before" in again.stderr and kept.read_text() == before
+    assert "nothing is added: these rounds of rounds were added before" in again.stderr and kept.read_text() == before
     more = bench(hpcgen, image, *GEMM, *keep, "--rounds", "3", own=True)
     assert "round 3 of 3" in more.stderr and "round 2" not in more.stderr
     assert json.loads(kept.read_text().splitlines()[-1])["repetitions"] == 3

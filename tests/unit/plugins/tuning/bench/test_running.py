@@ -196,7 +196,7 @@ def test_ranks_that_ran_on_other_nodes_are_no_result() -> None:
 def test_a_launcher_that_starts_what_the_allocation_has_is_not_measured_with_less() -> None:
     whole = case("mpi-python", "frontera", nodes=2)
     (found,) = run_variants([whole], [workload_named("allreduce")], [Variant(ranks=3)], starter=starter(lambda _: 3.0))
-    assert found.reason == "ibrun starts all ranks of the allocation, whatever is asked for"
+    assert found.reason == "ibrun always starts all ranks of the allocation"
 
 
 def test_measurements_say_what_was_run_where() -> None:
