@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from hpcgen.backends.engines.building import Place, Work
+from hpcgen.backends.engines.building import BuildFolder, Work
 from hpcgen.core.support.units import size
 
 FULL_BELOW = 16_000_000
@@ -28,12 +28,12 @@ class Disks:
     """The disks below the folders of a build, by device."""
 
     def __init__(self) -> None:
-        self.places: dict[int, list[Place]] = {}
+        self.places: dict[int, list[BuildFolder]] = {}
         self.least: dict[int, tuple[int, int]] = {}
         self._named: set[int] = set()
         self._looked = 0.0
 
-    def watch(self, engine: Iterable[Place], work: Work) -> None:
+    def watch(self, engine: Iterable[BuildFolder], work: Work) -> None:
         """Measure from now on the folders of the engine, hpcgen's own, and the image's.
 
         Parameters
@@ -41,12 +41,12 @@ class Disks:
         engine: :meth:`hpcgen.backends.engines.base.Engine.places`.
         """
         # hpcgen's own folder of one build goes with it; what a person knows is where it lies.
-        own = Place(work.scratch.parent.parent, "temporary files", "set TMPDIR to a folder on a larger disk")
-        image = Place(Path(work.target.name).parent, "the image", "write the image elsewhere with -o")
+        own = BuildFolder(work.scratch.parent.parent, "temporary files", "set TMPDIR to a folder on a larger disk")
+        image = BuildFolder(Path(work.target.name).parent, "the image", "write the image elsewhere with -o")
         for place in [*([image] if work.target.is_file else []), *engine, own]:
             there = next((path for path in (place.path, *place.path.parents) if path.exists()), None)
             if there is not None:
-                self.places.setdefault(there.stat().st_dev, []).append(Place(there, place.holds, place.remedy))
+                self.places.setdefault(there.stat().st_dev, []).append(BuildFolder(there, place.holds, place.remedy))
         self.look(at_once=True)
 
     def look(self, at_once: bool = False) -> None:

@@ -28,7 +28,7 @@ from hpcgen.builders.mksquashfs_shim import MksquashfsShim
 from hpcgen.builders.progress import BuildProgress
 from hpcgen.builders.unfinished import build_folder, note
 from hpcgen.builders.watching import Watcher
-from hpcgen.builders.written import Written
+from hpcgen.builders.written import WriteProgress
 from hpcgen.core.errors import BuildFailedError, HpcgenError, OutputError
 from hpcgen.core.model.record import BuildFailure, BuildRecord, BuiltImage
 from hpcgen.core.support.addresses import users_in, without_users
@@ -171,7 +171,7 @@ class _Run:
         self.users = users_in(value for name, value in os.environ.items() if name.lower().endswith("_proxy"))
         self.disks = Disks()
         self.mksquashfs = MksquashfsShim(self.work, self.builder.converter)
-        self.written = Written(self.progress, self.builder.growing(self.work))
+        self.written = WriteProgress(self.progress, self.builder.growing(self.work))
 
     def go(self) -> BuildRecord:
         built = False

@@ -17,7 +17,7 @@ LOOK_S = 1.0
 """Seconds between two looks at the files."""
 
 
-class Written:
+class WriteProgress:
     """Tells a build's progress how much is there.
 
     Parameters

@@ -16,7 +16,7 @@ from hpcgen.core.model.image_paths import KIT
 from hpcgen.core.model.plan import Plan, PlannedCopy
 from hpcgen.core.model.stack import Copied, Stack
 from hpcgen.core.support.hashing import hash_file, read_plain
-from hpcgen.core.support.trees import MOST_FILES, SELF, Tree, TreeFile, tree_of, wrong_name
+from hpcgen.core.support.trees import MOST_FILES, SELF, FileTree, TreeFile, tree_of, wrong_name
 from hpcgen.core.support.units import files, size
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ ALWAYS_LEFT = (".git", "__pycache__")
 """Names of folders, and of what a git worktree has in their place, that are in no image."""
 IGNORE, MOST_IGNORED = ".hpcgenignore", 100_000
 """A list of patterns in the folder that is copied, and its largest size in bytes."""
-Place = Callable[[PlannedCopy], Tree | None]
+Place = Callable[[PlannedCopy], FileTree | None]
 """Where files that a plan names may be: their tree, or None where they are not there."""
 
 
@@ -39,8 +39,8 @@ class CopiedFiles:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._read: dict[tuple[str, str, tuple[str, ...]], Tree] = {}
-        self._known: dict[str, Tree] = {}
+        self._read: dict[tuple[str, str, tuple[str, ...]], FileTree] = {}
+        self._known: dict[str, FileTree] = {}
         self.places: list[Place] = []
         self._below: list[Path] = []
 
@@ -63,7 +63,7 @@ class CopiedFiles:
         """What a plan says of the files of one entry below a folder; InputError where one cannot be copied."""
         return _planned(self.read(folder, entry), entry.to)
 
-    def read(self, folder: Path, entry: Copied) -> Tree:
+    def read(self, folder: Path, entry: Copied) -> FileTree:
         """The files of one entry as they are below ``folder``; InputError where one cannot be copied."""
         key = (str(folder.absolute()), entry.from_, tuple(entry.ignore))
         if key not in self._read:
@@ -74,7 +74,7 @@ class CopiedFiles:
     def look_below(self, folder: Path, plan: Plan) -> None:
         """Look for the files of a plan also below a folder, as if the stack's file lay there."""
 
-        def place(copy: PlannedCopy) -> Tree | None:
+        def place(copy: PlannedCopy) -> FileTree | None:
             entry = _entry(plan, copy)
             try:
                 # A stranger's plan could name a folder that takes hours to read.
@@ -96,7 +96,7 @@ class CopiedFiles:
         """
         self.look_below(_folder_of(self._catalog.stack_document(stack)), plan)
 
-    def tree(self, plan: Plan, copy: PlannedCopy) -> Tree:
+    def tree(self, plan: Plan, copy: PlannedCopy) -> FileTree:
         """The files that a plan names, wherever they lie now.
 
         Raises
@@ -170,7 +170,7 @@ def _each(stack: Stack, document: Document | None, ask: Callable[[Path, Copied],
     return found
 
 
-def _planned(tree: Tree, target: str) -> PlannedCopy:
+def _planned(tree: FileTree, target: str) -> PlannedCopy:
     total = sum(file.bytes or 0 for file in tree.files)
     return PlannedCopy(to=target, sha256=tree.sha256, files=len(tree.files), bytes=total, single=tree.single)
 

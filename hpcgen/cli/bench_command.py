@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.core.model.measurement import Measurement
     from hpcgen.images.reference import ImageReference
-    from hpcgen.plugins.tuning.bench import BenchCase, BenchWorkload, Outcome
+    from hpcgen.plugins.tuning.bench import BenchCase, BenchOutcome, BenchWorkload
     from hpcgen.run.image_job import ImageJob
 
 
@@ -219,7 +219,7 @@ def own_file(catalog: Catalog) -> Path | None:
     return own[0] / FOLDER / "bench.jsonl" if own else None
 
 
-def _measure(outcomes: list[Outcome], to: Path | None, options: BenchOptions) -> None:
+def _measure(outcomes: list[BenchOutcome], to: Path | None, options: BenchOptions) -> None:
     from hpcgen.core.support.processes import interruptible
     from hpcgen.plugins.tuning.bench import run_rounds
 
@@ -243,7 +243,7 @@ def _measure(outcomes: list[Outcome], to: Path | None, options: BenchOptions) ->
     _refuse_nothing(outcomes)
 
 
-def _measure_kept(outcomes: list[Outcome], keep: Path, to: Path | None, options: BenchOptions) -> None:
+def _measure_kept(outcomes: list[BenchOutcome], keep: Path, to: Path | None, options: BenchOptions) -> None:
     """The rounds that are not in the folder ``keep``, or of them the share of this task of an array."""
     from hpcgen.core.support.processes import interruptible
     from hpcgen.plugins.tuning.bench import run_rounds
@@ -284,7 +284,7 @@ def _measure_kept(outcomes: list[Outcome], keep: Path, to: Path | None, options:
     _refuse_nothing(outcomes)
 
 
-def _task(outcomes: list[Outcome]) -> int:
+def _task(outcomes: list[BenchOutcome]) -> int:
     """The number of the array's task that this is."""
     from hpcgen.backends.schedulers import scheduler_for
     from hpcgen.run.own_job import task_number
@@ -295,7 +295,7 @@ def _task(outcomes: list[Outcome]) -> int:
     return task
 
 
-def _refuse_nothing(outcomes: list[Outcome]) -> None:
+def _refuse_nothing(outcomes: list[BenchOutcome]) -> None:
     """JobFailedError where nothing could be measured."""
     if not any(each.rates for each in outcomes):
         raise JobFailedError([Problem(printable(each.reason), each.workload.name) for each in outcomes])
@@ -304,7 +304,7 @@ def _refuse_nothing(outcomes: list[Outcome]) -> None:
 NOTHING_KEPT = "results are not saved: you have no collection, and gave no --to FILE"
 
 
-def _write(outcomes: list[Outcome], to: Path | None, as_json: bool, unless: str = NOTHING_KEPT) -> None:
+def _write(outcomes: list[BenchOutcome], to: Path | None, as_json: bool, unless: str = NOTHING_KEPT) -> None:
     """Print what there is, and add it to the file; ``unless``: what is said where there is no file for it."""
     from hpcgen.cli.bench_report import data, report
     from hpcgen.plugins.tuning.bench.comparison import compare
@@ -327,7 +327,7 @@ def _write(outcomes: list[Outcome], to: Path | None, as_json: bool, unless: str 
         say(unless)
 
 
-def rows_today(outcomes: list[Outcome]) -> list[Measurement]:
+def rows_today(outcomes: list[BenchOutcome]) -> list[Measurement]:
     """What was measured, as rows of today by the command that runs."""
     from datetime import date
 
@@ -339,17 +339,17 @@ def rows_today(outcomes: list[Outcome]) -> list[Measurement]:
 
 
 @contextmanager
-def _progress(outcomes: list[Outcome], rounds: int) -> Iterator[Callable[[Outcome, int], None]]:
+def _progress(outcomes: list[BenchOutcome], rounds: int) -> Iterator[Callable[[BenchOutcome, int], None]]:
     """What runs now and the best so far: always on a terminal, once in each round in a log."""
     from hpcgen.cli.bench_report import best_so_far
 
     said: set[tuple[str, int]] = set()
 
-    def text(outcome: Outcome, number: int) -> str:
+    def text(outcome: BenchOutcome, number: int) -> str:
         best = best_so_far(outcomes, outcome.workload)
         return f"{outcome.workload.name}: round {number + 1} of {rounds}{best}"
 
-    def log(outcome: Outcome, number: int) -> None:
+    def log(outcome: BenchOutcome, number: int) -> None:
         if (outcome.workload.name, number) not in said:
             said.add((outcome.workload.name, number))
             say(text(outcome, number))

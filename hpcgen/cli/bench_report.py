@@ -13,7 +13,7 @@ from hpcgen.core.model.measurement import UNITS, Metric
 if TYPE_CHECKING:
     from hpcgen.plugins.tuning.bench.comparison import Compared
     from hpcgen.plugins.tuning.bench.intervals import Interval
-    from hpcgen.plugins.tuning.bench.running import Outcome
+    from hpcgen.plugins.tuning.bench.running import BenchOutcome
     from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
 
 _MANY = 10
@@ -75,7 +75,7 @@ def data(compared: Sequence[Compared]) -> list[dict[str, Any]]:
     ]
 
 
-def best_so_far(outcomes: Sequence[Outcome], workload: BenchWorkload) -> str:
+def best_so_far(outcomes: Sequence[BenchOutcome], workload: BenchWorkload) -> str:
     """``; best so far threads=2, 447.6 samples/s``, by the median; nothing before the first rate."""
     known = [(statistics.median(each.values), each) for each in outcomes if each.workload is workload and each.rates]
     if not known:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hpcgen.core.model.record import TestRun
     from hpcgen.core.model.site import Site
     from hpcgen.plugins.fleet.build_job import BuildJob
-    from hpcgen.plugins.fleet.building import Outcome
+    from hpcgen.plugins.fleet.building import MemberOutcome
     from hpcgen.plugins.fleet.changes import MemberState
     from hpcgen.plugins.fleet.file import LoadedFleet
 
@@ -190,7 +190,7 @@ def _accepted(todo: Sequence[MemberState], accept: tuple[str, ...]) -> list[Memb
 
 def _built(
     loaded: LoadedFleet, todo: Sequence[MemberState], lock: Path, how: BuildOptions, reports: Path | None
-) -> Iterator[Outcome]:
+) -> Iterator[MemberOutcome]:
     from hpcgen.builders.display import display
     from hpcgen.plugins.fleet.building import BuildSettings, build_members
 
@@ -236,7 +236,7 @@ def _show(loaded: LoadedFleet, todo: Sequence[MemberState], how: BuildOptions) -
     return code
 
 
-def _summary(outcomes: Sequence[Outcome], as_json: bool) -> None:
+def _summary(outcomes: Sequence[MemberOutcome], as_json: bool) -> None:
     if as_json:
         print_json(outcomes)
     elif outcomes:

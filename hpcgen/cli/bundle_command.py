@@ -187,7 +187,7 @@ def diff(old: Path, new: Path, output: Path | None, split: str | None, as_json: 
     OLD and NEW are folders, tar files, or just a bundle.json; with -o, NEW must be a bundle.
     """
     from hpcgen.core.support.processes import interruptible
-    from hpcgen.supply.bundle.difference import Output, difference, read_manifest, write_increment
+    from hpcgen.supply.bundle.difference import DifferenceTarget, difference, read_manifest, write_increment
     from hpcgen.supply.bundle.parts import parse_size
 
     if output is None:
@@ -197,7 +197,7 @@ def diff(old: Path, new: Path, output: Path | None, split: str | None, as_json: 
     else:
         piece = parse_size(split) if split is not None else None
         with interruptible():
-            found = write_increment(old, new, Output(output, piece, _watch()))
+            found = write_increment(old, new, DifferenceTarget(output, piece, _watch()))
     if as_json:
         sides = {"added": found.new, "removed": found.gone}
         bytes_of = {f"{name}_bytes": sum(item.size for item in items) for name, items in sides.items()}
@@ -233,10 +233,10 @@ def join_command(old: Path, increment: Path, output: Path, split: str | None, as
     If both are folders on the same disk, files are hard links and take no extra space.
     """
     from hpcgen.core.support.processes import interruptible
-    from hpcgen.supply.bundle.difference import Output, join
+    from hpcgen.supply.bundle.difference import DifferenceTarget, join
     from hpcgen.supply.bundle.parts import parse_size
 
     piece = parse_size(split) if split is not None else None
     with interruptible():
-        manifest = join(old, increment, Output(output, piece, _watch()))
+        manifest = join(old, increment, DifferenceTarget(output, piece, _watch()))
     _tell(manifest, output, as_json)

@@ -36,7 +36,7 @@ def read_files(sources: Sequence[tuple[str, Path]], system: str, run_settings: b
     ------
     InputError: with what is wrong in any of them.
     """
-    from hpcgen.machine.site_sources.asked import Asked
+    from hpcgen.machine.site_sources.asked import SourceSettings
     from hpcgen.machine.site_sources.sources import read_sources
 
     def may_run(file: str, why: str) -> bool:
@@ -45,4 +45,4 @@ def read_files(sources: Sequence[tuple[str, Path]], system: str, run_settings: b
         ask(f"{file} computes some of its values ({why}); they are known only if it is run, as Python and as you")
         return click.confirm("Run it?", default=False, err=True)
 
-    return read_sources(sources, Asked(system, may_run))
+    return read_sources(sources, SourceSettings(system, may_run))

@@ -18,7 +18,7 @@ from hpcgen.core.model.bundle_paths import LOCK
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.core.model.plan import Plan
-    from hpcgen.planning.explain.case import Case
+    from hpcgen.planning.explain.case import ExplainCase
 
 
 @click.command("explain")
@@ -70,16 +70,16 @@ def _there(options: PlanOptions) -> str | None:
     return kit
 
 
-def _case(ctx: click.Context, origin: str | None, options: PlanOptions) -> Case:
+def _case(ctx: click.Context, origin: str | None, options: PlanOptions) -> ExplainCase:
     """What is to be explained: a plan that is made now, or that of a kit, a lock or an image."""
-    from hpcgen.planning.explain.case import Case
+    from hpcgen.planning.explain.case import ExplainCase
 
     catalog = catalog_of(ctx)
     if origin is None:
         plan = asked_plan(ctx, catalog, options)
-        return Case(plan, catalog, site=options.site, stack=options.stack or stack_here())
+        return ExplainCase(plan, catalog, site=options.site, stack=options.stack or stack_here())
     found = named_plan(origin, options)
-    case = Case(found.plan, catalog, found.sealed(origin), stack=_own_stack(catalog, found.plan))
+    case = ExplainCase(found.plan, catalog, found.sealed(origin), stack=_own_stack(catalog, found.plan))
     for name, there in found.files.items():
         if name in case.files and case.files[name] != there:
             raise InputError(

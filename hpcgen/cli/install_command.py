@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from hpcgen.core.model.stack import Stack
     from hpcgen.images.reference import ImageReference
     from hpcgen.run.image_job import ImageJob
-    from hpcgen.run.install.commands import Command
-    from hpcgen.run.install.manifest import Installed
+    from hpcgen.run.install.commands import InstalledCommand
+    from hpcgen.run.install.manifest import InstallRecord
 
 PREFIX = click.option("--prefix", required=True, metavar="DIR", type=PATH, help="The folder that gets bin/, share/ …")
 
@@ -129,7 +129,9 @@ def _job(catalog: Catalog, options: InstallOptions) -> tuple[ImageJob, Stack | N
     return job, stack
 
 
-def _described(job: ImageJob, own: Stack | None, options: InstallOptions) -> tuple[Installed, list[Command]]:
+def _described(
+    job: ImageJob, own: Stack | None, options: InstallOptions
+) -> tuple[InstallRecord, list[InstalledCommand]]:
     """What is said of what will be installed, and its commands."""
     import msgspec
 
@@ -139,7 +141,7 @@ def _described(job: ImageJob, own: Stack | None, options: InstallOptions) -> tup
     from hpcgen.core.model.fields import Name
     from hpcgen.run.install.commands import wanted_commands
     from hpcgen.run.install.files import version_of
-    from hpcgen.run.install.manifest import Installed
+    from hpcgen.run.install.manifest import InstallRecord
 
     plan = job.plan
     commands = wanted_commands(options.commands, plan.stack, own, trust=options.trust_image)
@@ -149,7 +151,7 @@ def _described(job: ImageJob, own: Stack | None, options: InstallOptions) -> tup
         raise InputError(
             f"{options.name!r} is no name", "--name", expected="lower-case letters, digits, . _ -"
         ) from failure
-    installed = Installed(
+    installed = InstallRecord(
         hpcgen=__version__,
         name=name,
         version=version_of(plan),

@@ -16,7 +16,7 @@ from hpcgen.cli.tables import table, word
 from hpcgen.cli.words import COUNT, SITE, STACK
 
 if TYPE_CHECKING:
-    from hpcgen.plugins.fleet.matrix import Outcome
+    from hpcgen.plugins.fleet.matrix import MatrixOutcome
 
 WIDTH = 120
 """Of lines that are not written to a terminal."""
@@ -83,14 +83,14 @@ def command(
     return INTERNAL_ERROR if bugs else 0
 
 
-def _list(found: list[Outcome]) -> None:
+def _list(found: list[MatrixOutcome]) -> None:
     from hpcgen.plugins.fleet.matrix_view import node
 
     rows = [[node(o), o.stack, word(o.way), o.result, word(o.software), word(o.why)] for o in found]
     click.echo(table(["partition", "stack", "way", "result", "software", "why"], rows, sys.stdout))
 
 
-def _grid(found: list[Outcome]) -> None:
+def _grid(found: list[MatrixOutcome]) -> None:
     from hpcgen.plugins.fleet.matrix_view import COUNTED, LEGEND, columns_that_fit, count_rows, grid
 
     stacks, rows = grid(found)

@@ -18,9 +18,9 @@ from hpcgen.core.errors import InputError, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
     from hpcgen.core.model.measurement import Measurement, Workload
-    from hpcgen.plugins.tuning.predict.asked import Wanted
+    from hpcgen.plugins.tuning.predict.asked import RowQuery
     from hpcgen.plugins.tuning.predict.linear import LinearModel
-    from hpcgen.plugins.tuning.predict.prediction import Prediction, Refusal
+    from hpcgen.plugins.tuning.predict.prediction import Prediction, PredictionRefusal
 
 T = TypeVar("T")
 KINDS = ("training", "inference", "hpc", "network")
@@ -224,12 +224,12 @@ def plot(ctx: click.Context, what: str, output: Path, options: RowOptions) -> No
     say(f"wrote {output}")
 
 
-def wanted_from(options: RowOptions) -> Wanted:
+def wanted_from(options: RowOptions) -> RowQuery:
     """What options say of rows."""
-    from hpcgen.plugins.tuning.predict.asked import Wanted
+    from hpcgen.plugins.tuning.predict.asked import RowQuery
 
     software = {field: value for field, value in options.values().items() if field in _SOFTWARE}
-    return Wanted(options.workload, options.kind, options.machine, software, options.ranks_per_node, options.threads)
+    return RowQuery(options.workload, options.kind, options.machine, software, options.ranks_per_node, options.threads)
 
 
 def _rows(ctx: click.Context, files: Sequence[Path]) -> list[Measurement]:
@@ -245,17 +245,17 @@ def _rows(ctx: click.Context, files: Sequence[Path]) -> list[Measurement]:
 
 def _laws(rows: Sequence[Measurement]) -> list[tuple[str, Any, Any]]:
     """The law of every series, without the rows that do not fit, and these."""
-    from hpcgen.plugins.tuning.predict.asked import Wanted, series_for
+    from hpcgen.plugins.tuning.predict.asked import RowQuery, series_for
     from hpcgen.plugins.tuning.predict.scaling import law_and_misfits
 
     found = []
     for workload in sorted({row.workload.name for row in rows}):
-        for name, series in series_for(rows, Wanted(workload)).items():
+        for name, series in series_for(rows, RowQuery(workload)).items():
             found.append((f"{workload}: {name}", *law_and_misfits(series)))
     return found
 
 
-def _prediction(ctx: click.Context, options: PredictOptions) -> Prediction | Refusal:
+def _prediction(ctx: click.Context, options: PredictOptions) -> Prediction | PredictionRefusal:
     from hpcgen.core.model.measurement import Hardware, Workload
     from hpcgen.plugins.tuning.predict.asked import series_for, software_of
     from hpcgen.plugins.tuning.predict.fitting import fit

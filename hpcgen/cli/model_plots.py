@@ -10,14 +10,14 @@ import click
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.measurement import UNITS, Measurement
 from hpcgen.plugins.tuning.predict import plots
-from hpcgen.plugins.tuning.predict.asked import Wanted, series_for, variants_of
+from hpcgen.plugins.tuning.predict.asked import RowQuery, series_for, variants_of
 from hpcgen.plugins.tuning.predict.fitting import coefficients, fit
 from hpcgen.plugins.tuning.predict.left_out import values_left_out
 from hpcgen.plugins.tuning.predict.observations import metric_of, observations, value_of
 from hpcgen.plugins.tuning.predict.scaling import law_and_misfits
 
 
-def scaling(rows: Sequence[Measurement], wanted: Wanted, nodes: int, doubtful: bool, kind: str) -> bytes:
+def scaling(rows: Sequence[Measurement], wanted: RowQuery, nodes: int, doubtful: bool, kind: str) -> bytes:
     """Every series that is asked for."""
     found = series_for(rows, wanted)
     if not found:
@@ -35,12 +35,12 @@ def scaling(rows: Sequence[Measurement], wanted: Wanted, nodes: int, doubtful: b
     metrics = {each[0].metric for each in found.values()}
     if len(metrics) > 1:
         raise InputError(f"the series are in different units: {', '.join(sorted(metrics))}", remedy="say more")
-    series = [plots.Series(name, *law_and_misfits(each)) for name, each in found.items()]
+    series = [plots.ScalingSeries(name, *law_and_misfits(each)) for name, each in found.items()]
     title = f"{wanted.workload} on {wanted.machine}" if wanted.machine else str(wanted.workload)
     return plots.scaling(series, title, metrics.pop(), kind)
 
 
-def predicted(rows: Sequence[Measurement], wanted: Wanted, nodes: int, doubtful: bool, kind: str) -> bytes:
+def predicted(rows: Sequence[Measurement], wanted: RowQuery, nodes: int, doubtful: bool, kind: str) -> bytes:
     """Rows of a workload against what a model without their configuration says of them."""
     model = fit(rows, doubtful=doubtful)
     workload = model.workloads.get(f"{wanted.workload} {wanted.kind}")
@@ -60,7 +60,7 @@ def predicted(rows: Sequence[Measurement], wanted: Wanted, nodes: int, doubtful:
     return plots.predicted(pairs, half, title, UNITS[metric_of(level.name)], kind)
 
 
-def variants(rows: Sequence[Measurement], wanted: Wanted, nodes: int, doubtful: bool, kind: str) -> bytes:
+def variants(rows: Sequence[Measurement], wanted: RowQuery, nodes: int, doubtful: bool, kind: str) -> bytes:
     """Every configuration of a workload on a machine."""
     if wanted.machine is None:
         raise click.UsageError("--machine is required: variants are compared on one machine")

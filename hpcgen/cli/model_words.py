@@ -13,7 +13,7 @@ from hpcgen.core.support.units import counted
 if TYPE_CHECKING:
     from hpcgen.plugins.tuning.predict.efficiency import EfficiencyTable
     from hpcgen.plugins.tuning.predict.linear import LinearModel
-    from hpcgen.plugins.tuning.predict.prediction import Prediction, Refusal
+    from hpcgen.plugins.tuning.predict.prediction import Prediction, PredictionRefusal
     from hpcgen.plugins.tuning.predict.ranking import Evaluation
     from hpcgen.plugins.tuning.predict.scaling import Misfit, ScalingModel
 
@@ -80,11 +80,11 @@ def evaluation_text(found: Sequence[tuple[str, Evaluation]]) -> str:
     return "\n".join(f"choice where the {name}: {each}" for name, each in found)
 
 
-def prediction_text(found: Prediction | Refusal) -> str:
+def prediction_text(found: Prediction | PredictionRefusal) -> str:
     """A prediction with the rows that it rests on; or why there is none."""
-    from hpcgen.plugins.tuning.predict.prediction import Refusal
+    from hpcgen.plugins.tuning.predict.prediction import PredictionRefusal
 
-    if isinstance(found, Refusal):
+    if isinstance(found, PredictionRefusal):
         more = f"\nmeasure next: {found.measure_next}" if found.measure_next else ""
         return f"no prediction: {found.reason}{more}"
     unit = UNITS[found.metric]

@@ -39,11 +39,11 @@ def command(ctx: click.Context, kind: str, name: str, origin: bool, unverified: 
     if origin:
         click.echo(f"# {path}")
 
-    class Dumper(yaml.SafeDumper):  # type: ignore[misc, unused-ignore]
+    class ShownYamlDumper(yaml.SafeDumper):  # type: ignore[misc, unused-ignore]
         """Text of several lines is shown as it stands."""
 
     def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
 
-    Dumper.add_representer(str, text)
-    click.echo(yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=110), nl=False)
+    ShownYamlDumper.add_representer(str, text)
+    click.echo(yaml.dump(data, Dumper=ShownYamlDumper, sort_keys=False, allow_unicode=True, width=110), nl=False)

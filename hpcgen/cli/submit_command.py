@@ -13,7 +13,7 @@ from hpcgen.cli.job_options import JobCommand, JobOptions, job_from, job_options
 from hpcgen.cli.queueing_options import QueueingOptions, queueing_from, queueing_options
 
 if TYPE_CHECKING:
-    from hpcgen.run.follow import Result
+    from hpcgen.run.follow import JobResult
     from hpcgen.run.submission import Submitted
 
 
@@ -69,7 +69,7 @@ def _print_id(submitted: Submitted, as_json: bool) -> None:
         click.echo(submitted.id)
 
 
-def followed(submitted: Submitted, to_stderr: bool = False) -> Result:
+def followed(submitted: Submitted, to_stderr: bool = False) -> JobResult:
     """How the job ended; a Ctrl-C leaves it to itself, and says how to find it again."""
     from hpcgen.run.follow import Follower
 

@@ -45,7 +45,7 @@ def command(
     compared by the names in its field `upstream`.
     """
     from hpcgen.plugins.tables.findings import Kind
-    from hpcgen.plugins.tables.refresh import Asked, compared, wheel_findings
+    from hpcgen.plugins.tables.refresh import RefreshRequest, compared, wheel_findings
     from hpcgen.plugins.tables.rows import Addition, add_rows, months_before
     from hpcgen.supply.net.package_index import PackageIndex
 
@@ -54,7 +54,7 @@ def command(
     catalog = catalog_of(ctx)
     today = datetime.date.today()
     index = None if no_index else PackageIndex()
-    tables = compared(catalog, Asked(blocks, spack, easybuild, index, months_before(today, months)))
+    tables = compared(catalog, RefreshRequest(blocks, spack, easybuild, index, months_before(today, months)))
     found = [finding for each in tables for finding in each.findings]
     if index is not None and not blocks:
         found += wheel_findings(catalog, index)

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.plugins.tuning.bench import BenchCase, BenchWorkload, Outcome
+    from hpcgen.plugins.tuning.bench import BenchCase, BenchOutcome, BenchWorkload
     from hpcgen.plugins.tuning.bench.comparison import Compared
     from hpcgen.plugins.tuning.tune import TuneStudy
-    from hpcgen.plugins.tuning.tune.profile import Entry
+    from hpcgen.plugins.tuning.tune.profile import LayoutEntry
     from hpcgen.plugins.tuning.tune.study import RunningTrial, Trial
 
 
@@ -215,7 +215,7 @@ def _finish(case: BenchCase, workload: BenchWorkload, study: TuneStudy, to: Path
     say(f"the layout was added to {options.write}, before the others")
 
 
-def _compared(case: BenchCase, workload: BenchWorkload, study: TuneStudy, options: TuneOptions) -> list[Outcome]:
+def _compared(case: BenchCase, workload: BenchWorkload, study: TuneStudy, options: TuneOptions) -> list[BenchOutcome]:
     """The default and the best, measured once more, in rounds."""
     from hpcgen.core.support.processes import interruptible
     from hpcgen.plugins.tuning.bench import run_rounds
@@ -244,7 +244,7 @@ def _compared(case: BenchCase, workload: BenchWorkload, study: TuneStudy, option
     return outcomes
 
 
-def _entry(compared: list[Compared]) -> Entry | None:
+def _entry(compared: list[Compared]) -> LayoutEntry | None:
     """A layout for the profile, if there is something faster than the default."""
     if len(compared) < 2 or compared[1].verdict != "faster":
         return None

@@ -34,7 +34,7 @@ _DAMAGE = (
 Layers = Callable[[], Iterable[IO[bytes]]]
 
 
-class Entry(msgspec.Struct, frozen=True):
+class ArchiveEntry(msgspec.Struct, frozen=True):
     """What one path is: a file with its bytes, a link with its target (from the image's root), or something else."""
 
     data: bytes | None = None
@@ -58,7 +58,7 @@ def read_archive(open_layers: Layers, paths: Sequence[str], name: str, packed: i
     limit = ReadingLimit(name, packed, READING_S)
     interest = {path for wanted in paths for path in prefixes(normal(wanted))}
     for _ in range(_ROUNDS):
-        view: dict[str, Entry] = {}
+        view: dict[str, ArchiveEntry] = {}
         for layer in open_layers():
             _apply(view, layer, interest, limit, top)
         resolved = {wanted: _resolve(view, normal(wanted)) for wanted in paths}
@@ -142,7 +142,7 @@ def _unreadable(name: str, failure: Exception) -> InputError:
     return InputError(f"{name} cannot be read: {failure}", remedy="copy the image again")
 
 
-def _apply(view: dict[str, Entry], layer: IO[bytes], interest: set[str], limit: ReadingLimit, top: str) -> None:
+def _apply(view: dict[str, ArchiveEntry], layer: IO[bytes], interest: set[str], limit: ReadingLimit, top: str) -> None:
     """Lay one layer over the view. Whiteouts are the OCI image specification's (layer.md)."""
     upper: set[str] = set()
     for archive, member in members(layer, limit.name, limit):
@@ -162,22 +162,22 @@ def _apply(view: dict[str, Entry], layer: IO[bytes], interest: set[str], limit: 
         if not member.isdir():
             _forget(view, path, set())
         if member.isreg():
-            view[path] = Entry(data=content(archive, member, limit.name))
+            view[path] = ArchiveEntry(data=content(archive, member, limit.name))
         elif member.islnk():
             target = normal(member.linkname).removeprefix(top)
-            view[path] = view.get(target) or Entry(link=target)
+            view[path] = view.get(target) or ArchiveEntry(link=target)
         elif member.issym():
-            view[path] = Entry(link=normal(posixpath.join(folder, member.linkname)))
+            view[path] = ArchiveEntry(link=normal(posixpath.join(folder, member.linkname)))
         else:
-            view[path] = Entry()
+            view[path] = ArchiveEntry()
 
 
-def _forget(view: dict[str, Entry], folder: str, kept: set[str]) -> None:
+def _forget(view: dict[str, ArchiveEntry], folder: str, kept: set[str]) -> None:
     for path in [each for each in view if each.startswith(f"{folder.rstrip('/')}/") and each not in kept]:
         del view[path]
 
 
-def _resolve(view: dict[str, Entry], path: str) -> str:
+def _resolve(view: dict[str, ArchiveEntry], path: str) -> str:
     """Where a path leads, as far as the view tells."""
     for _ in range(MAX_LINKS):
         if len(path) > LONGEST_PATH:

@@ -27,7 +27,7 @@ from hpcgen.core.support.quoting import sh
 from hpcgen.images import roots
 from hpcgen.images.folder import COPY_AGAIN
 from hpcgen.images.kinds import KINDS, every_kind, kind_for
-from hpcgen.images.kinds.base import Conversion, ConversionStep, ConversionTask
+from hpcgen.images.kinds.base import ConversionRule, ConversionStep, ConversionTask
 from hpcgen.images.recorded import LABEL, StoredKit, stored_kit
 from hpcgen.images.reference import ImageReference, stored_reference
 from hpcgen.images.roots import Marks
@@ -101,7 +101,7 @@ def _labels_of(kit: StoredKit) -> dict[str, str]:
     return labels | ({f"{LABEL}version": str(kit.lock["hpcgen"])} if "hpcgen" in kit.lock else {})
 
 
-def rows_for(image: ImageReference, output: ImageReference) -> list[Conversion]:
+def rows_for(image: ImageReference, output: ImageReference) -> list[ConversionRule]:
     """The conversions to do, one after the other.
 
     Raises
@@ -315,12 +315,12 @@ def _work_folder(output: ImageReference) -> Iterator[Path]:
 # podman-save(1), Apptainer's "build" reference, unsquashfs and mksquashfs -h; each chain was run.
 
 
-def every_conversion() -> list[Conversion]:
+def every_conversion() -> list[ConversionRule]:
     """The rows of every kind, in the kinds' order."""
     return [row for kind in every_kind() for row in kind.conversions]
 
 
-def chain(start: str, end: str, have: Callable[[str], bool]) -> list[Conversion] | None:
+def chain(start: str, end: str, have: Callable[[str], bool]) -> list[ConversionRule] | None:
     """The cheapest rows that lead from one kind to the other with programs that ``have`` tells; None if none does."""
     table = every_conversion()
     waiting: list[tuple[int, list[int], str]] = [(0, [], start)]

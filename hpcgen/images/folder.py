@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import msgspec
 
 from hpcgen.core.errors import InputError
-from hpcgen.machine.detect.tree import Tree
+from hpcgen.machine.detect.tree import MachineTree
 
 MAX_FILE = 16 * 1024 * 1024
 """Bytes that one file of an image may have to be read; a large plan has less than one."""
@@ -29,7 +29,7 @@ def read_folder(root: str, paths: Sequence[str]) -> dict[str, bytes]:
     ------
     InputError: a file larger than MAX_FILE, or one that may not be read.
     """
-    tree = Tree(root)
+    tree = MachineTree(root)
     found = {}
     for path in paths:
         real = tree.real(path)

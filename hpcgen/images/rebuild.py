@@ -8,7 +8,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import HpcgenError, InputError
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.file_formats import KIT
-from hpcgen.core.support.trees import FOLDER, LIST, Tree
+from hpcgen.core.support.trees import FOLDER, LIST, FileTree
 from hpcgen.core.support.writing import CopiedFile, KitFile
 from hpcgen.images.recorded import StoredKit, typed_kit
 from hpcgen.kit.copied import files_of_trees, trees_of_list
@@ -59,7 +59,7 @@ def stack_files(kit: StoredKit, catalog: Catalog, name: str) -> tuple[dict[str, 
     By their names in the kit; a sentence for each that is missing.
     """
     missing: list[str] = []
-    here: dict[str, Tree] = {}
+    here: dict[str, FileTree] = {}
     try:
         plan = typed_kit(kit, name).plan
     except HpcgenError:
@@ -73,7 +73,7 @@ def stack_files(kit: StoredKit, catalog: Catalog, name: str) -> tuple[dict[str, 
     return files_of_trees(here), missing
 
 
-def _listed(kit: StoredKit, plan: Plan, name: str) -> dict[str, Tree]:
+def _listed(kit: StoredKit, plan: Plan, name: str) -> dict[str, FileTree]:
     return trees_of_list(kit.files[LIST].text, plan, f"{LIST} in {name}") if LIST in kit.files and plan.copied else {}
 
 

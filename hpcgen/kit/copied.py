@@ -10,11 +10,11 @@ from pathlib import Path
 from hpcgen.core.errors import HpcgenError, InputError
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.hashing import file_sha256, read_plain
-from hpcgen.core.support.trees import FOLDER, LIST, MAX_BYTES, SELF, Tree, TreeFile, below, parse_list, tree_of
+from hpcgen.core.support.trees import FOLDER, LIST, MAX_BYTES, SELF, FileTree, TreeFile, below, parse_list, tree_of
 from hpcgen.core.support.writing import CopiedFile
 
 
-def files_of_trees(trees: Mapping[str, Tree]) -> dict[str, CopiedFile]:
+def files_of_trees(trees: Mapping[str, FileTree]) -> dict[str, CopiedFile]:
     """The files of a kit's folder ``copy/``, by their names in the kit.
 
     Parameters
@@ -29,7 +29,7 @@ def files_of_trees(trees: Mapping[str, Tree]) -> dict[str, CopiedFile]:
     }
 
 
-def list_text(trees: Mapping[str, Tree]) -> str:
+def list_text(trees: Mapping[str, FileTree]) -> str:
     """The kit's list: a line for each file, with its sha256, its mode and its path below ``copy/``."""
     lines = [
         TreeFile(below(file.path, target), file.sha256, file.executable)
@@ -39,7 +39,7 @@ def list_text(trees: Mapping[str, Tree]) -> str:
     return tree_of(lines).text
 
 
-def trees_of_list(text: str, plan: Plan, name: str) -> dict[str, Tree]:
+def trees_of_list(text: str, plan: Plan, name: str) -> dict[str, FileTree]:
     """The trees of a kit's list, by where each goes; ``name`` is what messages call it.
 
     Raises
@@ -52,7 +52,7 @@ def trees_of_list(text: str, plan: Plan, name: str) -> dict[str, Tree]:
         start = copy.to[1:]
         own = [each for each in lines if f"{each.path}/".startswith(f"{start}/")]
         files = [TreeFile(each.path[len(start) + 1 :] or SELF, each.sha256, each.executable) for each in own]
-        trees[copy.to] = Tree(files)
+        trees[copy.to] = FileTree(files)
     if any(trees[copy.to].sha256 != copy.sha256 for copy in plan.copied) or list_text(trees) != text:
         raise InputError(f"{name} is not the list of the files that the plan names", remedy="render the kit again")
     return trees

@@ -13,7 +13,7 @@ from hpcgen.core.model.stack import Stack
 _NOTHING: dict[str, Any] = {"version": "", "provider": None}
 
 
-class Asked(msgspec.Struct, frozen=True):
+class PlanRequest(msgspec.Struct, frozen=True):
     """The user's overrides: the stack, the partition, ``--set``, ``--add``."""
 
     stack: Stack
@@ -21,7 +21,7 @@ class Asked(msgspec.Struct, frozen=True):
     settings: tuple[str, ...]
     added: tuple[str, ...] = ()
 
-    def after(self, remedy: Remedy) -> Asked:
+    def after(self, remedy: Remedy) -> PlanRequest:
         """The same with a remedy's changes."""
         settings = [text for text in self.settings if text.partition("=")[0] not in remedy.settings]
         settings += [f"{name}={value}" for name, value in remedy.settings.items() if value is not None]
@@ -31,7 +31,7 @@ class Asked(msgspec.Struct, frozen=True):
             blocks[block] = msgspec.structs.replace(blocks[block], **{what: value or _NOTHING[what]})
         stack = msgspec.structs.replace(self.stack, blocks=blocks)
         added = tuple(name for name in (*self.added, *remedy.added) if name not in remedy.without)
-        return Asked(stack, remedy.partition or self.partition, tuple(settings), added)
+        return PlanRequest(stack, remedy.partition or self.partition, tuple(settings), added)
 
     def names(self) -> list[str]:
         """Each BLOCK.OPTION that ``--set`` names."""

@@ -24,7 +24,7 @@ from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.file_formats import KIT
 from hpcgen.launch.job.layout import job_findings, lay_out
 from hpcgen.planning.added import added_packages
-from hpcgen.planning.asked import Asked, MisfitError, UnusedSettingError
+from hpcgen.planning.asked import MisfitError, PlanRequest, UnusedSettingError
 from hpcgen.planning.code import with_code
 from hpcgen.planning.conda import planned_conda
 from hpcgen.planning.copied import copied_files
@@ -79,7 +79,7 @@ def make_plan(
     wanted = job or JobRequest()
     terms = (format, allow_unsupported, latest_base)
     planner = _Planner(catalog, site, wanted, *terms, site_document, stack_document, command, kept or {}, unchecked)
-    asked = Asked(stack, partition, tuple(settings), tuple(added))
+    asked = PlanRequest(stack, partition, tuple(settings), tuple(added))
     try:
         return planner.plan(asked)
     except NoPlanError as error:
@@ -111,7 +111,7 @@ class _Planner(msgspec.Struct, frozen=True):
     kept: Mapping[str, str]
     unchecked: Collection[str]
 
-    def plan(self, asked: Asked, job: JobRequest | None = None) -> Plan:
+    def plan(self, asked: PlanRequest, job: JobRequest | None = None) -> Plan:
         """The plan of what is asked, also with another job; NoPlanError, without a word on what clashes, if none is."""
         request = job or self.job
         draft, misfits = self._draft(asked, request)
@@ -125,7 +125,7 @@ class _Planner(msgspec.Struct, frozen=True):
         chosen = msgspec.structs.replace(promised.stack, suits=[])
         return msgspec.structs.replace(promised, findings=findings, site=nameless, stack=chosen)
 
-    def _draft(self, asked: Asked, request: JobRequest) -> tuple[Plan, list[Problem]]:
+    def _draft(self, asked: PlanRequest, request: JobRequest) -> tuple[Plan, list[Problem]]:
         """Blocks and job, before the contract is asked, and why the job does not fit."""
         partition = _partition(self.site, asked.partition)
         engine = _engine(self.site, self.format)
@@ -186,7 +186,7 @@ class _Planner(msgspec.Struct, frozen=True):
         blocks = resolved_with(files, self.catalog, architecture, named, chosen)
         return blocks, project_of(files, self.catalog, blocks, architecture)
 
-    def _again(self, asked: Asked, request: JobRequest) -> str:
+    def _again(self, asked: PlanRequest, request: JobRequest) -> str:
         """The command line that makes the same plan."""
         return reproduce(
             self.site.name,

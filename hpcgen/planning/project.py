@@ -24,7 +24,7 @@ from hpcgen.core.support.python_names import normal_name
 from hpcgen.core.support.wheel_tags import WheelTarget
 
 if TYPE_CHECKING:
-    from hpcgen.core.model.requirement import PackageFile, Requirement
+    from hpcgen.core.model.requirement import PackageFile, PackageRequirement
 
 Resolve = Callable[[Sequence[Demand], Mapping[str, str]], list[PlannedBlock]]
 _ROUNDS = 4
@@ -32,7 +32,7 @@ OTHERS = 200
 """Maximum number of unsuitable wheels per package that messages list."""
 
 
-class Asked(NamedTuple):
+class RequestedFiles(NamedTuple):
     """The files that a stack names, what they are called in messages, and the groups of them that are wanted."""
 
     files: list[PackageFile]
@@ -42,7 +42,7 @@ class Asked(NamedTuple):
 
 def asked_files(
     catalog: Catalog, stack: Stack, document: Document | None, said: Mapping[str, Mapping[str, str]]
-) -> Asked | None:
+) -> RequestedFiles | None:
     """What a stack, or ``--set``, asks for of the project's files; None where it names no file.
 
     Raises
@@ -63,7 +63,7 @@ def asked_files(
             problems.add(message, f"{BLOCK}.groups", remedy=did_you_mean(name, known))
     problems.raise_as(UnknownNameError)
     folder = catalog.project.folder(document)
-    return Asked(files, lambda where: Position(str(folder / where.file), where.line, where.column), groups)
+    return RequestedFiles(files, lambda where: Position(str(folder / where.file), where.line, where.column), groups)
 
 
 def _option(name: str, stack: Stack, said: Mapping[str, Mapping[str, str]]) -> list[str]:
@@ -76,7 +76,7 @@ def _option(name: str, stack: Stack, said: Mapping[str, Mapping[str, str]]) -> l
 
 
 def resolved_with(
-    asked: Asked, catalog: Catalog, architecture: str, said: Collection[str], resolve: Resolve
+    asked: RequestedFiles, catalog: Catalog, architecture: str, said: Collection[str], resolve: Resolve
 ) -> list[PlannedBlock]:
     """The blocks of a plan, with those that bring packages of the files.
 
@@ -109,7 +109,7 @@ def _python(blocks: Sequence[PlannedBlock]) -> str:
     return next((each.version for each in blocks if each.name == "python"), "3")
 
 
-def _pythons(asked: Asked) -> list[Demand]:
+def _pythons(asked: RequestedFiles) -> list[Demand]:
     """The ranges of Pythons that the files are for."""
     demands = []
     for file in asked.files:
@@ -119,7 +119,9 @@ def _pythons(asked: Asked) -> list[Demand]:
     return demands
 
 
-def _demands(asked: Asked, catalog: Catalog, python: str, architecture: str, said: Collection[str]) -> list[Demand]:
+def _demands(
+    asked: RequestedFiles, catalog: Catalog, python: str, architecture: str, said: Collection[str]
+) -> list[Demand]:
     """What the files ask of blocks that own packages."""
     from hpcgen.readers.pip_text import public_range
 
@@ -134,26 +136,26 @@ def _demands(asked: Asked, catalog: Catalog, python: str, architecture: str, sai
     return demands
 
 
-def _range(asked: Asked, package: Requirement) -> str:
+def _range(asked: RequestedFiles, package: PackageRequirement) -> str:
     """What the project asks for of a package: of a lock the project's own range, where the lock says that."""
     return next((file.ranges[package.name] for file in asked.files if package.name in file.ranges), package.specifier)
 
 
-def _without_range(asked: Asked, package: Requirement) -> str:
+def _without_range(asked: RequestedFiles, package: PackageRequirement) -> str:
     """That a version is asked for because nobody knows what range the project has; empty elsewhere."""
     known = any(package.name in file.ranges for file in asked.files)
     of = next((file for file in asked.files if package in file.requirements), None)
     return "" if known or of is None or not of.locked else " (locked, with no range of the project beside it)"
 
 
-def _locked_versions(asked: Asked, catalog: Catalog, python: str, architecture: str) -> dict[str, str]:
+def _locked_versions(asked: RequestedFiles, catalog: Catalog, python: str, architecture: str) -> dict[str, str]:
     """The version that a lock has of what a block brings, which is tried first where a range allows others too."""
     wanted = _selected(asked, catalog, python, architecture)
     named = {catalog.distributions[each.name]: each.version for each in wanted if each.name in catalog.distributions}
     return {block: version.partition("+")[0] for block, version in named.items() if version}
 
 
-def _selected(asked: Asked, catalog: Catalog, python: str, architecture: str) -> list[Requirement]:
+def _selected(asked: RequestedFiles, catalog: Catalog, python: str, architecture: str) -> list[PackageRequirement]:
     """What all files mean there, a locked package before what only asks for it."""
     from hpcgen.readers.select import selected
 
@@ -164,7 +166,7 @@ def _selected(asked: Asked, catalog: Catalog, python: str, architecture: str) ->
 # what is installed as the files say
 
 
-def project_of(asked: Asked, catalog: Catalog, blocks: Sequence[PlannedBlock], architecture: str) -> Project:
+def project_of(asked: RequestedFiles, catalog: Catalog, blocks: Sequence[PlannedBlock], architecture: str) -> Project:
     """What the plan holds of the files, for the Python and the base that were chosen.
 
     Raises
@@ -179,7 +181,7 @@ def project_of(asked: Asked, catalog: Catalog, blocks: Sequence[PlannedBlock], a
     owners = {each.name: catalog.distributions[each.name] for each in wanted if each.name in catalog.distributions}
     companions = {pattern: block for block in sorted(owners.values()) for pattern in catalog.block(block).companions}
     tools = dict.fromkeys(catalog.block("python").companions, "python")
-    own: dict[str, list[Requirement]] = {}
+    own: dict[str, list[PackageRequirement]] = {}
     handed: list[HandedOver] = []
     for each in wanted:
         if each.name in owners:
@@ -216,7 +218,11 @@ def _brought(name: str, companions: Mapping[str, str]) -> str:
 
 
 def _package(
-    several: Sequence[Requirement], asked: Asked, held: Sequence[Requirement], target: WheelTarget, problems: Problems
+    several: Sequence[PackageRequirement],
+    asked: RequestedFiles,
+    held: Sequence[PackageRequirement],
+    target: WheelTarget,
+    problems: Problems,
 ) -> ProjectPackage:
     """One package of which files may speak several times."""
     locked = next((each for each in several if each.version and (each.hashes or each.wheels)), None)
@@ -246,7 +252,7 @@ def _package(
     )
 
 
-def _is_direct(asked: Asked, name: str) -> bool:
+def _is_direct(asked: RequestedFiles, name: str) -> bool:
     """Whether a file names a package for the project: a list does, a lock where it says what the project needs."""
     for file in asked.files:
         listed = (each.name for named in (file.requirements, *file.groups.values()) for each in named)
@@ -259,13 +265,13 @@ def _joint(name: str, extras: Sequence[str], specifier: str) -> str:
     return f"{name}{'[' + ','.join(extras) + ']' if extras else ''}{specifier}"
 
 
-def _accepts(asked: Requirement, version: str) -> bool:
+def _accepts(asked: PackageRequirement, version: str) -> bool:
     from packaging.specifiers import SpecifierSet
 
     return SpecifierSet(asked.specifier).contains(version, prereleases=True)
 
 
-def _of_lock(locked: Requirement, target: WheelTarget) -> ProjectPackage:
+def _of_lock(locked: PackageRequirement, target: WheelTarget) -> ProjectPackage:
     """A locked package with the wheel that is for this image, if the lock names wheels."""
     from hpcgen.core.support.wheel_tags import best_wheel
 

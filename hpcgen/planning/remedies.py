@@ -17,7 +17,7 @@ from hpcgen.core.errors import ConflictError, HpcgenError, Remedy
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import Site
 from hpcgen.core.support.quoting import sh
-from hpcgen.planning.asked import Asked, UnusedSettingError
+from hpcgen.planning.asked import PlanRequest, UnusedSettingError
 from hpcgen.planning.resolver.conflicts import clash_of, fitting, known, told
 from hpcgen.planning.resolver.exact import exact
 from hpcgen.planning.resolver.question import Question
@@ -29,7 +29,7 @@ COMBINED = 2000
 """So many sets of requirements are dropped together at most."""
 
 
-def explained(question: Question, asked: Asked, site: Site, plan: Callable[[Asked], Plan]) -> ConflictError:
+def explained(question: Question, asked: PlanRequest, site: Site, plan: Callable[[PlanRequest], Plan]) -> ConflictError:
     """The error where there is no plan: what clashes, and what helps.
 
     Parameters
@@ -61,7 +61,7 @@ def explained(question: Question, asked: Asked, site: Site, plan: Callable[[Aske
 class _Trials:
     """Makes the plan of each change that is to be told, of so many at most."""
 
-    def __init__(self, asked: Asked, plan: Callable[[Asked], Plan]) -> None:
+    def __init__(self, asked: PlanRequest, plan: Callable[[PlanRequest], Plan]) -> None:
         self.asked, self.plan = asked, plan
         self.left = TRIED
 
@@ -94,7 +94,7 @@ class _Trials:
 class _Changes:
     """Changes of what was asked, the smallest kind first; of a kind those that are nearest to what was said."""
 
-    def __init__(self, question: Question, clash: Sequence[Requirement], asked: Asked, site: Site) -> None:
+    def __init__(self, question: Question, clash: Sequence[Requirement], asked: PlanRequest, site: Site) -> None:
         self.question, self.clash, self.asked, self.site = question, clash, asked, site
         self.stated = exact(question, question.all_roots())
 

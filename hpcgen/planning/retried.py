@@ -12,7 +12,7 @@ from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import Site
 from hpcgen.launch.job.remedies import JobChange, changes, refusal
-from hpcgen.planning.asked import Asked, MisfitError, UnusedSettingError
+from hpcgen.planning.asked import MisfitError, PlanRequest, UnusedSettingError
 from hpcgen.planning.remedies import explained
 from hpcgen.planning.resolver.resolve import NoPlanError
 
@@ -20,7 +20,9 @@ TRIED = 12
 """So many other jobs are planned at most for one error."""
 
 
-def with_added(error: UnusedSettingError, asked: Asked, site: Site, plan: Callable[[Asked], Plan]) -> UnknownNameError:
+def with_added(
+    error: UnusedSettingError, asked: PlanRequest, site: Site, plan: Callable[[PlanRequest], Plan]
+) -> UnknownNameError:
     """``--set`` of blocks that the plan does not have: ``--add`` brings them, or what stands against that."""
     words = " ".join(f"--add {name}" for name in error.names)
     *others, last = error.problems
@@ -41,7 +43,11 @@ def with_added(error: UnusedSettingError, asked: Asked, site: Site, plan: Callab
 
 
 def with_other_job(
-    error: MisfitError, asked: Asked, site: Site, request: JobRequest, plan: Callable[[Asked, JobRequest], Plan]
+    error: MisfitError,
+    asked: PlanRequest,
+    site: Site,
+    request: JobRequest,
+    plan: Callable[[PlanRequest, JobRequest], Plan],
 ) -> PolicyError:
     """A job that does not fit the machine, with the nearest that does."""
 

@@ -14,7 +14,7 @@ from hpcgen.project.found import Found
 
 if TYPE_CHECKING:
     from hpcgen.core.model.conda import CondaFile
-    from hpcgen.core.model.requirement import PackageFile, Requirement
+    from hpcgen.core.model.requirement import PackageFile, PackageRequirement
 
 MPI_BLOCKS = ("mpi4py", "horovod", "deepspeed")
 GPU_BLOCKS = ("pytorch", "tensorflow", "jax", "horovod", "deepspeed", "mxnet", "onnxruntime", "vllm")
@@ -95,7 +95,7 @@ def _frameworks(file: PackageFile, catalog: Catalog, draft: Draft) -> None:
     """The blocks that bring packages of the file."""
     from hpcgen.readers.select import selected
 
-    owners: dict[str, Requirement] = {}
+    owners: dict[str, PackageRequirement] = {}
     wanted = selected(file, _FOR_PYTHON, _FOR_ARCHITECTURE)
     draft.gpu_package = next((each.name for each in wanted if _ON_GPUS.fullmatch(each.name)), "")
     for each in wanted:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from hpcgen.core.errors import Position
-from hpcgen.core.model.own_project import JobFact, JobField, JobFile, Launched, PythonSource, Said
+from hpcgen.core.model.own_project import FileWord, JobFact, JobField, JobFile, Launched, PythonSource
 from hpcgen.core.support.units import some, walltime_text
 from hpcgen.project.command_words import (
     RANKS,
@@ -246,7 +246,7 @@ def _ranks(draft: Draft) -> None:
         draft.put(("run", "mpi"), False, "nothing here requires MPI: the program is started once")
 
 
-def _gpus(draft: Draft, compiled: Said | None) -> None:
+def _gpus(draft: Draft, compiled: FileWord | None) -> None:
     option = next((each for each in draft.options if each.words[0] == "--gpus"), None)
     using = next((name for name in GPU_BLOCKS if name in draft.blocks), draft.gpu_package or None)
     if using is None and compiled is not None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 
 from hpcgen.core.errors import Position, Problems
-from hpcgen.core.model.own_project import Said
+from hpcgen.core.model.own_project import FileWord
 from hpcgen.readers.folder import ProjectFolder
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_:-]{0,127}")
 
 
-def read_apt(folder: ProjectFolder, path: str, problems: Problems) -> list[Said]:
+def read_apt(folder: ProjectFolder, path: str, problems: Problems) -> list[FileWord]:
     """The names that a file has, each once.
 
     Parameters
@@ -25,12 +25,12 @@ def read_apt(folder: ProjectFolder, path: str, problems: Problems) -> list[Said]
     ------
     InputError: the file cannot be read.
     """
-    found: dict[str, Said] = {}
+    found: dict[str, FileWord] = {}
     for number, line in enumerate(folder.text(path).split("\n"), 1):
         for match in re.finditer(r"\S+", line.partition("#")[0]):
             word, where = match[0], Position(path, number, match.start() + 1)
             if _NAME.fullmatch(word):
-                found.setdefault(word, Said(word, where))
+                found.setdefault(word, FileWord(word, where))
             else:
                 problems.add(
                     f"{word[:80]!r} is no name of a package",

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from hpcgen.core.errors import Position
-from hpcgen.core.model.own_project import BuildFile, ProgramFile, Said
+from hpcgen.core.model.own_project import BuildFile, FileWord, ProgramFile
 from hpcgen.readers.folder import ProjectFolder
 
 _CALL = re.compile(r"(?m)^[ \t]*([A-Za-z_]\w*)[ \t]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
@@ -49,13 +49,13 @@ def read_cmake(folder: ProjectFolder, path: str = NAME) -> BuildFile:
 class _Reading:
     def __init__(self, folder: ProjectFolder) -> None:
         self.folder = folder
-        self.mpi: Said | None = None
-        self.fortran: Said | None = None
-        self.gpus: Said | None = None
-        self.minimum: Said | None = None
+        self.mpi: FileWord | None = None
+        self.fortran: FileWord | None = None
+        self.gpus: FileWord | None = None
+        self.minimum: FileWord | None = None
         self.installs: Position | None = None
         self.programs: list[tuple[str, Position]] = []
-        self.libraries: dict[str, Said] = {}
+        self.libraries: dict[str, FileWord] = {}
         self.place: str | None = None
         self._seen: set[str] = set()
 
@@ -71,17 +71,17 @@ class _Reading:
         words, first = call.words, call.words[0] if call.words else ""
         found = call.name == "find_package" and first in _GPU_PACKAGES
         if found or (call.name in ("project", "enable_language") and _GPU_LANGUAGES & {*words}):
-            self.gpus = self.gpus or Said(f"{call.name}({' '.join(words)})", call.where)
+            self.gpus = self.gpus or FileWord(f"{call.name}({' '.join(words)})", call.where)
         if call.name == "find_package" and first == "MPI":
-            self.mpi = self.mpi or Said(f"find_package({' '.join(words)})", call.where)
+            self.mpi = self.mpi or FileWord(f"find_package({' '.join(words)})", call.where)
             if "Fortran" in words:
-                self.fortran = self.fortran or Said(f"find_package({' '.join(words)})", call.where)
+                self.fortran = self.fortran or FileWord(f"find_package({' '.join(words)})", call.where)
         elif call.name == "find_package" and first and not found:
-            self.libraries.setdefault(first, Said(first, call.where))
+            self.libraries.setdefault(first, FileWord(first, call.where))
         elif call.name in ("project", "enable_language") and "Fortran" in words:
-            self.fortran = self.fortran or Said(f"{call.name}({' '.join(words)})", call.where)
+            self.fortran = self.fortran or FileWord(f"{call.name}({' '.join(words)})", call.where)
         elif call.name == "cmake_minimum_required" and len(words) > 1:
-            self.minimum = self.minimum or Said(words[1].partition("...")[0], call.where)
+            self.minimum = self.minimum or FileWord(words[1].partition("...")[0], call.where)
         elif call.name == "add_executable" and re.fullmatch(r"[\w.+-]+", first):
             if not {"IMPORTED", "ALIAS"} & {*words}:
                 self.programs.append((f"{below}{first}", call.where))

@@ -9,7 +9,7 @@ import msgspec
 
 from hpcgen.core.errors import InputError, Position
 from hpcgen.core.model.conda import CondaFile, CondaNeed
-from hpcgen.core.model.requirement import Requirement
+from hpcgen.core.model.requirement import PackageRequirement
 from hpcgen.core.support.quoting import ENV_NAME_PATTERN
 from hpcgen.readers.conda_text import EXPECTED, spec_name
 from hpcgen.readers.folder import ProjectFolder
@@ -37,7 +37,7 @@ def read_environment(folder: ProjectFolder, path: str) -> CondaFile:
     said = file.record(_Environment)
     channels = _channels(file, said.channels or [])
     needs: list[CondaNeed] = []
-    pip: list[Requirement] = []
+    pip: list[PackageRequirement] = []
     pip_where: Position | None = None
     for number, each in enumerate(said.dependencies or []):
         at: list[str | int] = ["dependencies", number]
@@ -85,9 +85,9 @@ def _channels(file: YamlFile, named: list[str]) -> list[str]:
     return [each.rstrip("/") for each in named]
 
 
-def _of_pip(file: YamlFile, listed: list[str], at: list[str | int]) -> list[Requirement]:
+def _of_pip(file: YamlFile, listed: list[str], at: list[str | int]) -> list[PackageRequirement]:
     """What is asked of a Python package index, with the files that are named for it (``-r``)."""
-    found: list[Requirement] = []
+    found: list[PackageRequirement] = []
     for number, text in enumerate(listed):
         path = [*at, "pip", number]
         if match := re.fullmatch(r"(?:-r|--requirement)[\s=]*(\S.*)", text.strip()):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from hpcgen.core.errors import Position
-from hpcgen.core.model.own_project import JobFact, JobField, Said
+from hpcgen.core.model.own_project import FileWord, JobFact, JobField
 
 MARKS = {"#SBATCH": "slurm", "#PBS": "pbs", "#$": "gridengine"}
 """How a line of each batch system begins."""
@@ -52,7 +52,7 @@ class Directive(NamedTuple):
     where: Position
 
 
-def read_directives(batch: str, lines: list[Said]) -> tuple[list[JobFact], list[Said]]:
+def read_directives(batch: str, lines: list[FileWord]) -> tuple[list[JobFact], list[FileWord]]:
     """What the directives of a script ask for, and those that say nothing of that.
 
     Parameters
@@ -60,16 +60,16 @@ def read_directives(batch: str, lines: list[Said]) -> tuple[list[JobFact], list[
     lines: what stands behind the mark of each directive.
     """
     facts: list[JobFact] = []
-    other: list[Said] = []
+    other: list[FileWord] = []
     for each in (option for line in lines for option in options_of(line)):
         found = _READERS[batch](each)
         facts += found
         if not found:
-            other.append(Said(each.said, each.where))
+            other.append(FileWord(each.said, each.where))
     return facts, other
 
 
-def options_of(line: Said) -> Iterator[Directive]:
+def options_of(line: FileWord) -> Iterator[Directive]:
     """The options of one line: ``-N 2 --time=1:00:00``."""
     try:
         words = shlex.split(line.text, comments=True)

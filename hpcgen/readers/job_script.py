@@ -10,7 +10,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from hpcgen.core.errors import Position
-from hpcgen.core.model.own_project import JobFact, JobFile, Launched, Said
+from hpcgen.core.model.own_project import FileWord, JobFact, JobFile, Launched
 from hpcgen.readers.folder import ProjectFolder
 from hpcgen.readers.job_directives import MARKS, Directive, fact, read_directives, slurm
 
@@ -27,7 +27,7 @@ def read_job(folder: ProjectFolder, path: str) -> JobFile | None:
     """What a script says; None where it is no job script. InputError where it is no text."""
     lines = folder.text(path).split("\n")[:_MOST_LINES]
     marked = [
-        (match[1], Said(match[2].rstrip(), Position(path, number, 1)))
+        (match[1], FileWord(match[2].rstrip(), Position(path, number, 1)))
         for number, line in enumerate(lines, 1)
         if (match := _DIRECTIVE.match(line))
     ]
@@ -57,8 +57,8 @@ class _Body:
     def __init__(self, path: str) -> None:
         self.path = path
         self.values: dict[str, str] = {}
-        self.exported: dict[str, Said] = {}
-        self.modules: list[Said] = []
+        self.exported: dict[str, FileWord] = {}
+        self.modules: list[FileWord] = []
         self.launched: list[Launched] = []
         self._open: list[_Loop | None] = []
 
@@ -111,21 +111,21 @@ class _Body:
             names = [word for word in words[1:] if word not in ("load", "add") and not word.startswith("-")]
             names = [name for name in names if name.isprintable()]
             if not {"purge", "unload", "list", "use", "avail", "swap"} & {*words[1:2]}:
-                self.modules += [Said(self._value(name), where) for name in names]
+                self.modules += [FileWord(self._value(name), where) for name in names]
             return
         while words and re.match(r"[A-Za-z_]\w*=", words[0]):
             words = words[1:]
         # No stack has words that cannot be printed.
         if words and all(word.isprintable() for word in words):
             filled = [self._value(word) for word in words]
-            found = launched(Line(filled, where, dropped, None in self._open))
+            found = launched(ScriptLine(filled, where, dropped, None in self._open))
             self.launched += [found] if found is not None else []
 
     def _assigned(self, name: str, value: str, exported: bool, where: Position) -> None:
         if "$" not in value and "`" not in value and value.isprintable():
             self.values[name] = value
             if exported:
-                self.exported[name] = Said(f"{name}={value}", where)
+                self.exported[name] = FileWord(f"{name}={value}", where)
         else:
             self.values.pop(name, None)
 
@@ -200,7 +200,7 @@ _CONTAINER_VALUED = frozenset(
 _PREFIXES = {"time", "exec", "nice", "nohup", "numactl", "env"}
 
 
-class Line(NamedTuple):
+class ScriptLine(NamedTuple):
     """Words of a script's line, what was cut off behind them, and whether it stands inside of something."""
 
     words: list[str]
@@ -209,7 +209,7 @@ class Line(NamedTuple):
     repeated: bool
 
 
-def launched(line: Line) -> Launched | None:
+def launched(line: ScriptLine) -> Launched | None:
     """What a line starts by a launcher of ranks; or, without one, what may be a program; None for all else."""
     words = list(line.words)
     while words and words[0].rpartition("/")[2] in _PREFIXES:
@@ -234,7 +234,7 @@ def _is_program(words: list[str]) -> bool:
     return words[0].startswith("./") or words[0].startswith("build/")
 
 
-def _launched_words(launcher: str, words: list[str], line: Line) -> tuple[list[str], list[JobFact]]:
+def _launched_words(launcher: str, words: list[str], line: ScriptLine) -> tuple[list[str], list[JobFact]]:
     facts: list[JobFact] = []
     number = 0
     while number < len(words) and words[number].startswith("-"):

@@ -7,7 +7,7 @@ import urllib.parse
 from collections.abc import Sequence
 
 from hpcgen.core.errors import Position
-from hpcgen.core.model.requirement import KnownWheel, Needed, Requirement
+from hpcgen.core.model.requirement import KnownWheel, Needed, PackageRequirement
 from hpcgen.readers.pip_text import is_marker, is_version
 from hpcgen.readers.toml_file import Reader
 
@@ -46,9 +46,9 @@ def locked_package(
     version: str,
     marker: str = "",
     needs: Sequence[Needed] = (),
-) -> Requirement:
+) -> PackageRequirement:
     """A package of a lock in its one version; what is wrong with it is a problem of the reader."""
-    package = Requirement(
+    package = PackageRequirement(
         name=name,
         where=where,
         specifier=f"=={version}",
@@ -69,7 +69,7 @@ def _hashes_of(wheels: Sequence[KnownWheel], sdist: KnownWheel | None) -> list[s
     return sorted({each.sha256 for each in files if each.sha256 is not None}) if all(f.sha256 for f in files) else []
 
 
-def _check(reader: Reader, package: Requirement) -> None:
+def _check(reader: Reader, package: PackageRequirement) -> None:
     """That name, version, marker and names of files are what they should be; what is not is a problem of the reader."""
     if not _NAME.fullmatch(package.name):
         reader.wrong(f"{package.name!r} is no name of a package", package.where, "such as numpy", MADE_ANEW)

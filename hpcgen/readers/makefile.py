@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from hpcgen.core.errors import Position
-from hpcgen.core.model.own_project import BuildFile, ProgramFile, Said
+from hpcgen.core.model.own_project import BuildFile, FileWord, ProgramFile
 from hpcgen.readers.folder import ProjectFolder
 
 NAMES = ("GNUmakefile", "makefile", "Makefile")
@@ -42,10 +42,10 @@ def read_makefile(folder: ProjectFolder, path: str) -> BuildFile:
 class _Reading:
     def __init__(self, path: str) -> None:
         self.path = path
-        self.mpi: Said | None = None
-        self.fortran: Said | None = None
-        self.gpus: Said | None = None
-        self.weak: dict[str, Said] = {}
+        self.mpi: FileWord | None = None
+        self.fortran: FileWord | None = None
+        self.gpus: FileWord | None = None
+        self.weak: dict[str, FileWord] = {}
         self.values: dict[str, str] = {}
         self.rules: dict[str, tuple[Position, list[str]]] = {}
         self._target = ""
@@ -64,7 +64,7 @@ class _Reading:
         elif match := _ASSIGNED.match(text):
             where = Position(self.path, number, match.start(3) + 1)
             if match[2] == "?=" and match[1] in _COMPILERS and _MPI.search(match[3]):
-                self.weak[match[1]] = Said(match[3], where)
+                self.weak[match[1]] = FileWord(match[3], where)
             self.values.setdefault(match[1], match[3])
         elif match := _RULE.match(text):
             where = Position(self.path, number, 1)
@@ -89,6 +89,6 @@ class _Reading:
             text = _USED.sub(lambda match: self.values.get(match[1], match[0]), text)
         return text.strip()[:200]
 
-    def _said(self, pattern: re.Pattern[str], text: str, number: int) -> Said | None:
+    def _said(self, pattern: re.Pattern[str], text: str, number: int) -> FileWord | None:
         match = pattern.search(text)
-        return Said(match[1], Position(self.path, number, match.start(1) + 1)) if match else None
+        return FileWord(match[1], Position(self.path, number, match.start(1) + 1)) if match else None

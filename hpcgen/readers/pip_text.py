@@ -11,7 +11,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from hpcgen.core.errors import Position
-from hpcgen.core.model.requirement import Requirement
+from hpcgen.core.model.requirement import PackageRequirement
 from hpcgen.core.support.python_names import normal_name
 
 LONGEST = 2000
@@ -31,7 +31,7 @@ class Fault(Exception):
         self.message, self.remedy = message, remedy
 
 
-def requirement(text: str, where: Position, hashes: list[str] | None = None) -> Requirement:
+def requirement(text: str, where: Position, hashes: list[str] | None = None) -> PackageRequirement:
     """One requirement; :class:`Fault` where it is none, or names its package by an address or a path."""
     if len(text) > LONGEST or not text.isprintable():
         raise Fault(f"{text[:60]!a}… is no requirement", _WRITE)
@@ -49,7 +49,7 @@ def requirement(text: str, where: Position, hashes: list[str] | None = None) -> 
                 "code of your own comes into the image by `copy` in the stack",
             ) from None
         raise Fault(f"{text[:120]!r} is no requirement", _WRITE) from None
-    return Requirement(
+    return PackageRequirement(
         name=normal_name(parsed.name),
         where=where,
         extras=sorted(normal_name(extra) for extra in parsed.extras),

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from hpcgen.core.errors import InputError, Position
-from hpcgen.core.model.requirement import KnownWheel, PackageFile, Requirement
+from hpcgen.core.model.requirement import KnownWheel, PackageFile, PackageRequirement
 from hpcgen.core.support.python_names import normal_name
 from hpcgen.readers.folder import ProjectFolder
 from hpcgen.readers.locked import known_file, locked_package, not_from_index
@@ -34,8 +34,8 @@ def read_poetry_lock(folder: ProjectFolder, path: str) -> PackageFile:
             f"the lock has version {version}", where, "2.1, which Poetry 2 writes", "poetry lock, with Poetry 2"
         )
         reader.problems.raise_as(InputError)
-    wanted: list[Requirement] = []
-    groups: dict[str, list[Requirement]] = {}
+    wanted: list[PackageRequirement] = []
+    groups: dict[str, list[PackageRequirement]] = {}
     for number, table in enumerate(reader.tables(file.data, "package", header)):
         for group, package in _package(reader, table, file.header("package", number)):
             (wanted if group == _MAIN else groups.setdefault(group, [])).append(package)
@@ -55,7 +55,7 @@ def read_poetry_lock(folder: ProjectFolder, path: str) -> PackageFile:
     )
 
 
-def _package(reader: Reader, table: dict[str, Any], where: Position) -> list[tuple[str, Requirement]]:
+def _package(reader: Reader, table: dict[str, Any], where: Position) -> list[tuple[str, PackageRequirement]]:
     """A package for each group that it is in; what belongs to an extra says that in its marker."""
     name = normal_name(reader.text(table, "name", where, needed=True))
     source = reader.table(table, "source", where)
@@ -70,7 +70,7 @@ def _package(reader: Reader, table: dict[str, Any], where: Position) -> list[tup
     named = [normal_name(each) for each in reader.texts(table, "groups", where)]
     markers = table.get("markers", "")
     by_group = markers if isinstance(markers, dict) else dict.fromkeys(named, markers)
-    found: list[tuple[str, Requirement]] = []
+    found: list[tuple[str, PackageRequirement]] = []
     for group in named:
         marker = reader.text(by_group, group, where)
         if marker and not is_marker(marker):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from hpcgen.core.errors import InputError, Position
-from hpcgen.core.model.own_project import ProjectTable, Said
+from hpcgen.core.model.own_project import FileWord, ProjectTable
 from hpcgen.readers.folder import ProjectFolder
 from hpcgen.readers.toml_file import Reader, TomlFile
 
@@ -24,12 +24,12 @@ def read_project_table(folder: ProjectFolder, path: str) -> ProjectTable:
     name = next((each for each, table in tables.items() if table), "project")
     table = tables[name]
     texts = {key: reader.text(table, key, file.key(name, key)) for key in ("name", "description")}
-    said = {key: Said(text, file.key(name, key)) for key, text in texts.items() if text}
+    said = {key: FileWord(text, file.key(name, key)) for key, text in texts.items() if text}
     scripts = {}
     for command, target in reader.table(table, "scripts", file.header(name)).items():
         where = file.key(f"{name}.scripts", command)
         if isinstance(target, str) and _TARGET.fullmatch(target):
-            scripts[command] = Said(target, where)
+            scripts[command] = FileWord(target, where)
         elif isinstance(target, str):
             reader.wrong(f"{target[:80]!r} is no function of a module", where, "such as package.module:main")
     reader.problems.raise_as(InputError)

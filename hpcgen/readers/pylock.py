@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from hpcgen.core.errors import InputError, Position
-from hpcgen.core.model.requirement import KnownWheel, PackageFile, Requirement
+from hpcgen.core.model.requirement import KnownWheel, PackageFile, PackageRequirement
 from hpcgen.core.support.python_names import normal_name
 from hpcgen.readers.folder import ProjectFolder
 from hpcgen.readers.locked import file_name, known_file, locked_package, not_from_index
@@ -41,7 +41,7 @@ def read_pylock(folder: ProjectFolder, path: str) -> PackageFile:
     )
 
 
-def _package(reader: Reader, number: int, table: dict[str, Any]) -> Requirement | None:
+def _package(reader: Reader, number: int, table: dict[str, Any]) -> PackageRequirement | None:
     where = reader.file.header("packages", number)
     name = normal_name(reader.text(table, "name", where, needed=True))
     foreign = next((kind for kind in ("vcs", "directory", "archive") if kind in table), "")

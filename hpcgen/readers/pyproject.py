@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from hpcgen.core.errors import InputError, Position
-from hpcgen.core.model.requirement import PackageFile, Requirement
+from hpcgen.core.model.requirement import PackageFile, PackageRequirement
 from hpcgen.core.support.python_names import normal_name
 from hpcgen.readers.folder import ProjectFolder
 from hpcgen.readers.pip_text import EXPECTED, LONGEST, Fault, is_marker, is_range, requirement
@@ -61,7 +61,7 @@ class _Reading:
         self.reader = Reader(file)
         self._own: set[str] = set()
 
-    def listed(self, texts: list[str], table: str, key: str) -> list[Requirement]:
+    def listed(self, texts: list[str], table: str, key: str) -> list[PackageRequirement]:
         """Requirements of a list in pip's form."""
         found = []
         for text in texts:
@@ -72,24 +72,24 @@ class _Reading:
                 self.reader.wrong(fault.message, where, EXPECTED, fault.remedy)
         return found
 
-    def extras(self, project: dict[str, Any], where: Position) -> dict[str, list[Requirement]]:
+    def extras(self, project: dict[str, Any], where: Position) -> dict[str, list[PackageRequirement]]:
         """``[project.optional-dependencies]``; what an extra takes of the project's own extras is put in its place."""
         table = self.reader.table(project, "optional-dependencies", where)
         own = normal_name(self.reader.text(project, "name", where))
         name = "project.optional-dependencies"
-        lists: dict[str, list[Requirement]] = {
+        lists: dict[str, list[PackageRequirement]] = {
             normal_name(extra): self.listed(self.reader.texts(table, extra, where), name, extra)
             for extra in sorted(table)
         }
         return {extra: _without_own(own, extra, lists, ()) for extra in lists}
 
-    def groups(self) -> dict[str, list[Requirement]]:
+    def groups(self) -> dict[str, list[PackageRequirement]]:
         """``[dependency-groups]``, with what they include of one another."""
         top = self.file.header("dependency-groups")
         table = self.reader.table(self.file.data, "dependency-groups", top)
         return {normal_name(name): self._group(table, name, ()) for name in sorted(table)}
 
-    def _group(self, table: dict[str, Any], name: str, above: tuple[str, ...]) -> list[Requirement]:
+    def _group(self, table: dict[str, Any], name: str, above: tuple[str, ...]) -> list[PackageRequirement]:
         where = self.file.key("dependency-groups", name)
         named = next((each for each in table if normal_name(each) == normal_name(name)), None)
         if named is None or named in above or len(above) > _DEEPEST or not isinstance(table[named], list):
@@ -97,7 +97,7 @@ class _Reading:
                 f"the group {name[:80]!r} does not exist, or includes itself", where, "a list of requirements"
             )
             return []
-        found: list[Requirement] = []
+        found: list[PackageRequirement] = []
         for entry in table[named]:
             if isinstance(entry, str):
                 found += self.listed([entry], "dependency-groups", named)
@@ -107,14 +107,14 @@ class _Reading:
                 self.reader.wrong(f"an entry of {named} is no requirement", where, EXPECTED)
         return found
 
-    def poetry(self) -> tuple[list[Requirement], dict[str, list[Requirement]], str]:
+    def poetry(self) -> tuple[list[PackageRequirement], dict[str, list[PackageRequirement]], str]:
         """What ``[tool.poetry]`` says: the main dependencies, groups and extras, and the range of Pythons."""
         top = Position(self.file.path, 1, 1)
         table = self.reader.table(self.reader.table(self.file.data, "tool", top), "poetry", top)
         main = dict(self.reader.table(table, "dependencies", top))
         python = main.pop("python", "")
         wanted, optional = self._poetry_list(main, "tool.poetry.dependencies")
-        groups: dict[str, list[Requirement]] = {}
+        groups: dict[str, list[PackageRequirement]] = {}
         for extra, names in sorted(self.reader.table(table, "extras", top).items()):
             members = [normal_name(each) for each in names if isinstance(each, str)]
             groups[normal_name(extra)] = [each for each in optional if each.name in members]
@@ -132,10 +132,12 @@ class _Reading:
             )
             return wanted, groups, ""
 
-    def _poetry_list(self, table: dict[str, Any], header: str) -> tuple[list[Requirement], list[Requirement]]:
+    def _poetry_list(
+        self, table: dict[str, Any], header: str
+    ) -> tuple[list[PackageRequirement], list[PackageRequirement]]:
         """The requirements of a table, and those that only extras have."""
-        wanted: list[Requirement] = []
-        optional: list[Requirement] = []
+        wanted: list[PackageRequirement] = []
+        optional: list[PackageRequirement] = []
         for name, said in table.items():
             where = self.file.key(header, name)
             for each in said if isinstance(said, list) else [said]:
@@ -149,10 +151,10 @@ class _Reading:
 
 
 def _without_own(
-    own: str, extra: str, lists: dict[str, list[Requirement]], above: tuple[str, ...]
-) -> list[Requirement]:
+    own: str, extra: str, lists: dict[str, list[PackageRequirement]], above: tuple[str, ...]
+) -> list[PackageRequirement]:
     """An extra's requirements, with those of the project's own extras that it names (``demo[plot]``)."""
-    found: list[Requirement] = []
+    found: list[PackageRequirement] = []
     for each in lists.get(extra, []):
         if each.name != own:
             found.append(each)
@@ -169,7 +171,7 @@ _VERSION = r"\d{1,9}(?:\.\d{1,9})*"
 _FOREIGN = ("git", "path", "url", "file")
 
 
-def poetry_requirement(name: str, said: Any, where: Position) -> Requirement:
+def poetry_requirement(name: str, said: Any, where: Position) -> PackageRequirement:
     """One entry of a table of Poetry's dependencies; :class:`Fault` where it is none."""
     table = {"version": said} if isinstance(said, str) else said
     if not isinstance(table, dict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from hpcgen.core.errors import Position
-from hpcgen.core.model.own_project import PythonSource, Said
+from hpcgen.core.model.own_project import FileWord, PythonSource
 from hpcgen.readers.folder import ProjectFolder
 
 _IMPORT = re.compile(r"^[ \t]*(?:import[ \t]+([\w.]+(?:[ \t]*,[ \t]*[\w.]+)*)|from[ \t]+([\w.]+)[ \t]+import\b)", re.M)
@@ -30,7 +30,7 @@ def read_python(folder: ProjectFolder, path: str) -> PythonSource:
         path,
         _at(path, text, program.start()) if program else None,
         imports,
-        Said(parallel[1], _at(path, text, parallel.start())) if parallel else None,
+        FileWord(parallel[1], _at(path, text, parallel.start())) if parallel else None,
     )
 
 

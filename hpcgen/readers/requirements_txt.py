@@ -7,7 +7,7 @@ import shlex
 from typing import NamedTuple
 
 from hpcgen.core.errors import InputError, Position, Problems, did_you_mean
-from hpcgen.core.model.requirement import PackageFile, Requirement
+from hpcgen.core.model.requirement import PackageFile, PackageRequirement
 from hpcgen.core.support.wheel_lines import logical_lines
 from hpcgen.readers.folder import ProjectFolder
 from hpcgen.readers.pip_text import EXPECTED, Fault, requirement
@@ -80,8 +80,8 @@ class _Reading:
     def __init__(self, folder: ProjectFolder) -> None:
         self.folder = folder
         self.problems = Problems()
-        self.wanted: list[Requirement] = []
-        self.held: list[Requirement] = []
+        self.wanted: list[PackageRequirement] = []
+        self.held: list[PackageRequirement] = []
         self._seen: set[tuple[str, bool]] = set()
 
     def file(self, path: str, asked: Position | None, held: bool) -> None:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from packaging.markers import Marker
 
-from hpcgen.core.model.requirement import PackageFile, Requirement
+from hpcgen.core.model.requirement import PackageFile, PackageRequirement
 
 
 def environment(python: str, architecture: str) -> dict[str, str]:
@@ -36,7 +36,7 @@ def environment(python: str, architecture: str) -> dict[str, str]:
 
 def selected(
     file: PackageFile, python: str, architecture: str, groups: Iterable[str] = (), brought: Collection[str] = ()
-) -> list[Requirement]:
+) -> list[PackageRequirement]:
     """The packages that are wanted there, sorted by name; of each place of the file one.
 
     Parameters
@@ -79,12 +79,12 @@ def _marker(text: str) -> Marker:
 
 def _reached(
     file: PackageFile, fixed: Mapping[str, str], chosen: _Groups, brought: Collection[str]
-) -> list[Requirement]:
+) -> list[PackageRequirement]:
     """What a graph leads to from the project on, and not only through what others bring."""
-    packages: dict[str, list[Requirement]] = {}
+    packages: dict[str, list[PackageRequirement]] = {}
     for each in file.requirements:
         packages.setdefault(each.name, []).append(each)
-    found: dict[tuple[str, str], tuple[Requirement, set[str]]] = {}
+    found: dict[tuple[str, str], tuple[PackageRequirement, set[str]]] = {}
     waiting = [each for each in file.roots if not each.extra or each.extra in chosen.named]
     while waiting:
         need = waiting.pop()

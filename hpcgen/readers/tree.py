@@ -10,7 +10,7 @@ MOST_ENTRIES = 20_000
 DEEPEST = 8
 
 
-class Entry(NamedTuple):
+class FolderFile(NamedTuple):
     """A file of the folder, by its path from there; ``size`` in bytes."""
 
     path: str
@@ -33,7 +33,7 @@ class Top(NamedTuple):
 class ProjectTree(NamedTuple):
     """The files of a project with printable names. ``whole``: there were not more than are looked at."""
 
-    files: list[Entry]
+    files: list[FolderFile]
     tops: list[Top]
     whole: bool
 
@@ -63,7 +63,7 @@ def project_tree(top: Path) -> ProjectTree:
 class _Walk:
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.files: list[Entry] = []
+        self.files: list[FolderFile] = []
         self.left = MOST_ENTRIES
 
     def top(self, entry: os.DirEntry[str]) -> Top:
@@ -74,7 +74,7 @@ class _Walk:
                 return Top(entry.name, target.is_dir(), 0, "link")
         if not entry.is_dir():
             size = _size(entry)
-            self.files.append(Entry(entry.name, size))
+            self.files.append(FolderFile(entry.name, size))
             return Top(entry.name, False, size)
         if kind := _kind(entry.path):
             return Top(entry.name, True, 0, kind)
@@ -100,7 +100,7 @@ class _Walk:
             elif entry.is_file():
                 size = _size(entry)
                 total += size
-                self.files.append(Entry(f"{path}/{entry.name}", size))
+                self.files.append(FolderFile(f"{path}/{entry.name}", size))
         return total
 
 

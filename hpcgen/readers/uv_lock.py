@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hpcgen.core.errors import InputError, Position
-from hpcgen.core.model.requirement import KnownWheel, Needed, PackageFile, Requirement
+from hpcgen.core.model.requirement import KnownWheel, Needed, PackageFile, PackageRequirement
 from hpcgen.core.support.python_names import normal_name
 from hpcgen.readers.folder import ProjectFolder
 from hpcgen.readers.locked import file_name, known_file, locked_package, not_from_index
@@ -24,7 +24,7 @@ def read_uv_lock(folder: ProjectFolder, path: str) -> PackageFile:
     if data.get("version") != 1:
         where = file.key("", "version")
         reader.wrong(f"the lock has version {data.get('version')!r}", where, "1", "write it anew: uv lock")
-    found: list[Requirement] = []
+    found: list[PackageRequirement] = []
     roots: list[Needed] = []
     ranges: dict[str, str] = {}
     for number, table in enumerate(reader.tables(data, "package", top)):
@@ -54,7 +54,9 @@ def read_uv_lock(folder: ProjectFolder, path: str) -> PackageFile:
     )
 
 
-def _package(reader: Reader, table: dict[str, Any], source: dict[str, Any], where: Position) -> Requirement | None:
+def _package(
+    reader: Reader, table: dict[str, Any], source: dict[str, Any], where: Position
+) -> PackageRequirement | None:
     name = normal_name(reader.text(table, "name", where, needed=True))
     if "registry" not in source:
         from_where = "an address" if "git" in source or "url" in source else "a path"

@@ -28,7 +28,7 @@ from hpcgen.core.model.site import Site
 from hpcgen.core.support.hashing import sha256_of
 from hpcgen.recipe.bases import base_for, base_labels, base_notes
 from hpcgen.recipe.package_managers import install
-from hpcgen.recipe.parts import Part, Parts, parts_of
+from hpcgen.recipe.parts import Parts, PlannedPart, parts_of
 from hpcgen.recipe.selftest import rank_tests, selftest_script
 from hpcgen.recipe.stages import Assembly, Outline, Stage
 
@@ -96,7 +96,7 @@ def outline(plan: Plan, catalog: Catalog) -> Outline:
     return Outline(capabilities, _package_names("final", parts), found.doubts)
 
 
-def _of_python(part: Part, found: Parts) -> list[Test]:
+def _of_python(part: PlannedPart, found: Parts) -> list[Test]:
     """Of the block python: all packages suit each other, where several lists are installed."""
     prefix = part.ctx.me.prefix
     lists = {each.wheels.name for each in found.installed if each.folder == prefix}
@@ -105,7 +105,7 @@ def _of_python(part: Part, found: Parts) -> list[Test]:
     return [Test("packages", command(f"{prefix}/bin/python", "-m", "pip", "check"))]
 
 
-def _capabilities(part: Part) -> Capabilities:
+def _capabilities(part: PlannedPart) -> Capabilities:
     found, vendor = part.block.capabilities(part.ctx), part.block.gpu_vendor
     return msgspec.structs.replace(found, gpu_vendors=(vendor,)) if vendor and not found.gpu_vendors else found
 
@@ -113,7 +113,7 @@ def _capabilities(part: Part) -> Capabilities:
 # stages
 
 
-def _stage(name: str, plan: Plan, parts: list[Part], pins: Pins | None) -> Stage:
+def _stage(name: str, plan: Plan, parts: list[PlannedPart], pins: Pins | None) -> Stage:
     contributions = [(part.label, part.block.environment(part.ctx)) for part in _in_stage(name, parts)]
     claimed = _claimed_base(name, parts)
     base = base_for(plan, claimed or image(parts[0].ctx.base.release.images["default"]))
@@ -132,11 +132,11 @@ def _stage(name: str, plan: Plan, parts: list[Part], pins: Pins | None) -> Stage
     )
 
 
-def _in_stage(name: str, parts: list[Part]) -> list[Part]:
+def _in_stage(name: str, parts: list[PlannedPart]) -> list[PlannedPart]:
     return [part for part in parts if name == "builder" or not part.planned.build_only]
 
 
-def _claimed_base(stage: str, parts: list[Part]) -> Image | None:
+def _claimed_base(stage: str, parts: list[PlannedPart]) -> Image | None:
     """The image that a block wants to start from; None where it is the distribution's."""
     claims = [(part.label, claim) for part in parts if (claim := part.block.base_image(part.ctx, stage)) is not None]
     if len(claims) > 1:
@@ -176,7 +176,7 @@ def _merged(what: str, contributions: list[tuple[str, dict[str, str]]]) -> dict[
     return {name: value for name, (_, value) in sorted(merged.items())}
 
 
-def _fill_builder(stage: Stage, plan: Plan, parts: list[Part], pins: Pins | None) -> None:
+def _fill_builder(stage: Stage, plan: Plan, parts: list[PlannedPart], pins: Pins | None) -> None:
     stage.steps += _steps(parts, lambda part: part.block.prepare(part.ctx, "builder"))
     stage.prepared = len(stage.steps)
     stage.steps += _install(stage.name, parts, pins)
@@ -190,7 +190,9 @@ def _fill_builder(stage: Stage, plan: Plan, parts: list[Part], pins: Pins | None
     stage.steps.append(("hpcgen", run("remove downloads", command("rm", "-rf", SCRATCH), joins="previous")))
 
 
-def _fill_final(stage: Stage, plan: Plan, parts: list[Part], script: str, pins: Pins | None, builder: Stage) -> None:
+def _fill_final(
+    stage: Stage, plan: Plan, parts: list[PlannedPart], script: str, pins: Pins | None, builder: Stage
+) -> None:
     """The files of the stack that the builder had are in the image from there, as its steps leave them."""
     kept = _in_stage("final", parts)
     stage.steps += _steps(kept, lambda part: part.block.prepare(part.ctx, "final"))
@@ -217,8 +219,8 @@ def _fill_final(stage: Stage, plan: Plan, parts: list[Part], script: str, pins: 
 def _added_stages(
     plan: Plan,
     extended: ExtendedImage,
-    parts: list[Part],
-    added: list[Part],
+    parts: list[PlannedPart],
+    added: list[PlannedPart],
     catalog: Catalog,
     script: str,
     pins: Pins | None,
@@ -287,17 +289,17 @@ def _bind_files(plan: Plan) -> list[str]:
     return [command("mkdir", "-p", *folders), command("touch", *files)]
 
 
-def _steps(parts: Iterable[Part], ask: Callable[[Part], Iterable[Run]]) -> list[tuple[str, Run]]:
+def _steps(parts: Iterable[PlannedPart], ask: Callable[[PlannedPart], Iterable[Run]]) -> list[tuple[str, Run]]:
     return [(part.label, step) for part in parts for step in ask(part) if step.commands or step.files]
 
 
-def _install(stage: str, parts: list[Part], pins: Pins | None) -> list[tuple[str, Run]]:
+def _install(stage: str, parts: list[PlannedPart], pins: Pins | None) -> list[tuple[str, Run]]:
     """One step that installs all distribution packages of a stage; with a lock, every one in its exact version."""
     return _install_step(stage, parts, _package_names(stage, parts), pins)
 
 
 def _install_step(
-    stage: str, parts: list[Part], names: list[str], pins: Pins | None, told: str = ""
+    stage: str, parts: list[PlannedPart], names: list[str], pins: Pins | None, told: str = ""
 ) -> list[tuple[str, Run]]:
     pinned = pins.packages.get(stage) if pins is not None else None  # type: ignore[call-overload]
     if pinned is not None:
@@ -307,11 +309,11 @@ def _install_step(
     return [("distribution", run("packages", install(_manager(parts), names, pins is not None, told)))]
 
 
-def _manager(parts: list[Part]) -> str:
+def _manager(parts: list[PlannedPart]) -> str:
     return str(parts[0].ctx.base.release.values["package_manager"])
 
 
-def _package_names(stage: str, parts: list[Part]) -> list[str]:
+def _package_names(stage: str, parts: list[PlannedPart]) -> list[str]:
     manager = _manager(parts)
     names: set[str] = set()
     for part in _in_stage(stage, parts):

@@ -16,7 +16,7 @@ from hpcgen.core.errors import PolicyError, Problem
 from hpcgen.core.model.image_paths import ADDED, EXTENDED, KIT, SCRATCH
 from hpcgen.core.model.plan import ExtendedImage, Plan, PlannedBlock
 from hpcgen.core.support.units import some
-from hpcgen.recipe.parts import Part, parts_of
+from hpcgen.recipe.parts import PlannedPart, parts_of
 
 PACKAGES = f"{ADDED}/packages"
 """What apt says of the packages that it brought."""
@@ -25,7 +25,7 @@ PYTHON = "/opt/python"
 WHOLE = "rebuild the image with the added words: hpcgen build --site SITE --stack STACK --add …"
 
 
-def before(plan: Plan, catalog: Catalog) -> list[Part]:
+def before(plan: Plan, catalog: Catalog) -> list[PlannedPart]:
     """The parts of the image that a plan extends, as it was planned; none of a plan that extends nothing.
 
     InputError where the collections here no longer have what that plan names.
@@ -45,7 +45,7 @@ def _has(image: ExtendedImage | None, block: PlannedBlock) -> bool:
     return any((each.version, each.options) == (block.version, block.options) for each in there)
 
 
-def added_parts(plan: Plan, parts: Sequence[Part]) -> list[Part]:
+def added_parts(plan: Plan, parts: Sequence[PlannedPart]) -> list[PlannedPart]:
     """The parts of blocks that are added.
 
     Raises
@@ -60,7 +60,7 @@ def added_parts(plan: Plan, parts: Sequence[Part]) -> list[Part]:
     return added
 
 
-def _refused(part: Part, build_only: set[str]) -> Iterator[Problem]:
+def _refused(part: PlannedPart, build_only: set[str]) -> Iterator[Problem]:
     """Why a block needs a builder stage, where it does."""
     reasons = []
     if part.planned.build_only:
@@ -88,14 +88,14 @@ _KINDS = {
 }
 
 
-def build_packages(part: Part) -> list[str]:
+def build_packages(part: PlannedPart) -> list[str]:
     """OS packages that a block asks for to build with, and not to run with."""
     wanted: Packages = part.block.packages(part.ctx)
     manager = str(part.ctx.base.release.values["package_manager"])
     return sorted(set(wanted.build.get(manager, [])) - set(wanted.run.get(manager, [])))
 
 
-def prepared(parts: Iterable[Part], added: Sequence[Part]) -> list[tuple[str, Run]]:
+def prepared(parts: Iterable[PlannedPart], added: Sequence[PlannedPart]) -> list[tuple[str, Run]]:
     """First steps of the stage: of what is added, and of what makes the site's network known to every build."""
     return _once(
         (part.label, step)
@@ -105,7 +105,7 @@ def prepared(parts: Iterable[Part], added: Sequence[Part]) -> list[tuple[str, Ru
     )
 
 
-def finished(parts: Iterable[Part], added: Sequence[Part]) -> list[tuple[str, Run]]:
+def finished(parts: Iterable[PlannedPart], added: Sequence[PlannedPart]) -> list[tuple[str, Run]]:
     """Last steps of the stage, which undo what :func:`prepared` did and must not stay."""
     return _once(
         (part.label, step)
@@ -115,7 +115,7 @@ def finished(parts: Iterable[Part], added: Sequence[Part]) -> list[tuple[str, Ru
     )
 
 
-def _preparing(parts: Iterable[Part], added: Sequence[Part]) -> list[Part]:
+def _preparing(parts: Iterable[PlannedPart], added: Sequence[PlannedPart]) -> list[PlannedPart]:
     return [
         part
         for part in parts
@@ -131,7 +131,7 @@ def _once(steps: Iterable[tuple[str, Run]]) -> list[tuple[str, Run]]:
     return found
 
 
-def python_stays(added: Sequence[Part]) -> tuple[dict[str, str], list[tuple[str, Run]]]:
+def python_stays(added: Sequence[PlannedPart]) -> tuple[dict[str, str], list[tuple[str, Run]]]:
     """A variable and a step by which pip leaves what is installed already in its version, or fails and names both."""
     installs = [each for part in added for step in part.block.build(part.ctx) for each in step.installs]
     if all(each.folder != PYTHON for each in installs):
@@ -142,7 +142,7 @@ def python_stays(added: Sequence[Part]) -> tuple[dict[str, str], list[tuple[str,
     return {"PIP_CONSTRAINT": listed, "PIP_REPORT": f"{SCRATCH}/report.json"}, [step]
 
 
-def built(part: Part) -> list[tuple[str, Run]]:
+def built(part: PlannedPart) -> list[tuple[str, Run]]:
     """The steps of a block that is added, and one that keeps what pip says of the packages that it brought."""
     steps = [(part.label, step) for step in part.block.build(part.ctx) if step.commands or step.files]
     if any(each.folder == PYTHON for _, step in steps for each in step.installs):

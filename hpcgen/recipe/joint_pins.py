@@ -33,7 +33,7 @@ _PINNED = re.compile(
 """What most lines of a list are, which a parser of requirements takes far longer for."""
 
 
-class Installed(NamedTuple):
+class ListInstallation(NamedTuple):
     """A wheel list that a step installs: the block, the list, and the folder that it goes into."""
 
     block: PlannedBlock
@@ -41,7 +41,7 @@ class Installed(NamedTuple):
     folder: str
 
 
-class Joined(NamedTuple):
+class JoinedLists(NamedTuple):
     """What becomes of lists that share an environment.
 
     Parameters
@@ -59,7 +59,7 @@ class Joined(NamedTuple):
 class _Pin(NamedTuple):
     """A package in a list: its line, its version (empty of a range), and the range that the block asks for, if any."""
 
-    of: Installed
+    of: ListInstallation
     line: str
     version: str
     asked: SpecifierSet | None
@@ -84,7 +84,7 @@ class _Pin(NamedTuple):
         return self.asked is not None and any(each.operator == "==" for each in self.asked)
 
 
-def joined(installed: Sequence[Installed], python: Chosen | None, architecture: str) -> Joined:
+def joined(installed: Sequence[ListInstallation], python: Chosen | None, architecture: str) -> JoinedLists:
     """One version for each package of an environment that several blocks' lists have.
 
     Parameters
@@ -92,7 +92,7 @@ def joined(installed: Sequence[Installed], python: Chosen | None, architecture: 
     installed: lists in the order in which they are installed.
     python, architecture: of the image, for markers and for the commands in remedies.
     """
-    found = Joined({}, [], [])
+    found = JoinedLists({}, [], [])
     clashes: dict[tuple[str, str], list[tuple[str, _Pin, _Pin]]] = {}
     doubtful: dict[tuple[str, str], list[str]] = {}
     for name, pins in _shared(installed, python, architecture):
@@ -113,10 +113,10 @@ def joined(installed: Sequence[Installed], python: Chosen | None, architecture: 
 
 
 def _shared(
-    installed: Sequence[Installed], python: Chosen | None, architecture: str
+    installed: Sequence[ListInstallation], python: Chosen | None, architecture: str
 ) -> Iterator[tuple[str, list[_Pin]]]:
     """Packages that several lists of an environment have in different versions or ranges."""
-    by_package: dict[tuple[str, str], list[tuple[Installed, str, str]]] = {}
+    by_package: dict[tuple[str, str], list[tuple[ListInstallation, str, str]]] = {}
     for each in installed:
         for line in each.wheels.requirements:
             said = _said(line.partition(" --hash=")[0])

@@ -18,14 +18,14 @@ from hpcgen.core.errors import ConflictError, InputError, Problem
 from hpcgen.core.model.plan import Finding, Plan, PlannedBlock, PlannedConda
 from hpcgen.core.support.units import some
 from hpcgen.core.support.wheel_tags import as_numbers, glibc_of
-from hpcgen.recipe.joint_pins import Installed, joined
+from hpcgen.recipe.joint_pins import ListInstallation, joined
 
 if TYPE_CHECKING:
     from hpcgen.blocks.steps import BazelFiles
     from hpcgen.core.model.lock import Pins
 
 
-class Part(msgspec.Struct, frozen=True):
+class PlannedPart(msgspec.Struct, frozen=True):
     """A block of the plan with all that its methods are given."""
 
     planned: PlannedBlock
@@ -53,9 +53,9 @@ class Parts(NamedTuple):
     doubts: what is not known of their packages.
     """
 
-    parts: list[Part]
+    parts: list[PlannedPart]
     loose: dict[str, tuple[str, ...]]
-    installed: list[Installed]
+    installed: list[ListInstallation]
     doubts: list[Finding]
 
 
@@ -117,23 +117,23 @@ def parts_of(plan: Plan, catalog: Catalog, pins: Pins | None = None) -> Parts:
     return Parts(parts, lists.loose, installed, found.doubts)
 
 
-def _beside_others(part: Part, instead: Mapping[str, Mapping[str, str]]) -> Part:
+def _beside_others(part: PlannedPart, instead: Mapping[str, Mapping[str, str]]) -> PlannedPart:
     """A part that uses other lines of its wheel lists."""
     ctx = msgspec.structs.replace(part.ctx, instead=instead.get(part.planned.name, {}))
     return msgspec.structs.replace(part, ctx=ctx)
 
 
-def _installed(parts: Sequence[Part]) -> Iterator[Installed]:
+def _installed(parts: Sequence[PlannedPart]) -> Iterator[ListInstallation]:
     """The wheel lists that steps of the builder install, in their order."""
     for part in parts:
         lists = {each.name: each for each in part.inputs if isinstance(each, Wheels)}
         for step in part.block.build(part.ctx) if lists else ():
             for each in step.installs:
                 if each.name in lists:
-                    yield Installed(part.planned, lists[each.name], each.folder)
+                    yield ListInstallation(part.planned, lists[each.name], each.folder)
 
 
-def _too_new(parts: Sequence[Part], lists: _Lists, catalog: Catalog) -> Iterator[Problem]:
+def _too_new(parts: Sequence[PlannedPart], lists: _Lists, catalog: Catalog) -> Iterator[Problem]:
     """Wheels for a newer C library than the base has: pip does not take them."""
     here, base = str(parts[0].ctx.base.release.values.get("glibc", "")), parts[0].label
     for part in parts if here else ():
@@ -162,7 +162,7 @@ def _bases(catalog: Catalog, glibc: str) -> list[str]:
 
 def _parts(
     plan: Plan, catalog: Catalog, pins: Pins | None, chosen: Mapping[str, Chosen], lists: _Lists
-) -> Iterator[Part]:
+) -> Iterator[PlannedPart]:
     facts = Facts.of(plan.site, plan.partition)
     bundled = plan.supply == "bundle" and pins is not None
     supply = BundleSupply(pins.trees) if bundled and pins is not None else Supply(plan.site.network)
@@ -186,7 +186,7 @@ def _parts(
             project=plan.project,
             conda=_conda(plan, pins),
         )
-        yield Part(planned, catalog.block(planned.name)(), ctx)
+        yield PlannedPart(planned, catalog.block(planned.name)(), ctx)
 
 
 def _all_chosen(plan: Plan, catalog: Catalog) -> dict[str, Chosen]:

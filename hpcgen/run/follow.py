@@ -33,7 +33,7 @@ _LONGEST = 1000
 """Characters of a line that is not complete yet; those of steps are shorter."""
 
 
-class Result(msgspec.Struct, frozen=True):
+class JobResult(msgspec.Struct, frozen=True):
     """How a job ended. ``output`` are its files, as far as they are there; ``steps`` those that began."""
 
     id: str
@@ -109,7 +109,7 @@ class Follower:
         self.step = ""
         self.out = sys.stderr.buffer if to_stderr else sys.stdout.buffer
 
-    def follow(self) -> Result:
+    def follow(self) -> JobResult:
         """Follow until the job has ended and its output is complete.
 
         Raises
@@ -207,9 +207,9 @@ class Follower:
                 quiet = time.monotonic()
             time.sleep(LOOK_S / 2)
 
-    def _result(self) -> Result:
+    def _result(self) -> JobResult:
         state = self.state
-        return Result(
+        return JobResult(
             id=self.submitted.id,
             name=self.submitted.name,
             state=state.word,
@@ -258,7 +258,7 @@ def files_of(submitted: Submitted, state: JobState) -> tuple[Path, Path | None]:
     return submitted.folder / output, submitted.folder / error if error else None
 
 
-def failure(result: Result, queue: Scheduler) -> JobFailedError:
+def failure(result: JobResult, queue: Scheduler) -> JobFailedError:
     """What is said of a job that did not end as it should; its output has been shown as it came."""
     if result.state == GONE.word:
         message = f"how job {result.id} ({result.name}) ended is unknown: the batch system no longer knows it"
@@ -276,7 +276,7 @@ def failure(result: Result, queue: Scheduler) -> JobFailedError:
     return JobFailedError(message, remedy=_remedy(result, queue) + where)
 
 
-def _remedy(result: Result, queue: Scheduler) -> str:
+def _remedy(result: JobResult, queue: Scheduler) -> str:
     if result.exit_status in OWN_STATUS:
         return f"{OWN_STATUS[result.exit_status]}, if its output says so"
     return queue.endings.get(result.state, f"look at the script {result.script}")

@@ -32,7 +32,7 @@ from hpcgen.images.reference import parse_image
 from hpcgen.kit.lockfile.lock import parse_lock
 from hpcgen.machine.detect.combine import combine
 from hpcgen.machine.detect.profile import profile_of
-from hpcgen.machine.site_sources.asked import Asked
+from hpcgen.machine.site_sources.asked import SourceSettings
 from hpcgen.machine.site_sources.sources import read_source
 from hpcgen.plugins.fleet.changes import member_states
 from hpcgen.plugins.fleet.file import load_fleet
@@ -213,7 +213,7 @@ def site_file(chance: random.Random, folder: Path) -> None:
     )
     path = chance.choice(sorted((whole / place).iterdir()))
     path.write_bytes(mutated(chance, path.read_bytes()))
-    seen = combine([read_source(kind, whole / place, Asked("aurelia"))])
+    seen = combine([read_source(kind, whole / place, SourceSettings("aurelia"))])
     loads(profile_of(seen, "aurelia", "2026-11-25", place, f"--from {kind} {place}").text, "aurelia.yaml")
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from hpcgen.core.errors import OutputError
-from hpcgen.core.model.bundle import Wanted
+from hpcgen.core.model.bundle import WantedFile
 from hpcgen.core.support.progress import ProgressLines
 from hpcgen.supply.bundle.create import Creation, create_bundle
 from hpcgen.supply.bundle.verify import verify
@@ -36,7 +36,7 @@ def make_one(target: Path, url: str, say: Callable[[str], None]) -> None:
     """Make the bundle in this process."""
     kinds = ("archive", "wheel", "hpcgen")
     wants = [
-        Wanted(kind=kinds[n % 3], name=name, file=name, sha256=sha(data), urls=[f"{url}/{name}"], size=len(data))  # type: ignore[arg-type]
+        WantedFile(kind=kinds[n % 3], name=name, file=name, sha256=sha(data), urls=[f"{url}/{name}"], size=len(data))  # type: ignore[arg-type]
         for n, (name, data) in enumerate(FILES.items())
     ]
     split = PIECE if target.suffix == ".tar" else None

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from hpcgen.core.model.bundle import Manifest, Wanted
+from hpcgen.core.model.bundle import Manifest, WantedFile
 from hpcgen.core.model.bundle_paths import image_name
 from hpcgen.core.model.lock import ImagePin, Lock, Pins
 from hpcgen.images.oci_layout import REF_NAME
@@ -48,7 +48,7 @@ def _lock(images: tuple[tuple[str, ImagePin], ...], epoch: int, site: str) -> Lo
 
 def wants(
     folder: Path, names: Sequence[str], kinds: Sequence[str] = ("archive", "wheel", "hpcgen", "bazel")
-) -> list[Wanted]:
+) -> list[WantedFile]:
     """Files that lie in a folder, of several kinds; a name is also what is in it."""
     folder.mkdir(exist_ok=True)
     found = []
@@ -57,7 +57,7 @@ def wants(
         (folder / name).write_bytes(data)
         kind: Any = kinds[number % len(kinds)]
         urls = [(folder / name).as_uri()]
-        found.append(Wanted(kind=kind, name=f"{name} 1", file=name, sha256=sha(data), urls=urls, size=len(data)))
+        found.append(WantedFile(kind=kind, name=f"{name} 1", file=name, sha256=sha(data), urls=urls, size=len(data)))
     return found
 
 

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hpcgen.backends.engines.base import Call, Engine, bind_words, environment_words, file_system_words
-from hpcgen.backends.engines.building import EngineCommand, Place, Target, Work, file_target, query
+from hpcgen.backends.engines.building import BuildFolder, EngineCommand, Target, Work, file_target, query
 from hpcgen.backends.engines.squashing import SQUASHING, squashing_words
 from hpcgen.backends.engines.steps import (
     HPCGEN,
@@ -111,15 +111,17 @@ class Apptainer(Engine):
         test = Step(HPCGEN, TEST_STEP, 2, "TEST")
         return [test, Step(HPCGEN, "write the SIF file", 2, "WRITE")] if target.kind == "sif" else [test]
 
-    def places(self, work: Work) -> list[Place]:
+    def places(self, work: Work) -> list[BuildFolder]:
         """Where it unpacks, and what it keeps of downloads. Source: apptainer build --help, "Build environment"."""
         cache, temporary = self.storage_variables
         at = Path(os.environ.get(cache) or Path.home() / f".{self.name}" / "cache")
         unpacked = Path(os.environ.get(temporary) or os.environ.get("TMPDIR") or "/tmp")
         about = "three times the image's size; not a network file system"
         return [
-            Place(unpacked, "the unpacked image", f"set {temporary} to a folder on a larger disk ({about})"),
-            Place(at, "what was downloaded", f"empty it ({self.name} cache clean), or set {cache} to another folder"),
+            BuildFolder(unpacked, "the unpacked image", f"set {temporary} to a folder on a larger disk ({about})"),
+            BuildFolder(
+                at, "what was downloaded", f"empty it ({self.name} cache clean), or set {cache} to another folder"
+            ),
         ]
 
     def growing(self, work: Work) -> list[tuple[Path, str]]:

@@ -14,7 +14,7 @@ from hpcgen.core.model.site import Bind
 from hpcgen.core.support.shell_words import FOLDER, IMAGE, Shell, joined
 
 if TYPE_CHECKING:
-    from hpcgen.backends.engines.building import EngineCommand, Place, Target, Work
+    from hpcgen.backends.engines.building import BuildFolder, EngineCommand, Target, Work
     from hpcgen.backends.engines.steps import Labels, Reader, Recipe, Step
     from hpcgen.core.model.plan import Plan
     from hpcgen.core.model.record import BuiltImage
@@ -305,7 +305,7 @@ class Engine:
     def begin(self) -> None:
         """Note what :meth:`clean` has to know; called once, before the first command."""
 
-    def places(self, work: Work) -> list[Place]:
+    def places(self, work: Work) -> list[BuildFolder]:
         """Folders of this machine that the engine writes to while it builds, as far as they are known."""
         return []
 

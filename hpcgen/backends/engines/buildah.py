@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
-from hpcgen.backends.engines.building import EngineCommand, Place, Target, Work, query
+from hpcgen.backends.engines.building import BuildFolder, EngineCommand, Target, Work, query
 from hpcgen.backends.engines.dockerfiles import DockerfileEngine
 from hpcgen.backends.engines.steps import Event, Reader, Recipe
 from hpcgen.core.model.bundle_paths import IMAGES
@@ -72,16 +72,16 @@ class Buildah(DockerfileEngine):
         lower = [{key.lower(): value for key, value in each.items()} for each in found]
         return [{**each, "image": each.get("imagename", each.get("image", ""))} for each in lower]
 
-    def places(self, work: Work) -> list[Place]:
+    def places(self, work: Work) -> list[BuildFolder]:
         """The store, and what TMPDIR says; without that it is /var/tmp (buildah-build(1))."""
         status, text = query([self.builder_name(), "info", "--format", self.store_place])
         remedy = (
             f"remove unneeded images ({self.builder_name()} images), or move the store to a larger disk with "
             "graphroot in ~/.config/containers/storage.conf"
         )
-        store = [Place(Path(text.strip()), "images", remedy)] if status == 0 and text.startswith("/") else []
+        store = [BuildFolder(Path(text.strip()), "images", remedy)] if status == 0 and text.startswith("/") else []
         temporary = Path(os.environ.get("TMPDIR") or "/var/tmp")
-        return [*store, Place(temporary, "temporary files", "set TMPDIR to a folder on a larger disk")]
+        return [*store, BuildFolder(temporary, "temporary files", "set TMPDIR to a folder on a larger disk")]
 
     def load(self, work: Work) -> list[EngineCommand]:
         """Each base from the OCI layout, under the name that the recipe has.

@@ -76,7 +76,7 @@ class Target(msgspec.Struct, frozen=True):
     is_file: bool = True
 
 
-class Place(msgspec.Struct, frozen=True):
+class BuildFolder(msgspec.Struct, frozen=True):
     """A folder that a build writes to, what it holds, and how a person has something else used."""
 
     path: Path

@@ -32,7 +32,7 @@ from types import MappingProxyType
 from msgspec.structs import replace
 
 from hpcgen.backends.engines.base import JOINED, Call, Engine, bind_words, environment_words, file_system_words
-from hpcgen.backends.engines.building import EngineCommand, Place, Target, Work, file_target, measured, query
+from hpcgen.backends.engines.building import BuildFolder, EngineCommand, Target, Work, file_target, measured, query
 from hpcgen.backends.engines.steps import HPCGEN, Event, Labels, Reader, Recipe, Step, dockerfile_steps
 from hpcgen.core.model.bundle_paths import MOUNT
 from hpcgen.core.model.image_paths import SUBMIT_FOLDER
@@ -200,14 +200,14 @@ class Charliecloud(Engine):
         status, text = query(["ch-image", "gestalt", "storage-path"], {"USER": getpass.getuser(), **os.environ})
         return Path(text.strip().splitlines()[-1]) if status == 0 and text.strip() else None
 
-    def places(self, work: Work) -> list[Place]:
+    def places(self, work: Work) -> list[BuildFolder]:
         """The store; temporary files are in hpcgen's own folder."""
         remedy = (
             "remove unneeded images (ch-image list, ch-image delete IMAGE, ch-image build-cache --gc), or set "
             "CH_IMAGE_STORAGE to a folder on a larger disk"
         )
         storage = self._storage()
-        return [Place(storage, "images", remedy)] if storage is not None else []
+        return [BuildFolder(storage, "images", remedy)] if storage is not None else []
 
     def growing(self, work: Work) -> list[tuple[Path, str]]:
         """A file; a folder's size takes long to count."""

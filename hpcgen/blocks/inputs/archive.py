@@ -12,7 +12,7 @@ from hpcgen.core.model.network import Mirrors
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from hpcgen.core.model.bundle import Wanted
+    from hpcgen.core.model.bundle import WantedFile
     from hpcgen.core.model.component import Component
 
 
@@ -45,15 +45,17 @@ class Archive(Input, frozen=True):
         return [f"{entry[cls.key]} sha256:{entry['sha256']}"]
 
     @classmethod
-    def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[Wanted]:
-        from hpcgen.core.model.bundle import Wanted
+    def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[WantedFile]:
+        from hpcgen.core.model.bundle import WantedFile
 
         mirror = fetcher.mirrors.files
         found = []
         for block, item in inputs:
             name, licence = item.name, fetcher.release(block).licence
             urls = [*([item.mirrored(mirror)] if mirror is not None else []), item.url]
-            found.append(Wanted(kind="archive", name=name, file=name, sha256=item.sha256, urls=urls, licence=licence))
+            found.append(
+                WantedFile(kind="archive", name=name, file=name, sha256=item.sha256, urls=urls, licence=licence)
+            )
         return found
 
     @classmethod

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from hpcgen.blocks.inputs.git_tree import GitTree
     from hpcgen.blocks.inputs.wheels import InstalledList
-    from hpcgen.core.model.bundle import Wanted
+    from hpcgen.core.model.bundle import WantedFile
     from hpcgen.core.model.component import Component
     from hpcgen.core.model.lock import Pins
 
@@ -52,7 +52,7 @@ class Fetcher(msgspec.Struct, frozen=True):
     pins: Pins
     folder: Path
     release: Callable[[PlannedBlock], Release]
-    find_files: Callable[[Sequence[str], Sequence[str] | None], list[Wanted]]
+    find_files: Callable[[Sequence[str], Sequence[str] | None], list[WantedFile]]
     make_tree: Callable[[GitTree, Path], str]
 
 
@@ -113,7 +113,7 @@ class Input(msgspec.Struct, frozen=True):
         raise NotImplementedError
 
     @classmethod
-    def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[Wanted]:
+    def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[WantedFile]:
         """What a bundle holds of all inputs of the kind, with the size in bytes where somebody says it.
 
         Raises

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from hpcgen.core.model.bazel import BazelPin
-    from hpcgen.core.model.bundle import Wanted
+    from hpcgen.core.model.bundle import WantedFile
     from hpcgen.core.model.component import Component
 
 DISTDIR = f"{SCRATCH}/bazel-distdir"
@@ -105,17 +105,17 @@ class BazelFiles(Input, frozen=True):
         return [f"bazel {name} sha256:{sha256}" for sha256, name in entry["files"].items()]
 
     @classmethod
-    def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[Wanted]:
+    def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[WantedFile]:
         """Each file once, from https addresses alone, or the index of pip's settings."""
         return [wanted for _, item in inputs for wanted in item._wanted(fetcher)]
 
-    def _wanted(self, fetcher: Fetcher) -> list[Wanted]:
-        from hpcgen.core.model.bundle import Wanted
+    def _wanted(self, fetcher: Fetcher) -> list[WantedFile]:
+        from hpcgen.core.model.bundle import WantedFile
 
         self.require()
         lines = sorted({f"{file.package} --hash=sha256:{file.sha256}" for file in self.files if file.package})
         packages = {each.sha256: each.urls for each in (fetcher.find_files(lines, None) if lines else [])}
-        names, found = self.held_names(), dict[tuple[bool, str], Wanted]()
+        names, found = self.held_names(), dict[tuple[bool, str], WantedFile]()
         for file in self.files:
             label, sha256 = f"{self.name} {file.name}", file.sha256
             # A mirror that a project names by http is asked by https; the hash decides.
@@ -125,7 +125,7 @@ class BazelFiles(Input, frozen=True):
                 label, urls = known.name, list(dict.fromkeys([*known.urls, *urls]))
             # What pip asks for must be on the page of a bundle's wheels.
             kind: Literal["wheel", "bazel"] = "wheel" if file.pip else "bazel"
-            found[file.pip, sha256] = Wanted(kind=kind, name=label, file=names[sha256], sha256=sha256, urls=urls)
+            found[file.pip, sha256] = WantedFile(kind=kind, name=label, file=names[sha256], sha256=sha256, urls=urls)
         return [found[key] for key in sorted(found)]
 
     @classmethod

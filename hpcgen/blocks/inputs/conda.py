@@ -12,7 +12,7 @@ from hpcgen.core.model.network import Mirrors
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from hpcgen.core.model.bundle import Wanted
+    from hpcgen.core.model.bundle import WantedFile
     from hpcgen.core.model.component import Component
 
 LOOSE = "range of versions"
@@ -63,13 +63,13 @@ class CondaFiles(Input, frozen=True):
         ]
 
     @classmethod
-    def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[Wanted]:
+    def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[WantedFile]:
         from hpcgen.backends.hardware.mirrors import conda_mirror
-        from hpcgen.core.model.bundle import Wanted
+        from hpcgen.core.model.bundle import WantedFile
         from hpcgen.core.support.spdx_expressions import licence_expression
 
         return [
-            Wanted(
+            WantedFile(
                 kind="conda",
                 name=f"{each.name} {each.version}",
                 file=each.file,

@@ -21,7 +21,7 @@ from hpcgen.core.support.quoting import URL_PATTERN, command
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from hpcgen.core.model.bundle import Wanted
+    from hpcgen.core.model.bundle import WantedFile
     from hpcgen.core.model.component import Component
 
 PLAIN = "* -text -ident -filter -working-tree-encoding -export-ignore -export-subst"
@@ -58,8 +58,8 @@ class GitTree(Input, frozen=True):
         return [f"{entry['tree']} commit:{entry['commit']}"]
 
     @classmethod
-    def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[Wanted]:
-        from hpcgen.core.model.bundle import Wanted
+    def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[WantedFile]:
+        from hpcgen.core.model.bundle import WantedFile
 
         found = []
         for _, item in inputs:
@@ -72,7 +72,7 @@ class GitTree(Input, frozen=True):
                     remedy="write the lock again",
                 )
             urls = [(fetcher.folder / file).absolute().as_uri()]
-            found.append(Wanted(kind="archive", name=name, file=file, sha256=sha256, urls=urls))
+            found.append(WantedFile(kind="archive", name=name, file=file, sha256=sha256, urls=urls))
         return found
 
     @classmethod

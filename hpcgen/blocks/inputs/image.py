@@ -12,7 +12,7 @@ from hpcgen.core.model.release import DatedImage
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from hpcgen.core.model.bundle import Wanted
+    from hpcgen.core.model.bundle import WantedFile
     from hpcgen.core.model.component import Component
 
 
@@ -65,7 +65,7 @@ class Image(Input, frozen=True):
         return [f"image {entry['name']} {entry['digest']}"]
 
     @classmethod
-    def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[Wanted]:
+    def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[WantedFile]:
         return []
 
     @classmethod

@@ -15,7 +15,7 @@ from hpcgen.core.support.python_names import normal_name
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from hpcgen.core.model.bundle import Wanted
+    from hpcgen.core.model.bundle import WantedFile
     from hpcgen.core.model.component import Component
 
 LOOSE = "version"
@@ -72,7 +72,7 @@ class Wheels(Input, frozen=True):
         return [f"wheels {entry['wheels']}" + (" (hashed)" if entry.get("hashed") else "")]
 
     @classmethod
-    def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[Wanted]:
+    def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[WantedFile]:
         # All lists are asked for at once.
         lines = {line for _, item in inputs for line in item.requirements}
         mirror = fetcher.mirrors.pip

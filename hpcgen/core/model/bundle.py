@@ -24,7 +24,7 @@ BundlePath = Annotated[
 ]
 
 
-class Wanted(Record, frozen=True):
+class WantedFile(Record, frozen=True):
     """One file that a bundle must hold.
 
     Parameters

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from hpcgen.core.errors import Position
 from hpcgen.core.model.fields import Digest, Record, Sha256, Text, WholeNumber, matching
-from hpcgen.core.model.requirement import Requirement
+from hpcgen.core.model.requirement import PackageRequirement
 
 CondaKind = Literal["environment", "pixi", "conda-lock", "explicit"]
 CondaName = Annotated[
@@ -121,7 +121,7 @@ class CondaFile(Record, frozen=True):
     name: Text = ""
     channels: list[Text] = []
     needs: list[CondaNeed] = []
-    pip: list[Requirement] = []
+    pip: list[PackageRequirement] = []
     variables: dict[Text, Text] = {}
     environments: dict[Text, dict[Text, CondaPlatform]] = {}
     pip_where: Position | None = None

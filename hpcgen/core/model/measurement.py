@@ -134,7 +134,7 @@ class Measurement(Record, frozen=True):
         return self.nodes * self.ranks_per_node
 
 
-class Series(Record, frozen=True):
+class MeasurementSeries(Record, frozen=True):
     """Rows of a table that differ in little; each is a :class:`Measurement` with what is said here.
 
     ``workload``, ``software``, ``baseline``, ``hardware`` and ``source`` name entries of the same file; ``note`` is
@@ -162,4 +162,4 @@ class MeasurementTable(Record, frozen=True):
     workloads: dict[Name, Workload]
     software: dict[Name, Software]
     hardware: dict[Name, Hardware]
-    series: list[Series]
+    series: list[MeasurementSeries]

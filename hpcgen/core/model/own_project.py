@@ -13,7 +13,7 @@ JobField = Literal[
 ]
 
 
-class Said(Record, frozen=True):
+class FileWord(Record, frozen=True):
     """A word of a file and its place; the file by its path from the folder of the project."""
 
     text: Text
@@ -42,14 +42,14 @@ class BuildFile(Record, frozen=True):
 
     file: Text
     kind: BuildKind
-    mpi: Said | None = None
-    fortran: Said | None = None
-    gpus: Said | None = None
+    mpi: FileWord | None = None
+    fortran: FileWord | None = None
+    gpus: FileWord | None = None
     programs: list[ProgramFile] = []
-    libraries: list[Said] = []
+    libraries: list[FileWord] = []
     installs: Position | None = None
-    minimum: Said | None = None
-    weak: dict[Text, Said] = {}
+    minimum: FileWord | None = None
+    weak: dict[Text, FileWord] = {}
 
 
 class JobFact(Record, frozen=True):
@@ -97,10 +97,10 @@ class JobFile(Record, frozen=True):
     batch: Text
     where: Position
     facts: list[JobFact] = []
-    other: list[Said] = []
+    other: list[FileWord] = []
     launched: list[Launched] = []
-    variables: list[Said] = []
-    modules: list[Said] = []
+    variables: list[FileWord] = []
+    modules: list[FileWord] = []
 
 
 class PythonSource(Record, frozen=True):
@@ -109,12 +109,12 @@ class PythonSource(Record, frozen=True):
     file: Text
     program: Position | None = None
     imports: dict[Text, Position] = {}
-    parallel: Said | None = None
+    parallel: FileWord | None = None
 
 
 class ProjectTable(Record, frozen=True):
     """The table [project] of pyproject.toml: its name, its line for people, and its commands (``module:function``)."""
 
-    name: Said | None = None
-    description: Said | None = None
-    scripts: dict[Text, Said] = {}
+    name: FileWord | None = None
+    description: FileWord | None = None
+    scripts: dict[Text, FileWord] = {}

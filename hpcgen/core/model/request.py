@@ -87,7 +87,7 @@ class Data(Record, frozen=True):
     cache: bool | None = None
 
 
-class Workload(Record, frozen=True):
+class RequestedWorkload(Record, frozen=True):
     """What is computed. ``batch``: of one rank; ``shape``: of one sample; ``task``: such as image_classification."""
 
     name: Text = ""
@@ -102,7 +102,7 @@ class Workload(Record, frozen=True):
     data: Data = Data()
 
 
-class Hardware(Record, frozen=True):
+class RequestedHardware(Record, frozen=True):
     """What the node must be, whichever partition is chosen. ``none``: jobs without an accelerator."""
 
     architecture: Literal["x86_64", "aarch64"] | None = None
@@ -157,7 +157,7 @@ class JobWishes(Record, frozen=True):
     notify: list[Event] = []
 
 
-class Run(Record, frozen=True):
+class RequestedRun(Record, frozen=True):
     """The program and its arguments, word for word. ``mpi``: whether it is started as MPI ranks."""
 
     command: list[Text] = []
@@ -200,14 +200,14 @@ class OptimiseRequest(Record, frozen=True):
     site: Reference | None = None
     partition: Name | None = None
     scheduler: SchedulerName | None = None
-    hardware: Hardware = Hardware()
+    hardware: RequestedHardware = RequestedHardware()
     infrastructure: Infrastructure | None = None
     goal: Literal["time", "throughput", "efficiency"] = "time"
-    workload: Workload = Workload()
+    workload: RequestedWorkload = RequestedWorkload()
     limits: Limits = Limits()
     compilers: Compilers = Compilers()
     install: list[Literal["hub", "pip", "source"]] = []
     tune: bool = False
     job: JobWishes = JobWishes()
-    run: Run = Run()
+    run: RequestedRun = RequestedRun()
     build: Build | None = None

@@ -36,7 +36,7 @@ class KnownWheel(Record, frozen=True):
     sha256: Digest | None = None
 
 
-class Requirement(Record, frozen=True):
+class PackageRequirement(Record, frozen=True):
     """One Python package that a file asks for.
 
     Parameters
@@ -107,9 +107,9 @@ class PackageFile(Record, frozen=True):
     file: Text
     kind: FileKind
     locked: bool = False
-    requirements: list[Requirement] = []
-    constraints: list[Requirement] = []
-    groups: dict[Text, list[Requirement]] = {}
+    requirements: list[PackageRequirement] = []
+    constraints: list[PackageRequirement] = []
+    groups: dict[Text, list[PackageRequirement]] = {}
     roots: list[Needed] = []
     group_names: list[Text] = []
     default_groups: list[Text] = []

@@ -40,7 +40,7 @@ class TreeFile(msgspec.Struct, frozen=True):
         return f"{self.sha256} {755 if self.executable else 644} {self.path}\n"
 
 
-class Tree(msgspec.Struct, frozen=True):
+class FileTree(msgspec.Struct, frozen=True):
     """Files sorted by their paths; of a single file its path is ``SELF``."""
 
     files: list[TreeFile]
@@ -61,9 +61,9 @@ class Tree(msgspec.Struct, frozen=True):
         return [file.path for file in self.files] == [SELF]
 
 
-def tree_of(files: Iterable[TreeFile]) -> Tree:
+def tree_of(files: Iterable[TreeFile]) -> FileTree:
     """A tree of files in any order."""
-    return Tree(sorted(files, key=lambda file: file.path))
+    return FileTree(sorted(files, key=lambda file: file.path))
 
 
 def parse_list(text: str, name: str) -> list[TreeFile]:

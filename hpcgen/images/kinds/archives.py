@@ -12,7 +12,7 @@ from hpcgen.core.support.limits import BoundedMember
 from hpcgen.images import roots
 from hpcgen.images.folder import COPY_AGAIN
 from hpcgen.images.kinds.base import (
-    Conversion,
+    ConversionRule,
     ConversionStep,
     ConversionTask,
     ImageKind,
@@ -85,7 +85,7 @@ class OciArchiveKind(ImageKind):
     name = "oci-archive"
     spelled = True
     endings = (".oci",)
-    conversions = (Conversion("oci-archive", "tar", (), 2, _oci_to_tar),)
+    conversions = (ConversionRule("oci-archive", "tar", (), 2, _oci_to_tar),)
 
     def recognises(self, path: Path, first: bytes) -> bool:
         return first[257:262] == b"ustar" and _is_layout(path)
@@ -108,8 +108,8 @@ class TarKind(ImageKind):
     name = "tar"
     endings = (".tar", ".tar.gz", ".tgz")
     conversions = (
-        Conversion("tar", "oci-archive", (), 2, _tar_to_oci),
-        Conversion("tar", "directory", ("tar",), 2, _unpack),
+        ConversionRule("tar", "oci-archive", (), 2, _tar_to_oci),
+        ConversionRule("tar", "directory", ("tar",), 2, _unpack),
     )
 
     def recognises(self, path: Path, first: bytes) -> bool:

@@ -43,7 +43,7 @@ class ConversionTask(msgspec.Struct, frozen=True):
         return Path(self.target)
 
 
-class Conversion(msgspec.Struct, frozen=True):
+class ConversionRule(msgspec.Struct, frozen=True):
     """One row: from a kind or form of it to another, by programs that all have to be installed.
 
     ``cost`` is about how often the image is read and written; of equal chains the first rows win.
@@ -87,7 +87,7 @@ class ImageKind:
     spelled: ClassVar[bool] = False
     tagged: ClassVar[bool] = False
     endings: ClassVar[tuple[str, ...]] = ()
-    conversions: ClassVar[tuple[Conversion, ...]] = ()
+    conversions: ClassVar[tuple[ConversionRule, ...]] = ()
 
     def recognises(self, path: Path, first: bytes) -> bool:
         """Whether a path is of this kind, by its first 512 bytes (none of a folder)."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from hpcgen.core.errors import UnknownNameError
 from hpcgen.core.support.placing import folder_bytes
 from hpcgen.images.folder import read_folder
-from hpcgen.images.kinds.base import Conversion, ImageKind, by_command
+from hpcgen.images.kinds.base import ConversionRule, ImageKind, by_command
 
 _CONVERT = ("ch-convert", "-i", "ch-image", "-o")
 _IMPORT = by_command("ch-image", "import", "{source}", "{target}", undo=["ch-image", "delete", "{target}"])
@@ -29,9 +29,13 @@ class ChImageStore(ImageKind):
     stored = True
     spelled = True
     conversions = (
-        Conversion("ch-image", "directory", ("ch-convert",), 2, by_command(*_CONVERT, "dir", "{source}", "{target}")),
-        Conversion("ch-image", "squashfs", ("ch-convert",), 3, by_command(*_CONVERT, "squash", "{source}", "{target}")),
-        Conversion("directory", "ch-image", ("ch-image",), 2, _IMPORT),
+        ConversionRule(
+            "ch-image", "directory", ("ch-convert",), 2, by_command(*_CONVERT, "dir", "{source}", "{target}")
+        ),
+        ConversionRule(
+            "ch-image", "squashfs", ("ch-convert",), 3, by_command(*_CONVERT, "squash", "{source}", "{target}")
+        ),
+        ConversionRule("directory", "ch-image", ("ch-image",), 2, _IMPORT),
     )
 
     def programs(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from hpcgen.core.support.placing import folder_bytes
 from hpcgen.images import roots
 from hpcgen.images.folder import read_folder
 from hpcgen.images.kinds.base import (
-    Conversion,
+    ConversionRule,
     ConversionStep,
     ConversionTask,
     ImageKind,
@@ -45,10 +45,10 @@ class DirectoryKind(ImageKind):
 
     name = "directory"
     conversions = (
-        Conversion("directory", "tar", ("tar",), 2, _pack),
-        Conversion("foreign", "tar", ("tar",), 2, _pack),
-        Conversion("directory", "squashfs", ("mksquashfs",), 3, _SQUASH),
-        Conversion("sandbox", "foreign", (), 0, lambda task: []),
+        ConversionRule("directory", "tar", ("tar",), 2, _pack),
+        ConversionRule("foreign", "tar", ("tar",), 2, _pack),
+        ConversionRule("directory", "squashfs", ("mksquashfs",), 3, _SQUASH),
+        ConversionRule("sandbox", "foreign", (), 0, lambda task: []),
     )
 
     def recognises(self, path: Path, first: bytes) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from hpcgen.core.errors import InputError, MissingToolError
 from hpcgen.images.commands import ask
 from hpcgen.images.folder import COPY_AGAIN, MAX_FILE
-from hpcgen.images.kinds.base import Conversion, ConversionStep, ConversionTask, ImageKind, conversion_command
+from hpcgen.images.kinds.base import ConversionRule, ConversionStep, ConversionTask, ImageKind, conversion_command
 from hpcgen.images.kinds.directory import marked
 from hpcgen.images.kinds.squashfs import read_squashfs
 
@@ -87,13 +87,13 @@ class SifKind(ImageKind):
     name = "sif"
     endings = (".sif",)
     conversions = (
-        Conversion("sif", "directory", ("unsquashfs",), 2, _unsquash_sif),
-        Conversion("sif", "directory", ("apptainer",), 2, apptainer_build("apptainer", sandbox=True)),
-        Conversion("sif", "directory", ("singularity",), 2, apptainer_build("singularity", sandbox=True)),
-        Conversion("sandbox", "sif", ("apptainer",), 3, apptainer_build("apptainer")),
-        Conversion("sandbox", "sif", ("singularity",), 3, apptainer_build("singularity")),
-        Conversion("oci-archive", "sif", ("apptainer",), 3, apptainer_build("apptainer", "oci-archive:")),
-        Conversion("oci-archive", "sif", ("singularity",), 3, apptainer_build("singularity", "oci-archive:")),
+        ConversionRule("sif", "directory", ("unsquashfs",), 2, _unsquash_sif),
+        ConversionRule("sif", "directory", ("apptainer",), 2, apptainer_build("apptainer", sandbox=True)),
+        ConversionRule("sif", "directory", ("singularity",), 2, apptainer_build("singularity", sandbox=True)),
+        ConversionRule("sandbox", "sif", ("apptainer",), 3, apptainer_build("apptainer")),
+        ConversionRule("sandbox", "sif", ("singularity",), 3, apptainer_build("singularity")),
+        ConversionRule("oci-archive", "sif", ("apptainer",), 3, apptainer_build("apptainer", "oci-archive:")),
+        ConversionRule("oci-archive", "sif", ("singularity",), 3, apptainer_build("singularity", "oci-archive:")),
     )
 
     def recognises(self, path: Path, first: bytes) -> bool:

@@ -16,7 +16,7 @@ from hpcgen.core.errors import InputError
 from hpcgen.core.support.processes import require_program
 from hpcgen.images.commands import CommandOutput, ask
 from hpcgen.images.folder import MAX_FILE, MAX_LINKS, read_folder
-from hpcgen.images.kinds.base import Conversion, ConversionStep, ConversionTask, ImageKind, conversion_command
+from hpcgen.images.kinds.base import ConversionRule, ConversionStep, ConversionTask, ImageKind, conversion_command
 from hpcgen.images.kinds.directory import marked
 
 _REMEDY = "it comes with squashfs-tools; or convert the image to a folder where it was built"
@@ -107,7 +107,7 @@ class SquashfsKind(ImageKind):
 
     name = "squashfs"
     endings = (".sqfs", ".squashfs", ".sqsh")
-    conversions = (Conversion("squashfs", "directory", ("unsquashfs",), 2, _unsquash),)
+    conversions = (ConversionRule("squashfs", "directory", ("unsquashfs",), 2, _unsquash),)
 
     def recognises(self, path: Path, first: bytes) -> bool:
         """By its first word; its numbers are little-endian."""

@@ -27,7 +27,7 @@ from hpcgen.images.commands import ask
 from hpcgen.images.folder import read_folder
 from hpcgen.images.kinds.archives import skopeo
 from hpcgen.images.kinds.base import (
-    Conversion,
+    ConversionRule,
     ConversionStep,
     ConversionTask,
     ImageKind,
@@ -217,11 +217,11 @@ class PodmanStore(EngineStore):
     name = "podman"
     tools = ("podman", "buildah")
     conversions = (
-        Conversion("podman", "oci-archive", ("skopeo",), 2, skopeo("containers-storage", "oci-archive")),
-        Conversion("podman", "oci-archive", ("podman",), 2, _SAVE),
-        Conversion("podman", "oci-archive", ("buildah",), 2, _PUSH),
-        Conversion("oci-archive", "podman", ("skopeo",), 2, skopeo("oci-archive", "containers-storage")),
-        Conversion("oci-archive", "podman", ("buildah",), 3, _buildah_commit),
+        ConversionRule("podman", "oci-archive", ("skopeo",), 2, skopeo("containers-storage", "oci-archive")),
+        ConversionRule("podman", "oci-archive", ("podman",), 2, _SAVE),
+        ConversionRule("podman", "oci-archive", ("buildah",), 2, _PUSH),
+        ConversionRule("oci-archive", "podman", ("skopeo",), 2, skopeo("oci-archive", "containers-storage")),
+        ConversionRule("oci-archive", "podman", ("buildah",), 3, _buildah_commit),
     )
 
 
@@ -231,6 +231,6 @@ class DockerStore(EngineStore):
     name = "docker"
     tools = ("docker",)
     conversions = (
-        Conversion("docker", "oci-archive", ("docker", "skopeo"), 2, skopeo("docker-daemon", "oci-archive")),
-        Conversion("oci-archive", "docker", ("docker", "skopeo"), 2, skopeo("oci-archive", "docker-daemon")),
+        ConversionRule("docker", "oci-archive", ("docker", "skopeo"), 2, skopeo("docker-daemon", "oci-archive")),
+        ConversionRule("oci-archive", "docker", ("docker", "skopeo"), 2, skopeo("oci-archive", "docker-daemon")),
     )

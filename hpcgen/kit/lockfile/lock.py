@@ -190,13 +190,13 @@ def _dump(data: Mapping[str, Any], width: int = 110) -> str:
     import yaml
 
     # The C dumper writes the same bytes several times faster.
-    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    class LockDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
         """A YAML dumper that writes some mappings on one line."""
 
-    Dumper.add_representer(
+    LockDumper.add_representer(
         _Line, lambda dumper, value: dumper.represent_mapping("tag:yaml.org,2002:map", value.items(), flow_style=True)
     )
-    body: str = yaml.dump(dict(data), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=width)
+    body: str = yaml.dump(dict(data), Dumper=LockDumper, sort_keys=False, allow_unicode=True, width=width)
     return body
 
 

@@ -15,7 +15,7 @@ from hpcgen.core.support.units import counted, walltime_text
 from hpcgen.launch.job.walltime import parse_walltime
 
 
-class Place(msgspec.Struct, frozen=True):
+class QueueChoice(msgspec.Struct, frozen=True):
     """Where a job goes: the queue's name, empty where none is named, the time that it asks for, and why."""
 
     queue: str
@@ -26,7 +26,7 @@ class Place(msgspec.Struct, frozen=True):
 
 def place(
     site: Site, partition_name: str, nodes: int, request: JobRequest, recorded_seconds: int | None = None
-) -> Place:
+) -> QueueChoice:
     """The queue of a job and its time.
 
     A time that nobody asked for is that of an image's record or the site's default, or the most that the queue takes
@@ -64,7 +64,7 @@ def place(
         why = JobReason(field="walltime_s", rule="queue limit", by=chosen.name)
     name = chosen.name if chosen is not None else (request.queue or "") if reason is not None else ""
     reasons = [why, *([reason] if reason is not None else [])]
-    return Place(name, seconds, reasons, [problem] if problem is not None else [])
+    return QueueChoice(name, seconds, reasons, [problem] if problem is not None else [])
 
 
 def misfit(queue: Queue, nodes: int, seconds: int) -> str:

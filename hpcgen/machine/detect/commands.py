@@ -27,7 +27,7 @@ SLURM_CONF = (
 )
 
 
-class Command(msgspec.Struct, frozen=True):
+class ProbeCommand(msgspec.Struct, frozen=True):
     """A program and its words.
 
     Parameters
@@ -57,33 +57,33 @@ def not_installed(program: str) -> ProgramOutput:
 
 SINFO_FORMAT = "%P|%a|%D|%c|%m|%G|%X|%Y|%Z|%l|%s"
 
-COMMANDS: dict[str, Command] = {
-    "apptainer-version": Command(("apptainer", "--version")),
-    "singularity-version": Command(("singularity", "--version")),
-    "charliecloud-version": Command(("ch-run", "--version")),
-    "docker-version": Command(("docker", "--version")),
-    "podman-version": Command(("podman", "--version")),
-    "podman-hpc-version": Command(("podman-hpc", "--version")),
+COMMANDS: dict[str, ProbeCommand] = {
+    "apptainer-version": ProbeCommand(("apptainer", "--version")),
+    "singularity-version": ProbeCommand(("singularity", "--version")),
+    "charliecloud-version": ProbeCommand(("ch-run", "--version")),
+    "docker-version": ProbeCommand(("docker", "--version")),
+    "podman-version": ProbeCommand(("podman", "--version")),
+    "podman-hpc-version": ProbeCommand(("podman-hpc", "--version")),
     # It has no option for its version.
-    "shifter-version": Command(("shifter", "--help")),
-    "sarus-version": Command(("sarus", "--version")),
-    "sarusctl-version": Command(("sarusctl", "--version")),
-    "enroot-version": Command(("enroot", "version")),
-    "srun-mpi-list": Command(("srun", "--mpi=list"), slurm=True),
-    "sinfo": Command(("sinfo", "--noheader", "--format", SINFO_FORMAT), slurm=True),
-    "scontrol-node": Command(("scontrol", "--oneliner", "show", "node", "{node}"), slurm=True),
-    "scontrol-config": Command(("scontrol", "show", "config"), slurm=True),
-    "qconf-queues": Command(("qconf", "-sq", "*")),
-    "qstat-version": Command(("qstat", "--version")),
-    "qstat-queues": Command(("qstat", "-Qf")),
-    "module-avail": Command(
+    "shifter-version": ProbeCommand(("shifter", "--help")),
+    "sarus-version": ProbeCommand(("sarus", "--version")),
+    "sarusctl-version": ProbeCommand(("sarusctl", "--version")),
+    "enroot-version": ProbeCommand(("enroot", "version")),
+    "srun-mpi-list": ProbeCommand(("srun", "--mpi=list"), slurm=True),
+    "sinfo": ProbeCommand(("sinfo", "--noheader", "--format", SINFO_FORMAT), slurm=True),
+    "scontrol-node": ProbeCommand(("scontrol", "--oneliner", "show", "node", "{node}"), slurm=True),
+    "scontrol-config": ProbeCommand(("scontrol", "show", "config"), slurm=True),
+    "qconf-queues": ProbeCommand(("qconf", "-sq", "*")),
+    "qstat-version": ProbeCommand(("qstat", "--version")),
+    "qstat-queues": ProbeCommand(("qstat", "-Qf")),
+    "module-avail": ProbeCommand(
         ("bash", "--noprofile", "--norc", "-c", '. "$1" && module -t avail', "hpcgen", "{init}"), timeout_s=60.0
     ),
 }
 """By the name that a captured tree has for what it says: ``commands/NAME``."""
 
 
-def ask(command: Command, environment: Mapping[str, str], words: Mapping[str, str]) -> ProgramOutput:
+def ask(command: ProbeCommand, environment: Mapping[str, str], words: Mapping[str, str]) -> ProgramOutput:
     """Run a command and return what it prints, on either stream; it succeeded, or there is no text.
 
     Parameters

@@ -17,7 +17,7 @@ from typing import TypeVar
 from hpcgen.core.errors import InputError
 from hpcgen.core.support.file_formats import CAPTURE
 from hpcgen.machine.detect.commands import COMMANDS, SLURM_CONF, ProgramOutput, ask, not_installed
-from hpcgen.machine.detect.tree import Tree
+from hpcgen.machine.detect.tree import MachineTree
 
 ENVIRONMENT = (
     "USER",
@@ -57,10 +57,10 @@ M = TypeVar("M", bound="Machine")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)")
 
 
-class Machine(Tree):
+class Machine(MachineTree):
     """A tree of files with the programs and variables that go with it. Made by :meth:`live` or :meth:`captured`."""
 
-    def __init__(self, root: str, environment: Mapping[str, str], commands: Tree | None = None) -> None:
+    def __init__(self, root: str, environment: Mapping[str, str], commands: MachineTree | None = None) -> None:
         super().__init__(root)
         self.environment = {name: environment[name] for name in ENVIRONMENT if environment.get(name)}
         self._commands = commands
@@ -91,7 +91,7 @@ class Machine(Tree):
                 expected="a folder that `hpcgen site capture` wrote, with root/ and commands/ in it",
             )
         # What lies beside the root is read through a tree as well: a link there could lead anywhere.
-        beside = Tree(str(folder))
+        beside = MachineTree(str(folder))
         numbers = _numbers(beside)
         CAPTURE.check(numbers, str(folder))
         if unknown := [key for key in numbers if key not in (CAPTURE.field, "hpcgen")]:
@@ -147,7 +147,7 @@ class Machine(Tree):
         environment = {**os.environ, **quiet, "USER": self.environment["USER"]}
         return ask(command, environment, {"node": os.uname().nodename.split(".")[0], "init": init})
 
-    def _captured(self, tree: Tree, name: str) -> ProgramOutput:
+    def _captured(self, tree: MachineTree, name: str) -> ProgramOutput:
         text = tree.text(f"/commands/{name}", 4 * 1024 * 1024)
         if text is not None:
             return ProgramOutput(text)
@@ -157,7 +157,7 @@ class Machine(Tree):
         return not_installed(COMMANDS[name].argv[0])
 
 
-def _numbers(tree: Tree) -> dict[str, object]:
+def _numbers(tree: MachineTree) -> dict[str, object]:
     """What a captured tree says of itself; nothing if it is of a release that wrote no number."""
     text = tree.text("/capture.json", 4096)
     try:

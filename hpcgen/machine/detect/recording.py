@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from hpcgen.machine.detect.machine import Machine
-from hpcgen.machine.detect.tree import MAX_TEXT, Blob, Tree
+from hpcgen.machine.detect.tree import MAX_TEXT, Blob, MachineTree
 
 
 class Recorder(Machine):
@@ -16,7 +16,7 @@ class Recorder(Machine):
     files that were searched. ``answers``: what programs said.
     """
 
-    def __init__(self, root: str, environment: Mapping[str, str], commands: Tree | None = None) -> None:
+    def __init__(self, root: str, environment: Mapping[str, str], commands: MachineTree | None = None) -> None:
         super().__init__(root, environment, commands)
         self.links: dict[str, str] = {}
         self.existing: set[str] = set()

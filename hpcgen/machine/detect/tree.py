@@ -57,7 +57,7 @@ class Blob:
             return b""
 
 
-class Tree:
+class MachineTree:
     """A root folder. All paths are absolute paths as the machine itself has them.
 
     ``refused`` says of files that were there why they were not taken.

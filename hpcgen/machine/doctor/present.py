@@ -13,7 +13,7 @@ from hpcgen.machine.detect.machine import Machine
 from hpcgen.machine.doctor.report import Severity
 
 
-class Kind(msgspec.Struct, frozen=True):
+class FactKind(msgspec.Struct, frozen=True):
     """A kind of fact that names paths or modules.
 
     Parameters
@@ -37,7 +37,7 @@ class Presence(msgspec.Struct, frozen=True):
     """
 
     fact: Fact
-    kind: Kind
+    kind: FactKind
     gone: tuple[str, ...]
     unknown: str
     found: int = 0
@@ -45,16 +45,18 @@ class Presence(msgspec.Struct, frozen=True):
 
 _MPI = "the host's MPI does not replace the image's"
 PATHS = (
-    Kind(r"mpi\.root", "error", _MPI),
-    Kind(r"mpi\.libraries", "error", _MPI),
-    Kind(r"mpi\.binds", "error", "a missing path cannot be bound, so the container does not start"),
-    Kind(r"(partitions\..+\.)?fabric\.devices", "error", "ranks fall back to a slower network, or do not start"),
-    Kind(r"(partitions\..+\.)?fabric\.libraries", "error", "the image has no libraries of its own for this fabric"),
-    Kind(r"containers\.image_directory", "error", "jobs look for their images there"),
-    Kind(r"network\.ca_certificates", "error", "builds copy the certificate into the image first"),
-    Kind(r"file_systems\.[^.]+\.path", "warning", "users are directed to that file system"),
+    FactKind(r"mpi\.root", "error", _MPI),
+    FactKind(r"mpi\.libraries", "error", _MPI),
+    FactKind(r"mpi\.binds", "error", "a missing path cannot be bound, so the container does not start"),
+    FactKind(r"(partitions\..+\.)?fabric\.devices", "error", "ranks fall back to a slower network, or do not start"),
+    FactKind(r"(partitions\..+\.)?fabric\.libraries", "error", "the image has no libraries of its own for this fabric"),
+    FactKind(r"containers\.image_directory", "error", "jobs look for their images there"),
+    FactKind(r"network\.ca_certificates", "error", "builds copy the certificate into the image first"),
+    FactKind(r"file_systems\.[^.]+\.path", "warning", "users are directed to that file system"),
 )
-MODULES = Kind(r"(mpi|scheduler|containers\.engines\.[^.]+)\.modules", "warning", "the job script loads this module")
+MODULES = FactKind(
+    r"(mpi|scheduler|containers\.engines\.[^.]+)\.modules", "warning", "the job script loads this module"
+)
 _NODE_ONLY = re.compile(r"(partitions\..+\.)?fabric\.devices")
 
 
@@ -79,7 +81,7 @@ def look(machine: Machine, facts: Iterable[Fact], login: bool = False) -> list[P
     return found
 
 
-def _kind(fact: Fact) -> Kind | None:
+def _kind(fact: Fact) -> FactKind | None:
     return next((kind for kind in PATHS if re.fullmatch(kind.path, fact.path)), None)
 
 

@@ -11,7 +11,7 @@ def _never(file: str, why: str) -> bool:
     return False
 
 
-class Asked(msgspec.Struct, frozen=True):
+class SourceSettings(msgspec.Struct, frozen=True):
     """How sources are read.
 
     Parameters

@@ -7,14 +7,14 @@ import warnings
 from typing import Any
 
 from hpcgen.core.errors import InputError, Position
-from hpcgen.machine.site_sources.said import Said, Step
+from hpcgen.machine.site_sources.said import SourceFacts, Step
 
 VARIABLE = "site_configuration"
 _DEEPEST = 60
 _MOST_NODES = 500_000
 
 
-class Literal(Said):
+class Literal(SourceFacts):
     """The value of an assignment.
 
     Attributes

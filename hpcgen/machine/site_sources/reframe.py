@@ -17,12 +17,12 @@ from hpcgen.backends.hardware.mpi_abi import abi_of
 from hpcgen.core.config.yamlfile import loads
 from hpcgen.core.errors import InputError, did_you_mean
 from hpcgen.core.support.units import some
-from hpcgen.machine.detect.commands import Command, ask
+from hpcgen.machine.detect.commands import ProbeCommand, ask
 from hpcgen.machine.detect.seen import Seen
-from hpcgen.machine.site_sources.asked import Asked
+from hpcgen.machine.site_sources.asked import SourceSettings
 from hpcgen.machine.site_sources.gpu_names import gpu_of, gpu_of_arch
 from hpcgen.machine.site_sources.python_data import Literal, read_literal
-from hpcgen.machine.site_sources.said import Said, kind_name, version, whole
+from hpcgen.machine.site_sources.said import SourceFacts, kind_name, version, whole
 from hpcgen.readers.folder import ProjectFolder
 
 SCHEDULERS = {
@@ -47,7 +47,7 @@ _MODULE = re.compile(r"(openmpi|mpich|cray-mpich|intel-?mpi|impi|mvapich2?)[/-](
 _FLAVOURS = {"impi": "intel", "intelmpi": "intel", "intel-mpi": "intel", "mvapich": "mvapich2"}
 
 
-def read_reframe(folder: ProjectFolder, file: str, asked: Asked) -> Seen:
+def read_reframe(folder: ProjectFolder, file: str, asked: SourceSettings) -> Seen:
     """The facts of a settings file: Python that is written out, JSON or YAML.
 
     Parameters
@@ -60,7 +60,7 @@ def read_reframe(folder: ProjectFolder, file: str, asked: Asked) -> Seen:
     """
     text, name = folder.text(file), folder.shown(file)
     if not file.endswith(".py"):
-        return facts_of(Said.of(loads(text, name)), asked.system)
+        return facts_of(SourceFacts.of(loads(text, name)), asked.system)
     said = read_literal(text, name)
     why = "site_configuration is computed" if said is None else some(said.computed, 4) if said.computed else ""
     if why and asked.may_run(name, why):
@@ -75,7 +75,7 @@ def read_reframe(folder: ProjectFolder, file: str, asked: Asked) -> Seen:
     return facts_of(said, asked.system)
 
 
-def facts_of(said: Said, system: str) -> Seen:
+def facts_of(said: SourceFacts, system: str) -> Seen:
     """The facts of settings that were read; InputError as :func:`read_reframe`."""
     seen = Seen()
     number = _system_number(said, system)
@@ -101,7 +101,7 @@ def facts_of(said: Said, system: str) -> Seen:
     return seen
 
 
-def _system_number(said: Said, system: str) -> int:
+def _system_number(said: SourceFacts, system: str) -> int:
     names = {said.text("systems", each, "name"): each for each in range(len(said.listed("systems")))}
     names.pop("", None)
     if not names:
@@ -115,11 +115,11 @@ def _system_number(said: Said, system: str) -> int:
     raise InputError(f"it has {len(real)} systems, and none is called {system!r}", said.name, hint, "add --system NAME")
 
 
-def _is_login(said: Said, at: tuple[Any, ...]) -> bool:
+def _is_login(said: SourceFacts, at: tuple[Any, ...]) -> bool:
     return said.text(*at, "scheduler") in ("local", "ssh")
 
 
-def _partition(said: Said, at: tuple[Any, ...], seen: Seen) -> None:
+def _partition(said: SourceFacts, at: tuple[Any, ...], seen: Seen) -> None:
     node = f"partitions.{kind_name(said.text(*at, 'name'))}"
     _node(said, at, node, seen)
     _devices(said, at, node, seen)
@@ -127,7 +127,7 @@ def _partition(said: Said, at: tuple[Any, ...], seen: Seen) -> None:
     _engines(said, at, seen)
 
 
-def _node(said: Said, at: tuple[Any, ...], node: str, seen: Seen) -> None:
+def _node(said: SourceFacts, at: tuple[Any, ...], node: str, seen: Seen) -> None:
     def add(path: str, value: Any, key: str, words: str = "") -> None:
         seen.add(f"{node}.{path}", value, said.how(*at, "processor", key) + words)
 
@@ -152,7 +152,7 @@ def _node(said: Said, at: tuple[Any, ...], node: str, seen: Seen) -> None:
     seen.add_unseen(f"{node}.memory.total_gb", "ReFrame's settings have no memory of nodes")
 
 
-def _devices(said: Said, at: tuple[Any, ...], node: str, seen: Seen) -> None:
+def _devices(said: SourceFacts, at: tuple[Any, ...], node: str, seen: Seen) -> None:
     gpus = [
         each for each in range(len(said.listed(*at, "devices"))) if said.text(*at, "devices", each, "type") == "gpu"
     ]
@@ -170,7 +170,7 @@ def _devices(said: Said, at: tuple[Any, ...], node: str, seen: Seen) -> None:
         seen.notes.append(f"{said.how(*at, 'devices')}: GPUs of several kinds; a profile has one kind per node")
 
 
-def _batch(said: Said, at: tuple[Any, ...], node: str, seen: Seen) -> None:
+def _batch(said: SourceFacts, at: tuple[Any, ...], node: str, seen: Seen) -> None:
     scheduler, how = said.text(*at, "scheduler"), said.how(*at, "scheduler")
     if scheduler in SCHEDULERS:
         seen.add("scheduler.kind", SCHEDULERS[scheduler], how)
@@ -198,7 +198,7 @@ def _batch(said: Said, at: tuple[Any, ...], node: str, seen: Seen) -> None:
         seen.notes.append(f"{said.how(*at, 'max_jobs')}: ReFrame itself keeps at most {limit} jobs there")
 
 
-def _engines(said: Said, at: tuple[Any, ...], seen: Seen) -> None:
+def _engines(said: SourceFacts, at: tuple[Any, ...], seen: Seen) -> None:
     platforms = said.listed(*at, "container_platforms")
     for each in range(len(platforms)):
         place = (*at, "container_platforms", each)
@@ -225,7 +225,7 @@ def _engines(said: Said, at: tuple[Any, ...], seen: Seen) -> None:
         )
 
 
-def _mpi(said: Said, system: str, seen: Seen) -> None:
+def _mpi(said: SourceFacts, system: str, seen: Seen) -> None:
     """The MPI that the modules of the system's environments bring, where that is one."""
     found: dict[tuple[str, str], str] = {}
     for each in range(len(said.listed("environments"))):
@@ -271,7 +271,7 @@ os._exit(0)
 """
 
 
-def run_settings(path: str, name: str) -> Said:
+def run_settings(path: str, name: str) -> SourceFacts:
     """What a settings file gives when it is run. Who calls this has asked the user.
 
     Parameters
@@ -282,7 +282,9 @@ def run_settings(path: str, name: str) -> Said:
     ------
     InputError: it ends with an error, takes longer than ``TIMEOUT_S`` seconds, or gives no mapping.
     """
-    command = Command((sys.executable, "-I", "-B", "-c", _PROGRAM, str(Path(path).absolute())), timeout_s=TIMEOUT_S)
+    command = ProbeCommand(
+        (sys.executable, "-I", "-B", "-c", _PROGRAM, str(Path(path).absolute())), timeout_s=TIMEOUT_S
+    )
     answer = ask(command, {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}, {})
     if answer.text is None:
         why = answer.why.replace(sys.executable, "Python")
@@ -297,4 +299,4 @@ def run_settings(path: str, name: str) -> Said:
             name,
             remedy="omit --run-settings: literal values in the file are read without running it",
         )
-    return Said(data, f"{name} as it was run", None)
+    return SourceFacts(data, f"{name} as it was run", None)

@@ -13,7 +13,7 @@ _VERSION = re.compile(VERSION_PATTERN)
 Step = str | int
 
 
-class Said:
+class SourceFacts:
     """What a file says.
 
     Parameters
@@ -29,7 +29,7 @@ class Said:
         self._line_of = line_of
 
     @classmethod
-    def of(cls, document: Document) -> Said:
+    def of(cls, document: Document) -> SourceFacts:
         """What a YAML file says."""
         return cls(document.data, document.name, lambda path: document.position(path, key=True).line)
 

@@ -10,11 +10,11 @@ import msgspec
 
 from hpcgen.core.errors import InputError, Problems, did_you_mean
 from hpcgen.machine.detect.seen import Seen
-from hpcgen.machine.site_sources.asked import Asked
+from hpcgen.machine.site_sources.asked import SourceSettings
 from hpcgen.machine.site_sources.gpu_names import gpu_of
 from hpcgen.machine.site_sources.host_lists import HostListError, hosts
 from hpcgen.machine.site_sources.said import kind_name, whole
-from hpcgen.machine.site_sources.slurm_conf import Conf, Line, read_conf
+from hpcgen.machine.site_sources.slurm_conf import Conf, SlurmLine, read_conf
 from hpcgen.readers.folder import ProjectFolder
 
 _NODE_KEYS = {"sockets", "corespersocket", "threadspercore", "cpus", "procs", "realmemory", "gres", "boards"}
@@ -22,11 +22,11 @@ _MIB_PER_GB = 1024
 _FORCED = {"associations", "limits", "qos", "safe", "wckeys", "all", "1", "2"}
 
 
-class Kind(msgspec.Struct, frozen=True):
+class NodeKind(msgspec.Struct, frozen=True):
     """Nodes that are alike: what they have, and who they are."""
 
     shape: tuple[tuple[str, str], ...]
-    line: Line
+    line: SlurmLine
     names: tuple[str, ...]
 
     def get(self, key: str) -> str:
@@ -34,16 +34,16 @@ class Kind(msgspec.Struct, frozen=True):
         return dict(self.shape).get(key, "")
 
 
-class Part(msgspec.Struct, frozen=True):
+class SlurmPartition(msgspec.Struct, frozen=True):
     """A partition of Slurm with all that its line and the defaults say."""
 
     name: str
     said: dict[str, str]
-    line: Line
+    line: SlurmLine
     nodes: frozenset[str]
 
 
-def read_slurm(folder: ProjectFolder, file: str, asked: Asked) -> Seen:
+def read_slurm(folder: ProjectFolder, file: str, asked: SourceSettings) -> Seen:
     """The facts of a ``slurm.conf``.
 
     Parameters
@@ -70,7 +70,7 @@ def read_slurm(folder: ProjectFolder, file: str, asked: Asked) -> Seen:
     return seen
 
 
-def _of(conf: Conf, key: str) -> list[Line]:
+def _of(conf: Conf, key: str) -> list[SlurmLine]:
     """Lines of a kind, each with what the line DEFAULT before it says."""
     found, defaults = [], dict[str, str]()
     for line in conf.lines:
@@ -83,7 +83,7 @@ def _of(conf: Conf, key: str) -> list[Line]:
     return found
 
 
-def _hosts(text: str, line: Line, problems: Problems) -> list[str]:
+def _hosts(text: str, line: SlurmLine, problems: Problems) -> list[str]:
     try:
         return hosts(text)
     except HostListError as failure:
@@ -92,20 +92,20 @@ def _hosts(text: str, line: Line, problems: Problems) -> list[str]:
         return []
 
 
-def _kinds(conf: Conf, problems: Problems) -> list[Kind]:
+def _kinds(conf: Conf, problems: Problems) -> list[NodeKind]:
     """Kinds of nodes, those of most nodes first; what will come in FUTURE does not count."""
-    found: dict[tuple[tuple[str, str], ...], tuple[Line, dict[str, None]]] = {}
+    found: dict[tuple[tuple[str, str], ...], tuple[SlurmLine, dict[str, None]]] = {}
     for line in _of(conf, "nodename"):
         if line.said.get("state", "").upper() == "FUTURE":
             continue
         shape = tuple(sorted((key, value.lower()) for key, value in line.said.items() if key in _NODE_KEYS))
         names = _hosts(line.said["nodename"], line, problems)
         found.setdefault(shape, (line, {}))[1].update(dict.fromkeys(names))
-    kinds = [Kind(shape, line, tuple(names)) for shape, (line, names) in found.items()]
+    kinds = [NodeKind(shape, line, tuple(names)) for shape, (line, names) in found.items()]
     return sorted(kinds, key=lambda kind: -len(kind.names))
 
 
-def _partitions(conf: Conf, kinds: list[Kind], problems: Problems) -> list[Part]:
+def _partitions(conf: Conf, kinds: list[NodeKind], problems: Problems) -> list[SlurmPartition]:
     every = {name for kind in kinds for name in kind.names}
     sets = _node_sets(conf, problems)
     found = []
@@ -124,7 +124,7 @@ def _partitions(conf: Conf, kinds: list[Kind], problems: Problems) -> list[Part]
                     "nodes of NodeName lines",
                     did_you_mean(unknown[0], sorted(every)[:5000]) if every else "name the file that has them",
                 )
-        found.append(Part(line.said["partitionname"], line.said, line, frozenset(nodes & every)))
+        found.append(SlurmPartition(line.said["partitionname"], line.said, line, frozenset(nodes & every)))
     return found
 
 
@@ -140,7 +140,7 @@ def _node_sets(conf: Conf, problems: Problems) -> dict[str, list[str]]:
     return found
 
 
-def _names(kinds: list[Kind], parts: list[Part]) -> list[str]:
+def _names(kinds: list[NodeKind], parts: list[SlurmPartition]) -> list[str]:
     """What a profile calls each kind: the largest partition that has no other nodes, else how the nodes are called."""
     names: list[str] = []
     for kind in kinds:
@@ -154,7 +154,7 @@ def _names(kinds: list[Kind], parts: list[Part]) -> list[str]:
     return names
 
 
-def _kind(kind: Kind, name: str, parts: list[Part], seen: Seen) -> None:
+def _kind(kind: NodeKind, name: str, parts: list[SlurmPartition], seen: Seen) -> None:
     node, how = f"partitions.{name}", kind.line.how
     seen.add(f"{node}.nodes", len(kind.names), how)
     sockets = (whole(kind.get("sockets")) or 1) * (whole(kind.get("boards")) or 1)
@@ -187,7 +187,7 @@ def _kind(kind: Kind, name: str, parts: list[Part], seen: Seen) -> None:
     seen.add_unseen(f"{node}.queues", "no partition that takes jobs has these nodes")
 
 
-def _gpus(kind: Kind, node: str, seen: Seen) -> None:
+def _gpus(kind: NodeKind, node: str, seen: Seen) -> None:
     counts: Counter[str] = Counter()
     for word in kind.get("gres").split(","):
         parts = re.sub(r"\(.*", "", word).split(":")
@@ -208,11 +208,11 @@ def _gpus(kind: Kind, node: str, seen: Seen) -> None:
         seen.add_unseen(f"{node}.gpu.{field}", f"{how} {f'says {typed}' if typed else 'names no type of GPU'}")
 
 
-def _takes_jobs(part: Part) -> bool:
+def _takes_jobs(part: SlurmPartition) -> bool:
     return part.said.get("state", "UP").upper() == "UP" and part.said.get("rootonly", "NO").upper() != "YES"
 
 
-def _queue(part: Part, kind: Kind) -> dict[str, Any]:
+def _queue(part: SlurmPartition, kind: NodeKind) -> dict[str, Any]:
     queue: dict[str, Any] = {"name": part.name}
     if (low := whole(part.said.get("minnodes"))) and low > 1:
         queue["min_nodes"] = low
@@ -243,7 +243,9 @@ def limit_of(text: str) -> str | None:
     return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
-def _whole_cluster(conf: Conf, kinds: list[Kind], names: list[str], parts: list[Part], seen: Seen) -> None:
+def _whole_cluster(
+    conf: Conf, kinds: list[NodeKind], names: list[str], parts: list[SlurmPartition], seen: Seen
+) -> None:
     said = {key: (value, line.how) for line in conf.lines for key, value in line.said.items() if line.key == key}
     if "clustername" in said:
         seen.notes.append("the cluster is called {} ({})".format(*said["clustername"]))

@@ -17,7 +17,7 @@ _PAIR = re.compile(r'(?<![A-Za-z0-9_])([A-Za-z][A-Za-z0-9_]{0,63})\s{0,99}[+-]?=
 _INCLUDE = re.compile(r"include\s+(\S+)", re.IGNORECASE)
 
 
-class Line(msgspec.Struct, frozen=True):
+class SlurmLine(msgspec.Struct, frozen=True):
     """A line: its first key, and all that it says by lower-case key."""
 
     key: str
@@ -33,7 +33,7 @@ class Line(msgspec.Struct, frozen=True):
 class Conf(msgspec.Struct):
     """All lines in order; ``left_out``: files that are named and were not read, with the reason."""
 
-    lines: list[Line] = []
+    lines: list[SlurmLine] = []
     left_out: list[str] = []
 
 
@@ -71,7 +71,7 @@ def _read(
                 )
             )
         else:
-            conf.lines.append(Line(next(iter(said)), said, where))
+            conf.lines.append(SlurmLine(next(iter(said)), said, where))
 
 
 def _include(

@@ -9,7 +9,7 @@ import msgspec
 
 from hpcgen.core.errors import InputError, Problems
 from hpcgen.machine.detect.seen import Seen
-from hpcgen.machine.site_sources.asked import Asked
+from hpcgen.machine.site_sources.asked import SourceSettings
 from hpcgen.machine.site_sources.reframe import read_reframe
 from hpcgen.machine.site_sources.slurm import read_slurm
 from hpcgen.machine.site_sources.spack import read_spack
@@ -17,7 +17,7 @@ from hpcgen.machine.site_sources.stackinator import read_stackinator
 from hpcgen.readers.folder import ProjectFolder
 
 
-class Source(msgspec.Struct, frozen=True):
+class SourceKind(msgspec.Struct, frozen=True):
     """A kind of file.
 
     Parameters
@@ -27,21 +27,21 @@ class Source(msgspec.Struct, frozen=True):
     shared: files may be links to elsewhere in the folder that holds the one that was given.
     """
 
-    read: Callable[[ProjectFolder, str, Asked], Seen]
+    read: Callable[[ProjectFolder, str, SourceSettings], Seen]
     usual: str = ""
     shared: bool = False
 
 
-SOURCES: dict[str, Source] = {
-    "reframe": Source(read_reframe, usual="settings.py"),
-    "slurm": Source(read_slurm, usual="slurm.conf"),
-    "spack": Source(read_spack),
-    "stackinator": Source(read_stackinator, shared=True),
+SOURCES: dict[str, SourceKind] = {
+    "reframe": SourceKind(read_reframe, usual="settings.py"),
+    "slurm": SourceKind(read_slurm, usual="slurm.conf"),
+    "spack": SourceKind(read_spack),
+    "stackinator": SourceKind(read_stackinator, shared=True),
 }
 """By the word before the path."""
 
 
-def read_source(kind: str, path: Path, asked: Asked) -> Seen:
+def read_source(kind: str, path: Path, asked: SourceSettings) -> Seen:
     """The facts of one source.
 
     Parameters
@@ -68,7 +68,7 @@ def read_source(kind: str, path: Path, asked: Asked) -> Seen:
     return source.read(ProjectFolder(folder), name, asked)
 
 
-def read_sources(wanted: Iterable[tuple[str, Path]], asked: Asked) -> list[Seen]:
+def read_sources(wanted: Iterable[tuple[str, Path]], asked: SourceSettings) -> list[Seen]:
     """The facts of several, in their order; InputError with what is wrong in any of them."""
     found, problems = list[Seen](), Problems()
     for kind, path in wanted:

@@ -17,9 +17,9 @@ from hpcgen.backends.hardware.mpi_abi import abi_of
 from hpcgen.core.config.yamlfile import loads
 from hpcgen.core.errors import InputError
 from hpcgen.machine.detect.seen import NODE, Seen
-from hpcgen.machine.site_sources.asked import Asked
+from hpcgen.machine.site_sources.asked import SourceSettings
 from hpcgen.machine.site_sources.gpu_names import gpu_of_arch
-from hpcgen.machine.site_sources.said import Said, version
+from hpcgen.machine.site_sources.said import SourceFacts, version
 from hpcgen.readers.folder import ProjectFolder
 
 FILES = ("packages.yaml", "compilers.yaml", "toolchains.yaml", "upstreams.yaml", "mirrors.yaml", "config.yaml")
@@ -60,7 +60,7 @@ class External(msgspec.Struct, frozen=True):
     how: str
 
 
-def read_spack(folder: ProjectFolder, file: str, asked: Asked) -> Seen:
+def read_spack(folder: ProjectFolder, file: str, asked: SourceSettings) -> Seen:
     """The facts of a file of Spack's, or of those in a folder; ``asked`` is not used.
 
     Raises
@@ -80,7 +80,7 @@ def read_files(folder: ProjectFolder, files: list[str]) -> Seen:
     """The facts of several files together, as Spack takes them together."""
     seen, externals, wanted = Seen(), list[External](), list[str]()
     for each in files:
-        said = Said.of(loads(folder.text(each), folder.shown(each)))
+        said = SourceFacts.of(loads(folder.text(each), folder.shown(each)))
         tops = {str(key).rstrip(":"): key for key in said.data}
         if not set(tops) & set(_TOPS):
             expected = f"one of {', '.join(_TOPS)} at the top"
@@ -99,7 +99,7 @@ def read_files(folder: ProjectFolder, files: list[str]) -> Seen:
     return seen
 
 
-def _sections(said: Said, tops: dict[str, Any]) -> Iterator[tuple[str, tuple[Any, ...]]]:
+def _sections(said: SourceFacts, tops: dict[str, Any]) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """Sections of a file by name; those of an environment lie below ``spack:``."""
     for name, key in tops.items():
         if name == "spack":
@@ -108,7 +108,7 @@ def _sections(said: Said, tops: dict[str, Any]) -> Iterator[tuple[str, tuple[Any
             yield name, (key,)
 
 
-def _noted(said: Said, name: str, steps: tuple[Any, ...], seen: Seen) -> None:
+def _noted(said: SourceFacts, name: str, steps: tuple[Any, ...], seen: Seen) -> None:
     how, value = said.how(*steps), said.get(*steps)
     if name == "include" and value:
         seen.notes.append(f"{how}: other files are included, which were not read; name them as well")
@@ -122,7 +122,7 @@ def _noted(said: Said, name: str, steps: tuple[Any, ...], seen: Seen) -> None:
         seen.notes.append(f"{how}: software stacks are built with {', '.join(map(str, value))[:200]}")
 
 
-def _externals(said: Said, steps: tuple[Any, ...]) -> list[External]:
+def _externals(said: SourceFacts, steps: tuple[Any, ...]) -> list[External]:
     found = []
     for package in said.mapping(*steps):
         if package in ("all", "all:"):
@@ -142,7 +142,7 @@ def _externals(said: Said, steps: tuple[Any, ...]) -> list[External]:
     return found
 
 
-def _providers(said: Said, steps: tuple[Any, ...]) -> list[str]:
+def _providers(said: SourceFacts, steps: tuple[Any, ...]) -> list[str]:
     """The MPI that Spack is told to take, the first choice first."""
     listed = said.listed(*steps, "all", "providers", "mpi")
     required = said.get(*steps, "mpi", "require")
@@ -151,7 +151,7 @@ def _providers(said: Said, steps: tuple[Any, ...]) -> list[str]:
     return [name for name in names if name in MPI]
 
 
-def _targets(said: Said, steps: tuple[Any, ...], seen: Seen) -> None:
+def _targets(said: SourceFacts, steps: tuple[Any, ...], seen: Seen) -> None:
     """The CPU that everything is built for."""
     told: list[tuple[str, str]] = []
     if targets := said.listed(*steps, "all", "target"):
@@ -171,7 +171,7 @@ def _targets(said: Said, steps: tuple[Any, ...], seen: Seen) -> None:
         seen.notes.append(f"{own[0][1]}: software is built for {', '.join(name for name, _ in own)}")
 
 
-def _compilers(said: Said, steps: tuple[Any, ...], seen: Seen) -> None:
+def _compilers(said: SourceFacts, steps: tuple[Any, ...], seen: Seen) -> None:
     for number in range(len(said.listed(*steps))):
         place = (*steps, number, "compiler")
         _system(said.text(*place, "operating_system"), said.how(*place, "operating_system"), seen)

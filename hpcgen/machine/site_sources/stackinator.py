@@ -10,14 +10,14 @@ import posixpath
 
 from hpcgen.core.errors import InputError
 from hpcgen.machine.detect.seen import Seen
-from hpcgen.machine.site_sources.asked import Asked
+from hpcgen.machine.site_sources.asked import SourceSettings
 from hpcgen.machine.site_sources.spack import read_files
 from hpcgen.readers.folder import ProjectFolder
 
 _FILES = ("packages.yaml", "network.yaml", "compilers.yaml", "upstreams.yaml", "mirrors.yaml")
 
 
-def read_stackinator(folder: ProjectFolder, file: str, asked: Asked) -> Seen:
+def read_stackinator(folder: ProjectFolder, file: str, asked: SourceSettings) -> Seen:
     """The facts of a cluster's folder.
 
     Parameters

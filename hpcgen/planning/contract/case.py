@@ -39,7 +39,7 @@ class Check(msgspec.Struct, frozen=True):
     path: str = ""
 
 
-class Case(msgspec.Struct, frozen=True):
+class ContractCase(msgspec.Struct, frozen=True):
     """A plan, and what of its image the checks look at.
 
     Parameters

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hpcgen.backends.hardware.fabrics import FAST, NCCL_LIBFABRIC, USUAL
 from hpcgen.launch.collectives import GpuNetwork, gpu_network
-from hpcgen.planning.contract.case import Case, Check, Outcome, holds, skipped, unknown
+from hpcgen.planning.contract.case import Check, ContractCase, Outcome, holds, skipped, unknown
 from hpcgen.planning.contract.fabric import shown
 
 NAME = "collectives"
@@ -16,7 +16,7 @@ LIBIBVERBS = ("libibverbs1", "libibverbs-dev", "libibverbs", "rdma-core", "rdma-
 """OS packages with what NCCL and RCCL find InfiniBand by, whichever block has them."""
 
 
-def collectives(case: Case) -> list[Check]:
+def collectives(case: ContractCase) -> list[Check]:
     """Each library of collectives that is not MPI goes over the fabric, and not unseen over TCP sockets."""
     plan = case.plan
     if plan.job.nodes == 1:
@@ -30,7 +30,7 @@ def collectives(case: Case) -> list[Check]:
     return [skipped(NAME, "no block is known to compute across nodes")]
 
 
-def _between_gpus(case: Case) -> Check:
+def _between_gpus(case: ContractCase) -> Check:
     plan, who = case.plan, " and ".join(case.plan.gpu_collectives)
     kind = plan.site.gpu_fabric_of(plan.partition)
     if kind not in FAST:
@@ -53,7 +53,7 @@ def _remedy(kind: str) -> str:
     return "take collectives by MPI where the block has the choice"
 
 
-def _over(case: Case, who: str, kind: str, network: GpuNetwork) -> Check:
+def _over(case: ContractCase, who: str, kind: str, network: GpuNetwork) -> Check:
     """It is there; a plugin in the image sees the fabric by a libfabric that can drive it, which is the host's."""
     providers = USUAL[kind]
     inside = network.engine or network.name != NCCL_LIBFABRIC or case.providers & set(providers)
@@ -69,7 +69,7 @@ def _over(case: Case, who: str, kind: str, network: GpuNetwork) -> Check:
     return Check(NAME, outcome, reason, remedy, f"the host's libfabric with {providers[0]}", path)
 
 
-def _by_sockets(case: Case, who: str) -> Check:
+def _by_sockets(case: ContractCase, who: str) -> Check:
     """It has no other way than TCP here; the interface should be the one that is meant."""
     fabric, path = case.plan.fabric, case.site.fabric_path(case.plan.partition, "interface")
     if fabric.interface is not None:
@@ -77,7 +77,7 @@ def _by_sockets(case: Case, who: str) -> Check:
     return unknown(NAME, f"{who} sends by TCP, its only way here, over the interface that it finds first", path)
 
 
-def _kind_path(case: Case) -> str:
+def _kind_path(case: ContractCase) -> str:
     gpu = case.partition.gpu
     own = gpu is not None and gpu.fabric is not None
     partition = case.plan.partition

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from hpcgen.core.model.conda import CondaPackage
 from hpcgen.core.model.plan import PlannedConda
 from hpcgen.core.support.units import some
-from hpcgen.planning.contract.case import Case, Check, holds, release_of, skipped, unknown
+from hpcgen.planning.contract.case import Check, ContractCase, holds, release_of, skipped, unknown
 
 NAME = "conda packages"
 MPIS = {"mpich": "mpich", "mvapich": "mpich", "impi_rt": "mpich", "openmpi": "openmpi"}
@@ -28,7 +28,7 @@ _OWNED = {
 """Packages that blocks bring, too, by the block."""
 
 
-def packages(case: Case) -> list[Check]:
+def packages(case: ContractCase) -> list[Check]:
     """All of that, where a plan asks for conda packages."""
     asked = case.plan.conda
     if asked is None:
@@ -41,7 +41,7 @@ def packages(case: Case) -> list[Check]:
     return found or [holds(NAME, _reason(asked))]
 
 
-def without_driver(case: Case) -> list[str]:
+def without_driver(case: ContractCase) -> list[str]:
     """Packages of which a solver takes no build with CUDA, although the nodes have NVIDIA's GPUs."""
     asked, gpu = case.plan.conda, case.partition.gpu
     if asked is None or asked.packages or gpu is None or gpu.vendor != "nvidia" or gpu.driver is not None:
@@ -51,7 +51,7 @@ def without_driver(case: Case) -> list[str]:
     return asked_with_cuda(asked.needs)
 
 
-def driver_wanted(case: Case) -> str:
+def driver_wanted(case: ContractCase) -> str:
     """What to write into the profile for that."""
     return (
         f"add the driver's version, as nvidia-smi on a node prints it, to partitions.{case.plan.partition}.gpu of the "
@@ -90,7 +90,7 @@ def _c_library(asked: PlannedConda) -> Iterator[Check]:
         )
 
 
-def _driver(case: Case, asked: PlannedConda) -> Iterator[Check]:
+def _driver(case: ContractCase, asked: PlannedConda) -> Iterator[Check]:
     wanted, by = _needing(asked.packages, "__cuda")
     here, gpu = asked.virtual.get("__cuda", ""), case.partition.gpu
     if not wanted:
@@ -112,7 +112,7 @@ def _driver(case: Case, asked: PlannedConda) -> Iterator[Check]:
         yield Check(NAME, "broken", reason, remedy, f"CUDA {here} or older", f"{path}.driver")
 
 
-def _mpi(case: Case, packages: Sequence[CondaPackage]) -> Iterator[Check]:
+def _mpi(case: ContractCase, packages: Sequence[CondaPackage]) -> Iterator[Check]:
     """Of what a lock has; where packages are chosen, they are held to this."""
     family = case.mpi_capabilities.mpi_abi
     for each in packages:
@@ -132,7 +132,7 @@ def _mpi(case: Case, packages: Sequence[CondaPackage]) -> Iterator[Check]:
             yield Check(NAME, "broken", reason, f"lock the build that takes the image's: {family}=*=external_*")
 
 
-def _twice(case: Case, asked: PlannedConda) -> Iterator[Check]:
+def _twice(case: ContractCase, asked: PlannedConda) -> Iterator[Check]:
     """The Python and the frameworks of blocks are others than those of the environment, which comes first on PATH."""
     from hpcgen.catalog.conda_asked import asked_names
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from hpcgen.core.support.units import some
 from hpcgen.launch.start import start_problems
-from hpcgen.planning.contract.case import Case, Check, Outcome, holds, release_of, skipped
+from hpcgen.planning.contract.case import Check, ContractCase, Outcome, holds, release_of, skipped
 from hpcgen.planning.contract.fabric import covered
 from hpcgen.recipe.assemble import bound_file_systems
 
 COVERED_BY_IMAGE = ("/", "/bin", "/etc", "/lib", "/lib64", "/opt", "/sbin", "/usr", "/usr/lib", "/usr/lib64", "/var")
 
 
-def flags(case: Case) -> list[Check]:
+def flags(case: ContractCase) -> list[Check]:
     """The engine is new enough for each option that the kit uses."""
     name, engine = "engine", case.engine
     known = case.site.containers.engines.get(case.plan.engine)
@@ -38,13 +38,13 @@ def flags(case: Case) -> list[Check]:
     return found or [holds(name, f"{case.plan.engine} {known.version} has everything that is used")]
 
 
-def _too_old(case: Case, what: str, remedy: str, path: str, expected: str = "") -> Check:
+def _too_old(case: ContractCase, what: str, remedy: str, path: str, expected: str = "") -> Check:
     version = case.engine.version or "of unknown version"
     reason = f"{case.site.name} has {case.plan.engine} {version}: {what}"
     return Check("engine", "broken", reason, remedy, expected, path)
 
 
-def launch(case: Case) -> list[Check]:
+def launch(case: ContractCase) -> list[Check]:
     """Something can start the job as it is laid out."""
     problems = start_problems(case.plan, case.engine, case.host)
     if problems:
@@ -61,7 +61,7 @@ def launch(case: Case) -> list[Check]:
     return [holds("launch", f"{case.plan.engine}, ranks by {how}" if case.mpi is not None else case.plan.engine)]
 
 
-def binds(case: Case) -> list[Check]:
+def binds(case: ContractCase) -> list[Check]:
     """What the host's MPI needs is shown inside, and nothing of the image is covered by what is bound."""
     name, host = "binds", case.host
     half = _half_described(case)
@@ -92,7 +92,7 @@ def binds(case: Case) -> list[Check]:
     ]
 
 
-def _half_described(case: Case) -> Check | None:
+def _half_described(case: ContractCase) -> Check | None:
     """The host's MPI is named by its prefix or its binds, and nothing makes the loader find it inside."""
     host = case.host
     if host is None or host.libraries or host.abi in case.engine.brings_mpi or not (host.root or host.binds):
@@ -110,7 +110,7 @@ def _half_described(case: Case) -> Check | None:
     return Check("binds", "doubtful", reason, remedy, "", given)
 
 
-def _hiding(case: Case, source: str, bound: str, remedy: str, path: str) -> list[Check]:
+def _hiding(case: ContractCase, source: str, bound: str, remedy: str, path: str) -> list[Check]:
     target = bound.rstrip("/") or "/"
     if target not in COVERED_BY_IMAGE and target not in {f"/opt/{block.name}" for block in case.plan.blocks}:
         return []
@@ -118,7 +118,7 @@ def _hiding(case: Case, source: str, bound: str, remedy: str, path: str) -> list
     return [Check("binds", "broken", reason, remedy, "", path)]
 
 
-def _hidden(case: Case, folders: list[str]) -> Check:
+def _hidden(case: ContractCase, folders: list[str]) -> Check:
     host = case.host
     assert host is not None
     known = case.site.containers.engines.get(case.plan.engine)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpcgen.backends.hardware.fabrics import FAST, SLOW, USUAL, drivers, libfabric_range, libfabric_symbols
-from hpcgen.planning.contract.case import Case, Check, Outcome, holds, skipped, unknown
+from hpcgen.planning.contract.case import Check, ContractCase, Outcome, holds, skipped, unknown
 from hpcgen.planning.contract.mpi import NO_MPI, OWN_LAUNCHER
 
 LISTS = ("FI_PROVIDER", "I_MPI_OFI_PROVIDER", "MPICH_OFI_USE_PROVIDER")
 """Variables that name libfabric's providers: one or several by commas, ``^`` in front of those to leave out."""
 
 
-def provider(case: Case) -> Check:
+def provider(case: ContractCase) -> Check:
     """What drives the fabric can be loaded inside: the image has it, or the host's is shown there."""
     name, fabric = "fabric provider", case.plan.fabric
     if case.mpi is None or not case.plan.stack.run.mpi:
@@ -45,7 +45,7 @@ def provider(case: Case) -> Check:
     return Check(name, outcome, f"{reason}: MPI falls back to TCP, or stops", remedy, expected, _path(case, "provider"))
 
 
-def shown(case: Case) -> str:
+def shown(case: ContractCase) -> str:
     """A folder of the host with the fabric's libraries that is bound; its own libfabric among those of its MPI too."""
     host = case.host
     if host is None:
@@ -54,7 +54,7 @@ def shown(case: Case) -> str:
     return next((folder for folder in folders if covered(case, folder)), "")
 
 
-def covered(case: Case, folder: str) -> bool:
+def covered(case: ContractCase, folder: str) -> bool:
     """Whether a folder of the host is shown inside by one of the MPI's binds, or single files of it are."""
     binds = case.host.binds if case.host is not None else []
     inside = f"{folder.rstrip('/')}/"
@@ -63,7 +63,7 @@ def covered(case: Case, folder: str) -> bool:
     return any(bind.file and bind.target.startswith(inside) for bind in binds)
 
 
-def libfabric(case: Case) -> Check:
+def libfabric(case: ContractCase) -> Check:
     """The host's libfabric, where the engine puts it in the place of the image's, has what the image's MPI asks for."""
     name, block, here = "libfabric", case.plan.block("libfabric"), case.plan.fabric.libfabric
     if block is None or case.swapped or case.plan.fabric.kind not in case.engine.brings_fabrics:
@@ -82,7 +82,7 @@ def libfabric(case: Case) -> Check:
     return Check(name, "broken", reason, remedy, f"a host's libfabric with FABRIC_1.{asked}", path)
 
 
-def fallback(case: Case) -> list[Check]:
+def fallback(case: ContractCase) -> list[Check]:
     """No variable of site or stack lets MPI choose TCP where there is something faster."""
     name, fabric = "TCP fallback", case.plan.fabric
     if case.mpi is None or not case.plan.stack.run.mpi:
@@ -105,11 +105,11 @@ def fallback(case: Case) -> list[Check]:
     return found or [holds(name, "no variable selects TCP")]
 
 
-def _path(case: Case, field: str) -> str:
+def _path(case: ContractCase, field: str) -> str:
     return case.site.fabric_path(case.plan.partition, field)
 
 
-def _variables(case: Case) -> Iterator[tuple[str, str, str]]:
+def _variables(case: ContractCase) -> Iterator[tuple[str, str, str]]:
     """Variables of the job with the place of each in the profile; "" for the stack's."""
     stack, partition = case.plan.stack.run.environment, case.plan.partition
     for name, value in case.site.environment_of(partition).items():

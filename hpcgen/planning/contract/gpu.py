@@ -9,7 +9,7 @@ from hpcgen.core.model.reasons import JobReason
 from hpcgen.core.model.site import Gpu
 from hpcgen.core.support.units import counted, some
 from hpcgen.planning.contract import conda
-from hpcgen.planning.contract.case import Case, Check, holds, skipped, unknown
+from hpcgen.planning.contract.case import Check, ContractCase, holds, skipped, unknown
 
 NO_GPU = "the partition has no GPU"
 COMPATIBILITY = "cuda-compat-"
@@ -20,7 +20,7 @@ Source: docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html.
 """
 
 
-def use(case: Case) -> list[Check]:
+def use(case: ContractCase) -> list[Check]:
     """What the job asks for is used: something in the image can compute on the node's GPUs, nothing is for others."""
     name, gpu, job = "GPU use", case.partition.gpu, case.plan.job
     if gpu is None:
@@ -49,7 +49,7 @@ def use(case: Case) -> list[Check]:
     ]
 
 
-def _unused(case: Case, reason: str) -> Check:
+def _unused(case: ContractCase, reason: str) -> Check:
     """Broken; doubtful where a person said how many GPUs they want, who may start a program of their own."""
     said = any(
         isinstance(r, JobReason) and r.field == "gpus_per_node" and r.rule == "asked" for r in case.plan.job.reasons
@@ -66,7 +66,7 @@ def _one(gpu: Gpu) -> str:
     return gpu.model if gpu.vendor in gpu.model.lower() else f"{gpu.model} of {gpu.vendor}"
 
 
-def driver(case: Case) -> list[Check]:
+def driver(case: ContractCase) -> list[Check]:
     """The host's driver is in the range of every block; a newer driver's libraries are only for data centres."""
     name, gpu = "GPU driver", case.partition.gpu
     if gpu is None:
@@ -88,7 +88,7 @@ def driver(case: Case) -> list[Check]:
     return found or [holds(name, f"driver {gpu.driver} is enough for {', '.join(asked)}")]
 
 
-def _forward(case: Case, gpu: Gpu, packages: list[str]) -> Check:
+def _forward(case: ContractCase, gpu: Gpu, packages: list[str]) -> Check:
     name, path = "GPU driver", f"partitions.{case.plan.partition}.gpu.data_center"
     what = f"{', '.join(packages)} is for a newer driver, which only data-centre GPUs can use"
     remedy = f"omit it, and use a CUDA that the driver {gpu.driver or ''} runs by itself".replace("  ", " ")
@@ -101,7 +101,7 @@ def _forward(case: Case, gpu: Gpu, packages: list[str]) -> Check:
     return Check(name, "broken", f"{what}; {gpu.model} is none: CUDA does not start", remedy, "a data-centre GPU", path)
 
 
-def architecture(case: Case) -> list[Check]:
+def architecture(case: ContractCase) -> list[Check]:
     """Every block that has code for GPUs has it for this one."""
     name, gpu = "GPU architecture", case.partition.gpu
     if gpu is None:
@@ -118,7 +118,7 @@ def architecture(case: Case) -> list[Check]:
     return found or [holds(name, "; ".join(check.reason for check in knows))]
 
 
-def _known(case: Case, block: str, value: str | None, fact: str, wanted: str | list[str]) -> Check:
+def _known(case: ContractCase, block: str, value: str | None, fact: str, wanted: str | list[str]) -> Check:
     """One block and this GPU, by a range of versions or a list of names."""
     name, path = "GPU architecture", f"partitions.{case.plan.partition}.gpu.{fact}"
     label = f"{block} {_version(case, block)}"
@@ -134,5 +134,5 @@ def _known(case: Case, block: str, value: str | None, fact: str, wanted: str | l
     return Check(name, "broken", reason, f"use another release: --set {block}.version=…", f"{fact} {says}", path)
 
 
-def _version(case: Case, block: str) -> str:
+def _version(case: ContractCase, block: str) -> str:
     return next((each.version for each in case.plan.blocks if each.name == block), "")

@@ -13,7 +13,7 @@ from hpcgen.backends.hardware.mpi_abi import (
 )
 from hpcgen.backends.schedulers import launched_by
 from hpcgen.core.model.site import HostMpi
-from hpcgen.planning.contract.case import Case, Check, holds, release_of, skipped, unknown
+from hpcgen.planning.contract.case import Check, ContractCase, holds, release_of, skipped, unknown
 
 NO_MPI = "the stack runs without MPI"
 OWN_LAUNCHER = "the image's own launcher starts the ranks"
@@ -30,7 +30,7 @@ Read in Debian 12: libmpich12 4.0.2, which has no ``libmpi.so.12``, libopenmpi3 
 """
 
 
-def abi(case: Case) -> list[Check]:
+def abi(case: ContractCase) -> list[Check]:
     """The library that programs were linked with has the name and the binary interface of the host's."""
     name, host, block = "MPI ABI", case.host, case.mpi
     if block is None or host is None:
@@ -53,7 +53,7 @@ def abi(case: Case) -> list[Check]:
     return found or [holds(name, f"{block.name} and the host's {host.flavour} are both {expected}")]
 
 
-def _by_standard(case: Case, host: HostMpi) -> list[Check]:
+def _by_standard(case: ContractCase, host: HostMpi) -> list[Check]:
     """Blocks that are not linked with the standard's library, and a host that may have it by another name."""
     name, expected, found = "MPI ABI", MPI_LIBRARIES[STANDARD], []
     own, told = case.plan.mpi.family, f"the host's {host.flavour} {host.version}"
@@ -75,7 +75,7 @@ def _by_standard(case: Case, host: HostMpi) -> list[Check]:
     return found
 
 
-def _packages(case: Case, host: HostMpi) -> list[Check]:
+def _packages(case: ContractCase, host: HostMpi) -> list[Check]:
     """MPI packages of the distribution, which the host's library may not be able to replace."""
     expected, found = MPI_LIBRARIES[host.abi], []
     base = case.releases.get(case.plan.blocks[0].name)
@@ -102,7 +102,7 @@ def _library_of(package: str) -> str:
     return DISTRIBUTION_MPI.get(package, "")
 
 
-def private(case: Case) -> Check:
+def private(case: ContractCase) -> Check:
     """No block's own MPI, which nothing may replace, meets the host's or one of the same name in the image."""
     name, host, block = "private MPI", case.host, case.mpi
     mine = {each: has.private_mpi for each, has in case.capabilities.items() if has.private_mpi}
@@ -120,7 +120,7 @@ def private(case: Case) -> Check:
     return Check(name, "broken", reason, remedy, "no other MPI", "mpi.abi" if host is not None else "")
 
 
-def version(case: Case) -> Check:
+def version(case: ContractCase) -> Check:
     """The host's library has every function that the image's has: it is not older, as far as the two compare."""
     name, host, block = "MPI version", case.host, case.mpi
     if block is None or host is None:
@@ -165,7 +165,7 @@ def _may_call(flavour: str, version: str) -> tuple[int, int]:
     return standard_of(flavour, version) or (0, 0)
 
 
-def pmi(case: Case) -> Check:
+def pmi(case: ContractCase) -> Check:
     """The launcher tells ranks about each other in a way that the MPI which is mapped understands."""
     name, host, block = "PMI", case.host, case.mpi
     if block is None or host is None:
@@ -191,7 +191,7 @@ def pmi(case: Case) -> Check:
     return Check(name, "broken", reason, remedy, f"one of {', '.join(understood)}", "mpi.pmi")
 
 
-def _understood(case: Case, host: HostMpi) -> tuple[str, tuple[str, ...]]:
+def _understood(case: ContractCase, host: HostMpi) -> tuple[str, tuple[str, ...]]:
     """Who is mapped, and what it understands; the host's own library where that is the one."""
     block = case.mpi
     assert block is not None

@@ -8,10 +8,10 @@ from hpcgen.core.model.site import Partition
 from hpcgen.core.support.units import some
 from hpcgen.launch.job.layout import memory_problem
 from hpcgen.launch.job.measured_layouts import memory_text
-from hpcgen.planning.contract.case import Case, Check, holds, release_of, skipped, unknown
+from hpcgen.planning.contract.case import Check, ContractCase, holds, release_of, skipped, unknown
 
 
-def c_library(case: Case) -> Check:
+def c_library(case: ContractCase) -> Check:
     """The image's C library is not older than what libraries of the host ask for that enter it."""
     name, host = "C library", case.host
     if host is None or not (case.swapped or case.plan.fabric.kind in case.engine.brings_fabrics):
@@ -37,7 +37,7 @@ def c_library(case: Case) -> Check:
     return Check(name, "broken" if sure else "doubtful", reason, remedy, f"{wanted} or newer", path)
 
 
-def cpu(case: Case) -> list[Check]:
+def cpu(case: ContractCase) -> list[Check]:
     """Every kind of node that the job may land on has what the code was compiled for."""
     name, plan = "CPU", case.plan
     target, queue = case.partition.cpu.target, plan.job.queue
@@ -72,7 +72,7 @@ def _selected(partition: Partition, scheduler: Scheduler) -> str:
     return ":".join(partition.chunk)
 
 
-def _sharing(case: Case) -> list[str]:
+def _sharing(case: ContractCase) -> list[str]:
     """Other partitions of the profile that the job's queue leads to."""
     queue = case.plan.job.queue
     return [
@@ -82,7 +82,7 @@ def _sharing(case: Case) -> list[str]:
     ]
 
 
-def memory(case: Case) -> Check:
+def memory(case: ContractCase) -> Check:
     """The ranks of a node fit into what a job may use of it."""
     name, job = "memory", case.plan.job
     problem = memory_problem(case.plan.partition, case.partition, job)

@@ -18,7 +18,7 @@ from hpcgen.core.model.project import BLOCK, ProjectPackage
 from hpcgen.core.support.python_names import normal_name
 from hpcgen.core.support.units import some
 from hpcgen.core.support.wheel_tags import as_numbers, glibc_of
-from hpcgen.planning.contract.case import Case, Check, holds, skipped
+from hpcgen.planning.contract.case import Check, ContractCase, holds, skipped
 
 NAME = "Python packages"
 _CUDA = r"-cu(?:da)?(1[0-9])(?:x|\b)|\+cu(1[0-9])"
@@ -50,7 +50,7 @@ class _Tags(msgspec.Struct, frozen=True):
     architectures: frozenset[str]
 
 
-def packages(case: Case) -> list[Check]:
+def packages(case: ContractCase) -> list[Check]:
     """Each package can be installed in this image, and what it brings suits the node."""
     project = case.plan.project
     if project is None or not project.packages:
@@ -60,7 +60,7 @@ def packages(case: Case) -> list[Check]:
     return found or [holds(NAME, f"no known obstacle to the {len(project.packages)} packages of the files")]
 
 
-def chosen(case: Case, lines: Iterable[str]) -> list[Check]:
+def chosen(case: ContractCase, lines: Iterable[str]) -> list[Check]:
     """The same of what ``hpcgen lock`` chose for ranges, and of what that needs; files and C library it minds itself.
 
     What the files lock was held before. A build for GPUs that no line asks for is doubtful at most: some packages
@@ -89,12 +89,12 @@ def chosen(case: Case, lines: Iterable[str]) -> list[Check]:
     return [*found, *map(_at_most_doubtful, _of_host(case, others))]
 
 
-def _hosts(case: Case) -> _Hosts:
+def _hosts(case: ContractCase) -> _Hosts:
     row = case.releases.get(BLOCK)
     return msgspec.convert(dict(row.values) if row is not None else {}, _Hosts)
 
 
-def _of_host(case: Case, every: Sequence[ProjectPackage]) -> list[Check]:
+def _of_host(case: ContractCase, every: Sequence[ProjectPackage]) -> list[Check]:
     hosts = _hosts(case)
     found = list(_gpu(case, every, hosts))
     return found + [check for each in every for check in (*_mpi(case, each, hosts), *_cpu(case, each, hosts))]
@@ -112,7 +112,7 @@ def _said(package: ProjectPackage) -> str:
 # files
 
 
-def _of_file(case: Case, package: ProjectPackage) -> Iterator[Check]:
+def _of_file(case: ContractCase, package: ProjectPackage) -> Iterator[Check]:
     """That a lock names a wheel for this image; else whether its source is there, and can be compiled."""
     if package.file or not (package.others or package.sdist):
         return
@@ -130,7 +130,7 @@ def _of_file(case: Case, package: ProjectPackage) -> Iterator[Check]:
         yield Check(NAME, "doubtful", reason, f"its build requirements are not pinned by the lock{more}")
 
 
-def _why(case: Case, package: ProjectPackage) -> tuple[str, str]:
+def _why(case: ContractCase, package: ProjectPackage) -> tuple[str, str]:
     """Why none of the wheels can be installed, the first reason that rules all of the rest out, and what to do."""
     every = [tags for file in package.others if (tags := _tags(file)) is not None]
     here, python = case.site.system.architecture, case.plan.block("python")
@@ -203,7 +203,7 @@ def _python_name(tag: str) -> str:
 # hosts
 
 
-def _gpu(case: Case, every: Iterable[ProjectPackage], hosts: _Hosts) -> Iterator[Check]:
+def _gpu(case: ContractCase, every: Iterable[ProjectPackage], hosts: _Hosts) -> Iterator[Check]:
     """Builds for CUDA and ROCm against the vendor of the node's GPUs, and against its driver."""
     gpu, path = case.partition.gpu, f"partitions.{case.plan.partition}.gpu"
     cuda = {each.name: (each, number) for each in every if (number := _cuda_of(each))}
@@ -244,7 +244,7 @@ def gpu_vendor(package: ProjectPackage) -> str:
     return "nvidia" if _cuda_of(package) else ""
 
 
-def _mpi(case: Case, package: ProjectPackage, hosts: _Hosts) -> Iterator[Check]:
+def _mpi(case: ContractCase, package: ProjectPackage, hosts: _Hosts) -> Iterator[Check]:
     """A wheel that is an MPI, or has one inside, beside that of the image or the host."""
     name = hosts.mpi_wheels.get(package.name)
     if name is None:
@@ -265,7 +265,7 @@ def _mpi(case: Case, package: ProjectPackage, hosts: _Hosts) -> Iterator[Check]:
         yield Check(NAME, "doubtful", reason, remedy)
 
 
-def _cpu(case: Case, package: ProjectPackage, hosts: _Hosts) -> Iterator[Check]:
+def _cpu(case: ContractCase, package: ProjectPackage, hosts: _Hosts) -> Iterator[Check]:
     """A wheel that does not start on the node's CPU."""
     if case.site.system.architecture != "x86_64":
         return

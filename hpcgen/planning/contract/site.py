@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from hpcgen.backends.engines import engine_format
 from hpcgen.core.support.units import some
-from hpcgen.planning.contract.case import Case, Check, holds, skipped
+from hpcgen.planning.contract.case import Check, ContractCase, holds, skipped
 from hpcgen.recipe.formats import engines_reading
 
 OTHER_FORMAT = "leave --format out"
 """The remedy where no engine of the site reads the recipe."""
 
 
-def policy(case: Case) -> list[Check]:
+def policy(case: ContractCase) -> list[Check]:
     """The site is open, and admits the engine."""
     name, site, engine = "policy", case.site, case.plan.engine
     closed, found = [], []
@@ -37,7 +37,7 @@ def policy(case: Case) -> list[Check]:
     return closed + found
 
 
-def _refused(case: Case) -> str:
+def _refused(case: ContractCase) -> str:
     """Every engine for the format that the site knows, with its reasons."""
     engines = case.site.containers.engines
     reading = engines_reading(case.plan.format)
@@ -49,7 +49,7 @@ def _refused(case: Case) -> str:
     return f"{' or '.join(refused)} ({'; '.join(why)})"
 
 
-def network(case: Case) -> Check:
+def network(case: ContractCase) -> Check:
     """The host that builds reaches all that the build takes, or a mirror has it."""
     name, site = "network", case.site
     if case.plan.supply == "bundle":
@@ -66,7 +66,7 @@ def network(case: Case) -> Check:
     return Check(name, "broken", reason, remedy, "a mirror in network.mirrors, or a bundle", "network.internet.build")
 
 
-def _beyond_reach(case: Case) -> Iterator[str]:
+def _beyond_reach(case: ContractCase) -> Iterator[str]:
     """Kinds of input that no mirror has; empty for what one has."""
     if case.assembly is None:
         return
@@ -78,7 +78,7 @@ def _beyond_reach(case: Case) -> Iterator[str]:
     yield from (item.unmirrored(mirrors) for _, item in assembly.inputs)
 
 
-def licences(case: Case) -> list[Check]:
+def licences(case: ContractCase) -> list[Check]:
     """Every licence that the build accepts has been accepted by a person."""
     name = "licences"
     needed = {each.name: each for of_block in case.capabilities.values() for each in of_block.licences}

@@ -14,10 +14,10 @@ from hpcgen.core.model.site import SiteEngine
 from hpcgen.launch.start import host_mpi
 from hpcgen.planning.contract import collectives, conda, fabric, gpu, mpi, node, packages, site
 from hpcgen.planning.contract import engine as engines
-from hpcgen.planning.contract.case import Case, Check
+from hpcgen.planning.contract.case import Check, ContractCase
 from hpcgen.recipe.assemble import assemble, outline
 
-CHECKS: dict[str, Callable[[Case], Check | list[Check]]] = {
+CHECKS: dict[str, Callable[[ContractCase], Check | list[Check]]] = {
     "policy": site.policy,
     "C library": node.c_library,
     "MPI ABI": mpi.abi,
@@ -49,7 +49,7 @@ AT_START = ("policy", "MPI version", "libfabric", "TCP fallback", "binds")
 OVERRULE = "add --allow-unsupported to continue anyway"
 
 
-def case_of(plan: Plan, catalog: Catalog, accepted: Collection[str] = ()) -> Case:
+def case_of(plan: Plan, catalog: Catalog, accepted: Collection[str] = ()) -> ContractCase:
     """What the checks of a plan look at; InputError where the plan does not fit the collections."""
     image = outline(plan, catalog)
 
@@ -73,14 +73,14 @@ def case_of(plan: Plan, catalog: Catalog, accepted: Collection[str] = ()) -> Cas
     )
 
 
-def case_of_plan(plan: Plan) -> Case:
+def case_of_plan(plan: Plan) -> ContractCase:
     """A plan alone, without what its blocks say; enough for what does not ask them."""
     known = plan.site.containers.engines.get(plan.engine, SiteEngine())
     engine = engine_for(plan.engine, known.version)
-    return Case(plan=plan, engine=engine, host=host_mpi(plan, engine))
+    return ContractCase(plan=plan, engine=engine, host=host_mpi(plan, engine))
 
 
-def checks_of(case: Case, without: Collection[str] = (), only: Collection[str] = ()) -> list[Check]:
+def checks_of(case: ContractCase, without: Collection[str] = (), only: Collection[str] = ()) -> list[Check]:
     """Every check but those ``without``, or those ``only``; one may answer several times."""
     found: list[Check] = []
     for name, check in CHECKS.items():
@@ -126,7 +126,7 @@ def findings_of(checks: Sequence[Check]) -> list[Finding]:
     return found
 
 
-def planned_licences(case: Case) -> list[PlannedLicence]:
+def planned_licences(case: ContractCase) -> list[PlannedLicence]:
     """What a person must accept before the image is built, in the order of the blocks."""
     needed = {each.name: each for of_block in case.capabilities.values() for each in of_block.licences}
     return [PlannedLicence(each.name, each.title, each.url) for each in needed.values()]

@@ -12,13 +12,13 @@ from hpcgen.core.model.reasons import JOB_WORDS
 from hpcgen.core.support.python_names import normal_name
 from hpcgen.core.support.traced import Subject, subjects_of
 from hpcgen.planning.explain import blocks, conda_package, image, jobs, os_package, python_package
-from hpcgen.planning.explain.case import Case, value_at
+from hpcgen.planning.explain.case import ExplainCase, value_at
 from hpcgen.planning.explain.explanation import Explanation, Ground
 
 _LINE = re.compile(r"(?P<file>.+):(?P<line>[1-9]\d{0,6})")
 
 
-def explain(case: Case, word: str) -> list[Explanation]:
+def explain(case: ExplainCase, word: str) -> list[Explanation]:
     """What is known of a word, or of a line (``FILE:LINE``) of the kit's recipe, job script or self-test.
 
     Raises
@@ -42,7 +42,7 @@ def explain(case: Case, word: str) -> list[Explanation]:
     return [each for subject in subjects for each in of_subject(case, subject)]
 
 
-def _before_a_lock(case: Case) -> str:
+def _before_a_lock(case: ExplainCase) -> str:
     """That what packages need in turn is not known yet."""
     plan = case.plan
     loose = plan.project is not None and plan.project.packages and not plan.project.hashed
@@ -51,7 +51,7 @@ def _before_a_lock(case: Case) -> str:
     return ""
 
 
-def of_line(case: Case, name: str, line: int) -> list[Explanation]:
+def of_line(case: ExplainCase, name: str, line: int) -> list[Explanation]:
     """What a line of a file is of."""
     text = case.files[name]
     lines = text.splitlines()
@@ -64,7 +64,7 @@ def of_line(case: Case, name: str, line: int) -> list[Explanation]:
     return of_subject(case, subject)
 
 
-def of_subject(case: Case, subject: Subject) -> list[Explanation]:
+def of_subject(case: ExplainCase, subject: Subject) -> list[Explanation]:
     """What is said of one thing."""
     kind, name, stage = subject
     staged = {"variable": image.variable, "argument": image.argument, "step": image.step, "package": os_package.package}
@@ -102,7 +102,7 @@ def of_subject(case: Case, subject: Subject) -> list[Explanation]:
     return [jobs.own(kind)]
 
 
-def _fact(case: Case, path: str) -> Explanation:
+def _fact(case: ExplainCase, path: str) -> Explanation:
     """A fact of the profile, and the blocks whose versions rest on it."""
     path = path.replace("*", case.plan.partition)
     bound = [
@@ -113,7 +113,7 @@ def _fact(case: Case, path: str) -> Explanation:
     return Explanation(kind="fact of the site", name=path, grounds=[case.fact(path)], see=bound)
 
 
-def words(case: Case) -> dict[str, list[str]]:
+def words(case: ExplainCase) -> dict[str, list[str]]:
     """What can be asked for, by its kind."""
     found: dict[str, list[str]] = {}
     for kind, name, _stage in _subjects(case):
@@ -123,7 +123,7 @@ def words(case: Case) -> dict[str, list[str]]:
     return {kind: names for kind, names in found.items() if names}
 
 
-def _index(case: Case) -> dict[str, list[Subject]]:
+def _index(case: ExplainCase) -> dict[str, list[Subject]]:
     """What each word means; a whole line of the kit is a word, too."""
     found: dict[str, list[Subject]] = {}
     own = {"engine": "engine", "launch": "launch", "command": "command", "preflight": "preflight", "image": "image"}
@@ -159,7 +159,7 @@ def _packages(index: Mapping[str, list[Subject]], word: str) -> list[Subject]:
     return [each for each in found if each.kind.startswith(("Python", "conda"))]
 
 
-def _subjects(case: Case) -> Iterator[Subject]:
+def _subjects(case: ExplainCase) -> Iterator[Subject]:
     """Everything that a kit has, each once."""
     seen: set[Subject] = set()
     for subject in _all_subjects(case):
@@ -170,7 +170,7 @@ def _subjects(case: Case) -> Iterator[Subject]:
                 yield each
 
 
-def _all_subjects(case: Case) -> Iterator[Subject]:
+def _all_subjects(case: ExplainCase) -> Iterator[Subject]:
     for block in case.plan.blocks:
         yield Subject("block", block.name)
         yield from (Subject("block", virtual) for virtual in block.provides)

@@ -7,11 +7,11 @@ from hpcgen.blocks.options import literal_words, option_fields
 from hpcgen.core.config.provenance import shown_value
 from hpcgen.core.model.plan import PlannedBlock
 from hpcgen.core.model.reasons import Reason
-from hpcgen.planning.explain.case import Case
+from hpcgen.planning.explain.case import ExplainCase
 from hpcgen.planning.explain.explanation import Explanation, Ground, Refused
 
 
-def block(case: Case, name: str) -> Explanation:
+def block(case: ExplainCase, name: str) -> Explanation:
     """A block of the plan, or a virtual by the block that provides it."""
     planned = case.plan.block(name)
     assert planned is not None
@@ -36,7 +36,7 @@ def block(case: Case, name: str) -> Explanation:
     )
 
 
-def _ground(case: Case, planned: PlannedBlock, reason: Reason | str) -> Ground:
+def _ground(case: ExplainCase, planned: PlannedBlock, reason: Reason | str) -> Ground:
     if not isinstance(reason, Reason):
         return Ground(kind="rule", text=reason)
     text, where = str(reason), _place(case, planned, reason)
@@ -50,7 +50,7 @@ def _ground(case: Case, planned: PlannedBlock, reason: Reason | str) -> Ground:
     return Ground(kind="block" if reason.by_version else "rule", text=text, place=where)
 
 
-def _place(case: Case, planned: PlannedBlock, reason: Reason) -> str:
+def _place(case: ExplainCase, planned: PlannedBlock, reason: Reason) -> str:
     """Where the one says it who asks or refuses: the stack, a release table, the profile."""
     if reason.place.startswith("blocks."):
         return case.said_by_stack(reason.place).place
@@ -63,7 +63,7 @@ def _place(case: Case, planned: PlannedBlock, reason: Reason) -> str:
     return ""
 
 
-def _other_providers(case: Case, planned: PlannedBlock) -> list[Refused]:
+def _other_providers(case: ExplainCase, planned: PlannedBlock) -> list[Refused]:
     """Blocks that could stand for the same virtual, and why they do not."""
     facts = Facts.of(case.plan.site, case.plan.partition)
     found = []
@@ -83,7 +83,7 @@ def _other_providers(case: Case, planned: PlannedBlock) -> list[Refused]:
     return found
 
 
-def option(case: Case, path: str) -> Explanation:
+def option(case: ExplainCase, path: str) -> Explanation:
     """An option of a block: who says its value, and what else it could be."""
     name, _, key = path.partition(".")
     planned = case.plan.block(name)

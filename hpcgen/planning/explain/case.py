@@ -20,7 +20,7 @@ from hpcgen.launch.start import Start, start
 from hpcgen.planning.explain.explanation import Ground
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.formats import format_for
-from hpcgen.recipe.parts import Part, parts_of
+from hpcgen.recipe.parts import PlannedPart, parts_of
 from hpcgen.recipe.stages import Assembly
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from hpcgen.core.model.requirement import PackageFile
 
 
-class Case:
+class ExplainCase:
     """A plan with what is made of it, each worked out when somebody asks.
 
     Parameters
@@ -57,7 +57,7 @@ class Case:
         self._stack = stack or plan.stack.name
 
     @cached_property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[PlannedPart]:
         """The plan's blocks with all that their methods are given."""
         return parts_of(self.plan, self.catalog, self.lock.pins if self.lock is not None else None).parts
 
@@ -187,7 +187,7 @@ class Case:
         return ""
 
 
-def parts_in(case: Case, stage: str) -> list[Part]:
+def parts_in(case: ExplainCase, stage: str) -> list[PlannedPart]:
     """The blocks that a stage has."""
     return [part for part in case.parts if stage == "builder" or not part.planned.build_only]
 

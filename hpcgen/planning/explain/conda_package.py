@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from hpcgen.catalog.project import CONDA
 from hpcgen.core.model.conda import CondaPackage
 from hpcgen.core.support.units import some
-from hpcgen.planning.explain.case import Case
+from hpcgen.planning.explain.case import ExplainCase
 from hpcgen.planning.explain.explanation import Explanation, Ground, Refused
 from hpcgen.readers.conda_text import spec_name
 
@@ -15,14 +15,14 @@ _FACTS = {"__archspec": "partitions.*.cpu.target", "__cuda": "partitions.*.gpu.d
 """The facts that virtual packages are read from."""
 
 
-def names(case: Case) -> list[str]:
+def names(case: ExplainCase) -> list[str]:
     """Packages that are asked for, and those that a lock has beside them."""
     asked = case.plan.conda
     needs = [spec_name(each) for each in asked.needs] if asked is not None else []
     return list(dict.fromkeys(filter(None, [*needs, *(each.name for each in _locked(case))])))
 
 
-def package(case: Case, name: str) -> Explanation:
+def package(case: ExplainCase, name: str) -> Explanation:
     """A package of the conda environment."""
     asked = case.plan.conda
     assert asked is not None
@@ -54,13 +54,13 @@ def package(case: Case, name: str) -> Explanation:
     )
 
 
-def _locked(case: Case) -> Sequence[CondaPackage]:
+def _locked(case: ExplainCase) -> Sequence[CondaPackage]:
     if case.plan.conda is None:
         return []
     return case.plan.conda.packages or (case.lock.pins.conda if case.lock is not None else [])
 
 
-def _asked(case: Case, name: str) -> Iterator[Ground]:
+def _asked(case: ExplainCase, name: str) -> Iterator[Ground]:
     """Lines of files and of the stack that ask for it."""
     asked = case.plan.conda
     assert asked is not None
@@ -83,7 +83,7 @@ def _needed(name: str, locked: Sequence[CondaPackage]) -> Iterator[Ground]:
         yield Ground(kind="rule", text=f"needed by {some(sorted(needers))}")
 
 
-def _virtual(case: Case, found: CondaPackage | None) -> Iterator[Ground]:
+def _virtual(case: ExplainCase, found: CondaPackage | None) -> Iterator[Ground]:
     """What the build asks of base and node; without a build, what it will be chosen by."""
     asked = case.plan.conda
     assert asked is not None
@@ -102,7 +102,7 @@ def _virtual(case: Case, found: CondaPackage | None) -> Iterator[Ground]:
                 yield case.fact(path, f"builds for {name} {asked.virtual[name]} are chosen")
 
 
-def _refused(case: Case, name: str, found: CondaPackage | None) -> Iterator[Refused]:
+def _refused(case: ExplainCase, name: str, found: CondaPackage | None) -> Iterator[Refused]:
     """Builds of a lock for other platforms."""
     if found is None or case.plan.conda is None:
         return

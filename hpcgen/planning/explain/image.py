@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from hpcgen.planning.explain.case import Case, parts_in
+from hpcgen.planning.explain.case import ExplainCase, parts_in
 from hpcgen.planning.explain.explanation import Explanation, Ground
 from hpcgen.recipe.assemble import bind_targets, bound_file_systems
 from hpcgen.recipe.stages import Stage
 
 
-def _stage(case: Case, name: str) -> Stage:
+def _stage(case: ExplainCase, name: str) -> Stage:
     return case.assembly.builder if name == "builder" else case.assembly.final
 
 
-def base(case: Case, stage: str) -> Explanation:
+def base(case: ExplainCase, stage: str) -> Explanation:
     """The image that a stage starts from."""
     image, first = _stage(case, stage).image, case.parts[0]
     claimed = [part for part in case.parts if part.block.base_image(part.ctx, stage) is not None]
@@ -31,7 +31,7 @@ def base(case: Case, stage: str) -> Explanation:
     )
 
 
-def variable(case: Case, name: str, stage: str) -> Explanation:
+def variable(case: ExplainCase, name: str, stage: str) -> Explanation:
     """A variable of a stage: every block that sets it, or puts a folder into it."""
     grounds = []
     for part in parts_in(case, stage):
@@ -48,7 +48,7 @@ def variable(case: Case, name: str, stage: str) -> Explanation:
     return Explanation(kind="variable of the image", name=name, value=value, stage=stage, grounds=grounds)
 
 
-def argument(case: Case, name: str, stage: str) -> Explanation:
+def argument(case: ExplainCase, name: str, stage: str) -> Explanation:
     """A build argument, which does not stay in the image."""
     value = _stage(case, stage).arguments.get(name, "")
     if name == "SOURCE_DATE_EPOCH":
@@ -61,7 +61,7 @@ def argument(case: Case, name: str, stage: str) -> Explanation:
     return Explanation(kind="build argument", name=name, value=value, stage=stage, grounds=grounds)
 
 
-def step(case: Case, name: str, stage: str) -> Explanation:
+def step(case: ExplainCase, name: str, stage: str) -> Explanation:
     """A step of a build: the block that makes it, its files, and what it fetches."""
     label, _, about = name.partition(": ")
     part = next((part for part in case.parts if part.label == label), None)
@@ -82,7 +82,7 @@ def step(case: Case, name: str, stage: str) -> Explanation:
     return Explanation(kind="step", name=name, stage=stage, grounds=grounds, see=[part.planned.name])
 
 
-def _own_step(case: Case, label: str, about: str, stage: str) -> list[Ground]:
+def _own_step(case: ExplainCase, label: str, about: str, stage: str) -> list[Ground]:
     """Why hpcgen itself has a step."""
     if label == "distribution":
         names = case.assembly.packages[stage]
@@ -97,7 +97,7 @@ def _own_step(case: Case, label: str, about: str, stage: str) -> list[Ground]:
     return [Ground(kind="rule", text=f"hpcgen does this in every image: {about}")]
 
 
-def fetched(case: Case, name: str) -> Explanation:
+def fetched(case: ExplainCase, name: str) -> Explanation:
     """An archive, a Python package or a git tree that a block takes from outside."""
     grounds, value = [], ""
     for block, item in case.assembly.inputs:
@@ -110,7 +110,7 @@ def fetched(case: Case, name: str) -> Explanation:
     return Explanation(kind="input", name=name, value=value, grounds=grounds, see=see)
 
 
-def kept(case: Case, path: str) -> Explanation:
+def kept(case: ExplainCase, path: str) -> Explanation:
     """A folder that the final stage takes from the builder, or has empty."""
     grounds = []
     for part in parts_in(case, "final"):
@@ -122,18 +122,18 @@ def kept(case: Case, path: str) -> Explanation:
     return Explanation(kind="folder of the image", name=path, stage="final", grounds=grounds, see=see)
 
 
-def copied(case: Case, target: str) -> Explanation:
+def copied(case: ExplainCase, target: str) -> Explanation:
     """A file or folder of the stack's own."""
     number = next(index for index, each in enumerate(case.plan.stack.copy) if each.to == target)
     return Explanation(kind="files of the stack", name=target, grounds=[case.said_by_stack(f"copy.{number}.from")])
 
 
-def certificate(case: Case, target: str) -> Explanation:
+def certificate(case: ExplainCase, target: str) -> Explanation:
     """A certificate of the site."""
     return Explanation(kind="certificate", name=target, grounds=[case.fact("network.ca_certificates")])
 
 
-def label(case: Case, name: str) -> Explanation:
+def label(case: ExplainCase, name: str) -> Explanation:
     """A label of the image."""
     rules = {
         "io.hpcgen.content": "the plan hash covers everything that determines the image: same hash, same image",
@@ -143,7 +143,7 @@ def label(case: Case, name: str) -> Explanation:
     return Explanation(kind="label", name=name, value=case.assembly.labels.get(name, ""), grounds=[rule])
 
 
-def test(case: Case, name: str) -> Explanation:
+def test(case: ExplainCase, name: str) -> Explanation:
     """A test of the self-test."""
     part = next((part for part in case.parts if name.startswith(f"{part.label}: ")), None)
     if part is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hpcgen.core.model.reasons import JobReason
 from hpcgen.launch.environment import HARMFUL, Giver
 from hpcgen.launch.job.queues import limits
-from hpcgen.planning.explain.case import Case
+from hpcgen.planning.explain.case import ExplainCase
 from hpcgen.planning.explain.explanation import Explanation, Ground, Refused
 
 _RULES = {
@@ -19,7 +19,7 @@ _RULES = {
 }
 
 
-def job(case: Case, field: str) -> Explanation:
+def job(case: ExplainCase, field: str) -> Explanation:
     """A number of the job."""
     plan = case.plan
     grounds = []
@@ -49,7 +49,7 @@ def job(case: Case, field: str) -> Explanation:
     return Explanation(kind="job", name=field, value=value, grounds=grounds, refused=refused)
 
 
-def variable(case: Case, name: str) -> list[Explanation]:
+def variable(case: ExplainCase, name: str) -> list[Explanation]:
     """A variable of the job: as it is set outside, and inside where that differs."""
     values, found = case.start.variables, []
     if name in values.exported:
@@ -60,7 +60,7 @@ def variable(case: Case, name: str) -> list[Explanation]:
     return found
 
 
-def _variable(case: Case, name: str, value: str, giver: Giver, kind: str) -> Explanation:
+def _variable(case: ExplainCase, name: str, value: str, giver: Giver, kind: str) -> Explanation:
     grounds = [Ground(kind="rule", text=_RULES[giver.by])] if giver.by in _RULES else []
     if giver.by in ("site", "host mpi", "scheduler") and giver.path:
         grounds.append(case.fact(giver.path))
@@ -72,7 +72,7 @@ def _variable(case: Case, name: str, value: str, giver: Giver, kind: str) -> Exp
     return Explanation(kind=kind, name=name, value=value, grounds=grounds)
 
 
-def bind(case: Case, target: str) -> Explanation:
+def bind(case: ExplainCase, target: str) -> Explanation:
     """A folder of the host that the container sees."""
     mpi = case.plan.site.mpi
     binds = mpi.binds if mpi is not None else []
@@ -83,13 +83,13 @@ def bind(case: Case, target: str) -> Explanation:
     return Explanation(kind="bind", name=target, grounds=grounds)
 
 
-def file_systems(case: Case, name: str = "") -> Explanation:
+def file_systems(case: ExplainCase, name: str = "") -> Explanation:
     """The site's file systems that the container sees in their own place."""
     names = [key for key, each in case.plan.site.file_systems.items() if each.bind]
     return Explanation(kind="file systems", name=name, grounds=[case.fact(f"file_systems.{key}") for key in names])
 
 
-def module(case: Case, name: str) -> Explanation:
+def module(case: ExplainCase, name: str) -> Explanation:
     """A module that the job loads."""
     site, grounds = case.plan.site, []
     lists = {
@@ -102,7 +102,7 @@ def module(case: Case, name: str) -> Explanation:
     return Explanation(kind="module", name=name, grounds=grounds)
 
 
-def engine(case: Case, name: str = "") -> Explanation:
+def engine(case: ExplainCase, name: str = "") -> Explanation:
     """The container engine, and those that the site has or forbids."""
     site, plan = case.plan.site, case.plan
     grounds = [case.fact("containers.preferred")]
@@ -117,7 +117,7 @@ def engine(case: Case, name: str = "") -> Explanation:
     return Explanation(kind="engine", name=name or plan.engine, value=plan.engine, grounds=grounds, refused=refused)
 
 
-def launch(case: Case) -> Explanation:
+def launch(case: ExplainCase) -> Explanation:
     """The line that starts the ranks."""
     how = case.start
     if how.mpi is not None and case.plan.site.mpi is not None:
@@ -131,14 +131,14 @@ def launch(case: Case) -> Explanation:
     return Explanation(kind="launch line", name=" ".join([*how.outer, *how.inner]), grounds=grounds, see=["engine"])
 
 
-def command(case: Case) -> Explanation:
+def command(case: ExplainCase) -> Explanation:
     """What the job starts."""
     asked = case.plan.job.command != case.plan.stack.run.command
     said = Ground(kind="command", text="the command after --") if asked else case.said_by_stack("run.command")
     return Explanation(kind="command", name=" ".join(case.plan.job.command), grounds=[said])
 
 
-def unset(case: Case) -> Explanation:
+def unset(case: ExplainCase) -> Explanation:
     """Variables of the host that the container must not see."""
     grounds = [Ground(kind="rule", text=f"the image lacks what they name, or has another version: {' '.join(HARMFUL)}")]
     grounds += [case.fact("unset_environment")] if case.plan.site.unset_environment else []

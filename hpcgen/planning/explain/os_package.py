@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpcgen.core.model.lock import StagePackages
-from hpcgen.planning.explain.case import Case, parts_in
+from hpcgen.planning.explain.case import ExplainCase, parts_in
 from hpcgen.planning.explain.explanation import Explanation, Ground
 
 BLOCK = "os_packages"
 
 
-def package(case: Case, name: str, stage: str) -> Explanation:
+def package(case: ExplainCase, name: str, stage: str) -> Explanation:
     """A package of a stage: the blocks that ask for it, or that others need it, or that the base has it."""
     manager = str(case.parts[0].ctx.base.release.values["package_manager"])
     grounds = []
@@ -47,19 +47,19 @@ def package(case: Case, name: str, stage: str) -> Explanation:
     )
 
 
-def locked(case: Case) -> Iterator[tuple[str, str]]:
+def locked(case: ExplainCase) -> Iterator[tuple[str, str]]:
     """Packages of a lock with their stages: those that are asked for, what they need, and what the base has."""
     if case.lock is not None:
         for stage, pinned in case.lock.pins.packages.items():
             yield from ((name, stage) for name in (*pinned.added, *pinned.present))
 
 
-def _pinned(case: Case, stage: str) -> StagePackages | None:
+def _pinned(case: ExplainCase, stage: str) -> StagePackages | None:
     found = case.lock.pins.packages if case.lock is not None else {}
     return next((pinned for of, pinned in found.items() if of == stage), None)
 
 
-def _asked(case: Case, name: str) -> Iterator[Ground]:
+def _asked(case: ExplainCase, name: str) -> Iterator[Ground]:
     """The line of the stack, and that of the file from which `hpcgen init` took it."""
     for number, word in enumerate(case.option_words(BLOCK, "packages")):
         if word == name:

@@ -16,11 +16,11 @@ from hpcgen.planning.contract.packages import gpu_vendor
 from hpcgen.planning.contract.packages import packages as suits
 from hpcgen.planning.contract.verdict import case_of
 from hpcgen.planning.explain import blocks
-from hpcgen.planning.explain.case import Case
+from hpcgen.planning.explain.case import ExplainCase
 from hpcgen.planning.explain.explanation import Explanation, Ground, Refused
 
 if TYPE_CHECKING:
-    from hpcgen.core.model.requirement import PackageFile, Requirement
+    from hpcgen.core.model.requirement import PackageFile, PackageRequirement
 
 KIND = "Python package"
 
@@ -35,28 +35,28 @@ class _Listed(NamedTuple):
     hashes: list[str]
 
 
-def names(case: Case) -> list[str]:
+def names(case: ExplainCase) -> list[str]:
     """Packages that the plan has, those that its files ask for first; what a block is called means the block."""
     asked = _asked_names(case)
     listed = [each.name for each in _lines(case)]
     return list(dict.fromkeys([*asked, *(name for name in listed if case.plan.block(name) is None)]))
 
 
-def _asked_names(case: Case) -> list[str]:
+def _asked_names(case: ExplainCase) -> list[str]:
     project = case.plan.project
     if project is None:
         return []
     return [*(each.name for each in project.packages), *(each.name for each in project.handed_over)]
 
 
-def left_out(case: Case) -> list[str]:
+def left_out(case: ExplainCase) -> list[str]:
     """Packages that files of the project name and this image does not get."""
     there = {*_asked_names(case), *(each.name for each in _lines(case))}
     named = [each.name for file in case.asked_files.python for each in _all_of(file)]
     return [name for name in dict.fromkeys(named) if name not in there]
 
 
-def package(case: Case, name: str) -> Explanation:
+def package(case: ExplainCase, name: str) -> Explanation:
     """A package that is installed, whoever asks for it."""
     project = case.plan.project
     asked = next((each for each in project.packages if each.name == name), None) if project is not None else None
@@ -95,7 +95,7 @@ def package(case: Case, name: str) -> Explanation:
     )
 
 
-def not_installed(case: Case, name: str) -> Explanation:
+def not_installed(case: ExplainCase, name: str) -> Explanation:
     """A package that a file names for other images, or in a group that nobody asks for."""
     grounds, marked = [], False
     for file in case.asked_files.python:
@@ -114,29 +114,29 @@ def not_installed(case: Case, name: str) -> Explanation:
     return Explanation(kind=KIND, name=name, value="not installed", grounds=grounds, see=[BLOCK])
 
 
-def _all_of(file: PackageFile) -> list[Requirement]:
+def _all_of(file: PackageFile) -> list[PackageRequirement]:
     return [*file.requirements, *(each for group in file.groups.values() for each in group)]
 
 
-def _groups(case: Case) -> list[str]:
+def _groups(case: ExplainCase) -> list[str]:
     return case.plan.project.groups if case.plan.project is not None else []
 
 
-def _image(case: Case) -> str:
+def _image(case: ExplainCase) -> str:
     """For what a package of the image must be."""
     python = case.plan.block("python")
     minor = ".".join(python.version.split(".")[:2]) if python is not None else "3"
     return f"CPython {minor} on {case.plan.site.system.architecture} with the C library of {case.plan.blocks[0].label}"
 
 
-def _line(case: Case, origin: str, text: str) -> Ground:
+def _line(case: ExplainCase, origin: str, text: str) -> Ground:
     return Ground(kind="file", text=text, place=case.asked_files.shown(origin))
 
 
 # who asks
 
 
-def _own_options(case: Case, name: str) -> list[Ground]:
+def _own_options(case: ExplainCase, name: str) -> list[Ground]:
     """That the stack itself, or ``--add``, names it."""
     pins = case.option_words(BLOCK, "packages")
     return [
@@ -146,7 +146,7 @@ def _own_options(case: Case, name: str) -> list[Ground]:
     ]
 
 
-def _of_file(case: Case, package: ProjectPackage) -> Iterator[Ground]:
+def _of_file(case: ExplainCase, package: ProjectPackage) -> Iterator[Ground]:
     """The line that asks for it; of a lock also what the project itself asks for, and what needs it."""
     yield _line(case, package.origin, package.asked)
     for file in case.asked_files.python:
@@ -163,7 +163,7 @@ def _of_file(case: Case, package: ProjectPackage) -> Iterator[Ground]:
             yield _line(case, held.origin, f"held to {held.asked}")
 
 
-def _handed_over(case: Case, handed: HandedOver) -> Iterator[Ground]:
+def _handed_over(case: ExplainCase, handed: HandedOver) -> Iterator[Ground]:
     """That a block brings it."""
     yield _line(case, handed.origin, f"{handed.name}{handed.versions}")
     planned = case.plan.block(handed.block)
@@ -175,7 +175,7 @@ def _handed_over(case: Case, handed: HandedOver) -> Iterator[Ground]:
     yield Ground(kind="block", text=text, place=case.catalog.block_origin(handed.block))
 
 
-def _by_list(case: Case, listed: _Listed, asked: ProjectPackage | None) -> Iterator[Ground]:
+def _by_list(case: ExplainCase, listed: _Listed, asked: ProjectPackage | None) -> Iterator[Ground]:
     """That a list of a block has it."""
     block = listed.block
     if block.name == BLOCK and asked is not None:
@@ -187,7 +187,7 @@ def _by_list(case: Case, listed: _Listed, asked: ProjectPackage | None) -> Itera
     yield Ground(kind="lock" if locked else "release", text=what, place=place)
 
 
-def _lines(case: Case) -> Iterator[_Listed]:
+def _lines(case: ExplainCase) -> Iterator[_Listed]:
     for block, item in case.assembly.inputs:
         if isinstance(item, Wheels):
             for line in item.requirements:
@@ -198,7 +198,7 @@ def _lines(case: Case) -> Iterator[_Listed]:
 # which version
 
 
-def _version(case: Case, package: ProjectPackage, version: str) -> Iterator[Ground]:
+def _version(case: ExplainCase, package: ProjectPackage, version: str) -> Iterator[Ground]:
     if package.hashes:
         of = f", as the wheel {package.file}" if package.file else ""
         text = f"{package.name} {version} by {counted(len(package.hashes), 'hash')}{of}"
@@ -212,7 +212,7 @@ def _version(case: Case, package: ProjectPackage, version: str) -> Iterator[Grou
         yield Ground(kind="rule", text=text)
 
 
-def _site(case: Case, package: ProjectPackage) -> Iterator[Ground]:
+def _site(case: ExplainCase, package: ProjectPackage) -> Iterator[Ground]:
     """The facts that decide which of its files suits, and whether it runs."""
     yield case.fact("system.architecture", f"so it is for {_image(case)}")
     if vendor := gpu_vendor(package):
@@ -232,7 +232,7 @@ def _site(case: Case, package: ProjectPackage) -> Iterator[Ground]:
 # what was not taken
 
 
-def _other_versions(case: Case, package: ProjectPackage) -> Iterator[Refused]:
+def _other_versions(case: ExplainCase, package: ProjectPackage) -> Iterator[Refused]:
     """What a lock has of it for other images."""
     for file in case.asked_files.python:
         for each in file.requirements:
@@ -245,15 +245,15 @@ def _other_versions(case: Case, package: ProjectPackage) -> Iterator[Refused]:
                 yield Refused(what=what, why=f"not for {_image(case)}, or less suited", place=_shown(case, each))
 
 
-def _marked(case: Case, each: Requirement) -> str:
+def _marked(case: ExplainCase, each: PackageRequirement) -> str:
     return f"not for {_image(case)}" + (f": {each.marker}" if each.marker else "")
 
 
-def _shown(case: Case, each: Requirement) -> str:
+def _shown(case: ExplainCase, each: PackageRequirement) -> str:
     return case.asked_files.shown(each.origin)
 
 
-def _index_refused(case: Case, handed: HandedOver) -> Refused:
+def _index_refused(case: ExplainCase, handed: HandedOver) -> Refused:
     what = f"{handed.name} of the package index"
     if case.catalog.distributions.get(handed.name) == handed.block:
         return Refused(what=what, why=f"pip knows neither GPU, driver nor MPI; {handed.block} chooses by them")

@@ -15,13 +15,13 @@ from hpcgen.core.model.release import Beside, Release
 from hpcgen.core.model.stack import OptionValue
 
 if TYPE_CHECKING:
-    from hpcgen.planning.resolver.node import Node
+    from hpcgen.planning.resolver.node import ResolverNode
 
 
 class BlockHere:
     """Everything is worked out when it is first asked for, and is the same object whenever it is asked for again."""
 
-    def __init__(self, node: Node, name: str, choose: Callable[[], BlockChoice]) -> None:
+    def __init__(self, node: ResolverNode, name: str, choose: Callable[[], BlockChoice]) -> None:
         self.node = node
         self.name = name
         self._choose = choose

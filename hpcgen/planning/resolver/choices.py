@@ -12,7 +12,7 @@ from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import Position, Problem, Problems, UnknownNameError, did_you_mean
 from hpcgen.core.model.stack import Stack, StackBlock
 from hpcgen.planning.resolver.block_here import BlockHere
-from hpcgen.planning.resolver.node import Node
+from hpcgen.planning.resolver.node import ResolverNode
 
 
 class Choices(Mapping[str, BlockChoice]):
@@ -20,7 +20,7 @@ class Choices(Mapping[str, BlockChoice]):
 
     def __init__(
         self,
-        node: Node,
+        node: ResolverNode,
         stack: Stack,
         document: Document | None,
         settings: Mapping[str, Mapping[str, str]],

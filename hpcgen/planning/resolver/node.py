@@ -29,7 +29,7 @@ SETTINGS = 512
 _LOCK = threading.Lock()
 
 
-def node_of(catalog: Catalog, site: Site, partition: str, document: Document | None = None) -> Node:
+def node_of(catalog: Catalog, site: Site, partition: str, document: Document | None = None) -> ResolverNode:
     """One partition of a site with what is known of blocks there, from earlier questions too.
 
     Parameters
@@ -39,14 +39,14 @@ def node_of(catalog: Catalog, site: Site, partition: str, document: Document | N
     key = (id(site), partition, id(document))
     with _LOCK:
         # Out and in again: those that nobody has asked for longest are the first.
-        node = catalog.nodes.pop(key, None) or Node(catalog, site, partition, document)
+        node = catalog.nodes.pop(key, None) or ResolverNode(catalog, site, partition, document)
         catalog.nodes[key] = node
         if len(catalog.nodes) > KEPT:
             del catalog.nodes[next(iter(catalog.nodes))]
     return node
 
 
-class Node:
+class ResolverNode:
     """One partition of a site, and what blocks and their tables are there."""
 
     def __init__(self, catalog: Catalog, site: Site, partition: str, document: Document | None = None) -> None:

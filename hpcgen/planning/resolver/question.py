@@ -16,7 +16,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.model.release import Release
 from hpcgen.planning.resolver.block_here import BlockHere
 from hpcgen.planning.resolver.choices import Choices
-from hpcgen.planning.resolver.node import Node
+from hpcgen.planning.resolver.node import ResolverNode
 
 ALWAYS = ("base", "site_trust")
 """What every image has, whatever the stack says."""
@@ -30,7 +30,7 @@ class Question(msgspec.Struct):
     thing is to move); ``stated``: the same as clauses, once somebody needs them.
     """
 
-    node: Node
+    node: ResolverNode
     choices: Choices
     roots: Sequence[Requirement]
     kept: Mapping[str, str] = {}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hpcgen.builders import BuildOptions, Watcher
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class MemberOutcome(msgspec.Struct, frozen=True):
     """What became of one member: ``seconds`` of building and testing; ``image`` as KIND:NAME."""
 
     name: str
@@ -47,7 +47,7 @@ class BuildSettings(msgspec.Struct, frozen=True):
 
 def build_members(
     loaded: LoadedFleet, states: Sequence[MemberState], lock: Path, how: BuildSettings
-) -> Iterator[Outcome]:
+) -> Iterator[MemberOutcome]:
     """Build each, going on after a failure; what is built, and tested where it is to be, goes into the lock at once."""
     for number, state in enumerate(states, 1):
         name = state.member.name
@@ -62,10 +62,10 @@ def build_members(
                 how.say(f"error: {problem}")
             message = error.problems[0].message.partition("\n")[0]
             seconds = time.monotonic() - begun
-            yield Outcome(name, "failed", seconds, message=message, exit_code=error.exit_code)
+            yield MemberOutcome(name, "failed", seconds, message=message, exit_code=error.exit_code)
             continue
         tests = f"{run.count('passed')} passed" if run is not None else "not asked for"
-        yield Outcome(name, "built", time.monotonic() - begun, locked.image, tests)
+        yield MemberOutcome(name, "built", time.monotonic() - begun, locked.image, tests)
 
 
 def _build_one(loaded: LoadedFleet, state: MemberState, how: BuildSettings) -> tuple[BuildRecord, TestRun | None]:

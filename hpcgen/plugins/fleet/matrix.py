@@ -50,7 +50,7 @@ class Combination(msgspec.Struct, frozen=True):
         return [f"{self.block}.{self.option}={self.way}"] if self.option else []
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class MatrixOutcome(msgspec.Struct, frozen=True):
     """What becomes of a combination.
 
     Parameters
@@ -110,12 +110,12 @@ def _ways(catalog: Catalog, site: str, partition: str, stack: Stack, only: str) 
         yield Combination(site, partition, stack.name)
 
 
-def outcome(catalog: Catalog, which: Combination) -> Outcome:
+def outcome(catalog: Catalog, which: Combination) -> MatrixOutcome:
     """Plan one combination. Whatever goes wrong is told as its outcome."""
 
-    def answer(result: Result, **more: Any) -> Outcome:
+    def answer(result: Result, **more: Any) -> MatrixOutcome:
         where = (which.site, which.partition, which.stack, which.way, which.usual, which.settings)
-        return Outcome(*where, result, **more)
+        return MatrixOutcome(*where, result, **more)
 
     try:
         plan = make_plan(
@@ -160,7 +160,7 @@ def _as_words(problem: Problem) -> dict[str, str]:
 _catalog: Catalog | None = None
 
 
-def outcomes(catalog: Catalog, chosen: Sequence[Combination], processes: int = 1) -> Iterator[Outcome]:
+def outcomes(catalog: Catalog, chosen: Sequence[Combination], processes: int = 1) -> Iterator[MatrixOutcome]:
     """What becomes of each, in the same order. With several processes these are forked from this one."""
     nodes: dict[tuple[str, str], list[Combination]] = {}
     for each in chosen:
@@ -194,12 +194,12 @@ def _begin(catalog: Catalog) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _in_process(group: Sequence[Combination]) -> list[Outcome]:
+def _in_process(group: Sequence[Combination]) -> list[MatrixOutcome]:
     assert _catalog is not None
     return [outcome(_catalog, each) for each in group]
 
 
-def counts(found: Iterable[Outcome]) -> dict[str, dict[Result, int]]:
+def counts(found: Iterable[MatrixOutcome]) -> dict[str, dict[Result, int]]:
     """How many of each result, by stack."""
     numbers: dict[str, dict[Result, int]] = {}
     for each in found:

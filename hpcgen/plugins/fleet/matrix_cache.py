@@ -18,7 +18,7 @@ from hpcgen.core.model.bundle import COLLECTED_FOLDERS
 from hpcgen.core.support.hashing import read_plain
 from hpcgen.core.support.registry import entry_points
 from hpcgen.core.support.writing import write_file
-from hpcgen.plugins.fleet.matrix import Combination, Outcome, outcomes
+from hpcgen.plugins.fleet.matrix import Combination, MatrixOutcome, outcomes
 
 PACKAGE = Path(__file__).resolve().parents[2]
 USED = ("archspec", "hpccm", "msgspec", "packaging", "python-sat", "pyyaml")
@@ -26,15 +26,15 @@ USED = ("archspec", "hpccm", "msgspec", "packaging", "python-sat", "pyyaml")
 _MOST_BYTES = 64 * 1024 * 1024
 _KEPT = 4
 
-_outcomes = msgspec.json.Decoder(list[Outcome])
+_outcomes = msgspec.json.Decoder(list[MatrixOutcome])
 
 
-def remembered(catalog: Catalog, chosen: Sequence[Combination], processes: int) -> Iterator[Outcome]:
+def remembered(catalog: Catalog, chosen: Sequence[Combination], processes: int) -> Iterator[MatrixOutcome]:
     """As :func:`outcomes`, but those that were worked out before from the very same files are read."""
     path = _file(catalog)
     known = _read(path) if path is not None else {}
     missing = [each for each in chosen if _key(each) not in known]
-    new: dict[tuple[str, ...], Outcome] = {}
+    new: dict[tuple[str, ...], MatrixOutcome] = {}
     for each in outcomes(catalog, missing, processes):
         # A bug is looked at again each time, by whoever is mending it.
         new[_key(each)] = each
@@ -45,7 +45,7 @@ def remembered(catalog: Catalog, chosen: Sequence[Combination], processes: int) 
         yield known[key] if key in known else new[key]
 
 
-def _key(each: Combination | Outcome) -> tuple[str, ...]:
+def _key(each: Combination | MatrixOutcome) -> tuple[str, ...]:
     return each.site, each.partition, each.stack, each.way
 
 
@@ -82,14 +82,14 @@ def _state(catalog: Catalog) -> str:
     return digest.hexdigest()
 
 
-def _read(path: Path) -> dict[tuple[str, ...], Outcome]:
+def _read(path: Path) -> dict[tuple[str, ...], MatrixOutcome]:
     try:
         return {_key(each): each for each in _outcomes.decode(read_plain(path, _MOST_BYTES))}
     except (OSError, msgspec.DecodeError):
         return {}
 
 
-def _write(path: Path, known: dict[tuple[str, ...], Outcome]) -> None:
+def _write(path: Path, known: dict[tuple[str, ...], MatrixOutcome]) -> None:
     """Store what is known, and remove what was stored for files as they are no longer."""
     with contextlib.suppress(OutputError, OSError):
         write_file(path, msgspec.json.encode(list(known.values())).decode(), folders=True)

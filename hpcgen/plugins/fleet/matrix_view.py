@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hpcgen.plugins.fleet.matrix import RESULTS, Outcome, Result, counts
+from hpcgen.plugins.fleet.matrix import RESULTS, MatrixOutcome, Result, counts
 
 MARKS: dict[Result, str] = {"renders": "yes", "cpu": "cpu", "refused": "no", "bug": "BUG"}
 """The cells of a grid."""
@@ -17,21 +17,21 @@ LEGEND = (
 COUNTED = ["stack", *RESULTS]
 
 
-def grid(found: Sequence[Outcome]) -> tuple[list[str], list[list[str]]]:
+def grid(found: Sequence[MatrixOutcome]) -> tuple[list[str], list[list[str]]]:
     """The names of the stacks, and for each partition its name and a mark for each of them."""
     stacks = list(dict.fromkeys(each.stack for each in found))
-    cells: dict[str, dict[str, list[Outcome]]] = {}
+    cells: dict[str, dict[str, list[MatrixOutcome]]] = {}
     for each in found:
         cells.setdefault(node(each), {}).setdefault(each.stack, []).append(each)
     return stacks, [[name, *(_mark(row.get(stack, [])) for stack in stacks)] for name, row in cells.items()]
 
 
-def node(outcome: Outcome) -> str:
+def node(outcome: MatrixOutcome) -> str:
     """Site and partition in a word."""
     return f"{outcome.site}:{outcome.partition}"
 
 
-def _mark(ways: Sequence[Outcome]) -> str:
+def _mark(ways: Sequence[MatrixOutcome]) -> str:
     if not ways:
         return "-"
     usual = next((each for each in ways if each.usual), ways[0])
@@ -52,7 +52,7 @@ def columns_that_fit(stacks: Sequence[str], first: int, width: int) -> list[list
     return groups
 
 
-def count_rows(found: Sequence[Outcome]) -> list[list[str]]:
+def count_rows(found: Sequence[MatrixOutcome]) -> list[list[str]]:
     """How many of each result, by stack, and of all."""
     by_stack = counts(found)
     rows = [[stack, *map(str, numbers.values())] for stack, numbers in by_stack.items()]
@@ -60,7 +60,7 @@ def count_rows(found: Sequence[Outcome]) -> list[list[str]]:
     return [*rows, ["all", *total]]
 
 
-def markdown(found: Sequence[Outcome]) -> str:
+def markdown(found: Sequence[MatrixOutcome]) -> str:
     """A page: the grid, the counts, and for each stack what is refused or left to the CPU, and why."""
     stacks, rows = grid(found)
     lines = ["# What renders where", "", f"Written by `hpcgen matrix --markdown`. {LEGEND}.", ""]

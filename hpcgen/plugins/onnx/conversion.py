@@ -22,7 +22,7 @@ from hpcgen.plugins.onnx.start import Runner
 from hpcgen.plugins.onnx.target import OnnxTarget
 
 
-class Conversion(msgspec.Struct, frozen=True):
+class EnsembleConversion(msgspec.Struct, frozen=True):
     """What became of an ensemble: its report, what is wrong with its models, and the folder with all of it."""
 
     report: ConversionReport
@@ -32,7 +32,7 @@ class Conversion(msgspec.Struct, frozen=True):
 
 def convert_ensemble(
     loaded: LoadedEnsemble, names: list[str], output: Path, runner: Runner, how: How, command: str = ""
-) -> Conversion:
+) -> EnsembleConversion:
     """Convert models of an ensemble; only where all of them are valid, the result is at ``output``.
 
     Parameters
@@ -66,7 +66,7 @@ def convert_ensemble(
             _kept(shop, done, files(), how)
             raise
         report = report_of(loaded, done, runner, how.target, command)
-        return Conversion(report, problems, shop.keep(files()) if problems else output)
+        return EnsembleConversion(report, problems, shop.keep(files()) if problems else output)
 
 
 def _logs(done: dict[str, Done]) -> dict[str, Path]:

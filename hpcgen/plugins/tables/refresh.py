@@ -38,7 +38,7 @@ _FIELDS: dict[str, Literal["pypi", "spack", "easybuild"]] = {
 """What each source is called in ``upstream``."""
 
 
-class Asked(msgspec.Struct, frozen=True):
+class RefreshRequest(msgspec.Struct, frozen=True):
     """What tables are held against.
 
     Parameters
@@ -65,14 +65,14 @@ class Table(msgspec.Struct, frozen=True):
     findings: list[TableFinding]
 
 
-def compared(catalog: Catalog, asked: Asked) -> list[Table]:
+def compared(catalog: Catalog, asked: RefreshRequest) -> list[Table]:
     """Every table that says by what names others know its software, or one whose rows have aged."""
     names = asked.blocks or tuple(name for name in catalog.names("block") if catalog.release_files(name))
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(partial(_table, catalog, asked), names))
 
 
-def _table(catalog: Catalog, asked: Asked, block: str) -> Table:
+def _table(catalog: Catalog, asked: RefreshRequest, block: str) -> Table:
     rows = catalog.releases(block)
     upstream = upstream_of(catalog, block)
     known: dict[str, Releases] = {}
@@ -112,7 +112,7 @@ def upstream_of(catalog: Catalog, block: str) -> Upstream:
     return next((table.upstream for table in tables if table.upstream is not None), Upstream())
 
 
-def _sources(asked: Asked, upstream: Upstream) -> Iterator[tuple[str, str, Callable[[str], Releases]]]:
+def _sources(asked: RefreshRequest, upstream: Upstream) -> Iterator[tuple[str, str, Callable[[str], Releases]]]:
     if asked.spack is not None and upstream.spack:
         yield "Spack", upstream.spack, partial(spack_releases, asked.spack)
     if asked.easybuild is not None and upstream.easybuild:

@@ -19,7 +19,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.yamlfile import LONG_LIST, load, loads
 from hpcgen.core.errors import HpcgenError
-from hpcgen.core.model.bundle import Wanted
+from hpcgen.core.model.bundle import WantedFile
 from hpcgen.core.model.release import Release, ReleaseTable
 from hpcgen.core.support.writing import write_file
 from hpcgen.plugins.tables.refresh import Table
@@ -166,7 +166,7 @@ def _downloaded(url: str, sha256: str) -> bool:
 
     file = url.rpartition("/")[2]
     with tempfile.TemporaryDirectory(prefix="hpcgen-tables-") as folder:
-        wanted = Wanted(kind="archive", name=file, file=file, sha256=sha256, urls=[url])
+        wanted = WantedFile(kind="archive", name=file, file=file, sha256=sha256, urls=[url])
         try:
             Downloader().fetch([Download(wanted, Path(folder), Path(folder, "whole"))])
         except HpcgenError:

@@ -28,7 +28,7 @@ from hpcgen.recipe.formats.bundled import (
 )
 from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primitive
-from hpcgen.recipe.formats.layout import FILES, Layer, copies, of_step, sections, wrapped
+from hpcgen.recipe.formats.layout import FILES, RunLayer, copies, of_step, sections, wrapped
 from hpcgen.recipe.selftest import BUILD_TEST
 from hpcgen.recipe.stages import Assembly, Stage
 
@@ -150,7 +150,7 @@ def _steps(plan: Plan, stage: Stage, steps: list[tuple[str, Run]], dialect: Dial
     return result
 
 
-def _layer(plan: Plan, layer: Layer, dialect: Dialect, code: list[str], last: bool) -> list[Primitive]:
+def _layer(plan: Plan, layer: RunLayer, dialect: Dialect, code: list[str], last: bool) -> list[Primitive]:
     """The files that its steps find, the stack's ``code`` after them, and its ``RUN``.
 
     ``last``: an empty line comes after it.

@@ -47,7 +47,7 @@ def grouped(steps: Iterable[tuple[str, Run]]) -> list[tuple[str, str, list[Run]]
     return result
 
 
-class Layer(msgspec.Struct, frozen=True):
+class RunLayer(msgspec.Struct, frozen=True):
     """Steps of a stage, with the blocks they are of, that one ``RUN`` does."""
 
     steps: list[tuple[str, Run]]
@@ -72,9 +72,9 @@ class Layer(msgspec.Struct, frozen=True):
         return "; ".join([own, *(f"{label}: {about}" for label, about in told.items())])
 
 
-def layers(steps: Iterable[tuple[str, Run]]) -> list[Layer]:
+def layers(steps: Iterable[tuple[str, Run]]) -> list[RunLayer]:
     """The steps, those together that say so; where only files come, they come with those of the step after them."""
-    result: list[Layer] = []
+    result: list[RunLayer] = []
     goes_on = False
     for label, step in steps:
         with_commands = [layer for layer in result if any(each.commands for _, each in layer.steps)]
@@ -82,13 +82,13 @@ def layers(steps: Iterable[tuple[str, Run]]) -> list[Layer]:
             with_commands[-1].steps.append((label, step))
             continue
         if not goes_on:
-            result.append(Layer([]))
+            result.append(RunLayer([]))
         result[-1].steps.append((label, step))
         goes_on = step.joins == "next" or not step.commands
     return result
 
 
-def sections(steps: Iterable[tuple[str, Run]]) -> list[tuple[str, list[Layer]]]:
+def sections(steps: Iterable[tuple[str, Run]]) -> list[tuple[str, list[RunLayer]]]:
     """Layers of the same blocks that follow each other, with a comment that covers them."""
     result = []
     for labels, group in groupby(layers(steps), key=lambda layer: layer.labels):

@@ -12,7 +12,7 @@ from hpcgen.core.errors import InputError, Problem, Problems
 from hpcgen.core.model.stack import OfferedCommand, Program, Stack
 
 
-class Command(msgspec.Struct, frozen=True):
+class InstalledCommand(msgspec.Struct, frozen=True):
     """A command of the host, and the program in the image that it starts: a name or an absolute path.
 
     ``words``: what shells complete after it, beside files.
@@ -23,7 +23,7 @@ class Command(msgspec.Struct, frozen=True):
     words: tuple[str, ...] = ()
 
 
-def commands_of(stack: Stack) -> list[Command]:
+def commands_of(stack: Stack) -> list[InstalledCommand]:
     """The commands that a stack names; by default the programs that its jobs start."""
     if stack.commands:
         return [
@@ -34,7 +34,7 @@ def commands_of(stack: Stack) -> list[Command]:
     return [_command(f"{PurePosixPath(each).name}={each}" if "/" in each else each) for each in dict.fromkeys(started)]
 
 
-def wanted_commands(asked: Sequence[str], recorded: Stack, own: Stack | None, *, trust: bool) -> list[Command]:
+def wanted_commands(asked: Sequence[str], recorded: Stack, own: Stack | None, *, trust: bool) -> list[InstalledCommand]:
     """What is installed of an image.
 
     Parameters
@@ -70,7 +70,7 @@ def wanted_commands(asked: Sequence[str], recorded: Stack, own: Stack | None, *,
     return found
 
 
-def _command(word: str, words: Sequence[str] = ()) -> Command:
+def _command(word: str, words: Sequence[str] = ()) -> InstalledCommand:
     try:
         record_from(word, Program)
     except msgspec.ValidationError as failure:
@@ -82,4 +82,4 @@ def _command(word: str, words: Sequence[str] = ()) -> Command:
             )
         ) from failure
     name, _, path = word.partition("=")
-    return Command(name, path or name, tuple(words))
+    return InstalledCommand(name, path or name, tuple(words))

@@ -16,7 +16,7 @@ from hpcgen.core.support.templates import Template
 from hpcgen.core.support.writing import KitFile
 from hpcgen.launch.command import command_script, command_start
 from hpcgen.run.image_job import ImageJob
-from hpcgen.run.install.commands import Command
+from hpcgen.run.install.commands import InstalledCommand
 from hpcgen.run.install.manifest import SHARE
 
 KERNEL = ("python3", "-m", "ipykernel_launcher", "-f")
@@ -28,7 +28,7 @@ _lua = Template(_TEMPLATES / "module.lua").fill
 
 
 def files_of(
-    job: ImageJob, prefix: Path, name: str, commands: list[Command], *, kernel: bool = False
+    job: ImageJob, prefix: Path, name: str, commands: list[InstalledCommand], *, kernel: bool = False
 ) -> dict[str, KitFile]:
     """All files below the prefix but the record of them.
 
@@ -111,7 +111,7 @@ def _script(job: ImageJob, kernel: tuple[str, ...] = ()) -> str:
     return command_script(job.plan, job.environment, job.image, job.inside, named=job.named, kernel=kernel)
 
 
-def _modules(plan: Plan, prefix: Path, name: str, commands: list[Command], kernel: bool) -> dict[str, KitFile]:
+def _modules(plan: Plan, prefix: Path, name: str, commands: list[InstalledCommand], kernel: bool) -> dict[str, KitFile]:
     """The modulefile in Tcl, and the same in Lua."""
     title = plain(plan.stack.title, "the stack's title")
     names = " ".join(each.name for each in commands)
@@ -166,7 +166,7 @@ PLACES = {
 _fill = Template(Path(__file__).with_name("templates") / "completions.txt").fill
 
 
-def completion_files(commands: Sequence[Command], name: str) -> dict[str, KitFile]:
+def completion_files(commands: Sequence[InstalledCommand], name: str) -> dict[str, KitFile]:
     """The files of all commands that have words, by their paths below the prefix.
 
     Parameters

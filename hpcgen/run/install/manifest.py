@@ -44,7 +44,7 @@ class InstalledFile(Record, frozen=True):
     sha256: Sha256
 
 
-class Installed(Record, frozen=True, kw_only=True, rename={"number": "install"}):
+class InstallRecord(Record, frozen=True, kw_only=True, rename={"number": "install"}):
     """What was installed for one image.
 
     ``name``: what it is called below the prefix and as a module, ``version`` the module's. ``image``: its absolute
@@ -71,17 +71,17 @@ def manifest_path(name: str) -> str:
     return f"{SHARE}/{name}/{MANIFEST}"
 
 
-def manifest_data(installed: Installed) -> dict[str, Any]:
+def manifest_data(installed: InstallRecord) -> dict[str, Any]:
     """A record as plain data, its number first, which is said though it is the default."""
     return {"install": installed.number, **msgspec.to_builtins(installed)}
 
 
-def manifest_text(installed: Installed) -> str:
+def manifest_text(installed: InstallRecord) -> str:
     """A record as JSON."""
     return msgspec.json.format(msgspec.json.encode(manifest_data(installed)), indent=1).decode() + "\n"
 
 
-def read_manifest(path: Path) -> Installed:
+def read_manifest(path: Path) -> InstallRecord:
     """A record that ``hpcgen install`` wrote.
 
     Raises
@@ -98,7 +98,7 @@ def read_manifest(path: Path) -> Installed:
         raise InputError(f"{path} is no record of hpcgen install: {failure}", remedy=remedy) from failure
     INSTALL.check(plain, str(path))
     try:
-        found = record_from(plain, Installed)
+        found = record_from(plain, InstallRecord)
     except (msgspec.ValidationError, RecursionError) as failure:
         raise INSTALL.not_understood(plain, str(path), failure) from failure
     if found.name != path.parent.name:
@@ -106,13 +106,13 @@ def read_manifest(path: Path) -> Installed:
     return found
 
 
-def installed_in(prefix: Path) -> dict[str, Installed]:
+def installed_in(prefix: Path) -> dict[str, InstallRecord]:
     """All that is installed below a prefix, by name; InputError for a record that cannot be read."""
     found = sorted((prefix / SHARE).glob(f"*/{MANIFEST}"))
     return {path.parent.name: read_manifest(path) for path in found}
 
 
-def installed_as(prefix: Path, name: str | None) -> Installed:
+def installed_as(prefix: Path, name: str | None) -> InstallRecord:
     """What is installed under a name, or all there is.
 
     Raises

@@ -14,8 +14,8 @@ from hpcgen.core.support.below import rmdir_below, unlink_below
 from hpcgen.core.support.hashing import hash_file, sha256_of
 from hpcgen.core.support.writing import KitFile, explained, write_among, write_file
 from hpcgen.run.install.manifest import (
-    Installed,
     InstalledFile,
+    InstallRecord,
     folders_above,
     installed_in,
     manifest_path,
@@ -25,12 +25,12 @@ from hpcgen.run.install.manifest import (
 
 def install(
     prefix: Path,
-    installed: Installed,
+    installed: InstallRecord,
     files: Mapping[str, KitFile],
     outside: Mapping[Path, str] | None = None,
     *,
     force: bool = False,
-) -> Installed:
+) -> InstallRecord:
     """Write the files of an image below a prefix, in the place of those that it had there.
 
     Parameters
@@ -70,7 +70,7 @@ def install(
     return record
 
 
-def uninstall(prefix: Path, installed: Installed, *, force: bool = False) -> list[Path]:
+def uninstall(prefix: Path, installed: InstallRecord, *, force: bool = False) -> list[Path]:
     """Remove what was installed, and the folders that were made for it where nothing else is in them.
 
     Parameters
@@ -109,8 +109,8 @@ def _refuse(
     prefix: Path,
     files: Mapping[str, KitFile],
     outside: Mapping[Path, str],
-    old: Installed | None,
-    others: Mapping[str, Installed],
+    old: InstallRecord | None,
+    others: Mapping[str, InstallRecord],
     *,
     force: bool,
 ) -> None:

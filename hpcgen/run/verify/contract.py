@@ -18,7 +18,7 @@ from hpcgen.launch.libraries import mpi_folders, swapped_in
 from hpcgen.recipe.selftest import DRIVER_FILE, GPU_DEVICES
 from hpcgen.run.here import status_text
 from hpcgen.run.verify.lines import CONTRACT
-from hpcgen.run.verify.node import Node, engine_version
+from hpcgen.run.verify.node import ObservedNode, engine_version
 from hpcgen.run.verify.ranks import Ranks, agree, read_ranks, version_of
 from hpcgen.run.verify.starts import StartResult
 
@@ -80,7 +80,7 @@ def engine_tests(plan: Plan, ended: StartResult) -> list[TestResult]:
     return [run_check("engine", check, ended.output, ended.seconds)]
 
 
-def node_tests(plan: Plan, node: Node | None, ended: StartResult, built_for: str = "") -> list[TestResult]:
+def node_tests(plan: Plan, node: ObservedNode | None, ended: StartResult, built_for: str = "") -> list[TestResult]:
     """The CPU has what the image was compiled for; the GPU, its driver and its devices are seen inside.
 
     Parameters
@@ -88,7 +88,7 @@ def node_tests(plan: Plan, node: Node | None, ended: StartResult, built_for: str
     built_for: archspec's name of that CPU, where it is another than the plan's.
     """
 
-    def seen() -> Node:
+    def seen() -> ObservedNode:
         if node is None:
             how = "took too long" if ended.status is None else f"ended with {status_text(ended.status)}"
             raise SkippedTest(f"the start {how}")
@@ -101,7 +101,7 @@ def node_tests(plan: Plan, node: Node | None, ended: StartResult, built_for: str
     ]
 
 
-def _cpu(plan: Plan, built_for: str, node: Node) -> str:
+def _cpu(plan: Plan, built_for: str, node: ObservedNode) -> str:
     """The image's own target first: a program with instructions that the CPU has not ends with SIGILL."""
     known = plan.site.partitions[plan.partition].cpu.target
     built_for = built_for or known
@@ -117,7 +117,7 @@ def _cpu(plan: Plan, built_for: str, node: Node) -> str:
     return f"it has everything that code for {built_for} uses"
 
 
-def _gpu_device(plan: Plan, node: Node) -> str:
+def _gpu_device(plan: Plan, node: ObservedNode) -> str:
     gpu = plan.site.partitions[plan.partition].gpu
     if gpu is None:
         raise SkippedTest(NO_GPU)
@@ -129,7 +129,7 @@ def _gpu_device(plan: Plan, node: Node) -> str:
     return device
 
 
-def _gpu_driver(plan: Plan, node: Node) -> str:
+def _gpu_driver(plan: Plan, node: ObservedNode) -> str:
     gpu = plan.site.partitions[plan.partition].gpu
     if gpu is None:
         raise SkippedTest(NO_GPU)

@@ -18,7 +18,7 @@ _VERSION = re.compile(r"(?<!\d)\d{1,9}(?:\.\d{1,9}){1,9}")
 _END = "hpcgen-node:"
 
 
-class Node(msgspec.Struct, frozen=True):
+class ObservedNode(msgspec.Struct, frozen=True):
     """What a node tells from inside a container.
 
     Parameters
@@ -53,7 +53,7 @@ def node_command() -> list[str]:
     return ["/bin/sh", "-c", "; ".join(steps)]
 
 
-def read_node(lines: Iterable[str]) -> Node | None:
+def read_node(lines: Iterable[str]) -> ObservedNode | None:
     """What the command printed; None if it did not get to its end."""
     parts: dict[str, list[str]] = {"cpu": []}
     part = "cpu"
@@ -66,7 +66,7 @@ def read_node(lines: Iterable[str]) -> Node | None:
     if "end" not in parts:
         return None
     driver = _DRIVER.search("\n".join(parts["driver"]))
-    return Node(
+    return ObservedNode(
         features=_features(parts["cpu"]),
         devices=[line for line in parts["devices"] if line.startswith("/dev/")],
         driver=driver[1] if driver is not None else "",

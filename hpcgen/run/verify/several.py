@@ -31,7 +31,7 @@ _FEW = 6
 _NETWORK = re.compile(r"via NET/([^/]+)/")
 
 
-class Shape(msgspec.Struct, frozen=True):
+class LaunchShape(msgspec.Struct, frozen=True):
     """How a test is started: nodes, ranks on each, threads of each rank."""
 
     nodes: int
@@ -39,7 +39,7 @@ class Shape(msgspec.Struct, frozen=True):
     threads: int
 
 
-class Output(msgspec.Struct, frozen=True):
+class RanksOutput(msgspec.Struct, frozen=True):
     """What the ranks of a test printed, and on which nodes they ran or lacked the device."""
 
     lines: list[str]
@@ -63,15 +63,15 @@ def rank_tests_of(image: ImageReference) -> list[RankTest] | None:
         raise InputError(f"{FACTS_FILE} in {image} is damaged: {failure}") from failure
 
 
-def shape_of(test: RankTest, job: Job) -> Shape | None:
+def shape_of(test: RankTest, job: Job) -> LaunchShape | None:
     """What a test is started with in a job's allocation; None where the job has no GPU for its ranks."""
     cores = job.ranks_per_node * job.threads_per_rank
     if test.ranks == "per_gpu":
         gpus = job.gpus_per_node or 0
-        return Shape(job.nodes, gpus, max(1, cores // gpus)) if gpus else None
+        return LaunchShape(job.nodes, gpus, max(1, cores // gpus)) if gpus else None
     if test.ranks == "all":
-        return Shape(job.nodes, job.ranks_per_node, job.threads_per_rank)
-    return Shape(min(2, job.nodes) if test.ranks == "two" else job.nodes, 1, job.threads_per_rank)
+        return LaunchShape(job.nodes, job.ranks_per_node, job.threads_per_rank)
+    return LaunchShape(min(2, job.nodes) if test.ranks == "two" else job.nodes, 1, job.threads_per_rank)
 
 
 def command_of(test: RankTest) -> list[str]:
@@ -88,9 +88,9 @@ def fixed_launcher(whole: ImageJob, job: ImageJob) -> str:
     return outer[0] if sizes[0] != sizes[1] and outer and outer == other else ""
 
 
-def read_output(lines: Iterable[str]) -> Output:
+def read_output(lines: Iterable[str]) -> RanksOutput:
     """Tell apart what the ranks say of themselves and what the test prints."""
-    found = Output([], [], [])
+    found = RanksOutput([], [], [])
     for line in lines:
         for mark, names in ((RANK_MARK, found.ranks), (_LACKS, found.lacking)):
             if line.startswith(mark):
@@ -106,7 +106,7 @@ def networks(lines: Iterable[str]) -> list[str]:
     return sorted({found[1] for line in lines for found in _NETWORK.finditer(line)})
 
 
-def result_of(test: RankTest, shape: Shape, ended: StartResult) -> TestResult:
+def result_of(test: RankTest, shape: LaunchShape, ended: StartResult) -> TestResult:
     """Whether a test passed: all its ranks ran, on as many nodes as were meant, and it printed what it should."""
     said = read_output(ended.lines)
     nodes = sorted(set(said.ranks))
@@ -136,7 +136,7 @@ def skipped(test: RankTest, why: str) -> TestResult:
     return TestResult(group=test.block, name=test.name, result="skipped", reason=why)
 
 
-def _wrong(test: RankTest, shape: Shape, ended: StartResult, said: Output, nodes: list[str]) -> str:
+def _wrong(test: RankTest, shape: LaunchShape, ended: StartResult, said: RanksOutput, nodes: list[str]) -> str:
     wanted = shape.nodes * shape.ranks
     if said.lacking:
         return f"no {test.device} on {some(sorted(set(said.lacking)), _FEW)}"

@@ -10,10 +10,10 @@ from hpcgen.core.errors import InputError
 from hpcgen.core.model.bundle_paths import COPIED, COPIED_LIST, file_path
 from hpcgen.core.model.plan import PlannedCopy
 from hpcgen.core.support.hashing import read_plain
-from hpcgen.core.support.trees import MAX_BYTES, Tree, parse_list
+from hpcgen.core.support.trees import MAX_BYTES, FileTree, parse_list
 
 
-def bundled_tree(bundle: Path, copy: PlannedCopy) -> Tree | None:
+def bundled_tree(bundle: Path, copy: PlannedCopy) -> FileTree | None:
     """The files of an entry as they lie in a bundle's folder; None where it has no list of them.
 
     Raises
@@ -30,4 +30,4 @@ def bundled_tree(bundle: Path, copy: PlannedCopy) -> Tree | None:
             f"{place} cannot be read: {failure}", remedy="hpcgen bundle verify lists the damaged files"
         ) from failure
     files = parse_list(text, str(place))
-    return Tree([msgspec.structs.replace(each, source=bundle / file_path(each.sha256, COPIED)) for each in files])
+    return FileTree([msgspec.structs.replace(each, source=bundle / file_path(each.sha256, COPIED)) for each in files])

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from hpcgen.core.errors import HpcgenError, InputError, OutputError, Problem
-from hpcgen.core.model.bundle import BundleItem, Manifest, Wanted
+from hpcgen.core.model.bundle import BundleItem, Manifest, WantedFile
 from hpcgen.core.model.bundle_paths import APT_INDEX, HPCGEN_INDEX, IMAGES, LOCK, MANIFEST, SUMS, WHEEL_INDEX, file_path
 from hpcgen.core.model.lock import Lock
 from hpcgen.core.support.hashing import hash_file, sha256_of
@@ -40,7 +40,7 @@ from hpcgen.supply.bundle.workspace import Workspace, explained_disk, workspace
 from hpcgen.supply.net.download import Download, Downloader, RetryPolicy
 from hpcgen.supply.net.web import shown
 
-Wants = Sequence[Wanted] | Callable[[Path], Sequence[Wanted]]
+Wants = Sequence[WantedFile] | Callable[[Path], Sequence[WantedFile]]
 
 
 class Creation(msgspec.Struct, frozen=True):
@@ -154,7 +154,7 @@ class _Making:
 
     # files
 
-    def _clean(self, wants: Mapping[str, Sequence[Wanted]]) -> list[str]:
+    def _clean(self, wants: Mapping[str, Sequence[WantedFile]]) -> list[str]:
         """Hash what an earlier run left, remove what is not as it should be or does not belong; what is missing."""
         sums = {path: each[0].sha256 for path, each in wants.items()}
         sums |= self.images.known_roots()
@@ -169,7 +169,7 @@ class _Making:
             self.watch.say(f"resuming: {len(found & wants.keys())} of {len(wants)} files exist")
         return [path for path in wants if path not in found]
 
-    def _reuse(self, wants: Mapping[str, Sequence[Wanted]], missing: Sequence[str]) -> list[str]:
+    def _reuse(self, wants: Mapping[str, Sequence[WantedFile]], missing: Sequence[str]) -> list[str]:
         """Take from the older bundle what it has."""
         old = self.how.reuse
         if old is None:
@@ -189,7 +189,7 @@ class _Making:
         self.watch.say(f"taken from {old}: {files(len(taken))}, {size(count)}")
         return [path for path in missing if path not in taken]
 
-    def _from_folders(self, wants: Mapping[str, Sequence[Wanted]], missing: Sequence[str]) -> list[str]:
+    def _from_folders(self, wants: Mapping[str, Sequence[WantedFile]], missing: Sequence[str]) -> list[str]:
         """Take what a person has put into a folder, by its name and hash."""
         left = []
         with explained_disk(self.place):
@@ -204,13 +204,13 @@ class _Making:
                     self.watch.say(f"not used: {each} is a different file, its sha256 is not {want.sha256}")
         return left
 
-    def _fetch(self, wants: Mapping[str, Sequence[Wanted]], missing: Sequence[str]) -> None:
+    def _fetch(self, wants: Mapping[str, Sequence[WantedFile]], missing: Sequence[str]) -> None:
         authorities = [Path(path) for path in self.lock.plan.site.network.ca_certificates]
         downloads = [Download(wants[path][0], self.place.parts, self.bundle / path) for path in missing]
         if downloads:
             Downloader(self.how.jobs, self.how.policy, authorities, self.watch).fetch(downloads)
 
-    def _note_files(self, wants: Mapping[str, Sequence[Wanted]]) -> None:
+    def _note_files(self, wants: Mapping[str, Sequence[WantedFile]]) -> None:
         found = licences(self.bundle, wants, self.known, self.watch)
         for path, each in wants.items():
             count = (self.bundle / path).stat().st_size
@@ -275,9 +275,9 @@ class _Making:
         self.items.append(item)
 
 
-def by_path(wants: Sequence[Wanted]) -> dict[str, list[Wanted]]:
+def by_path(wants: Sequence[WantedFile]) -> dict[str, list[WantedFile]]:
     """Wanted files by their path in the bundle, each once; InputError where two contradict each other."""
-    found: dict[str, list[Wanted]] = {}
+    found: dict[str, list[WantedFile]] = {}
     for want in sorted(wants, key=lambda each: (each.sha256, each.file, each.kind, each.name)):
         same = found.setdefault(file_path(want.sha256, want.file), [])
         sizes = {each.size for each in [*same, want]} - {None}

@@ -30,7 +30,7 @@ from hpcgen.supply.bundle.reading import BundleReader, open_bundle
 from hpcgen.supply.bundle.store import sweep, take, write_through
 from hpcgen.supply.bundle.verify import verify
 from hpcgen.supply.bundle.workspace import Workspace, explained_disk, workspace
-from hpcgen.supply.net.part import Part
+from hpcgen.supply.net.part import PartialFile
 
 _AGAIN = "copy or fetch that bundle again; `hpcgen bundle verify` names all that is damaged"
 _SHOWN = 20
@@ -44,7 +44,7 @@ class Difference(msgspec.Struct, frozen=True):
     gone: list[BundleItem]
 
 
-class Output(msgspec.Struct, frozen=True):
+class DifferenceTarget(msgspec.Struct, frozen=True):
     """Where something is written: a folder or a tar file; ``split``: bytes of a piece of it."""
 
     target: Path
@@ -72,7 +72,7 @@ def _sorted(items: Sequence[BundleItem]) -> list[BundleItem]:
     return sorted(items, key=lambda item: (item.kind, item.name, item.path))
 
 
-def write_increment(old: Path, new: Path, output: Output) -> Difference:
+def write_increment(old: Path, new: Path, output: DifferenceTarget) -> Difference:
     """Write what of ``new`` is not in ``old``, with the manifest, the lock and the sums that belong to it.
 
     Parameters
@@ -102,7 +102,7 @@ def write_increment(old: Path, new: Path, output: Output) -> Difference:
     return found
 
 
-def join(old: Path, increment: Path, output: Output) -> Manifest:
+def join(old: Path, increment: Path, output: DifferenceTarget) -> Manifest:
     """Make the newer bundle of the older one and the increment; every file is checked on the way.
 
     Raises
@@ -135,7 +135,7 @@ def join(old: Path, increment: Path, output: Output) -> Manifest:
 
 
 @contextmanager
-def _working(output: Output) -> Iterator[Workspace]:
+def _working(output: DifferenceTarget) -> Iterator[Workspace]:
     """An empty place for what is written; copying is quick, so nothing of an earlier run is kept."""
     if not Workspace(output.target).folder.is_dir():
         check_target(output.target, output.split)
@@ -196,7 +196,7 @@ def _bring_one(item: BundleItem | None, path: str, source: BundleReader, place: 
     target = place.bundle / path
     if source.path.is_dir():
         return "" if take(source.path / path, target, place.parts, item.sha256) else "is altered"
-    part = Part(place.parts / "taken")
+    part = PartialFile(place.parts / "taken")
     part.begin(0)
     try:
         with held.open() as stream:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hpcgen.core.model.bundle import Manifest, Wanted
+from hpcgen.core.model.bundle import Manifest, WantedFile
 from hpcgen.core.support.progress import TransferProgress, Watch
 from hpcgen.supply.net.workers import work_all
 
@@ -18,7 +18,7 @@ def known_licences(old: Manifest) -> dict[str, str]:
 
 
 def licences(
-    folder: Path, wants: Mapping[str, Sequence[Wanted]], known: Mapping[str, str], watch: Watch
+    folder: Path, wants: Mapping[str, Sequence[WantedFile]], known: Mapping[str, str], watch: Watch
 ) -> dict[str, str]:
     """The licence of each file, by its path; empty where it does not say it clearly.
 
@@ -49,7 +49,7 @@ def licences(
     return found
 
 
-def _licence(want: Wanted, path: Path) -> str:
+def _licence(want: WantedFile, path: Path) -> str:
     if want.kind == "package":
         from hpcgen.supply.bundle.apt_index import deb_licence
 

@@ -152,7 +152,7 @@ class _Told(io.RawIOBase):
         return data
 
 
-class Joined(io.RawIOBase):
+class JoinedFiles(io.RawIOBase):
     """Several files read as if they were one; for one thread alone."""
 
     def __init__(self, pieces: Sequence[Path]) -> None:
@@ -209,7 +209,7 @@ class Joined(io.RawIOBase):
 class Slice(io.RawIOBase):
     """A part of a file as a file; closes the file with itself."""
 
-    def __init__(self, stream: Joined, start: int, length: int) -> None:
+    def __init__(self, stream: JoinedFiles, start: int, length: int) -> None:
         super().__init__()
         self._stream, self._rest = stream, length
         stream.seek(start)

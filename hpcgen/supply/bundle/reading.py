@@ -22,7 +22,7 @@ from hpcgen.core.model.bundle_paths import MANIFEST
 from hpcgen.core.support.hashing import open_plain
 from hpcgen.core.support.limits import BoundedMember
 from hpcgen.supply.bundle.documents import MANIFEST_BYTES, read_record
-from hpcgen.supply.bundle.parts import TOP, Joined, Slice
+from hpcgen.supply.bundle.parts import TOP, JoinedFiles, Slice
 
 MOST_FILES = 1_000_000
 SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*(/[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*)*")
@@ -115,13 +115,13 @@ class _Tar(BundleReader):
         self._folders: set[str] = set()
         self._filled: set[str] = {"", ".", TOP}
         try:
-            with Joined(pieces) as stream:
+            with JoinedFiles(pieces) as stream:
                 self.length = stream.length
                 self._list(stream)
         except OSError as failure:
             raise InputError(f"{path} cannot be read: {failure.strerror or failure}") from failure
 
-    def _list(self, stream: Joined) -> None:
+    def _list(self, stream: JoinedFiles) -> None:
         try:
             buffered = io.BufferedReader(stream)
             with tarfile.open(fileobj=buffered, mode="r:", tarinfo=BoundedMember, errorlevel=2) as archive:
@@ -162,7 +162,7 @@ class _Tar(BundleReader):
             self.files[inside] = BundleFile(count, lambda: self._slice(start, count))
 
     def _slice(self, start: int, count: int) -> BinaryIO:
-        return cast(BinaryIO, io.BufferedReader(Slice(Joined(self.pieces), start, count), _BUFFER))
+        return cast(BinaryIO, io.BufferedReader(Slice(JoinedFiles(self.pieces), start, count), _BUFFER))
 
 
 def open_bundle(path: Path) -> BundleReader:

@@ -13,7 +13,7 @@ from typing import BinaryIO, TypeVar
 from hpcgen.core.support.hashing import CHUNK, hash_file, hash_stream, open_plain
 from hpcgen.core.support.progress import TransferProgress, Watch
 from hpcgen.core.support.swapping import sync_folder
-from hpcgen.supply.net.part import DiskError, Part
+from hpcgen.supply.net.part import DiskError, PartialFile
 from hpcgen.supply.net.workers import work_all
 
 K = TypeVar("K")
@@ -85,7 +85,7 @@ def take(source: Path, target: Path, work: Path, sha256: str, link: bool = True)
     -------
     False if the source is not what it should be; then nothing has changed.
     """
-    part = Part(work / f"taken-{secrets.token_hex(6)}")
+    part = PartialFile(work / f"taken-{secrets.token_hex(6)}")
     try:
         if not (link and _linked(source, part.path)):
             with open_plain(source) as stream:

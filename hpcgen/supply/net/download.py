@@ -1,6 +1,6 @@
 """Fetch many files at once: each is resumed, tried again and elsewhere, and checked before it gets its name.
 
-A file grows as a :class:`~hpcgen.supply.net.part.Part`. Only when its size and sha256 are right it is fsynced
+A file grows as a :class:`~hpcgen.supply.net.part.PartialFile`. Only when its size and sha256 are right it is fsynced
 and renamed to where it belongs, so whatever has its final name was whole.
 """
 
@@ -20,10 +20,10 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.core.errors import FetchError, Problem
-from hpcgen.core.model.bundle import Wanted
+from hpcgen.core.model.bundle import WantedFile
 from hpcgen.core.support.hashing import CHUNK
 from hpcgen.core.support.progress import TransferProgress, Watch
-from hpcgen.supply.net.part import Part
+from hpcgen.supply.net.part import PartialFile
 from hpcgen.supply.net.web import Response, Timeouts, Web, WebError, explained, shown
 from hpcgen.supply.net.workers import work_all
 
@@ -60,7 +60,7 @@ class RetryPolicy(msgspec.Struct, frozen=True):
 class Download(msgspec.Struct, frozen=True):
     """One file to fetch: the folder for its part, and where it goes when it is whole."""
 
-    wanted: Wanted
+    wanted: WantedFile
     parts: Path
     target: Path
 
@@ -154,7 +154,7 @@ class _File:
 
     def __init__(self, owner: Downloader, download: Download) -> None:
         self.owner, self.wanted, self.target = owner, download.wanted, download.target
-        self.part = Part(download.parts / f"{self.wanted.sha256}-{self.wanted.file[:150]}")
+        self.part = PartialFile(download.parts / f"{self.wanted.sha256}-{self.wanted.file[:150]}")
         self.key = f"{self.wanted.file} {self.wanted.sha256}"
         self.failures: dict[str, WebError] = {}
 
@@ -366,13 +366,13 @@ def _kind_of(first: bytes) -> str:
     return ""
 
 
-def _wrong(wanted: Wanted, found: str, count: int, first: bytes) -> str:
+def _wrong(wanted: WantedFile, found: str, count: int, first: bytes) -> str:
     size = f" ({count} bytes, expected {wanted.size})" if wanted.size not in (None, count) else ""
     guess = _kind_of(first) or ("; it is empty" if not count else "")
     return f"the server sends a different file{size}: its sha256 is {found}, expected {wanted.sha256}{guess}"
 
 
-def _problem(wanted: Wanted, failures: dict[str, WebError]) -> Problem:
+def _problem(wanted: WantedFile, failures: dict[str, WebError]) -> Problem:
     reasons = [f"{shown(url)}: {failure.message}" for url, failure in failures.items()]
     name = wanted.file if wanted.file == wanted.name else f"{wanted.file} ({wanted.name})"
     if not reasons:

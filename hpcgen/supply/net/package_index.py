@@ -26,7 +26,7 @@ from packaging.utils import (
 from packaging.version import InvalidVersion, Version
 
 from hpcgen.core.errors import FetchError, InputError, Problem, Problems
-from hpcgen.core.model.bundle import Wanted
+from hpcgen.core.model.bundle import WantedFile
 from hpcgen.core.support.hashing import file_sha256
 from hpcgen.core.support.wheel_lines import EXPECTED, logical_lines, parse_line
 from hpcgen.supply.net.index_pages import ACCEPT, IndexFile, PageError, read_page
@@ -60,7 +60,7 @@ class IndexPage(msgspec.Struct, frozen=True):
 
 def find_files(
     lines: Sequence[str], indexes: Sequence[str] | None = None, *, loopback_http: bool = False
-) -> list[Wanted]:
+) -> list[WantedFile]:
     """The file of every line, with all addresses that have it.
 
     Parameters
@@ -118,7 +118,7 @@ class PackageIndex:
         self._reading: dict[str, threading.Lock] = {}
         self._read: dict[str, list[IndexFile] | str] = {}
 
-    def wanted(self, pin: PinnedRequirement) -> list[Wanted] | Problem:
+    def wanted(self, pin: PinnedRequirement) -> list[WantedFile] | Problem:
         """The files of a pinned requirement, or that none has its hash."""
         fitting = self.files(pin.name, pin.version)
         by_hash: dict[str, list[IndexFile]] = {}
@@ -297,9 +297,9 @@ def local_path(address: str) -> Path:
     return Path(urllib.request.url2pathname(parts.path))
 
 
-def _wanted(pin: PinnedRequirement, sha256: str, files: Sequence[IndexFile]) -> Wanted:
+def _wanted(pin: PinnedRequirement, sha256: str, files: Sequence[IndexFile]) -> WantedFile:
     sizes = [_local_size(each) if each.size is None else each.size for each in files]
-    return Wanted(
+    return WantedFile(
         kind="wheel",
         name=f"{pin.name} {pin.version}",
         file=files[0].file,

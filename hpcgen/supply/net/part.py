@@ -23,7 +23,7 @@ class DiskError(Exception):
         self.failure = failure
 
 
-class Part:
+class PartialFile:
     """The beginning of a file, and beside it (``.tag``) the server's mark of the version that it is of.
 
     Parameters

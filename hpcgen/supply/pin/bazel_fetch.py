@@ -32,7 +32,7 @@ from hpcgen.core.support.addresses import without_user
 from hpcgen.core.support.certificates import read_certificates
 from hpcgen.core.support.hashing import sha256_of
 from hpcgen.core.support.units import files as number_of_files
-from hpcgen.machine.detect.tree import Tree
+from hpcgen.machine.detect.tree import MachineTree
 from hpcgen.planning.resolver.question import ALWAYS
 from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.supply.net.package_index import find_files
@@ -238,7 +238,7 @@ def _hashes(shell: BaseShell, script: str) -> dict[str, str]:
 
 def _read_log(shell: BaseShell) -> list[Requested]:
     """The log, which may be larger than any file of an image that is read otherwise."""
-    tree = Tree(str(shell.root))
+    tree = MachineTree(str(shell.root))
     real = tree.real(_LOG)
     if real is None:
         return []

@@ -23,7 +23,7 @@ import msgspec
 from packaging.requirements import Requirement
 
 from hpcgen.core.errors import ConflictError, FetchError, InputError
-from hpcgen.core.model.bundle import Wanted
+from hpcgen.core.model.bundle import WantedFile
 from hpcgen.core.support.hashing import sha256_of
 from hpcgen.supply.net.package_index import find_files
 from hpcgen.supply.net.wheel_index import wheel_licence, wheel_metadata
@@ -40,7 +40,7 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 """Of every file in the wheel, so that the same files are the same bytes; the oldest date that a zip can hold."""
 
 
-def own_wheels(folder: Path) -> list[Wanted]:
+def own_wheels(folder: Path) -> list[WantedFile]:
     """hpcgen and its dependencies, so that ``pip install --no-index --find-links`` needs nothing else.
 
     Parameters
@@ -53,7 +53,7 @@ def own_wheels(folder: Path) -> list[Wanted]:
     """
     wheel = own_wheel(folder)
     data = wheel.read_bytes()
-    own = Wanted(
+    own = WantedFile(
         kind="hpcgen",
         name=f"hpcgen {wheel.name.split('-')[1]}",
         file=wheel.name,
@@ -69,7 +69,7 @@ def dependencies(
     requirements: Sequence[str],
     pythons: Sequence[str] = PYTHONS,
     architectures: Sequence[str] = ARCHITECTURES,
-) -> list[Wanted]:
+) -> list[WantedFile]:
     """The files of everything that the requirements need, for each Python on each architecture."""
     targets = [(python, architecture) for python in pythons for architecture in architectures]
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:

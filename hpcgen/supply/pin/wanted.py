@@ -9,7 +9,7 @@ from pathlib import Path
 from hpcgen.blocks.inputs.base import Fetcher, by_kind
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import FetchError, HpcgenError, InputError, Problem
-from hpcgen.core.model.bundle import Wanted
+from hpcgen.core.model.bundle import WantedFile
 from hpcgen.core.model.bundle_paths import COPIED, COPIED_LIST
 from hpcgen.core.model.lock import Lock
 from hpcgen.core.support.trees import TreeFile, below
@@ -17,7 +17,7 @@ from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.stages import Assembly
 
 
-def wanted(lock: Lock, catalog: Catalog, folder: Path, *, own: bool = True) -> list[Wanted]:
+def wanted(lock: Lock, catalog: Catalog, folder: Path, *, own: bool = True) -> list[WantedFile]:
     """Every file of a lock's bundle, sorted by kind and name, each content once.
 
     Parameters
@@ -36,9 +36,12 @@ def wanted(lock: Lock, catalog: Catalog, folder: Path, *, own: bool = True) -> l
 
     inputs = check_lock(lock, catalog).inputs
     fetcher = Fetcher(lock.plan.site.network.mirrors, lock.pins, folder, catalog.release, find_files, fetch_tree)
-    found: list[Wanted] = []
+    found: list[WantedFile] = []
     problems: list[Problem] = []
-    asks: list[Callable[[], list[Wanted]]] = [partial(_packages, lock), *([partial(own_wheels, folder)] if own else [])]
+    asks: list[Callable[[], list[WantedFile]]] = [
+        partial(_packages, lock),
+        *([partial(own_wheels, folder)] if own else []),
+    ]
     asks.append(partial(_copied, lock, catalog, folder))
     asks += [partial(kind.wanted, of_kind, fetcher) for kind, of_kind in by_kind(inputs).items()]
     for ask in asks:
@@ -94,7 +97,7 @@ def _without_collections(lock: Lock, catalog: Catalog, error: HpcgenError) -> Hp
     return InputError([*problems, *error.problems])
 
 
-def _packages(lock: Lock) -> list[Wanted]:
+def _packages(lock: Lock) -> list[WantedFile]:
     found = []
     for stage in lock.pins.packages.values():
         for name, pin in stage.added.items():
@@ -102,11 +105,11 @@ def _packages(lock: Lock) -> list[Wanted]:
             file = f"{name}_{version}_{pin.architecture}.deb"
             title = f"{name} {pin.version}"
             urls = [pin.url]
-            found.append(Wanted(kind="package", name=title, file=file, sha256=pin.sha256, urls=urls, size=pin.size))
+            found.append(WantedFile(kind="package", name=title, file=file, sha256=pin.sha256, urls=urls, size=pin.size))
     return found
 
 
-def _copied(lock: Lock, catalog: Catalog, folder: Path) -> list[Wanted]:
+def _copied(lock: Lock, catalog: Catalog, folder: Path) -> list[WantedFile]:
     """The stack's own files by what is in them, and for each entry of ``copy`` their list."""
     found = []
     for copy in lock.plan.copied:
@@ -117,5 +120,7 @@ def _copied(lock: Lock, catalog: Catalog, folder: Path) -> list[Wanted]:
         for stored, file in [(COPIED_LIST, whole), *((COPIED, each) for each in tree.files)]:
             name = file.path if file is whole else f"/{below(file.path, copy.to)}"
             urls = [file.source.absolute().as_uri()] if file.source is not None else []
-            found.append(Wanted(kind="copied", name=name, file=stored, sha256=file.sha256, urls=urls, size=file.bytes))
+            found.append(
+                WantedFile(kind="copied", name=name, file=stored, sha256=file.sha256, urls=urls, size=file.bytes)
+            )
     return found

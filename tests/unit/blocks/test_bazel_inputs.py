@@ -19,7 +19,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.collections import built_in
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.bazel import BazelPin
-from hpcgen.core.model.bundle import Wanted
+from hpcgen.core.model.bundle import WantedFile
 from hpcgen.core.model.bundle_paths import MOUNT
 from hpcgen.core.model.image_paths import SCRATCH
 from hpcgen.core.model.lock import Pins
@@ -220,7 +220,7 @@ AGAIN = BazelFile("again", A, ("https://example.org/a/one.tar.gz",))
 PLAIN = BazelFile("plain", C, ("http://example.org/p.zip",))
 
 
-def bazel_wanted(files: BazelFiles) -> list[Wanted]:
+def bazel_wanted(files: BazelFiles) -> list[WantedFile]:
     """What a bundle holds of it, as the index of pip's settings has it."""
     fetcher = Fetcher(Mirrors(), Pins(), Path(), Catalog().release, find_files, fetch_tree)
     return BazelFiles.wanted([(_source_plan("2.14.1").blocks[0], files)], fetcher)
@@ -328,9 +328,11 @@ def test_modules_lie_in_a_registry_of_files_and_what_pip_asks_for_is_not_bazels(
 def test_a_wheel_for_pip_is_on_the_page_of_wheels() -> None:
     asked: list[str] = []
 
-    def find(lines: Sequence[str], indexes: Sequence[str] | None) -> list[Wanted]:
+    def find(lines: Sequence[str], indexes: Sequence[str] | None) -> list[WantedFile]:
         asked.extend(lines)
-        return [Wanted(kind="wheel", name="six", file=SIX.file, sha256=D, urls=["https://index.example.org/six.whl"])]
+        return [
+            WantedFile(kind="wheel", name="six", file=SIX.file, sha256=D, urls=["https://index.example.org/six.whl"])
+        ]
 
     fetcher = Fetcher(Mirrors(), Pins(), Path(), Catalog().release, find, fetch_tree)
     found = BazelFiles.wanted([(_source_plan("2.14.1").blocks[0], BazelFiles("x-1", (ONE, SIX)))], fetcher)

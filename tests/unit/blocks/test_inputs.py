@@ -13,7 +13,7 @@ import yaml
 from hpcgen.blocks.inputs import KINDS
 from hpcgen.blocks.inputs.base import Fetcher, ImageView, Input, OfBlocks, Pinned
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.core.model.bundle import Wanted
+from hpcgen.core.model.bundle import WantedFile
 from hpcgen.core.model.component import Component
 from hpcgen.core.model.network import Mirrors
 from hpcgen.kit.folder import KitFolder
@@ -50,9 +50,9 @@ class Weights(Input, frozen=True):
         return [f"weights {entry['weights']} sha256:{entry['sha256']}"]
 
     @classmethod
-    def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[Wanted]:
+    def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[WantedFile]:
         return [
-            Wanted(
+            WantedFile(
                 kind="archive",
                 name=item.model,
                 file=f"{item.model}.bin",

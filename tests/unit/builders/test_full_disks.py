@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.backends.engines.building import Place, Target, Work
+from hpcgen.backends.engines.building import BuildFolder, Target, Work
 from hpcgen.builders.disks import Disks
 from hpcgen.kit.folder import read_kit
 
@@ -88,7 +88,7 @@ def test_the_least_that_was_free_counts_because_engines_remove_their_files(tmp_p
     plan = read_kit(KIT).plan
     work = Work(plan, KIT, KIT / "Singularity.def", KIT, "0", tmp_path / "scratch", target, [])
     disks = Disks()
-    disks.watch([Place(tmp_path / "not" / "yet", "images", "set IMAGES")], work)
+    disks.watch([BuildFolder(tmp_path / "not" / "yet", "images", "set IMAGES")], work)
     assert disks.told() is None
     with (disk / "half").open("wb") as half:
         half.write(b"x" * 30_000_000)
@@ -102,7 +102,7 @@ def test_a_disk_that_was_filled_between_two_looks_is_known_by_what_the_engine_sa
     target = Target("sif", f"{tmp_path}/a.sif", f"{tmp_path}/.a.sif")
     work = Work(read_kit(KIT).plan, KIT, KIT / "Singularity.def", KIT, "0", tmp_path / "scratch", target, [])
     disks = Disks()
-    disks.watch([Place(disk, "images", "set IMAGES")], work)
+    disks.watch([BuildFolder(disk, "images", "set IMAGES")], work)
     disks.said("FATAL:   While performing build: write /elsewhere/blob: no space left on device")
     disks.said(f"error writing '{disk}/of-the-step': No space left on device")
     assert disks.told() is None

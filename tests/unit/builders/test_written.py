@@ -13,7 +13,7 @@ from hpcgen.backends.engines.building import Target, Work
 from hpcgen.backends.engines.steps import Event, Step
 from hpcgen.builders.display import PlainDisplay
 from hpcgen.builders.progress import BuildProgress
-from hpcgen.builders.written import Written
+from hpcgen.builders.written import WriteProgress
 from hpcgen.core.support.processes import stream
 from hpcgen.kit.folder import read_kit
 
@@ -30,7 +30,7 @@ def writing() -> BuildProgress:
 
 def test_a_program_that_tells_how_far_it_is_is_heard(tmp_path: Path) -> None:
     progress, lines = writing(), list[str]()
-    written = Written(progress, [])
+    written = WriteProgress(progress, [])
     written.update("[====/      ] 1200/8078  14%")
     assert progress.written == "", "an earlier step may say the same"
     progress.take(Event("begin", 1))
@@ -54,7 +54,7 @@ def test_else_the_size_of_the_file_is_told(tmp_path: Path, name: str) -> None:
     changed = time.time() + (-100 if name == "older" else 100)
     os.utime(file, (changed, changed))
     progress = writing()
-    written = Written(progress, [(tmp_path / "not-there", "*"), (tmp_path, f"{name}*")])
+    written = WriteProgress(progress, [(tmp_path / "not-there", "*"), (tmp_path, f"{name}*")])
     written.look()
     assert progress.written == ""
     progress.take(Event("begin", 1))

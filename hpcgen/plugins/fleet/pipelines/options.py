@@ -117,7 +117,7 @@ def dump(data: dict[str, Any], head: Sequence[str], shared: Mapping[str, Any] | 
     anchors = {id(value): name for name, value in (shared or {}).items()}
     named: dict[int, str] = {}
 
-    class Dumper(yaml.SafeDumper):
+    class PipelineDumper(yaml.SafeDumper):
         """Lists are indented below their key, as pipelines are written by hand."""
 
         def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
@@ -136,8 +136,8 @@ def dump(data: dict[str, Any], head: Sequence[str], shared: Mapping[str, Any] | 
         style = "|" if "\n" in value else None
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
-    Dumper.add_representer(str, text)
+    PipelineDumper.add_representer(str, text)
     # Without other aliases: readers differ in what they take.
-    Dumper.ignore_aliases = lambda self, data: id(data) not in anchors  # type: ignore[method-assign]
-    body: str = yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=4096)
+    PipelineDumper.ignore_aliases = lambda self, data: id(data) not in anchors  # type: ignore[method-assign]
+    body: str = yaml.dump(data, Dumper=PipelineDumper, sort_keys=False, allow_unicode=True, width=4096)
     return "".join(f"# {plain(line)}\n" if line else "#\n" for line in head) + body

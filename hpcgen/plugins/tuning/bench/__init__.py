@@ -2,7 +2,7 @@
 
 from hpcgen.plugins.tuning.bench.running import (
     BenchCase,
-    Outcome,
+    BenchOutcome,
     Rate,
     measure,
     outcomes_for,
@@ -14,8 +14,8 @@ from hpcgen.plugins.tuning.bench.workloads import BenchWorkload, workload_named,
 
 __all__ = [
     "BenchCase",
+    "BenchOutcome",
     "BenchWorkload",
-    "Outcome",
     "Rate",
     "Variant",
     "measure",

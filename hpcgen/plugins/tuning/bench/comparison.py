@@ -9,7 +9,7 @@ import msgspec
 
 from hpcgen.core.support.units import counted
 from hpcgen.plugins.tuning.bench.intervals import Interval, ratio, typical
-from hpcgen.plugins.tuning.bench.running import Outcome
+from hpcgen.plugins.tuning.bench.running import BenchOutcome
 
 NO_DIFFERENCE = "no difference that the noise does not cover"
 
@@ -20,7 +20,7 @@ class Compared(msgspec.Struct, frozen=True):
     ``rounds``: how many both ran in.
     """
 
-    outcome: Outcome
+    outcome: BenchOutcome
     speed: Interval | None = None
     ratio: Interval | None = None
     rounds: int = 0
@@ -49,7 +49,7 @@ def verdict_of(ratio: Interval | None, rounds: int) -> str:
     return "faster" if ratio.value > 1 else "slower"
 
 
-def compare(outcomes: Sequence[Outcome]) -> list[Compared]:
+def compare(outcomes: Sequence[BenchOutcome]) -> list[Compared]:
     """Each outcome against the first of its workload that ran, in their order."""
     found: list[Compared] = []
     for _, group in groupby(outcomes, key=lambda each: each.workload.name):
@@ -59,7 +59,7 @@ def compare(outcomes: Sequence[Outcome]) -> list[Compared]:
     return found
 
 
-def _against(outcome: Outcome, base: Outcome | None) -> Compared:
+def _against(outcome: BenchOutcome, base: BenchOutcome | None) -> Compared:
     if not outcome.rates or base is None:
         return Compared(outcome)
     speed = typical(outcome.values)

@@ -15,7 +15,7 @@ from hpcgen._version import __version__
 from hpcgen.core.errors import InputError
 from hpcgen.core.support.hashing import read_plain
 from hpcgen.core.support.writing import write_file
-from hpcgen.plugins.tuning.bench.running import Outcome, Rate
+from hpcgen.plugins.tuning.bench.running import BenchOutcome, Rate
 from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -39,7 +39,7 @@ class KeptRounds:
     seconds: how long steps are timed.
     """
 
-    def __init__(self, folder: Path, outcomes: Sequence[Outcome], seconds: float) -> None:
+    def __init__(self, folder: Path, outcomes: Sequence[BenchOutcome], seconds: float) -> None:
         self.folder = folder
         self._outcomes = outcomes
         self._seconds = seconds
@@ -90,10 +90,10 @@ class KeptRounds:
     def _workloads(self) -> Iterable[BenchWorkload]:
         return {each.workload.name: each.workload for each in self._outcomes}.values()
 
-    def _of(self, workload: BenchWorkload) -> list[Outcome]:
+    def _of(self, workload: BenchWorkload) -> list[BenchOutcome]:
         return [each for each in self._outcomes if each.workload is workload]
 
-    def _about_of(self, cells: Sequence[Outcome]) -> dict[str, str]:
+    def _about_of(self, cells: Sequence[BenchOutcome]) -> dict[str, str]:
         """All that its results depend on, beside the workload."""
         plans = [each.case.job.plan for each in cells]
         words: dict[str, Iterable[str]] = {

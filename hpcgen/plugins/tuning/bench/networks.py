@@ -235,7 +235,7 @@ RELU = Activation(kind="relu")
 LEAKY = Activation(kind="leaky_relu")
 
 
-class Network(msgspec.Struct, frozen=True):
+class NeuralNetwork(msgspec.Struct, frozen=True):
     """What is built: from samples of ``shape`` to ``classes`` numbers.
 
     ``words``: samples are rows of so many different words, not numbers. ``generator``: the network that makes samples
@@ -270,9 +270,9 @@ class Network(msgspec.Struct, frozen=True):
         return 3 * judge if not self.generator else (made + 6 * judge) + (3 * made + 2 * judge)
 
 
-def mnist_cnn() -> Network:
+def mnist_cnn() -> NeuralNetwork:
     """Two convolutions and two dense layers with 1,199,882 parameters: the example mnist_cnn that Keras came with."""
-    return Network(
+    return NeuralNetwork(
         (28, 28, 1),
         (
             Conv(filters=32, kernel=3, same=False),
@@ -291,15 +291,15 @@ def mnist_cnn() -> Network:
     )
 
 
-def mlp() -> Network:
+def mlp() -> NeuralNetwork:
     """CANDLE's P1B2 with its 29,540,618 parameters.  Source: ECP-CANDLE/Benchmarks, Pilot1/P1B2/README.md"""
     hidden: list[AnyLayer] = []
     for units in (1024, 512, 256):
         hidden += [Dense(units=units), RELU]
-    return Network((28204,), (*hidden, Dense(units=10)), 10)
+    return NeuralNetwork((28204,), (*hidden, Dense(units=10)), 10)
 
 
-def resnet50(size: int) -> Network:
+def resnet50(size: int) -> NeuralNetwork:
     """ResNet-50 with 25,557,032 parameters, the stride in the 3x3 convolutions as in torchvision."""
     layers: list[AnyLayer] = [*_normed(64, 7, 2), RELU, MaxPool(size=3, stride=2, same=True)]
     for stage, blocks in enumerate((3, 4, 6, 3)):
@@ -308,24 +308,24 @@ def resnet50(size: int) -> Network:
             width = 64 * 2**stage
             main = (*_normed(width, 1, 1), RELU, *_normed(width, 3, stride), RELU, *_normed(4 * width, 1, 1))
             layers += [Residual(main=main, shortcut=() if block else _normed(4 * width, 1, stride)), RELU]
-    return Network((size, size, 3), (*layers, GlobalPool(), Dense(units=1000)), 1000)
+    return NeuralNetwork((size, size, 3), (*layers, GlobalPool(), Dense(units=1000)), 1000)
 
 
 def _normed(filters: int, kernel: int, stride: int) -> Layers:
     return (Conv(filters=filters, kernel=kernel, stride=stride, bias=False), BatchNorm())
 
 
-def bert_base(length: int) -> Network:
+def bert_base(length: int) -> NeuralNetwork:
     """An encoder of the shape of BERT-base, uncased, with its pooler: 109,482,240 parameters."""
     width, words = 768, 30522
     layers: list[AnyLayer] = [Embedding(words=words, width=width, places=512), LayerNorm()]
     for _ in range(12):
         wide = (Dense(units=4 * width), Activation(kind="gelu"), Dense(units=width))
         layers += [Residual(main=(Attention(heads=12),)), LayerNorm(), Residual(main=wide), LayerNorm()]
-    return Network((length,), (*layers, First(), Dense(units=width), Activation(kind="tanh")), width, words=words)
+    return NeuralNetwork((length,), (*layers, First(), Dense(units=width), Activation(kind="tanh")), width, words=words)
 
 
-def gan3d() -> Network:
+def gan3d() -> NeuralNetwork:
     """A small three-dimensional GAN on showers of 25x25x25 cells, like that of the stack 3dgan."""
     judge = (
         Conv(filters=8, kernel=5, stride=2),
@@ -345,4 +345,4 @@ def gan3d() -> Network:
         Conv(filters=1, kernel=3),
         Activation(kind="softplus"),
     )
-    return Network((25, 25, 25, 1), judge, 1, generator=maker, noise=33)
+    return NeuralNetwork((25, 25, 25, 1), judge, 1, generator=maker, noise=33)

@@ -82,7 +82,7 @@ def packed(modules: Mapping[str, str], last: str = "") -> str:
 Bytes = Annotated[int, msgspec.Meta(ge=1, le=2**50)]
 
 
-class Result(msgspec.Struct, frozen=True):
+class RankResult(msgspec.Struct, frozen=True):
     """What one rank measured, as far as an image is believed.
 
     ``overhead`` in seconds of the first step alone; ``memory`` and ``device_memory``: the most bytes that the process
@@ -101,27 +101,27 @@ class Result(msgspec.Struct, frozen=True):
     library: AbsolutePath | None = None
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class BenchRefusal(msgspec.Struct, frozen=True):
     """Why there is no result."""
 
     cannot: Text
 
 
-def read_results(lines: list[str]) -> list[Result | Refusal]:
+def read_results(lines: list[str]) -> list[RankResult | BenchRefusal]:
     """What the ranks of a start said, in the order of their lines.
 
     Raises
     ------
     InputError: a line has the mark, but is not what a program writes.
     """
-    found: list[Result | Refusal] = []
+    found: list[RankResult | BenchRefusal] = []
     for line in lines:
         if not line.startswith(MARK):
             continue
         text = line.removeprefix(MARK)
         try:
             data = msgspec.json.decode(text, type=dict[str, Any])
-            found.append(msgspec.convert(data, Refusal) if "cannot" in data else msgspec.convert(data, Result))
+            found.append(msgspec.convert(data, BenchRefusal) if "cannot" in data else msgspec.convert(data, RankResult))
         except msgspec.MsgspecError as failure:
             raise InputError(
                 Problem(

@@ -13,13 +13,13 @@ from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import SiteEngine
 from hpcgen.launch.start import host_mpi
 from hpcgen.plugins.tuning.bench.intervals import Interval, typical
-from hpcgen.plugins.tuning.bench.running import MEMORY, Outcome, Rate, layout_of
+from hpcgen.plugins.tuning.bench.running import MEMORY, BenchOutcome, Rate, layout_of
 
 INSTALLED = {"hub": "hub", "pip": "pip", "wheel": "pip", "source": "source", "package": "package"}
 """Words of blocks' option ``install`` → those of measurements."""
 
 
-def rows_of(outcome: Outcome, today: str, command: str) -> list[Measurement]:
+def rows_of(outcome: BenchOutcome, today: str, command: str) -> list[Measurement]:
     """The rate, the memory, and what the first step took more; nothing for what could not run."""
     if not outcome.rates:
         return []
@@ -54,13 +54,13 @@ def _row(metric: Any, number: Interval, repetitions: int, common: dict[str, Any]
     return Measurement(**common, **known, metric=metric, repetitions=repetitions)
 
 
-def workload_of(outcome: Outcome) -> Workload:
+def workload_of(outcome: BenchOutcome) -> Workload:
     """The workload as it was run."""
     record, variant = outcome.workload.record, outcome.variant
     return replace(record, batch=variant.batch or record.batch, precision=variant.precision or record.precision)
 
 
-def software_of(outcome: Outcome, rate: Rate) -> Software:
+def software_of(outcome: BenchOutcome, rate: Rate) -> Software:
     """The image, what computed in it, and the variables that were set for it."""
     variant, case = outcome.variant, outcome.case
     plan = case.job.plan
@@ -81,7 +81,7 @@ def software_of(outcome: Outcome, rate: Rate) -> Software:
     )
 
 
-def _mpi(outcome: Outcome) -> str:
+def _mpi(outcome: BenchOutcome) -> str:
     """Whose MPI the ranks used: of the host or of the image; "" for one rank."""
     plan = outcome.case.job.plan
     if layout_of(outcome)[0] * plan.job.nodes == 1:

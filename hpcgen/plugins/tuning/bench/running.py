@@ -14,7 +14,7 @@ from hpcgen.core.model.measurement import Metric, Positive
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.units import counted, some
 from hpcgen.launch.start import start
-from hpcgen.plugins.tuning.bench.program import Refusal, Result, command_of, read_results
+from hpcgen.plugins.tuning.bench.program import BenchRefusal, RankResult, command_of, read_results
 from hpcgen.plugins.tuning.bench.variants import Variant
 from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
 from hpcgen.run.here import status_text
@@ -64,7 +64,7 @@ class Rate(msgspec.Struct, frozen=True):
     device_memory_gb: Positive | None = None
 
 
-class Outcome(msgspec.Struct):
+class BenchOutcome(msgspec.Struct):
     """One variant of one image with one workload: a rate of each round so far, or why it has none."""
 
     case: BenchCase
@@ -85,19 +85,19 @@ class Outcome(msgspec.Struct):
         return [each for each in told if each is not None]
 
 
-OnBegin = Callable[[Outcome, int], None]
+OnBegin = Callable[[BenchOutcome, int], None]
 IsWanted = Callable[[BenchWorkload, int], bool]
 OnRound = Callable[[BenchWorkload, int], None]
-OnEnd = Callable[[Outcome], None]
+OnEnd = Callable[[BenchOutcome], None]
 Starter = Callable[[ImageJob, float], StartResult]
 
 
 def outcomes_for(
     cases: Sequence[BenchCase], workloads: Sequence[BenchWorkload], variants: Sequence[Variant]
-) -> list[Outcome]:
+) -> list[BenchOutcome]:
     """What there is to measure, by workload; of each the first variant of the first image comes first."""
     return [
-        Outcome(case, workload, variant, variant.framework or framework_for(workload, case.job.plan))
+        BenchOutcome(case, workload, variant, variant.framework or framework_for(workload, case.job.plan))
         for workload in workloads
         for case in cases
         for variant in variants
@@ -105,7 +105,7 @@ def outcomes_for(
 
 
 def run_rounds(
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[BenchOutcome],
     *,
     rounds: int = ROUNDS,
     seconds: float = SECONDS,
@@ -152,7 +152,7 @@ def run_rounds(
 
 def run_variants(
     cases: Sequence[BenchCase], workloads: Sequence[BenchWorkload], variants: Sequence[Variant], **how: Any
-) -> list[Outcome]:
+) -> list[BenchOutcome]:
     """:func:`outcomes_for` and :func:`run_rounds`, whose parameters ``how`` are, in one."""
     outcomes = outcomes_for(cases, workloads, variants)
     run_rounds(outcomes, **how)
@@ -167,7 +167,7 @@ def framework_for(workload: BenchWorkload, plan: Plan) -> str:
     return ""
 
 
-def measure(cell: Outcome, seconds: float, timeout_s: float, starter: Starter = start_job) -> Rate | str:
+def measure(cell: BenchOutcome, seconds: float, timeout_s: float, starter: Starter = start_job) -> Rate | str:
     """Start it once: the rate, or why there is none."""
     if why := _unfit(cell):
         return why
@@ -177,8 +177,8 @@ def measure(cell: Outcome, seconds: float, timeout_s: float, starter: Starter = 
         said = read_results(ended.lines)
     except HpcgenError as refused:
         return "; ".join(each.message for each in refused.problems)
-    refusals = [each.cannot for each in said if isinstance(each, Refusal)]
-    results = [each for each in said if isinstance(each, Result)]
+    refusals = [each.cannot for each in said if isinstance(each, BenchRefusal)]
+    results = [each for each in said if isinstance(each, RankResult)]
     if refusals:
         return refusals[0]
     ranks = job.plan.job.ranks
@@ -187,7 +187,7 @@ def measure(cell: Outcome, seconds: float, timeout_s: float, starter: Starter = 
     return _rate(cell.workload, results, job.plan.job.nodes)
 
 
-def _unfit(cell: Outcome) -> str:
+def _unfit(cell: BenchOutcome) -> str:
     """What is known without a start."""
     names = cell.workload.frameworks
     plan = cell.case.job.plan
@@ -204,7 +204,7 @@ def _unfit(cell: Outcome) -> str:
     return ""
 
 
-def job_of(cell: Outcome, seconds: float) -> ImageJob:
+def job_of(cell: BenchOutcome, seconds: float) -> ImageJob:
     """The image's job with the program as its command, in the variant's layout.
 
     Raises
@@ -228,20 +228,20 @@ def job_of(cell: Outcome, seconds: float) -> ImageJob:
     return job
 
 
-def layout_of(cell: Outcome) -> tuple[int, int]:
+def layout_of(cell: BenchOutcome) -> tuple[int, int]:
     """Ranks of a node, and threads of each: one with all of the job's unless the variant or the workload says more."""
     whole = cell.case.job.plan.job
     ranks = cell.variant.ranks or (whole.ranks_per_node if cell.workload.ranks > 1 else 1)
     return ranks, cell.variant.threads or max(1, whole.ranks_per_node * whole.threads_per_rank // ranks)
 
 
-def _rate(workload: BenchWorkload, results: list[Result], nodes: int) -> Rate | str:
+def _rate(workload: BenchWorkload, results: list[RankResult], nodes: int) -> Rate | str:
     rates = [each.rate for each in results]
     counts: set[Any] = {each.parameters for each in results}
     if workload.network is not None and counts != {workload.record.parameters}:
         return f"the program built another network: {counts} parameters, not {workload.record.parameters}"
     # On one node a container may have a name of its own for each rank.
-    by_node: dict[str, list[Result]] = {}
+    by_node: dict[str, list[RankResult]] = {}
     for each in results:
         by_node.setdefault(each.node if nodes > 1 else "", []).append(each)
     if len(by_node) != nodes:

@@ -9,7 +9,7 @@ import msgspec
 
 from hpcgen.core.errors import UnknownNameError, did_you_mean
 from hpcgen.core.model.measurement import Metric, Workload
-from hpcgen.plugins.tuning.bench.networks import Network, bert_base, gan3d, mlp, mnist_cnn, resnet50
+from hpcgen.plugins.tuning.bench.networks import NeuralNetwork, bert_base, gan3d, mlp, mnist_cnn, resnet50
 
 FRAMEWORKS = ("pytorch", "tensorflow", "jax", "mpi4py", "numpy")
 """Each has a program ``bench_NAME.py``; the first of an image that runs a workload is used."""
@@ -35,13 +35,13 @@ class BenchWorkload(msgspec.Struct, frozen=True):
     frameworks: tuple[str, ...]
     title: str
     metric: Metric = "samples_per_second"
-    network: Network | None = None
+    network: NeuralNetwork | None = None
     size: int = 0
     ranks: int = 1
     adds: bool = True
 
 
-def _network(name: str, title: str, network: Network, batch: int, **known: object) -> BenchWorkload:
+def _network(name: str, title: str, network: NeuralNetwork, batch: int, **known: object) -> BenchWorkload:
     """A workload of a network; ``known``: further fields of its record."""
     kind = "inference" if name.endswith("-inference") else "training"
     record = msgspec.convert({"name": name.removesuffix("-inference"), "kind": kind, **known}, Workload)

@@ -19,7 +19,7 @@ MAX_BYTES = 64 * 1024 * 1024
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-class Line(dict[str, str]):
+class TableLine(dict[str, str]):
     """The cells of one line by the names of their columns; ``where`` it is."""
 
     def __init__(self, cells: dict[str, str], where: Position) -> None:
@@ -46,7 +46,7 @@ def read_text(path: Path) -> list[str]:
         raise InputError("not valid UTF-8", str(path)) from failure
 
 
-def lines_of(path: Path, required: set[str], what: str, separator: str) -> Iterator[Line]:
+def lines_of(path: Path, required: set[str], what: str, separator: str) -> Iterator[TableLine]:
     """Each line below the one with the names of the columns.
 
     Raises
@@ -73,7 +73,7 @@ def lines_of(path: Path, required: set[str], what: str, separator: str) -> Itera
                 where,
                 remedy="quote cells that have a comma in them",
             )
-        yield Line(dict(zip(columns, map(str.strip, cells), strict=True)), where)
+        yield TableLine(dict(zip(columns, map(str.strip, cells), strict=True)), where)
 
 
 def name_from(text: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hpcgen.core.errors import InputError, Problems
 from hpcgen.core.model.measurement import Measurement
-from hpcgen.plugins.tuning.measurements.imported import Line, checked_row, lines_of, name_from
+from hpcgen.plugins.tuning.measurements.imported import TableLine, checked_row, lines_of, name_from
 
 COLUMNS = (
     "testtype",
@@ -43,7 +43,7 @@ def read_modak_csv(path: Path, software: str) -> list[Measurement]:
     return rows
 
 
-def _row(line: Line, software: str) -> Measurement:
+def _row(line: TableLine, software: str) -> Measurement:
     day = line["timestamp"]
     cells: dict[str, object] = {
         "workload": {"name": name_from(line["testalgo"]), "kind": "hpc"},

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hpcgen.core.errors import InputError, Problems
 from hpcgen.core.model.measurement import Measurement, Metric
-from hpcgen.plugins.tuning.measurements.imported import Line, checked_row, lines_of, name_from
+from hpcgen.plugins.tuning.measurements.imported import TableLine, checked_row, lines_of, name_from
 
 _REQUIRED = {"result", "name", "system", "partition", "environ", "num_tasks", "job_completion_time"}
 _METRICS: dict[str, tuple[Metric, float]] = {
@@ -58,14 +58,14 @@ def read_reframe_log(path: Path, software: str | None) -> tuple[list[Measurement
     return rows, list(left)
 
 
-def _variables(line: Line) -> Iterator[str]:
+def _variables(line: TableLine) -> Iterator[str]:
     for column in line:
         name = column.removesuffix("_value")
         if name != column and f"{name}_unit" in line:
             yield name
 
 
-def _row(line: Line, variable: str, software: str | None) -> Measurement:
+def _row(line: TableLine, variable: str, software: str | None) -> Measurement:
     metric, factor = _METRICS[line[f"{variable}_unit"].lower()]
     value = line[f"{variable}_value"]
     try:

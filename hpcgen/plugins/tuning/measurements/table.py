@@ -10,7 +10,7 @@ from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import InputError, Problems, did_you_mean
 from hpcgen.core.model.fields import Source
-from hpcgen.core.model.measurement import Measurement, MeasurementTable, Series
+from hpcgen.core.model.measurement import Measurement, MeasurementSeries, MeasurementTable
 
 
 def rows_of(document: Document) -> list[Measurement]:
@@ -28,7 +28,7 @@ def rows_of(document: Document) -> list[Measurement]:
     return [row for series in table.series for row in _rows(table, series)]
 
 
-def _rows(table: MeasurementTable, series: Series) -> list[Measurement]:
+def _rows(table: MeasurementTable, series: MeasurementSeries) -> list[Measurement]:
     return [
         Measurement(
             workload=table.workloads[series.workload],
@@ -48,13 +48,15 @@ def _rows(table: MeasurementTable, series: Series) -> list[Measurement]:
     ]
 
 
-def _source(table: MeasurementTable, series: Series) -> Source:
+def _source(table: MeasurementTable, series: MeasurementSeries) -> Source:
     source = table.sources[series.source]
     notes = "; ".join(filter(None, [source.note, series.note]))
     return msgspec.structs.replace(source, note=notes)
 
 
-def _check(table: MeasurementTable, series: Series, index: int, document: Document, problems: Problems) -> None:
+def _check(
+    table: MeasurementTable, series: MeasurementSeries, index: int, document: Document, problems: Problems
+) -> None:
     named: list[tuple[str, str | None, Mapping[str, object]]] = [
         ("workload", series.workload, table.workloads),
         ("software", series.software, table.software),

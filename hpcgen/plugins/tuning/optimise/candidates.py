@@ -22,7 +22,7 @@ _VENDORS = {"intel": "GenuineIntel", "amd": "AuthenticAMD", "arm": "ARM"}
 """Vendors of a request → those of archspec."""
 
 
-class Candidate(msgspec.Struct, frozen=True):
+class RunCandidate(msgspec.Struct, frozen=True):
     """One way to run a program; ``settings`` and ``added`` are those of ``--set`` and ``--add``.
 
     ``install``: the request's word for how the framework gets into the image; "" where the block decides.
@@ -41,7 +41,7 @@ class Candidate(msgspec.Struct, frozen=True):
         return self.suited.framework or self.stack.name
 
 
-def candidates(catalog: Catalog, request: OptimiseRequest, site: Site, partitions: Sequence[str]) -> list[Candidate]:
+def candidates(catalog: Catalog, request: OptimiseRequest, site: Site, partitions: Sequence[str]) -> list[RunCandidate]:
     """All candidates, the default of each kind before its variants.
 
     Parameters
@@ -67,7 +67,7 @@ def candidates(catalog: Catalog, request: OptimiseRequest, site: Site, partition
             for install in ways:
                 if (settings := _settings(catalog, request, stack, suited, install)) is not None:
                     added = ("keras",) if request.framework == "keras" else ()
-                    found.append(Candidate(stack, partition, suited, install, settings, added))
+                    found.append(RunCandidate(stack, partition, suited, install, settings, added))
     if not found:
         raise InputError(
             f"{request.framework} is installed in no way of {', '.join(request.install)}", remedy="leave out `install`"

@@ -20,7 +20,7 @@ from hpcgen.planning.planner import make_plan
 from hpcgen.planning.reproduce import reproduce
 from hpcgen.plugins.tuning.measurements.lookup import Measurements
 from hpcgen.plugins.tuning.optimise.application import Where, checked_build, with_application
-from hpcgen.plugins.tuning.optimise.candidates import Candidate, candidates, fitting_partitions, wants_ranks
+from hpcgen.plugins.tuning.optimise.candidates import RunCandidate, candidates, fitting_partitions, wants_ranks
 from hpcgen.plugins.tuning.optimise.evidence import kind_of, rows_of_workload, software_of
 from hpcgen.plugins.tuning.optimise.judge import Judged, best_of, judged, planned
 from hpcgen.plugins.tuning.optimise.layouts import layouts
@@ -111,7 +111,7 @@ def optimise(
     return Optimised(decision, plan, None if request.build is None else best.candidate.stack)
 
 
-def _with_application(candidate: Candidate, request: OptimiseRequest) -> Candidate:
+def _with_application(candidate: RunCandidate, request: OptimiseRequest) -> RunCandidate:
     stack = with_application(candidate.stack, request, wants_ranks(request))
     return msgspec.structs.replace(candidate, stack=stack)
 
@@ -187,7 +187,7 @@ def _alternative(each: Judged, best: Judged) -> Alternative:
     )
 
 
-def _label(candidate: Candidate) -> str:
+def _label(candidate: RunCandidate) -> str:
     compiler = f" with {candidate.suited.compiler}" if candidate.suited.compiler else ""
     return f"{candidate.stack.name}{compiler} on {candidate.partition}"
 
@@ -247,7 +247,7 @@ class Planner(msgspec.Struct, frozen=True):
     site: Site
     request: OptimiseRequest
 
-    def plan(self, candidate: Candidate, layout: LayoutOption | None = None) -> Plan:
+    def plan(self, candidate: RunCandidate, layout: LayoutOption | None = None) -> Plan:
         """The plan of a candidate, in a layout that was chosen or in the site's own.
 
         Raises
@@ -268,7 +268,7 @@ class Planner(msgspec.Struct, frozen=True):
             stack_document=self.catalog.document_of(candidate.stack),
         )
 
-    def _again(self, candidate: Candidate, job: JobRequest) -> str:
+    def _again(self, candidate: RunCandidate, job: JobRequest) -> str:
         """The command that makes the plan again, in the folder of the kit, which has the stack."""
         settings, partition = candidate.settings, candidate.partition
         return reproduce(self.site.name, STACK, partition, settings, None, False, job, added=candidate.added)

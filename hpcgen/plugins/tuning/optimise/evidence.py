@@ -15,7 +15,7 @@ from hpcgen.core.model.request import OptimiseRequest
 from hpcgen.plugins.tuning.bench.rows import INSTALLED
 from hpcgen.plugins.tuning.measurements.lookup import Measurements, machines
 from hpcgen.plugins.tuning.measurements.words import layout_words, software_words, value_words
-from hpcgen.plugins.tuning.optimise.candidates import Candidate
+from hpcgen.plugins.tuning.optimise.candidates import RunCandidate
 
 SPEEDS: tuple[Metric, ...] = ("samples_per_second", "seconds_per_epoch", "seconds_per_batch", "seconds", "gflops")
 """Metrics that say how fast a program is, what people look at first."""
@@ -25,7 +25,7 @@ FEWEST = 3
 """Machines on which a ratio was measured before their span says anything of another one."""
 
 
-def software_of(candidate: Candidate, plan: Plan) -> Software:
+def software_of(candidate: RunCandidate, plan: Plan) -> Software:
     """What a plan's rows would say of its software."""
     block = plan.block(candidate.framework)
     options = block.options if block is not None else {}

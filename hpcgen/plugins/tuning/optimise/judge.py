@@ -10,11 +10,11 @@ from hpcgen.core.errors import HpcgenError
 from hpcgen.core.model.decision import Estimate
 from hpcgen.core.model.measurement import HIGHER_IS_BETTER, Measurement, Software
 from hpcgen.core.model.plan import Plan
-from hpcgen.plugins.tuning.optimise.candidates import Candidate
+from hpcgen.plugins.tuning.optimise.candidates import RunCandidate
 from hpcgen.plugins.tuning.optimise.evidence import measured_here, on_gpus, ratio_to, same_release, software_of
 from hpcgen.plugins.tuning.optimise.modelled import Modelled
 
-MakePlan = Callable[[Candidate], Plan]
+MakePlan = Callable[[RunCandidate], Plan]
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -24,7 +24,7 @@ class Judged(msgspec.Struct, frozen=True):
     ``low`` and ``high``; None where nothing tells.
     """
 
-    candidate: Candidate
+    candidate: RunCandidate
     plan: Plan | None = None
     refused: str = ""
     estimate: Estimate = Estimate(basis="none")
@@ -33,7 +33,7 @@ class Judged(msgspec.Struct, frozen=True):
     high: float | None = None
 
 
-def planned(found: Iterable[Candidate], make: MakePlan) -> list[Judged]:
+def planned(found: Iterable[RunCandidate], make: MakePlan) -> list[Judged]:
     """Each candidate with its plan or the reason for which there is none."""
     result = []
     for candidate in found:

@@ -16,14 +16,14 @@ from hpcgen.core.support.units import counted
 from hpcgen.plugins.tuning.measurements.words import value_words
 from hpcgen.plugins.tuning.optimise.evidence import SPEEDS, as_planned, computes_alike, is_on_nodes_of
 from hpcgen.plugins.tuning.predict.efficiency import node_speed
-from hpcgen.plugins.tuning.predict.prediction import Refusal
+from hpcgen.plugins.tuning.predict.prediction import PredictionRefusal
 from hpcgen.plugins.tuning.predict.scaling import ScalingModel, fit_scaling, measure_next, points_of
 
 USUAL_EFFICIENCY = 0.8
 """The share of linear scaling that a request for efficiency wants where it does not say it."""
 
 
-class Shape(msgspec.Struct, frozen=True, order=True):
+class NodeShape(msgspec.Struct, frozen=True, order=True):
     """How a node is filled."""
 
     ranks_per_node: int
@@ -59,9 +59,9 @@ def _cost(option: LayoutOption, request: OptimiseRequest) -> float:
     return time * option.nodes if request.goal == "efficiency" else time
 
 
-def _series(rows: Sequence[Measurement], software: Software, plan: Plan) -> dict[Shape, list[Measurement]]:
+def _series(rows: Sequence[Measurement], software: Software, plan: Plan) -> dict[NodeShape, list[Measurement]]:
     """The rows over nodes by layout, of the metric that comes first; the host's MPI before others."""
-    found: dict[Shape, list[Measurement]] = defaultdict(list)
+    found: dict[NodeShape, list[Measurement]] = defaultdict(list)
     here = [
         row
         for row in rows
@@ -75,7 +75,7 @@ def _series(rows: Sequence[Measurement], software: Software, plan: Plan) -> dict
     metric = next((each for each in SPEEDS if any(row.metric == each for row in here)), None)
     for row in here:
         if row.metric == metric and row.threads_per_rank is not None:
-            found[Shape(row.ranks_per_node, row.threads_per_rank)].append(row)
+            found[NodeShape(row.ranks_per_node, row.threads_per_rank)].append(row)
     return {shape: _one_mpi(series) for shape, series in found.items()}
 
 
@@ -85,7 +85,7 @@ def _one_mpi(series: list[Measurement]) -> list[Measurement]:
     return sorted((row for row in series if row.software.mpi == kinds[0]), key=lambda row: row.nodes)
 
 
-def _fits(shape: Shape, request: OptimiseRequest) -> bool:
+def _fits(shape: NodeShape, request: OptimiseRequest) -> bool:
     limits = request.limits
     return not (
         (limits.ranks_per_node is not None and shape.ranks_per_node > limits.ranks_per_node)
@@ -93,7 +93,7 @@ def _fits(shape: Shape, request: OptimiseRequest) -> bool:
     )
 
 
-def _option(shape: Shape, series: list[Measurement], plan: Plan, request: OptimiseRequest) -> LayoutOption:
+def _option(shape: NodeShape, series: list[Measurement], plan: Plan, request: OptimiseRequest) -> LayoutOption:
     """A layout on as many nodes as the goal wants, and what is known of it there."""
     nodes = _most(shape, request)
     why, model = "", None
@@ -145,7 +145,7 @@ def _efficiency(request: OptimiseRequest) -> float | None:
 def _predicted(model: ScalingModel, nodes: int, metric: Metric, rows: list[str]) -> Estimate:
     """What a law of scaling says of a number of nodes that was not measured."""
     answer = model.predict(nodes)
-    if isinstance(answer, Refusal):
+    if isinstance(answer, PredictionRefusal):
         return Estimate(basis="none", why=answer.reason, rows=rows)
     values = [answer.low, answer.value, answer.high]
     # A law is of seconds: of a speed, those of a unit of work.
@@ -153,7 +153,7 @@ def _predicted(model: ScalingModel, nodes: int, metric: Metric, rows: list[str])
     return Estimate(basis="predicted", metric=metric, value=value, low=low, high=high, rows=rows, why=answer.by)
 
 
-def _most(shape: Shape, request: OptimiseRequest) -> int | None:
+def _most(shape: NodeShape, request: OptimiseRequest) -> int | None:
     """The most nodes that the limits allow a layout; None where they do not say."""
     limits = request.limits
     by_ranks = max(1, limits.ranks // shape.ranks_per_node) if limits.ranks is not None else None

@@ -18,7 +18,7 @@ from hpcgen.plugins.tuning.optimise.evidence import kind_of, on_gpus, rows_of_wo
 
 if TYPE_CHECKING:
     from hpcgen.plugins.tuning.predict.linear import LinearModel
-    from hpcgen.plugins.tuning.predict.prediction import MeasureNext, Prediction, Refusal
+    from hpcgen.plugins.tuning.predict.prediction import MeasureNext, Prediction, PredictionRefusal
 
 UNNAMED = "unnamed"
 
@@ -60,7 +60,7 @@ class Modelled:
         layout = (job.nodes, job.ranks_per_node, job.threads_per_rank)
         return self._told(self._model.compare(self.workload, software, base, self.hardware(plan), *layout))
 
-    def _told(self, answer: Prediction | Refusal) -> Estimate:
+    def _told(self, answer: Prediction | PredictionRefusal) -> Estimate:
         from hpcgen.plugins.tuning.predict.prediction import Prediction
 
         if not isinstance(answer, Prediction):

@@ -12,13 +12,13 @@ from hpcgen.core.model.measurement import Hardware, Measurement, Software, Workl
 from hpcgen.plugins.tuning.measurements.words import software_words
 from hpcgen.plugins.tuning.predict.linear import LinearModel
 from hpcgen.plugins.tuning.predict.observations import Observation, metric_of, observations, value_of
-from hpcgen.plugins.tuning.predict.plots import Variant
+from hpcgen.plugins.tuning.predict.plots import ComparisonBar
 from hpcgen.plugins.tuning.predict.prediction import Prediction
 from hpcgen.plugins.tuning.predict.scaling import series_of
-from hpcgen.plugins.tuning.predict.terms import Case, identity
+from hpcgen.plugins.tuning.predict.terms import RunConditions, identity
 
 
-class Wanted(NamedTuple):
+class RowQuery(NamedTuple):
     """What is asked of rows: names, and what is said of the software, the layout and the number of nodes."""
 
     workload: str | None = None
@@ -41,7 +41,7 @@ class Wanted(NamedTuple):
         )
 
 
-def software_of(rows: Iterable[Measurement], wanted: Wanted) -> Software:
+def software_of(rows: Iterable[Measurement], wanted: RowQuery) -> Software:
     """The one software of the rows that agrees; what is said of it alone, where that is none or several.
 
     Raises
@@ -61,7 +61,7 @@ def software_of(rows: Iterable[Measurement], wanted: Wanted) -> Software:
     return convert(InMemory(dict(wanted.software), "what is said of the software"), Software)
 
 
-def series_for(rows: Iterable[Measurement], wanted: Wanted) -> dict[str, list[Measurement]]:
+def series_for(rows: Iterable[Measurement], wanted: RowQuery) -> dict[str, list[Measurement]]:
     """The series of rows by nodes that agree, by what tells them apart."""
     found = series_of(row for row in rows if wanted.has(row))
     parts = [[key[index] for key in found] for index in range(5)]
@@ -71,7 +71,7 @@ def series_for(rows: Iterable[Measurement], wanted: Wanted) -> dict[str, list[Me
 
 def variants_of(
     model: LinearModel, rows: Sequence[Measurement], workload: Workload, hardware: Hardware, nodes: int
-) -> tuple[list[Variant], str]:
+) -> tuple[list[ComparisonBar], str]:
     """Every configuration of the rows of a workload on a machine, best prediction first; and the metric's name.
 
     Speeds or times where rows have them on so many nodes, else how much faster each is than what it was compared with.
@@ -95,7 +95,7 @@ def variants_of(
     return _told_apart(found), metric
 
 
-def _told_apart(found: list[Variant]) -> list[Variant]:
+def _told_apart(found: list[ComparisonBar]) -> list[ComparisonBar]:
     """The same without the words that all names have."""
     parts = [[line.split(", ") for line in each.name.split("\n")] for each in found]
     common = set.intersection(*({*line} for lines in parts for line in lines)) if len(found) > 1 else set()
@@ -103,21 +103,21 @@ def _told_apart(found: list[Variant]) -> list[Variant]:
     return [each._replace(name=name) for each, name in zip(found, names, strict=True)]
 
 
-def _rank(variant: Variant, best: bool) -> float:
+def _rank(variant: ComparisonBar, best: bool) -> float:
     if variant.prediction is None:
         return 0.0
     return -variant.prediction.value if best else variant.prediction.value
 
 
-def _variant(model: LinearModel, row: Observation) -> Variant:
+def _variant(model: LinearModel, row: Observation) -> ComparisonBar:
     said = model.predict(*row.case)
     name = ", ".join(row.case.settings)
-    return Variant(name, said if isinstance(said, Prediction) else None, value_of(row.level, row.speed))
+    return ComparisonBar(name, said if isinstance(said, Prediction) else None, value_of(row.level, row.speed))
 
 
-def _ratio(model: LinearModel, row: Observation) -> Variant:
-    case: Case = row.case
+def _ratio(model: LinearModel, row: Observation) -> ComparisonBar:
+    case: RunConditions = row.case
     baseline = row.baseline.software if row.baseline is not None else case.software
     said = model.compare(case.workload, case.software, baseline, case.hardware, *case[3:])
     name = f"{case.settings[0]}\nagainst {software_words(baseline)}"
-    return Variant(name, said if isinstance(said, Prediction) else None, row.row.value)
+    return ComparisonBar(name, said if isinstance(said, Prediction) else None, row.row.value)

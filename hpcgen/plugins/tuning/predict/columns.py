@@ -12,7 +12,7 @@ from hpcgen.plugins.tuning.predict.observations import Observation
 from hpcgen.plugins.tuning.predict.terms import TERMS, Described, Term
 
 
-class Seen(Record, frozen=True):
+class TermRange(Record, frozen=True):
     """The values of a term in the rows: from ``low`` to ``high``, or the names of ``categories``, sorted.
 
     ``reference``: the category that the coefficients of the others are in relation to, the commonest one.
@@ -25,7 +25,7 @@ class Seen(Record, frozen=True):
     reference: str = ""
 
 
-class Place(NamedTuple):
+class TermColumn(NamedTuple):
     """One column: of a number, whose ``typical`` logarithm is 0 here and stands for one that is not known, or of one
     ``category``."""
 
@@ -47,23 +47,23 @@ MOSTLY_KNOWN = 0.5
 """A number that fewer than this share of workloads or machines (of rows for a layout) states is no term."""
 
 
-def seen_in(rows: Sequence[Observation]) -> list[Seen]:
+def seen_in(rows: Sequence[Observation]) -> list[TermRange]:
     """The values of every term that is known of the rows, baselines included."""
     cases = [case for row in rows for case in (row.terms, row.baseline_terms) if case is not None]
     return [seen for term in TERMS if (seen := _seen(term, cases)) is not None]
 
 
-def _seen(term: Term, cases: Sequence[Described]) -> Seen | None:
+def _seen(term: Term, cases: Sequence[Described]) -> TermRange | None:
     values = [case[term.name] for case in cases if term.name in case]
     if not values or (term.kind == "number" and _known(term, cases) < MOSTLY_KNOWN):
         return None
     names = Counter(value for value in values if isinstance(value, str))
     if not names:
         numbers = [float(value) for value in values]
-        return Seen(term=term.name, low=min(numbers), high=max(numbers))
+        return TermRange(term=term.name, low=min(numbers), high=max(numbers))
     compared = not term.new and "×" not in term.name
     reference = min(names, key=lambda name: (-names[name], name)) if compared else ""
-    return Seen(term=term.name, categories=sorted(names), reference=reference)
+    return TermRange(term=term.name, categories=sorted(names), reference=reference)
 
 
 def _known(term: Term, cases: Sequence[Described]) -> float:
@@ -76,13 +76,13 @@ def _known(term: Term, cases: Sequence[Described]) -> float:
     return sum(stated.values()) / len(stated)
 
 
-def places(rows: Sequence[Observation], seen: Sequence[Seen]) -> list[Place]:
+def places(rows: Sequence[Observation], seen: Sequence[TermRange]) -> list[TermColumn]:
     """A column for each number, and for each category but the reference."""
     found = []
     for each in seen:
         if each.categories:
-            found += [Place(each.term, name, 0.0) for name in each.categories if name != each.reference]
+            found += [TermColumn(each.term, name, 0.0) for name in each.categories if name != each.reference]
         else:
             logarithms = [log(float(row.terms[each.term])) for row in rows if each.term in row.terms]
-            found.append(Place(each.term, "", sum(logarithms) / len(logarithms)))
+            found.append(TermColumn(each.term, "", sum(logarithms) / len(logarithms)))
     return found

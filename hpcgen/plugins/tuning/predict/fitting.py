@@ -10,7 +10,7 @@ from hpcgen.core.errors import InputError
 from hpcgen.core.model.measurement import Measurement
 from hpcgen.core.support.extras import extra
 from hpcgen.core.support.file_formats import MODEL
-from hpcgen.plugins.tuning.predict.columns import Place, places, seen_in
+from hpcgen.plugins.tuning.predict.columns import TermColumn, places, seen_in
 from hpcgen.plugins.tuning.predict.left_out import spreads
 from hpcgen.plugins.tuning.predict.linear import Coefficients, Column, Level, LinearModel, ModelRow
 from hpcgen.plugins.tuning.predict.observations import Observation, observations
@@ -94,7 +94,7 @@ def coefficients(rows: Sequence[Observation]) -> Coefficients | None:
     )
 
 
-def _values(row: Observation, columns: Sequence[Place]) -> list[float]:
+def _values(row: Observation, columns: Sequence[TermColumn]) -> list[float]:
     values = [column.value(row.terms) for column in columns]
     if row.baseline_terms is None:
         return values
@@ -111,7 +111,7 @@ def _level(name: str, rows: Sequence[Observation], members: list[int], rest: np.
     return Level(name=name, intercept=rounded(rest[members].mean()), workloads=workloads)
 
 
-def _column(place: Place, slope: float, error: float) -> Column:
+def _column(place: TermColumn, slope: float, error: float) -> Column:
     return Column(
         term=place.term,
         category=place.category,

@@ -30,7 +30,7 @@ class Fold(NamedTuple):
     kept: list[int]
 
 
-class Guess(NamedTuple):
+class LeftOutPrediction(NamedTuple):
     """A row that was left out: its number, what was predicted of it, and the differences in logarithms.
 
     ``ratios``: how far off it is in relation to other rows of the same workload, machine and number of nodes.
@@ -82,7 +82,7 @@ def values_left_out(
     return [(rows[guess.row], guess.speed) for guess in found if guess.errors and rows[guess.row].level == level]
 
 
-def guesses(rows: Sequence[Observation], fold: Fold, fit: Fit) -> list[Guess]:
+def guesses(rows: Sequence[Observation], fold: Fold, fit: Fit) -> list[LeftOutPrediction]:
     """What a model without the rows says of them, as far as it says anything."""
     found = fit([rows[index] for index in fold.kept])
     if found is None:
@@ -99,19 +99,19 @@ def _guess(
     found: Coefficients,
     intercepts: dict[str, float],
     total: Callable[[int], float],
-) -> Guess | None:
+) -> LeftOutPrediction | None:
     row = rows[index]
     if found.outside(row.terms) or (row.baseline_terms is not None and found.outside(row.baseline_terms)):
         return None
     if row.baseline_terms is not None:
         ratio = total(index) - sum(found.parts(row.baseline_terms))
-        return Guess(index, ratio, [], [row.speed - ratio])
+        return LeftOutPrediction(index, ratio, [], [row.speed - ratio])
     others = [other for other in range(len(rows)) if other != index and _comparable(row, rows[other])]
     ratios = [(row.speed - rows[other].speed) - (total(index) - total(other)) for other in others]
     if row.level not in intercepts:
-        return Guess(index, total(index), [], ratios) if ratios else None
+        return LeftOutPrediction(index, total(index), [], ratios) if ratios else None
     speed = intercepts[row.level] + total(index)
-    return Guess(index, speed, [row.speed - speed], ratios)
+    return LeftOutPrediction(index, speed, [row.speed - speed], ratios)
 
 
 def _comparable(one: Observation, other: Observation) -> bool:
@@ -123,7 +123,9 @@ def _comparable(one: Observation, other: Observation) -> bool:
     return same and one.level == other.level and one.case.nodes == other.case.nodes
 
 
-def _spread(situation: Situation, of: Literal["value", "ratio"], guessed: Sequence[tuple[Fold, list[Guess]]]) -> Spread:
+def _spread(
+    situation: Situation, of: Literal["value", "ratio"], guessed: Sequence[tuple[Fold, list[LeftOutPrediction]]]
+) -> Spread:
     squares = []
     predicted = refused = 0
     for fold, found in guessed:

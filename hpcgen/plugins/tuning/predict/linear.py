@@ -12,17 +12,24 @@ from typing import Literal
 
 from hpcgen.core.model.fields import Record
 from hpcgen.core.model.measurement import Hardware, Software, Workload
-from hpcgen.plugins.tuning.predict.columns import Place, Seen
+from hpcgen.plugins.tuning.predict.columns import TermColumn, TermRange
 from hpcgen.plugins.tuning.predict.observations import SAMPLES, metric_of, own_level, value_of
-from hpcgen.plugins.tuning.predict.prediction import REACH, MeasureNext, Prediction, Refusal, RowUsed, Situation
-from hpcgen.plugins.tuning.predict.terms import BY_NAME, Case, Described, Term, described, identity
+from hpcgen.plugins.tuning.predict.prediction import (
+    REACH,
+    MeasureNext,
+    Prediction,
+    PredictionRefusal,
+    RowUsed,
+    Situation,
+)
+from hpcgen.plugins.tuning.predict.terms import BY_NAME, Described, RunConditions, Term, described, identity
 
 NEAREST = 5
 """How many rows an answer names."""
 
 
 class Column(Record, frozen=True):
-    """A coefficient with its 95 % interval: of a logarithm, or of one category; ``typical`` as in :class:`Place`."""
+    """A coefficient with its 95 % interval: of a logarithm, or of one category; ``typical`` as for a term."""
 
     term: str
     coefficient: float
@@ -69,13 +76,13 @@ class Coefficients(Record, frozen=True, dict=True):
     """What a fit gives, without what is known of its errors."""
 
     columns: list[Column]
-    seen: list[Seen]
+    seen: list[TermRange]
     levels: list[Level]
 
     @cached_property
-    def places(self) -> list[Place]:
+    def places(self) -> list[TermColumn]:
         """Where the columns are read from."""
-        return [Place(each.term, each.category, each.typical) for each in self.columns]
+        return [TermColumn(each.term, each.category, each.typical) for each in self.columns]
 
     def parts(self, case: Described) -> list[float]:
         """What each column contributes to the logarithm of a case's speed."""
@@ -143,9 +150,9 @@ class LinearModel(Coefficients, frozen=True, kw_only=True):
         nodes: int = 1,
         ranks_per_node: int = 1,
         threads_per_rank: int | None = None,
-    ) -> Prediction | Refusal:
+    ) -> Prediction | PredictionRefusal:
         """The speed, or the time, with its interval; a refusal outside of what the rows cover."""
-        case = Case(workload, software, hardware, nodes, ranks_per_node, threads_per_rank)
+        case = RunConditions(workload, software, hardware, nodes, ranks_per_node, threads_per_rank)
         level = self.level_of(workload)
         if level is None:
             return self._refused(
@@ -171,9 +178,9 @@ class LinearModel(Coefficients, frozen=True, kw_only=True):
 
     def compare(
         self, workload: Workload, software: Software, baseline: Software, hardware: Hardware, *layout: int | None
-    ) -> Prediction | Refusal:
+    ) -> Prediction | PredictionRefusal:
         """The speed in relation to the same with ``baseline``; ``layout`` as in :meth:`predict`."""
-        case = Case(workload, software, hardware, *layout)  # type: ignore[arg-type]
+        case = RunConditions(workload, software, hardware, *layout)  # type: ignore[arg-type]
         other = case._replace(software=baseline)
         terms, against = described(case), described(other)
         if why := self.outside(terms) or self.outside(against):
@@ -188,7 +195,7 @@ class LinearModel(Coefficients, frozen=True, kw_only=True):
             value=value, low=low, high=high, metric="speedup", rows_used=rows, by="linear", situation=spread.situation
         )
 
-    def situation(self, case: Case) -> Situation:
+    def situation(self, case: RunConditions) -> Situation:
         """What of a case no row has."""
         machine, workload = case.hardware.name in self.machines, identity(case.workload) in self.workloads
         known: Mapping[tuple[bool, bool], Situation] = {
@@ -199,7 +206,7 @@ class LinearModel(Coefficients, frozen=True, kw_only=True):
         }
         return known[machine, workload]
 
-    def spread(self, case: Case, of: Literal["value", "ratio"]) -> Spread | None:
+    def spread(self, case: RunConditions, of: Literal["value", "ratio"]) -> Spread | None:
         """How far off the model is for cases such as this one."""
         situation = self.situation(case)
         return next((each for each in self.spreads if (each.situation, each.of) == (situation, of)), None)
@@ -215,14 +222,14 @@ class LinearModel(Coefficients, frozen=True, kw_only=True):
 
         return [each.row for each in sorted(compared, key=distance)[:NEAREST]]
 
-    def _too_few(self, case: Case) -> str:
+    def _too_few(self, case: RunConditions) -> str:
         what = {"known": "configurations", "new machine": "machines", "new workload": "workloads"}
         few = what.get(self.situation(case), "machines and workloads")
         return f"the rows are of too few {few} to say how far off the model is for {self.situation(case)} ones"
 
-    def _refused(self, why: str, case: Case) -> Refusal:
+    def _refused(self, why: str, case: RunConditions) -> PredictionRefusal:
         most = max((seen.high or 1 for seen in self.seen if seen.term == "ranks"), default=1) * REACH
-        return Refusal(
+        return PredictionRefusal(
             reason=why,
             measure_next=MeasureNext(
                 workload=case.workload.name,

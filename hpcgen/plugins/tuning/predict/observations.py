@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hpcgen.core.model.measurement import Measurement, Metric, Workload
 from hpcgen.plugins.tuning.measurements.words import software_words
 from hpcgen.plugins.tuning.predict.prediction import RowUsed
-from hpcgen.plugins.tuning.predict.terms import Case, Described, case_of, described, identity
+from hpcgen.plugins.tuning.predict.terms import Described, RunConditions, case_of, described, identity
 
 SAMPLES = "samples_per_second"
 """The level of all rows whose speed is known in samples per second; other rows are only compared within their own."""
@@ -24,8 +24,8 @@ class Observation(NamedTuple):
     ``level``: rows of one level are in one unit; empty for a ratio, which has none.
     """
 
-    case: Case
-    baseline: Case | None
+    case: RunConditions
+    baseline: RunConditions | None
     speed: float
     level: str
     row: Measurement

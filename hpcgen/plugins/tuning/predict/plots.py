@@ -40,7 +40,7 @@ _STEPS = 160
 _WIDE = 1000
 
 
-class Series(NamedTuple):
+class ScalingSeries(NamedTuple):
     """One line of a picture of scaling: what it is of, its law, points that do not fit."""
 
     name: str
@@ -56,7 +56,7 @@ class Pair(NamedTuple):
     measured: float
 
 
-class Variant(NamedTuple):
+class ComparisonBar(NamedTuple):
     """One bar of a comparison: a prediction, and what was measured, where something was."""
 
     name: str
@@ -64,7 +64,7 @@ class Variant(NamedTuple):
     measured: float | None = None
 
 
-def scaling(series: Sequence[Series], title: str, metric: Metric, kind: str) -> bytes:
+def scaling(series: Sequence[ScalingSeries], title: str, metric: Metric, kind: str) -> bytes:
     """Time by nodes, both logarithmic, with laws, intervals and ideal lines; below it the efficiency of each."""
     with _figure((8.0, 7.4), kind) as (figure, out):
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
@@ -87,7 +87,7 @@ def scaling(series: Sequence[Series], title: str, metric: Metric, kind: str) -> 
     return out.getvalue()
 
 
-def _draw_series(upper: Axes, lower: Axes, each: Series, index: int) -> None:
+def _draw_series(upper: Axes, lower: Axes, each: ScalingSeries, index: int) -> None:
     colour, marker, model = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)], each.model
     first, last = model.points[0], model.points[-1]
     odd = {misfit.point.nodes for misfit in each.misfits}
@@ -156,7 +156,7 @@ def predicted(pairs: Sequence[Pair], factor: float | None, title: str, unit: str
     return out.getvalue()
 
 
-def variants(compared: Sequence[Variant], title: str, unit: str, kind: str) -> bytes:
+def variants(compared: Sequence[ComparisonBar], title: str, unit: str, kind: str) -> bytes:
     """Variants below each other, the first on top: predictions with their intervals, and what was measured.
 
     The axis is logarithmic, as the intervals are; a ratio has a line at 1.

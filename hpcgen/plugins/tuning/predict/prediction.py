@@ -64,7 +64,7 @@ class Prediction(Record, frozen=True):
         return UNITS[self.metric]
 
 
-class Refusal(Record, frozen=True):
+class PredictionRefusal(Record, frozen=True):
     """Why there is no prediction, and the measurement after which there would be one."""
 
     reason: str

@@ -15,7 +15,7 @@ from hpcgen.core.model.fields import Count, Record
 from hpcgen.core.model.measurement import Measurement, Positive
 from hpcgen.core.support.extras import extra
 from hpcgen.plugins.tuning.predict.observations import observations
-from hpcgen.plugins.tuning.predict.prediction import LEVEL, MeasureNext, Prediction, Refusal, RowUsed
+from hpcgen.plugins.tuning.predict.prediction import LEVEL, MeasureNext, Prediction, PredictionRefusal, RowUsed
 from hpcgen.plugins.tuning.predict.terms import identity
 
 # Laws of scaling: the time of fixed work on a number of nodes as a sum of terms, none of them negative.
@@ -133,7 +133,7 @@ class ScalingPoint(Record, frozen=True):
     row: RowUsed | None = None
 
 
-class Candidate(Record, frozen=True):
+class LawCandidate(Record, frozen=True):
     """A law that was tried: the root mean square of its relative errors of points left out, and its AICc."""
 
     form: str
@@ -154,17 +154,19 @@ class ScalingModel(Law, frozen=True, kw_only=True):
     error: float
     half: float
     step: float
-    candidates: list[Candidate]
+    candidates: list[LawCandidate]
     what: MeasureNext | None = None
 
-    def predict(self, nodes: int, megabytes: float | None = None) -> Prediction | Refusal:
+    def predict(self, nodes: int, megabytes: float | None = None) -> Prediction | PredictionRefusal:
         """Seconds on so many nodes; a refusal far from all points."""
         least, most = self.points[0].nodes, self.points[-1].nodes
         if not least / FAR <= nodes <= most * FAR:
             nearer = min(nodes, most * FAR // 2) if nodes > most else max(1, least // FAR)
             more = None if self.what is None else msgspec.structs.replace(self.what, nodes=nearer)
             span = f"{least} to {most} nodes"
-            return Refusal(reason=f"{nodes} nodes are asked for, and the rows are of {span}", measure_next=more)
+            return PredictionRefusal(
+                reason=f"{nodes} nodes are asked for, and the rows are of {span}", measure_next=more
+            )
         return self.expected(nodes, megabytes)
 
     def expected(self, nodes: int, megabytes: float | None = None) -> Prediction:
@@ -272,7 +274,7 @@ def _judged(points: Sequence[ScalingPoint], index: int) -> tuple[float, Predicti
     return abs(log(point.seconds / expected.value)) / allowed, expected
 
 
-def _candidate(form: str, points: Sequence[ScalingPoint]) -> Candidate:
+def _candidate(form: str, points: Sequence[ScalingPoint]) -> LawCandidate:
     """A law's errors: of each point in turn, left out, and those of the fit for AICc."""
     terms, count = FORMS[form], len(points)
     errors = []
@@ -286,7 +288,7 @@ def _candidate(form: str, points: Sequence[ScalingPoint]) -> Candidate:
     left = count - estimated - 1
     correction = 2 * estimated * (estimated + 1) / left if left > 0 else inf
     aicc = count * log(max(rest / count, _EXACT**2)) + 2 * estimated + correction
-    return Candidate(form=form, error=_short(sqrt(sum(e**2 for e in errors) / count)), aicc=_short(aicc))
+    return LawCandidate(form=form, error=_short(sqrt(sum(e**2 for e in errors) / count)), aicc=_short(aicc))
 
 
 def _factors(terms: Sequence[str], points: Sequence[ScalingPoint]) -> list[float]:

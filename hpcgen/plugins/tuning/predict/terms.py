@@ -17,7 +17,7 @@ MANY_USES = 2.0
 """Operations per parameter, in relation to a dense network's, from which on parameters count as used again."""
 
 
-class Case(NamedTuple):
+class RunConditions(NamedTuple):
     """What is to run, with what, on what, in which layout."""
 
     workload: Workload
@@ -48,9 +48,9 @@ def identity(workload: Workload) -> str:
     return f"{workload.name} {workload.kind}"
 
 
-def case_of(row: Measurement) -> Case:
+def case_of(row: Measurement) -> RunConditions:
     """What a row measured."""
-    return Case(row.workload, row.software, row.hardware, row.nodes, row.ranks_per_node, row.threads_per_rank)
+    return RunConditions(row.workload, row.software, row.hardware, row.nodes, row.ranks_per_node, row.threads_per_rank)
 
 
 class Term(NamedTuple):
@@ -65,7 +65,7 @@ class Term(NamedTuple):
     of: Literal["workload", "software", "hardware", "layout"]
     kind: Literal["number", "category"]
     meaning: str
-    value: Callable[[Case], float | str | None]
+    value: Callable[[RunConditions], float | str | None]
     new: bool = False
 
 
@@ -85,25 +85,25 @@ def structure(workload: Workload) -> str | None:
     return None
 
 
-def _sample(case: Case) -> int | None:
+def _sample(case: RunConditions) -> int | None:
     return prod(case.workload.shape) if case.workload.shape else None
 
 
-def _accelerator(case: Case) -> str:
+def _accelerator(case: RunConditions) -> str:
     return "gpu" if case.hardware.gpu else "cpu"
 
 
-def _compiled(what: Callable[[Case], str | None]) -> Callable[[Case], str | None]:
+def _compiled(what: Callable[[RunConditions], str | None]) -> Callable[[RunConditions], str | None]:
     """The graph compiler together with something else, where there is one."""
 
-    def value(case: Case) -> str | None:
+    def value(case: RunConditions) -> str | None:
         other = what(case)
         return f"{case.software.compiler} × {other}" if case.software.compiler and other else None
 
     return value
 
 
-def _release(case: Case) -> str | None:
+def _release(case: RunConditions) -> str | None:
     software = case.software
     return f"{software.framework} {'.'.join(software.version.split('.')[:2])}" if software.version else None
 
@@ -139,6 +139,6 @@ Described = Mapping[str, float | str]
 """A case by its terms, without those that are not known or do not apply."""
 
 
-def described(case: Case) -> Described:
+def described(case: RunConditions) -> Described:
     """What a case has of every term."""
     return {term.name: value for term in TERMS if (value := term.value(case)) is not None}

@@ -18,7 +18,7 @@ from hpcgen.plugins.tuning.requests.values import (
     FRAMEWORKS,
     LIBRARIES,
     Reader,
-    Said,
+    RequestValue,
     app_name,
     app_version,
     as_it_is,
@@ -88,22 +88,22 @@ def lost(path: str, why: str, remedy: str = "", form: Form = "released") -> Row:
 _ANSWER = "it is MODAK's answer, not part of a request"
 _QUEUEING = "it is a matter of one submission"
 _CPU = {
-    "x86": Said({"hardware.architecture": "x86_64"}),
-    "arm": Said({"hardware.architecture": "aarch64"}),
-    "amd": Said({"hardware.architecture": "x86_64", "hardware.cpu_vendor": "amd"}),
-    "power": Said({}, "hpcgen has no images for POWER", "name a machine with x86_64 or aarch64"),
+    "x86": RequestValue({"hardware.architecture": "x86_64"}),
+    "arm": RequestValue({"hardware.architecture": "aarch64"}),
+    "amd": RequestValue({"hardware.architecture": "x86_64", "hardware.cpu_vendor": "amd"}),
+    "power": RequestValue({}, "hpcgen has no images for POWER", "name a machine with x86_64 or aarch64"),
 }
 _ACCELERATOR = {
-    "nvidia": Said({"hardware.accelerator": "nvidia"}),
-    "amd": Said({"hardware.accelerator": "amd"}),
-    "none": Said({"hardware.accelerator": "none"}),
-    "fpga": Said({}, "no building block uses FPGAs", "remove it, or name nvidia or amd"),
+    "nvidia": RequestValue({"hardware.accelerator": "nvidia"}),
+    "amd": RequestValue({"hardware.accelerator": "amd"}),
+    "none": RequestValue({"hardware.accelerator": "none"}),
+    "fpga": RequestValue({}, "no building block uses FPGAs", "remove it, or name nvidia or amd"),
 }
-_KINDS = {kind: Said({"kind": kind}) for kind in KINDS}
+_KINDS = {kind: RequestValue({"kind": kind}) for kind in KINDS}
 
 
 def _compiler(name: str, framework: str, form: Form) -> Row:
-    use, without = Said({"compilers.use": name}), Said({"compilers.without": [name]})
+    use, without = RequestValue({"compilers.use": name}), RequestValue({"compilers.without": [name]})
     section = f"{{ai_framework-{framework}|{framework}}}"
     meaning = f"`compilers.use: {name}` if true, `compilers.without: [{name}]` if false"
     return Row(f"{AI}.{section}.{name}", meaning, switch(use, without), form)
@@ -132,7 +132,7 @@ _JOB_OPTIONS = (
     Row(
         f"{OPTIONS}.combine_stdout_stderr",
         "true: no `job.error`; false: `standard_error_file` is used",
-        switch(Said(), Said()),
+        switch(RequestValue(), RequestValue()),
     ),
     Row(f"{OPTIONS}.request_event_notification", "`job.notify`, from Torque's letters or Slurm's words", notifications),
     same(f"{OPTIONS}.email_address", "job.email"),
@@ -184,7 +184,7 @@ _OPTIMISATION = (
     Row(
         f"{WISH}.enable_opt_build",
         "true: every way in `install`, source too; false: `install: [hub, pip]`",
-        switch(Said(), Said({"install": ["hub", "pip"]})),
+        switch(RequestValue(), RequestValue({"install": ["hub", "pip"]})),
         "released",
     ),
     Row(f"{WISH}.app_type", "`kind`", word(_KINDS), "released"),
@@ -219,7 +219,11 @@ _TRAINING = (
 )
 _HPC = (
     Row(f"{HPC}.config.parallelisation", "`run.mpi`", parallelisation),
-    Row(f"{MPI}.library", "`mpi.library`", word({key: Said({"mpi.library": name}) for key, name in LIBRARIES.items()})),
+    Row(
+        f"{MPI}.library",
+        "`mpi.library`",
+        word({key: RequestValue({"mpi.library": name}) for key, name in LIBRARIES.items()}),
+    ),
     same(f"{MPI}.version", "mpi.version"),
     same(
         f"{HPC}.{{parallelisation-mpi|mpi|parallelisation-openmp|openmp}}.scaling_efficiency",

@@ -1,4 +1,5 @@
-"""How values of MODAK's requests are read. Each reader takes the value and the whole file, and gives a :class:`Said`.
+"""How values of MODAK's requests are read. Each reader takes the value and the whole file, and gives a
+:class:`RequestValue`.
 
 A value that cannot be right is an InputError; its place is known to the caller.
 """
@@ -17,7 +18,7 @@ from hpcgen.core.support.units import number, walltime_text
 from hpcgen.plugins.tuning.requests.mail import read_events
 
 
-class Said(msgspec.Struct, frozen=True):
+class RequestValue(msgspec.Struct, frozen=True):
     """What a value says.
 
     Parameters
@@ -32,7 +33,7 @@ class Said(msgspec.Struct, frozen=True):
     remedy: str = ""
 
 
-Reader = Callable[[Any, Mapping[str, Any]], Said]
+Reader = Callable[[Any, Mapping[str, Any]], RequestValue]
 
 LIBRARIES = {
     "openmpi": "openmpi",
@@ -48,27 +49,27 @@ FRAMEWORKS = ("tensorflow", "pytorch", "keras", "cntk", "mxnet")
 
 def as_it_is(field: str) -> Reader:
     """The value is that of a field of hpcgen's request."""
-    return lambda value, _file: Said({field: value.strip() if isinstance(value, str) else value})
+    return lambda value, _file: RequestValue({field: value.strip() if isinstance(value, str) else value})
 
 
 def lower(field: str) -> Reader:
     """A word, in capitals or not."""
-    return lambda value, _file: Said({field: value.strip().lower() if isinstance(value, str) else value})
+    return lambda value, _file: RequestValue({field: value.strip().lower() if isinstance(value, str) else value})
 
 
-def word(choices: Mapping[str, Said]) -> Reader:
+def word(choices: Mapping[str, RequestValue]) -> Reader:
     """One of a few words, in capitals or not."""
 
-    def read(value: Any, _file: Mapping[str, Any]) -> Said:
+    def read(value: Any, _file: Mapping[str, Any]) -> RequestValue:
         return choices[_known(value, list(choices))]
 
     return read
 
 
-def switch(on: Said, off: Said) -> Reader:
+def switch(on: RequestValue, off: RequestValue) -> Reader:
     """true or false."""
 
-    def read(value: Any, _file: Mapping[str, Any]) -> Said:
+    def read(value: Any, _file: Mapping[str, Any]) -> RequestValue:
         if not isinstance(value, bool):
             raise InputError(f"it must be true or false, not {value!r}", expected="true or false, without quotes")
         return on if value else off
@@ -78,7 +79,7 @@ def switch(on: Said, off: Said) -> Reader:
 
 def unread(why: str, remedy: str = "") -> Reader:
     """It is not honoured."""
-    return lambda value, _file: Said({}, why, remedy) if value is not False else Said()
+    return lambda value, _file: RequestValue({}, why, remedy) if value is not False else RequestValue()
 
 
 _ISO = re.compile(r"P(?:(\d{1,3})D)?(?:T(?:(\d{1,4})H)?(?:(\d{1,5})M)?(?:(\d{1,7})(?:\.0*)?S)?)?", re.ASCII)
@@ -86,7 +87,7 @@ _CLOCK = re.compile(r"(?:(\d{1,3})(?: |-| days?,? ))?(?:(\d{1,4}):)?([0-5]?\d):(
 _SECONDS = re.compile(r"(\d{1,9})(?:\.0*)?", re.ASCII)
 
 
-def wall_time(value: Any, _file: Mapping[str, Any]) -> Said:
+def wall_time(value: Any, _file: Mapping[str, Any]) -> RequestValue:
     """``36:00:00``, ``1 day, 12:00:00``, ISO 8601's ``P1DT12H`` or seconds; hours are not turned into days."""
     text = str(value).strip()
     seconds = 0
@@ -99,7 +100,7 @@ def wall_time(value: Any, _file: Mapping[str, Any]) -> Said:
         raise InputError(f"{text!r} is not a time limit", expected="36:00:00, 1 day, 12:00:00, P1DT12H or seconds")
     got = walltime_text(seconds)
     short = f"{text} is read as {got} (hours:minutes:seconds)" if text.count(":") == 1 else ""
-    return Said({"limits.walltime": got}, short)
+    return RequestValue({"limits.walltime": got}, short)
 
 
 _SIZE = re.compile(r"(\d{1,16}(?:\.\d{1,6})?) ?([kKMGTP]?)(i?)[bB]?", re.ASCII)
@@ -120,9 +121,9 @@ def gigabytes(text: str) -> float:
 def memory(field: str, how: str) -> Reader:
     """A size of memory; ``how`` says of what it is read to be."""
 
-    def read(value: Any, _file: Mapping[str, Any]) -> Said:
+    def read(value: Any, _file: Mapping[str, Any]) -> RequestValue:
         size = gigabytes(str(value))
-        return Said({field: size}, f"it is read as {number(size) if size >= 0.1 else f'{size:g}'} GB {how}")
+        return RequestValue({field: size}, f"it is read as {number(size) if size >= 0.1 else f'{size:g}'} GB {how}")
 
     return read
 
@@ -133,66 +134,68 @@ _VARIABLE = re.compile(r"\$\{?\w+\}?|[$`]\(?")
 def command(field: str) -> Reader:
     """Words of a command line. Nothing in them is expanded, rendered or run."""
 
-    def read(value: Any, _file: Mapping[str, Any]) -> Said:
+    def read(value: Any, _file: Mapping[str, Any]) -> RequestValue:
         try:
             words = shlex.split(str(value).replace("\\\n", " "), comments=False)
         except ValueError as failure:
             raise InputError(f"it is no command line: {str(failure).lower()}", remedy="close the quote") from None
         found = list(dict.fromkeys(_VARIABLE.findall(str(value))))
         if not found:
-            return Said({field: words})
+            return RequestValue({field: words})
         why = f"hpcgen starts programs without a shell, so {' and '.join(found)} stays as it is written"
-        return Said({field: words}, why, "write the value itself, or start a script that sets it")
+        return RequestValue({field: words}, why, "write the value itself, or start a script that sets it")
 
     return read
 
 
 def lines(field: str) -> Reader:
     """Lines of shell."""
-    return lambda value, _file: Said({field: str(value).replace("\r\n", "\n").rstrip("\n")})
+    return lambda value, _file: RequestValue({field: str(value).replace("\r\n", "\n").rstrip("\n")})
 
 
-def prefetch(value: Any, _file: Mapping[str, Any]) -> Said:
+def prefetch(value: Any, _file: Mapping[str, Any]) -> RequestValue:
     """How many batches are loaded ahead, or whether."""
     if value is True:
-        return Said({}, "how much is loaded ahead is not said", "write a number")
-    return Said({"workload.data.prefetch": 0 if value is False else value})
+        return RequestValue({}, "how much is loaded ahead is not said", "write a number")
+    return RequestValue({"workload.data.prefetch": 0 if value is False else value})
 
 
-def cache(value: Any, _file: Mapping[str, Any]) -> Said:
+def cache(value: Any, _file: Mapping[str, Any]) -> RequestValue:
     """Whether the data is kept in memory; a number of no unit stands for yes."""
     if isinstance(value, bool):
-        return Said({"workload.data.cache": value})
+        return RequestValue({"workload.data.cache": value})
     if not re.fullmatch(r"\d{1,9}", str(value)):
         raise InputError(f"it must be true, false or a number, not {value!r}", expected="true or false")
     yes = str(value).strip("0") != ""
-    return Said({"workload.data.cache": yes}, f"{value} has no unit and is read as {'true' if yes else 'false'}")
+    return RequestValue(
+        {"workload.data.cache": yes}, f"{value} has no unit and is read as {'true' if yes else 'false'}"
+    )
 
 
-def notifications(value: Any, _file: Mapping[str, Any]) -> Said:
+def notifications(value: Any, _file: Mapping[str, Any]) -> RequestValue:
     """Torque's letters or Slurm's words."""
     events, left_out = read_events(str(value))
     why = f"hpcgen has no notification for {', '.join(left_out)}" if left_out else ""
-    return Said({"job.notify": events}, why)
+    return RequestValue({"job.notify": events}, why)
 
 
-def error_file(value: Any, file: Mapping[str, Any]) -> Said:
+def error_file(value: Any, file: Mapping[str, Any]) -> RequestValue:
     """Used unless the file says that both kinds of output go to one."""
     options = file.get("job", {}).get("job_options", {})
     if options.get("combine_stdout_stderr") is True:
         why = "`combine_stdout_stderr` sends errors to the output file"
-        return Said({}, why, "write `combine_stdout_stderr: false` to have both files")
-    return Said({"job.error": value})
+        return RequestValue({}, why, "write `combine_stdout_stderr: false` to have both files")
+    return RequestValue({"job.error": value})
 
 
-def parallelisation(value: Any, _file: Mapping[str, Any]) -> Said:
+def parallelisation(value: Any, _file: Mapping[str, Any]) -> RequestValue:
     """By what the program is parallel: a word, or a list of one."""
     one = value[0] if isinstance(value, list) and len(value) == 1 else value
     how = _known(one, ["mpi", "openmp", "opencc", "opencl"])
-    return Said({"run.mpi": how == "mpi"})
+    return RequestValue({"run.mpi": how == "mpi"})
 
 
-def started(value: Any, file: Mapping[str, Any]) -> Said:
+def started(value: Any, file: Mapping[str, Any]) -> RequestValue:
     """Whether ranks are started; the kind too, where there is no section ``optimisation`` that says it."""
     kind = _known(value, ["mpi", "hpc", "python"])
     wish = optimisation_of(file)
@@ -200,20 +203,20 @@ def started(value: Any, file: Mapping[str, Any]) -> Said:
     configs = [each.get("config") for each in wish.values() if isinstance(each, dict)]
     if not any(isinstance(each, dict) and each.get("parallelisation") for each in configs):
         fields["run.mpi"] = kind != "python"
-    return Said(fields)
+    return RequestValue(fields)
 
 
-def app_name(value: Any, _file: Mapping[str, Any]) -> Said:
+def app_name(value: Any, _file: Mapping[str, Any]) -> RequestValue:
     """A framework or an MPI, as two of the examples call it."""
     name = _known(value, [*FRAMEWORKS, *LIBRARIES])
-    return Said({"framework": name} if name in FRAMEWORKS else {"mpi.library": LIBRARIES[name]})
+    return RequestValue({"framework": name} if name in FRAMEWORKS else {"mpi.library": LIBRARIES[name]})
 
 
-def app_version(value: Any, file: Mapping[str, Any]) -> Said:
+def app_version(value: Any, file: Mapping[str, Any]) -> RequestValue:
     """The version of what ``app_name`` names."""
     optimisation = optimisation_of(file)
     named = str(optimisation.get("app_name", "")).lower()
-    return Said({"version" if named in FRAMEWORKS else "mpi.version": value})
+    return RequestValue({"version" if named in FRAMEWORKS else "mpi.version": value})
 
 
 def optimisation_of(file: Mapping[str, Any]) -> Mapping[str, Any]:

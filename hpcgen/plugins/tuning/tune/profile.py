@@ -18,7 +18,7 @@ from hpcgen.plugins.tuning.bench.comparison import Compared
 from hpcgen.plugins.tuning.bench.running import layout_of
 
 
-class Entry(msgspec.Struct, frozen=True):
+class LayoutEntry(msgspec.Struct, frozen=True):
     """A layout and where it is from."""
 
     layout: Layout
@@ -36,7 +36,7 @@ def _plain(record: Layout | Source) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name not in defaults or value != defaults[name]}
 
 
-def entry_for(winner: Compared, default: Compared, today: str) -> Entry:
+def entry_for(winner: Compared, default: Compared, today: str) -> LayoutEntry:
     """The layout of what was faster than the default, with its speed and all else that was set."""
     outcome, plan = winner.outcome, winner.outcome.case.job.plan
     ranks, threads = layout_of(outcome)
@@ -52,13 +52,13 @@ def entry_for(winner: Compared, default: Compared, today: str) -> Entry:
         measured += f"; with {' '.join(more)}"
     words = f"hpcgen tune, workload {outcome.workload.name}, image of {plan.stack.name}"
     content = outcome.case.content
-    return Entry(
+    return LayoutEntry(
         Layout(plan.partition, ranks, threads, measured=measured),
         Source(from_=f"{words} {content[:12]}".rstrip(), checked=today, verified="yes"),
     )
 
 
-def add_to(path: Path, entry: Entry) -> None:
+def add_to(path: Path, entry: LayoutEntry) -> None:
     """Put the layout before the others of a profile, so that jobs take it.
 
     A source that the profile has for its layouts stays: each layout says by itself how it was measured.
@@ -116,7 +116,7 @@ def _indent(lines: list[str], at: int) -> str:
     return lines[at][: len(lines[at]) - len(lines[at].lstrip(" "))]
 
 
-def _wanted(before: Document, entry: Entry) -> dict[str, Any]:
+def _wanted(before: Document, entry: LayoutEntry) -> dict[str, Any]:
     """What the old text said, and the layout."""
     wanted = {**before.data, "layouts": [_texts(_plain(entry.layout)), *(before.data.get("layouts") or [])]}
     if not before.has(("sources", "layouts")):
@@ -129,6 +129,6 @@ def _texts(data: dict[str, Any]) -> dict[str, str]:
     return {name: str(value) for name, value in data.items()}
 
 
-def _refused(path: Path, entry: Entry) -> InputError:
+def _refused(path: Path, entry: LayoutEntry) -> InputError:
     message = "it is not written as profiles are, a key on a line, so nothing can be added without changing the rest"
     return InputError(message, str(path), remedy=f"add this by hand:\n{entry.text}")

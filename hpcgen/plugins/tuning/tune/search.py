@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from hpcgen.core.errors import JobFailedError
-from hpcgen.plugins.tuning.bench.running import BenchCase, Outcome, Rate, Starter, measure
+from hpcgen.plugins.tuning.bench.running import BenchCase, BenchOutcome, Rate, Starter, measure
 from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
 from hpcgen.plugins.tuning.tune.space import cell_of
 from hpcgen.plugins.tuning.tune.study import Lost, RunningTrial, Trial, TuneStudy
@@ -83,7 +83,7 @@ class Search(msgspec.Struct, frozen=True):
             trial.give_up("interrupted" if isinstance(failure, KeyboardInterrupt) else str(failure))
             raise
 
-    def _rounds(self, study: TuneStudy, trial: RunningTrial, cell: Outcome) -> None:
+    def _rounds(self, study: TuneStudy, trial: RunningTrial, cell: BenchOutcome) -> None:
         for number in range(self.rounds):
             self.on_begin(trial, number)
             rate = measure(cell, self.seconds, self.timeout_s, self.starter)

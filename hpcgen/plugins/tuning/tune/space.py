@@ -12,7 +12,7 @@ from hpcgen.backends.hardware.microarchitecture import family
 from hpcgen.core.errors import HpcgenError, InputError, Problems
 from hpcgen.core.model.measurement import Kind
 from hpcgen.core.model.site import Partition
-from hpcgen.plugins.tuning.bench.running import BenchCase, Outcome, framework_for, job_of, layout_of
+from hpcgen.plugins.tuning.bench.running import BenchCase, BenchOutcome, framework_for, job_of, layout_of
 from hpcgen.plugins.tuning.bench.variants import Variant, variant_of
 from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
 
@@ -89,10 +89,10 @@ def chosen(whole: Mapping[str, str]) -> Settings:
     return {name: value for name, value in whole.items() if value != DEFAULT}
 
 
-def cell_of(case: BenchCase, workload: BenchWorkload, settings: Settings) -> Outcome:
+def cell_of(case: BenchCase, workload: BenchWorkload, settings: Settings) -> BenchOutcome:
     """What is measured with some settings; InputError for values that there cannot be."""
     variant = variant_of(settings)
-    return Outcome(case, workload, variant, variant.framework or framework_for(workload, case.job.plan))
+    return BenchOutcome(case, workload, variant, variant.framework or framework_for(workload, case.job.plan))
 
 
 def space_for(case: BenchCase, workload: BenchWorkload, vary: Sequence[str] = (), layouts: Sequence[str] = ()) -> Space:
@@ -144,7 +144,7 @@ def _said(vary: Sequence[str], problems: Problems) -> dict[str, list[str]]:
     return found
 
 
-def _usual(cell: Outcome) -> dict[str, list[str]]:
+def _usual(cell: BenchOutcome) -> dict[str, list[str]]:
     """The table's values for a framework and a workload, layouts first."""
     plan = cell.case.job.plan
     node = plan.site.partitions[plan.partition]
@@ -168,20 +168,20 @@ def layouts_of(node: Partition) -> list[str]:
     return [*shared, *(f"1x{cores // part}" for part in (2, 4) if cores // part)]
 
 
-def _possible(cell: Outcome, layout: str) -> bool:
+def _possible(cell: BenchOutcome, layout: str) -> bool:
     """Whether a layout can be started, as far as that is known before: some programs are of one rank."""
     variant = variant_of({"layout": layout})
     one_rank = cell.framework in ("numpy", "tensorflow")
     if variant.ranks is None or variant.ranks < cell.workload.ranks or (one_rank and variant.ranks > 1):
         return False
     try:
-        job_of(Outcome(cell.case, cell.workload, variant, cell.framework), 1.0)
+        job_of(BenchOutcome(cell.case, cell.workload, variant, cell.framework), 1.0)
     except HpcgenError:
         return False
     return True
 
 
-def _same_as_default(cell: Outcome) -> Settings:
+def _same_as_default(cell: BenchOutcome) -> Settings:
     """Values that say what is so without them."""
     ranks, threads = layout_of(cell)
     record = cell.workload.record

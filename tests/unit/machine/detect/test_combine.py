@@ -9,7 +9,7 @@ from hpcgen.core.config.yamlfile import loads
 from hpcgen.machine.detect.combine import combine, kinds_of
 from hpcgen.machine.detect.profile import profile_of
 from hpcgen.machine.detect.seen import Seen
-from hpcgen.machine.site_sources.asked import Asked
+from hpcgen.machine.site_sources.asked import SourceSettings
 from hpcgen.machine.site_sources.sources import read_sources
 from tests.conftest import ROOT
 
@@ -26,7 +26,7 @@ def seen(how: str, **facts: Any) -> Seen:
 def of_aurelia(*kinds: str) -> Seen:
     paths = {"stackinator": "cluster"}
     wanted: list[tuple[str, Path]] = [(kind, AURELIA / paths.get(kind, kind)) for kind in kinds]
-    return combine(read_sources(wanted, Asked("aurelia")))
+    return combine(read_sources(wanted, SourceSettings("aurelia")))
 
 
 def test_kinds_with_a_queue_in_common_are_the_same() -> None:

@@ -13,7 +13,7 @@ from hpcgen.machine.detect.capture import stub
 from hpcgen.machine.detect.elf import Library, read_library
 from hpcgen.machine.detect.probes.batch import parse_sinfo, wall_time
 from hpcgen.machine.detect.probes.cpu import read_cpuinfo, target_of
-from hpcgen.machine.detect.tree import Tree
+from hpcgen.machine.detect.tree import MachineTree
 from tests.conftest import ROOT, Command
 from tests.helpers.trees import INTEL, NAMES, OPENMPI, TREES, library, link, make_tree, seen_in
 
@@ -249,7 +249,7 @@ def test_stubs_in_the_trees_are_what_the_writer_makes() -> None:
     for path in TREES.glob("*/root/**/*.so.*"):
         if not path.is_file() or not path.stat().st_size:
             continue
-        with Tree("/").blob(str(path)) as blob:
+        with MachineTree("/").blob(str(path)) as blob:
             assert blob is not None
             symbols = ("MPII_Version_string",)
             said = read_library(blob, symbols)
@@ -378,7 +378,7 @@ def test_the_newest_need_of_the_c_library_counts(tmp_path: Path) -> None:
     path = tmp_path / "libx.so"
     for content, newest in ((with_relr, "2.9"), (with_relr.replace(b"GLIBC_2.9\0", b"GLIBC_2.3\0"), "2.3")):
         path.write_bytes(content)
-        with Tree("/").blob(str(path)) as blob:
+        with MachineTree("/").blob(str(path)) as blob:
             assert blob is not None
             said = read_library(blob)
         assert said is not None and said.glibc == newest

@@ -17,12 +17,12 @@ from hpcgen.core.errors import InputError
 from hpcgen.core.support.cpu_lists import read_list
 from hpcgen.machine.detect import tree as tree_of_files
 from hpcgen.machine.detect.capture import stub
-from hpcgen.machine.detect.commands import MAX_OUTPUT, Command, ask
+from hpcgen.machine.detect.commands import MAX_OUTPUT, ProbeCommand, ask
 from hpcgen.machine.detect.elf import Library, read_library
 from hpcgen.machine.detect.machine import Machine
 from hpcgen.machine.detect.profile import profile_of
 from hpcgen.machine.detect.seen import Seen
-from hpcgen.machine.detect.tree import Blob, Tree
+from hpcgen.machine.detect.tree import Blob, MachineTree
 from hpcgen.machine.detect.yaml_text import dump
 from tests import conftest
 from tests.helpers.trees import library, link, make_tree, seen_in
@@ -75,7 +75,7 @@ def test_a_circle_of_links_ends(tmp_path: Path) -> None:
     link(tree, "/opt/a", "b")
     link(tree, "/opt/b", "a")
     link(tree, "/opt/c", "c/c/c")
-    root = Tree(str(tree / "root"))
+    root = MachineTree(str(tree / "root"))
     assert root.real("/opt/a") is None
     assert root.text("/opt/c") is None
 
@@ -117,13 +117,13 @@ def test_a_folder_of_very_many_names_is_bounded(tmp_path: Path, most_names: int)
     folder.mkdir(parents=True)
     for number in range(most_names + 50):
         (folder / f"x{number}").symlink_to("nowhere")
-    tree = Tree(str(tmp_path / "root"))
+    tree = MachineTree(str(tmp_path / "root"))
     assert len(tree.names("/sys/class/infiniband")) == most_names
     assert "more than" in tree.refused["/sys/class/infiniband"]
 
 
 def test_very_many_files_are_not_all_read(tmp_path: Path) -> None:
-    tree = Tree(str(make_tree(tmp_path, {f"/x/{number}": "x" * 1000 for number in range(10)}) / "root"))
+    tree = MachineTree(str(make_tree(tmp_path, {f"/x/{number}": "x" * 1000 for number in range(10)}) / "root"))
     tree.budget.left = 4500
     assert [tree.text(f"/x/{number}") is not None for number in range(10)] == [True] * 4 + [False] * 6
     assert "too large" in tree.refused["/x/4"]
@@ -135,7 +135,7 @@ def test_a_pattern_stops_at_very_many_paths(tmp_path: Path, most_names: int) -> 
     for first in range(4):
         for second in range(70):
             (tmp_path / "root" / str(first) / str(second)).mkdir(parents=True)
-    assert len(Tree(str(tmp_path / "root")).glob("/*/*")) == most_names
+    assert len(MachineTree(str(tmp_path / "root")).glob("/*/*")) == most_names
 
 
 def test_control_characters_never_reach_the_terminal(tmp_path: Path, hpcgen: conftest.Command) -> None:
@@ -298,7 +298,7 @@ def test_detection_on_this_machine_only_reads() -> None:
 
 
 def run(*argv: str, timeout_s: float = 10.0) -> tuple[str | None, str]:
-    answer = ask(Command(argv, timeout_s=timeout_s), dict(os.environ), {})
+    answer = ask(ProbeCommand(argv, timeout_s=timeout_s), dict(os.environ), {})
     return answer.text, answer.why
 
 

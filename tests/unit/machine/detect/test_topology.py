@@ -12,7 +12,7 @@ from hpcgen.machine.detect.capture import capture
 from hpcgen.machine.detect.probes import topology
 from hpcgen.machine.detect.recording import Recorder
 from hpcgen.machine.detect.seen import Seen
-from hpcgen.machine.detect.tree import Tree
+from hpcgen.machine.detect.tree import MachineTree
 from tests.helpers.hwloc import FACTS, machines
 from tests.helpers.trees import CPU, make_tree, seen_in
 
@@ -136,7 +136,7 @@ def test_a_captured_tree_has_one_file_for_each_core_and_socket(tmp_path: Path) -
         package = "0-63,128-191" if half < 64 else "64-127,192-255"
         files |= cpu(number, f"{half},{half + 128}", package, core_id=str(half % 64))
     tree = make_tree(tmp_path / "tree", files)
-    capture(Recorder(str(tree / "root"), {}, Tree(str(tree))), tmp_path / "again")
+    capture(Recorder(str(tree / "root"), {}, MachineTree(str(tree))), tmp_path / "again")
     assert counted(seen_in(tmp_path / "again")) == counted(seen_in(tree)) == (128, 2, 2, 1)
     read = [path for path in (tmp_path / "again/root/sys").rglob("*") if path.is_file()]
     assert 130 < len(read) < 140

@@ -9,7 +9,7 @@ import pytest
 
 from hpcgen.core.errors import InputError
 from hpcgen.machine.detect.seen import Seen
-from hpcgen.machine.site_sources.asked import Asked
+from hpcgen.machine.site_sources.asked import SourceSettings
 from hpcgen.machine.site_sources.sources import read_source
 from tests.conftest import ROOT
 
@@ -28,7 +28,7 @@ site_configuration = {
 
 
 def read(path: Path, system: str = "aurelia", run: bool = False) -> Seen:
-    return read_source("reframe", path, Asked(system, lambda file, why: run))
+    return read_source("reframe", path, SourceSettings(system, lambda file, why: run))
 
 
 def written(folder: Path, text: str, name: str = "settings.py") -> Path:

@@ -8,7 +8,7 @@ import pytest
 
 from hpcgen.core.errors import InputError
 from hpcgen.machine.detect.seen import Seen
-from hpcgen.machine.site_sources.asked import Asked
+from hpcgen.machine.site_sources.asked import SourceSettings
 from hpcgen.machine.site_sources.host_lists import HostListError, hosts
 from hpcgen.machine.site_sources.slurm import limit_of
 from hpcgen.machine.site_sources.sources import read_source
@@ -18,7 +18,7 @@ AURELIA = ROOT / "tests" / "sites" / "aurelia"
 
 
 def read(path: Path) -> Seen:
-    return read_source("slurm", path, Asked("aurelia"))
+    return read_source("slurm", path, SourceSettings("aurelia"))
 
 
 def written(folder: Path, text: str, **others: str) -> Path:

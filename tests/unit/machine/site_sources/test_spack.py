@@ -8,7 +8,7 @@ import pytest
 
 from hpcgen.core.errors import InputError
 from hpcgen.machine.detect.seen import Seen
-from hpcgen.machine.site_sources.asked import Asked
+from hpcgen.machine.site_sources.asked import SourceSettings
 from hpcgen.machine.site_sources.sources import read_source
 from tests.conftest import ROOT
 
@@ -16,7 +16,7 @@ AURELIA = ROOT / "tests" / "sites" / "aurelia"
 
 
 def read(path: Path, kind: str = "spack") -> Seen:
-    return read_source(kind, path, Asked("aurelia"))
+    return read_source(kind, path, SourceSettings("aurelia"))
 
 
 def written(folder: Path, text: str) -> Path:

@@ -12,17 +12,17 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError, UnknownNameError
 from hpcgen.core.support.traced import subjects_of
 from hpcgen.planning.explain.answers import explain
-from hpcgen.planning.explain.case import Case
+from hpcgen.planning.explain.case import ExplainCase
 from hpcgen.planning.explain.explanation import Explanation, explanation_text
 from hpcgen.planning.planner import make_plan
 from tests.conftest import Command
 
 
 @pytest.fixture(scope="module")
-def case() -> Case:
+def case() -> ExplainCase:
     catalog = Catalog()
     site, stack = catalog.site("supermuc"), catalog.stack("tf-horovod")
-    return Case(make_plan(catalog, site, stack, settings=["tensorflow.jobs=4"]), catalog)
+    return ExplainCase(make_plan(catalog, site, stack, settings=["tensorflow.jobs=4"]), catalog)
 
 
 @pytest.mark.parametrize(
@@ -50,27 +50,27 @@ def case() -> Case:
         ("io.hpcgen.content", "rule", "the plan hash", ""),
     ],
 )
-def test_a_thing_of_a_kit_is_traced(case: Case, word: str, kind: str, text: str, place: str) -> None:
+def test_a_thing_of_a_kit_is_traced(case: ExplainCase, word: str, kind: str, text: str, place: str) -> None:
     grounds = [ground for each in explain(case, word) for ground in each.grounds]
     fitting = [g for g in grounds if g.kind == kind and text in g.text]
     assert fitting, [str(each) for each in grounds]
     assert any(re.fullmatch(place, each.place) for each in fitting), [each.place for each in fitting]
 
 
-def test_what_was_refused_is_told_with_the_reason(case: Case) -> None:
+def test_what_was_refused_is_told_with_the_reason(case: ExplainCase) -> None:
     (found,) = explain(case, "tensorflow")
     assert any(each.what == "tensorflow 2.16.2" and "tf-horovod" in each.why for each in found.refused)
     (engine,) = explain(case, "engine")
     assert any(each.what == "singularity" and "security policy" in each.why for each in engine.refused)
 
 
-def test_a_fact_comes_with_its_source(case: Case) -> None:
+def test_a_fact_comes_with_its_source(case: ExplainCase) -> None:
     (found,) = explain(case, "partitions.thin.memory.usable_gb")
     assert found.grounds[0].source is not None and found.grounds[0].source.from_
     assert "(checked " in explanation_text(found)
 
 
-def test_every_line_that_is_of_something_can_be_explained(case: Case) -> None:
+def test_every_line_that_is_of_something_can_be_explained(case: ExplainCase) -> None:
     explained: list[Explanation] = []
     for name, text in case.files.items():
         for number in subjects_of(text):
@@ -79,7 +79,7 @@ def test_every_line_that_is_of_something_can_be_explained(case: Case) -> None:
     assert len(explained) > 200 and not silent
 
 
-def test_an_unknown_word_names_the_nearest(case: Case) -> None:
+def test_an_unknown_word_names_the_nearest(case: ExplainCase) -> None:
     with pytest.raises(UnknownNameError, match="did you mean tensorflow"):
         explain(case, "tensorflwo")
     with pytest.raises(InputError, match="lines, not 9999"):

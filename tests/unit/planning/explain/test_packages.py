@@ -12,7 +12,7 @@ import hpcgen
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import UnknownNameError
 from hpcgen.planning.explain.answers import explain
-from hpcgen.planning.explain.case import Case
+from hpcgen.planning.explain.case import ExplainCase
 from hpcgen.planning.explain.explanation import Explanation
 from tests.conftest import Command
 from tests.helpers import locks
@@ -76,13 +76,13 @@ def files_of(block: str, *names: str) -> str:
     return f"  {block}: {{options: {{files: [{', '.join(names)}]}}}}\n"
 
 
-def case_of(stack: str, site: str = "workstation", **more: object) -> Case:
+def case_of(stack: str, site: str = "workstation", **more: object) -> ExplainCase:
     catalog = Catalog()
     plan = hpcgen.plan(site, stack, catalog=catalog, account="a", **more)  # type: ignore[arg-type]
-    return Case(plan, catalog, stack=stack)
+    return ExplainCase(plan, catalog, stack=stack)
 
 
-def asked(case: Case, word: str, kind: str) -> Explanation:
+def asked(case: ExplainCase, word: str, kind: str) -> Explanation:
     return next(each for each in explain(case, word) if each.kind == kind)
 
 
@@ -91,14 +91,14 @@ def said(found: Explanation, kind: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def listed(tmp_path_factory: pytest.TempPathFactory) -> Case:
+def listed(tmp_path_factory: pytest.TempPathFactory) -> ExplainCase:
     folder = tmp_path_factory.mktemp("listed")
     texts = {"requirements.txt": LISTED, "held.txt": "cupy-cuda12x<14\n", "apt.txt": "# tools\ngit\n"}
     blocks = files_of("python_packages", "requirements.txt") + "  os_packages: {options: {packages: [git]}}\n"
     return case_of(project(folder, blocks, texts), "leonardo")
 
 
-def test_a_framework_is_told_with_its_line_its_block_and_the_facts_that_chose_its_version(listed: Case) -> None:
+def test_a_framework_is_told_with_its_line_its_block_and_the_facts_that_chose_its_version(listed: ExplainCase) -> None:
     found = asked(listed, "torch", "Python package")
     torch = listed.plan.block("pytorch")
     assert torch is not None and found.value == torch.version
@@ -110,7 +110,7 @@ def test_a_framework_is_told_with_its_line_its_block_and_the_facts_that_chose_it
     assert "pytorch" in said(companion, "block") and "brings its own" in said(companion, "block")
 
 
-def test_a_package_of_a_list_is_told_with_its_range_and_what_holds_it(listed: Case) -> None:
+def test_a_package_of_a_list_is_told_with_its_range_and_what_holds_it(listed: ExplainCase) -> None:
     found = asked(listed, "CuPy_cuda12x[all]>=1", "Python package")
     assert found.value == ">=13,<14"
     assert "[requirements.txt:4]" in said(found, "file")
@@ -120,14 +120,14 @@ def test_a_package_of_a_list_is_told_with_its_range_and_what_holds_it(listed: Ca
     assert asked(listed, "tqdm", "Python package").value == "4.67.1"
 
 
-def test_what_a_list_has_for_others_is_not_installed(listed: Case) -> None:
+def test_what_a_list_has_for_others_is_not_installed(listed: ExplainCase) -> None:
     found = asked(listed, "colorama", "Python package")
     assert found.value == "not installed"
     assert '; sys_platform == "win32" [requirements.txt:5]' in said(found, "file")
     assert "its marker does not hold for CPython 3." in said(found, "rule")
 
 
-def test_what_only_comes_with_others_is_told_before_and_after_a_lock(listed: Case) -> None:
+def test_what_only_comes_with_others_is_told_before_and_after_a_lock(listed: ExplainCase) -> None:
     with pytest.raises(UnknownNameError, match="a lock lists the packages' own dependencies: `hpcgen lock`"):
         explain(listed, "fastrlock")
     stack = str(listed.stack_document.file) if listed.stack_document is not None else ""
@@ -139,7 +139,7 @@ def test_what_only_comes_with_others_is_told_before_and_after_a_lock(listed: Cas
     wheels = {"python_packages": [*lines, f"tqdm==4.67.1 --hash=sha256:{'3' * 64}"]}
     pinned = locks.pins(wheels=wheels, builder={"git": "1:2.43.0-1", "less": "590-2"}, images=("ubuntu:24.04",))
     lock = locks.lock(stack, "leonardo", (), pinned, catalog)
-    case = Case(lock.plan, catalog, lock, stack=stack)
+    case = ExplainCase(lock.plan, catalog, lock, stack=stack)
     found = asked(case, "cupy-cuda12x", "Python package")
     assert found.value == "13.6.0" and "chosen by `hpcgen lock` within cupy-cuda12x>=13,<14" in said(found, "lock")
     assert "pinned by 1 sha256" in said(asked(case, "fastrlock", "Python package"), "lock")
@@ -149,7 +149,7 @@ def test_what_only_comes_with_others_is_told_before_and_after_a_lock(listed: Cas
     assert "has it already" in said(asked(case, "base-files", "package of the distribution"), "rule")
 
 
-def test_a_package_of_the_distribution_is_told_with_both_lines(listed: Case) -> None:
+def test_a_package_of_the_distribution_is_told_with_both_lines(listed: ExplainCase) -> None:
     found = asked(listed, "git", "package of the distribution")
     assert "apt.txt names it [apt.txt:2]" in said(found, "file")
     assert "[hpcgen.yaml:5]" in said(found, "stack")
@@ -166,7 +166,7 @@ def test_a_lock_s_package_is_told_with_its_wheel_and_with_what_it_has_for_others
     assert "1 hash, as the wheel numpy-2.5.5-cp312-cp312-manylinux" in said(found, "file")
     assert [(each.what, Path(each.place).name) for each in found.refused] == [("numpy 2.4.6", "uv.lock:67")]
     (tmp_path / "uv.lock").write_text("changed", "utf-8")
-    again = Case(case.plan, Catalog(), stack=str(tmp_path / "hpcgen.yaml"))
+    again = ExplainCase(case.plan, Catalog(), stack=str(tmp_path / "hpcgen.yaml"))
     assert "uv.lock:" in said(asked(again, "numpy", "Python package"), "file")
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from hpcgen.core.errors import OutputError
 from hpcgen.plugins.onnx import start
-from hpcgen.plugins.onnx.conversion import Conversion, convert_ensemble
+from hpcgen.plugins.onnx.conversion import EnsembleConversion, convert_ensemble
 from hpcgen.plugins.onnx.convert import How
 from hpcgen.plugins.onnx.ensemble import read_ensemble
 from hpcgen.plugins.onnx.results import read_report
@@ -72,7 +72,7 @@ class Program:
         return StartResult(done.returncode, [], 0.1)
 
 
-def convert(tmp_path: Path, runner: Program, more: str = "", said: list[str] | None = None) -> Conversion:
+def convert(tmp_path: Path, runner: Program, more: str = "", said: list[str] | None = None) -> EnsembleConversion:
     file = tmp_path / "ensemble.yaml"
     file.write_text(ENSEMBLE + more)
     (tmp_path / "a.onnx").write_text("weights")

@@ -10,7 +10,7 @@ import pytest
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError
-from hpcgen.plugins.tables.refresh import Asked, compared, wheel_findings
+from hpcgen.plugins.tables.refresh import RefreshRequest, compared, wheel_findings
 from hpcgen.plugins.tables.rows import add_rows, months_before, with_row
 from hpcgen.plugins.tables.upstream import easybuild_releases, index_releases, plain_version, spack_releases
 from hpcgen.supply.net.index_pages import IndexFile
@@ -84,7 +84,7 @@ def catalog(collection: Path) -> Catalog:
     return Catalog([collection])
 
 
-def findings(catalog: Catalog, asked: Asked) -> list[tuple[str, str]]:
+def findings(catalog: Catalog, asked: RefreshRequest) -> list[tuple[str, str]]:
     return [(each.kind, each.version) for table in compared(catalog, asked) for each in table.findings]
 
 
@@ -123,7 +123,7 @@ def test_versions_are_called_as_in_tables(said: str, meant: str) -> None:
 
 
 def test_newer_differing_and_aged_rows_are_found(catalog: Catalog, spack: Path, easybuild: Path) -> None:
-    asked = Asked(("tool",), spack, easybuild, aged_before="2025-11-23")
+    asked = RefreshRequest(("tool",), spack, easybuild, aged_before="2025-11-23")
     assert findings(catalog, asked) == [("newer", "1.11.0"), ("differs", "1.9.0"), ("aged", "1.9.0")]
     (table,) = compared(catalog, asked)
     assert "Spack 1.11.0, EasyBuild 1.11.0" in table.findings[0].message
@@ -132,19 +132,21 @@ def test_newer_differing_and_aged_rows_are_found(catalog: Catalog, spack: Path, 
 def test_releases_that_are_not_wanted_are_left_out(catalog: Catalog, spack: Path, easybuild: Path) -> None:
     path = catalog.release_files("tool")[0]
     path.write_text(TABLE.replace("pypi: tool}", 'pypi: tool, left_out: {"==1.11.*": "it deadlocks"}}'))
-    assert findings(Catalog(catalog.folders[:-1]), Asked(("tool",), spack, easybuild)) == [("differs", "1.9.0")]
+    assert findings(Catalog(catalog.folders[:-1]), RefreshRequest(("tool",), spack, easybuild)) == [
+        ("differs", "1.9.0")
+    ]
 
 
 def test_a_source_with_other_archives_is_not_compared(catalog: Catalog, spack: Path) -> None:
     path = spack / "repos" / "spack_repo" / "builtin" / "packages" / "py_tool" / "package.py"
     path.write_text(f'version("1.10.0", sha256="{D}")\n')
-    assert findings(catalog, Asked(("tool",), spack)) == [("unread", "")]
+    assert findings(catalog, RefreshRequest(("tool",), spack)) == [("unread", "")]
 
 
 def test_other_archives_that_the_table_names_are_told_no_more(catalog: Catalog, spack: Path, easybuild: Path) -> None:
     path = catalog.release_files("tool")[0]
     path.write_text(TABLE.replace("pypi: tool}", 'pypi: tool, other_archives: {spack: {"==1.9.0": "a mirror"}}}'))
-    asked = Asked(("tool",), spack, easybuild)
+    asked = RefreshRequest(("tool",), spack, easybuild)
     assert findings(Catalog(catalog.folders[:-1]), asked) == [("newer", "1.11.0")]
     path.write_text(TABLE.replace("pypi: tool}", 'pypi: tool, other_archives: {spack: {">0": "a mirror"}}}'))
     fresh = Catalog(catalog.folders[:-1])
@@ -156,18 +158,18 @@ def test_a_table_that_is_compared_with_nothing_is_told(catalog: Catalog) -> None
     path = catalog.release_files("tool")[0]
     named = "upstream: {spack: py-tool, easybuild: Tool, pypi: tool}"
     path.write_text(TABLE.replace(named, "upstream: {}"))
-    assert findings(Catalog(catalog.folders[:-1]), Asked(("tool",))) == [("unread", "")]
+    assert findings(Catalog(catalog.folders[:-1]), RefreshRequest(("tool",))) == [("unread", "")]
     path.write_text(TABLE.replace(named, "upstream: {none: our own program}"))
-    assert findings(Catalog(catalog.folders[:-1]), Asked(("tool",))) == []
+    assert findings(Catalog(catalog.folders[:-1]), RefreshRequest(("tool",))) == []
 
 
 def test_every_built_in_table_is_compared_or_says_why_not() -> None:
-    told = compared(Catalog([]), Asked())
+    told = compared(Catalog([]), RefreshRequest())
     assert [each.block for each in told if any(finding.kind == "unread" for finding in each.findings)] == []
 
 
 def test_a_row_is_added_where_two_agree(catalog: Catalog, spack: Path, easybuild: Path) -> None:
-    tables = compared(catalog, Asked(("tool",), spack, easybuild))
+    tables = compared(catalog, RefreshRequest(("tool",), spack, easybuild))
     (added,) = add_rows(catalog, tables, {"Spack": spack, "EasyBuild": easybuild}, "2026-11-23", False)
     assert (added.version, added.why) == ("1.11.0", "")
     text = catalog.release_files("tool")[0].read_text()
@@ -186,7 +188,7 @@ note: "accepts as in 1.10.0, not looked up for this release"}}
 
 
 def test_no_hash_of_one_source_alone_is_written(catalog: Catalog, spack: Path) -> None:
-    tables = compared(catalog, Asked(("tool",), spack))
+    tables = compared(catalog, RefreshRequest(("tool",), spack))
     (added,) = add_rows(catalog, tables, {"Spack": spack}, "2026-11-23", False)
     assert added.file == "" and "no hash of it is in two sources" in added.why
     assert catalog.release_files("tool")[0].read_text() == TABLE
@@ -195,7 +197,7 @@ def test_no_hash_of_one_source_alone_is_written(catalog: Catalog, spack: Path) -
 def test_a_hash_of_other_archives_is_not_written(catalog: Catalog, spack: Path, easybuild: Path) -> None:
     for path in [*spack.rglob("package.py"), *easybuild.rglob("*1.10.0*.eb")]:
         path.write_text(path.read_text().replace(B, D))
-    tables = compared(catalog, Asked(("tool",), spack, easybuild))
+    tables = compared(catalog, RefreshRequest(("tool",), spack, easybuild))
     (added,) = add_rows(catalog, tables, {}, "2026-11-23", False)
     assert "their archives may be other ones" in added.why
 
@@ -204,7 +206,7 @@ def test_rows_that_need_more_than_an_archive_are_left_to_people(catalog: Catalog
     path = catalog.release_files("tool")[0]
     path.write_text(TABLE.replace("    accepts:", "    values: {sdist: x}\n    accepts:"))
     fresh = Catalog(catalog.folders[:-1])
-    (added,) = add_rows(fresh, compared(fresh, Asked(("tool",), spack, easybuild)), {}, "2026-11-23", False)
+    (added,) = add_rows(fresh, compared(fresh, RefreshRequest(("tool",), spack, easybuild)), {}, "2026-11-23", False)
     assert "the newest row has values, which somebody has to look up" in added.why
 
 
@@ -228,7 +230,7 @@ def index(tmp_path: Path) -> PackageIndex:
 
 
 def test_the_index_knows_newer_releases(catalog: Catalog, index: PackageIndex) -> None:
-    (table,) = compared(catalog, Asked(("tool",), index=index))
+    (table,) = compared(catalog, RefreshRequest(("tool",), index=index))
     assert [(each.kind, each.version) for each in table.findings] == [("newer", "1.12.0")]
     assert table.known["index"]["1.12.0"].hashes == {C}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.run.install.commands import Command
+from hpcgen.run.install.commands import InstalledCommand
 from hpcgen.run.install.files import completion_files
 from tests.conftest import Command as Hpcgen
 from tests.unit.run.install.test_install import image, own_stack, prefix, programs, tree
@@ -97,7 +97,9 @@ def test_a_word_that_a_shell_could_read_otherwise_is_refused(installed: Installe
 
 
 def test_what_the_other_shells_read() -> None:
-    files = completion_files([Command("g++", "/opt/a/g++", ("fit", "--epochs")), Command("sh", "sh")], "mine")
+    files = completion_files(
+        [InstalledCommand("g++", "/opt/a/g++", ("fit", "--epochs")), InstalledCommand("sh", "sh")], "mine"
+    )
     zsh, fish = (
         files[path].text for path in ("share/zsh/site-functions/_g++", "share/fish/vendor_completions.d/g++.fish")
     )

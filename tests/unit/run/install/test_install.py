@@ -20,9 +20,9 @@ from hpcgen.core.errors import OutputError, PolicyError
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.writing import KitFile
 from hpcgen.run.image_job import ImageJob
-from hpcgen.run.install.commands import Command
+from hpcgen.run.install.commands import InstalledCommand
 from hpcgen.run.install.files import devcontainer_text, files_of
-from hpcgen.run.install.manifest import Installed, manifest_path
+from hpcgen.run.install.manifest import InstallRecord, manifest_path
 from hpcgen.run.install.prefix import install as write
 from hpcgen.run.install.prefix import uninstall
 from tests.conftest import GOLDEN
@@ -307,7 +307,7 @@ def test_a_kernel_needs_python(install: Install, prefix: Path) -> None:
 
 def made(plan: Plan, image: str, **more: Any) -> tuple[dict[str, str], ImageJob]:
     job = ImageJob(plan, {"PATH": "/opt/python/bin:/usr/bin"}, image, "podman" if ":" in image else "squashfs")
-    files = files_of(job, Path("/apps"), "mine", [Command("train", "/opt/a b/train")], **more)
+    files = files_of(job, Path("/apps"), "mine", [InstalledCommand("train", "/opt/a b/train")], **more)
     return {path: file.text for path, file in files.items()}, job
 
 
@@ -355,7 +355,7 @@ def test_an_engine_that_the_launcher_starts_makes_no_commands() -> None:
 def test_a_dev_container_goes_with_the_rest(tmp_path: Path) -> None:
     place = tmp_path / "project/.devcontainer/mine/devcontainer.json"
     (tmp_path / "project").mkdir()
-    about = Installed(
+    about = InstallRecord(
         hpcgen="1", name="mine", version="1", stack="a", site="b", engine="podman", image="c", commands=[], files=[]
     )
     files = {"bin/x": KitFile("x")}

@@ -19,7 +19,7 @@ from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble
 from hpcgen.run.image_job import ImageJob
 from hpcgen.run.verify.contract import collectives_tests, rank_tests
-from hpcgen.run.verify.several import Shape, command_of, fixed_launcher, networks, result_of, shape_of
+from hpcgen.run.verify.several import LaunchShape, command_of, fixed_launcher, networks, result_of, shape_of
 from hpcgen.run.verify.starts import StartResult, with_layout
 from tests.conftest import Command
 
@@ -34,7 +34,7 @@ def ended(*lines: str, status: int | None = 0) -> StartResult:
 
 
 def test_a_test_that_passes_has_its_nodes_and_numbers() -> None:
-    result = result_of(LATENCY, Shape(2, 1, 4), ended(*PRINTED))
+    result = result_of(LATENCY, LaunchShape(2, 1, 4), ended(*PRINTED))
     assert (result.result, result.ranks, result.nodes) == ("passed", 2, ["n1", "n2"])
     assert [(each.name, each.value, each.at) for each in result.figures] == [("latency", 1.5, 8)]
     assert result.reason == "latency 1.5 us at 8 bytes; 2 ranks on n1, n2"
@@ -52,19 +52,19 @@ def test_a_test_that_passes_has_its_nodes_and_numbers() -> None:
     ],
 )
 def test_what_does_not_hold_fails(lines: list[str], status: int | None, why: str) -> None:
-    result = result_of(LATENCY, Shape(2, 1, 4), ended(*lines, status=status))
+    result = result_of(LATENCY, LaunchShape(2, 1, 4), ended(*lines, status=status))
     assert (result.result, result.reason) == ("failed", why)
 
 
 def test_without_numbers_a_test_says_so() -> None:
     lines = ["hpcgen-rank: n1", "hpcgen-rank: n2", "# OSU MPI Latency Test"]
-    assert result_of(LATENCY, Shape(2, 1, 4), ended(*lines)).reason.startswith("no table of osu in its output")
+    assert result_of(LATENCY, LaunchShape(2, 1, 4), ended(*lines)).reason.startswith("no table of osu in its output")
 
 
 def test_a_device_that_lacks_everywhere_skips_and_on_some_nodes_fails() -> None:
-    lacks = result_of(GPUS, Shape(2, 4, 1), ended("hpcgen-lacks: n1", "hpcgen-lacks: n2", status=77))
+    lacks = result_of(GPUS, LaunchShape(2, 4, 1), ended("hpcgen-lacks: n1", "hpcgen-lacks: n2", status=77))
     assert (lacks.result, lacks.reason) == ("skipped", "no /dev/nvidiactl on n1, n2")
-    some = result_of(GPUS, Shape(2, 4, 1), ended("hpcgen-rank: n1", "hpcgen-lacks: n2", status=77))
+    some = result_of(GPUS, LaunchShape(2, 4, 1), ended("hpcgen-rank: n1", "hpcgen-lacks: n2", status=77))
     assert (some.result, some.reason) == ("failed", "no /dev/nvidiactl on n2")
 
 
@@ -72,10 +72,10 @@ def test_ranks_follow_what_the_test_asks_for() -> None:
     job = replace(plan().job, nodes=4, ranks_per_node=8, threads_per_rank=2, gpus_per_node=4)
     shapes = {kind: shape_of(replace(LATENCY, ranks=kind), job) for kind in ("two", "per_node", "per_gpu", "all")}
     assert shapes == {
-        "two": Shape(2, 1, 2),
-        "per_node": Shape(4, 1, 2),
-        "per_gpu": Shape(4, 4, 4),
-        "all": Shape(4, 8, 2),
+        "two": LaunchShape(2, 1, 2),
+        "per_node": LaunchShape(4, 1, 2),
+        "per_gpu": LaunchShape(4, 4, 4),
+        "all": LaunchShape(4, 8, 2),
     }
     assert shape_of(GPUS, replace(job, gpus_per_node=0)) is None
 

@@ -517,7 +517,7 @@ def test_a_tar_file_altered_anywhere_is_noticed(tmp_path: Path) -> None:
 
 
 def test_increment_and_join_give_the_new_bundle(tmp_path: Path, registry: list[str]) -> None:
-    from hpcgen.supply.bundle.difference import Output, difference, join, read_manifest, write_increment
+    from hpcgen.supply.bundle.difference import DifferenceTarget, difference, join, read_manifest, write_increment
 
     old = make(tmp_path, "old", lock=a_lock({"debian:12": PINS["debian:12"]}))
     new = make(tmp_path, "new", [*NAMES[2:], "fresh.whl"], lock=a_lock(PINS))
@@ -527,34 +527,36 @@ def test_increment_and_join_give_the_new_bundle(tmp_path: Path, registry: list[s
         f"{name} 1" for name in NAMES[:2]
     }
     assert read_manifest(tmp_path / "old" / "bundle.json")[0] == old
-    write_increment(tmp_path / "old" / "bundle.json", tmp_path / "new", Output(tmp_path / "inc.tar", 1_000_000))
+    write_increment(
+        tmp_path / "old" / "bundle.json", tmp_path / "new", DifferenceTarget(tmp_path / "inc.tar", 1_000_000)
+    )
     assert (tmp_path / "inc.tar.000").stat().st_size < 200_000
     assert not problems(tmp_path / "inc.tar.000")
-    write_increment(tmp_path / "old", tmp_path / "new", Output(tmp_path / "inc"))
+    write_increment(tmp_path / "old", tmp_path / "new", DifferenceTarget(tmp_path / "inc"))
     assert sums_hold(tmp_path / "inc") and not problems(tmp_path / "inc")
     make(tmp_path, "old.tar", lock=a_lock({"debian:12": PINS["debian:12"]}))
     for number, (base, more) in enumerate([("old", "inc"), ("old.tar", "inc.tar"), ("old", "inc.tar.000")]):
-        join(tmp_path / base, tmp_path / more, Output(tmp_path / f"joined{number}"))
+        join(tmp_path / base, tmp_path / more, DifferenceTarget(tmp_path / f"joined{number}"))
         assert tree(tmp_path / f"joined{number}") == tree(tmp_path / "new")
 
 
 def test_join_refuses_what_does_not_fit(tmp_path: Path) -> None:
-    from hpcgen.supply.bundle.difference import Output, join, write_increment
+    from hpcgen.supply.bundle.difference import DifferenceTarget, join, write_increment
 
     make(tmp_path, "old")
     make(tmp_path, "new", [*NAMES, "fresh.whl"])
     make(tmp_path, "third", NAMES[:3])
-    write_increment(tmp_path / "old", tmp_path / "new", Output(tmp_path / "inc"))
+    write_increment(tmp_path / "old", tmp_path / "new", DifferenceTarget(tmp_path / "inc"))
     with pytest.raises(InputError, match=r"inc was not made against .*third: the manifest of .*third has the sha256"):
-        join(tmp_path / "third", tmp_path / "inc", Output(tmp_path / "joined"))
+        join(tmp_path / "third", tmp_path / "inc", DifferenceTarget(tmp_path / "joined"))
     with pytest.raises(InputError, match=r"third is not an increment: it has no increment\.json"):
-        join(tmp_path / "old", tmp_path / "third", Output(tmp_path / "joined"))
+        join(tmp_path / "old", tmp_path / "third", DifferenceTarget(tmp_path / "joined"))
     for name in NAMES[:2]:
         path = tmp_path / "old" / "files" / sha(content(name)) / name
         path.unlink()
     path.write_bytes(b"y" * 20_000)
     with pytest.raises(InputError) as raised:
-        join(tmp_path / "old", tmp_path / "inc", Output(tmp_path / "joined"))
+        join(tmp_path / "old", tmp_path / "inc", DifferenceTarget(tmp_path / "joined"))
     said = [problem.message for problem in raised.value.problems]
     assert len(said) == 2 and any(text.endswith("is missing") for text in said)
     assert any(text.endswith("is altered") for text in said)

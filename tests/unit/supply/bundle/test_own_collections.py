@@ -18,7 +18,7 @@ from hpcgen.core.errors import InputError
 from hpcgen.core.model.lock import Lock, Pins
 from hpcgen.core.support.progress import ProgressLines
 from hpcgen.supply.bundle.create import Creation, create_bundle
-from hpcgen.supply.bundle.difference import Output, join, write_increment
+from hpcgen.supply.bundle.difference import DifferenceTarget, join, write_increment
 from hpcgen.supply.bundle.own_collections import left_behind
 from hpcgen.supply.bundle.verify import verify
 from tests.conftest import Command
@@ -138,10 +138,10 @@ def test_increments_bring_what_changed_in_it(author: Path, tmp_path: Path) -> No
     old = bundle_of(author, tmp_path / "old")
     (author / "site_profiles" / "lab.yaml").write_text(FILES["site_profiles/lab.yaml"] + "notes: [new]\n")
     new = bundle_of(author, tmp_path / "new")
-    found = write_increment(old, new, Output(tmp_path / "more"))
+    found = write_increment(old, new, DifferenceTarget(tmp_path / "more"))
     changed = [item.path for item in found.new if item.kind == "collection"]
     assert changed == ["collections/ours/site_profiles/lab.yaml"]
-    join(old, tmp_path / "more", Output(tmp_path / "joined"))
+    join(old, tmp_path / "more", DifferenceTarget(tmp_path / "joined"))
     assert tree(tmp_path / "joined") == tree(new)
 
 

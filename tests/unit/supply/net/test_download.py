@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from hpcgen.core.errors import FetchError
-from hpcgen.core.model.bundle import Wanted
+from hpcgen.core.model.bundle import WantedFile
 from hpcgen.supply.net.download import Download, Downloader, RetryPolicy
 from hpcgen.supply.net.part import DiskError
 from tests.helpers.file_server import FileServer, make_certificate, serving
@@ -42,14 +42,14 @@ def tls(tls_files: tuple[Path, Path]) -> Iterator[FileServer]:
         yield running
 
 
-def wanted(*urls: str, data: bytes = CONTENT, kind: str = "package", size: int | None = -1, **more: Any) -> Wanted:
+def wanted(*urls: str, data: bytes = CONTENT, kind: str = "package", size: int | None = -1, **more: Any) -> WantedFile:
     given: dict[str, Any] = {"kind": kind, "name": "thing 1.0", "file": "thing-1.0.tar.gz", **more}
-    return Wanted(
+    return WantedFile(
         sha256=hashlib.sha256(data).hexdigest(), urls=list(urls), size=len(data) if size == -1 else size, **given
     )
 
 
-def fetch(tmp_path: Path, *wants: Wanted, policy: RetryPolicy = QUICK, **more: Any) -> list[Path]:
+def fetch(tmp_path: Path, *wants: WantedFile, policy: RetryPolicy = QUICK, **more: Any) -> list[Path]:
     """Fetch into ``tmp_path``; where each came to lie."""
     downloads = [
         Download(want, tmp_path / "parts", tmp_path / "files" / str(number) / want.file)
@@ -59,7 +59,7 @@ def fetch(tmp_path: Path, *wants: Wanted, policy: RetryPolicy = QUICK, **more: A
     return [download.target for download in downloads]
 
 
-def refused(tmp_path: Path, *wants: Wanted, **more: Any) -> str:
+def refused(tmp_path: Path, *wants: WantedFile, **more: Any) -> str:
     """The message of a download that must fail; nothing has its final name."""
     with pytest.raises(FetchError) as raised:
         fetch(tmp_path, *wants, **more)

@@ -11,7 +11,7 @@ import pytest
 from hpcgen.core.errors import InputError
 from hpcgen.plugins.tuning.bench.comparison import compare
 from hpcgen.plugins.tuning.bench.kept import KeptRounds
-from hpcgen.plugins.tuning.bench.running import Outcome, Rate, outcomes_for, run_rounds
+from hpcgen.plugins.tuning.bench.running import BenchOutcome, Rate, outcomes_for, run_rounds
 from hpcgen.plugins.tuning.bench.variants import parse_variants
 from hpcgen.plugins.tuning.bench.workloads import workload_named
 from tests.unit.plugins.tuning.bench.test_running import case, starter
@@ -19,11 +19,11 @@ from tests.unit.plugins.tuning.bench.test_running import case, starter
 ROUNDS = 6
 
 
-def outcomes(vary: str = "threads=1,2") -> list[Outcome]:
+def outcomes(vary: str = "threads=1,2") -> list[BenchOutcome]:
     return outcomes_for([case()], [workload_named("gemm"), workload_named("mlp")], parse_variants([vary]))
 
 
-def process(folder: Path, share: int = 1, task: int = 0, rate: Any = None) -> list[Outcome]:
+def process(folder: Path, share: int = 1, task: int = 0, rate: Any = None) -> list[BenchOutcome]:
     """What one process does with its rounds of the folder."""
     found = outcomes()
     kept = KeptRounds(folder, found, 1.0)
@@ -84,7 +84,7 @@ def test_a_reason_is_kept_and_not_tried_again(tmp_path: Path) -> None:
     assert compare(found)[1].verdict == "no compiler"
 
 
-def others() -> Iterator[tuple[list[Outcome], float, str]]:
+def others() -> Iterator[tuple[list[BenchOutcome], float, str]]:
     yield outcomes("threads=1,2,4"), 1.0, "variants threads=1, threads=2, not threads=1, threads=2, threads=4"
     yield outcomes(), 2.0, "seconds 1, not 2"
     elsewhere = outcomes_for([case(site="hlrs-testbed")], [workload_named("gemm")], parse_variants(["threads=1,2"]))

@@ -17,7 +17,7 @@ from hpcgen.core.errors import InputError, UnknownNameError
 from hpcgen.core.model.job import Job
 from hpcgen.core.support.quoting import sh
 from hpcgen.plugins.tuning.bench.networks import count
-from hpcgen.plugins.tuning.bench.program import MARK, Refusal, Result, asked, bootstrap, read_results
+from hpcgen.plugins.tuning.bench.program import MARK, BenchRefusal, RankResult, asked, bootstrap, read_results
 from hpcgen.plugins.tuning.bench.variants import Variant
 from hpcgen.plugins.tuning.bench.workloads import FRAMEWORKS, workload_named, workloads
 from tests.conftest import ROOT
@@ -77,7 +77,7 @@ def test_an_unknown_workload() -> None:
         workload_named("resnet5")
 
 
-def started(framework: str, modules: Path, **changed: Any) -> list[Result | Refusal]:
+def started(framework: str, modules: Path, **changed: Any) -> list[RankResult | BenchRefusal]:
     """What a program prints here, with modules of a folder in place of the framework's."""
     data = {**json.loads(asked(workload_named("gemm"), Variant(), ONE, 0.01)), "size": 8, **changed}
     words = [sys.executable, "-c", bootstrap(framework), json.dumps(data)]
@@ -99,27 +99,27 @@ def dot(a, b): pass
 def test_a_program_measures_and_refuses(tmp_path: Path) -> None:
     (tmp_path / "numpy.py").write_text(NUMPY)
     (result,) = started("numpy", tmp_path)
-    assert isinstance(result, Result)
+    assert isinstance(result, RankResult)
     assert result.rate == pytest.approx(2e-9 * 8**3 / result.step_seconds)
     assert result.steps >= 3 and result.version == "0.1"
     # Of Python alone, whatever the process was before.
     assert 4e6 < result.memory < 1e8 and result.node == os.uname().nodename
     (refused,) = started("numpy", tmp_path, compiler="xla")
-    assert refused == Refusal("NumPy has no compiler xla; name another compiler, or none")
+    assert refused == BenchRefusal("NumPy has no compiler xla; name another compiler, or none")
     (refused,) = started("numpy", tmp_path, allocator="mimalloc")
-    assert isinstance(refused, Refusal) and "no libmimalloc" in refused.cannot
+    assert isinstance(refused, BenchRefusal) and "no libmimalloc" in refused.cannot
 
 
 def test_a_missing_framework_is_a_reason(tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text("raise ImportError('libcuda.so.1: not found')")
-    assert started("pytorch", tmp_path) == [Refusal("Python cannot import torch: libcuda.so.1: not found")]
+    assert started("pytorch", tmp_path) == [BenchRefusal("Python cannot import torch: libcuda.so.1: not found")]
 
 
 def test_lines_of_others_are_passed_over_and_damaged_ones_are_not() -> None:
     line = '{"rate": 3.0, "step_seconds": 1.0, "steps": 3, "overhead": 0.5, "version": "2", "library": null, '
     line += '"memory": 9, "node": "n1"}'
     lines = ["starting", f"{MARK} {line}", "done", f'{MARK} {{"cannot": "no GPU"}}']
-    assert read_results(lines) == [Result(3.0, 1.0, 3, 0.5, "2", 9, "n1"), Refusal("no GPU")]
+    assert read_results(lines) == [RankResult(3.0, 1.0, 3, 0.5, "2", 9, "n1"), BenchRefusal("no GPU")]
     strange = [line.replace("3.0", "-3.0"), line.replace('"2"', '"2;"'), line.replace("null", '"../lib.so"')]
     strange += [
         line.replace(": 9", ": 1e300"),

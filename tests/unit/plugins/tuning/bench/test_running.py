@@ -17,7 +17,7 @@ from hpcgen.planning.planner import make_plan
 from hpcgen.plugins.tuning.bench.comparison import NO_DIFFERENCE, compare
 from hpcgen.plugins.tuning.bench.program import MARK
 from hpcgen.plugins.tuning.bench.rows import rows_of
-from hpcgen.plugins.tuning.bench.running import BenchCase, Outcome, outcomes_for, run_rounds, run_variants
+from hpcgen.plugins.tuning.bench.running import BenchCase, BenchOutcome, outcomes_for, run_rounds, run_variants
 from hpcgen.plugins.tuning.bench.variants import Variant, parse_variants
 from hpcgen.plugins.tuning.bench.workloads import workload_named
 from hpcgen.run.image_job import ImageJob, direct_script
@@ -54,7 +54,7 @@ def starter(rate: Callable[[dict[str, Any]], float | str], overhead: float = 1.5
 def test_rounds_rotate_and_are_compared_in_pairs() -> None:
     order: list[str] = []
 
-    def begins(outcome: Outcome, number: int) -> None:
+    def begins(outcome: BenchOutcome, number: int) -> None:
         order.append(f"{number}{outcome.variant.threads}")
 
     speeds = {1: 100.0, 2: 190.0, 3: 101.0}

@@ -13,7 +13,7 @@ from hpcgen.plugins.tuning.predict.fitting import coefficients, fit
 from hpcgen.plugins.tuning.predict.left_out import folds, spreads
 from hpcgen.plugins.tuning.predict.linear import LinearModel
 from hpcgen.plugins.tuning.predict.observations import Observation, observations
-from hpcgen.plugins.tuning.predict.prediction import Prediction, Refusal
+from hpcgen.plugins.tuning.predict.prediction import Prediction, PredictionRefusal
 from hpcgen.plugins.tuning.predict.terms import structure
 from tests.unit.plugins.tuning.predict.rows import COMPILED, MACHINES, PAPERS, PLAIN, WORKLOADS, made, row, speed
 
@@ -27,13 +27,13 @@ def changed(one: Measurement, **fields: object) -> Measurement:
     return msgspec.structs.replace(one, **fields)
 
 
-def said(found: Prediction | Refusal) -> Prediction:
+def said(found: Prediction | PredictionRefusal) -> Prediction:
     assert isinstance(found, Prediction), found
     return found
 
 
-def refused(found: Prediction | Refusal) -> Refusal:
-    assert isinstance(found, Refusal), found
+def refused(found: Prediction | PredictionRefusal) -> PredictionRefusal:
+    assert isinstance(found, PredictionRefusal), found
     return found
 
 

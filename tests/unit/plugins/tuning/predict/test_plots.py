@@ -17,7 +17,9 @@ from tests.unit.plugins.tuning.predict.rows import COMPILED, MACHINES, PAPERS, P
 def scaling(kind: str) -> bytes:
     found = series_of(PAPERS)
     rows = next(rows for key, rows in found.items() if key[0] == "3dgan training" and "MPI host" in key[2])
-    return plots.scaling([plots.Series("host's MPI", *law_and_misfits(rows))], "3DGAN", "seconds_per_epoch", kind)
+    return plots.scaling(
+        [plots.ScalingSeries("host's MPI", *law_and_misfits(rows))], "3DGAN", "seconds_per_epoch", kind
+    )
 
 
 def predicted(kind: str) -> bytes:
@@ -28,8 +30,8 @@ def predicted(kind: str) -> bytes:
 def variants(kind: str) -> bytes:
     model = fit(made())
     both = [model.predict(WORKLOADS[0], software, MACHINES[0]) for software in (COMPILED, PLAIN)]
-    bars = [plots.Variant("with xla", both[0] if isinstance(both[0], Prediction) else None, 155.0)]
-    return plots.variants([*bars, plots.Variant("with tvm", None, 99.0)], "net2 on box500", "samples/s", kind)
+    bars = [plots.ComparisonBar("with xla", both[0] if isinstance(both[0], Prediction) else None, 155.0)]
+    return plots.variants([*bars, plots.ComparisonBar("with tvm", None, 99.0)], "net2 on box500", "samples/s", kind)
 
 
 @pytest.mark.parametrize(

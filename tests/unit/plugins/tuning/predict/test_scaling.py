@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.measurement import Measurement
-from hpcgen.plugins.tuning.predict.prediction import Prediction, Refusal
+from hpcgen.plugins.tuning.predict.prediction import Prediction, PredictionRefusal
 from hpcgen.plugins.tuning.predict.scaling import (
     FAR,
     FORMS,
@@ -88,7 +88,10 @@ def test_farther_away_is_less_certain_and_very_far_is_refused() -> None:
     widths = [model.half_at(nodes) for nodes in (512, 700, 1024, 2048)]
     assert all(one < other for one, other in pairwise(widths))
     found = model.predict(512 * FAR + 1)
-    assert isinstance(found, Refusal) and found.reason == "2049 nodes are asked for, and the rows are of 4 to 512 nodes"
+    assert (
+        isinstance(found, PredictionRefusal)
+        and found.reason == "2049 nodes are asked for, and the rows are of 4 to 512 nodes"
+    )
     assert found.measure_next is not None and found.measure_next.nodes == 1024
     assert str(found.measure_next) == "3dgan with tensorflow on supermuc-thin on 1024 nodes"
 

@@ -17,7 +17,7 @@ from hpcgen.core.errors import InputError
 from hpcgen.plugins.tuning.bench import run_rounds
 from hpcgen.plugins.tuning.bench.comparison import Compared, compare
 from hpcgen.plugins.tuning.bench.workloads import workload_named
-from hpcgen.plugins.tuning.tune.profile import Entry, add_to, entry_for
+from hpcgen.plugins.tuning.tune.profile import LayoutEntry, add_to, entry_for
 from hpcgen.plugins.tuning.tune.space import Settings, cell_of
 from hpcgen.plugins.tuning.tune.study import Trial
 from tests.conftest import ROOT
@@ -41,7 +41,7 @@ def faster() -> list[Compared]:
     return compared(noisy(2.0), {"layout": "2x4", "interop": "1", "env.OMP_PROC_BIND": "close"})
 
 
-def entry() -> Entry:
+def entry() -> LayoutEntry:
     found = faster()
     return entry_for(found[1], found[0], "2026-11-23")
 

@@ -1,4 +1,4 @@
-"""Files are opened only in the rooms that docs/architecture.md names for that."""
+"""What docs/architecture.md says of the packages: who opens files; and that a name means one thing."""
 
 from __future__ import annotations
 
@@ -32,3 +32,14 @@ def test_files_are_opened_only_where_the_architecture_says_so() -> None:
         if opens(path.read_text("utf-8")):
             found.add(next((each for each in allowed if name == each or name.startswith(f"{each}/")), name))
     assert found == allowed
+
+
+def test_public_class_names_are_unique() -> None:
+    """Methods aside: a block's own ``Options`` are inside of its class, and programs run without hpcgen."""
+    found: dict[str, list[str]] = {}
+    for path in (ROOT / "hpcgen").rglob("*.py"):
+        if "programs" not in path.parts:
+            for node in ast.parse(path.read_text("utf-8")).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    found.setdefault(node.name, []).append(path.relative_to(ROOT).as_posix())
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
