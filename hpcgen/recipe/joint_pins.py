@@ -42,7 +42,7 @@ class ListInstallation(NamedTuple):
 
 
 class JoinedLists(NamedTuple):
-    """What becomes of lists that share an environment.
+    """Result for lists that share an environment.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ def test_rounds_are_measured_by_tasks_and_gathered_at_the_end(site: Site, ddp: P
     done = site.hpcgen("bench", str(ddp), "--site", "here", *words, *job, "--to", str(rows))
     assert done.returncode == 0, done.stdout + done.stderr
     print(done.stdout)
-    assert "what the others are compared with" in done.stdout
+    assert "the baseline of the comparison" in done.stdout
     # The job at the end had nothing to measure.
     (output,) = site.work.glob("bench-end-pytorch-ddp.*.out")
     assert "round 1 of 3" not in output.read_text()

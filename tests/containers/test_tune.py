@@ -51,7 +51,7 @@ def bench_as_a_job(collection: Path, image: Path, work: Path, cluster: Slurm) ->
     command = [sys.executable, "-m", "hpcgen", "--collection", str(collection), *words, "--submit", "--time", "10m"]
     done = subprocess.run(command, cwd=work, env=cluster.env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "what the others are compared with" in done.stdout, done.stdout
+    assert "the baseline of the comparison" in done.stdout, done.stdout
     rows = read_lines(collection / "measurements" / "bench.jsonl", "rows")
     assert [row.threads_per_rank for row in rows if row.metric == "gflops"] == [1, 2]
 

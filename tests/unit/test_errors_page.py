@@ -143,7 +143,7 @@ def test_entries_say_what_to_do() -> None:
     assert sum(map(len, made.values())) > 1200
     silent = [message for kind, each in made.items() for message in messages.silent(kind, each)]
     # These two put words before a problem that has its own remedy.
-    assert sorted(silent) == ["with …: …", "… (all of it: …)"]
+    assert sorted(silent) == ["with …: …", "… (full output: …)"]
 
 
 def test_no_row_of_the_page_has_a_gap() -> None:

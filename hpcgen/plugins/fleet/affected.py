@@ -53,9 +53,7 @@ def affected_by(
     """
     found = []
     unknown = [
-        f"{each.id}: locks pin no packages of {name or 'what it is about'}"
-        for each in advisories
-        for name in unjudged(each)
+        f"{each.id}: locks pin no packages of {name or 'its subject'}" for each in advisories for name in unjudged(each)
     ]
     for each in known:
         why: list[str] = []
@@ -115,4 +113,4 @@ def _components(each: Dependent, catalog: Catalog) -> tuple[list[Component], lis
         for name, _, version in python
         if version
     ]
-    return components, ["nothing pins its OS packages, which no advisory was held against"]
+    return components, ["its OS packages are not pinned, so no advisory was checked against them"]

@@ -117,7 +117,7 @@ def _tested(loaded: LoadedFleet, state: MemberState, record: BuildRecord, how: B
     if wrong:
         told = ((f"{each.group}: {each.name}", f" ({each.reason})" if each.reason else "") for each in wrong)
         raise TestFailedError(
-            Problem(f"{state.member.name}: test failed: {test}{why}", remedy="hpcgen test IMAGE shows what it printed")
+            Problem(f"{state.member.name}: test failed: {test}{why}", remedy="hpcgen test IMAGE shows its output")
             for test, why in told
         )
     return run

@@ -204,7 +204,7 @@ def _unknown(catalog: Catalog, kind: str, name: str, where: Position) -> list[Pr
     if is_file_name(name):
         if Path(name).is_file():
             return []
-        return [Problem(f"there is no file {name}", where, f"a {kind}'s name, or a file beside this one")]
+        return [Problem(f"there is no file {name}", where, f"a {kind}'s name, or a file next to this one")]
     try:
         catalog.find(kind, name)
     except HpcgenError as error:

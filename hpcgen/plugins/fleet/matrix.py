@@ -51,7 +51,7 @@ class Combination(msgspec.Struct, frozen=True):
 
 
 class MatrixOutcome(msgspec.Struct, frozen=True):
-    """What becomes of a combination.
+    """Result for one combination.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ _catalog: Catalog | None = None
 
 
 def outcomes(catalog: Catalog, chosen: Sequence[Combination], processes: int = 1) -> Iterator[MatrixOutcome]:
-    """What becomes of each, in the same order. With several processes these are forked from this one."""
+    """Result for each, in the same order. With several processes these are forked from this one."""
     nodes: dict[tuple[str, str], list[Combination]] = {}
     for each in chosen:
         nodes.setdefault((each.site, each.partition), []).append(each)

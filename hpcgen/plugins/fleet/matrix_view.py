@@ -63,7 +63,7 @@ def count_rows(found: Sequence[MatrixOutcome]) -> list[list[str]]:
 def markdown(found: Sequence[MatrixOutcome]) -> str:
     """A page: the grid, the counts, and for each stack what is refused or left to the CPU, and why."""
     stacks, rows = grid(found)
-    lines = ["# What renders where", "", f"Written by `hpcgen matrix --markdown`. {LEGEND}.", ""]
+    lines = ["# Which stack renders where", "", f"Written by `hpcgen matrix --markdown`. {LEGEND}.", ""]
     lines += _table(["partition", *stacks], rows)
     lines += ["", "## How many", "", *_table(COUNTED, count_rows(found))]
     for stack in stacks:

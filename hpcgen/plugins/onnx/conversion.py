@@ -1,4 +1,4 @@
-"""An ensemble → the folder of its converted models, whole, or what there is of it beside that place."""
+"""An ensemble → the folder of its converted models; partial results go into a folder next to it."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ class _Steps:
         except HpcgenError as failure:
             return failure.problems[0].on_one_line
         if said is None:
-            return f"{ended.why(self.how.timeout_s)} (all of it: {self.work.log_name(more[0] if more else step)})"
+            return f"{ended.why(self.how.timeout_s)} (full output: {self.work.log_name(more[0] if more else step)})"
         return said
 
 
@@ -243,10 +243,10 @@ def problem_of(said: Converted | ConvertedVariant, model: EnsembleModel, work: M
         if not isinstance(said, ConvertedVariant) or said.runtime == "onnxruntime":
             return "the program names no file"
     elif missing := _missing(said.file, work, folder):
-        return f"the program names {missing!a}, and there is no such file of a model"
+        return f"the program names {missing!a}, but there is no such model file"
     compared = {each.output for each in said.differences}
     if not compared:
-        return "nothing was compared with the original"
+        return "no comparison with the original was made"
     lacking = sorted(set(model.outputs) - compared)
     return f"the output {lacking[0]} was not compared with the original's" if lacking else ""
 
@@ -266,7 +266,7 @@ def failure_text(difference: OutputDifference) -> str:
         return f"{where}: the distributions differ by {difference.distance:.3g}, chance explains {difference.limit:.3g}"
     at = f" at [{', '.join(map(str, difference.at))}]" if difference.at else ""
     return (
-        f"{where}: {difference.beyond:.2%} of {difference.elements} values lie beyond the tolerance; the worst{at} is "
+        f"{where}: {difference.beyond:.2%} of {difference.elements} values exceed the tolerance; the worst{at} is "
         f"{number(difference.converted)} and should be {number(difference.original)}"
     )
 

@@ -122,11 +122,11 @@ def _check_source(loaded: LoadedEnsemble, name: str, model: EnsembleModel, probl
         problems.add(f"a model from {model.from_} has no factory", document.position((*at, "factory")), "file alone")
     if takes_factory and model.factory is None and model.file is None:
         expected = "factory: FILE.py:FUNCTION, which returns the model, or file"
-        problems.add(f"nothing says where {name} is", place, expected)
+        problems.add(f"the location of {name} is not set", place, expected)
     if not takes_factory and model.file is None:
-        problems.add(f"nothing says where {name} is", place, f"file: {_WHAT[model.from_]}")
+        problems.add(f"the location of {name} is not set", place, f"file: {_WHAT[model.from_]}")
     if model.from_ == "sklearn" and model.factory is not None and model.file is not None:
-        problems.add("a model of scikit-learn is a file or what a factory returns, not both", place, "one of the two")
+        problems.add("a scikit-learn model is a file or the result of a factory, not both", place, "one of the two")
     if model.arguments and model.factory is None:
         problems.add("arguments are those of a factory", document.position((*at, "arguments")), "a factory too")
     if document.has((*at, "signature")) and model.from_ != "tensorflow":
@@ -148,7 +148,7 @@ def _check_axes(loaded: LoadedEnsemble, name: str, model: EnsembleModel, problem
         problems.add(f"no input of {name} has an axis {axis}", place, remedy=did_you_mean(axis, sorted(named)))
     if model.batches and BATCH not in named:
         problems.add(
-            f"no input of {name} has an axis {BATCH} whose length could be tried",
+            f"no input of {name} has an axis {BATCH} to vary",
             document.position((*at, "batches")),
             f"{BATCH} in a shape",
         )
@@ -156,9 +156,9 @@ def _check_axes(loaded: LoadedEnsemble, name: str, model: EnsembleModel, problem
 
 def _check_values(place: Position, name: str, each: EnsembleInput, problems: Problems) -> None:
     if not each.low < each.high:
-        problems.add(f"no value of {name} lies between {each.low:g} and {each.high:g}", place, "low less than high")
+        problems.add(f"no value of {name} is between {each.low:g} and {each.high:g}", place, "low less than high")
     if each.dtype.startswith(("int", "uint")) and (each.low % 1 or each.high % 1):
-        problems.add(f"{name} has whole numbers, its limits have not", place, "whole numbers as low and high")
+        problems.add(f"{name} has whole numbers, but its limits do not", place, "whole numbers as low and high")
 
 
 def _check_target(loaded: LoadedEnsemble, problems: Problems) -> None:

@@ -158,6 +158,6 @@ def _timed(work: ModelWork, there: MeasuredEnsemble, runner: Runner, how: Measur
         raise JobFailedError(
             f"{work.model} was not measured: {ended.why(how.timeout_s)}",
             work.model,
-            remedy="the log beside the results has what it printed; --timeout gives it longer",
+            remedy="its output is in the log next to the results; --timeout allows more time",
         )
     return [each for each in said if each.model == work.model]

@@ -202,8 +202,8 @@ def _provenance(report: ConversionReport) -> Iterator[Markup]:
         blocks = ", ".join(f"{name} {version}" for name, version in sorted(report.blocks.items()))
         yield element("p", f"Blocks: {blocks}.")
     for title, files in (
-        ("What was given", report.given),
-        ("What was made", [each for model in report.models.values() for each in model.files]),
+        ("Inputs", report.given),
+        ("Results", [each for model in report.models.values() for each in model.files]),
     ):
         rows = [[each.path, size(each.bytes), element("code", each.sha256)] for each in files]
         yield element("h3", title)

@@ -212,7 +212,7 @@ def _check_links(data: Sequence[Path], folder: Path) -> None:
     for path in found:
         if path.is_symlink() and (path.readlink().is_absolute() or not path.resolve().is_relative_to(folder)):
             message = f"{path} is a link that leads nowhere in the container, which sees of the data {folder} alone"
-            remedy = "give the folder where they lie, make the links relative within it, or run with --here"
+            remedy = "give the folder that contains them, make the links relative within it, or run with --here"
             problems.add(message, "DATA", remedy=remedy)
     problems.raise_as(InputError)
 
@@ -248,5 +248,5 @@ def _read(path: Path) -> RunReport:
             return record_from(msgspec.json.decode(stream.read(_MOST_BYTES)), RunReport)
     except (OSError, ValueError, RecursionError, msgspec.MsgspecError) as failure:
         raise JobFailedError(
-            f"{path} is not what the program writes: {failure}", remedy="run it again into an empty folder"
+            f"{path} is not a result of the program: {failure}", remedy="run it again into an empty folder"
         ) from failure

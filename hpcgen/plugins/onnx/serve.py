@@ -33,7 +33,7 @@ _GPU: frozenset[Provider] = frozenset({"cuda", "tensorrt", "migraphx"})
 
 
 class ServeRequest(msgspec.Struct, frozen=True):
-    """What the kit is to run, and how.
+    """Command and launch settings.
 
     ``folder``: of a conversion. ``models``: those that run, all if empty. ``data`` and ``results``: folders from the
     one that jobs start in. ``settings``: more of ``--set``. ``format``: another than that of the site's engine.

@@ -34,7 +34,7 @@ def serving_stack(ensemble: str, models: Sequence[str]) -> Stack:
         copy=[Copied(from_=name, to=f"{MODELS}/{name}", ignore=["*.npz"]) for name in models],
         notes=[
             f"It computes {DATA}/MODEL/*.npz, or {DATA}/*.npz with every model, to {RESULTS}/MODEL/*.npz.",
-            "A result that is there, of the same model and data, is not computed again.",
+            "An existing result of the same model and data is not computed again.",
         ],
     )
 

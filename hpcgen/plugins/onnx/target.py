@@ -184,9 +184,9 @@ def _chosen(site: Site, partition: str, provider: Provider | None, way: _Way) ->
     gpu = site.partitions[partition].gpu
     node = f"the GPU of the partition {partition} is {_gpu_text(gpu)}" if gpu is not None else "its nodes have no GPU"
     if provider is not None:
-        return f"{way}: asked for; {node}"
+        return f"{way}: requested; {node}"
     if way.provider == "cpu" and gpu is not None:
-        return f"cpu: {node}, and nothing known here computes on it"
+        return f"cpu: {node}, which no provider here is known to use"
     return f"{way}: {node}"
 
 
@@ -232,7 +232,7 @@ def _why_release(engine: PlannedBlock, planned: Mapping[str, PlannedBlock], way:
         for name, wanted in accepts.items()
         if name in planned and not _accepted(planned[name].version, wanted)
     ]
-    return f"{engine.label}: {newer[0]} wants {'; '.join(clash) or 'what does not fit together with the rest'}"
+    return f"{engine.label}: {newer[0]} wants {'; '.join(clash) or 'packages that do not fit together with the rest'}"
 
 
 def _has(only: Mapping[str, Sequence[str]], way: _Way) -> bool:
@@ -262,7 +262,7 @@ def _with_opsets(target: OnnxTarget, catalog: Catalog) -> OnnxTarget:
     known = known_opsets(catalog, target.engine, target.runtime)
     label = f"{target.engine} {target.runtime}"
     if not known:
-        reason = f"which opsets {label} takes is not known here: the conversion takes what its own runtime takes"
+        reason = f"which opsets {label} takes is not known here: the conversion uses the opsets of its own runtime"
     else:
         parts = f"opset {known['opset']} (ai.onnx.ml {known['ml']}) and IR version {known['ir']}"
         reason = f"{label} takes models up to {parts} (building_blocks/{target.engine}.yaml)"

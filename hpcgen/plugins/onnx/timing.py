@@ -38,7 +38,7 @@ class ComparedTiming(msgspec.Struct, frozen=True):
         if self.timing.failed:
             return f"after {len(self.timing.seconds)} rounds: {self.timing.failed}"
         if self.first:
-            return "what the others are compared with"
+            return "the baseline of the comparison"
         return verdict_of(self.ratio, self.rounds)
 
 

@@ -128,8 +128,8 @@ class ModelWork:
 
     def _damaged(self, step: str, why: str) -> JobFailedError:
         return JobFailedError(
-            f"what the program said of {self.model} ({step}) cannot be used: {why}",
-            remedy=f"its output is in {self.log_name(step)}; the model's own code may have changed what was written",
+            f"the answer of the program on {self.model} ({step}) is invalid: {why}",
+            remedy=f"its output is in {self.log_name(step)}; the model's own code may have changed it",
         )
 
     def files(self) -> list[HashedFile]:

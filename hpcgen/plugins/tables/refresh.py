@@ -78,7 +78,7 @@ def _table(catalog: Catalog, asked: RefreshRequest, block: str) -> Table:
     known: dict[str, Releases] = {}
     findings: list[TableFinding] = []
     if not (upstream.pypi or upstream.spack or upstream.easybuild or upstream.none):
-        told = "it is compared with nothing: upstream says neither by what names others know it nor why none does"
+        told = "it is not compared: `upstream` names no other sources, and no reason for that"
         findings.append(TableFinding(block, "unread", "", told))
     for source, name, look in _sources(asked, upstream):
         try:

@@ -95,7 +95,7 @@ def _add(catalog: Catalog, table: Table, commits: Mapping[str, str], today: str,
         _check(text, written, version, str(path))
         write_file(path, written)
         return Addition(table.block, version, catalog.shown(path))
-    raise _Refused("no hash of it is in two sources", _BY_HAND if download else "--download fetches it and hashes it")
+    raise _Refused("no two sources have a hash for it", _BY_HAND if download else "--download fetches it and hashes it")
 
 
 def _file_with_newest(catalog: Catalog, block: str) -> tuple[Path, dict[str, Release]]:

@@ -131,10 +131,10 @@ hpcgen ci github --jobs --parts {parts} --fleet "$HPCGEN_FLEET" --lock {LOCK} >>
         "steps": [
             *_start(),
             {
-                "name": "Restore what was last built",
+                "name": "Restore the list of last builds",
                 **_restore(),
             },
-            {"name": "List what is to be built", "id": "list", "run": script},
+            {"name": "List the images to build", "id": "list", "run": script},
         ],
     }
 
@@ -233,7 +233,7 @@ def _publish(own: bool) -> dict[str, Any]:
 
 def _part() -> dict[str, Any]:
     return {
-        "name": "Hand over what was built",
+        "name": "Hand over the builds",
         **_action(
             "actions/upload-artifact",
             name="lock-${{ matrix.member.name }}",
@@ -249,7 +249,7 @@ shopt -s nullglob
 hpcgen fleet merge --fleet "$HPCGEN_FLEET" --lock {LOCK} {WORK}/parts/*.lock
 """
     return {
-        "name": "Note what was built",
+        "name": "Note the builds",
         "needs": ["changed", *builds],
         "if": "${{ !cancelled() && needs.build.result != 'skipped' }}",
         "runs-on": RUNNER,

@@ -96,7 +96,7 @@ def heading(service: str, variables: str, machine: str) -> list[str]:
     *names, last = map(setup_variable, FORMATS.names())
     return [
         f"Written by hpcgen {__version__}: hpcgen ci {service}",
-        "Builds, tests and publishes the images of a fleet whose plan changed. It asks hpcgen which these are, so it",
+        "Builds, tests and publishes the changed images of a fleet. It asks hpcgen which these are, so it",
         "need not be written again when the fleet changes.",
         "",
         f"{variables}: {', '.join(names)} and {last} are command",

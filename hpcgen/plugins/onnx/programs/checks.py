@@ -88,7 +88,7 @@ def check_opset(model, proto, limit, asked):
     ):
         if most and found > most:
             raise model.wrong(
-                f"it has opset {found}, and {whose} takes opset {most} at most",
+                f"it has opset {found}, but {whose} accepts opset {most} at most",
                 f"export it with opset {most} or older, or choose a target with a newer ONNX Runtime",
             )
     unknown = onnxfile.unknown_operators(proto)

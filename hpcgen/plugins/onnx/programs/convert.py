@@ -118,7 +118,7 @@ def settled(model, original, found, record):
         raise model.wrong(
             f"two runs of the original on the same data differ: {', '.join(random)}"
             + (f"; it has {', '.join(causes)}" if causes else ""),
-            "switch off what is random in it, as dropout, or write stochastic: true, which compares distributions",
+            "switch off random layers such as dropout, or write stochastic: true, which compares distributions",
         )
     if model.stochastic and not random:
         record["findings"].append("stochastic: true, but two runs of the original on the same data were equal")

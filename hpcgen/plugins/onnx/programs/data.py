@@ -127,5 +127,5 @@ def _say_missing(path, model, put, array, findings):
         first = [int(each) for each in np.argwhere(away)[0]]
         findings.append(
             f"{path}: {away.sum()} of {array.size} values of {put.name} are NaN or infinite, the first at {first}; "
-            "what comes of them is compared too, but proves little"
+            "their results are compared too, but prove little"
         )

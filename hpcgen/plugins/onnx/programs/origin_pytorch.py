@@ -272,7 +272,7 @@ def branches(caught):
         if issubclass(each.category, torch.jit.TracerWarning) and "might cause the trace" in str(each.message):
             what = str(each.message).split(" might cause")[0]
             place = f"{shown(each.filename)}:{each.lineno}"
-            said = f"{place}: tracing keeps one side of what depends on the data here ({what})"
+            said = f"{place}: tracing keeps only one branch of a data-dependent choice here ({what})"
             if said not in found:
                 found.append(said)
     return found

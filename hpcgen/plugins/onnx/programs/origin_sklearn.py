@@ -49,7 +49,7 @@ class Original:
                 loaded = joblib.load(GIVEN / file)
         except (AttributeError, ModuleNotFoundError) as failure:
             raise self.model.wrong(
-                f"{file} needs what is not here: {failure}",
+                f"{file} has a missing requirement: {failure}",
                 "name the file that defines it in include, or the version of scikit-learn that wrote it in version",
             ) from failure
         except (pickle.UnpicklingError, EOFError, ValueError, KeyError, IndexError) as failure:

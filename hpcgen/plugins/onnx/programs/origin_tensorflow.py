@@ -78,7 +78,7 @@ class Original:
     def _made_function(self):
         built = made(self.model)
         if not callable(built):
-            raise self.model.wrong(f"{self.model.factory} returns {type(built).__name__}", "return what can be called")
+            raise self.model.wrong(f"{self.model.factory} returns {type(built).__name__}", "return a callable")
         self.loaded = built
         return built
 
@@ -182,7 +182,7 @@ class Original:
         lines = [each for each in str(failure).splitlines() if each.strip()]
         return self.model.wrong(
             f"{type(failure).__name__}{place_of(failure)}: {text(' '.join(lines[:3]))}",
-            "write what depends on the data with tf.cond or tf.where, and see the log",
+            "write data-dependent choices with tf.cond or tf.where, and see the log",
         )
 
 

@@ -133,4 +133,4 @@ def _untouched(target):
     nodes = [node.op_type for node in onnx.load(str(target), load_external_data=False).graph.node]
     if any("Integer" in name or "Linear" in name or name.startswith("QL") for name in nodes):
         return []
-    return ["nothing of this model can be computed in 8 bits: it is as it was"]
+    return ["no part of this model can be computed in 8 bits: it is unchanged"]

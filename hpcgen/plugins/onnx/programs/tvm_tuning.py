@@ -39,9 +39,7 @@ def tune(path, folder, threads, feeds, trials, seed):
     integration = imported("tvm.s_tir.meta_schedule.relax_integration", "TVM")
     tasks = integration.extract_tasks(module, target)
     if not tasks:
-        raise Cannot(
-            "TVM found no operator of the model whose schedule can be tuned", "leave tvm-tuned out for this model"
-        )
+        raise Cannot("TVM found no operator of the model with a tunable schedule", "leave tvm-tuned out for this model")
     model, strategy, found = _cost_model()
     kept = schedule.database.MemoryDatabase()
     with tempfile.TemporaryDirectory() as logs:

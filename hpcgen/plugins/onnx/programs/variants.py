@@ -114,7 +114,7 @@ def fp16(made):
     # Inference of shapes writes the model down whole, which ends at 2 GB.
     model = convert(onnx.load(str(made.source)), keep_io_types=True, disable_shape_infer=made.external)
     _write(made, model)
-    made.findings.append("made for GPUs: on CPUs ONNX Runtime computes most of it in single precision, between casts")
+    made.findings.append("made for GPUs: on CPUs ONNX Runtime mostly computes in single precision, between casts")
 
 
 def _write(made, model):

@@ -36,14 +36,14 @@ class Compared(msgspec.Struct, frozen=True):
         if self.speed is None:
             return "not run"
         if self.first or self.ratio is None:
-            return "what the others are compared with" if self.first else ""
+            return "the baseline of the comparison" if self.first else ""
         return verdict_of(self.ratio, self.rounds)
 
 
 def verdict_of(ratio: Interval | None, rounds: int) -> str:
     """What the interval of a ratio of speeds says, of so many rounds."""
     if ratio is None or rounds < 2:
-        return "one round tells nothing of the noise"
+        return "one round does not show the noise"
     if ratio.has_one:
         return NO_DIFFERENCE
     return "faster" if ratio.value > 1 else "slower"

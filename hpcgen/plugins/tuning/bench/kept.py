@@ -119,7 +119,9 @@ class KeptRounds:
         if other or len(kept.results) != len(cells):
             what = "; ".join(f"{name} {kept.about.get(name, 'none')}, not {about.get(name, 'none')}" for name in other)
             remedy = "give the same command again, or --keep another folder"
-            raise InputError(f"this round is of another command: {what or 'more variants'}", str(path), remedy=remedy)
+            raise InputError(
+                f"this round belongs to another command: {what or 'more variants'}", str(path), remedy=remedy
+            )
         return kept
 
     def _take(self, kept: KeptRound, workload: BenchWorkload, number: int) -> None:

@@ -129,7 +129,7 @@ def _axis(name: str, values: Sequence[str], problems: Problems) -> list[dict[str
         return [_variable(name.removeprefix("env."), value, problems) for value in values]
     if name not in KNOBS:
         remedy = did_you_mean(name, [*KNOBS, "env.NAME"])
-        problems.add(f"nothing that can vary is called {name!r}", "--vary", remedy=remedy)
+        problems.add(f"no setting is called {name!r}", "--vary", remedy=remedy)
         return []
     return [_value(name, value, problems) for value in values]
 

@@ -46,7 +46,7 @@ def checked_build(request: OptimiseRequest, where: Where | None = None) -> tuple
     message = "the stack has the request's program too; with -o the kit has it as stack.yaml"
     found = [Finding(name="build", severity="note", message=message)]
     if request.hardware.accelerator not in (None, "none") and request.framework is None and request.stack is None:
-        message = "no stack for own programs has what computes on GPUs, so the job asks for none"
+        message = "no stack for own programs supports GPUs, so the job requests none"
         remedy = "name a `stack` that has it, such as one of yours with the block cuda"
         found.append(Finding(name="build", severity="warning", message=message, remedy=remedy))
     if not run.command:

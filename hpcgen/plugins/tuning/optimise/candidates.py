@@ -89,7 +89,7 @@ def fitting_partitions(request: OptimiseRequest, site: Site) -> list[str]:
     if not found:
         lacks = "; ".join(f"{name}: {_lack(request, site, site.partitions[name])}" for name in names)
         raise InputError(
-            f"no partition of {site.name} has what `hardware` wants: {lacks}",
+            f"no partition of {site.name} meets `hardware`: {lacks}",
             remedy="ask for less in `hardware`, or name another site",
         )
     return found

@@ -39,7 +39,7 @@ class Optimised(msgspec.Struct, frozen=True):
     stack: Stack | None = None
 
 
-_OPEN = "leave the choice of what clashes open in the request"
+_OPEN = "leave the clashing choice open in the request"
 
 
 def optimise(
@@ -85,7 +85,7 @@ def optimise(
         problems = [Problem(f"{_label(each.candidate)}: {each.refused}", remedy=_OPEN) for each in found]
         raise ConflictError(
             [
-                Problem("nothing that suits the request can be planned", remedy=_OPEN),
+                Problem("no candidate for the request can be planned", remedy=_OPEN),
                 *problems,
             ]
         )
@@ -124,7 +124,7 @@ def _partitions(request: OptimiseRequest, site: Site, rows: Sequence[Measurement
     left = [name for name in fitting if name not in taken]
     if not left:
         return taken, []
-    message = f"not considered, since nothing is measured there: partitions {', '.join(left)}"
+    message = f"not considered, for lack of measurements: partitions {', '.join(left)}"
     return taken, [Finding(name="partition", severity="note", message=message, remedy="name one: `partition: …`")]
 
 
@@ -164,7 +164,7 @@ def _evidence_notes(
         return [Finding(name="evidence", severity="note", message=message)]
     others = [each for each in found if each.plan is not None and each is not best]
     if others and all(each.ratio is None for each in others):
-        message = "nothing that is measured tells the alternatives apart: this is the stack's documented default"
+        message = "no measurement distinguishes the alternatives: this is the stack's documented default"
         return [Finding(name="evidence", severity="note", message=message)]
     return []
 

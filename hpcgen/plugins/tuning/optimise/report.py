@@ -64,7 +64,7 @@ def _lines(decision: Decision, top: int | None) -> Iterator[str]:
             yield f"- {finding.severity}: {finding.message}{remedy}"
     if decision.measure:
         yield ""
-        yield "## What would tell more"
+        yield "## Measurements that would help"
         yield ""
         yield from (f"    {line}" for line in decision.measure)
     if decision.command:

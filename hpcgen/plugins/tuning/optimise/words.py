@@ -25,10 +25,10 @@ def basis_words(each: Judged, best: Judged) -> str:
     """Why a candidate that could be planned is taken, or not."""
     if each is best:
         if each.ratio is None or each.ratio == 1.0:
-            return "the default, and nothing is known to be faster"
+            return "the default; no faster choice is known"
         return f"{each.ratio:.3g} times as fast as the default"
     if each.ratio is None:
-        return each.estimate.why or "nothing is measured of it"
+        return each.estimate.why or "it has no measurements"
     if best.ratio is not None and each.ratio <= best.ratio:
         return "slower" if each.ratio < best.ratio else "no faster"
     return "perhaps faster: not measured here, or its interval does not exclude that it is slower"

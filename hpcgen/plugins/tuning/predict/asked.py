@@ -19,7 +19,7 @@ from hpcgen.plugins.tuning.predict.terms import RunConditions, identity
 
 
 class RowQuery(NamedTuple):
-    """What is asked of rows: names, and what is said of the software, the layout and the number of nodes."""
+    """What is asked of rows: names, and the options on software, the layout and the number of nodes."""
 
     workload: str | None = None
     kind: str | None = None
@@ -54,11 +54,11 @@ def software_of(rows: Iterable[Measurement], wanted: RowQuery) -> Software:
     if "framework" not in wanted.software:
         several = "; ".join(sorted({software_words(each) for each in found.values()}))
         raise InputError(
-            f"{len(found)} kinds of software in the rows agree with what is said",
-            expected="one, or a framework and what else is known of it",
+            f"{len(found)} kinds of software in the rows match the options",
+            expected="one, or a framework and its other known properties",
             remedy=f"say more, such as --framework or --mpi{f': {several}' if several else ''}",
         )
-    return convert(InMemory(dict(wanted.software), "what is said of the software"), Software)
+    return convert(InMemory(dict(wanted.software), "the options on software"), Software)
 
 
 def series_for(rows: Iterable[Measurement], wanted: RowQuery) -> dict[str, list[Measurement]]:

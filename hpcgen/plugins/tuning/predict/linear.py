@@ -110,7 +110,7 @@ class Coefficients(Record, frozen=True, dict=True):
                     return f"{term.name} is {value:.4g} ({term.meaning}), and the rows have {span}"
             elif value is None and self._matters(term) and not self._known(term, case):
                 whose = case["workload" if term.of == "workload" else "machine"]
-                return f"{term.name} of {whose} is not known ({term.meaning}), and no row is of it"
+                return f"{term.name} of {whose} is not known ({term.meaning}), and no row has it"
         # A category of a term that no row states at all, such as a compiler where none was used.
         stated = {seen.term for seen in self.seen}
         new = (term for term in BY_NAME.values() if term.name not in stated and term.kind == "category")

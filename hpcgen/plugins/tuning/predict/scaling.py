@@ -99,7 +99,7 @@ class Law(Record, frozen=True, kw_only=True):
         if not 0 < efficiency <= 1:
             raise InputError(f"an efficiency of {efficiency:g} is wanted", expected="more than 0, at most 1")
         if limit < self.first:
-            raise InputError(f"nothing is known of fewer than {self.first} nodes", expected=f"a limit >= {self.first}")
+            raise InputError(f"no data for fewer than {self.first} nodes", expected=f"a limit >= {self.first}")
         # No term is negative, so that efficiency never rises with nodes: one that is enough has only such below it.
         low, high = self.first, limit
         while low < high:
@@ -165,7 +165,7 @@ class ScalingModel(Law, frozen=True, kw_only=True):
             more = None if self.what is None else msgspec.structs.replace(self.what, nodes=nearer)
             span = f"{least} to {most} nodes"
             return PredictionRefusal(
-                reason=f"{nodes} nodes are asked for, and the rows are of {span}", measure_next=more
+                reason=f"{nodes} nodes are requested, but the rows cover {span}", measure_next=more
             )
         return self.expected(nodes, megabytes)
 

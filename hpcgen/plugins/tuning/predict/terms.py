@@ -109,8 +109,8 @@ def _release(case: RunConditions) -> str | None:
 
 
 TERMS: tuple[Term, ...] = (
-    Term("workload", "workload", "category", "what the numbers of a workload leave", lambda c: c.workload.name, True),
-    Term("machine", "hardware", "category", "what the numbers of a machine leave", lambda c: c.hardware.name, True),
+    Term("workload", "workload", "category", "workload, beyond its numbers", lambda c: c.workload.name, True),
+    Term("machine", "hardware", "category", "machine, beyond its numbers", lambda c: c.hardware.name, True),
     Term("parameters", "workload", "number", "parameters of the network", lambda c: c.workload.parameters),
     Term("operations", "workload", "number", "GFLOP for one sample", lambda c: c.workload.gflop_per_sample),
     Term("batch", "workload", "number", "samples of one rank in one step", lambda c: c.workload.batch),
@@ -125,10 +125,10 @@ TERMS: tuple[Term, ...] = (
     Term("compiler × structure", "software", "category", "by structure", _compiled(lambda c: structure(c.workload))),
     Term("compiler × accelerator", "software", "category", "on CPUs, on GPUs", _compiled(_accelerator)),
     Term("install", "software", "category", "where the framework is from", lambda c: c.software.install or None),
-    Term("engine", "software", "category", "what ran the container", lambda c: c.software.engine or None),
-    Term("mpi", "software", "category", "whose MPI the ranks used", lambda c: c.software.mpi or None),
+    Term("engine", "software", "category", "container engine", lambda c: c.software.engine or None),
+    Term("mpi", "software", "category", "the MPI that the ranks used", lambda c: c.software.mpi or None),
     Term("accelerator", "hardware", "category", "cpu or gpu", _accelerator),
-    Term("peak", "hardware", "number", "GFLOP/s of what computes", lambda c: c.hardware.peak_gflops),
+    Term("peak", "hardware", "number", "GFLOP/s of the processor or GPU", lambda c: c.hardware.peak_gflops),
     Term("bandwidth", "hardware", "number", "GB/s of its memory", lambda c: c.hardware.bandwidth_gbs),
     Term("cores", "hardware", "number", "of a node", lambda c: c.hardware.cores),
     Term("threads", "layout", "number", "of one rank", lambda c: c.threads_per_rank),

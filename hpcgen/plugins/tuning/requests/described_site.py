@@ -118,7 +118,7 @@ def _gpu(name: str, node: InfrastructureNode, notes: list[str]) -> dict[str, Any
         return None
     vendor = next((each for each, words in _VENDORS if re.search(words, node.accel.model.lower())), None)
     if vendor is None:
-        notes.append(f"partition {name}: nobody knows who makes {node.accel.model}, so it is left out")
+        notes.append(f"partition {name}: the vendor of {node.accel.model} is unknown, so it is skipped")
         return None
     return {"vendor": vendor, "model": node.accel.model, "count": node.naccel}
 
@@ -143,10 +143,10 @@ def _findings(name: str, missing: list[str], extends: str | None, notes: list[st
     remedy = "`hpcgen site new NAME --detect` on the machine finds them"
     told = [Finding(name="described-site", severity="note", message=each) for each in notes]
     if missing and extends is None:
-        message = f"the description of {name} lacks what a profile must say: {', '.join(missing)}"
+        message = f"the description of {name} lacks required facts of a profile: {', '.join(missing)}"
         told.append(Finding(name="described-site", severity="warning", message=message, remedy=remedy))
     elif missing:
         message = f"of {name} these are taken from {extends}: {', '.join(missing)}"
         told.append(Finding(name="described-site", severity="warning", message=message, remedy=remedy))
-    message = f"of {name} nothing is known of {', '.join(_OPEN)}, so the image brings its own MPI and nothing bounds it"
+    message = f"of {name} nothing is known of {', '.join(_OPEN)}, so the image brings its own MPI without limits"
     return [*told, Finding(name="described-site", severity="note", message=message, remedy=remedy)]

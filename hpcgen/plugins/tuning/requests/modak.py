@@ -222,7 +222,7 @@ class _Translation:
                     remedy="add it: ai_training, hpc or python",
                 )
             self.fields["kind",] = "python"
-            self.find(("job", "application", "app_type"), "it is not said, so the program is started once, without MPI")
+            self.find(("job", "application", "app_type"), "not given, so the program is started once, without MPI")
         if (
             str(self.fields.get(("kind",))).startswith("ai_")
             and ("framework",) not in self.fields
@@ -230,7 +230,7 @@ class _Translation:
         ):
             place = self.document.position(self.origins["kind",])
             remedy = "write `config: {ai_framework: …}` into its section"
-            self.problems.add("`ai_framework` is not said", place, f"one of {', '.join(FRAMEWORKS)}", remedy)
+            self.problems.add("`ai_framework` is missing", place, f"one of {', '.join(FRAMEWORKS)}", remedy)
         if ("infrastructure",) in self.fields and (site := self.fields.pop(("site",), None)) is not None:
             self.fields["infrastructure",].setdefault("name", site)
 

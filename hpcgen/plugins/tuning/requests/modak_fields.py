@@ -138,12 +138,16 @@ _JOB_OPTIONS = (
     same(f"{OPTIONS}.email_address", "job.email"),
     lost(
         f"{OPTIONS}.copy_environment",
-        "jobs set what their image needs",
+        "jobs set the variables that their image needs",
         "name variables in `run.environment` of a stack",
     ),
-    lost(f"{OPTIONS}.copy_environment_variable", "jobs set what their image needs", "as for `copy_environment`"),
-    lost(f"{OPTIONS}.request_specific_nodes", "single nodes cannot be asked for", "name the `partition` or the queue"),
-    lost(f"{OPTIONS}.node_exclusive", "it is a site's matter", "see `directives` in its profile", "example"),
+    lost(
+        f"{OPTIONS}.copy_environment_variable",
+        "jobs set the variables that their image needs",
+        "as for `copy_environment`",
+    ),
+    lost(f"{OPTIONS}.request_specific_nodes", "single nodes cannot be requested", "name the `partition` or the queue"),
+    lost(f"{OPTIONS}.node_exclusive", "the site decides it", "see `directives` in its profile", "example"),
     lost(f"{OPTIONS}.qos", "it belongs to a queue", "see `queues.directives` in the site's profile", "example"),
     lost(f"{OPTIONS}.job_array", _QUEUEING, "`hpcgen submit --array`", "example"),
     lost(f"{OPTIONS}.job_dependency", _QUEUEING, "`hpcgen submit --after`", "example"),
@@ -156,8 +160,8 @@ _TARGET = (
 _APPLICATION = (
     same(f"{PROGRAM}.app_tag", "workload.name"),
     Row(f"{PROGRAM}.app_type", "`run.mpi`, and `kind` without `optimisation`", started),
-    Row(f"{PROGRAM}.executable", "`run.command`, as words; nothing is expanded", command("run.command")),
-    Row(f"{PROGRAM}.arguments", "`run.arguments`, as words; nothing is expanded", command("run.arguments")),
+    Row(f"{PROGRAM}.executable", "`run.command`, as words without expansion", command("run.command")),
+    Row(f"{PROGRAM}.arguments", "`run.arguments`, as words without expansion", command("run.arguments")),
     lost(
         f"{PROGRAM}.container_runtime",
         "hpcgen writes the image that it runs",
@@ -250,7 +254,7 @@ _DATA_ROWS = (
     same(f"{DATA}.count", "workload.data.samples"),
     Row(f"{DATA}.etl.prefetch", "`workload.data.prefetch`, if it is a number", prefetch),
     Row(f"{DATA}.etl.cache", "`workload.data.cache`", cache),
-    lost(f"{DATA}.*", "nothing here depends on it"),
+    lost(f"{DATA}.*", "it has no effect here"),
 )
 
 ROWS = (*_JOB_OPTIONS, *_TARGET, *_APPLICATION, *_OPTIMISATION, *_TRAINING, *_HPC, *_DATA_ROWS)

@@ -134,10 +134,10 @@ def _what(request: OptimiseRequest, where: Where, problems: Problems) -> None:
     if request.framework is None and request.stack is None:
         if request.kind in ("ai_training", "ai_inference"):
             expected = "the `framework`, or the `stack` that has it"
-            problems.add("nothing says what is run", where(()), expected, "add `framework: …`")
+            problems.add("the program is not named", where(()), expected, "add `framework: …`")
         elif request.build is None and not request.run.command and request.mpi.library is None:
-            expected = "a `stack`, the program (`run`, `build`), or the `mpi` that it wants"
-            problems.add("nothing says what is run", where(()), expected, "add `stack: …`")
+            expected = "a `stack`, the program (`run`, `build`), or the `mpi` that it needs"
+            problems.add("the program is not named", where(()), expected, "add `stack: …`")
     if request.version and request.framework is None:
         remedy = "name the framework, or write the version into the stack"
         problems.add("`version` is that of a framework, and none is named", where(("version",)), remedy=remedy)

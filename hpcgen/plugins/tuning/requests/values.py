@@ -156,7 +156,7 @@ def lines(field: str) -> Reader:
 def prefetch(value: Any, _file: Mapping[str, Any]) -> RequestValue:
     """How many batches are loaded ahead, or whether."""
     if value is True:
-        return RequestValue({}, "how much is loaded ahead is not said", "write a number")
+        return RequestValue({}, "the amount of prefetching is not given", "write a number")
     return RequestValue({"workload.data.prefetch": 0 if value is False else value})
 
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from hpcgen.core.model.fields import Record
 
 BEAT_S = 30.0
-"""Seconds between two signs of life."""
+"""Heartbeat interval, in seconds."""
 
 STALE_S = 150.0
-"""After so many seconds without one, a process of another machine is taken for dead: some signs may come late."""
+"""After so many seconds without one, a process of another machine is considered dead: some heartbeats may come late."""
 
 
 class Worker(Record, frozen=True):

@@ -130,5 +130,5 @@ def _texts(data: dict[str, Any]) -> dict[str, str]:
 
 
 def _refused(path: Path, entry: LayoutEntry) -> InputError:
-    message = "it is not written as profiles are, a key on a line, so nothing can be added without changing the rest"
+    message = "it does not have one key per line, so nothing can be added without changing the rest"
     return InputError(message, str(path), remedy=f"add this by hand:\n{entry.text}")

@@ -59,7 +59,7 @@ class Search(msgspec.Struct, frozen=True):
         Raises
         ------
         JobFailedError: the default cannot be measured.
-        KeyboardInterrupt: what was measured until then is in the study.
+        KeyboardInterrupt: partial results are in the study.
         """
         while self.until is None or time.monotonic() < self.until:
             trial = study.next(self.trials)

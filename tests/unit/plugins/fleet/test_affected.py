@@ -121,7 +121,7 @@ def test_advisories_of_a_folder_name_packages_and_what_is_not_known(hpcgen: Comm
     assert lock["why"] == ["zlib1g 1:1.2.13.dfsg-1: TEST-zlib1g: a hole; mended in 1:1.2.13.dfsg-2"]
     assert answer["unknown"] == [
         "TEST-left-pad: locks pin no packages of npm",
-        f"kit {kept}/kit: nothing pins its OS packages, which no advisory was held against",
+        f"kit {kept}/kit: its OS packages are not pinned, so no advisory was checked against them",
     ]
 
 

@@ -31,7 +31,7 @@ def test_github_gets_no_matrix_of_more_than_256_jobs(hpcgen: Command, tmp_path: 
     builds = [name for name in workflow["jobs"] if name.startswith("build")]
     assert builds == ["build", "build-2", "build-3"]
     assert workflow["jobs"]["collect"]["needs"] == ["changed", *builds]
-    run_step(workflow, "changed", "List what is to be built", tmp_path)
+    run_step(workflow, "changed", "List the images to build", tmp_path)
     lines = (tmp_path / "output").read_text().splitlines()
     outputs = {name: json.loads(value) for name, _, value in (line.partition("=") for line in lines)}
     assert [len(each) for each in outputs.values()] == [256, 256, 88]
@@ -59,7 +59,7 @@ def test_a_fleet_that_outgrew_its_workflow_is_built_in_several_runs(hpcgen: Comm
     write_members(tmp_path, 10)
     workflow = written(hpcgen, tmp_path, "github")
     write_members(tmp_path, MATRIX + 44)
-    said = run_step(workflow, "changed", "List what is to be built", tmp_path)
+    said = run_step(workflow, "changed", "List the images to build", tmp_path)
     assert "44 members have to wait for the next run" in said
     assert "hpcgen ci github" in said
     assert (tmp_path / "output").read_text().count('"name"') == MATRIX

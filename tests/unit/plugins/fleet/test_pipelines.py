@@ -138,7 +138,7 @@ def run_list_step(workflow: dict[str, Any], folder: Path) -> Any:
         (folder / ".hpcgen").mkdir(exist_ok=True)
         (folder / "fleet.lock").rename(folder / ".hpcgen" / "fleet.lock")
     (folder / "output").unlink(missing_ok=True)
-    run_step(workflow, "changed", "List what is to be built", folder)
+    run_step(workflow, "changed", "List the images to build", folder)
     found = re.fullmatch(r"members=(.*)\n", (folder / "output").read_text())
     assert found is not None
     return json.loads(found[1])

@@ -69,7 +69,7 @@ def test_an_ensemble_names_its_models_and_their_files(folder: Path) -> None:
     ("said", "instead", "wanted"),
     [
         ("from: sklearn", "from: sklearm", ["14:11", "did you mean sklearn?"]),
-        ("    file: trees.pkl\n", "", ["14:5", "nothing says where trees is"]),
+        ("    file: trees.pkl\n", "", ["14:5", "the location of trees is not set"]),
         ("file: trees.pkl", "file: tree.pkl", ["15:11", "there is no tree.pkl"]),
         ("shape: [batch, 3, length]", "shape: [batch, -3, length]", ["8:33", "a length of at least 1"]),
         ("axes: {length: 8}", "axes: {lenght: 8}", ["9:12", "did you mean length?"]),

@@ -154,7 +154,7 @@ def test_a_report_that_is_none_is_not_believed(converted: Path, tmp_path: Path) 
         (tmp_path / "out" / "run.json").write_text('{"task": -1}')
         return StartResult(0, [], 1.0)
 
-    with pytest.raises(JobFailedError, match="is not what the program writes"):
+    with pytest.raises(JobFailedError, match="is not a result of the program"):
         run._ended(asked(converted, tmp_path), start, lambda text: None)
 
 

@@ -16,7 +16,7 @@ def timing(runtime: Any = "onnxruntime", *seconds: float, **more: Any) -> Timing
 
 def test_half_the_time_is_twice_as_fast() -> None:
     first, second = compare_timings([timing("framework", 0.2, 0.22, 0.18), timing("onnxruntime", 0.1, 0.11, 0.09)])
-    assert first.first and first.verdict == "what the others are compared with"
+    assert first.first and first.verdict == "the baseline of the comparison"
     assert second.ratio is not None and second.ratio.value == pytest.approx(2)
     # The noise is the same in each round, so that nothing of it is left in the ratio.
     assert second.ratio.low == pytest.approx(2) and second.verdict == "faster"

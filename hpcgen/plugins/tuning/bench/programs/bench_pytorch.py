@@ -264,7 +264,7 @@ def converted(asked, model, x):
         __import__("onnx")
         module = __import__(engine)
     except ImportError as failure:
-        raise Cannot(f"{engine}: {failure}", "the stack onnx-convert has what is needed") from failure
+        raise Cannot(f"{engine}: {failure}", "the stack onnx-convert has the required packages") from failure
     if engine == "onnxruntime" and asked["precision"] != "fp32":
         raise Cannot(
             "ONNX Runtime computes here in fp32 alone, not in {}".format(asked["precision"]), "name another precision"

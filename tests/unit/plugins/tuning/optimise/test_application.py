@@ -102,7 +102,7 @@ def test_an_archive_is_pinned_by_its_hash(build: dict[str, str]) -> None:
     ("more", "said"),
     [
         ({"run": {}}, "does not say which command starts it"),
-        ({"hardware": {"accelerator": "nvidia"}, "site": "workstation"}, "computes on GPUs"),
+        ({"hardware": {"accelerator": "nvidia"}, "site": "workstation"}, "supports GPUs"),
     ],
 )
 def test_what_is_probably_not_meant_is_told(more: dict[str, Any], said: str) -> None:

@@ -90,7 +90,7 @@ def test_farther_away_is_less_certain_and_very_far_is_refused() -> None:
     found = model.predict(512 * FAR + 1)
     assert (
         isinstance(found, PredictionRefusal)
-        and found.reason == "2049 nodes are asked for, and the rows are of 4 to 512 nodes"
+        and found.reason == "2049 nodes are requested, but the rows cover 4 to 512 nodes"
     )
     assert found.measure_next is not None and found.measure_next.nodes == 1024
     assert str(found.measure_next) == "3dgan with tensorflow on supermuc-thin on 1024 nodes"

@@ -77,7 +77,7 @@ def test_what_is_not_said_is_missing_and_named() -> None:
     assert got.missing == ["system.os", "containers", "network"]
     assert not {"mpi", "fabric", "containers", "network"} & set(got.profile)
     told = " ".join(each.message for each in got.findings)
-    assert "lacks what a profile must say: system.os, containers, network" in told
+    assert "lacks required facts of a profile: system.os, containers, network" in told
     assert "nothing is known of mpi, fabric, system.glibc" in told
     assert "s3://far is no folder of the nodes" in told
 
@@ -122,7 +122,7 @@ def test_the_partition_is_one_of_the_description() -> None:
 
 
 def test_what_no_profile_holds_is_left_out_and_said() -> None:
-    for model, said in (("Alveo U280", "nobody knows who makes Alveo U280"), ("MI250X", "")):
+    for model, said in (("Alveo U280", "the vendor of Alveo U280 is unknown"), ("MI250X", "")):
         data = changed("partitions.gpu.node.accel", {"type": "gpu", "model": model})
         got = described_site(read(data).request, DATE)
         assert said in " ".join(each.message for each in got.findings)

@@ -200,7 +200,11 @@ def test_data_is_read_as_far_as_it_has_a_meaning() -> None:
     got = read(data)
     found = got.request.workload.data
     assert (found.location, found.samples, found.prefetch, found.cache) == ("/d", 5, None, False)
-    for said in ("etl.prefetch: how much is loaded", "etl.cache: 0 has no unit", "data.colour: nothing here depends"):
+    for said in (
+        "etl.prefetch: the amount of prefetching",
+        "etl.cache: 0 has no unit",
+        "data.colour: it has no effect",
+    ):
         assert said in told(got)
 
 
@@ -231,14 +235,14 @@ def test_what_two_fields_say_must_agree() -> None:
 def test_a_program_without_a_kind_is_started_once() -> None:
     got = read({"job": {"application": {"executable": "./a"}}})
     assert got.request.kind == "python"
-    assert "job.application.app_type: it is not said" in told(got)
+    assert "job.application.app_type: not given" in told(got)
     assert "`app_type` is missing in `optimisation`" in refused({"optimisation": {"enable_opt_build": True}})
 
 
 def test_a_training_names_its_framework() -> None:
     data = training("pytorch", version="1.5")
     del data["optimisation"]["app_type-ai_training"]
-    assert "request.json:4:15: `ai_framework` is not said\n  expected: one of tensorflow, pytorch" in refused(data)
+    assert "request.json:4:15: `ai_framework` is missing\n  expected: one of tensorflow, pytorch" in refused(data)
 
 
 def test_openmp_starts_no_ranks() -> None:

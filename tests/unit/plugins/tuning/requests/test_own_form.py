@@ -63,8 +63,8 @@ def test_all_mistakes_are_told_at_once_each_at_its_place() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("kind: ai_training\n", "1:1: nothing says what is run"),
-        ("kind: hpc\n", "1:1: nothing says what is run"),
+        ("kind: ai_training\n", "1:1: the program is not named"),
+        ("kind: hpc\n", "1:1: the program is not named"),
         (f"{SHORT}stack: pytorch\n", "4:8: both `framework` and `stack` are named"),
         (f"{SHORT}backend: jax\n", "4:10: only Keras has a `backend`"),
         (f"{SHORT}version: new\n", "4:10: 'new' is not a version range"),
