@@ -129,5 +129,5 @@ class Block:
         return ""
 
     def notices(self, ctx: Context) -> list[str]:
-        """What a person should know before building, such as a licence that the build accepts."""
+        """What the user should know before building, such as a licence that the build accepts."""
         return []

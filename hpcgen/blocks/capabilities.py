@@ -6,7 +6,7 @@ import msgspec
 
 
 class Licence(msgspec.Struct, frozen=True):
-    """A licence that a person must accept before a build.
+    """A licence that the user must accept before a build.
 
     Parameters
     ----------

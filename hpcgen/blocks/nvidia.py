@@ -1,4 +1,4 @@
-"""NVIDIA's licences: a person accepts them wherever its libraries are installed, as archives or as wheels."""
+"""NVIDIA's licences: the user accepts them wherever its libraries are installed, as archives or as wheels."""
 
 from __future__ import annotations
 

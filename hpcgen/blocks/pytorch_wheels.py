@@ -10,7 +10,7 @@ OLDEST_DRIVER = {"x86_64": "440.33", "aarch64": "580"}
 """The first NVIDIA driver that runs a CUDA of one of the wheels. A test holds it against the table."""
 
 OLDEST_CAPABILITY = {"x86_64": "3.7", "aarch64": "8.0"}
-"""The oldest GPU of NVIDIA's that one of the wheels has code for. A test holds it against the table."""
+"""The oldest NVIDIA GPU that one of the wheels has code for. A test holds it against the table."""
 
 AMD_TARGETS = frozenset(
     {

@@ -1,4 +1,4 @@
-"""What a person sees of a build: plain lines; on a terminal also the step, its time and the last lines, as they go."""
+"""What the user sees of a build: plain lines; on a terminal also the step, its time and the last lines, as they go."""
 
 from __future__ import annotations
 

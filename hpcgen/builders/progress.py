@@ -19,7 +19,7 @@ class BuildProgress:
     ----------
     steps: the steps of the recipe, in its order.
     alone: one step runs at a time, and ends when the next begins; else steps end when the engine says so.
-    stopped: what fails now does so because a person wants it.
+    stopped: what fails now does so because the user wants it.
     written: how much of the image's file is there, while it is written: ``14 %``, ``312.4 MB``; "" if that is unknown.
     on_end: called with the index of each step that has ended.
     """

@@ -291,7 +291,7 @@ class _Run:
             self.watcher.note(note)
 
     def _build_error(self, failed: _Failed) -> BuildFailedError:
-        """The failure as a record and as what a person reads."""
+        """The failure as a record and as what the user reads."""
         failure = self._failure(failed.message(), failed.status)
         record = self._keep("failed", failure=failure)
         lines = [f"the image was not built: {failure.message}", f"  step: {failure.step}" if failure.step else ""]

@@ -23,7 +23,7 @@ class Watcher:
         """Called several times a second while a builder runs, for a display that moves."""
 
     def note(self, text: str) -> None:
-        """Something that a person should know."""
+        """Something that the user should know."""
 
     def finished(self) -> None:
         """The engine has ended, however it did."""

@@ -62,7 +62,7 @@ def _wrong(text: str, found: Version | None) -> tuple[str, str] | None:
 
 
 def is_empty(versions: str) -> bool:
-    """Whether no version at all lies in a range that parses, such as ``>=3,<2``; False if a bound is no release."""
+    """Whether no version can match a range that parses, such as ``>=3,<2``; False if a bound is no release."""
     bounds = [_parsed(each.version.removesuffix(".*")) for each in version_range(versions)]
     releases = [each for each in bounds if each is not None and re.fullmatch(r"[\d.]+((a|b|rc)\d+)?", str(each))]
     if len(releases) < len(bounds):

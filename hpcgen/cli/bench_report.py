@@ -21,7 +21,7 @@ _MANY = 10
 
 
 def report(compared: Sequence[Compared], out: TextIO) -> str:
-    """A table for all workloads; what a person has to know to read it below."""
+    """A table for all workloads; what the user has to know to read it below."""
     several = len({each.outcome.case.image for each in compared}) > 1
     devices = any(each.outcome.memory("device_memory_gb") for each in compared)
     memory: dict[Metric, str] = {"memory_gb": "memory", **({"device_memory_gb": "of GPUs"} if devices else {})}

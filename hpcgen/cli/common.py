@@ -240,13 +240,13 @@ def shows_progress() -> bool:
 
 
 def say(message: str) -> None:
-    """A message for a person, on stderr: stdout is only ever the result. With ``--quiet`` warnings and errors alone."""
+    """A message for the user, on stderr: stdout is only ever the result. With ``--quiet`` warnings and errors alone."""
     if not _quiet or message.startswith(("warning:", "error:")):
         ask(message)
 
 
 def ask(message: str) -> None:
-    """What a person has to see, since something is asked then."""
+    """What the user has to see, since something is asked then."""
     click.echo(f"hpcgen: {message}", err=True)
 
 
@@ -275,7 +275,7 @@ def print_json_list(items: Iterable[Any]) -> None:
 
 
 def shown_files(names: Iterable[str]) -> str:
-    """Names of the files of a kit for a person; a folder stands for all that is in it."""
+    """Names of the files of a kit for the user; a folder stands for all that is in it."""
     parts = (name.partition("/") for name in names)
     return ", ".join(sorted({first + slash for first, slash, _ in parts}))
 
@@ -283,7 +283,7 @@ def shown_files(names: Iterable[str]) -> str:
 def say_findings(
     plan: Plan, notices: Sequence[str] = (), *, long_builds: Sequence[str] = (), notes: bool = False
 ) -> None:
-    """What a person should know of a plan: errors and warnings first, then what its blocks note.
+    """What the user should know of a plan: errors and warnings first, then what its blocks note.
 
     Parameters
     ----------

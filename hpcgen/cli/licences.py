@@ -1,4 +1,4 @@
-"""Licences that a person has to accept: by an option, the environment, the user's config file, or when asked."""
+"""Licences that the user has to accept: by an option, the environment, the user's config file, or when asked."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _ask(missing: list[PlannedLicence]) -> None:
 def _not_accepted(missing: Collection[PlannedLicence]) -> Exception:
     return PolicyError(
         Problem(
-            f"{each.title} has to be accepted by a person: {each.url}",
+            f"{each.title} must be accepted by the user: {each.url}",
             remedy=f"read it, then add --accept-licence {each.name}, or set {ACCEPT_LICENCES}={each.name}",
         )
         for each in missing

@@ -37,7 +37,7 @@ def with_images(site: Site, folder: str | None) -> Site:
 
 
 def somebody_there() -> bool:
-    """Whether a person is at the terminal who can be asked."""
+    """Whether the user is at the terminal who can be asked."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 

@@ -1,4 +1,4 @@
-"""The plan of a kit, a lock or an image that a person names."""
+"""The plan of a kit, a lock or an image that the user names."""
 
 from __future__ import annotations
 

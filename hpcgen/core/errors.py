@@ -1,6 +1,6 @@
 """Problems as data, and the exceptions that carry them.
 
-Everything that can go wrong because of what a person wrote or asked is a
+Everything that can go wrong because of what the user wrote or asked is a
 :class:`Problem`: where it is, what is wrong, what was expected, what to do.
 An :class:`HpcgenError` carries all the problems of one attempt at once; the
 command prints them and exits with the class's ``exit_code``.
@@ -26,7 +26,7 @@ class Position(msgspec.Struct, frozen=True, order=True):
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """One mistake, for a person to read.
+    """One mistake, for the user to read.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class Remedy(msgspec.Struct, frozen=True):
 
 
 class HpcgenError(Exception):
-    """Base of all errors that a person can mend. ``exit_code`` is documented in docs/command.md.
+    """Base of all errors that the user can mend. ``exit_code`` is documented in docs/command.md.
 
     Parameters
     ----------

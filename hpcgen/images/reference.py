@@ -50,7 +50,7 @@ class ImageReference(msgspec.Struct, frozen=True):
 
 
 def parse_image(text: str, start: bool = False) -> ImageReference:
-    """The image that a person names.
+    """The image that the user names.
 
     ``podman:NAME``, ``docker:NAME``, ``ch-image:NAME`` and ``oci-archive:FILE`` say it themselves; a path is taken
     for what it holds; another word is looked up in the stores of the engines that are installed.

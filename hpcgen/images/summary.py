@@ -1,4 +1,4 @@
-"""What a record says, for a person or a program, whatever release of hpcgen wrote it.
+"""What a record says, for people or programs, whatever release of hpcgen wrote it.
 
 Everything comes from the image, that is from somebody else: a value of an unexpected shape is left out or shown
 as text, never an error, and what is shown on a terminal has no control characters.

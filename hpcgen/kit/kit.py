@@ -35,7 +35,7 @@ _MAX_BYTES = 64 * 1024 * 1024
 
 
 class Kit(msgspec.Struct, frozen=True):
-    """The recipe as text, every file of the kit by name, and what a person should know.
+    """The recipe as text, every file of the kit by name, and what the user should know.
 
     ``long_builds``: those of the notices that say what takes long to build. ``copied``: the stack's own files by their
     names in the kit, each where it lies now.

@@ -1,7 +1,7 @@
 """A script that starts a program of an image as if it were one of the host: as a command, or as a rank of a launcher.
 
 It has the start line of a job without the launcher and without what a job's size decides (threads, number of ranks), as
-whoever calls it decides that: a person, a batch script, ``srun``, ``mpiexec``.
+whoever calls it decides that: the user, a batch script, ``srun``, ``mpiexec``.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ MPI_OUTPUT = (
     "OMPI_MCA_orte_xml_output",
     "PRTE_MCA_output",
 )
-"""By these a person has an MPI label or redirect what ranks print. Hydra's mpiexec has options for it alone."""
+"""By these the user has an MPI label or redirect what ranks print. Hydra's mpiexec has options for it alone."""
 
 
 GivenBy = Literal[

@@ -108,7 +108,7 @@ def preflight_script(
     built_for: str = "",
     more_inside: Mapping[str, str] | None = None,
 ) -> str:
-    """What a job script calls before it starts its command; a person may call it too, in an allocation.
+    """What a job script calls before it starts its command; the user may call it too, in an allocation.
 
     Parameters
     ----------
@@ -153,11 +153,11 @@ def _top(
     asked: Sequence[str] = (),
     offered: Sequence[str] = (),
 ) -> str:
-    """All that a person reads first.
+    """All that the user reads first.
 
     Parameters
     ----------
-    asked, offered: further directives, and lines that a person can make directives.
+    asked, offered: further directives, and lines that the user can make directives.
     """
     partition = plan.site.partitions[plan.partition]
     header = Header(name=plan.job_name, job=plan.job, partition=partition, scheduler=plan.site.scheduler)
@@ -237,7 +237,7 @@ def _account(plan: Plan, scheduler: Scheduler) -> str:
 
 
 def _set_up_once(plan: Plan, scheduler: Scheduler, how: Start, image: str | None) -> list[str]:
-    """Directives of an engine that Slurm knows; no directives yet, because only a person knows the image's registry."""
+    """Directives of an engine that Slurm knows; no directives yet, because only the user knows the image's registry."""
     if scheduler.mark != Slurm.mark:
         return []
     name = image or f"REGISTRY/{how.engine.image_names(plan.stack.name, plan.site.name)[0]}"
@@ -245,6 +245,6 @@ def _set_up_once(plan: Plan, scheduler: Scheduler, how: Start, image: str | None
 
 
 def _before(plan: Plan, scheduler: Scheduler) -> str:
-    """What a person does first where the site wants it."""
+    """What the user does first where the site wants it."""
     before = plan.site.scheduler.before_submitting
     return fill("before", before=plain(before, "scheduler.before_submitting")) if before and scheduler.mark else ""

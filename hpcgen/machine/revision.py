@@ -28,7 +28,7 @@ def profiles_at(folder: Path, revision: str, into: Path) -> None:
     MissingToolError: there is no git.
     """
     git = require_program("git", "read a profile of another commit", "install it, or name two files")
-    # --end-of-options: what a person calls a commit is never an option.
+    # --end-of-options: what the user calls a commit is never an option.
     words = [git, "-C", str(folder), "archive", "--format=tar", "--end-of-options", revision, "."]
     done = subprocess.run(words, capture_output=True, check=False, stdin=subprocess.DEVNULL)
     if done.returncode != 0 or len(done.stdout) > _MOST:

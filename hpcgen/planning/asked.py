@@ -1,4 +1,4 @@
-"""What a person asks of the planner and may say otherwise."""
+"""What the user asks of the planner and may say otherwise."""
 
 from __future__ import annotations
 

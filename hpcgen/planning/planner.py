@@ -232,7 +232,7 @@ def _as_launched(block: PlannedBlock, capabilities: Capabilities) -> PlannedBloc
 
 
 def _findings(plan: Plan, catalog: Catalog, request: JobRequest, document: Document | None) -> list[Finding]:
-    """What else a person should know: of the job, and of how well what it rests on is known."""
+    """What else the user should know: of the job, and of how well what it rests on is known."""
     site = plan.site
     document = document or catalog.document_of(site) or InMemory(site, f"site {site.name}")
     return [

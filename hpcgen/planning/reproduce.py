@@ -64,5 +64,5 @@ def reproduce(
 
 
 def step_words(job: JobRequest) -> list[str]:
-    """The options by which a person asks for a job's steps."""
+    """The options by which the user asks for a job's steps."""
     return [word for step in job.steps or () for word in ("--step", f"{step.name}={command(*step.command)}")]

@@ -17,7 +17,7 @@ class Guess(Record, frozen=True):
     Parameters
     ----------
     path: where it stands in the stack: ``run``, ``command``.
-    why: the reason, for a person.
+    why: the reason, for the user.
     where: the line of the project that says it, if one does.
     """
 

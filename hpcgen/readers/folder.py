@@ -58,7 +58,7 @@ class ProjectFolder:
 
         Raises
         ------
-        InputError: it is outside, not there, no text in UTF-8, or too large.
+        InputError: it is outside, missing, not valid UTF-8, or too large.
         """
         where = self.at(asked) if asked is not None else self.shown(path)
         said = repr(path) if asked is not None else "the file"

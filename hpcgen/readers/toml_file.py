@@ -123,5 +123,5 @@ class Reader:
         return []
 
     def wrong(self, message: str, where: Position, expected: str = "", remedy: str = "") -> None:
-        """One more mistake, at a place of the file."""
+        """Add an error at a place of the file."""
         self.problems.add(message, self.file.shown(where), expected, remedy)

@@ -48,7 +48,7 @@ class YamlFile:
         return Position(self.path, found.line, found.column)
 
     def wrong(self, message: str, path: Sequence[str | int], expected: str = "", remedy: str = "") -> None:
-        """One more mistake, of the value at a path from the top."""
+        """Add an error at a path from the top."""
         self.problems.add(message, self.folder.at(self.place(*path)), expected, remedy)
 
     def at(self, *path: str | int) -> Wrong:

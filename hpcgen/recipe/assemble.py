@@ -270,7 +270,7 @@ def bind_targets(plan: Plan) -> list[str]:
 
 
 def bound_file_systems(site: Site) -> dict[str, str]:
-    """The name of each file system that is bound onto a folder of the image, by its path."""
+    """The name of each file system that is mounted on a folder of the image, by its path."""
     return {each.path: name for name, each in site.file_systems.items() if each.bind and each.path is not None}
 
 
@@ -368,7 +368,7 @@ def _labels(plan: Plan, content: str, base: Image, pins: Pins | None) -> dict[st
 
 
 def notices(assembly: Assembly) -> list[str]:
-    """What a person should know of the blocks, and which downloads no hash protects."""
+    """What the user should know of the blocks, and which downloads no hash protects."""
     loose = [f"{block.label} ({i.name})" for block, i in assembly.inputs if isinstance(i, Wheels) and not i.hashed]
     if not loose:
         return assembly.notices

@@ -138,7 +138,10 @@ def python_stays(added: Sequence[PlannedPart]) -> tuple[dict[str, str], list[tup
         return {}, []
     listed = f"{SCRATCH}/present.txt"
     freeze = f"{command(f'{PYTHON}/bin/python', '-m', 'pip', 'list', '--format=freeze')} > {listed}"
-    step = ("hpcgen", run("hold pip to what is there", command("mkdir", "-p", SCRATCH), freeze, joins="next"))
+    step = (
+        "hpcgen",
+        run("pin installed packages as constraints", command("mkdir", "-p", SCRATCH), freeze, joins="next"),
+    )
     return {"PIP_CONSTRAINT": listed, "PIP_REPORT": f"{SCRATCH}/report.json"}, [step]
 
 
@@ -148,7 +151,7 @@ def built(part: PlannedPart) -> list[tuple[str, Run]]:
     if any(each.folder == PYTHON for _, step in steps for each in step.installs):
         # A pip before 22.2 says nothing.
         words = ["find", SCRATCH, "-name", "report.json", "-exec", "mv", "{}", report_of(part.planned), ";"]
-        steps.append(("hpcgen", run("keep what pip says of them", command(*words), joins="previous")))
+        steps.append(("hpcgen", run("keep the report of pip", command(*words), joins="previous")))
     return steps
 
 

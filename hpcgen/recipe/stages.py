@@ -35,7 +35,7 @@ class Stage(msgspec.Struct):
 
 
 class Assembly(msgspec.Struct):
-    """Both stages of an image, its labels, tests and inputs, and what a person should know.
+    """Both stages of an image, its labels, tests and inputs, and what the user should know.
 
     ``packages``: OS packages that blocks ask for, by stage. ``loose``: requirements of the wheel lists that nobody
     has made with hashes, by the list's name. ``capabilities`` of each block, by its name. ``long_builds``: what takes

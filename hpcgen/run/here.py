@@ -38,7 +38,7 @@ def allocation(environ: Mapping[str, str]) -> str:
 
 
 def notes(job: ImageJob, environ: Mapping[str, str]) -> list[str]:
-    """What a person should know before it starts here.
+    """What the user should know before it starts here.
 
     Raises
     ------

@@ -30,7 +30,7 @@ class HostSide(msgspec.Struct, frozen=True):
     recorded: the plan in the image; with the user's profile of its site, where that says the same.
     site: another profile, if that is not so or another was asked for.
     stack_outside: whether variables of the recorded stack are set on the host too, not in the container alone.
-    findings: what a person should know of it.
+    findings: what the user should know of it.
     """
 
     recorded: Plan

@@ -88,7 +88,7 @@ def _recorded_job(old: Job, request: JobRequest) -> Job:
 
 
 def _asked_for_gpus(reason: JobReason | str) -> bool:
-    """Whether it says that a person chose the number of GPUs, as of a job that wants none."""
+    """Whether it says that the user chose the number of GPUs, as of a job that wants none."""
     return isinstance(reason, JobReason) and (reason.field, reason.rule) == ("gpus_per_node", "asked")
 
 

@@ -36,7 +36,7 @@ class Submitted(msgspec.Struct, frozen=True):
 
     @property
     def hint(self) -> str:
-        """How a person finds it again, and stops it."""
+        """How the user finds it again, and stops it."""
         look, cancel = (" ".join(words(self.id)) for words in (self.queue.look, self.queue.cancel))
         return f"look at it with `{look}`, cancel it with `{cancel}`"
 

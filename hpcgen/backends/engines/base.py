@@ -40,7 +40,7 @@ class Call(msgspec.Struct, frozen=True):
     fabric: the kind of the site's fabric.
     gpu_collectives: libraries such as ``NCCL``, by which GPUs send each other data, whose plugin the engine brings.
     sealed: whether foreign code runs in it: no network, and of the host only the job's folder and ``binds``.
-    attached: whether it is a command of a person's shell, with a terminal or a pipe, to which signals are sent.
+    attached: whether it is a command of the user's shell, with a terminal or a pipe, to which signals are sent.
     host_network: whether it listens on the host's network.
     ranks_outside: whether a launcher of the caller starts it: only the script knows how many ranks share a node.
     """
@@ -88,7 +88,7 @@ class Engine:
     of its name. ``driver_in_image``: the GPU driver's libraries have to be in the image.
     ``targets_in_image``: it binds only onto folders that the image has. ``bind_option``: the one that binds a folder.
     ``definition_reads``: signs that no path can have in its definition file. ``tells_version``: its program says
-    with ``--version`` which release of the engine this is. ``image_todo``: what a person does with an image file, where
+    with ``--version`` which release of the engine this is. ``image_todo``: what the user does with an image file, where
     it starts none; without signs that a shell reads. ``dev_containers``: editors start images of its store.
     ``signal_words``: options by which a signal ends a program inside as it would outside.
 

@@ -77,7 +77,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class BuildFolder(msgspec.Struct, frozen=True):
-    """A folder that a build writes to, what it holds, and how a person has something else used."""
+    """A folder that a build writes to, what it holds, and how the user has something else used."""
 
     path: Path
     holds: str

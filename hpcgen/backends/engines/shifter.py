@@ -44,7 +44,7 @@ class Shifter(ByReference):
     image_todo = "push it to a registry, run shifterimg pull REGISTRY/NAME:TAG, and set HPCGEN_IMAGE to that name"
 
     def image_names(self, stack: str, site: str) -> list[str]:
-        """As the build script tags it; in a registry it has another name, which only a person knows."""
+        """As the build script tags it; in a registry it has another name, which only the user knows."""
         return [f"{stack}:{site}"]
 
     def unsupported_reason(self, gpu: str) -> str:
@@ -76,7 +76,7 @@ class Shifter(ByReference):
         return ",".join([*found, *([GPU_MODULE] if call.gpu else [])]) or "none"
 
     def after_build(self, stack: str) -> str:
-        """What a person has to do, who alone knows the registry."""
+        """What the user has to do, who alone knows the registry."""
         return _PULL
 
 

@@ -78,7 +78,7 @@ class Scheduler:
     mark: what a line begins with that is a directive; "" where there are no jobs to submit.
     start: shell that makes the script's shell what the job counts on, such as its folder.
     before_modules: shell that comes before modules are loaded, where a job's shell does not know of them.
-    account_option: how the account is asked for, to be completed by a person.
+    account_option: how the account is asked for, to be completed by the user.
     programs: without these no job can be submitted and followed.
     needs: what a profile has to say of it beyond its kind, by the names below ``scheduler``.
     records_after_s: how long after a job's end it may not know how that was.
@@ -87,12 +87,12 @@ class Scheduler:
     interactive_lacks: options of a job's header that this command does not take.
     job_variable: is set in an allocation.
     queue_variable: holds the name of the queue there; "" if none does.
-    node_list: words of shell that print the nodes of a job, each in a line; "" where nobody has said how.
-    node_count: shell for how many nodes a job has, or the step of it that a program runs in; "" where nobody has said
-        how without starting a program on every rank.
+    node_list: words of shell that print the nodes of a job, each in a line; "" if unknown.
+    node_count: shell for how many nodes a job has, or the step of it that a program runs in; "" where
+        that is unknown without starting a program on every rank.
     launcher_variables: by these an MPI's launcher knows that it is in a job, and wants programs of the batch system.
     mpi_environment: variables that an MPI's own launcher needs in its jobs, by the MPI's flavour.
-    output_variables: by these a person has its launcher label or redirect what ranks print.
+    output_variables: by these the user has its launcher label or redirect what ranks print.
     selecting: options by which a job lands on one kind of node, whatever else its queue has.
     task_variable: holds the number of an array's task; "" where hpcgen submits no arrays.
     first_task: the number of an array's first task.
@@ -208,7 +208,7 @@ class Scheduler:
         raise NotImplementedError
 
     def look(self, job_id: str) -> list[str]:
-        """The command by which a person looks at the job."""
+        """The command by which the user looks at the job."""
         raise NotImplementedError
 
     def cancel(self, job_id: str) -> list[str]:

@@ -156,7 +156,7 @@ def _file(name: str, text: str) -> str:
 
 
 def _of_qstat(text: str) -> JobState:
-    """Waiting, running, or in an error state, in which it waits until a person does something."""
+    """Waiting, running, or in an error state, in which it waits until the user does something."""
     messages = {kind: unescape(" ".join(said.split())) for kind, said in reversed(_MESSAGE.findall(text))}
     if error := messages.get("QIM"):
         return JobState("ended", ERROR_STATE, reason=error)

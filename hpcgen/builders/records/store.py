@@ -57,7 +57,7 @@ def records_folder() -> Path:
 
 
 def new_id(started: str, site: str, stack: str) -> str:
-    """A new record's name: random first, so that a few characters name it, then what a person looks for.
+    """A new record's name: random first, so that a few characters name it, then what the user looks for.
 
     Parameters
     ----------

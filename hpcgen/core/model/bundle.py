@@ -33,7 +33,7 @@ class WantedFile(Record, frozen=True):
     file: the file's own name.
     urls: where it is fetched from, the first that answers; ``https:`` or ``file:``, for packages of a
         distribution also ``http:``, since their hashes come from a signed index.
-    size: in bytes, None where nobody has said.
+    size: in bytes, None if unknown.
     licence: as an SPDX expression, empty where it is not known.
     """
 

@@ -66,7 +66,7 @@ class OnnxFile(Record, frozen=True):
 class Converted(Record, frozen=True):
     """What the step ``convert`` says of one model.
 
-    ``versions`` of what converted it. ``findings``: what a person should know, as control flow that tracing has fixed.
+    ``versions`` of what converted it. ``findings``: what the user should know, as control flow that tracing has fixed.
     ``failed``: why there is no valid model; then what is known so far is there.
     """
 

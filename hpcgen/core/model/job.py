@@ -67,7 +67,7 @@ class Job(Record, frozen=True):
 
 
 class JobRequest(Record, frozen=True):
-    """What a person asked for; None where the layout decides. ``walltime`` as hours:minutes:seconds or 36h."""
+    """What the user asked for; None where the layout decides. ``walltime`` as hours:minutes:seconds or 36h."""
 
     nodes: Count | None = None
     ranks_per_node: Count | None = None

@@ -74,7 +74,7 @@ class PlannedBlock(Record, frozen=True):
 
 
 class Finding(Record, frozen=True):
-    """Something a person should know about the plan, with what to do."""
+    """Something the user should know about the plan, with what to do."""
 
     name: Text
     severity: Literal["note", "warning", "error"]
@@ -83,7 +83,7 @@ class Finding(Record, frozen=True):
 
 
 class PlannedLicence(Record, frozen=True):
-    """A licence that the build accepts for somebody: ``accepted`` once a person did, which lock and build ask for."""
+    """A licence that the build accepts for somebody: ``accepted`` once the user did, which lock and build ask for."""
 
     name: Name
     title: Text
@@ -162,7 +162,7 @@ class ExtendedImage(Record, frozen=True):
 class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     """Everything that assembling and launching need. ``blocks`` are in build order, the base first.
 
-    ``supply``: whether the build takes its inputs from the network or from a bundle. ``licences``: those that a person
+    ``supply``: whether the build takes its inputs from the network or from a bundle. ``licences``: those that the user
     must accept; when they did is in the person's own config file. ``copied``: the stack's own files, by what is in
     them. ``project``: the Python packages that files of the user's project ask for; ``conda``: what is asked of conda.
     ``latest_base``: base images are what their moving tags stand for on the day of the build, not the dated ones of the

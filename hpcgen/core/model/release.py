@@ -76,7 +76,7 @@ class DatedImage(Record, frozen=True):
 
 
 class Concern(Record, frozen=True):
-    """What a person should know before choosing a release: it can still be had, and is not what it was.
+    """What the user should know before choosing a release: it can still be had, and is not what it was.
 
     ``kind``: ``insecure`` has a known hole that no release mends, ``unmaintained`` gets no more corrections, ``gone``:
     some of what its build fetches is no longer where it was. ``versions``: the releases that it holds for, any if

@@ -300,7 +300,7 @@ class BatchSystem(Record, frozen=True):
     ``parallel_environment``: Grid Engine's that gives a job's slots on whole nodes (``qconf -spl``);
     ``one_node_environment``: another one for jobs of one node. ``memory_request``: the resource by which Grid Engine's
     jobs ask for memory, which counts per slot, such as h_vmem.
-    ``before_submitting``: what a person does first in the shell that submits, usually a command.
+    ``before_submitting``: what the user does first in the shell that submits, usually a command.
     """
 
     kind: SchedulerName

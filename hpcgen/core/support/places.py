@@ -1,4 +1,4 @@
-"""How places are told: where in a Python file an exception comes from, and paths in what other people get."""
+"""Formatting file positions: where in a Python file an exception comes from, and paths in what other people get."""
 
 from __future__ import annotations
 

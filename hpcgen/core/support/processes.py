@@ -210,7 +210,7 @@ def interruptible() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-# Lines out of what a program prints, piece by piece: each as long as a person or a parser may want, and no longer.
+# Lines out of what a program prints, piece by piece: each as long as the user or a parser may want, and no longer.
 
 LONGEST_LINE = 1024 * 1024
 """Bytes that are kept of one line; what a stranger's program prints may have no end."""
@@ -240,7 +240,7 @@ class Lines:
         for each in rest:
             yield self._end()
             self._add(each)
-        # The last of those that came at once is enough for a person.
+        # The last of those that came at once is enough for the user.
         last = rest[-1] if rest else first
         if b"\r" in last:
             yield Update(_text(last[-self._longest :]).rpartition("\r")[2])

@@ -1,4 +1,4 @@
-"""What a person sees of fetching and checking: a few plain lines in a log, bars on a terminal."""
+"""What the user sees of fetching and checking: a few plain lines in a log, bars on a terminal."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Watch:
         """The work has ended, well or not."""
 
     def say(self, text: str) -> None:
-        """A line for a person."""
+        """A line for the user."""
 
 
 class ProgressLines(Watch):

@@ -14,7 +14,7 @@ from hpcgen.images.roots import Marks
 class ConversionStep(msgspec.Struct, frozen=True):
     """A command, or something that hpcgen does itself; ``undo`` is run if a later part of the chain fails.
 
-    ``about`` is what a person reads.
+    ``about`` is what the user reads.
     """
 
     about: str = ""

@@ -39,7 +39,7 @@ def resolve_job(
     Parameters
     ----------
     partition_name: a partition of the profile.
-    request: what a person asked for; it wins over the site's layouts, and these over one rank on all cores.
+    request: what the user asked for; it wins over the site's layouts, and these over one rank on all cores.
     recorded_seconds: the time that an image's record has, where none is asked for.
 
     Raises
@@ -103,7 +103,7 @@ def lay_out(
 
 
 def started(request: JobRequest, command: Sequence[str], steps: Sequence[JobStep]) -> tuple[list[str], list[JobStep]]:
-    """The command or the steps of a job: what a person asks for, else those that are given, of which steps win."""
+    """The command or the steps of a job: what the user asks for, else those that are given, of which steps win."""
     if request.command:
         return list(request.command), []
     wanted = list(request.steps or steps)
@@ -111,7 +111,7 @@ def started(request: JobRequest, command: Sequence[str], steps: Sequence[JobStep
 
 
 def job_findings(site: Site, job: Job, request: JobRequest | None = None) -> list[Finding]:
-    """What a person has to fill in or should know before submitting."""
+    """What the user has to fill in or should know before submitting."""
     kind = site.scheduler.account
     if kind == "required" and not job.account:
         return [
@@ -131,7 +131,7 @@ def job_findings(site: Site, job: Job, request: JobRequest | None = None) -> lis
 def _gpus(
     partition_name: str, partition: Partition, stack: Stack, request: JobRequest
 ) -> tuple[int, list[JobReason], list[Problem]]:
-    """GPUs of each node that the job asks for: what a person says, else the stack, else all of the node."""
+    """GPUs of each node that the job asks for: what the user says, else the stack, else all of the node."""
     there = partition.gpu.count if partition.gpu is not None else 0
     if request.gpus_per_node is not None:
         wanted, why = request.gpus_per_node, JobReason(field="gpus_per_node", rule="asked")

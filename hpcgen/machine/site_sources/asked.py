@@ -1,4 +1,4 @@
-"""What a person asked for beside the files."""
+"""What the user asked for beside the files."""
 
 from __future__ import annotations
 

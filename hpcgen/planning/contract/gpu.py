@@ -50,7 +50,7 @@ def use(case: ContractCase) -> list[Check]:
 
 
 def _unused(case: ContractCase, reason: str) -> Check:
-    """Broken; doubtful where a person said how many GPUs they want, who may start a program of their own."""
+    """Broken; doubtful where the user said how many GPUs they want, who may start a program of their own."""
     said = any(
         isinstance(r, JobReason) and r.field == "gpus_per_node" and r.rule == "asked" for r in case.plan.job.reasons
     )

@@ -79,7 +79,7 @@ def _beyond_reach(case: ContractCase) -> Iterator[str]:
 
 
 def licences(case: ContractCase) -> list[Check]:
-    """Every licence that the build accepts has been accepted by a person."""
+    """Every licence that the build accepts has been accepted by the user."""
     name = "licences"
     needed = {each.name: each for of_block in case.capabilities.values() for each in of_block.licences}
     if not needed:

@@ -112,7 +112,7 @@ def problems_of(checks: Sequence[Check], place: Callable[[str], Position | str |
 def findings_of(checks: Sequence[Check]) -> list[Finding]:
     """Warnings for what is broken and overruled, or doubtful; one note for all that is not known.
 
-    Licences are no finding: whether a person has accepted one is no fact of the plan.
+    Licences are no finding: whether the user has accepted one is no fact of the plan.
     """
     found = [
         Finding(name=each.name, severity="warning", message=each.reason, remedy=each.remedy)
@@ -127,6 +127,6 @@ def findings_of(checks: Sequence[Check]) -> list[Finding]:
 
 
 def planned_licences(case: ContractCase) -> list[PlannedLicence]:
-    """What a person must accept before the image is built, in the order of the blocks."""
+    """What the user must accept before the image is built, in the order of the blocks."""
     needed = {each.name: each for of_block in case.capabilities.values() for each in of_block.licences}
     return [PlannedLicence(each.name, each.title, each.url) for each in needed.values()]

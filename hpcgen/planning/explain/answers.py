@@ -145,7 +145,7 @@ def _index(case: ExplainCase) -> dict[str, list[Subject]]:
     for text in case.files.values():
         lines = text.splitlines()
         for number, subject in subjects_of(text).items():
-            # A person may paste a line of the job script, or the name of its option.
+            # The user may paste a line of the job script, or the name of its option.
             line = lines[number].strip()
             for word in (line, *re.findall(r"^#[A-Z]+ (--?[A-Za-z-]+)", line)):
                 found.setdefault(word, [subject])

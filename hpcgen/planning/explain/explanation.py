@@ -58,7 +58,7 @@ class Explanation(Record, frozen=True):
 
 
 def explanation_text(each: Explanation) -> str:
-    """The explanation for a person, over several lines."""
+    """The explanation for the user, over several lines."""
     stage = f", {each.stage} stage" if each.stage else ""
     name = f" {each.name}" if each.name else ""
     value = f" = {each.value}" if each.value else ""

@@ -16,7 +16,7 @@ ORDER = ("set", "stack", "file", "site", "always", "block")
 
 
 class Clash(msgspec.Struct, frozen=True):
-    """What cannot be together: requirements, what a person said first, and candidates."""
+    """What cannot be together: requirements, what the user said first, and candidates."""
 
     requirements: list[Requirement]
     candidates: list[Candidate]
@@ -45,7 +45,7 @@ class _Thinning:
             rest = [c for c in kept if c != candidate]
             if not stated.solve(rest, groups):
                 kept = rest
-        # Circles and those of the tables first, so that what a person said stays where either would do.
+        # Circles and those of the tables first, so that what the user said stays where either would do.
         groups.sort(key=lambda group: (group not in stated.circles, len(stated.groups[group]) == 1))
         apart = [part for group in sorted(self._thinned(groups, kept)) for part in self._taken_apart(group)]
         if len(apart) <= THINNED:

@@ -26,7 +26,7 @@ def clash_of(question: Question) -> list[Requirement]:
     if circle := stated.circle():
         raise _circle_error(question, circle)
     found = clash(stated).requirements
-    # What a person asks for and nothing meets is the mistake, though it takes somebody who needs the block to clash.
+    # What the user asks for and nothing meets is the mistake, though it takes somebody who needs the block to clash.
     said = (each for each in found if each.origin.kind in ("set", "stack", "file"))
     return next(([each] for each in said if not fitting(question, each)), found)
 

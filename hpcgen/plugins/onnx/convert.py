@@ -33,7 +33,7 @@ RUNTIMES: dict[str, str] = {"openvino": "openvino", "openvino-bf16": "openvino",
 
 
 class How(msgspec.Struct, frozen=True):
-    """How an ensemble is converted: ``timeout_s`` for each step, ``rounds`` of times, 0 for none; ``tell`` a person."""
+    """How an ensemble is converted: ``timeout_s`` for each step, ``rounds`` of times, 0 for none; ``tell`` the user."""
 
     target: OnnxTarget
     timeout_s: float = TIMEOUT_S

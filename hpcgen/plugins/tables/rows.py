@@ -47,7 +47,7 @@ _BY_HAND = "write the row by hand"
 
 
 class _Refused(Exception):
-    """Why no row can be made, and what a person can do."""
+    """Why no row can be made, and what the user can do."""
 
     def __init__(self, message: str, remedy: str) -> None:
         super().__init__(f"{message} → {remedy}")

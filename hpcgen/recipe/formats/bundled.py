@@ -106,7 +106,7 @@ def _licence_help(plan: Plan) -> list[str]:
     if not plan.licences:
         return []
     listed = [f"  {each.name}: {plain(each.title, 'a line of help')}, {each.url}" for each in plan.licences]
-    how = "A person accepts them: by --accept-licence NAME (all for every one), by"
+    how = "The user accepts them: by --accept-licence NAME (all for every one), by"
     return [
         "The build installs software under these licences.",
         f"{how} {ACCEPT_LICENCES}=NAME,NAME, or when asked:",

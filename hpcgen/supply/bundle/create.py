@@ -190,7 +190,7 @@ class _Making:
         return [path for path in missing if path not in taken]
 
     def _from_folders(self, wants: Mapping[str, Sequence[WantedFile]], missing: Sequence[str]) -> list[str]:
-        """Take what a person has put into a folder, by its name and hash."""
+        """Take what the user has put into a folder, by its name and hash."""
         left = []
         with explained_disk(self.place):
             for path in missing:

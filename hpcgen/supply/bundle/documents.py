@@ -1,4 +1,4 @@
-"""The files of a bundle that say what is in it: manifest, sums, and a page for a person without hpcgen."""
+"""The files of a bundle that say what is in it: manifest, sums, and a page for users without hpcgen."""
 
 # No postponed annotations: msgspec reads those of Increment.
 
@@ -39,7 +39,7 @@ class Increment(Record, frozen=True):
 
 
 def record_text(record: msgspec.Struct) -> bytes:
-    """A record as JSON that a person can read."""
+    """A record as JSON that the user can read."""
     return msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
 
 

@@ -61,7 +61,7 @@ def image_sources(name: str, mirror: ImageMirror | None, given: Mapping[str, str
     ----------
     name: as the plan has it, such as ``debian:12``.
     mirror: where the site has it; its ``docker`` name, if that starts with ``localhost/``, is of a store here.
-    given: references that a person gave, by name; nothing else is tried then.
+    given: references that the user gave, by name; nothing else is tried then.
     pulled: the name that its registry is asked for, if that is another.
     """
     if name in given:

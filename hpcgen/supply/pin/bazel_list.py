@@ -34,7 +34,7 @@ class Fetched(NamedTuple):
     registry: Mapping[str, tuple[str, bytes]]
 
     def notes(self) -> list[str]:
-        """What was fetched that no lock can pin, for a person whose build does not work without it."""
+        """What was fetched that no lock can pin, for the user whose build does not work without it."""
         loose = {shown(url) for each in self.requests if not each.sha256 for url in each.urls[:1]}
         return [f"ERROR: fetched without a sha256: {url}" for url in sorted(loose)]
 

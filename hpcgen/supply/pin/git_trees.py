@@ -129,7 +129,7 @@ def _object(kind: str, content: bytes) -> str:
 
 def _git(tree: GitTree, repository: Path | None, *words: str) -> bytes:
     place = [] if repository is None else [f"--git-dir={repository}"]
-    # A git command may run inside a hook of another repository; nothing may ask a person for a password.
+    # A git command may run inside a hook of another repository; nothing may ask the user for a password.
     environment = {name: value for name, value in os.environ.items() if not _LOCAL.fullmatch(name)}
     environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     try:

@@ -32,7 +32,7 @@ def licensed(workshop: Workshop, tmp_path: Path) -> list[str]:
 
 
 NOBODY = {"HPCGEN_ACCEPT_LICENCES": ""}
-REFUSED = "Intel Simplified Software License has to be accepted by a person: https://"
+REFUSED = "Intel Simplified Software License must be accepted by the user: https://"
 
 
 def test_render_notes_a_licence_and_build_wants_it_accepted(
@@ -82,7 +82,7 @@ def test_a_licence_is_asked_for_once_on_a_terminal(workshop: Workshop, tmp_path:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("HPCGEN_")}
     env = {**clean, "HPCGEN_CONFIG": str(tmp_path / "config.yaml"), "HPCGEN_ENTRY_POINTS": "0", "PATH": str(tmp_path)}
     asked = on_a_terminal(words, "n\n", env, tmp_path)
-    assert "Do you accept it?" in asked and "has to be accepted by a person" in asked
+    assert "Do you accept it?" in asked and "must be accepted by the user" in asked
     assert not (tmp_path / "config.yaml").exists()
     assert "saved in" in on_a_terminal(words, "y\n", env, tmp_path)
     assert "intel-simplified: 20" in (tmp_path / "config.yaml").read_text()

@@ -58,4 +58,4 @@ def test_an_image_without_a_kit_is_refused(image: Path, hpcgen: Command) -> None
     shutil.rmtree(image / "opt")
     (image / "etc").mkdir()
     done = hpcgen("extend", "root", "--add", "apt:bc", "--dry-run")
-    assert done.returncode == 3 and "there is no kit in " in done.stderr
+    assert done.returncode == 3 and "no kit in " in done.stderr

@@ -72,7 +72,7 @@ def test_plots_are_written(hpcgen: Command, tmp_path: Path, what: str, words: tu
         (("plot", "scaling", "--workload", "mnist-cnn", "-o", "a.svg"), 3, "no rows differ in the number of nodes"),
         (("plot", "scaling", "--workload", "3dgna", "-o", "a.svg"), 4, "did you mean 3dgan"),
         (("predict", "--workload", "3dgan", "--machine", "supermuc-thn"), 4, "did you mean supermuc-thin"),
-        (("predict", *THREE_D, "--install", "gift"), 3, "0 kinds of software in the rows agree"),
+        (("predict", *THREE_D, "--install", "gift"), 3, "0 kinds of software in the rows match"),
         (("predict", *THREE_D, "--framework", "x", "--install", "gift"), 3, "`install`"),
         (("fit", "--rows", "x.csv"), 2, "ends in .yaml or .jsonl"),
         (("fit", "-o", "nowhere/model.json"), 7, "cannot write"),

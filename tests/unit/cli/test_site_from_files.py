@@ -52,7 +52,7 @@ def test_mistakes_in_several_files_are_told_together(hpcgen: Command, tmp_path: 
     missing = ["--from", "spack", str(tmp_path / "packages.yaml")]
     done = hpcgen("site", "new", "x", "--from", "slurm", str(tmp_path / "slurm.conf"), *missing)
     assert done.returncode == 3
-    assert "slurm.conf:1:1" in done.stderr and "packages.yaml: there is no such file" in done.stderr
+    assert "slurm.conf:1:1" in done.stderr and "packages.yaml: no such file or folder" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.helpers import locks
 from tests.helpers.terminal import on_a_terminal
 
 ENGINE = '#!/bin/bash\necho "$0 $*" >> "$TOLD"\n'
-REFUSED = "Intel Simplified Software License has to be accepted by a person: https://"
+REFUSED = "Intel Simplified Software License must be accepted by the user: https://"
 REMEDY = (
     "  remedy: read it, then add --accept-licence intel-simplified, or set HPCGEN_ACCEPT_LICENCES=intel-simplified\n"
 )

@@ -23,7 +23,7 @@ _HERE = re.compile(r"\./([^/]+)")
 
 
 def checked_build(request: OptimiseRequest, where: Where | None = None) -> tuple[OptimiseRequest, list[Finding]]:
-    """The request whose own program is pinned and found, and what a person should know of that.
+    """The request whose own program is pinned and found, and what the user should know of that.
 
     Parameters
     ----------

@@ -152,7 +152,7 @@ def _evidence_notes(
     known: Measurements,
     rows: Sequence[Measurement],
 ) -> list[Finding]:
-    """What a person should know of the evidence: that there is none, or that it tells nothing apart."""
+    """What the user should know of the evidence: that there is none, or that it tells nothing apart."""
     if not request.workload.name:
         message = f"no `workload` is named, so nothing measured counts; there are rows of {', '.join(known.workloads)}"
         remedy = "name the one that is most like yours"

@@ -17,7 +17,7 @@ _GENERIC = {"nvidia": "slurm-nvidia", "amd": "slurm-amd", None: "slurm-cpu"}
 
 
 def target_of(request: OptimiseRequest, catalog: Catalog, today: str) -> tuple[Site, list[Finding]]:
-    """The site, and what a person should know of it.
+    """The site, and what the user should know of it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a person names → cases: software of the rows by what is said of it, series of rows, variants to compare."""
+"""What the user names → cases: software of the rows by what is said of it, series of rows, variants to compare."""
 
 from __future__ import annotations
 

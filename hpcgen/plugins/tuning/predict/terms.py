@@ -38,7 +38,7 @@ class RunConditions(NamedTuple):
         return (software_words(self.software), f"{self.ranks_per_node} x {self.threads_per_rank or '?'}")
 
     def label(self) -> str:
-        """In words, for a person."""
+        """In words, for the user."""
         software, layout = self.settings
         return f"{self.workload.name}, {software}, {self.hardware.name}, {self.nodes} x {layout}"
 

@@ -1,4 +1,4 @@
-"""When a batch system writes to a person: read from the words of one, written in the words of another.
+"""When a batch system writes to the user: read from the words of one, written in the words of another.
 
 Sources: sbatch(1), ``--mail-type``; qsub(1B) of Torque, ``-m`` (a, b, e, f, n, p); qsub(1B) of PBS Pro and qsub(1) of
 Grid Engine (a, b, e, n; Grid Engine's s is no event here).

@@ -194,7 +194,7 @@ class _Translation:
             self.origins.setdefault(field, here)
 
     def find(self, here: Sequence[str | int], why: str, remedy: str = "") -> None:
-        """Something that a person should know of a field."""
+        """Something that the user should know of a field."""
         path = ".".join(map(str, here))
         self.findings.append(Finding(name="request-field", severity="warning", message=f"{path}: {why}", remedy=remedy))
 

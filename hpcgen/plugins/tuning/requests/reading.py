@@ -32,7 +32,7 @@ class ReadRequest(msgspec.Struct, frozen=True):
 
     Parameters
     ----------
-    findings: what the file says and hpcgen cannot do, or reads in a way that a person should know.
+    findings: what the file says and hpcgen cannot do, or reads in a way that the user should know.
     where: the place in the file that says a field of the request, such as ``("limits", "nodes")``; of the nearest
         field above, where the file does not say it.
     """

@@ -24,7 +24,7 @@ class RequestValue(msgspec.Struct, frozen=True):
     Parameters
     ----------
     fields: of hpcgen's request, by their dotted path.
-    but: what of it is not honoured, or read in a way that a person should know.
+    but: what of it is not honoured, or read in a way that the user should know.
     remedy: what to do about that.
     """
 

@@ -1,6 +1,6 @@
 """Which process measures a trial, and whether it still does: a killed one cannot say that it is gone.
 
-On the same machine the process is looked for. Of another machine only signs of life tell, which each process adds to
+On the same machine the process is looked up. For another machine only heartbeats tell, which each process adds to
 the study now and then.
 """
 

@@ -28,7 +28,7 @@ _NETWORKS: tuple[Kind, ...] = ("training", "inference")
 
 
 class Axis(msgspec.Struct, frozen=True):
-    """One setting that is varied unless a person says otherwise.
+    """One setting that is varied unless the user says otherwise.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def cell_of(case: BenchCase, workload: BenchWorkload, settings: Settings) -> Ben
 
 
 def space_for(case: BenchCase, workload: BenchWorkload, vary: Sequence[str] = (), layouts: Sequence[str] = ()) -> Space:
-    """The table's axes for an image and a workload, changed by what a person says.
+    """The table's axes for an image and a workload, changed by what the user says.
 
     Parameters
     ----------

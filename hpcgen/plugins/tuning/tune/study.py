@@ -3,7 +3,7 @@
 Optuna's journal is the storage: lines that are only added, under a lock that is a file of its own, made in one step.
 That holds on NFS from version 3 on, where SQLite may not be used. A lock that nobody holds any more is broken after
 30 s. Source: Optuna's documentation of ``JournalFileBackend`` and ``JournalFileOpenLock``; SQLite's FAQ, question 5.
-Its own signs of life (heartbeat) are for relational databases alone: others are in
+Its own heartbeats are for relational databases only; ours are in
 :mod:`hpcgen.plugins.tuning.tune.liveness`.
 """
 
@@ -155,7 +155,7 @@ class TuneStudy:
                 self._enqueue(each.settings)
 
     def _propose(self, known: list[Trial]) -> Settings | None:
-        """Settings that nobody has tried: by the sampler, else any; None if there are none."""
+        """Untried settings: by the sampler, else any; None if there are none."""
         import optuna
 
         counted = [each for each in known if each.state != "lost"]

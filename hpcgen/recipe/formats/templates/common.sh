@@ -53,7 +53,7 @@ read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
     ;;
 #: licences
 refused=0
-accept_licence() { # name, title, address: accepted by a word, or by a person on a terminal
+accept_licence() { # name, title, address: accepted by a word, or by the user on a terminal
     local answer=
     case ,${accepted//[[:space:]]/}, in
         *",$1,"* | *,all,*)
@@ -68,7 +68,7 @@ accept_licence() { # name, title, address: accepted by a word, or by a person on
     case $answer in
         [yY] | [yY][eE][sS]) return ;;
     esac
-    echo "build.sh: $2 has to be accepted by a person: $3" >&2
+    echo "build.sh: $2 must be accepted by the user: $3" >&2
     echo "  remedy: read it, then add --accept-licence $1, or set @{variable}=$1" >&2
     refused=77
 }

@@ -14,7 +14,7 @@ build command, --sandbox for example.
 At its end the image's self-test runs, without which there is no image; --notest leaves it out: for another CPU than
 this machine's, for example. Test it then where it is to work: hpcgen test IMAGE.
 The build installs software under these licences.
-A person accepts them: by --accept-licence NAME (all for every one), by HPCGEN_ACCEPT_LICENCES=NAME,NAME, or when asked:
+The user accepts them: by --accept-licence NAME (all for every one), by HPCGEN_ACCEPT_LICENCES=NAME,NAME, or when asked:
   nvidia-cuda-eula: End User License Agreement of NVIDIA's CUDA Toolkit, https://docs.nvidia.com/cuda/eula/index.html
   nvidia-cudnn: NVIDIA's Software License Agreement for cuDNN, https://docs.nvidia.com/deeplearning/cudnn/latest/reference/eula.html
 END
@@ -52,7 +52,7 @@ kit=$(cd "$(dirname "$0")" && pwd)
 read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
 [ "$notest" = 0 ] || options+=(--notest)
 refused=0
-accept_licence() { # name, title, address: accepted by a word, or by a person on a terminal
+accept_licence() { # name, title, address: accepted by a word, or by the user on a terminal
     local answer=
     case ,${accepted//[[:space:]]/}, in
         *",$1,"* | *,all,*)
@@ -67,7 +67,7 @@ accept_licence() { # name, title, address: accepted by a word, or by a person on
     case $answer in
         [yY] | [yY][eE][sS]) return ;;
     esac
-    echo "build.sh: $2 has to be accepted by a person: $3" >&2
+    echo "build.sh: $2 must be accepted by the user: $3" >&2
     echo "  remedy: read it, then add --accept-licence $1, or set HPCGEN_ACCEPT_LICENCES=$1" >&2
     refused=77
 }
