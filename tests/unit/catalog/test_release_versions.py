@@ -88,4 +88,4 @@ def test_check_tells_all_of_a_table_at_once_each_at_its_place(collection: Path, 
     assert "gnu.yaml:3:3: '13.3.0.post1' is a post-release" in done.stderr
     assert "  expected: the number of a release, such as 2.15.1, or of a pre-release" in done.stderr
     assert "gnu.yaml:4:3: '14.2.0+x' is a build of 14.2.0" in done.stderr
-    assert "gnu.yaml:5:30: no version at all lies in '>=3,<2'\n  expected: a range such as" in done.stderr
+    assert "gnu.yaml:5:30: no version matches '>=3,<2'\n  expected: a range such as" in done.stderr

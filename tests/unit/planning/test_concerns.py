@@ -48,7 +48,7 @@ def test_plans_with_other_blocks_say_nothing_of_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("rest", "message"),
-    [("versions: '>2,<1', ", "no version at all lies in"), ("only: {instal: [pip]}, ", "no option 'instal'")],
+    [("versions: '>2,<1', ", "no version matches"), ("only: {instal: [pip]}, ", "no option 'instal'")],
 )
 def test_one_that_can_hold_for_nothing_is_a_mistake(tmp_path: Path, rest: str, message: str) -> None:
     from hpcgen.cli.checking import check_release_table
