@@ -103,7 +103,7 @@ def _check_family(packages: Packages, function: Callable[..., Any], args: tuple[
         return
     manager = base.release.values.get("package_manager")
     if manager is not None and manager not in managers:
-        message = f"packages for {', '.join(sorted(managers))} alone: {base.name} has {manager}"
+        message = f"packages for {', '.join(sorted(managers))} only: {base.name} has {manager}"
         remedy = f'add "{manager}": [...], empty if it needs none there'
         raise InputError(message, _start(function), remedy=remedy)
 

@@ -62,5 +62,5 @@ class MolecularDynamicsBlock(Block):
         elif gpu.vendor == "nvidia":
             why = "the profile does not say its compute capability (gpu.capability)"
         else:
-            why = "this block compiles for NVIDIA's GPUs alone"
+            why = "this block compiles only for NVIDIA GPUs"
         return [f"{self.name} {ctx.version} computes on the CPU, not on {gpu.model}: {why}"]

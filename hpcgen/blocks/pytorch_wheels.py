@@ -51,7 +51,7 @@ def why_no_wheel(facts: Facts) -> str:
             return f"the wheels with CUDA have no code for capability {gpu.capability}"
         return ""
     if facts.architecture != "x86_64":
-        return "the wheels with ROCm are for x86_64 alone"
+        return "the wheels with ROCm are only for x86_64"
     if gpu.target is not None and gpu.target not in AMD_TARGETS:
         return f"the wheels with ROCm have no code for {gpu.target}"
     return ""

@@ -71,7 +71,7 @@ class TorchLibrary(Block):
             yield run("install", ctx.pip(self._list(ctx)), caches=("pip",))
             return
         for needs in self._needs(ctx):
-            yield run("what it needs", ctx.pip(needs), caches=("pip",))
+            yield run("its requirements", ctx.pip(needs), caches=("pip",))
         if install == "wheel":
             yield run("install", ctx.pip_file(ctx.wheel_file()))
             return
@@ -97,7 +97,7 @@ class TorchLibrary(Block):
         words = [f"{name}={value}" for name, value in sorted(variables.items())]
         pip = [f"{ctx.use('python').prefix}/bin/python", "-m", "pip", "install"]
         install = command("env", *words, *pip, "--no-deps", "--no-index", "--no-build-isolation", ".")
-        yield run("what building it needs", ctx.pip(_tools(ctx)), caches=("pip",))
+        yield run("its build requirements", ctx.pip(_tools(ctx)), caches=("pip",))
         yield run("source", ctx.unpack(ctx.archive(), source))
         yield run("compile", command("cd", source), install)
         yield run("no sources", command("rm", "-rf", source), joins="previous")

@@ -216,7 +216,7 @@ class Catalog:
                 own = str(document.data.get("name", name))
                 extending = sites_extending(self, own)
                 raise InputError(
-                    f"{own} is an abstract profile: what several sites have in common",
+                    f"{own} is an abstract profile: the common facts of several sites",
                     remedy=f"name a site that extends it: {' or '.join(extending) or 'none is known here'}",
                 )
             self._sites[name] = self.site_from(document)

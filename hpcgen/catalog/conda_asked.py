@@ -54,7 +54,7 @@ def asked_of_conda(
         raise InputError(
             f"{locks[0].file} is a lock, which alone decides what is installed",
             _place(document),
-            "the lock alone, or files and packages to choose from",
+            "only the lock, or files and packages to choose from",
             "lock everything with the tool that wrote the lock, or name an environment.yml in its place",
         )
     subdir = SUBDIRS[architecture]
@@ -115,7 +115,7 @@ def _locked(lock: CondaFile, environment: str, subdir: str, folder: Path) -> Con
         raise ConflictError(
             f"the lock has nothing for {subdir}, the platform of the nodes",
             shown,
-            f"packages for {subdir}, beside {', '.join(has) or 'none'}",
+            f"packages for {subdir}, besides {', '.join(has) or 'none'}",
             f"lock it for that platform, too, such as: pixi workspace platform add {subdir}",
         )
     _check(found, subdir, shown)

@@ -92,7 +92,7 @@ measuring_options = option_group(
     help="Time limit for each start of an image.",
 )
 @click.option("--keep", metavar="FOLDER", type=PATH, help="Keep every round here, and go on with those that are there.")
-@click.option("--share", type=COUNT, metavar="N", help="In a task of an array: every N-th round alone, and no table.")
+@click.option("--share", type=COUNT, metavar="N", help="In a task of an array: only every N-th round, and no table.")
 @click.option("--tasks", type=COUNT, metavar="N", help="With --submit: the rounds in an array of so many tasks.")
 @in_record(BenchOptions)
 @submitted_options
@@ -117,7 +117,9 @@ def command(
         click.echo(list_of_workloads(sys.stdout))
         return
     if not images or not workloads:
-        raise click.UsageError("give at least one IMAGE and --workload; hpcgen bench alone lists the workloads")
+        raise click.UsageError(
+            "give at least one IMAGE and --workload; `hpcgen bench` without options lists the workloads"
+        )
     _check(options, submission)
     variants = parse_variants(vary, layouts)
     names = dict.fromkeys(name for each in workloads for name in each.split(","))

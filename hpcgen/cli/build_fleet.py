@@ -65,7 +65,7 @@ fleet_build_options = option_group(
         "lock_file",
         metavar="FILE",
         type=_FILE,
-        help="The list of images that were last built; by default beside the fleet.",
+        help="The list of images that were last built; by default next to the fleet file.",
     ),
     click.option("--force", is_flag=True, help="With --all or --member: unchanged ones too."),
     click.option(

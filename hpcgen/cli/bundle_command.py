@@ -30,7 +30,7 @@ def command() -> None:
 @command.command("create")
 @click.option("--lock", "lock_file", required=True, metavar="FILE", type=PATH, help="The lock that hpcgen lock wrote.")
 @click.option("-o", "--output", required=True, metavar="DIR|FILE.tar", type=PATH, help="The bundle.")
-@click.option("--stack", type=STACK, help="The lock's stack; the files that it copies are beside its file.")
+@click.option("--stack", type=STACK, help="The lock's stack; the files that it copies are next to its file.")
 @click.option("--split", metavar="SIZE", help="With FILE.tar: split into pieces of this size, such as 4G.")
 @click.option("--reuse", metavar="DIR", type=PATH, help="An older bundle; its files are not fetched again.")
 @click.option(

@@ -32,7 +32,7 @@ fleet_options = option_group(
         "lock_file",
         metavar="FILE",
         type=_FILE,
-        help="The list of images that were last built; by default fleet.lock beside the fleet file.",
+        help="The list of images that were last built; by default fleet.lock next to the fleet file.",
     ),
 )
 

@@ -17,7 +17,7 @@ from hpcgen.core.errors import OutputError
 @job_options
 @queueing_options
 @START
-@click.option("-o", "--output", metavar="FILE", type=PATH, help="Write it to this file, and its preflight beside it.")
+@click.option("-o", "--output", metavar="FILE", type=PATH, help="Write it to this file, and its preflight next to it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the job, its script and its preflight as JSON.")
 def command(
     ctx: click.Context,

@@ -22,7 +22,7 @@ def scaling(rows: Sequence[Measurement], wanted: RowQuery, nodes: int, doubtful:
     found = series_for(rows, wanted)
     if not found:
         raise InputError(
-            "no rows differ in the number of nodes alone",
+            "no rows differ only in the number of nodes",
             expected="rows of three or more numbers of nodes",
             remedy="measure on more numbers of nodes: hpcgen bench --nodes N",
         )

@@ -28,9 +28,12 @@ _MANY = 10
 
 @click.command("bench")
 @click.argument("folder", metavar="DIR", type=PATH)
-@click.option("--only", multiple=True, metavar="MODEL", help="Measure this model alone; once for each.")
+@click.option("--only", multiple=True, metavar="MODEL", help="Measure only this model; may be repeated.")
 @click.option(
-    "--origin", metavar="ENSEMBLE.yaml", type=PATH, help="Also measure the original models, which are beside this file."
+    "--origin",
+    metavar="ENSEMBLE.yaml",
+    type=PATH,
+    help="Also measure the original models, which are next to this file.",
 )
 @click.option("--batch", "batches", multiple=True, type=COUNT, metavar="N", help="Samples of a call; once for each.")
 @click.option("--provider", type=ProviderChoice(), help="Of ONNX Runtime, instead of the target's.")

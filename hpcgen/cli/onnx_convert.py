@@ -21,7 +21,7 @@ from hpcgen.core.support.units import counted
 @click.option("-o", "--output", metavar="DIR", type=PATH, required=True, help="The folder of the converted ensemble.")
 @click.option("--site", type=SITE, help="Where the models are to run, instead of the file's target.")
 @click.option("--partition", type=PARTITION, help="Kind of node there.")
-@click.option("--only", multiple=True, metavar="MODEL", help="Convert this model alone; once for each.")
+@click.option("--only", multiple=True, metavar="MODEL", help="Convert only this model; may be repeated.")
 @click.option("--no-time", is_flag=True, help="Do not measure latencies.")
 @click.option("--rounds", type=COUNT, default=5, show_default=True, metavar="N", help="Of the latencies.")
 @RUNNING

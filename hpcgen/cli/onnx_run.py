@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--variant", default="", metavar="NAME", help="A variant of the model, such as ort-all.")
 @click.option("--provider", type=ProviderChoice(), help="By default the image's.")
 @click.option("--batch", type=COUNT, metavar="N", help="Rows that are computed at a time; by default 64.")
-@click.option("--shard", default="", metavar="N/COUNT", help="This share of the files alone, such as 2/8.")
+@click.option("--shard", default="", metavar="N/COUNT", help="Only this share of the files, such as 2/8.")
 @click.option("--threads", type=COUNT, help="By default all of the job or of this machine.")
 @click.option("--on", "host", type=SITE, help="Profile of this machine; by default the image's.")
 @click.option("--engine", type=EngineChoice("runners"), help="An engine other than the site's preferred one.")

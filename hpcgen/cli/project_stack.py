@@ -100,7 +100,7 @@ def changed_since(catalog: Catalog, recorded: Plan) -> str:
     blocks = [name for name, block in with_code(stack).blocks.items() if old.blocks.get(name) != block]
     copied = catalog.copied.planned(stack, catalog.stack_document(PROJECT)) if stack.copy else []
     files = [each.to for each in copied if each not in recorded.copied]
-    told = [*(f"the block {name}" for name in blocks), *(f"what is copied to {path}" for path in files)]
+    told = [*(f"the block {name}" for name in blocks), *(f"the files copied to {path}" for path in files)]
     return ", ".join([*told, *_changed_lists(catalog, recorded)])
 
 

@@ -56,7 +56,7 @@ def command(
     if login and partition is not None:
         raise click.UsageError("--partition and --login exclude each other: a login node is in no partition")
     if sources and (root is not None or login):
-        raise click.UsageError("--from compares with files alone: without --root and --login")
+        raise click.UsageError("--from compares only with files: without --root and --login")
     catalog = catalog_of(ctx)
     if sources:
         from hpcgen.machine.detect.combine import combine

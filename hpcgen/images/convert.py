@@ -299,7 +299,7 @@ def _work_folder(output: ImageReference) -> Iterator[Path]:
     except OSError as failure:
         raise OutputError(
             Problem(
-                f"cannot write beside {output}: {failure.strerror}",
+                f"cannot write next to {output}: {failure.strerror}",
                 remedy="name an output in a folder that you may write",
             )
         ) from failure

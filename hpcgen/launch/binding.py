@@ -118,7 +118,7 @@ def binding_text(plan: Plan, mpi: HostMpi | None, found: Binding | None) -> str:
     if gpu is None:
         return ""
     if plan.job.rank_gpus == "all":
-        text = "every rank sees all of the node, and has to choose by itself"
+        text = "every rank sees the whole node and must choose by itself"
     elif gpus_by_launcher(plan, mpi):
         text = "the launcher gives each rank its own"
     elif found is None:

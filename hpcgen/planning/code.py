@@ -38,7 +38,7 @@ def with_code(stack: Stack, document: Document | None = None) -> Stack:
     for name, field in ((TREES, "git"), (PROGRAM, "build")):
         if name in asked and stack.blocks.get(name, asked[name]) != asked[name]:
             message = f"`{field}` stands for the block {name}, which the stack names too"
-            problems.add(message, _place(document, "blocks", name), remedy=f"say it with `{field}` alone")
+            problems.add(message, _place(document, "blocks", name), remedy=f"use only `{field}`")
     problems.raise_as(InputError)
     return msgspec.structs.replace(stack, blocks={**stack.blocks, **asked}) if asked else stack
 

@@ -83,7 +83,7 @@ def _take(found: Found, catalog: Catalog, draft: Draft, name: str, others: list[
     if packages is not None:
         _frameworks(packages, catalog, draft)
         if groups := [each for each in packages.group_names if each not in packages.default_groups]:
-            text = f"not installed: the groups {some(groups)}; `groups: [{groups[0]}]` beside `files` takes one"
+            text = f"not installed: the groups {some(groups)}; `groups: [{groups[0]}]` next to `files` adds one"
             draft.because(("blocks", "python_packages"), None, text, where)
 
 

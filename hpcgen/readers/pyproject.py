@@ -29,7 +29,9 @@ def read_pyproject(folder: ProjectFolder, path: str) -> PackageFile:
     if "dependencies" in reading.reader.texts(project, "dynamic", where):
         place = file.key("project", "dynamic")
         message = "the dependencies are worked out when the project is built"
-        reading.reader.wrong(message, place, "a list", "name the file that they are in beside or instead of this one")
+        reading.reader.wrong(
+            message, place, "a list", "name the file that contains them in addition to or instead of this one"
+        )
     groups = reading.extras(project, where) | reading.groups()
     poetry_wanted, poetry_groups, poetry_python = reading.poetry()
     python = reading.reader.text(project, "requires-python", where)

@@ -83,7 +83,7 @@ def _refused(part: PlannedPart, build_only: set[str]) -> Iterator[Problem]:
 _KINDS = {
     "archive": "an archive",
     "tree": "a git repository",
-    "bazel": "what Bazel fetches",
+    "bazel": "Bazel's downloads",
     "wheel_file": "a wheel by its address",
 }
 

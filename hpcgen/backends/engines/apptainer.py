@@ -119,9 +119,7 @@ class Apptainer(Engine):
         about = "three times the image's size; not a network file system"
         return [
             BuildFolder(unpacked, "the unpacked image", f"set {temporary} to a folder on a larger disk ({about})"),
-            BuildFolder(
-                at, "what was downloaded", f"empty it ({self.name} cache clean), or set {cache} to another folder"
-            ),
+            BuildFolder(at, "the downloads", f"empty it ({self.name} cache clean), or set {cache} to another folder"),
         ]
 
     def growing(self, work: Work) -> list[tuple[Path, str]]:

@@ -95,10 +95,10 @@ class BazelFiles(Input, frozen=True):
         for file in self.files:
             yield Pinned("bazel", file.name, file.urls[0] if file.urls else INDEX, f"sha256:{file.sha256}")
         if not self.known:
-            yield Pinned("bazel", self.name, "what its workspace names", "sha256, inside the source")
+            yield Pinned("bazel", self.name, "the files that its workspace names", "sha256, inside the source")
 
     def unmirrored(self, mirrors: Mirrors) -> str:
-        return "what Bazel fetches"
+        return "Bazel's downloads"
 
     @staticmethod
     def recorded(entry: Mapping[str, Any]) -> list[str]:

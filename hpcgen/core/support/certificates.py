@@ -41,7 +41,7 @@ def read_certificates(path: str) -> bytes:
         raise InputError(
             f"{path} has a private key, which would go into the image",
             _FIELD,
-            expected="the certificate of the authority alone",
+            expected="only the certificate of the authority",
             remedy="put the certificate into a file of its own, and name that",
         )
     if b"-----BEGIN CERTIFICATE-----" not in data or len(data) > MAX_BYTES:

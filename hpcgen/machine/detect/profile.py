@@ -89,7 +89,7 @@ def profile_of(
         if section != "mpi":
             _put(data, section.split("."), {})
     text = comment(f"Written by `hpcgen site new {name} {options}` on {date}, from {where}.")
-    text += comment("`hpcgen check` says what is missing; `hpcgen site doctor` compares it with the machine later.")
+    text += comment("`hpcgen check` lists missing facts; `hpcgen site doctor` compares it with the machine later.")
     text += dump({"name": name, "title": f"{name}, as {'described' if described else 'detected'} on {date}"})
     for each in seen.contradictions:
         text += comment(f"contradiction: {each}")
@@ -195,7 +195,7 @@ def _section(section: str, data: dict[str, Any], still_open: dict[str, str]) -> 
 def _commented_mpi(mpi: dict[str, Any], seen: Seen) -> str:
     must = ", ".join(_REQUIRED["mpi"])
     lines = dump({"mpi": mpi}).splitlines()
-    text = comment(f"mpi is not complete: it must have {must}. What was detected:")
+    text = comment(f"mpi is not complete: it must have {must}. Detected:")
     text += "".join(f"#   {line}\n" for line in lines)
     origins = {fact.how: None for path, fact in seen.facts.items() if path.startswith("mpi.")}
     return text + (comment(f"from {'; '.join(origins)}") if origins else "")

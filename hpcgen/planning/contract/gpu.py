@@ -56,7 +56,7 @@ def _unused(case: ContractCase, reason: str) -> Check:
     )
     without = [name for name, each in case.site.partitions.items() if each.gpu is None]
     remedies = [conda.driver_wanted(case)] if conda.without_driver(case) else []
-    remedies.append("--gpus 0 for a job on the CPUs alone")
+    remedies.append("--gpus 0 for a job on CPUs only")
     remedies += [f"--partition {' or '.join(without)}"] if without else []
     remedies.append("a stack or provider that can use them")
     return Check("GPU use", "doubtful" if said else "broken", reason, ", or ".join(remedies))

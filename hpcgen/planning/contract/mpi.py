@@ -153,7 +153,7 @@ def version(case: ContractCase) -> Check:
         reason = (
             f"{told}, which has MPI {has}: programs that call newer functions (sessions, 64-bit counts) do not start"
         )
-        remedy = '--set "mpich.version=<4", or let programs call MPI 3 alone'
+        remedy = '--set "mpich.version=<4", or let programs call only MPI 3'
         return Check(name, "doubtful", reason, remedy, f"functions of MPI {has}", "mpi.version")
     return holds(name, f"{told}: different names, one binary interface, so their version numbers cannot be compared")
 

@@ -83,7 +83,7 @@ def licences(case: ContractCase) -> list[Check]:
     name = "licences"
     needed = {each.name: each for of_block in case.capabilities.values() for each in of_block.licences}
     if not needed:
-        return [skipped(name, "no licence has to be accepted")]
+        return [skipped(name, "no licence needs acceptance")]
     found = []
     for each in needed.values():
         if each.name not in case.accepted:

@@ -139,7 +139,7 @@ def label(case: ExplainCase, name: str) -> Explanation:
         "io.hpcgen.content": "the plan hash covers everything that determines the image: same hash, same image",
         "io.hpcgen.kit": "the folder of the kit in the image, which describes it",
     }
-    rule = Ground(kind="rule", text=rules.get(name, "every image says this of itself"))
+    rule = Ground(kind="rule", text=rules.get(name, "every image has this"))
     return Explanation(kind="label", name=name, value=case.assembly.labels.get(name, ""), grounds=[rule])
 
 

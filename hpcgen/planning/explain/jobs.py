@@ -15,7 +15,7 @@ _RULES = {
     "image": "a variable of the image, which this engine does not set by itself",
     "host mpi": "the host's MPI replaces the image's",
     "launcher": "the image's own launcher starts the ranks on one node",
-    "caller": "for this start alone",
+    "caller": "only for this start",
 }
 
 

@@ -106,7 +106,7 @@ def not_installed(case: ExplainCase, name: str) -> Explanation:
         groups = [group for group, inside in file.groups.items() if any(each.name == name for each in inside)]
         groups += [each.extra for each in file.roots if each.name == name and each.extra]
         for group in dict.fromkeys(each for each in groups if each not in _groups(case)):
-            text = f"the group {group} has it, which is not requested: `groups: [{group}]` beside `files` takes it"
+            text = f"the group {group} has it, which is not requested: `groups: [{group}]` next to `files` adds it"
             grounds.append(Ground(kind="rule", text=text))
     if all(each.kind == "file" for each in grounds):
         why = "its marker does not hold for" if marked else "no installed package needs it for"
@@ -217,7 +217,7 @@ def _site(case: ExplainCase, package: ProjectPackage) -> Iterator[Ground]:
     yield case.fact("system.architecture", f"so it is for {_image(case)}")
     if vendor := gpu_vendor(package):
         whose = {"nvidia": "NVIDIA", "amd": "AMD"}[vendor]
-        yield case.fact("partitions.*.gpu.model", f"it is built for GPUs of {whose}")
+        yield case.fact("partitions.*.gpu.model", f"it is built for {whose} GPUs")
     project = case.plan.project
     assert project is not None
     alone = msgspec.structs.replace(case.plan, project=msgspec.structs.replace(project, packages=[package]))

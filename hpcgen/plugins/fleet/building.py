@@ -64,7 +64,7 @@ def build_members(
             seconds = time.monotonic() - begun
             yield MemberOutcome(name, "failed", seconds, message=message, exit_code=error.exit_code)
             continue
-        tests = f"{run.count('passed')} passed" if run is not None else "not asked for"
+        tests = f"{run.count('passed')} passed" if run is not None else "not requested"
         yield MemberOutcome(name, "built", time.monotonic() - begun, locked.image, tests)
 
 

@@ -211,7 +211,7 @@ def _check_links(data: Sequence[Path], folder: Path) -> None:
     found = (each for path in data if path.is_dir() for end in ("*.npy", "*.npz") for each in sorted(path.rglob(end)))
     for path in found:
         if path.is_symlink() and (path.readlink().is_absolute() or not path.resolve().is_relative_to(folder)):
-            message = f"{path} is a link that leads nowhere in the container, which sees of the data {folder} alone"
+            message = f"{path} is a link that leads nowhere in the container, which sees only the data folder {folder}"
             remedy = "give the folder that contains them, make the links relative within it, or run with --here"
             problems.add(message, "DATA", remedy=remedy)
     problems.raise_as(InputError)
@@ -237,7 +237,7 @@ def _ended(asked: RunRequest, start: Callable[[OnLine], StartResult], on_line: O
         raise JobFailedError(message, remedy="--provider cpu computes on the CPU; docs/onnx-serving.md says more")
     raise JobFailedError(
         f"{asked.model} ended with {status_text(ended.status or 0)}: {said}",
-        remedy="give it one file alone to see which it is; --provider cpu leaves the GPU out",
+        remedy="run it with single files to find the one; --provider cpu leaves the GPU out",
     )
 
 

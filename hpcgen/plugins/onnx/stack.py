@@ -72,7 +72,7 @@ def provider_for(variant: str, provider: Provider | None) -> Provider | None:
     """
     if variant.startswith("tvm"):
         raise InputError(
-            f"{variant} is for measuring alone: the program over files runs ONNX Runtime and OpenVINO",
+            f"{variant} is only for measuring: the program over files runs ONNX Runtime and OpenVINO",
             "--variant",
             remedy="name a variant of these, or leave --variant out",
         )

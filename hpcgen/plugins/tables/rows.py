@@ -114,7 +114,7 @@ def _url(row: Release) -> str:
     """The address of the only archive of a row that has nothing else that would have to be found anew."""
     more = {name for name in row.__struct_fields__ if getattr(row, name) and name not in _COPIED}
     if more:
-        raise _Refused(f"the newest row has {', '.join(sorted(more))}, which somebody has to look up", _BY_HAND)
+        raise _Refused(f"the newest row has {', '.join(sorted(more))}, which must be looked up", _BY_HAND)
     if len(row.archives) != 1:
         raise _Refused(f"the newest row has {len(row.archives)} archives, and one can be found", _BY_HAND)
     return next(iter(row.archives.values())).url

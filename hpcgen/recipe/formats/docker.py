@@ -57,7 +57,7 @@ def instructions(plan: Plan, assembly: Assembly, dialect: Dialect) -> Written:
     earlier = [_stage(plan, stage, dialect) for stage in assembly.stages[:-1]]
     final = [*_stage(plan, assembly.final, dialect), *_kit_folder(assembly), *_test_argument()]
     final += [*_copied(assembly.final), *_test()]
-    told = "# hpcgen: the kit, by which the image says what it is"
+    told = "# hpcgen: the kit, which describes the image"
     final.append(_raw(f"{told}\nCOPY {' '.join(kit_files(plan))} {KIT}/", Subject("kit")))
     if assembly.final.made_by_others and dialect.entrypoint:
         told = "# It starts the command it is given, not the base image's.\nENTRYPOINT []"
@@ -224,7 +224,7 @@ class DockerFormat(Format):
         written = instructions(plan, assembly, BUILDKIT)
         notes = []
         if assembly.builder.host_files:
-            notes.append(f"build.sh puts the site's certificates into {CERTIFICATE_FOLDER}/ beside the kit's files")
+            notes.append(f"build.sh puts the site's certificates into {CERTIFICATE_FOLDER}/ next to the kit's files")
         if plan.supply == "bundle":
             notes.append("the bundle is a build context of its own, called bundle; no step has a network")
         top = commented([*header(plan), *assembly.base_notes, *notes])
@@ -236,7 +236,7 @@ class DockerFormat(Format):
     def build_script(self, plan: Plan, assembly: Assembly) -> str:
         """build.sh for the engines that read Dockerfiles."""
         about = (
-            "Builds the Dockerfile beside this script with docker (BuildKit), podman or buildah.\n"
+            "Builds the Dockerfile next to this script with docker (BuildKit), podman or buildah.\n"
             "HPCGEN_ENGINE chooses the engine, HPCGEN_BUILD_OPTIONS are further words for its build command."
         )
         return script(

@@ -24,7 +24,7 @@ def header(plan: Plan, what: str = "") -> list[str]:
         f"{what}{plan.stack.name} for {plan.site.name}, partition {plan.partition}: {', '.join(named.values())} "
         f"on {base.name} {base.version}",
         f"made by hpcgen {plan.hpcgen}{made}",
-        "why these versions: plan.json beside this file, or the same command with plan in place of render",
+        "why these versions: plan.json next to this file, or the same command with plan in place of render",
     ]
 
 

@@ -289,7 +289,7 @@ class SingularityFormat(Format):
         """build.sh for Apptainer and Singularity."""
         engine = plan.site.containers.engines.get(plan.engine)
         about = (
-            "Builds Singularity.def beside this script.\n"
+            "Builds Singularity.def next to this script.\n"
             "HPCGEN_ENGINE chooses the command (apptainer or singularity), HPCGEN_BUILD_OPTIONS are further words "
             "for its\nbuild command, --sandbox for example."
         )

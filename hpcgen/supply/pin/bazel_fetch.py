@@ -126,7 +126,7 @@ def fetch_bazel(plan: Plan, assembly: Assembly, step: BazelStep, layout: Path, s
             pin = BazelPin(bazel=step.call.version, call=step.hash, files=listed(found))
             _check_packages(pin.files, plan)
             count = number_of_files(len(pin.files))
-            say(f"{step.label}: {count} fetched; Bazel again, with these alone and without a network")
+            say(f"{step.label}: {count} fetched; Bazel again, only with these and without a network")
             _again(shell, step, pinned_files(step.call.name, pin), found, say)
         finally:
             # What belongs to other users of the namespace could not be removed from outside.

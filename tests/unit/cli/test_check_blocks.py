@@ -84,12 +84,12 @@ MISTAKES = [
     ("def environment(self, ctx):\n        return {'A': 'b'}", "gives {'A': 'b'}\n  expected: Environment(...)"),
     ("def runtime(self, ctx):\n        return Runtime(copies='/opt')", "copies is given as a text: '/opt'"),
     ("def packages(self, ctx):\n        return Packages(run={'apt': 'gcc', 'dnf': ['gcc']})", "given as a text: 'gcc'"),
-    ("def packages(self, ctx):\n        return Packages(run={'apt': ['gcc']})", "alone: rockylinux has dnf"),
+    ("def packages(self, ctx):\n        return Packages(run={'apt': ['gcc']})", "only: rockylinux has dnf"),
     (
         "def packages(self, ctx):\n        it = {'apt': ['gcc']}\n        return Packages(run=it)",
-        "packages for apt alone",
+        "packages for apt only",
     ),
-    ("def packages(self, ctx):\n        return Packages(build={'dnf': ['gcc']})", "packages for dnf alone"),
+    ("def packages(self, ctx):\n        return Packages(build={'dnf': ['gcc']})", "packages for dnf only"),
     ("def biuld(self, ctx):\n        yield run('x', 'true')", "petsc.py:11:1: a block has no method biuld()"),
     ("def biuld(self, ctx):\n        yield run('x', 'true')", "did you mean build?"),
     ("needs = (need('pyhton'),)", "it needs 'pyhton', which is no block\n  remedy: did you mean python or pytorch?"),
@@ -141,7 +141,7 @@ def test_a_block_is_tried_in_a_process_of_its_own(hpcgen: Command, collection: P
         ("def test(self, ctx):\n        return 'true'", "petsc.py:11 in test(): test() gives 'true'"),
         (
             "def packages(self, ctx):\n        return Packages(run={'dnf': ['gcc']})",
-            "packages for dnf alone: ubuntu has apt",
+            "packages for dnf only: ubuntu has apt",
         ),
     ],
 )

@@ -142,7 +142,7 @@ def test_the_launcher_gives_gpus_where_the_site_says_so() -> None:
 def test_a_program_that_chooses_sees_all() -> None:
     for text in (script(with_gpus(), rank_gpus="all"), script(with_gpus(gpu_bind="launcher"), rank_gpus="all")):
         assert "own_gpu" not in text and "--gpus-per-task" not in text
-        assert "every rank sees all of the node, and has to choose by itself" in text
+        assert "every rank sees the whole node and must choose by itself" in text
     kept = script(with_gpus(count=2, cpus=["0-23", "24-47"]), rank_gpus="all")
     assert "cpus=24-47 ;;" in kept and "VISIBLE" not in kept
 

@@ -106,7 +106,7 @@ def _block(old: Plan, new: Plan, one: PlannedBlock, other: PlannedBlock, table_c
     if one.version != other.version:
         why = _why_moved(one, other, table_changed)
         yield Change(what="block", name=one.name, old=one.version, new=other.version, why=why)
-    yield from _field("block", f"{one.name}: only to build", one.build_only, other.build_only, "what needs it changed")
+    yield from _field("block", f"{one.name}: only to build", one.build_only, other.build_only, "its dependents changed")
     if not _lies_there(one.origin, other.origin):
         yield from _field("block", f"{one.name}: file", one.origin, other.origin, "another collection takes precedence")
     for option in sorted(one.options.keys() | other.options.keys()):

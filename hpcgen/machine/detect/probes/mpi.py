@@ -142,7 +142,7 @@ def probe(machine: Machine, seen: Seen) -> None:
             seen.notes.append(f"another MPI: {said}{why}")
     if not usable:
         seen.add_unseen(
-            "mpi", "no MPI library in the usual folders, in those that the environment names, or beside mpiexec"
+            "mpi", "no MPI library in the usual folders, in those that the environment names, or next to mpiexec"
         )
         return
     _facts(machine, usable[0], seen)

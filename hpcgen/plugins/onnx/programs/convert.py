@@ -39,7 +39,7 @@ def original_of(asked, model, record):
     """The original, loaded; what it is from goes into the record."""
     for path in filter(None, [model.file, model.factory and model.factory.rpartition(":")[0]]):
         if not (GIVEN / path).exists():
-            raise model.wrong(f"{path} is missing", "put it beside the ensemble file")
+            raise model.wrong(f"{path} is missing", "put it next to the ensemble file")
     imported("onnx", model.origin)
     imported("onnxruntime", model.origin)
     module = importlib.import_module(f".{ORIGINS[model.origin]}", __package__)

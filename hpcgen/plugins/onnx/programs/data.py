@@ -91,7 +91,7 @@ def _arrays(path, model):
         with loaded:
             return {name: loaded[name] for name in loaded.files}
     except FileNotFoundError:
-        raise model.wrong(f"the test data {path} are missing", "put the file beside the ensemble file") from None
+        raise model.wrong(f"the test data {path} are missing", "put the file next to the ensemble file") from None
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as failure:
         raise model.wrong(
             f"{path} cannot be read as NumPy data: {failure}", "write it with numpy.save or numpy.savez, no objects"

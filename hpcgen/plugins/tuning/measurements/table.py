@@ -71,7 +71,7 @@ def _check(
             problems.add(f"`{part}` of this file has no {name!r}", where, remedy=did_you_mean(name, list(known)))
     if (series.metric == "speedup") != (series.baseline is not None):
         said = "a speedup is in relation to something" if series.baseline is None else "only a speedup has a baseline"
-        problems.add(said, document.position(("series", index)), "`baseline` with `metric: speedup`, and with it alone")
+        problems.add(said, document.position(("series", index)), "`baseline` only with `metric: speedup`")
     for nodes in series.doubtful:
         if nodes not in series.by_nodes:
             where = document.position(("series", index, "doubtful", str(nodes)), key=True)

@@ -234,7 +234,7 @@ def _unused(request: OptimiseRequest, layouts: list[LayoutOption]) -> Iterator[s
     said = [f"workload.data.{name}" for name in _DATA if getattr(data, name) not in (None, "")]
     said += ["workload.epochs"] if request.workload.epochs is not None else []
     if said:
-        yield f"{', '.join(said)}: the program itself has to be told, in `run.arguments`"
+        yield f"{', '.join(said)}: pass these to the program itself, in `run.arguments`"
 
 
 # Candidates planned: what the request asks of the job, and the command that makes the plan again.

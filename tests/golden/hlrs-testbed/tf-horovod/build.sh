@@ -1,14 +1,14 @@
 #!/bin/bash
 # build script of tf-horovod for hlrs-testbed, partition gpu: tensorflow 2.3.4, horovod 0.28.1, mpich 4.3.2 on ubuntu 20.04
 # made by hpcgen 0.2.0: hpcgen render --site hlrs-testbed --stack tf-horovod
-# why these versions: plan.json beside this file, or the same command with plan in place of render
+# why these versions: plan.json next to this file, or the same command with plan in place of render
 set -euo pipefail
 
 usage() {
     cat << 'END'
 usage: build.sh [--accept-licence NAME] [--notest] [OUTPUT]
 
-Builds Singularity.def beside this script.
+Builds Singularity.def next to this script.
 HPCGEN_ENGINE chooses the command (apptainer or singularity), HPCGEN_BUILD_OPTIONS are further words for its
 build command, --sandbox for example.
 At its end the image's self-test runs, without which there is no image; --notest leaves it out: for another CPU than

@@ -2,7 +2,7 @@
 #
 # preflight of tf-horovod for hlrs-testbed, partition gpu: tensorflow 2.3.4, horovod 0.28.1, mpich 4.3.2 on ubuntu 20.04
 # made by hpcgen 0.2.0: hpcgen render --site hlrs-testbed --stack tf-horovod
-# why these versions: plan.json beside this file, or the same command with plan in place of render
+# why these versions: plan.json next to this file, or the same command with plan in place of render
 # layout: 1 node × 1 rank × 10 threads
 #   nodes 1: layout of the site for gpu
 #   ranks per node 1: layout of the site for gpu

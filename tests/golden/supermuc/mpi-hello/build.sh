@@ -1,7 +1,7 @@
 #!/bin/bash
 # build script of mpi-hello for supermuc, partition thin: rank_test 1, intel_mpi 2019.6.166 on ubuntu 24.04
 # made by hpcgen 0.2.0: hpcgen render --site supermuc --stack mpi-hello
-# why these versions: plan.json beside this file, or the same command with plan in place of render
+# why these versions: plan.json next to this file, or the same command with plan in place of render
 set -euo pipefail
 
 usage() {
@@ -201,7 +201,7 @@ ARG HPCGEN_NOTEST=0
 # hpcgen: run the self-test
 RUN /bin/sh /opt/hpcgen/selftest.sh --build
 
-# hpcgen: the kit, by which the image says what it is
+# hpcgen: the kit, which describes the image
 COPY build.sh hpcgen.lock job.slurm plan.json preflight.sh recipe.json selftest.sh /opt/hpcgen/kit/
 
 LABEL org.opencontainers.image.title="mpi-hello for supermuc" \

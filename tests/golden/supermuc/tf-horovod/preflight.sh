@@ -2,7 +2,7 @@
 #
 # preflight of tf-horovod for supermuc, partition thin: tensorflow 2.15.1, horovod 0.28.1, intel_mpi 2019.6.166 on ubuntu 22.04
 # made by hpcgen 0.2.0: hpcgen render --site supermuc --stack tf-horovod
-# why these versions: plan.json beside this file, or the same command with plan in place of render
+# why these versions: plan.json next to this file, or the same command with plan in place of render
 # layout: 1 node × 4 ranks × 12 threads
 #   nodes 1: layout of the site for thin
 #   ranks per node 4: layout of the site for thin; measured: 3DGAN, seconds per epoch on 4 / 512 nodes, 907.26 / 7.84

@@ -2,7 +2,7 @@
 #
 # preflight of onnxruntime for workstation, partition main: onnxruntime 1.32.0 on ubuntu 24.04
 # made by hpcgen 0.2.0: hpcgen render --site workstation --stack onnxruntime
-# why these versions: plan.json beside this file, or the same command with plan in place of render
+# why these versions: plan.json next to this file, or the same command with plan in place of render
 # layout: 1 node × 1 rank × 8 threads
 #   nodes 1: the default
 #   ranks per node 1: stack onnxruntime runs without MPI

@@ -1,14 +1,14 @@
 #!/bin/bash
 # build script of tf-horovod for workstation, partition main: tensorflow 2.15.1, horovod 0.28.1, mpich 4.3.2 on ubuntu 22.04
 # made by hpcgen 0.2.0: hpcgen render --site workstation --stack tf-horovod
-# why these versions: plan.json beside this file, or the same command with plan in place of render
+# why these versions: plan.json next to this file, or the same command with plan in place of render
 set -euo pipefail
 
 usage() {
     cat << 'END'
 usage: build.sh [--notest] [TAG]
 
-Builds the Dockerfile beside this script with docker (BuildKit), podman or buildah.
+Builds the Dockerfile next to this script with docker (BuildKit), podman or buildah.
 HPCGEN_ENGINE chooses the engine, HPCGEN_BUILD_OPTIONS are further words for its build command.
 At its end the image's self-test runs, without which there is no image; --notest leaves it out: for another CPU than
 this machine's, for example. Test it then where it is to work: hpcgen test IMAGE.

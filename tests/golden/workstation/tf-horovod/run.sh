@@ -2,7 +2,7 @@
 #
 # job script of tf-horovod for workstation, partition main: tensorflow 2.15.1, horovod 0.28.1, mpich 4.3.2 on ubuntu 22.04
 # made by hpcgen 0.2.0: hpcgen render --site workstation --stack tf-horovod
-# why these versions: plan.json beside this file, or the same command with plan in place of render
+# why these versions: plan.json next to this file, or the same command with plan in place of render
 # layout: 1 node × 1 rank × 8 threads
 #   nodes 1: the default
 #   ranks per node 1: no layout fits, so one

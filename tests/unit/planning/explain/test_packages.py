@@ -116,7 +116,7 @@ def test_a_package_of_a_list_is_told_with_its_range_and_what_holds_it(listed: Ex
     assert "[requirements.txt:4]" in said(found, "file")
     assert "held to cupy-cuda12x<14 [held.txt:1]" in said(found, "file")
     assert "`hpcgen lock` pins one" in said(found, "rule")
-    assert "built for GPUs of NVIDIA" in said(found, "site")
+    assert "built for NVIDIA GPUs" in said(found, "site")
     assert asked(listed, "tqdm", "Python package").value == "4.67.1"
 
 

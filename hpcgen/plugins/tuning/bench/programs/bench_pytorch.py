@@ -267,7 +267,7 @@ def converted(asked, model, x):
         raise Cannot(f"{engine}: {failure}", "the stack onnx-convert has the required packages") from failure
     if engine == "onnxruntime" and asked["precision"] != "fp32":
         raise Cannot(
-            "ONNX Runtime computes here in fp32 alone, not in {}".format(asked["precision"]), "name another precision"
+            "ONNX Runtime computes here only in fp32, not in {}".format(asked["precision"]), "name another precision"
         )
     torch.onnx.export(model, (x,), path, input_names=["x"], output_names=["y"], opset_version=18)
     if engine == "onnxruntime":
@@ -333,7 +333,7 @@ def run(asked):
         raise Cannot("PyTorch has no compiler {}".format(asked["compiler"]), "name another compiler, or none")
     if asked["compiler"] in ("onnxruntime", "openvino") and asked["kind"] != "inference":
         raise Cannot(
-            "{} does inference alone".format(asked["compiler"]), "name another compiler, or a workload of inference"
+            "{} only does inference".format(asked["compiler"]), "name another compiler, or a workload of inference"
         )
     machine = Machine(asked)
     if asked["layers"]:
