@@ -140,7 +140,7 @@ def test_files_are_in_an_image_of_charliecloud(how: str, collection: Path, here:
     check_kit(here.run(["ch-run", output, "--", "sh", "-c", KEPT]).stdout)
     assert "/opt/models         4  " in hpcgen(here, collection, "inspect", output).stdout
     again = here.run([sys.executable, "-m", "hpcgen", "rebuild", str(output), "-o", str(tmp_path / "again")]).stdout
-    assert "what copier copies to /opt/models is not here" in again
+    assert "the files that copier copies to /opt/models are not here" in again
     again = hpcgen(here, collection, "rebuild", output, "-o", tmp_path / "whole").stdout
     assert "would write the same files" in again
     assert (tmp_path / "whole/copy/opt/models/weights.bin").read_bytes() == BINARY

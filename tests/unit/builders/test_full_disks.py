@@ -71,7 +71,7 @@ def test_the_folder_of_the_image_is_named_where_that_is_full(tmp_path: Path, dis
 
 @pytest.mark.parametrize(
     ("variable", "holds"),
-    [("APPTAINER_TMPDIR", "the unpacked image"), ("APPTAINER_CACHEDIR", "what was downloaded")],
+    [("APPTAINER_TMPDIR", "the unpacked image"), ("APPTAINER_CACHEDIR", "the downloads")],
 )
 def test_the_folder_of_the_engine_is_named_where_that_is_full(
     tmp_path: Path, disk: Path, variable: str, holds: str
