@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import sys
 
-_ELSEWHERE = "import sys; sys.path[:] = filter(None, sys.path)"
+NOT_HERE = "import sys; sys.path[:] = filter(None, sys.path)"
+"""The first line of a program's text, for any Python."""
 
 
 def own_module(module: str, *words: str) -> list[str]:
     """The command that runs a module of this installation."""
     if sys.version_info >= (3, 11):
         return [sys.executable, "-P", "-m", module, *words]
-    run = f"import runpy; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
-    return [sys.executable, "-c", f"{_ELSEWHERE}; {run}", *words]
+    return own_program(f"import runpy; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)", *words)
 
 
 def own_program(text: str, *words: str) -> list[str]:
-    """The command that runs a program's text with all that is installed."""
-    if sys.version_info >= (3, 11):
-        return [sys.executable, "-P", "-c", text, *words]
-    return [sys.executable, "-c", f"{_ELSEWHERE}\n{text}", *words]
+    """The command that runs a program, a line of simple statements, with all that is installed."""
+    return [sys.executable, "-c", f"{NOT_HERE}; {text}", *words]

@@ -18,6 +18,7 @@ import sys
 import msgspec
 
 from hpcgen.core.errors import InputError, MissingToolError
+from hpcgen.core.support.own_python import NOT_HERE
 
 _TIMEOUT_S = 60
 _SETTING = re.compile(r"(:env:|download|global)\.([a-z-]+)=(.+)")
@@ -27,8 +28,6 @@ _DEFAULT_INDEX = re.compile(r"Base URL of the Python Package Index \(default\s+(
 # settings elsewhere, and says what is wrong with them; the help of ``list``, which loads least, has the default index
 # too, which its own section of the settings must not change.
 _PROGRAM = """
-import sys
-sys.path[:] = filter(None, sys.path)  # without the present folder
 import os, runpy
 try:
     from pip._internal.configuration import Configuration
@@ -122,5 +121,5 @@ def _pip(python: str) -> subprocess.CompletedProcess[str]:
     """Its settings and its help."""
     # From Python 3.11 on no module is taken from the folder that it is started in.
     environment = {**os.environ, "PYTHONSAFEPATH": "1"}
-    command = [python, "-c", _PROGRAM]
+    command = [python, "-c", f"{NOT_HERE}\n{_PROGRAM}"]
     return subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, env=environment)
