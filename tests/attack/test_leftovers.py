@@ -44,6 +44,18 @@ def test_an_unfinished_replacement_is_held_to_its_folder(
     assert f"rm -r {swap.relative_to(tmp_path)}" in done.stderr and "Traceback" not in done.stderr
 
 
+def test_a_name_that_is_no_path_comes_back_to_nowhere(hpcgen: Command, tmp_path: Path) -> None:
+    hpcgen(*KIT)
+    swap = tmp_path / "kit" / ".hpcgen-swap"
+    for name in ("new", "old"):
+        (swap / name).mkdir(parents=True)
+    (swap / "new" / "hpcgen.lock").touch()
+    (swap / "added").touch()
+    (swap / "old" / "two\nlines").touch()
+    done = hpcgen(*KIT)
+    assert done.returncode == 7 and "is not what an unfinished replacement" in done.stderr
+
+
 def test_a_linked_folder_is_not_followed(victim: Path, hpcgen: Command, tmp_path: Path) -> None:
     hpcgen(*KIT)
     (victim / "new").mkdir()

@@ -78,8 +78,8 @@ def settle(directory: Path) -> None:
     swap = directory / SWAP
     if not os.path.lexists(swap):
         return
-    new, old, added = swap / "new", swap / "old", swap / _ADDED
-    marker, names = _left(swap)
+    new, added = swap / "new", swap / _ADDED
+    marker, names, kept = _left(swap)
     begun = added.exists()
     # The marker is the last to leave `new`, so nothing is left there only when all is done.
     done = begun and not (new / marker).exists()
@@ -88,23 +88,29 @@ def settle(directory: Path) -> None:
             with contextlib.suppress(FileNotFoundError):
                 unlink_below(directory, name)
         remove_empty(directory, names)
-        kept = [str(path.relative_to(old)) for path in old.rglob("*") if not path.is_dir()]
         for name in sorted(kept, key=lambda name: (name == marker, name)):
             _move(directory, f"{SWAP}/old/{name}", name)
         sync_folder(directory)
     shutil.rmtree(swap, ignore_errors=True)
 
 
-def _left(swap: Path) -> tuple[str, list[str]]:
-    """The marker, and the names that are removed to go back; OutputError where it is nobody's of this user."""
+def _left(swap: Path) -> tuple[str, list[str], list[str]]:
+    """The marker, the names that are removed to go back, and those that come back.
+
+    Raises
+    ------
+    OutputError: it is not this user's, or has what is not written here.
+    """
     found = swap.lstat()
     strange = not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid()
     texts = {} if strange else {name: _listed(swap / name) for name in (_MARKER, _ADDED)}
     marker, names = texts.get(_MARKER) or [_KIT_MARKER], texts.get(_ADDED) or []
-    if strange or None in texts.values() or len(marker) != 1 or not all(map(is_below, (*marker, *names))):
+    old = swap / "old"
+    kept = [] if strange else [str(path.relative_to(old)) for path in old.rglob("*") if not path.is_dir()]
+    if strange or None in texts.values() or len(marker) != 1 or not all(map(is_below, (*marker, *names, *kept))):
         message = f"{swap} is not what an unfinished replacement of hpcgen leaves"
         raise OutputError(Problem(message, remedy=f"look at what is in it; if it is worth nothing: rm -r {swap}"))
-    return marker[0], names
+    return marker[0], names, kept
 
 
 def _listed(path: Path) -> list[str] | None:

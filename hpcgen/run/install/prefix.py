@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -88,8 +88,8 @@ def uninstall(prefix: Path, installed: InstallRecord, *, force: bool = False) ->
     problems = Problems()
     marker = manifest_path(installed.name)
     paths = [each.path for each in installed.files]
-    for above in sorted({str(folder) for path in [*paths, marker] for folder in PurePosixPath(path).parents}):
-        if (prefix / above).is_symlink() and above != ".":
+    for above in folders_above([*paths, marker]):
+        if above != "." and (prefix / above).is_symlink():
             problems.add(f"{prefix / above} is a link, and what it leads to was not installed", remedy="remove it")
     every = {prefix / each.path: each.sha256 for each in installed.files}
     every |= {Path(path): sha256 for path, sha256 in installed.outside.items()}
