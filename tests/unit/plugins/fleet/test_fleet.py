@@ -394,7 +394,7 @@ def test_an_array_needs_one_site_and_says_how_to_name_it(hpcgen: Command, tmp_pa
     script = hpcgen(*words).stdout
     assert "#SBATCH --array=0-5\n" in script
     last = script.splitlines()[-1]
-    assert "-m hpcgen --collection collection build --member" in last
+    assert f"{OWN} --collection collection build --member" in last
     write_fleet(tmp_path, "build_on: mine\ncollections: [collection]\n")
     assert "#SBATCH --array=0-5%2\n" in hpcgen("build", *words[3:5], "--limit", "2", *words[7:]).stdout
 
@@ -477,7 +477,7 @@ def test_an_array_names_its_members_by_their_index(collection: Path) -> None:
     _, text = build_script(job)
     assert "\n#SBATCH --array=0-2%2\n" in text
     assert "members=(\n    a\n    b\n    c\n)\n" in text
-    assert '-m hpcgen build --fleet fleet.yaml --member "${members[$SLURM_ARRAY_TASK_ID]}"' in text
+    assert OWN + ' build --fleet fleet.yaml --member "${members[$SLURM_ARRAY_TASK_ID]}"' in text
 
 
 def test_a_build_job_loads_modules_by_the_sites_own_tool(collection: Path) -> None:
