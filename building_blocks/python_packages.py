@@ -59,10 +59,11 @@ GroupName = Annotated[
 class PythonPackages(Block):
     """Packages of the Python package index in /opt/python: those that a stack names, and those of a project's files.
 
-    A lock with hashes (``pylock.toml``, ``uv.lock``, ``poetry.lock``, requirements with ``--hash``) is installed as it
-    is, and nothing else with it. What has no hashes gets them by ``hpcgen lock``; without that, pip adds what it
-    depends on, and of a range takes the newest on the day of the build. Packages that other blocks bring, such as
-    PyTorch and mpi4py, come from these. The build fails if they do not fit what already exists (``pip check``).
+    A lock with hashes (``pylock.toml``, ``uv.lock``, ``poetry.lock``, ``pdm.lock``, requirements with ``--hash``) is
+    installed as it is, and nothing else with it. What has no hashes gets them by ``hpcgen lock``; without that, pip
+    adds what it depends on, and of a range takes the newest on the day of the build. Packages that other blocks
+    bring, such as PyTorch and mpi4py, come from these. The build fails if they do not fit what
+    already exists (``pip check``).
     """
 
     name = "python_packages"
@@ -71,8 +72,8 @@ class PythonPackages(Block):
     class Options(BlockOptions, frozen=True):
         """``packages``: such as ``h5py==3.11.0``; ranges, addresses and pip's own options are refused.
 
-        ``files``: requirements.txt, pylock.toml, uv.lock, poetry.lock or pyproject.toml of the project. ``groups``:
-        extras and dependency groups of them that are wanted.
+        ``files``: requirements.txt, pylock.toml, uv.lock, poetry.lock, pdm.lock or pyproject.toml of the
+        project. ``groups``: extras and dependency groups of them that are wanted.
         """
 
         packages: list[Pin] = []

@@ -17,8 +17,8 @@ from hpcgen.project.packages import choose_packages
 from hpcgen.project.started import choose_command
 
 READ = (
-    "requirements.txt, pylock.toml, uv.lock, poetry.lock, pyproject.toml, environment.yml, pixi.lock, conda-lock.yml, "
-    "apt.txt, CMakeLists.txt, a Makefile, a job script or a Python program"
+    "requirements.txt, pylock.toml, uv.lock, poetry.lock, pdm.lock, pyproject.toml, environment.yml, pixi.lock, "
+    "conda-lock.yml, apt.txt, CMakeLists.txt, a Makefile, a job script or a Python program"
 )
 """What a folder may have from which a stack is made."""
 

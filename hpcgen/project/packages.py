@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MPI_BLOCKS = ("mpi4py", "horovod", "deepspeed")
 GPU_BLOCKS = ("pytorch", "tensorflow", "jax", "horovod", "deepspeed", "mxnet", "onnxruntime", "vllm")
 """Blocks whose programs compute on GPUs where there are some."""
-_PYTHON_LOCKS = ("pylock.toml", "uv.lock", "poetry.lock")
+_PYTHON_LOCKS = ("pylock.toml", "uv.lock", "poetry.lock", "pdm.lock")
 _CONDA_LOCKS = ("pixi.lock", "conda-lock.yml", "conda-lock.yaml", "conda-linux-64.lock")
 _WISHES = ("requirements.txt", "requirements.in", "environment.yml", "environment.yaml", "pyproject.toml")
 _REQUIREMENTS = re.compile(r"(requirements/[^/]+|[^/]*requirements[^/]*)\.(txt|in)")

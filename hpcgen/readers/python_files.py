@@ -9,6 +9,7 @@ from packaging.specifiers import SpecifierSet
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.requirement import PackageFile
 from hpcgen.readers.folder import ProjectFolder
+from hpcgen.readers.pdm_lock import read_pdm_lock
 from hpcgen.readers.poetry_lock import read_poetry_lock
 from hpcgen.readers.pylock import read_pylock
 from hpcgen.readers.pyproject import read_pyproject
@@ -16,7 +17,7 @@ from hpcgen.readers.readers import Readers
 from hpcgen.readers.requirements_txt import read_requirements
 from hpcgen.readers.uv_lock import read_uv_lock
 
-_EXPECTED = "requirements.txt (or another .txt or .in), pylock.toml, uv.lock, poetry.lock or pyproject.toml"
+_EXPECTED = "requirements.txt (or another .txt or .in), pylock.toml, uv.lock, poetry.lock, pdm.lock or pyproject.toml"
 _PYTHON: Readers[PackageFile] = Readers(
     "Python packages",
     _EXPECTED,
@@ -24,6 +25,7 @@ _PYTHON: Readers[PackageFile] = Readers(
         (r"pylock\.([^.]+\.)?toml", read_pylock),
         (r"uv\.lock", read_uv_lock),
         (r"poetry\.lock", read_poetry_lock),
+        (r"pdm\.lock", read_pdm_lock),
         (r"pyproject\.toml", read_pyproject),
         (r".+\.(txt|in)", read_requirements),
     ),
@@ -60,7 +62,7 @@ def with_project_ranges(top: Path, lock: PackageFile) -> PackageFile:
     ----------
     top: the folder that the lock's path is from.
     """
-    if not lock.locked or lock.ranges or lock.kind not in ("poetry", "pylock", "requirements"):
+    if not lock.locked or lock.ranges or lock.kind not in ("pdm", "poetry", "pylock", "requirements"):
         return lock
     versions = {each.name: each.version for named in (lock.requirements, *lock.groups.values()) for each in named}
     sources: list[tuple[str, _Read]] = [("pyproject.toml", read_pyproject)]

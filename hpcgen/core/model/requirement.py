@@ -7,7 +7,7 @@ from typing import Literal
 from hpcgen.core.errors import Position
 from hpcgen.core.model.fields import Digest, Record, Text
 
-FileKind = Literal["requirements", "pylock", "uv", "poetry", "pyproject"]
+FileKind = Literal["requirements", "pylock", "uv", "poetry", "pdm", "pyproject"]
 
 
 class Needed(Record, frozen=True):

@@ -65,7 +65,7 @@ def test_ranges_are_installed_as_they_are_and_said(tmp_path: Path) -> None:
     assert any("newest on the day of the build" in notice for notice in kit.notices)
 
 
-@pytest.mark.parametrize("file", ["uv.lock", "pylock.toml", "poetry.lock"])
+@pytest.mark.parametrize("file", ["uv.lock", "pylock.toml", "poetry.lock", "pdm.lock"])
 def test_a_lock_is_installed_as_it_is_with_the_hash_of_the_wheel_that_suits(tmp_path: Path, file: str) -> None:
     plan = planned(tmp_path, {file: locked(file)}, groups="plot")
     assert plan.project is not None and plan.project.hashed
@@ -148,6 +148,9 @@ LOCKS = {
     "poetry.lock": '[[package]]\nname = "torch"\nversion = "{torch}"\ngroups = ["main"]\n'
     'files = [{{file = "torch-{torch}-py3-none-any.whl", hash = "sha256:{hash}"}}]\n'
     '[metadata]\nlock-version = "2.1"\npython-versions = ">=3.10"\n',
+    "pdm.lock": '[metadata]\nlock_version = "4.5.0"\nstrategy = ["inherit_metadata"]\n[[package]]\nname = "torch"\n'
+    'version = "{torch}"\ngroups = ["default"]\n'
+    'files = [{{file = "torch-{torch}-py3-none-any.whl", hash = "sha256:{hash}"}}]\n',
     "requirements.txt": "torch=={torch} --hash=sha256:{hash}\n",
 }
 """Of torch alone, in kinds of locks that do not say what the project asks for."""

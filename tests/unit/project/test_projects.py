@@ -1,4 +1,4 @@
-"""``hpcgen init`` in twelve projects, one for each kind of file that it reads, two with mistakes.
+"""``hpcgen init`` in thirteen projects, one for each kind of file that it reads, two with mistakes.
 
 The whole outputs are in ``golden``; ``--update-golden`` writes them anew.
 """
@@ -15,7 +15,7 @@ from tests.conftest import Command
 
 HERE = Path(__file__).parent
 LOCKS = HERE.parent / "readers" / "files"
-LOCK_OF = {"pylock": "pylock.toml", "uv": "uv.lock", "poetry": "poetry.lock"}
+LOCK_OF = {"pylock": "pylock.toml", "uv": "uv.lock", "poetry": "poetry.lock", "pdm": "pdm.lock"}
 """Projects with a lock that the tests of its reader have as well."""
 PROJECTS = sorted(each.name for each in (HERE / "files").iterdir())
 MISTAKES = {"mistakes-list": 5, "mistakes-table": 2}

@@ -1,4 +1,4 @@
-"""Locks of uv, Poetry and PEP 751: parts of files that these tools wrote, shortened."""
+"""Locks of uv, Poetry, PDM and PEP 751: parts of files that these tools wrote, shortened."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ def names(found: PackageFile, python: str, *groups: str) -> list[str]:
     return [f"{each.name}=={each.version}" for each in selected(found, python, "x86_64", groups)]
 
 
-@pytest.mark.parametrize("file", ["uv.lock", "pylock.toml", "poetry.lock"])
+@pytest.mark.parametrize("file", ["uv.lock", "pylock.toml", "poetry.lock", "pdm.lock"])
 def test_a_lock_gives_each_python_its_own_packages(file: str) -> None:
     found = read_packages(FILES, file)
     assert found.locked and found.hashed
     assert names(found, "3.11.2") == ["async-timeout==5.0.1", "numpy==2.4.6", "redis==8.1.0"]
     # 3.11.3 is the first Python with a timeout of its own.
     assert names(found, "3.11.4") == ["numpy==2.4.6", "redis==8.1.0"]
-    # Poetry took one release for all Pythons, uv one for each.
-    newer = "numpy==2.4.6" if file == "poetry.lock" else "numpy==2.5.5"
+    # Poetry and PDM took one release for all Pythons, uv one for each.
+    newer = "numpy==2.4.6" if file in ("poetry.lock", "pdm.lock") else "numpy==2.5.5"
     assert names(found, "3.12.3") == [newer, "redis==8.1.0"]
     assert found.requires_python == ">=3.10"
 
 
-@pytest.mark.parametrize("file", ["uv.lock", "pylock.toml", "poetry.lock"])
+@pytest.mark.parametrize("file", ["uv.lock", "pylock.toml", "poetry.lock", "pdm.lock"])
 def test_groups_come_where_they_are_named(file: str) -> None:
     found = read_packages(FILES, file)
     assert found.group_names == ["dev", "plot"]
@@ -51,7 +51,15 @@ def test_an_extra_that_the_project_asks_for_is_followed(tmp_path: Path) -> None:
     assert "hiredis==3.5.0" in names(read_packages(tmp_path, "uv.lock"), "3.12.3")
 
 
-@pytest.mark.parametrize("file", ["uv.lock", "pylock.toml", "poetry.lock"])
+def test_an_extra_in_a_lock_of_pdm_is_an_entry_of_its_own_that_names_nothing_twice(tmp_path: Path) -> None:
+    text = (FILES / "pdm.lock").read_text()
+    redis = text[text.index('[[package]]\nname = "redis"') :].partition("\n\n")[0]
+    extra = redis.replace('version = "8.1.0"', 'version = "8.1.0"\nextras = ["hiredis"]')
+    (tmp_path / "pdm.lock").write_text(text.replace(redis, f"{redis}\n\n{extra}"))
+    assert names(read_packages(tmp_path, "pdm.lock"), "3.12.3") == ["numpy==2.4.6", "redis==8.1.0"]
+
+
+@pytest.mark.parametrize("file", ["uv.lock", "pylock.toml", "poetry.lock", "pdm.lock"])
 def test_a_package_has_its_place_its_wheels_and_their_hashes(file: str) -> None:
     found = read_packages(FILES, file)
     redis = next(each for each in found.requirements if each.name == "redis")
@@ -69,6 +77,11 @@ def test_a_package_has_its_place_its_wheels_and_their_hashes(file: str) -> None:
         ("uv.lock", "version = 1\n", "version = 2\n", "uv lock"),
         ("poetry.lock", '"2.1"', '"2.0"', "Poetry 2"),
         ("pylock.toml", '"1.0"', '"2.0"', "1.0"),
+        ("pdm.lock", '"4.5.0"', '"5.0.0"', "pdm lock"),
+        ("pdm.lock", '["inherit_metadata"]', "[]", "pdm lock --strategy inherit_metadata"),
+        ("pdm.lock", 'requires_python = ">=3.10"', 'platform = "macos_arm64"', "for macos_arm64 alone"),
+        ("pdm.lock", 'name = "redis"\n', 'name = "redis"\ngit = "https://example.org/redis.git"\n', "from an address"),
+        ("pdm.lock", "redis-8.1.0-py3-none-any.whl", "../../etc", "no name of a file"),
         ("uv.lock", '"8.1.0"', '"latest"', "no version of redis"),
         ("pylock.toml", "python_full_version < '3.11.3'", "python < 3", "marker of async-timeout"),
         ("poetry.lock", 'name = "redis"', 'name = "--index-url=x"', "no name of a package"),
