@@ -82,10 +82,13 @@ class Cntk(Block):
         return Capabilities(private_mpi=LIBRARIES[0])
 
     def notices(self, ctx: Context) -> list[str]:
-        """That a GPU is not used, and what it says that is harmless."""
-        notes = [f"cntk {ctx.version} says that the distribution is not supported; it computes all the same"]
+        """That a GPU is not used."""
         gpu = ctx.facts.partition.gpu
-        return [*notes, f"cntk {ctx.version} computes on the CPU, not on {gpu.model}"] if gpu is not None else notes
+        return [f"cntk {ctx.version} computes on the CPU, not on {gpu.model}"] if gpu is not None else []
+
+    def details(self, ctx: Context) -> list[str]:
+        """What it says that is harmless."""
+        return [f"cntk {ctx.version} says that the distribution is not supported; it computes all the same"]
 
 
 def _beside(name: str) -> str:

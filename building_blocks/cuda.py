@@ -166,7 +166,7 @@ class Cuda(Block):
         """NVIDIA's licence, which installing it accepts."""
         return Capabilities(licences=(CUDA,))
 
-    def notices(self, ctx: Context) -> list[str]:
+    def details(self, ctx: Context) -> list[str]:
         """That the build accepts NVIDIA's licence."""
         return [f"The build accepts the NVIDIA Software License Agreement (CUDA EULA) for CUDA {ctx.version}."]
 

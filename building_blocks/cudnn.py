@@ -88,7 +88,7 @@ class Cudnn(Block):
         """NVIDIA's licence, which installing it accepts."""
         return Capabilities(licences=(CUDNN,))
 
-    def notices(self, ctx: Context) -> list[str]:
+    def details(self, ctx: Context) -> list[str]:
         """That the build accepts NVIDIA's licence."""
         return [f"The build accepts the NVIDIA cuDNN Software License Agreement for cuDNN {ctx.version}."]
 

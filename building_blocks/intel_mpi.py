@@ -126,7 +126,7 @@ class IntelMpi(Block):
                 tests.append(Test(f"provider {name}", missing))
         return tests
 
-    def notices(self, ctx: Context) -> list[str]:
+    def details(self, ctx: Context) -> list[str]:
         """That the build accepts Intel's licence."""
         return [f"The build accepts the {self._licence(ctx).title} for Intel MPI {ctx.version}."]
 

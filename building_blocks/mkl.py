@@ -93,7 +93,7 @@ class Mkl(Block):
             Test("version", program, expect=f"Version {minor}"),
         ]
 
-    def notices(self, ctx: Context) -> list[str]:
+    def details(self, ctx: Context) -> list[str]:
         """That the build accepts Intel's licence."""
         return [f"The build accepts the {LICENCE.title} for MKL {ctx.version}."]
 

@@ -85,7 +85,7 @@ class Oneccl(Block):
         """An allreduce of one rank is right and is made by this oneCCL; start ccl_test with more by the launcher."""
         return [Test("allreduce", f"{ctx.prefix}/bin/ccl_test", expect=f"oneCCL {ctx.version}, rank 0 of 1: 0 of")]
 
-    def notices(self, ctx: Context) -> list[str]:
+    def details(self, ctx: Context) -> list[str]:
         """That the build accepts Intel's licence."""
         return [f"The build accepts the {LICENCE.title} for oneCCL {ctx.version}."]
 

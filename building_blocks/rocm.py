@@ -55,5 +55,5 @@ class Rocm(Block):
             Test("driver", f"{ctx.prefix}/bin/rocminfo", device="gpu", expect=target or "gfx"),
         ]
 
-    def notices(self, ctx: Context) -> list[str]:
+    def details(self, ctx: Context) -> list[str]:
         return [f"ROCm {ctx.version} comes as AMD's image, with packages of AMD's repository signed by AMD's key."]

@@ -216,17 +216,21 @@ class Tensorflow(Block):
         return "hours, tens of GB of disk, and about 2 GB of memory for each compile step"
 
     def notices(self, ctx: Context) -> list[str]:
-        """Who fetches what, and what is not checked."""
+        """That another compiler is used than was asked for."""
         unused = ctx.options.compiler == "clang" and not ctx.has("llvm")
-        notes = ["TensorFlow is compiled with clang only from source and without CUDA"] if unused else []
-        if ctx.options.install == "source":
-            notes.append("Bazel itself fetches what TensorFlow's workspace names, by sha256")
-            if not _bazel_files(ctx).known:
-                notes.append(
-                    f"nobody has listed what Bazel fetches for tensorflow {ctx.version}: to build it from a bundle, "
-                    "make the lock with --fetch-bazel, which runs Bazel to learn it (docs/bazel-inputs.md)"
-                )
-        return notes
+        return ["TensorFlow is compiled with clang only from source and without CUDA"] if unused else []
+
+    def details(self, ctx: Context) -> list[str]:
+        """Who fetches what, and what nobody has listed."""
+        if ctx.options.install != "source":
+            return []
+        told = ["Bazel itself fetches what TensorFlow's workspace names, by sha256"]
+        if not _bazel_files(ctx).known:
+            told.append(
+                f"nobody has listed what Bazel fetches for tensorflow {ctx.version}: to build it from a bundle, "
+                "make the lock with --fetch-bazel, which runs Bazel to learn it (docs/bazel-inputs.md)"
+            )
+        return told
 
 
 # what is installed with pip

@@ -71,11 +71,12 @@ class Tensorrt(Block):
         return Capabilities(licences=(LICENCE,))
 
     def notices(self, ctx: Context) -> list[str]:
-        """That the build accepts NVIDIA's licence, and how much it fetches."""
-        return [
-            f"The build accepts the NVIDIA Software License Agreement for TensorRT {ctx.version}.",
-            f"The archive of TensorRT {ctx.version} has some GB, of which the image keeps the shared libraries.",
-        ]
+        """How much it fetches."""
+        return [f"The archive of TensorRT {ctx.version} has some GB, of which the image keeps the shared libraries."]
+
+    def details(self, ctx: Context) -> list[str]:
+        """That the build accepts NVIDIA's licence."""
+        return [f"The build accepts the NVIDIA Software License Agreement for TensorRT {ctx.version}."]
 
 
 def _archive(ctx: Context) -> Archive:

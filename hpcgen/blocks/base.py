@@ -129,5 +129,9 @@ class Block:
         return ""
 
     def notices(self, ctx: Context) -> list[str]:
-        """What the user should know before building, such as a licence that the build accepts."""
+        """What the user should know before building: what will not work, or takes another way than he expects."""
+        return []
+
+    def details(self, ctx: Context) -> list[str]:
+        """What is shown only on request, such as a licence that the build accepts."""
         return []

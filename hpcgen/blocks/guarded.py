@@ -18,7 +18,7 @@ T = TypeVar("T")
 _STEPS = ("build", "prepare", "finish")
 _MAY_BE_NONE = ("base_image", "preference")
 _ONE = {"packages": Packages, "environment": Environment, "runtime": Runtime, "capabilities": Capabilities}
-_LISTS: dict[str, type] = {"test": Test, "notices": str}
+_LISTS: dict[str, type] = {"test": Test, "notices": str, "details": str}
 NOT_YIELDED = "is created but never yielded, so it never runs"
 
 

@@ -161,7 +161,7 @@ def _kit(
         plan = with_licences(plan, accept)
     kit = make_kit(plan, catalog)
     store_kit(folder, kit.all_files)
-    say_findings(plan, kit.notices, long_builds=kit.long_builds, notes=options.notes)
+    say_findings(plan, kit.notices, kit.details, notes=options.notes)
     return read_kit(folder)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from hpcgen.cli.common import PATH, catalog_of, print_json, say
+from hpcgen.cli.common import PATH, catalog_of, print_json, say, say_findings
 from hpcgen.cli.test_options import ImageTestOptions, job_for_tests, test_options
 from hpcgen.cli.words import IMAGE
 
@@ -58,8 +58,7 @@ def command(
     shown = f"hpcgen ci reframe {image}"
     file = str(output) if output is not None else "checks.py"
     text = reframe_checks(job, selftest.text, rank_tests_of(reference) or [], names, shown, file, options.timeout)
-    for finding in job.plan.findings:
-        say(f"{finding.severity}: {finding.message}")
+    say_findings(job.plan)
     if as_json:
         print_json({"tests": names_of_tests(selftest.text), "systems": names.systems, "text": text})
     if output is not None:

@@ -280,28 +280,17 @@ def shown_files(names: Iterable[str]) -> str:
     return ", ".join(sorted({first + slash for first, slash, _ in parts}))
 
 
-def say_findings(
-    plan: Plan, notices: Sequence[str] = (), *, long_builds: Sequence[str] = (), notes: bool = False
-) -> None:
-    """What the user should know of a plan: errors and warnings first, then what its blocks note.
+def say_findings(plan: Plan, notices: Sequence[str] = (), details: Sequence[str] = (), *, notes: bool = False) -> None:
+    """What the user should know of a plan: errors and warnings first, then its notes and what its blocks note.
 
     Parameters
     ----------
-    long_builds: those of the notices that nobody should miss before a build.
-    notes: say every note; else several are told in one line, with the option that shows them.
+    notices, details: of its blocks, as a kit has them.
+    notes: say details too: what is not verified, not checked or built in a special way.
     """
-    folded = [f"note: {notice}" for notice in notices if notice not in long_builds]
-    count = len(folded)
-    for finding in plan.findings:
-        text = f"{finding.severity}: {finding.message}" + (f" ({finding.remedy})" if finding.remedy else "")
-        if finding.severity == "note":
-            folded.insert(len(folded) - count, text)
-        else:
-            say(text)
-    for text in long_builds:
-        say(text)
-    if notes or len(folded) < 2:
-        for text in folded:
-            say(text)
-    else:
-        say(f"{len(folded)} notes on what is not verified, not checked or built in a special way: --notes shows them")
+    found = [each for each in plan.findings if notes or each.severity != "detail"]
+    for each in sorted(found, key=lambda each: each.severity == "detail"):
+        level = "note" if each.severity == "detail" else each.severity
+        say(f"{level}: {each.message}" + (f" ({each.remedy})" if each.remedy else ""))
+    for text in (*notices, *(details if notes else ())):
+        say(f"note: {text}")

@@ -170,7 +170,7 @@ def _kit(
     store_kit(folder, made.all_files)
     put_beside(image, extended, folder)
     _say_added(plan)
-    say_findings(plan, made.notices, long_builds=made.long_builds)
+    say_findings(plan, made.notices)
     return read_kit(folder)
 
 

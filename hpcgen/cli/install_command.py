@@ -75,7 +75,7 @@ def command(
     prefix = absolute(prefix)
     catalog = catalog_of(ctx)
     job, own = _job(catalog, options)
-    say_findings(job.plan, notes=False)
+    say_findings(job.plan)
     installed, commands = _described(job, own, options)
     files = files_of(job, prefix, installed.name, commands, kernel=options.kernel)
     place = Path(".devcontainer", installed.name, "devcontainer.json")

@@ -61,7 +61,7 @@ class ServeKitOptions(Options, frozen=True, kw_only=True):
 @click.option("--time", metavar="TIME", help="Wall time: 36:00:00, 36h or 90m.")
 @click.option("--queue", type=QUEUE, help="Scheduler partition or queue.")
 @click.option("--account", metavar="NAME", help="Account or project that the job is charged to.")
-@click.option("--notes", is_flag=True, help="Show all notes, not only their number.")
+@click.option("--notes", is_flag=True, help="Show all notes: also on what is not verified or not checked.")
 @click.option("--json", "as_json", is_flag=True, help="Print the choice and its reasons as JSON.")
 @click.pass_context
 @in_record(ServeKitOptions)
@@ -82,7 +82,7 @@ def command(ctx: click.Context, as_json: bool, options: ServeKitOptions) -> None
         click.echo(_text(made, options), nl=False)
     say(f"wrote {shown_files(made.kit.all_files)} to {options.output}")
     say_licences(made.plan)
-    say_findings(made.plan, made.kit.notices, long_builds=made.kit.long_builds, notes=options.notes)
+    say_findings(made.plan, made.kit.notices, made.kit.details, notes=options.notes)
 
 
 def _request(catalog: Catalog, options: ServeKitOptions) -> ServeRequest:

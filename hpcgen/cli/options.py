@@ -161,7 +161,7 @@ CHARGE = option_group(
         "--memory-per-rank", type=GIGABYTES, metavar="GB", help="Memory of each rank, checked against the node's."
     ),
 )
-NOTES = click.option("--notes", is_flag=True, help="Show all notes, not only their number.")
+NOTES = click.option("--notes", is_flag=True, help="Show all notes: also on what is not verified or not checked.")
 _OPTIONS: list[Callable[[Any], Any]] = [
     click.option("--partition", type=PARTITION, help="Kind of node; by default the profile's."),
     click.option(

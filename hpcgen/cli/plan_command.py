@@ -38,7 +38,11 @@ def command(ctx: click.Context, inputs: bool, as_json: bool, options: PlanOption
         [b.name, b.version, "build" if b.build_only else "image", "; ".join(map(str, b.reasons))] for b in plan.blocks
     ]
     where = f"{plan.site.name}, partition {plan.partition}"
-    click.echo(f"{plan.stack.name} for {where}, format {plan.format}, run by {plan.engine}\n")
+    assembly = assemble(plan, catalog)
+    folded = not options.notes and (assembly.details or any(each.severity == "detail" for each in plan.findings))
+    click.echo(
+        f"{plan.stack.name} for {where}, format {plan.format}, run by {plan.engine}{' (--notes)' if folded else ''}\n"
+    )
     click.echo(table(["block", "version", "stage", "why"], rows, sys.stdout))
     if plan.copied:
         click.echo(f"\n{table(['copied to', 'files', 'size', 'sha256'], _copied_rows(plan), sys.stdout)}")
@@ -48,8 +52,7 @@ def command(ctx: click.Context, inputs: bool, as_json: bool, options: PlanOption
     for reason in job.why():
         click.echo(f"  {reason}")
     say_licences(plan)
-    assembly = assemble(plan, catalog)
-    say_findings(plan, notices(assembly), long_builds=assembly.long_builds, notes=options.notes)
+    say_findings(plan, notices(assembly), assembly.details, notes=options.notes)
 
 
 def _show_inputs(plan: Plan, catalog: Catalog, as_json: bool) -> None:

@@ -77,7 +77,7 @@ def command(
         files = {name: {"text": file.text, "executable": file.executable} for name, file in kit.files.items()}
         print_json(files)
     say_licences(plan)
-    say_findings(plan, kit.notices, long_builds=kit.long_builds, notes=options.notes)
+    say_findings(plan, kit.notices, kit.details, notes=options.notes)
 
 
 def _recipe_only(plan: Plan, catalog: Catalog, lock: Lock | None, notes: bool) -> None:
@@ -90,4 +90,4 @@ def _recipe_only(plan: Plan, catalog: Catalog, lock: Lock | None, notes: bool) -
     if plan.copied:
         say("the files that the stack copies are in a kit only")
     say_licences(plan)
-    say_findings(plan, notices(assembly), long_builds=assembly.long_builds, notes=notes)
+    say_findings(plan, notices(assembly), assembly.details, notes=notes)

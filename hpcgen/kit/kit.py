@@ -37,14 +37,14 @@ _MAX_BYTES = 64 * 1024 * 1024
 class Kit(msgspec.Struct, frozen=True):
     """The recipe as text, every file of the kit by name, and what the user should know.
 
-    ``long_builds``: those of the notices that say what takes long to build. ``copied``: the stack's own files by their
-    names in the kit, each where it lies now.
+    ``details``: what is shown of it only on request. ``copied``: the stack's own files by their names in the kit, each
+    where it lies now.
     """
 
     recipe: str
     files: dict[str, KitFile]
     notices: list[str]
-    long_builds: list[str] = []
+    details: list[str] = []
     copied: dict[str, CopiedFile] = {}
 
     @property
@@ -168,4 +168,4 @@ def make_kit(plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Kit:
     if trees:
         files[LIST] = KitFile(list_text(trees))
     brought = {each.to: trees[each.to] for each in plan.brought}
-    return Kit(recipe, files, notices(assembly), assembly.long_builds, files_of_trees(brought))
+    return Kit(recipe, files, notices(assembly), assembly.details, files_of_trees(brought))

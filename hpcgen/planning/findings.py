@@ -35,7 +35,7 @@ def site_findings(site: Site, partition: str, document: Document) -> list[Findin
     return [
         Finding(
             name=name,
-            severity="note",
+            severity="detail",
             message=f"{what} {site.name}: {some(sorted(paths))}",
             remedy=f"see hpcgen show site {site.name}",
         )
@@ -57,7 +57,7 @@ def unverified_releases(catalog: Catalog, plan: Plan) -> list[Finding]:
     return [
         Finding(
             name="unverified-releases",
-            severity="note",
+            severity="detail",
             message=f"not verified in the release tables: {some(rows)}",
             remedy=f"see {' and '.join(f'hpcgen show block {name}' for name in names[:2])}",
         )

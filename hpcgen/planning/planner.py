@@ -118,7 +118,7 @@ class _Planner(msgspec.Struct, frozen=True):
         broken, promised = _held_to_contract(draft, self.catalog, self.unchecked, self.site_document)
         Problems([*misfits, *([] if self.allow_unsupported else broken)]).raise_as(MisfitError)
         findings = [*promised.findings, *_findings(draft, self.catalog, request, self.site_document)]
-        findings.sort(key=lambda finding: finding.severity == "note")
+        findings.sort(key=lambda finding: finding.severity in ("note", "detail"))
         # By what other names somebody finds the site says nothing of what is built for it.
         nameless = msgspec.structs.replace(self.site, aliases=[])
         # Nor does what else a stack could have been chosen for.

@@ -38,8 +38,9 @@ class Assembly(msgspec.Struct):
     """Both stages of an image, its labels, tests and inputs, and what the user should know.
 
     ``packages``: OS packages that blocks ask for, by stage. ``loose``: requirements of the wheel lists that nobody
-    has made with hashes, by the list's name. ``capabilities`` of each block, by its name. ``long_builds``: what takes
-    long to build, one line each. ``base_notes``: base images that no digest pins, likewise.
+    has made with hashes, by the list's name. ``capabilities`` of each block, by its name. ``notices``: what the user
+    should know, one line each, and first what takes long to build; ``details``: what is shown only on request.
+    ``base_notes``: base images that no digest pins, likewise.
     """
 
     builder: Stage
@@ -50,7 +51,7 @@ class Assembly(msgspec.Struct):
     inputs: list[tuple[PlannedBlock, Input]]
     packages: dict[str, list[str]]
     notices: list[str]
-    long_builds: list[str] = []
+    details: list[str] = []
     loose: dict[str, tuple[str, ...]] = {}
     capabilities: dict[str, Capabilities] = {}
     base_notes: list[str] = []

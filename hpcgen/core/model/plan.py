@@ -73,11 +73,15 @@ class PlannedBlock(Record, frozen=True):
         return f"{self.name} {self.version}"
 
 
+Severity = Literal["error", "warning", "note", "detail"]
+"""How much a finding matters, most first; a ``detail`` is shown only on request."""
+
+
 class Finding(Record, frozen=True):
     """Something the user should know about the plan, with what to do."""
 
     name: Text
-    severity: Literal["note", "warning", "error"]
+    severity: Severity
     message: Text
     remedy: Text = ""
 

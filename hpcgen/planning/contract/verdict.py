@@ -110,7 +110,7 @@ def problems_of(checks: Sequence[Check], place: Callable[[str], Position | str |
 
 
 def findings_of(checks: Sequence[Check]) -> list[Finding]:
-    """Warnings for what is broken and overruled, or doubtful; one note for all that is not known.
+    """Warnings for what is broken and overruled, or doubtful; one detail for all that is not known.
 
     Licences are no finding: whether the user has accepted one is no fact of the plan.
     """
@@ -122,7 +122,7 @@ def findings_of(checks: Sequence[Check]) -> list[Finding]:
     missing = list(dict.fromkeys(each.name for each in checks if each.outcome == "unknown"))
     if missing:
         message = f"the profile does not say enough to check {', '.join(missing)}"
-        found.append(Finding(name="contract", severity="note", message=message, remedy="see hpcgen contract"))
+        found.append(Finding(name="contract", severity="detail", message=message, remedy="see hpcgen contract"))
     return found
 
 

@@ -379,4 +379,4 @@ def test_tensorflow_from_source_is_built_from_what_a_lock_has_of_a_bazel_that_wa
     lines = [line for _, step in assembly.builder.steps for line in step.commands]
     build = next(line for line in lines if " bazel " in line)
     assert f"--distdir={DISTDIR}" in build and "--repo_env=PIP_NO_INDEX=1" in build
-    assert not any("--fetch-bazel" in notice for notice in assembly.notices)
+    assert not any("--fetch-bazel" in detail for detail in assembly.details)

@@ -398,7 +398,7 @@ def test_intel_mpi_names_the_licence_that_its_installation_accepts(version: str,
     (licence,) = promised("intel_mpi", version).licences
     assert licence.name == name
     block, ctx = context("intel_mpi", version)
-    assert licence.title in " ".join(block.notices(ctx))
+    assert licence.title in " ".join(block.details(ctx))
 
 
 def test_intel_mpi_has_ucx_on_infiniband_and_is_tested_for_it(tmp_path: Path) -> None:

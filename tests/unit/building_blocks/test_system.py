@@ -357,7 +357,7 @@ def test_the_licences_are_named() -> None:
         ("cudnn", "8.9.7.29", "NVIDIA"),
     ):
         block, ctx = context(name, version)
-        assert word in " ".join(block.notices(ctx))
+        assert word in " ".join(block.details(ctx))
 
 
 def test_psm2_is_wanted_on_omni_path_alone() -> None:
