@@ -47,7 +47,7 @@ def choose_builder(plan: Plan, asked: str | None = None) -> Engine:
 
 def _none_installed(plan: Plan, candidates: Sequence[Engine]) -> Problem:
     names = [each.builder_name() for each in candidates]
-    others = [name for name in builders() if name not in names and shutil.which(name) is not None]
+    others = [found.name for name, found in builders().items() if name not in names and shutil.which(name) is not None]
     other = f"; or build with --engine {' or '.join(others)}, which is installed" if others else ""
     where = "; ".join(dict.fromkeys(each.comes_from for each in candidates if each.comes_from))
     return Problem(
@@ -59,9 +59,9 @@ def _none_installed(plan: Plan, candidates: Sequence[Engine]) -> Problem:
 def _other_format(plan: Plan, asked: Engine) -> InputError:
     site, stack = plan.site.name, plan.stack.name
     return InputError(
-        f"{asked.builder_name()} does not build this kit: its recipe has the format {plan.format}",
+        f"{asked.name} does not build this kit: its recipe has the format {plan.format}",
         "--engine",
-        expected=" or ".join(builders_reading(plan.format)),
+        expected=" or ".join(each.name for each in builders_reading(plan.format).values()),
         remedy=f"render another kit: hpcgen render --site {site} --stack {stack} --format {asked.format} -o DIR"
         f" (with the options of: {plan.command})",
     )

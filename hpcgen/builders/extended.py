@@ -32,9 +32,10 @@ def adding_engine(image: ImageReference, plan: Plan, asked: str | None = None) -
         engine = builder_for(asked)
         if form not in engine.adds_to:
             can = " or ".join(engine.adds_to) or "none"
-            remedy = f"convert it first (hpcgen convert), or use --engine {' or '.join(able)}" if able else ""
+            others = " or ".join(found.name for found in able.values())
+            remedy = f"convert it first (hpcgen convert), or use --engine {others}" if able else ""
             raise InputError(
-                f"{engine.builder_name()} cannot add to {image}, which is a {form} image",
+                f"{engine.name} cannot add to {image}, which is a {form} image",
                 "--engine",
                 expected=f"an image of the kind {can}",
                 remedy=remedy,

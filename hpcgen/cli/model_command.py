@@ -11,6 +11,7 @@ import click
 from msgspec.structs import replace
 
 from hpcgen.cli.common import PATH, option_group, print_json, say
+from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.measurements_command import known_measurements
 from hpcgen.cli.options import Options, in_record
 from hpcgen.cli.words import COUNT, SHARE
@@ -63,7 +64,7 @@ _software_options = option_group(
     click.option("--version", metavar="VERSION", help="Its version."),
     click.option("--install", metavar="WAY", help="Where it is from: hub, pip, source or package."),
     click.option("--compiler", metavar="NAME", help="A graph compiler or engine, such as xla; '' for none."),
-    click.option("--engine", metavar="NAME", help="The container engine; none without a container."),
+    click.option("--engine", type=EngineChoice("measured"), metavar="NAME", help="The container engine, or none."),
     click.option("--mpi", metavar="WHOSE", help="Whose MPI the ranks use: host or image."),
 )
 _layout_options = option_group(

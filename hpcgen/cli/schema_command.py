@@ -26,5 +26,5 @@ def schema_of(kind: str) -> str:
     from hpcgen.recipe.formats import FORMATS
 
     names = {registry.folder: registry.names() for registry in (ENGINES, FORMATS, SCHEDULERS)}
-    names |= {"builders": list(builders()), "launchers": launchers()}
+    names |= {"builders": sorted({*builders(), *(each.name for each in builders().values())}), "launchers": launchers()}
     return schema_text(kind, names)

@@ -21,6 +21,7 @@ __all__ = [
     "builder_for",
     "builder_of",
     "builders",
+    "engine_called",
     "engine_for",
     "engine_format",
     "format_to_build",
@@ -69,6 +70,13 @@ def builders() -> dict[str, type[Engine]]:
     return {each.builder_name(): each for each in able}
 
 
+def engine_called(word: str) -> type[Engine] | None:
+    """The engine of a name, or of the program by which it builds or starts: ``ch-image`` is charliecloud."""
+    if word in ENGINES:
+        return ENGINES.find(word)
+    return next((found for name in ENGINES.names() if word in (found := ENGINES.find(name)).programs()), None)
+
+
 def builder_for(name: str) -> Engine:
     """The engine that builds, by the name of its builder or its own.
 
@@ -76,10 +84,10 @@ def builder_for(name: str) -> Engine:
     ------
     InputError: it is none, or one that only starts images.
     """
-    found = ENGINES.find(name) if name in ENGINES else builders().get(name)
+    found = engine_called(name)
     if found is not None and found.builds:
         return found()
-    known = list(builders())
+    known = [each.name for each in builders().values()]
     if found is None:
         raise InputError(f"no engine is called {name!r}", "--engine", remedy=did_you_mean(name, known))
     raise InputError(

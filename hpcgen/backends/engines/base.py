@@ -163,8 +163,13 @@ class Engine:
 
     @classmethod
     def builder_name(cls) -> str:
-        """The program that builds images, which is also what records and ``--engine`` of builds call it."""
+        """The program that builds images, which is also what records call it."""
         return cls.builder or cls.name
+
+    @classmethod
+    def programs(cls) -> set[str]:
+        """Its own programs, by which people call it too; the batch system's is not one."""
+        return {cls.builder_name(), *(() if cls.launcher else (cls.command_name(),))}
 
     def at_least(self, version: str) -> bool:
         """Whether the engine is known to be ``version`` or newer; an unknown version is the oldest."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from hpcgen.backends.engines import builder_for
+from hpcgen.backends.engines import builder_for, engine_called
 from hpcgen.catalog.catalog import Catalog, is_file_name, reference_from
 from hpcgen.catalog.collections import collections_from_environment
 from hpcgen.catalog.trust import Allow, folder_offered, refuse
@@ -124,7 +124,7 @@ def _filled(fleet: Fleet, folder: Path, document: Document, number: int) -> Flee
         partition=member.partition,
         settings=tuple(member.settings),
         format=member.format or defaults.format,
-        engine=member.engine or defaults.engine,
+        engine=_builder(member.engine or defaults.engine),
         test=defaults.test if member.test is None else member.test,
         test_site=None if test_site is None else reference_from(folder, test_site),
         allow_unsupported=member.allow_unsupported,
@@ -183,6 +183,12 @@ def _member_problems(
         with problems.caught(partial(document.position, [*at, "settings", index])):
             parse_settings([setting], catalog)
     return problems
+
+
+def _builder(word: str | None) -> BuilderName | None:
+    """The engine as records call it, as far as there is one of that name."""
+    found = engine_called(word) if word is not None else None
+    return found.builder_name() if found is not None and found.builds else word
 
 
 def _engine_problems(fleet: Fleet, document: Document, number: int, member: FleetMember) -> list[Problem]:

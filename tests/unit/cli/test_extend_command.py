@@ -51,7 +51,7 @@ def test_what_needs_a_builder_is_refused_with_the_reason(image: Path, hpcgen: Co
 def test_another_kind_of_image_than_the_engine_takes_is_refused(image: Path, hpcgen: Command) -> None:
     done = hpcgen("extend", "root", "--engine", "buildah", "--add", "apt:bc", "--dry-run")
     assert done.returncode == 3 and "buildah cannot add to " in done.stderr and "a directory image" in done.stderr
-    assert "an image of the kind podman" in done.stderr and "--engine ch-image" in done.stderr
+    assert "an image of the kind podman" in done.stderr and "--engine charliecloud" in done.stderr
 
 
 def test_an_image_without_a_kit_is_refused(image: Path, hpcgen: Command) -> None:

@@ -124,6 +124,21 @@ def test_the_container_engine_can_be_asked_for(hpcgen: Command) -> None:
     assert (build.returncode, "podman builds for it" in build.stderr) == (2, True)
 
 
+@pytest.mark.parametrize("word", ["charliecloud", "ch-image", "ch-run"])
+def test_an_engine_is_called_by_one_word_or_by_its_program_everywhere(word: str, hpcgen: Command) -> None:
+    named = ("--site", "supermuc", "--stack", "mpi-hello", "--engine", word)
+    job, build = hpcgen("job", *named), hpcgen("build", *named, "--dry-run")
+    assert "ch-run" in job.stdout, job.stderr
+    assert "ch-image build" in build.stdout, build.stderr
+    typo = hpcgen("build", *named[:-1], "charliclod")
+    assert (typo.returncode, "did you mean charliecloud?" in typo.stderr) == (2, True)
+
+
+def test_the_batch_systems_program_is_no_engine(hpcgen: Command) -> None:
+    done = hpcgen("job", "--site", "alps-eiger", "--stack", "mpi-hello", "--engine", "srun")
+    assert (done.returncode, "'srun' is not an engine" in done.stderr) == (2, True)
+
+
 def test_an_unknown_engine_of_a_profile_is_named_at_its_line(tmp_path: Path, hpcgen: Command) -> None:
     (tmp_path / "lab.yaml").write_text(SITE.replace("toyland", "lab").replace("toy", "apptaner"))
     done = hpcgen("plan", "--site", "lab.yaml", "--stack", "mpi-hello")

@@ -86,7 +86,7 @@ def test_one_setting_changes_one_member(hpcgen: Command, tmp_path: Path) -> None
 
 def test_another_engine_format_or_a_missing_test_is_a_change(tmp_path: Path) -> None:
     lock = locked_as_planned(write_fleet(tmp_path))
-    file = write_fleet(tmp_path, mpi_hello_supermuc="engine: ch-image", tf_horovod_workstation="engine: buildah")
+    file = write_fleet(tmp_path, mpi_hello_supermuc="engine: charliecloud", tf_horovod_workstation="engine: buildah")
     locked_now = read_lock(lock)
     hlrs = locked_now["mpi-hello-hlrs-testbed"]
     locked_now["mpi-hello-hlrs-testbed"] = msgspec.structs.replace(hlrs, format="docker")
