@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hpcgen.core.model.measurement import Measurement
     from hpcgen.images.reference import ImageReference
     from hpcgen.plugins.tuning.bench import BenchCase, BenchOutcome, BenchWorkload
-    from hpcgen.run.image_job import ImageJob
+    from hpcgen.running.image_job import ImageJob
 
 
 class MeasuringOptions(ImageOptions, frozen=True, kw_only=True):
@@ -146,7 +146,7 @@ def case_of(image: str, catalog: Catalog, options: MeasuringOptions) -> BenchCas
     from hpcgen.images.recorded import recorded_kit
     from hpcgen.images.reference import parse_image
     from hpcgen.plugins.tuning.bench import BenchCase
-    from hpcgen.run.here import require_nodes
+    from hpcgen.running.here import require_nodes
 
     reference = parse_image(image)
     job = job_of(reference, catalog, options)
@@ -164,8 +164,8 @@ def job_of(
     submission: where the job goes to the batch system.
     """
     from hpcgen.core.model.job import JobRequest
-    from hpcgen.run.image_job import plan_for_image
-    from hpcgen.run.verify.starts import with_layout
+    from hpcgen.running.image_job import plan_for_image
+    from hpcgen.running.verify.starts import with_layout
 
     request, account = JobRequest(nodes=options.nodes if options.nodes > 1 else None), None
     if submission is not None:
@@ -289,7 +289,7 @@ def _measure_kept(outcomes: list[BenchOutcome], keep: Path, to: Path | None, opt
 def _task(outcomes: list[BenchOutcome]) -> int:
     """The number of the array's task that this is."""
     from hpcgen.backends.schedulers import scheduler_for
-    from hpcgen.run.own_job import task_number
+    from hpcgen.running.own_job import task_number
 
     task = task_number(scheduler_for(outcomes[0].case.job.plan.site.scheduler), os.environ)
     if task is None:

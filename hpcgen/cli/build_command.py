@@ -204,7 +204,7 @@ def build_and_tell(kit: KitFolder, options: BuildOptions) -> BuildRecord:
 
 def _check_testable(ctx: click.Context, kit: KitFolder, trust: bool) -> None:
     """Before hours of building: whether the image may be started here for its tests; else the error says why not."""
-    from hpcgen.run.host_side import host_side
+    from hpcgen.running.host_side import host_side
 
     host_side(kit.plan, None, catalog_of(ctx), trust=trust)
 
@@ -214,7 +214,7 @@ def _prove(
 ) -> tuple[BuildRecord, TestFailedError | None]:
     """Test what was built, as ``hpcgen test`` does: the record with the results, and the error if some failed."""
     from hpcgen.images.reference import ImageReference
-    from hpcgen.run.verify import failed, verify_image
+    from hpcgen.running.verify import failed, verify_image
 
     image = record.image
     assert image is not None

@@ -198,7 +198,7 @@ def _built(
         say(f"{name}: tests: {run.count('passed')} passed, {run.count('failed')} failed, {run.seconds:.0f} s")
         if reports is not None:
             from hpcgen.core.support.writing import write_file
-            from hpcgen.run.verify.junit import junit_xml
+            from hpcgen.running.verify.junit import junit_xml
 
             reports.mkdir(parents=True, exist_ok=True)
             write_file(reports / f"{name}.xml", junit_xml(run, image))
@@ -304,7 +304,7 @@ def _job(site: Site, partition: str, name: str, left_out: dict[str, int], option
     from hpcgen.cli.personal import account_for
     from hpcgen.core.model.job import JobRequest
     from hpcgen.plugins.fleet.build_job import BuildJob
-    from hpcgen.run.own_job import passed_on, without_options
+    from hpcgen.running.own_job import passed_on, without_options
 
     account = account_for(site, options.account)
     return BuildJob(
@@ -327,7 +327,7 @@ def _hand_over(job: BuildJob, plan: Plan, dry_run: bool, follow: bool) -> str:
         return "JOB-ID"
     from hpcgen.cli.submit_command import followed
     from hpcgen.plugins.fleet.queued import submit_build
-    from hpcgen.run.follow import failure
+    from hpcgen.running.follow import failure
 
     submitted = submit_build(job, plan)
     say(f"job {submitted.id} submitted with {submitted.script}")

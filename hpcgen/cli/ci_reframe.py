@@ -45,8 +45,8 @@ def command(
     from hpcgen.core.support.writing import write_file
     from hpcgen.images.recorded import recorded_kit
     from hpcgen.images.reference import parse_image
-    from hpcgen.run.verify.reframe import Mapping, names_of_tests, reframe_checks, systems_of
-    from hpcgen.run.verify.several import rank_tests_of
+    from hpcgen.running.verify.reframe import Mapping, names_of_tests, reframe_checks, systems_of
+    from hpcgen.running.verify.several import rank_tests_of
 
     names = Mapping(systems_of(systems), list(environments) or ["*"])
     reference = parse_image(image, False)

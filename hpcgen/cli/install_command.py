@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.core.model.stack import Stack
     from hpcgen.images.reference import ImageReference
-    from hpcgen.run.image_job import ImageJob
-    from hpcgen.run.install.commands import InstalledCommand
-    from hpcgen.run.install.manifest import InstallRecord
+    from hpcgen.running.image_job import ImageJob
+    from hpcgen.running.install.commands import InstalledCommand
+    from hpcgen.running.install.manifest import InstallRecord
 
 PREFIX = click.option("--prefix", required=True, metavar="DIR", type=PATH, help="The folder that gets bin/, share/ …")
 
@@ -68,9 +68,9 @@ def command(
 
     Without IMAGE, of the one that was built last from this folder's hpcgen.yaml.
     """
-    from hpcgen.run.install.files import devcontainer_text, files_of
-    from hpcgen.run.install.manifest import manifest_data
-    from hpcgen.run.install.prefix import install
+    from hpcgen.running.install.files import devcontainer_text, files_of
+    from hpcgen.running.install.manifest import manifest_data
+    from hpcgen.running.install.prefix import install
 
     prefix = absolute(prefix)
     catalog = catalog_of(ctx)
@@ -105,7 +105,7 @@ def _job(catalog: Catalog, options: InstallOptions) -> tuple[ImageJob, Stack | N
     from hpcgen.core.errors import UnknownNameError
     from hpcgen.core.model.job import JobRequest
     from hpcgen.images.reference import parse_image
-    from hpcgen.run.image_job import plan_for_image
+    from hpcgen.running.image_job import plan_for_image
 
     named, here = options.image, stack_here()
     image: ImageReference
@@ -139,9 +139,9 @@ def _described(
     from hpcgen.core.config.decoding import record_from
     from hpcgen.core.errors import InputError
     from hpcgen.core.model.fields import Name
-    from hpcgen.run.install.commands import wanted_commands
-    from hpcgen.run.install.files import version_of
-    from hpcgen.run.install.manifest import InstallRecord
+    from hpcgen.running.install.commands import wanted_commands
+    from hpcgen.running.install.files import version_of
+    from hpcgen.running.install.manifest import InstallRecord
 
     plan = job.plan
     commands = wanted_commands(options.commands, plan.stack, own, trust=options.trust_image)

@@ -29,7 +29,7 @@ def command(
 ) -> None:
     """Print the job script that starts IMAGE, or the image of a stack, on a site."""
     from hpcgen.launch.preflight import PREFLIGHT
-    from hpcgen.run.image_job import batch_script, checks
+    from hpcgen.running.image_job import batch_script, checks
 
     if output is not None and output.is_dir():
         raise OutputError(

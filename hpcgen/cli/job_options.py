@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hpcgen.core.model.site import Site
     from hpcgen.core.model.stack import Stack
     from hpcgen.images.reference import ImageReference
-    from hpcgen.run.image_job import ImageJob
+    from hpcgen.running.image_job import ImageJob
 
 _WORDS = "hpcgen.words"
 
@@ -164,7 +164,7 @@ def _of_image(
     stack: Stack | None = None,
 ) -> ImageJob:
     from hpcgen.cli.personal import account_for
-    from hpcgen.run.image_job import plan_for_image
+    from hpcgen.running.image_job import plan_for_image
 
     return plan_for_image(
         image,
@@ -191,7 +191,7 @@ def _reference(image: str | None, start: bool) -> ImageReference | None:
 def _planned_anew(
     ctx: click.Context, request: JobRequest, image: ImageReference | None, options: JobOptions, batch: bool
 ) -> ImageJob:
-    from hpcgen.run.image_job import plan_for_stack
+    from hpcgen.running.image_job import plan_for_stack
 
     if options.site is None:
         raise click.UsageError("--stack needs --site", ctx)

@@ -32,7 +32,7 @@ class RunningOptions(Options, frozen=True, kw_only=True):
     timeout: float = 3600.0
 
     def place(self, catalog: Catalog) -> Place:
-        """Where the image is started, in the words of :func:`~hpcgen.run.image_job.plan_for_image`."""
+        """Where the image is started, in the words of :func:`~hpcgen.running.image_job.plan_for_image`."""
         site = catalog.site(self.host) if self.host is not None else None
         return {"trust": self.trust_image, "site": site, "partition": None, "engine": self.engine}
 

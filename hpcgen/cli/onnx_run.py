@@ -91,7 +91,7 @@ def _run(catalog: Catalog, request: RunRequest, running: RunningOptions, as_json
         if running.here:
             return run_here(request, catalog, line, running.threads)
         from hpcgen.images.reference import parse_image
-        from hpcgen.run.image_job import plan_for_image
+        from hpcgen.running.image_job import plan_for_image
 
         assert running.image is not None
         job = plan_for_image(parse_image(running.image), catalog, **running.place(catalog))

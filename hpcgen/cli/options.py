@@ -103,7 +103,7 @@ class ImageOptions(Options, frozen=True, kw_only=True):
     engine: str | None = None
 
     def place(self, catalog: Catalog) -> Place:
-        """The same in the words of :func:`~hpcgen.run.image_job.plan_for_image`."""
+        """The same in the words of :func:`~hpcgen.running.image_job.plan_for_image`."""
         site = catalog.site(self.site) if self.site is not None else None
         return {"trust": self.trust_image, "site": site, "partition": self.partition, "engine": self.engine}
 

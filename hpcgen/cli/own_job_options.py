@@ -17,8 +17,8 @@ from hpcgen.cli.words import QUEUE
 if TYPE_CHECKING:
     from hpcgen.core.model.queueing import Queueing
     from hpcgen.core.model.site import Site
-    from hpcgen.run.image_job import ImageJob
-    from hpcgen.run.submission import Submitted
+    from hpcgen.running.image_job import ImageJob
+    from hpcgen.running.submission import Submitted
 
 
 class SubmissionOptions(Options, frozen=True, kw_only=True):
@@ -77,7 +77,7 @@ def submit_own_call(
     JobFailedError: the job failed.
     """
     from hpcgen.cli.submit_command import followed
-    from hpcgen.run.follow import failure
+    from hpcgen.running.follow import failure
 
     submitted = own_job(job, about, more, part, queueing)
     say(f"job {submitted.id} submitted with {submitted.script}")
@@ -124,11 +124,11 @@ def own_job(
     ----------
     more: words that are added to it.
     part: what the job's name says beside the subcommand.
-    queueing: as for :func:`hpcgen.run.submission.submit_itself`; by default plain.
+    queueing: as for :func:`hpcgen.running.submission.submit_itself`; by default plain.
     """
     from hpcgen.core.model.queueing import Queueing
-    from hpcgen.run.own_job import passed_on, without_options
-    from hpcgen.run.submission import submit_itself
+    from hpcgen.running.own_job import passed_on, without_options
+    from hpcgen.running.submission import submit_itself
 
     verb = (click.get_current_context().info_name or "hpcgen") + part
     words = [*without_options(sys.argv[1:], _NOT_IN_JOB), *more]

@@ -63,7 +63,7 @@ def command(ctx: click.Context, image: str, output: Path, as_json: bool, start: 
 def _strangers(kit: StoredKit, catalog: Catalog, name: str) -> list[str]:
     """That the job script in a kit is not by a profile of the user's, so that it is read before it is started."""
     from hpcgen.images.recorded import typed_kit
-    from hpcgen.run.host_side import asked_of_host, host_side
+    from hpcgen.running.host_side import asked_of_host, host_side
 
     try:
         plan = typed_kit(kit, name).plan

@@ -17,7 +17,7 @@ from hpcgen.cli.job_options import JobCommand, JobOptions, job_data, job_from, j
 @click.option("--json", "as_json", is_flag=True, help="Print how it ended as JSON; its own output goes to stderr.")
 def command(ctx: click.Context, as_json: bool, options: JobOptions) -> None:
     """Start IMAGE right here, as the site starts it, and wait until it ends."""
-    from hpcgen.run.here import failure, notes, run_here
+    from hpcgen.running.here import failure, notes, run_here
 
     job = job_from(ctx, options, start=True, batch=False)
     for note in notes(job, os.environ):

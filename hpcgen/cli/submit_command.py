@@ -13,8 +13,8 @@ from hpcgen.cli.job_options import JobCommand, JobOptions, job_from, job_options
 from hpcgen.cli.queueing_options import QueueingOptions, queueing_from, queueing_options
 
 if TYPE_CHECKING:
-    from hpcgen.run.follow import JobResult
-    from hpcgen.run.submission import Submitted
+    from hpcgen.running.follow import JobResult
+    from hpcgen.running.submission import Submitted
 
 
 @click.command("submit", cls=JobCommand)
@@ -40,7 +40,7 @@ def command(
     options: JobOptions,
 ) -> None:
     """Submit IMAGE as a job of the site and follow it: its state, its output, its end."""
-    from hpcgen.run.submission import submit
+    from hpcgen.running.submission import submit
 
     queueing = queueing_from(queued)
     submitted = submit(replace(job_from(ctx, options, start), queueing=queueing), folder)
@@ -54,7 +54,7 @@ def command(
     if as_json:
         print_json(result)
     if not result.good:
-        from hpcgen.run.follow import failure
+        from hpcgen.running.follow import failure
 
         raise failure(result, submitted.queue)
     took = f" after {result.elapsed_s} s" if result.elapsed_s is not None else ""
@@ -71,7 +71,7 @@ def _print_id(submitted: Submitted, as_json: bool) -> None:
 
 def followed(submitted: Submitted, to_stderr: bool = False) -> JobResult:
     """How the job ended; a Ctrl-C leaves it to itself, and says how to find it again."""
-    from hpcgen.run.follow import Follower
+    from hpcgen.running.follow import Follower
 
     try:
         return Follower(submitted, say, to_stderr=to_stderr).follow()

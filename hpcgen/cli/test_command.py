@@ -44,7 +44,7 @@ def command(
     """
     from hpcgen.core.support.processes import interruptible
     from hpcgen.images.reference import parse_image
-    from hpcgen.run.verify import verify_image
+    from hpcgen.running.verify import verify_image
 
     catalog = catalog_of(ctx)
     start = not submission.submit
@@ -87,7 +87,7 @@ def _write(run: TestRun, image: ImageReference, as_json: bool, junit: Path | Non
         click.echo(report(run, sys.stdout))
     if junit is not None:
         from hpcgen.core.support.writing import write_file
-        from hpcgen.run.verify.junit import junit_xml
+        from hpcgen.running.verify.junit import junit_xml
 
         write_file(junit, junit_xml(run, image.name))
     from hpcgen.builders.records.store import of_image, tried_test_run
@@ -99,7 +99,7 @@ def _write(run: TestRun, image: ImageReference, as_json: bool, junit: Path | Non
 
 def _fail(run: TestRun) -> None:
     from hpcgen.cli.test_report import printable
-    from hpcgen.run.verify import failed
+    from hpcgen.running.verify import failed
 
     if found := failed(run):
         raise TestFailedError(

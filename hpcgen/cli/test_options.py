@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.cli.own_job_options import SubmissionOptions
     from hpcgen.images.reference import ImageReference
-    from hpcgen.run.image_job import ImageJob
+    from hpcgen.running.image_job import ImageJob
 
 
 class ImageTestOptions(ImageOptions, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ def job_for_tests(
 ) -> ImageJob:
     """The job of the tests that is started elsewhere: by the batch system, or by ReFrame."""
     from hpcgen.core.model.job import JobRequest
-    from hpcgen.run.verify import job_of_tests
+    from hpcgen.running.verify import job_of_tests
 
     request = JobRequest(nodes=options.nodes, ranks_per_node=options.ranks_per_node, threads_per_rank=options.threads)
     account = None

@@ -113,7 +113,7 @@ def command(ctx: click.Context, image: str, workload: str, options: TuneOptions,
 def _study(case: BenchCase, workload: BenchWorkload, options: TuneOptions) -> TuneStudy:
     from hpcgen.backends.schedulers import scheduler_for
     from hpcgen.plugins.tuning.tune import open_study, space_for
-    from hpcgen.run.own_job import task_number
+    from hpcgen.running.own_job import task_number
 
     space = space_for(case, workload, options.vary, options.layouts)
     plan = case.job.plan

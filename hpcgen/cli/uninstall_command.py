@@ -20,8 +20,8 @@ def command(name: str | None, prefix: Path, force: bool, as_json: bool) -> None:
 
     Without NAME, what is installed there if it is one. The image itself stays.
     """
-    from hpcgen.run.install.manifest import installed_as
-    from hpcgen.run.install.prefix import uninstall
+    from hpcgen.running.install.manifest import installed_as
+    from hpcgen.running.install.prefix import uninstall
 
     place = absolute(prefix)
     installed = installed_as(place, name)

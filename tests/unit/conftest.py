@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.run import follow
+from hpcgen.running import follow
 from hpcgen.supply.net import pip_settings
 from tests.helpers.trees import unpack
 

@@ -14,7 +14,7 @@ from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import RunSpec, Stack
 from hpcgen.core.support.quoting import sh
 from hpcgen.launch.job.layout import resolve_job
-from hpcgen.run.own_job import own_call, own_script
+from hpcgen.running.own_job import own_call, own_script
 
 
 class BuildJob(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class BuildJob(msgspec.Struct, frozen=True):
     members: with some, the job is an array with one task each, which gets ``--member NAME``.
     limit: how many tasks may run at once; 0 for no limit.
     after: the job that has to end first; "" for none.
-    environment: what :func:`hpcgen.run.own_job.passed_on` gives.
+    environment: what :func:`hpcgen.running.own_job.passed_on` gives.
     """
 
     site: Site

@@ -102,7 +102,7 @@ def _tested(loaded: LoadedFleet, state: MemberState, record: BuildRecord, how: B
     """Test what was built; TestFailedError with what failed."""
     from hpcgen.builders.records.store import tried_test_run
     from hpcgen.images.reference import ImageReference
-    from hpcgen.run.verify import failed, verify_image
+    from hpcgen.running.verify import failed, verify_image
 
     image = record.image
     assert image is not None

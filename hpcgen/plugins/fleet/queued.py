@@ -14,8 +14,8 @@ from hpcgen.core.support.writing import write_file
 from hpcgen.plugins.fleet.build_job import BuildJob, build_script, check_site
 from hpcgen.plugins.fleet.changes import MemberState
 from hpcgen.plugins.fleet.file import LoadedFleet, build_site
-from hpcgen.run.image_job import ImageJob
-from hpcgen.run.submission import Submitted, require_programs, submit_script
+from hpcgen.running.image_job import ImageJob
+from hpcgen.running.submission import Submitted, require_programs, submit_script
 
 
 def array_site(loaded: LoadedFleet, states: Sequence[MemberState], asked: str | None) -> tuple[Site, str]:

@@ -25,9 +25,9 @@ from hpcgen.launch.binding import VISIBLE
 from hpcgen.plugins.onnx.results import check_variant, read_report
 from hpcgen.plugins.onnx.stack import provider_for
 from hpcgen.plugins.tuning.bench.program import packed
-from hpcgen.run.here import status_text
-from hpcgen.run.image_job import ImageJob
-from hpcgen.run.verify.starts import StartResult, start_job, start_script, with_layout
+from hpcgen.running.here import status_text
+from hpcgen.running.image_job import ImageJob
+from hpcgen.running.verify.starts import StartResult, start_job, start_script, with_layout
 
 PARTS = ("onnx_sessions", "onnx_arrays", "onnx_infer")
 """The program's files, each of which imports those before it."""

@@ -16,13 +16,13 @@ from hpcgen.core.model.fields import Name, Version
 from hpcgen.core.support.extras import extra
 from hpcgen.core.support.writing import explained
 from hpcgen.plugins.onnx.work import ModelWork, remove_any
-from hpcgen.run.here import status_text
-from hpcgen.run.verify.starts import StartResult, start_job, start_script, with_layout
+from hpcgen.running.here import status_text
+from hpcgen.running.verify.starts import StartResult, start_job, start_script, with_layout
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.images.reference import ImageReference
-    from hpcgen.run.image_job import ImageJob
+    from hpcgen.running.image_job import ImageJob
 
 MOST_LOGGED = 64 * 1024 * 1024
 LAST_LINES = 8
@@ -68,10 +68,10 @@ class ImageRunner:
         Parameters
         ----------
         threads: of each step, those of the image's job if None.
-        how: as for :func:`~hpcgen.run.image_job.plan_for_image`, which says what is raised.
+        how: as for :func:`~hpcgen.running.image_job.plan_for_image`, which says what is raised.
         """
         from hpcgen.images.recorded import recorded_kit
-        from hpcgen.run.image_job import plan_for_image
+        from hpcgen.running.image_job import plan_for_image
 
         job: ImageJob = plan_for_image(image, catalog, **how)
         whole = job.plan.job

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hpcgen.launch.steps import StepState, read_step
-from hpcgen.run.follow import StepLines
+from hpcgen.running.follow import StepLines
 from tests.conftest import Command
 
 STACK = """\

@@ -17,10 +17,10 @@ from hpcgen.launch.start import start
 from hpcgen.plugins.tuning.bench.program import BenchRefusal, RankResult, command_of, read_results
 from hpcgen.plugins.tuning.bench.variants import Variant
 from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
-from hpcgen.run.here import status_text
-from hpcgen.run.image_job import ImageJob
-from hpcgen.run.verify.several import fixed_launcher
-from hpcgen.run.verify.starts import StartResult, start_job, with_layout
+from hpcgen.running.here import status_text
+from hpcgen.running.image_job import ImageJob
+from hpcgen.running.verify.several import fixed_launcher
+from hpcgen.running.verify.starts import StartResult, start_job, with_layout
 
 SECONDS = 2.0
 """How long steps are timed in each start."""

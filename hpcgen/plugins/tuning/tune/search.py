@@ -13,7 +13,7 @@ from hpcgen.plugins.tuning.bench.running import BenchCase, BenchOutcome, Rate, S
 from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
 from hpcgen.plugins.tuning.tune.space import cell_of
 from hpcgen.plugins.tuning.tune.study import Lost, RunningTrial, Trial, TuneStudy
-from hpcgen.run.verify.starts import start_job
+from hpcgen.running.verify.starts import start_job
 
 MARGIN = 0.9
 """A trial is clearly below the median of the others if its best round so far is below this part of it."""

@@ -13,8 +13,8 @@ from hpcgen.core.model.job import JobRequest
 from hpcgen.kit.kit import make_kit
 from hpcgen.launch.libraries import mpi_folders
 from hpcgen.planning.contract.verdict import case_of, checks_of
-from hpcgen.run.image_job import _check_mpi
-from hpcgen.run.laid_out import laid_out
+from hpcgen.running.image_job import _check_mpi
+from hpcgen.running.laid_out import laid_out
 from tests.conftest import ROOT
 from tests.helpers.contract_cases import INFINIBAND, NVIDIA, OMNI_PATH, SLINGSHOT, Workshop, changed
 

@@ -22,7 +22,7 @@ from hpcgen.plugins.fleet.changes import member_states
 from hpcgen.plugins.fleet.file import load_fleet
 from hpcgen.plugins.fleet.lock import lock_text, read_lock, update_lock
 from hpcgen.plugins.fleet.publish import credentials, push_commands
-from hpcgen.run.own_job import without_options
+from hpcgen.running.own_job import without_options
 from tests.conftest import Command
 from tests.unit.builders.test_build import docker
 

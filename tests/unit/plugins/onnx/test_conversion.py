@@ -20,7 +20,7 @@ from hpcgen.plugins.onnx.results import read_report
 from hpcgen.plugins.onnx.start import LogFile
 from hpcgen.plugins.onnx.target import OnnxTarget
 from hpcgen.plugins.onnx.work import ModelWork
-from hpcgen.run.verify.starts import StartResult
+from hpcgen.running.verify.starts import StartResult
 
 ENSEMBLE = """\
 name: two

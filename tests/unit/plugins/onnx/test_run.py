@@ -18,8 +18,8 @@ from hpcgen.planning.planner import make_plan
 from hpcgen.plugins.onnx import run
 from hpcgen.plugins.onnx.results import REPORT
 from hpcgen.plugins.onnx.run import RunRequest, run_here
-from hpcgen.run.image_job import ImageJob
-from hpcgen.run.verify.starts import StartResult
+from hpcgen.running.image_job import ImageJob
+from hpcgen.running.verify.starts import StartResult
 from tests.conftest import Command
 
 

@@ -20,8 +20,8 @@ from hpcgen.plugins.tuning.bench.rows import rows_of
 from hpcgen.plugins.tuning.bench.running import BenchCase, BenchOutcome, outcomes_for, run_rounds, run_variants
 from hpcgen.plugins.tuning.bench.variants import Variant, parse_variants
 from hpcgen.plugins.tuning.bench.workloads import workload_named
-from hpcgen.run.image_job import ImageJob, direct_script
-from hpcgen.run.verify.starts import StartResult
+from hpcgen.running.image_job import ImageJob, direct_script
+from hpcgen.running.verify.starts import StartResult
 
 Starter = Callable[[ImageJob, float], StartResult]
 

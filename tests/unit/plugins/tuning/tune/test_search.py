@@ -17,8 +17,8 @@ from hpcgen.plugins.tuning.tune import Search, TuneStudy, open_study, space_for
 from hpcgen.plugins.tuning.tune.liveness import STALE_S, Worker, is_alive, this_worker
 from hpcgen.plugins.tuning.tune.search import hopeless
 from hpcgen.plugins.tuning.tune.study import ATTEMPTS, Trial, impossible
-from hpcgen.run.image_job import ImageJob
-from hpcgen.run.verify.starts import StartResult
+from hpcgen.running.image_job import ImageJob
+from hpcgen.running.verify.starts import StartResult
 from tests.conftest import ROOT
 from tests.unit.plugins.tuning.bench.test_running import case, starter
 

@@ -25,8 +25,8 @@ from hpcgen.backends.schedulers.pbs import Pbs
 from hpcgen.backends.schedulers.slurm import Slurm, expand
 from hpcgen.backends.schedulers.torque import Torque
 from hpcgen.core.model.site import BatchSystem
-from hpcgen.run.follow import Tail
-from hpcgen.run.here import status_text
+from hpcgen.running.follow import Tail
+from hpcgen.running.here import status_text
 from tests.conftest import Command
 
 SCONTROL = """\

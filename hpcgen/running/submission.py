@@ -16,8 +16,8 @@ from hpcgen.core.support.writing import write_file
 from hpcgen.launch.preflight import PREFLIGHT
 from hpcgen.launch.queueing import options, refuse
 from hpcgen.launch.start import start
-from hpcgen.run.image_job import ImageJob, batch_script, checks
-from hpcgen.run.own_job import own_call, own_script
+from hpcgen.running.image_job import ImageJob, batch_script, checks
+from hpcgen.running.own_job import own_call, own_script
 
 _PLAIN = Queueing()
 TIMEOUT_S = 120.0
@@ -106,7 +106,7 @@ def submit_itself(
     verb: the subcommand, after which the job is called.
     words: options and subcommand, as they are typed after ``hpcgen``.
     about: what it does, in a sentence.
-    environment: what :func:`hpcgen.run.own_job.passed_on` gives.
+    environment: what :func:`hpcgen.running.own_job.passed_on` gives.
     queueing: whether it is an array, each of whose tasks makes that call, and which job's end it waits for.
 
     Raises

@@ -28,8 +28,8 @@ from hpcgen.launch.job.layout import job_findings
 from hpcgen.launch.script import job_script, preflight_script
 from hpcgen.planning.reproduce import step_words
 from hpcgen.recipe.assemble import bind_targets
-from hpcgen.run.host_side import host_side
-from hpcgen.run.laid_out import laid_out, started_as
+from hpcgen.running.host_side import host_side
+from hpcgen.running.laid_out import laid_out, started_as
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog

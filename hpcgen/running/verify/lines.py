@@ -10,7 +10,7 @@ from typing import Literal
 
 from hpcgen.core.model.record import TestResult
 from hpcgen.recipe.selftest import FAILED, MARK, PASSED, SKIPPED
-from hpcgen.run.here import status_text
+from hpcgen.running.here import status_text
 
 KEPT_LINES = 400
 """Lines of a test's output that are kept, the last ones."""

@@ -13,7 +13,7 @@ from hpcgen.core.errors import OutputError, Problems
 from hpcgen.core.support.below import rmdir_below, unlink_below
 from hpcgen.core.support.hashing import hash_file, sha256_of
 from hpcgen.core.support.writing import KitFile, explained, write_among, write_file
-from hpcgen.run.install.manifest import (
+from hpcgen.running.install.manifest import (
     InstalledFile,
     InstallRecord,
     folders_above,

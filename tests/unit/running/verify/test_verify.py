@@ -16,12 +16,12 @@ from hpcgen.core.model.record import TestResult as Result
 from hpcgen.core.model.record import TestRun as Run
 from hpcgen.kit.kit import make_kit
 from hpcgen.planning.planner import make_plan
-from hpcgen.run.verify.contract import engine_tests, node_tests, older, rank_tests
-from hpcgen.run.verify.junit import junit_xml
-from hpcgen.run.verify.lines import SelfTestLines
-from hpcgen.run.verify.node import engine_script, engine_version, node_command, read_node
-from hpcgen.run.verify.ranks import agree, read_ranks, version_of
-from hpcgen.run.verify.starts import StartResult, start_script
+from hpcgen.running.verify.contract import engine_tests, node_tests, older, rank_tests
+from hpcgen.running.verify.junit import junit_xml
+from hpcgen.running.verify.lines import SelfTestLines
+from hpcgen.running.verify.node import engine_script, engine_version, node_command, read_node
+from hpcgen.running.verify.ranks import agree, read_ranks, version_of
+from hpcgen.running.verify.starts import StartResult, start_script
 from tests.conftest import ROOT, Command
 
 replace = msgspec.structs.replace

@@ -18,10 +18,10 @@ from hpcgen.images.reference import ImageReference
 from hpcgen.kit.kit import read_facts
 from hpcgen.launch.start import start
 from hpcgen.recipe.formats import FACTS_FILE
-from hpcgen.run.here import status_text
-from hpcgen.run.image_job import ImageJob
-from hpcgen.run.verify.lines import KEPT_LINES
-from hpcgen.run.verify.starts import StartResult
+from hpcgen.running.here import status_text
+from hpcgen.running.image_job import ImageJob
+from hpcgen.running.verify.lines import KEPT_LINES
+from hpcgen.running.verify.starts import StartResult
 
 RANK_MARK = "hpcgen-rank:"
 """Before the name of its node, in what each rank of a test prints first."""

@@ -17,10 +17,10 @@ from hpcgen.core.model.record import TestResult as Result
 from hpcgen.kit.kit import make_kit
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble
-from hpcgen.run.image_job import ImageJob
-from hpcgen.run.verify.contract import collectives_tests, rank_tests
-from hpcgen.run.verify.several import LaunchShape, command_of, fixed_launcher, networks, result_of, shape_of
-from hpcgen.run.verify.starts import StartResult, with_layout
+from hpcgen.running.image_job import ImageJob
+from hpcgen.running.verify.contract import collectives_tests, rank_tests
+from hpcgen.running.verify.several import LaunchShape, command_of, fixed_launcher, networks, result_of, shape_of
+from hpcgen.running.verify.starts import StartResult, with_layout
 from tests.conftest import Command
 
 replace = msgspec.structs.replace

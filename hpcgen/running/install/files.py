@@ -15,9 +15,9 @@ from hpcgen.core.support.shell_words import Shell
 from hpcgen.core.support.templates import Template
 from hpcgen.core.support.writing import KitFile
 from hpcgen.launch.command import command_script, command_start
-from hpcgen.run.image_job import ImageJob
-from hpcgen.run.install.commands import InstalledCommand
-from hpcgen.run.install.manifest import SHARE
+from hpcgen.running.image_job import ImageJob
+from hpcgen.running.install.commands import InstalledCommand
+from hpcgen.running.install.manifest import SHARE
 
 KERNEL = ("python3", "-m", "ipykernel_launcher", "-f")
 """What a kernel spec of IPython starts. Source: ipykernel's kernelspec.py, make_ipkernel_cmd."""

@@ -19,12 +19,12 @@ from msgspec.structs import replace
 from hpcgen.core.errors import OutputError, PolicyError
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.writing import KitFile
-from hpcgen.run.image_job import ImageJob
-from hpcgen.run.install.commands import InstalledCommand
-from hpcgen.run.install.files import devcontainer_text, files_of
-from hpcgen.run.install.manifest import InstallRecord, manifest_path
-from hpcgen.run.install.prefix import install as write
-from hpcgen.run.install.prefix import uninstall
+from hpcgen.running.image_job import ImageJob
+from hpcgen.running.install.commands import InstalledCommand
+from hpcgen.running.install.files import devcontainer_text, files_of
+from hpcgen.running.install.manifest import InstallRecord, manifest_path
+from hpcgen.running.install.prefix import install as write
+from hpcgen.running.install.prefix import uninstall
 from tests.conftest import GOLDEN
 from tests.conftest import Command as Hpcgen
 from tests.unit.launch.test_command import planned

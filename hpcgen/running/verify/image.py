@@ -19,13 +19,21 @@ from hpcgen.core.model.recipe_facts import RankTest
 from hpcgen.core.model.record import TestResult, TestRun
 from hpcgen.core.model.site import Site
 from hpcgen.images.reference import ImageReference
-from hpcgen.run.here import require_nodes
-from hpcgen.run.image_job import ImageJob, plan_for_image
-from hpcgen.run.verify.contract import collectives_tests, engine_tests, no_ranks, node_tests, rank_tests
-from hpcgen.run.verify.lines import CONTRACT, OnBegin, SelfTestLines
-from hpcgen.run.verify.node import engine_script, node_command, read_node
-from hpcgen.run.verify.several import command_of, fixed_launcher, networks, rank_tests_of, result_of, shape_of, skipped
-from hpcgen.run.verify.starts import start_job, start_script, with_layout
+from hpcgen.running.here import require_nodes
+from hpcgen.running.image_job import ImageJob, plan_for_image
+from hpcgen.running.verify.contract import collectives_tests, engine_tests, no_ranks, node_tests, rank_tests
+from hpcgen.running.verify.lines import CONTRACT, OnBegin, SelfTestLines
+from hpcgen.running.verify.node import engine_script, node_command, read_node
+from hpcgen.running.verify.several import (
+    command_of,
+    fixed_launcher,
+    networks,
+    rank_tests_of,
+    result_of,
+    shape_of,
+    skipped,
+)
+from hpcgen.running.verify.starts import start_job, start_script, with_layout
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -52,7 +60,7 @@ def verify_image(
 
     Parameters
     ----------
-    catalog, trust: as for :func:`~hpcgen.run.image_job.plan_for_image`.
+    catalog, trust: as for :func:`~hpcgen.running.image_job.plan_for_image`.
     site, partition, engine, ranks_per_node, threads: other than the recorded ones. Where a layout has one rank on
         a node, two are started unless ``ranks_per_node`` says otherwise.
     nodes: with more than one, the ranks are started over so many, and the tests that blocks have for several nodes too.
@@ -102,7 +110,7 @@ def job_of_tests(
     Parameters
     ----------
     request: what is asked of it. Of several nodes in the image's record one is used, unless more are asked for.
-    trust, site, partition, engine, account, elsewhere: as for :func:`~hpcgen.run.image_job.plan_for_image`, which
+    trust, site, partition, engine, account, elsewhere: as for :func:`~hpcgen.running.image_job.plan_for_image`, which
         says what is raised.
     """
     nodes = request.nodes or 1

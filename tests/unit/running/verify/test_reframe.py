@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hpcgen.core.errors import InputError
-from hpcgen.run.verify.reframe import names_of_tests, systems_of
+from hpcgen.running.verify.reframe import names_of_tests, systems_of
 from tests.conftest import GOLDEN, Command
 
 KIT = GOLDEN / "supermuc" / "mpi-hello"

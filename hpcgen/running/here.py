@@ -19,7 +19,7 @@ from hpcgen.core.support.quoting import command
 from hpcgen.launch.preflight import PREFLIGHT
 from hpcgen.launch.preflight import STATUS as PREFLIGHT_FAILED
 from hpcgen.launch.start import start
-from hpcgen.run.image_job import ImageJob, checks, direct_script
+from hpcgen.running.image_job import ImageJob, checks, direct_script
 
 BROKEN_PIPE = (-signal.SIGPIPE, 128 + signal.SIGPIPE)
 

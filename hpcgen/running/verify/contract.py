@@ -16,11 +16,11 @@ from hpcgen.core.support.units import some
 from hpcgen.launch.collectives import gpu_network
 from hpcgen.launch.libraries import mpi_folders, swapped_in
 from hpcgen.recipe.selftest import DRIVER_FILE, GPU_DEVICES
-from hpcgen.run.here import status_text
-from hpcgen.run.verify.lines import CONTRACT
-from hpcgen.run.verify.node import ObservedNode, engine_version
-from hpcgen.run.verify.ranks import Ranks, agree, read_ranks, version_of
-from hpcgen.run.verify.starts import StartResult
+from hpcgen.running.here import status_text
+from hpcgen.running.verify.lines import CONTRACT
+from hpcgen.running.verify.node import ObservedNode, engine_version
+from hpcgen.running.verify.ranks import Ranks, agree, read_ranks, version_of
+from hpcgen.running.verify.starts import StartResult
 
 _FEW = 6
 _DRIFT = "`hpcgen site doctor` shows other changes"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hpcgen.core.model.record import Figure
-from hpcgen.run.verify.several import read_figures, summary
+from hpcgen.running.verify.several import read_figures, summary
 
 LATENCY = """\
 # OSU MPI Latency Test v7.4

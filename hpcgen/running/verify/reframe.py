@@ -21,10 +21,10 @@ from hpcgen.core.model.image_paths import SELFTEST
 from hpcgen.core.model.recipe_facts import RankTest
 from hpcgen.core.support.templates import Template
 from hpcgen.recipe.selftest import MARK, PASSED, SKIPPED
-from hpcgen.run.image_job import ImageJob, direct_script
-from hpcgen.run.verify.contract import no_ranks
-from hpcgen.run.verify.several import RANK_MARK, command_of, shape_of
-from hpcgen.run.verify.starts import with_layout
+from hpcgen.running.image_job import ImageJob, direct_script
+from hpcgen.running.verify.contract import no_ranks
+from hpcgen.running.verify.several import RANK_MARK, command_of, shape_of
+from hpcgen.running.verify.starts import with_layout
 
 _fill = Template(Path(__file__).with_name("templates") / "reframe.txt").fill
 _CHECK = re.compile(r"(?m)^(?:check|begin|check_with (?:'[^'\n]*'|[^\s']+)) ('.*)")
@@ -50,7 +50,7 @@ def reframe_checks(
 
     Parameters
     ----------
-    job: as :func:`hpcgen.run.verify.image.job_of_tests` lays it out.
+    job: as :func:`hpcgen.running.verify.image.job_of_tests` lays it out.
     selftest: the text of the image's self-test.
     rank_tests: those of the image's recipe.json, for a job of several nodes.
     command: which writes the file, and ``file``, its name: for its head.
@@ -58,7 +58,7 @@ def reframe_checks(
 
     Raises
     ------
-    InputError: the self-test has no test. PolicyError: as :func:`hpcgen.run.image_job.direct_script`.
+    InputError: the self-test has no test. PolicyError: as :func:`hpcgen.running.image_job.direct_script`.
     """
     plan = job.plan
     starts: list[str] = []

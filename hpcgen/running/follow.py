@@ -14,8 +14,8 @@ import msgspec
 from hpcgen.backends.schedulers.base import GONE, JobState, Scheduler
 from hpcgen.core.errors import JobFailedError
 from hpcgen.launch.steps import MARK, StepState, read_step
-from hpcgen.run.here import OWN_STATUS, status_text
-from hpcgen.run.submission import Submitted
+from hpcgen.running.here import OWN_STATUS, status_text
+from hpcgen.running.submission import Submitted
 
 FIRST_ASK_S = 1.0
 LAST_ASK_S = 15.0

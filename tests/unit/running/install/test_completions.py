@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.run.install.commands import InstalledCommand
-from hpcgen.run.install.files import completion_files
+from hpcgen.running.install.commands import InstalledCommand
+from hpcgen.running.install.files import completion_files
 from tests.conftest import Command as Hpcgen
-from tests.unit.run.install.test_install import image, own_stack, prefix, programs, tree
+from tests.unit.running.install.test_install import image, own_stack, prefix, programs, tree
 
 __all__ = ["image", "prefix", "programs"]
 WORDS = [{"program": "train=/usr/bin/printf", "words": ["fit", "evaluate", "--epochs", "-v"]}, "sh"]

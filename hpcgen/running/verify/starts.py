@@ -11,7 +11,7 @@ import msgspec
 
 from hpcgen.core.support.processes import require_program, stream
 from hpcgen.launch.environment import output_variables
-from hpcgen.run.image_job import ImageJob, direct_script
+from hpcgen.running.image_job import ImageJob, direct_script
 
 ADDING = tuple(
     f"{name}{what}" for name in ("APPTAINER", "SINGULARITY") for what in ("ENV_", "_BIND", "_MOUNT", "_ENV", "_OVERLAY")
