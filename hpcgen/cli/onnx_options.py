@@ -10,7 +10,7 @@ from hpcgen.cli.common import TRUST, option_group, say, shows_progress
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.licences import require_licences
 from hpcgen.cli.options import Options, in_record
-from hpcgen.cli.words import COUNT, IMAGE, SECONDS, SITE
+from hpcgen.cli.words import COUNT, GIGABYTES, IMAGE, SECONDS, SITE
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class RunningOptions(Options, frozen=True, kw_only=True):
-    """Where programs run: in an ``image`` on ``host``, or ``here``; ``timeout``: for each step, in seconds."""
+    """Where programs run: in an ``image`` on ``host``, or ``here``.
+
+    Each step may take ``timeout`` seconds, and each of its processes ``memory`` GB.
+    """
 
     image: str | None = None
     here: bool = False
@@ -30,6 +33,7 @@ class RunningOptions(Options, frozen=True, kw_only=True):
     trust_image: bool = False
     threads: int | None = None
     timeout: float = 3600.0
+    memory: float | None = None
 
     def place(self, catalog: Catalog) -> Place:
         """Where the image is started, in the words of :func:`~hpcgen.running.image_job.plan_for_image`."""
@@ -51,6 +55,9 @@ RUNNING = option_group(
     click.option(
         "--timeout", type=SECONDS, default=3600.0, show_default=True, metavar="SECONDS", help="Limit for each step."
     ),
+    click.option(
+        "--memory", type=GIGABYTES, metavar="GB", help="Limit for each step; by default nine tenths of what is free."
+    ),
     in_record(RunningOptions, "running"),
 )
 """A command gets them as ``running: RunningOptions``."""
@@ -71,11 +78,11 @@ def runner_of(
     if running.here:
         if running.image or running.host or running.engine:
             raise click.UsageError("--here runs in no image: leave out --image, --on and --engine")
-        return HereRunner(running.threads)
+        return HereRunner(running.threads, running.memory)
     if running.image is None and loaded is None:
         raise click.UsageError("say --image IMAGE, or --here")
     image = parse_image(running.image) if running.image else _built(catalog, running.host, loaded, names or [])
-    return ImageRunner(image, catalog, running.threads, **running.place(catalog))
+    return ImageRunner(image, catalog, running.threads, running.memory, **running.place(catalog))
 
 
 def _built(catalog: Catalog, host: str | None, loaded: LoadedEnsemble | None, names: list[str]) -> ImageReference:

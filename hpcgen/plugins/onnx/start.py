@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections import deque
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 MOST_LOGGED = 64 * 1024 * 1024
 LAST_LINES = 8
 PROGRAM = "programs/main.py"
+_AVAILABLE = re.compile(r"^MemAvailable:\s+(\d{1,15}) kB$", re.MULTILINE)
 PACKAGES = ("onnx", "onnxruntime")
 """What every program needs."""
 
@@ -50,11 +52,16 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 class Runner(Protocol):
-    """Where steps run. ``content``: the plan hash of the image, "" without one; ``blocks`` of it by version."""
+    """Where steps run.
+
+    ``content``: the plan hash of the image, "" without one. ``blocks`` of it by version. ``memory_gb``: what each
+    process of a step may take; by default nine tenths of what is free when it starts.
+    """
 
     content: str
     blocks: dict[Name, Version]
     threads: int
+    memory_gb: float | None
 
     def start(self, work: ModelWork, words: list[str], timeout_s: float, log: LogFile) -> StartResult:
         """Start the program with these words in the folder, and give its lines to the log."""
@@ -63,11 +70,19 @@ class Runner(Protocol):
 class ImageRunner:
     """In an image, without a network and with nothing of the host but the work folder."""
 
-    def __init__(self, image: ImageReference, catalog: Catalog, threads: int | None = None, **how: Any) -> None:
+    def __init__(
+        self,
+        image: ImageReference,
+        catalog: Catalog,
+        threads: int | None = None,
+        memory_gb: float | None = None,
+        **how: Any,
+    ) -> None:
         """
         Parameters
         ----------
         threads: of each step, those of the image's job if None.
+        memory_gb: as in :class:`Runner`.
         how: as for :func:`~hpcgen.running.image_job.plan_for_image`, which says what is raised.
         """
         from hpcgen.images.recorded import recorded_kit
@@ -76,6 +91,7 @@ class ImageRunner:
         job: ImageJob = plan_for_image(image, catalog, **how)
         whole = job.plan.job
         self.threads = threads or max(1, whole.ranks_per_node * whole.threads_per_rank)
+        self.memory_gb = memory_gb
         self.job = msgspec.structs.replace(with_layout(job, [], 1, threads=self.threads), sealed=True)
         self.content = recorded_kit(image).content
         self.blocks = {name: block.version for name, block in sorted(blocks_of(job).items())}
@@ -92,7 +108,7 @@ class HereRunner:
     content = ""
     blocks: dict[Name, Version] = {}
 
-    def __init__(self, threads: int | None = None) -> None:
+    def __init__(self, threads: int | None = None, memory_gb: float | None = None) -> None:
         """MissingToolError where packages of the extra ``onnx`` are not installed."""
         from importlib.util import find_spec
 
@@ -101,6 +117,7 @@ class HereRunner:
                 if find_spec(name) is None:
                     raise ModuleNotFoundError(name=name)
         self.threads = threads or len(os.sched_getaffinity(0))
+        self.memory_gb = memory_gb
 
     def start(self, work: ModelWork, words: list[str], timeout_s: float, log: LogFile) -> StartResult:
         from hpcgen.core.support.quoting import command
@@ -125,11 +142,40 @@ def run_step(runner: Runner, work: ModelWork, step: str, job: dict[str, Any], ti
     KeyboardInterrupt: after what was started has been ended.
     """
     name = more[0] if more else step
-    work.write(job)
+    most = int(runner.memory_gb * 1e9) if runner.memory_gb else free_memory() * 9 // 10
+    work.write({**job, "memory_bytes": most})
     work.forget(name)
     with _logged(work.log(name)) as log:
         ended = runner.start(work, [step, work.model, *more], timeout_s, log)
     return Ended(ended.status, list(log.last), ended.seconds)
+
+
+def free_memory() -> int:
+    """The bytes that are free for a program here: on the machine, and below the limits of its cgroups, as of a job."""
+    free = [int(match[1]) * 1024 for match in _AVAILABLE.finditer(_text(Path("/proc/meminfo")))]
+    for line in _text(Path("/proc/self/cgroup")).splitlines():
+        _, controllers, place = line.split(":", 2)
+        if not controllers or "memory" in controllers.split(","):
+            root = Path("/sys/fs/cgroup") / ("memory" if controllers else "")
+            here = root / place.lstrip("/")
+            free += [left for each in (here, *here.parents) if each.is_relative_to(root) for left in _left(each)]
+    return min(free, default=sys.maxsize)
+
+
+def _left(cgroup: Path) -> Iterator[int]:
+    """The bytes that a cgroup may still take, by the names of version 2 or 1; nothing without a limit."""
+    for limit, used in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
+        most, now = _text(cgroup / limit).strip(), _text(cgroup / used).strip()
+        if most.isdigit() and now.isdigit():
+            yield max(0, int(most) - int(now))
+
+
+def _text(path: Path) -> str:
+    """What the kernel says in a file, "" where it says nothing."""
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
 
 
 class LogFile:

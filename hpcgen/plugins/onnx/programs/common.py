@@ -82,16 +82,31 @@ class Model:
         return Cannot(f"{self.name}: {message}", remedy)
 
 
-def reason(failure, model):
+NO_MEMORY = (
+    "can't allocate memory",
+    "Failed to allocate memory",
+    "bad allocation",
+    "bad_alloc",
+    "Cannot allocate memory",
+)
+"""How PyTorch, ONNX Runtime, C++ and Linux say that there is no memory left."""
+
+
+def reason(failure, model, asked):
     """Of any failure: what is wrong, and what to do."""
-    if isinstance(failure, Cannot):
-        return failure.message, failure.remedy
-    if isinstance(failure, MemoryError):
-        return f"{model}: the memory is too small", "use a machine with more memory, or smaller data and batches"
     chain, each = [], failure
     while each is not None and each not in chain:
         chain.append(each)
         each = each.__cause__ or each.__context__
+    if any(isinstance(each, MemoryError) or any(word in str(each) for word in NO_MEMORY) for each in chain):
+        most = asked.get("memory_bytes")
+        limit = f" than the {most / 1e9:.1f} GB that it may take (--memory)" if most else ""
+        return (
+            f"{model}: it needs more memory{limit or ' than there is'}",
+            "use smaller data and batches, or a machine with more memory; a file from elsewhere may be made to fill it",
+        )
+    if isinstance(failure, Cannot):
+        return failure.message, failure.remedy
     full = os.strerror(errno.ENOSPC)
     if any(getattr(each, "errno", None) == errno.ENOSPC or full in str(each) for each in chain):
         return f"{model}: the disk is full: {failure}", f"free space on the disk of the folder that -o names; {space()}"

@@ -4,6 +4,7 @@ Exit status 1: there is no valid result, and said/ tells why; 3: not even that c
 """
 
 import importlib
+import resource
 import shutil
 import sys
 import traceback
@@ -17,19 +18,30 @@ from programs import common  # noqa: E402 (only from here on can it be found)
 STEPS = {"convert": "convert", "validate": "convert", "variant": "variants", "time": "timing"}
 
 
+def limit(asked):
+    """Let foreign code and files have no more memory than the machine can spare, and leave no dumps of it."""
+    most = asked.get("memory_bytes")
+    if most:
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
 def begin(step, name, rest):
     """The record of a step, and the step done."""
     asked = common.job()
     model = common.model_record(asked, name)
     record = {"model": name}
     try:
+        limit(asked)
         common.seed_all(asked)
         module = importlib.import_module(f"programs.{STEPS[step]}")
         record = module.begun(model, *rest)
         getattr(module, step if step == "validate" else "work")(asked, model, record, *rest)
     except Exception as failure:
         traceback.print_exc()
-        message, remedy = common.reason(failure, name)
+        message, remedy = common.reason(failure, name, asked)
         record.update(failed=common.text(message), remedy=common.text(remedy))
     return record
 

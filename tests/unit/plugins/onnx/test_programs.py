@@ -126,10 +126,33 @@ def test_a_step_runs_on_its_own_and_a_file_that_is_missing_is_said(tmp_path: Pat
     assert done.returncode == 1 and said.failed == "m: away.pkl is missing" and said.remedy in done.stderr
 
 
+@pytest.mark.parametrize("failure", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: you …")])
+def test_too_little_memory_is_said_with_the_limit(failure: Exception) -> None:
+    message, remedy = common.reason(failure, "m", {"memory_bytes": 2_000_000_000})
+    assert message == "m: it needs more memory than the 2.0 GB that it may take (--memory)" and remedy
+    assert common.reason(failure, "m", {})[0] == "m: it needs more memory than there is"
+
+
+def test_a_step_may_take_no_more_memory_than_it_was_given(tmp_path: Path) -> None:
+    """A file from elsewhere that unpacks to more: the step ends, and says so."""
+    for name in ("given", "programs"):
+        (tmp_path / name).mkdir()
+    for each in PROGRAMS.glob("*.py"):
+        (tmp_path / "programs" / each.name).write_text(each.read_text())
+    (tmp_path / "programs" / "variants.py").write_text(
+        "def begun(model):\n    return {}\n\n\ndef work(asked, model, record):\n    bytearray(1 << 32)\n"
+    )
+    job = {"memory_bytes": 1 << 30, "ensemble": {"models": {"m": {"from": "onnx", "inputs": {}}}}}
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    command = [sys.executable, "programs/main.py", "variant", "m"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1 and "m: it needs more memory than the 1.1 GB that it may take" in done.stderr
+
+
 def test_a_full_disk_is_said_as_such() -> None:
     full = OSError(errno.ENOSPC, "No space left on device", "m/model.onnx")
     for failure in (full, RuntimeError("write failed: No space left on device")):
-        message, remedy = common.reason(failure, "m")
+        message, remedy = common.reason(failure, "m", {})
         assert message.startswith("m: the disk is full: ") and "MB are free" in remedy
 
 
