@@ -51,6 +51,8 @@ class Apptainer(Engine):
     starts = ("sif", "sandbox")
     adds_to = ("sif", "sandbox")
     bind_option = "-B"
+    # Since 1.1, unless it is installed with setuid. Source: its admin guide, "Setuid vs non-setuid".
+    user_namespaces = True
     # Where --nv and --rocm put the driver's libraries.
     library_path = "/.singularity.d/libs"
     comes_from = "Apptainer comes with most distributions, or see https://apptainer.org"
@@ -194,6 +196,7 @@ class Singularity(Apptainer):
     storage_variables = ("SINGULARITY_CACHEDIR", "SINGULARITY_TMPDIR")
     equal_since = ""
     rocm_since = "3.5"
+    user_namespaces = False
 
     def requires(self, gpu: str, fakeroot: bool) -> list[tuple[str, str]]:
         return [("3.2", "a build in two stages"), *([("3.3", "--fakeroot")] if fakeroot else [])]

@@ -90,7 +90,8 @@ class Engine:
     ``definition_reads``: signs that no path can have in its definition file. ``tells_version``: its program says
     with ``--version`` which release of the engine this is. ``image_todo``: what the user does with an image file, where
     it starts none; without signs that a shell reads. ``dev_containers``: editors start images of its store.
-    ``signal_words``: options by which a signal ends a program inside as it would outside.
+    ``signal_words``: options by which a signal ends a program inside as it would outside. ``user_namespaces``: as it
+    is usually installed, it starts containers in a user namespace, which the kernel must allow to ordinary users.
 
     Of one that builds: ``builder``: its program and its name in records, the engine's own name if empty.
     ``alone``: it does one step after the other. ``service``: it works through a service of the machine, so others are
@@ -129,6 +130,7 @@ class Engine:
     image_todo: ClassVar[str] = ""
     dev_containers: ClassVar[bool] = False
     signal_words: ClassVar[Sequence[str]] = ()
+    user_namespaces: ClassVar[bool] = False
 
     builder: ClassVar[str] = ""
     alone: ClassVar[bool] = True

@@ -80,6 +80,7 @@ class Charliecloud(Engine):
     adds_to = ("ch-image", "squashfs", "directory")
     driver_in_image = True
     targets_in_image = True
+    user_namespaces = True
     bind_option = "-b"
     builder = "ch-image"
     builds_since = ("0.31", "the instructions of the recipe")

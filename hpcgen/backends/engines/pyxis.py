@@ -22,6 +22,8 @@ class Pyxis(Enroot):
     """Options of srun; of the image's file enroot makes a folder on each node."""
 
     name = "pyxis"
+    # Source: github.com/NVIDIA/enroot, doc/requirements.md.
+    user_namespaces = True
 
     def unsupported_reason(self, gpu: str) -> str:
         """NVIDIA's driver has a hook; AMD's devices are in the host's /dev, and its libraries in the image."""

@@ -44,6 +44,23 @@ def _too_old(case: ContractCase, what: str, remedy: str, path: str, expected: st
     return Check("engine", "broken", reason, remedy, expected, path)
 
 
+def user_namespaces(case: ContractCase) -> Check:
+    """Ordinary users may create the user namespaces in which the engine starts containers.
+
+    It is doubted and not refused: a setuid installation, or an AppArmor profile of the engine, may do without.
+    """
+    name, site, engine = "user namespaces", case.site, case.plan.engine
+    if not case.engine.user_namespaces:
+        return skipped(name, f"{engine} starts containers without them")
+    if site.system.user_namespaces is None:
+        return skipped(name, f"the profile of {site.name} does not say that they are closed")
+    if site.system.user_namespaces:
+        return holds(name, f"{site.name} lets users create them")
+    reason = f"{engine} starts containers in a user namespace, which the kernel of {site.name} denies to users"
+    remedy = f"`hpcgen test` on a node shows whether {engine} has an exception there; if not, use another engine"
+    return Check(name, "doubtful", reason, remedy, "", "system.user_namespaces")
+
+
 def launch(case: ContractCase) -> list[Check]:
     """Something can start the job as it is laid out."""
     problems = start_problems(case.plan, case.engine, case.host)

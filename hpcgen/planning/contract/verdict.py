@@ -37,13 +37,14 @@ CHECKS: dict[str, Callable[[ContractCase], Check | list[Check]]] = {
     "Python packages": packages.packages,
     "binds": engines.binds,
     "engine": engines.flags,
+    "user namespaces": engines.user_namespaces,
     "launch": engines.launch,
     "network": site.network,
     "licences": site.licences,
 }
 """Every check by its name, in the order of the table."""
 
-AT_START = ("policy", "MPI version", "libfabric", "TCP fallback", "binds")
+AT_START = ("policy", "MPI version", "libfabric", "TCP fallback", "binds", "user namespaces")
 """What is asked again of an image that is there, for a site that may be another one than it was built for."""
 
 OVERRULE = "add --allow-unsupported to continue anyway"

@@ -21,6 +21,7 @@ from tests.conftest import Command
 from tests.helpers.contract_cases import (
     CASES,
     HOOKED,
+    INFINIBAND,
     MPICH_SETTINGS,
     NVIDIA,
     OMNI_PATH,
@@ -91,6 +92,28 @@ def test_what_is_not_known_is_one_note(workshop: Workshop) -> None:
     assert [each.message for each in plan.findings if each.name == "contract"] == [
         "the profile does not say enough to check C library, PMI, fabric provider"
     ]
+
+
+@pytest.mark.parametrize(
+    ("engine", "facts", "allowed", "outcome"),
+    [
+        ("charliecloud", OMNI_PATH, False, "doubtful"),
+        ("charliecloud", OMNI_PATH, True, "holds"),
+        ("charliecloud", OMNI_PATH, None, "skipped"),
+        ("apptainer", INFINIBAND, False, "doubtful"),
+        ("singularity", SLINGSHOT, False, "skipped"),
+    ],
+)
+def test_an_engine_in_user_namespaces_is_doubted_where_users_may_not_create_them(
+    workshop: Workshop, engine: str, facts: Mapping[str, Any], allowed: bool | None, outcome: str
+) -> None:
+    site = changed(facts, {} if allowed is None else {"system.user_namespaces": allowed})
+    plan = workshop.plan(site, "hello", settings=MPICH_SETTINGS if facts is SLINGSHOT else ())
+    assert plan.engine == engine
+    (check,) = checks_of(case_of_plan(plan), only=["user namespaces"])
+    assert check.outcome == outcome
+    warned = [each.message for each in plan.findings if each.name == "user namespaces"]
+    assert warned == ([check.reason] if outcome == "doubtful" else [])
 
 
 def of_host(workshop: Workshop, site: Mapping[str, Any], flavour: str, version: str, *settings: str) -> Check:
