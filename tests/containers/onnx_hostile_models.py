@@ -147,7 +147,7 @@ CODES = {
     "moves": f"import os; os.rmdir('moves'); os.symlink({str(Path(CANARY).parent)!r}, 'moves'); os._exit(0)",
     "logs": f"import os, shutil; shutil.rmtree('log'); os.symlink({str(Path(CANARY).parent)!r}, 'log'); os._exit(0)",
     "litters": "import os\nfor i in range(5000): open(f'litters/{i}', 'w').close()\nos._exit(0)",
-    "programs": "import os; open('programs/main.py', 'w').write('print(1)'); os._exit(0)",
+    "rewrites": "import os; open('programs/main.py', 'w').write('print(1)'); os._exit(0)",
 }
 
 
