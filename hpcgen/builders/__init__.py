@@ -1,9 +1,4 @@
-"""Building images: a kit and a container engine in, an image and a record out.
-
->>> from hpcgen.builders import BuildOptions, build_image
->>> record = build_image(Path("kit"), BuildOptions(engine="podman"))    # doctest: +SKIP
->>> record.image.name, record.seconds                                   # doctest: +SKIP
-"""
+"""Building images: a kit and a container engine in, an image and a record out."""
 
 from __future__ import annotations
 

@@ -6,8 +6,6 @@ import contextlib
 import errno
 import os
 import platform
-import re
-import threading
 import time
 from collections.abc import Sequence
 from datetime import datetime, timezone
@@ -33,17 +31,13 @@ from hpcgen.core.errors import BuildFailedError, HpcgenError, OutputError
 from hpcgen.core.model.record import BuildFailure, BuildRecord, BuiltImage
 from hpcgen.core.support.addresses import users_in, without_users
 from hpcgen.core.support.placing import put_in_place, remove
-from hpcgen.core.support.processes import interruptible, require_program, stream
+from hpcgen.core.support.processes import interruptible, printable, require_program, stream
 from hpcgen.kit.copied import check_copied
 from hpcgen.kit.folder import KitFolder, check_host_files, make_context
 from hpcgen.recipe.formats import format_for
 
 TAIL = 15
 """How many of the last lines a failure shows."""
-
-
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""What would steer a terminal; it stays in the log alone."""
 
 
 class BuildOptions(msgspec.Struct, frozen=True):
@@ -149,9 +143,7 @@ def build_kit(kit: KitFolder, options: BuildOptions, watcher: Watcher | None = N
         with log_file(options.log, options.record, identity) as log:
             run = _Run(prepared, options, identity, started, log, watcher or Watcher())
             run.keeps = (lock,)
-            # Signals reach the main thread alone.
-            main = threading.current_thread() is threading.main_thread()
-            with interruptible() if main else contextlib.nullcontext():
+            with interruptible():
                 return run.go()
 
 
@@ -256,7 +248,8 @@ class _Run:
         line = without_users(line, self.users)
         self.disks.said(line)
         self._write(line)
-        line = _CONTROL.sub("", line)
+        # What would steer a terminal stays in the log alone.
+        line = printable(line)
         self.output.append(line)
         for event in self.reader(line):
             self.progress.take(event)

@@ -25,11 +25,11 @@ from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.licences import licence_option, require_licences, with_licences
 from hpcgen.cli.locked import plan_of_lock
 from hpcgen.cli.options import PlanOptions, kit_or_plan_options
-from hpcgen.core.errors import Problem, TestFailedError
 from hpcgen.core.model.image_paths import NOTEST
 
 if TYPE_CHECKING:
     from hpcgen.builders import BuildOptions
+    from hpcgen.core.errors import TestFailedError
     from hpcgen.core.model.record import BuildRecord
     from hpcgen.kit.folder import KitFolder
 
@@ -214,7 +214,7 @@ def _prove(
 ) -> tuple[BuildRecord, TestFailedError | None]:
     """Test what was built, as ``hpcgen test`` does: the record with the results, and the error if some failed."""
     from hpcgen.images.reference import ImageReference
-    from hpcgen.running.verify import failed, verify_image
+    from hpcgen.running.verify import failure, verify_image
 
     image = record.image
     assert image is not None
@@ -225,9 +225,5 @@ def _prove(
 
         tested = tried_test_run(record, run, say)
     record = tested or replace(record, tests=[*record.tests, run])
-    bad = failed(run)
     say(f"tests: {run.counts}")
-    if not bad:
-        return record, None
-    again = f"hpcgen test {image.name} shows their output"
-    return record, TestFailedError([Problem(f"{each.group}: {each.name}: {each.reason}", remedy=again) for each in bad])
+    return record, failure(run, f"hpcgen test {image.name} shows their output")

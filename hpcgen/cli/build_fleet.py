@@ -301,7 +301,7 @@ def _plan(ctx: click.Context, options: PlanOptions) -> Plan:
 
 def _job(site: Site, partition: str, name: str, left_out: dict[str, int], options: PlanOptions) -> BuildJob:
     """The job that calls this command again, without some of its options."""
-    from hpcgen.cli.personal import account_for
+    from hpcgen.core.config.user_config import account_for
     from hpcgen.core.model.job import JobRequest
     from hpcgen.plugins.fleet.build_job import BuildJob
     from hpcgen.running.own_job import passed_on, without_options

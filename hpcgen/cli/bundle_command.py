@@ -61,11 +61,11 @@ def create(
     lock, in the present folder and in the collections. REFERENCE is a skopeo reference, such as oci-archive:FILE or
     docker://mirror.example.org/debian:12.
     """
-    from hpcgen.cli.locked import look_for_copied
     from hpcgen.core.support.processes import interruptible
     from hpcgen.kit.lockfile.lock import read_lock
     from hpcgen.supply.bundle.create import Creation, create_bundle
     from hpcgen.supply.bundle.parts import parse_size
+    from hpcgen.supply.locked import look_for_copied
     from hpcgen.supply.pin.wanted import wanted
 
     lock = read_lock(lock_file)

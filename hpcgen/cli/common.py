@@ -160,7 +160,8 @@ def _site_asked_for(site: Site, options: PlanOptions, personal: bool) -> tuple[S
     personal: account and folder are those of the user's settings, where the options do not say them.
     """
     from hpcgen.backends.hardware.mirrors import with_mirrors
-    from hpcgen.cli.personal import account_for, images_of, with_images
+    from hpcgen.cli.personal import images_of, with_images
+    from hpcgen.core.config.user_config import account_for
 
     account, images = options.account, options.image_directory
     if personal:
@@ -291,6 +292,6 @@ def say_findings(plan: Plan, notices: Sequence[str] = (), details: Sequence[str]
     found = [each for each in plan.findings if notes or each.severity != "detail"]
     for each in sorted(found, key=lambda each: each.severity == "detail"):
         level = "note" if each.severity == "detail" else each.severity
-        say(f"{level}: {each.message}" + (f" ({each.remedy})" if each.remedy else ""))
+        say(f"{level}: {each}")
     for text in (*notices, *(details if notes else ())):
         say(f"note: {text}")

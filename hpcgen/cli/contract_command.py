@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from hpcgen.cli.common import asked_plan, catalog_of, print_json, say
-from hpcgen.cli.licences import accepted_here, licence_option
+from hpcgen.cli.licences import licence_option
 from hpcgen.cli.options import PlanOptions, plan_options
 from hpcgen.cli.tables import table
 
@@ -30,6 +30,7 @@ def command(ctx: click.Context, as_json: bool, accept: tuple[str, ...], options:
     render, plan, lock and build make the same checks and refuse what is broken.
     """
     from hpcgen.planning.contract.verdict import OVERRULE, case_of, checks_of
+    from hpcgen.planning.licences import accepted_here
 
     catalog = catalog_of(ctx)
     plan = asked_plan(ctx, catalog, msgspec.structs.replace(options, allow_unsupported=True), verb="contract")

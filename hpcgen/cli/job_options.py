@@ -163,7 +163,7 @@ def _of_image(
     batch: bool,
     stack: Stack | None = None,
 ) -> ImageJob:
-    from hpcgen.cli.personal import account_for
+    from hpcgen.core.config.user_config import account_for
     from hpcgen.running.image_job import plan_for_image
 
     return plan_for_image(

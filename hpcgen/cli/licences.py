@@ -1,25 +1,19 @@
-"""Licences that the user has to accept: by an option, the environment, the user's config file, or when asked."""
+"""The option by which licences are accepted, and the question to the user where it is not given."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
-from msgspec.structs import replace
 
 from hpcgen.cli.common import ask, say
 from hpcgen.cli.personal import save_accepted, somebody_there
 from hpcgen.cli.words import LICENCE
-from hpcgen.core.config.user_config import configured
-from hpcgen.core.errors import PolicyError, Problem
 from hpcgen.core.model.image_paths import ACCEPT_LICENCES
 
 if TYPE_CHECKING:
     from hpcgen.core.model.plan import Plan, PlannedLicence
-
-ALL = "all"
 
 
 licence_option = click.option(
@@ -27,16 +21,9 @@ licence_option = click.option(
     "accept",
     multiple=True,
     type=LICENCE,
-    help=f"Accept this licence; {ALL} for all of them. Repeatable; also ${ACCEPT_LICENCES}.",
+    help=f"Accept this licence; all for all of them. Repeatable; also ${ACCEPT_LICENCES}.",
 )
 """The option of every command that builds, or pins what is built."""
-
-
-def accepted_here(licences: Iterable[PlannedLicence], given: Sequence[str]) -> set[str]:
-    """Which of these licences are accepted: in the plan, on the command line, by the environment or the config file."""
-    words = {*given, *(word.strip() for word in os.environ.get(ACCEPT_LICENCES, "").split(","))}
-    words.update(configured("licences", {}))
-    return {each.name for each in licences if each.accepted or each.name in words or ALL in words}
 
 
 def with_licences(plan: Plan, given: Sequence[str], before: Sequence[PlannedLicence] = ()) -> Plan:
@@ -50,34 +37,29 @@ def with_licences(plan: Plan, given: Sequence[str], before: Sequence[PlannedLice
     ------
     PolicyError: some are not, and nobody is there who can be asked.
     """
-    if all(each.accepted for each in plan.licences):
-        return plan
+    from hpcgen.planning.licences import all_accepted
+
     require_licences(plan.licences, [*given, *(each.name for each in before if each.accepted)])
-    return replace(plan, licences=[replace(each, accepted=True) for each in plan.licences])
-
-
-def as_accepted(plan: Plan, before: Sequence[PlannedLicence]) -> Plan:
-    """The plan with what was accepted in an older one; nobody is asked, and a new licence stays open."""
-    then = {each.name for each in before if each.accepted}
-    return replace(plan, licences=[replace(each, accepted=each.name in then) for each in plan.licences])
+    return all_accepted(plan)
 
 
 def require_licences(licences: Sequence[PlannedLicence], given: Sequence[str]) -> None:
     """Nothing where all are accepted; PolicyError with every one that is not, where nobody can be asked."""
-    here = accepted_here(licences, given)
-    missing = {each.name: each for each in licences if each.name not in here}
+    from hpcgen.planning.licences import not_accepted, open_licences
+
+    missing = open_licences(licences, given)
     if missing and somebody_there():
-        _ask(list(missing.values()))
+        _ask(missing)
     elif missing:
-        raise _not_accepted(missing.values())
+        raise not_accepted(missing)
 
 
 def say_licences(plan: Plan) -> None:
     """Which licences a build will require, where none is required yet."""
-    here = accepted_here(plan.licences, ())
-    missing = [each.name for each in plan.licences if each.name not in here]
-    if missing:
-        say(f"building it requires {' '.join(f'--accept-licence {name}' for name in missing)}")
+    from hpcgen.planning.licences import open_licences
+
+    if missing := open_licences(plan.licences, ()):
+        say(f"building it requires {' '.join(f'--accept-licence {each.name}' for each in missing)}")
 
 
 def _ask(missing: list[PlannedLicence]) -> None:
@@ -91,14 +73,6 @@ def _ask(missing: list[PlannedLicence]) -> None:
     if accepted:
         save_accepted("licences", accepted)
     if refused:
-        raise _not_accepted(refused)
+        from hpcgen.planning.licences import not_accepted
 
-
-def _not_accepted(missing: Collection[PlannedLicence]) -> Exception:
-    return PolicyError(
-        Problem(
-            f"{each.title} must be accepted by the user: {each.url}",
-            remedy=f"read it, then add --accept-licence {each.name}, or set {ACCEPT_LICENCES}={each.name}",
-        )
-        for each in missing
-    )
+        raise not_accepted(refused)

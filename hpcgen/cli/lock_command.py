@@ -10,7 +10,7 @@ import click
 from msgspec.structs import replace
 
 from hpcgen.cli.common import PATH, asked_plan, catalog_of, print_json, say
-from hpcgen.cli.licences import as_accepted, licence_option, with_licences
+from hpcgen.cli.licences import licence_option, with_licences
 from hpcgen.cli.options import PlanOptions, optional_plan_options, options_from
 from hpcgen.core.errors import InputError, Problem, Problems, UnknownNameError, did_you_mean
 
@@ -66,6 +66,7 @@ def command(
     """
     from hpcgen.core.support.writing import check_folder_of, write_file
     from hpcgen.kit.lockfile.lock import read_lock
+    from hpcgen.planning.licences import accepted_before
     from hpcgen.supply.pin.locking import make_lock
 
     if as_json and not (check or updates):
@@ -81,7 +82,7 @@ def command(
     else:
         plan, keep = _moved(ctx, catalog, old, updates, options)
         licences = old.plan.licences
-        plan = as_accepted(plan, licences) if check else with_licences(plan, accept, before=licences)
+        plan = accepted_before(plan, licences) if check else with_licences(plan, accept, before=licences)
         lock = make_lock(plan, catalog, images=given, old=old, keep=keep, run_bazel=run_bazel, say=say)
     changed = _tell(old, lock, as_json) if old is not None else True
     if not check:

@@ -86,8 +86,8 @@ def command(ctx: click.Context, as_json: bool, options: ServeKitOptions) -> None
 
 
 def _request(catalog: Catalog, options: ServeKitOptions) -> ServeRequest:
-    from hpcgen.cli.personal import account_for
     from hpcgen.cli.queueing_options import QueueingOptions, queueing_from
+    from hpcgen.core.config.user_config import account_for
     from hpcgen.core.model.job import JobRequest
     from hpcgen.plugins.onnx.serve import ServeRequest
 

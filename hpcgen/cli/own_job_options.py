@@ -33,7 +33,7 @@ class SubmissionOptions(Options, frozen=True, kw_only=True):
 
     def account_at(self, site: Site) -> str | None:
         """The account that is asked for, else the user's own at that site."""
-        from hpcgen.cli.personal import account_for
+        from hpcgen.core.config.user_config import account_for
 
         return account_for(site, self.account)
 

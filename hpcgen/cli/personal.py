@@ -14,14 +14,6 @@ from hpcgen.core.model.site import Site
 from hpcgen.core.support.quoting import safe_path
 
 
-def account_for(site: Site, asked: str | None) -> str | None:
-    """The account that is asked for, else the user's own at that site."""
-    if asked is not None or site.scheduler.account == "none":
-        return asked
-    account: str | None = configured("accounts", {}).get(site.name)
-    return account
-
-
 def images_of(site: Site, asked: str | None) -> str | None:
     """The folder of images that is asked for, else the user's own at that site."""
     folder: str | None = asked if asked is not None else configured("image_directories", {}).get(site.name)

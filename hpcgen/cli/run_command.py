@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 
 import click
 
@@ -17,14 +16,13 @@ from hpcgen.cli.job_options import JobCommand, JobOptions, job_data, job_from, j
 @click.option("--json", "as_json", is_flag=True, help="Print how it ended as JSON; its own output goes to stderr.")
 def command(ctx: click.Context, as_json: bool, options: JobOptions) -> None:
     """Start IMAGE right here, as the site starts it, and wait until it ends."""
-    from hpcgen.running.here import failure, notes, run_here
+    from hpcgen.running.here import failure, notes, run_to_end
 
     job = job_from(ctx, options, start=True, batch=False)
     for note in notes(job, os.environ):
         say(f"note: {note}")
-    began = time.monotonic()
-    status = run_here(job, sys.stderr if as_json else None)
+    ended = run_to_end(job, sys.stderr if as_json else None)
     if as_json:
-        print_json({**job_data(job), "exit_status": status, "seconds": round(time.monotonic() - began, 3)})
-    if status:
-        raise failure(job, status)
+        print_json({**job_data(job), "exit_status": ended.exit_status, "seconds": ended.seconds})
+    if ended.exit_status:
+        raise failure(job, ended.exit_status)

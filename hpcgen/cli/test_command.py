@@ -16,7 +16,6 @@ from hpcgen.cli.own_job_options import SubmissionOptions, submit_own_call, submi
 from hpcgen.cli.project_stack import wanted_here
 from hpcgen.cli.test_options import ImageTestOptions, job_for_tests, test_options
 from hpcgen.cli.words import IMAGE
-from hpcgen.core.errors import Problem, TestFailedError
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -44,7 +43,7 @@ def command(
     """
     from hpcgen.core.support.processes import interruptible
     from hpcgen.images.reference import parse_image
-    from hpcgen.running.verify import verify_image
+    from hpcgen.running.verify import failure, verify_image
 
     catalog = catalog_of(ctx)
     start = not submission.submit
@@ -69,7 +68,8 @@ def command(
             **options.place(catalog),
         )
     _write(run, reference, as_json, junit)
-    _fail(run)
+    if (error := failure(run)) is not None:
+        raise error
 
 
 def _submit(image: ImageReference, catalog: Catalog, options: ImageTestOptions, submission: SubmissionOptions) -> None:
@@ -90,21 +90,9 @@ def _write(run: TestRun, image: ImageReference, as_json: bool, junit: Path | Non
         from hpcgen.running.verify.junit import junit_xml
 
         write_file(junit, junit_xml(run, image.name))
-    from hpcgen.builders.records.store import of_image, tried_test_run
+    from hpcgen.builders.records.store import add_to_record_of
 
-    record = of_image(image)
-    if record is not None and tried_test_run(record, run, say) is not None:
-        say(f"added to the build record {record.id}")
-
-
-def _fail(run: TestRun) -> None:
-    from hpcgen.cli.test_report import printable
-    from hpcgen.running.verify import failed
-
-    if found := failed(run):
-        raise TestFailedError(
-            [Problem(f"{each.group}: {each.name}: {printable(each.reason)}", remedy=each.remedy) for each in found]
-        )
+    add_to_record_of(image, run, say)
 
 
 @contextmanager

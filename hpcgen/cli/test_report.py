@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TextIO
 
 from hpcgen.cli.tables import table
 from hpcgen.core.model.record import TestRun
+from hpcgen.core.support.processes import printable as printable
 
 LAST_LINES = 12
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def report(run: TestRun, out: TextIO) -> str:
@@ -31,7 +30,7 @@ def _failures(run: TestRun) -> list[str]:
             outputs.setdefault(each.output.rstrip(), []).append(f"{each.group}: {each.name}")
     parts = []
     for output, names in outputs.items():
-        lines = [f"  | {printable(line)}" for line in output.split("\n")]
+        lines = [f"  | {printable(line).expandtabs(4)}" for line in output.split("\n")]
         more = f" (the last {LAST_LINES} of {len(lines)} lines)" if len(lines) > LAST_LINES else ""
         parts.append("\n".join([f"{', '.join(names)}{more}", *lines[-LAST_LINES:]]))
     return parts
@@ -41,8 +40,3 @@ def summary(run: TestRun) -> str:
     """How many tests ended how, where and by what."""
     where = f"{run.nodes} nodes of {run.site}" if run.nodes > 1 else run.site
     return f"{run.counts} on {where} by {run.engine} in {run.seconds:.1f} s"
-
-
-def printable(text: str) -> str:
-    """A program's line without what would steer a terminal."""
-    return _CONTROL.sub("", text.replace("\t", "    "))

@@ -17,6 +17,7 @@ from hpcgen.core.model.recipe_facts import Certificate, RecipeFacts
 from hpcgen.core.support.file_formats import KIT, RECIPE
 from hpcgen.core.support.hashing import read_plain
 from hpcgen.core.support.trees import LIST
+from hpcgen.core.support.units import counted, size, some
 from hpcgen.core.support.writing import CopiedFile, KitFile
 from hpcgen.kit.copied import files_of_trees, list_text
 from hpcgen.kit.lockfile.lock import HEADER, lock_text
@@ -46,6 +47,17 @@ class Kit(msgspec.Struct, frozen=True):
     notices: list[str]
     details: list[str] = []
     copied: dict[str, CopiedFile] = {}
+
+    def __repr__(self) -> str:
+        return f"<Kit of {counted(len(self.all_files), 'file')}: {some(list(self.all_files))}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: its files, and what the user should know."""
+        from hpcgen.core.support.markup import table
+
+        rows = [(name, size(len(file.text.encode()))) for name, file in self.files.items()]
+        rows += [(name, f"copied from {file.source}") for name, file in self.copied.items()]
+        return table(("file", "size"), [*rows, *(("notice", each) for each in self.notices)])
 
     @property
     def all_files(self) -> dict[str, KitFile | CopiedFile]:

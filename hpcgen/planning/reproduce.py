@@ -63,6 +63,11 @@ def reproduce(
     return " ".join(sh(word) for word in words)
 
 
+def to_lock(line: str) -> str:
+    """The command that locks what this one renders; "" of a plan that no command makes."""
+    return line.replace("hpcgen render ", "hpcgen lock ", 1)
+
+
 def step_words(job: JobRequest) -> list[str]:
     """The options by which the user asks for a job's steps."""
     return [word for step in job.steps or () for word in ("--step", f"{step.name}={command(*step.command)}")]

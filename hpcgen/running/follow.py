@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 import time
+from codecs import getincrementaldecoder
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, TextIO, cast
 
 import msgspec
 
@@ -96,6 +98,27 @@ class Tail:
         return bool(new)
 
 
+class _AsText(io.RawIOBase):
+    """Writes to a stream of text that has no bytes below it, as a notebook's."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._decoder = getincrementaldecoder("utf-8")("replace")
+
+    def write(self, new: Any) -> int:
+        self._stream.write(self._decoder.decode(bytes(new)))
+        return len(new)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+
+def _bytes_of(stream: TextIO) -> BinaryIO:
+    """Where bytes go that are meant for a stream."""
+    below: BinaryIO | None = getattr(stream, "buffer", None)
+    return below if below is not None else cast(BinaryIO, _AsText(stream))
+
+
 class Follower:
     """Asks for a job's state, shows its output, and knows when both have come to an end."""
 
@@ -107,7 +130,7 @@ class Follower:
         self.heard = self.known = time.monotonic()
         self.shown = ""
         self.step = ""
-        self.out = sys.stderr.buffer if to_stderr else sys.stdout.buffer
+        self.out = _bytes_of(sys.stderr if to_stderr else sys.stdout)
 
     def follow(self) -> JobResult:
         """Follow until the job has ended and its output is complete.
@@ -173,7 +196,7 @@ class Follower:
         output, error = files_of(self.submitted, self.state)
         self.tails = [(Tail(output, StepLines()), self.out)]
         if error is not None:
-            self.tails.append((Tail(error, StepLines()), sys.stderr.buffer))
+            self.tails.append((Tail(error, StepLines()), _bytes_of(sys.stderr)))
 
     def _show_for(self, seconds: float) -> None:
         until = time.monotonic() + seconds

@@ -5,10 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import IO
 
+import msgspec
 from msgspec.structs import replace
 
 from hpcgen.backends.schedulers import SCHEDULERS, Header, launched_by, scheduler_for
@@ -29,6 +32,14 @@ OWN_STATUS = {
     PREFLIGHT_FAILED: "the preflight stopped it: docs/preflight.md",
 }
 """Statuses of the script itself; it has said on stderr what is missing."""
+
+
+class RunResult(msgspec.Struct, frozen=True):
+    """How a program that was started here ended: ``seconds``; ``output``: what it printed, "" where it was not kept."""
+
+    exit_status: int
+    seconds: float
+    output: str = ""
 
 
 def allocation(environ: Mapping[str, str]) -> str:
@@ -89,6 +100,23 @@ def _asking(plan: Plan) -> str:
     words = [word for each in options if each[0].split("=")[0] not in batch.interactive_lacks for word in each]
     account = [] if plan.job.account or facts.account != "required" else [f"{batch.account_option}YOUR-ACCOUNT"]
     return " ".join([batch.interactive, command(*words), *account])
+
+
+def run_to_end(job: ImageJob, output: IO[str] | None = None, *, keep: bool = False) -> RunResult:
+    """As :func:`run_here`, with the time that it took.
+
+    Parameters
+    ----------
+    keep: its output is in the result, instead of going to ``output``.
+    """
+    began = time.monotonic()
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") if keep else nullcontext(output) as stream:
+        status = run_here(job, stream)
+        seconds = round(time.monotonic() - began, 3)
+        if not keep or stream is None:
+            return RunResult(status, seconds)
+        stream.seek(0)
+        return RunResult(status, seconds, stream.read())
 
 
 def run_here(job: ImageJob, output: IO[str] | None = None) -> int:

@@ -34,6 +34,9 @@ class Submitted(msgspec.Struct, frozen=True):
     job: ImageJob
     queue: Scheduler
 
+    def __repr__(self) -> str:
+        return f"<Submitted job {self.id} ({self.name}) of {self.job.plan.site.name}: {self.script}>"
+
     @property
     def hint(self) -> str:
         """How the user finds it again, and stops it."""

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 import random
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,11 +20,15 @@ import pytest
 import hpcgen
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError
+from hpcgen.core.model.lock import Pins
+from hpcgen.core.model.plan import Finding, PlannedLicence
 from hpcgen.core.model.stack import StackBlock
 from hpcgen.kit.kit import make_kit
 from hpcgen.planning.planner import make_plan
+from hpcgen.supply.pin.locking import lock_of
 from tests.conftest import ROOT
 
+HERE = {**os.environ, "PYTHONPATH": str(ROOT)}
 FORMATS = {"supermuc": "charliecloud", "hlrs-testbed": "singularity", "workstation": "docker"}
 CASES = [
     (site, stack, format, settings)
@@ -77,10 +87,117 @@ def test_hash_seed_does_not_change_a_byte() -> None:
 
 def test_the_interface_shows_itself_and_no_module_hides_a_function() -> None:
     import hpcgen.planning.planner
+    import hpcgen.running.here
 
     assert {"plan", "render", "write_kit", "Site", "Plan", "Kit", "JobRequest", "InputError"} <= set(dir(hpcgen))
     for name in dir(hpcgen):
         assert not isinstance(getattr(hpcgen, name), ModuleType), name
+
+
+def test_importing_the_library_loads_nothing_of_it() -> None:
+    code = "import hpcgen, sys; print(sorted(name for name in sys.modules if name.startswith('hpcgen')))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['hpcgen', 'hpcgen._version']"
+
+
+FUNCTIONS = [name for name in dir(hpcgen) if name[0].islower() and name != "need"]  # whose words are in Need
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_parameter_of_a_public_function_is_typed_and_explained(name: str) -> None:
+    function = getattr(hpcgen, name)
+    text = inspect.getdoc(function) or ""
+    for parameter in inspect.signature(function).parameters.values():
+        assert parameter.annotation is not inspect.Parameter.empty
+        assert re.search(rf"\b{parameter.name}\b", text), f"{name}() does not say what {parameter.name} is"
+
+
+@pytest.mark.parametrize(
+    ("walltime", "option"), [("90m", "90m"), (timedelta(minutes=90), "01:30:00"), (timedelta(days=2), "48:00:00")]
+)
+def test_a_time_limit_is_text_or_a_timedelta(walltime: str | timedelta, option: str) -> None:
+    plan = hpcgen.plan("supermuc", "mpi-hello", walltime=walltime)
+    assert plan.command.endswith(f"--time {option}")
+
+
+@pytest.mark.parametrize(
+    ("walltime", "said"),
+    [
+        (3600, "plan(): walltime: 3600 has no unit\n.*\n  remedy: write '3600s' for seconds, or '3600m' for minutes"),
+        (timedelta(0), "walltime: 0:00:00 is not a time limit"),
+        (timedelta(seconds=1.5), "0:00:01.500000 is not a time limit\n  expected: whole seconds"),
+        ([1], "`walltime` must be"),
+    ],
+)
+def test_a_time_limit_of_unknown_unit_is_refused(walltime: Any, said: str) -> None:
+    with pytest.raises(hpcgen.InputError, match=said.replace("(", r"\(").replace(")", r"\)")):
+        hpcgen.plan("supermuc", "mpi-hello", walltime=walltime)
+
+
+def test_a_plan_and_a_kit_show_themselves_briefly() -> None:
+    plan = hpcgen.plan("supermuc", "mpi-hello", nodes=2)
+    assert repr(plan) == (
+        "<Plan mpi-hello for supermuc (thin): charliecloud, 6 blocks, 2 nodes × 4 ranks × 12 threads, 1 warning>"
+    )
+    told = Finding(name="name", severity="warning", message="<script>alert(1)</script>", remedy='"a" & b')
+    page = msgspec.structs.replace(plan, findings=[told])._repr_html_()
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; (&quot;a&quot; &amp; b)" in page and "<script" not in page
+    assert "<td>2 nodes × 4 ranks × 12 threads, " in page and "intel_mpi 2019" in page
+    kit = hpcgen.render(plan)
+    assert re.fullmatch(r"<Kit of \d+ files: build\.sh, job\.slurm, preflight\.sh, plan\.json and \d+ more>", repr(kit))
+    hostile = msgspec.structs.replace(kit, notices=["<b>"])
+    assert "<td>build.sh</td>" in hostile._repr_html_() and "<td>&lt;b&gt;</td>" in hostile._repr_html_()
+
+
+def test_a_lock_is_rendered_as_the_command_does(tmp_path: Path) -> None:
+    plan = hpcgen.plan("workstation", "mpi-hello", to_lock=True)
+    lock = lock_of(plan, Catalog(), Pins())
+    assert repr(lock) == f"<Lock of mpi-hello for workstation: plan hash {lock.content[:12]}>"
+    (tmp_path / "hpcgen.lock").write_text(lock.text)
+    words = ["render", "--locked", "hpcgen.lock"]
+    done = subprocess.run(
+        [sys.executable, "-m", "hpcgen", *words], cwd=tmp_path, env=HERE, capture_output=True, text=True, check=True
+    )
+    assert hpcgen.render(hpcgen.read_lock(tmp_path / "hpcgen.lock")).recipe == done.stdout
+
+
+def test_nothing_is_locked_or_built_before_its_licences_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HPCGEN_ACCEPT_LICENCES")
+    licence = PlannedLicence(name="eula", title="The EULA", url="https://example.org/eula")
+    plan = msgspec.structs.replace(hpcgen.plan("workstation", "mpi-hello"), licences=[licence])
+    for function in (hpcgen.lock, hpcgen.build):
+        with pytest.raises(hpcgen.PolicyError, match="The EULA must be accepted by the user"):
+            function(plan)
+
+
+def test_a_plan_for_a_lock_needs_no_network_where_it_is_built() -> None:
+    site = {"name": "far", "extends": "workstation", "network": {"internet": {"build": False}}}
+    far = hpcgen.load_site(site)
+    with pytest.raises(hpcgen.PolicyError, match="the building host has no internet"):
+        hpcgen.plan(far, "mpi-hello")
+    assert hpcgen.plan(far, "mpi-hello", to_lock=True).blocks
+
+
+def test_what_is_no_image_is_an_error_with_its_reason(tmp_path: Path) -> None:
+    (tmp_path / "text.sif").write_text("no image")
+    for function in (hpcgen.run, hpcgen.test, hpcgen.submit):
+        with pytest.raises(hpcgen.InputError, match="is not a container image that hpcgen knows"):
+            function(tmp_path / "text.sif")
+    failed = hpcgen.BuildRecord(
+        id="1-a-b",
+        hpcgen="1",
+        started="",
+        site="a",
+        stack="b",
+        partition="p",
+        format="docker",
+        content="c",
+        engine="podman",
+        result="failed",
+    )
+    assert repr(failed) == "<BuildRecord 1-a-b: failed in 0 s by podman>"
+    with pytest.raises(hpcgen.InputError, match="the build 1-a-b made no image"):
+        hpcgen.run(failed)
 
 
 def test_a_record_made_in_python_is_checked_like_a_file() -> None:

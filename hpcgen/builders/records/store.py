@@ -209,6 +209,13 @@ def tried_test_run(record: BuildRecord, test_run: TestRun, tell: Callable[[str],
         return None
 
 
+def add_to_record_of(image: ImageReference, test_run: TestRun, tell: Callable[[str], None]) -> None:
+    """The same for the newest record of a build that made this image, if there is one; ``tell`` says what is done."""
+    record = of_image(image)
+    if record is not None and tried_test_run(record, test_run, tell) is not None:
+        tell(f"added to the build record {record.id}")
+
+
 def _same(built: BuiltImage, image: ImageReference) -> bool:
     if built.kind != image.kind:
         return False

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from hpcgen.core.errors import InputError, OutputError
 
 if TYPE_CHECKING:
+    from hpcgen.core.model.site import Site
     from hpcgen.core.model.user_config import UserConfig
 
 
@@ -65,6 +66,14 @@ def load_user_config() -> UserConfig:
 def configured(field: str, default: Any) -> Any:
     """One field of the file, ``default`` where there is no file; nothing is imported without one."""
     return default if _state(user_config_path()) is None else getattr(load_user_config(), field)
+
+
+def account_for(site: Site, asked: str | None) -> str | None:
+    """The account that is asked for, else the user's own at that site."""
+    if asked is not None or site.scheduler.account == "none":
+        return asked
+    account: str | None = configured("accounts", {}).get(site.name)
+    return account
 
 
 def _state(path: Path | None) -> tuple[int, int, int] | None:

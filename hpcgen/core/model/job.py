@@ -4,7 +4,7 @@ from typing import Annotated
 
 from hpcgen.core.model.fields import Count, Gigabytes, Name, RankGpus, Record, Text, WholeNumber, matching
 from hpcgen.core.model.reasons import JOB_WORDS, JobReason
-from hpcgen.core.support.units import number, walltime_text
+from hpcgen.core.support.units import counted, number, walltime_text
 
 JobName = Annotated[
     str,
@@ -52,6 +52,12 @@ class Job(Record, frozen=True):
     def ranks(self) -> int:
         """Ranks over all nodes."""
         return self.nodes * self.ranks_per_node
+
+    @property
+    def shape(self) -> str:
+        """Its nodes, ranks and threads, for people."""
+        ranks, threads = counted(self.ranks_per_node, "rank"), counted(self.threads_per_rank, "thread")
+        return f"{counted(self.nodes, 'node')} × {ranks} × {threads}"
 
     def why(self) -> list[str]:
         """Where each number is from, one line each."""

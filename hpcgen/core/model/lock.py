@@ -131,6 +131,9 @@ class Lock(Record, frozen=True):
     inputs: list[dict[str, Any]]
     text: str
 
+    def __repr__(self) -> str:
+        return f"<Lock of {self.plan.stack.name} for {self.plan.site.name}: plan hash {self.content[:12]}>"
+
     @property
     def own_collections(self) -> list[str]:
         """Names of the collections beside hpcgen's own, in order of precedence."""

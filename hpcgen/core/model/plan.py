@@ -26,6 +26,7 @@ from hpcgen.core.model.project import Project
 from hpcgen.core.model.reasons import Reason
 from hpcgen.core.model.site import Fabric, Site
 from hpcgen.core.model.stack import CopyTarget, OptionValue, Stack
+from hpcgen.core.support.units import counted, walltime_text
 
 
 class PlannedMpi(Record, frozen=True):
@@ -84,6 +85,9 @@ class Finding(Record, frozen=True):
     severity: Severity
     message: Text
     remedy: Text = ""
+
+    def __str__(self) -> str:
+        return self.message + (f" ({self.remedy})" if self.remedy else "")
 
 
 class PlannedLicence(Record, frozen=True):
@@ -194,6 +198,28 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     conda: PlannedConda | None = None
     latest_base: bool = False
     extends: ExtendedImage | None = None
+
+    def __repr__(self) -> str:
+        told = [self.format, counted(len(self.blocks), "block"), self.job.shape, *self._counts()]
+        return f"<Plan {self.stack.name} for {self.site.name} ({self.partition}): {', '.join(told)}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what is planned, as a small table."""
+        from hpcgen.core.support.markup import table
+
+        rows = [
+            ("partition", self.partition),
+            ("format", f"{self.format}, run by {self.engine}"),
+            ("blocks", ", ".join(block.label for block in self.blocks)),
+            ("job", f"{self.job.shape}, {walltime_text(self.job.walltime_s)}"),
+            *((each.severity, str(each)) for each in self.findings if each.severity != "note"),
+        ]
+        return table(("plan", f"{self.stack.name} for {self.site.name}"), rows)
+
+    def _counts(self) -> list[str]:
+        """How many errors and warnings there are, where there are any."""
+        kinds = {kind: sum(each.severity == kind for each in self.findings) for kind in ("error", "warning")}
+        return [counted(number, kind) for kind, number in kinds.items() if number]
 
     @property
     def brought(self) -> list[PlannedCopy]:

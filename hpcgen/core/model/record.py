@@ -85,6 +85,9 @@ class TestRun(RecordPart, frozen=True):
     seconds: float = 0.0
     nodes: int = 1
 
+    def __repr__(self) -> str:
+        return f"<TestRun on {self.site} by {self.engine}: {self.counts}>"
+
     @property
     def counts(self) -> str:
         """``9 passed, 0 failed, 3 skipped``."""
@@ -134,3 +137,7 @@ class BuildRecord(RecordPart, frozen=True):
     failure: BuildFailure | None = None
     log: str = ""
     tests: list[TestRun] = []
+
+    def __repr__(self) -> str:
+        image = f" {self.image.kind} {self.image.name}" if self.image is not None else ""
+        return f"<BuildRecord {self.id}: {self.result}{image} in {self.seconds:.0f} s by {self.engine}>"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import re
 import shutil
 import signal
 import subprocess
@@ -198,7 +199,13 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """SIGTERM, which batch systems send at the time limit, is met like Ctrl-C: what was begun is undone."""
+    """SIGTERM, which batch systems send at the time limit, is met like Ctrl-C: what was begun is undone.
+
+    In another thread than the main one, which alone gets signals, nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -214,6 +221,14 @@ def interruptible() -> Iterator[None]:
 
 LONGEST_LINE = 1024 * 1024
 """Bytes that are kept of one line; what a stranger's program prints may have no end."""
+
+
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def printable(line: str) -> str:
+    """A program's line without what would steer a terminal."""
+    return _CONTROL.sub("", line)
 
 
 class Update(str):

@@ -54,7 +54,7 @@ def sealed_text(plan: Plan, assembly: Assembly, pins: Pins, collections: Mapping
 
 
 def read_lock(path: Path) -> Lock:
-    """A lock that ``hpcgen lock`` wrote.
+    """A lock that ``hpcgen lock`` wrote into the file ``path``.
 
     Raises
     ------

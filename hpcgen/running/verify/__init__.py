@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from hpcgen.running.verify.image import TIMEOUT_S, failed, job_of_tests, verify_image
+from hpcgen.running.verify.image import TIMEOUT_S, failed, failure, job_of_tests, verify_image
 
-__all__ = ["TIMEOUT_S", "failed", "job_of_tests", "verify_image"]
+__all__ = ["TIMEOUT_S", "failed", "failure", "job_of_tests", "verify_image"]

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from hpcgen.blocks.rank_test import DEBUG, OPEN_MPI_DEBUG, RANK_PROGRAM
-from hpcgen.core.errors import PolicyError
+from hpcgen.core.errors import PolicyError, Problem, TestFailedError
 from hpcgen.core.model.fields import EngineName
 from hpcgen.core.model.image_paths import SELFTEST
 from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.recipe_facts import RankTest
 from hpcgen.core.model.record import TestResult, TestRun
 from hpcgen.core.model.site import Site
+from hpcgen.core.support.processes import printable
 from hpcgen.images.reference import ImageReference
 from hpcgen.running.here import require_nodes
 from hpcgen.running.image_job import ImageJob, plan_for_image
@@ -154,6 +155,20 @@ def _with_company(job: ImageJob) -> ImageJob:
 def failed(run: TestRun) -> list[TestResult]:
     """The results of a run that count against the image."""
     return [each for each in run.results if each.result == "failed"]
+
+
+def failure(run: TestRun, remedy: str = "") -> TestFailedError | None:
+    """The error with every test that failed; None if none did.
+
+    Parameters
+    ----------
+    remedy: what to do, in place of what each result says.
+    """
+    found = failed(run)
+    problems = [
+        Problem(f"{each.group}: {each.name}: {printable(each.reason)}", remedy=remedy or each.remedy) for each in found
+    ]
+    return TestFailedError(problems) if found else None
 
 
 class _Proof:

@@ -87,7 +87,7 @@ def make_lock(
             wheels |= _conda_wheels(plan, catalog, conda, loose, old if "wheels" in kept else None, say)
         problems.raise_as(FetchError)
         for each in hold_chosen(plan, catalog, wheels, allow_unsupported=was_overruled(plan)):
-            say(f"warning: {each.message}" + (f" ({each.remedy})" if each.remedy else ""))
+            say(f"warning: {each}")
         packages, keys, epoch = found
         pins = Pins(
             images={name: _portable(pin) for name, pin in pinned.items()},

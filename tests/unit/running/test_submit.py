@@ -10,16 +10,21 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+import hpcgen as library
 from hpcgen.backends.schedulers.base import GONE, JobState, seconds_of
 from hpcgen.backends.schedulers.pbs import Pbs
 from hpcgen.backends.schedulers.slurm import Slurm, expand
@@ -27,7 +32,7 @@ from hpcgen.backends.schedulers.torque import Torque
 from hpcgen.core.model.site import BatchSystem
 from hpcgen.running.follow import Tail
 from hpcgen.running.here import status_text
-from tests.conftest import Command
+from tests.conftest import GOLDEN, Command
 
 SCONTROL = """\
 JobId=8 JobName=demo
@@ -296,6 +301,36 @@ def test_a_job_is_followed_and_its_output_brought_back(site: Site) -> None:
     assert "job 41.server submitted with" in done.stderr
     assert "job 41.server runs" in done.stderr
     assert "job 41.server succeeded" in done.stderr
+
+
+class Notebook(io.StringIO):
+    """The stdout of a notebook: text, with no stream of bytes below it."""
+
+
+def test_a_notebook_submits_an_image_and_follows_it(torque: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = torque.folder / "image"
+    shutil.copytree(GOLDEN / "hlrs-testbed" / "mpi-hello", image / "opt/hpcgen/kit")
+    for name in ("bin", "etc", "usr"):
+        (image / name).mkdir()
+    shutil.copy(torque.folder / "bin/singularity", torque.folder / "bin/ch-run")
+    for name in ("PATH", "SPOOL", "KIND"):
+        monkeypatch.setenv(name, torque.env[name])
+    catalog = library.Catalog([torque.folder / "collection"])
+    place: dict[str, Any] = {"site": "here", "folder": torque.folder / "work", "catalog": catalog}
+    until_seen = 'until [ -e "$SPOOL/seenR" ]; do sleep 0.05; done; '
+    said: list[str] = []
+    job = library.submit(image, ["sh", "-c", until_seen + "echo größer"], walltime=timedelta(minutes=5), **place)
+    assert repr(job) == f"<Submitted job 41.server (mpi-hello) of here: {torque.folder}/work/mpi-hello.job.pbs>"
+    assert "walltime=00:05:00" in job.script.read_text()
+    monkeypatch.setattr(sys, "stdout", stdout := Notebook())
+    result = library.follow(job, say=said.append)
+    assert (result.good, stdout.getvalue()) == (True, "größer\n") and "job 41.server runs" in said
+    failing = library.submit(image, ["sh", "-c", "exit 7"], **place)
+    with pytest.raises(library.JobFailedError, match="with status 7"):
+        library.follow(failing)
+    array = replace(job, job=replace(job.job, queueing=library.Queueing(tasks=2)))
+    with pytest.raises(library.InputError, match=r"job 41\.server is an array, which cannot be followed"):
+        library.follow(array)
 
 
 def test_a_job_that_is_put_back_into_its_queue_is_said(torque: Site) -> None:

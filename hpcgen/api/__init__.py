@@ -1,11 +1,16 @@
-"""The public functions. Reading happens in ``load_*``, everything after it is pure; :func:`write_kit` writes."""
+"""The public functions, from a site and a stack to a kit; what builds and starts images is in ``api.images``.
+
+Reading happens in ``load_*``; :func:`plan` and :func:`render` are pure; :func:`write_kit` writes, and :func:`lock`
+alone uses the network.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -16,13 +21,18 @@ from hpcgen.catalog.collections import collections_from_environment
 from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.in_memory import InMemory, checked
 from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.errors import InputError
 from hpcgen.core.model.fields import FormatName, RankGpus
 from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import OptionValue, Stack
+from hpcgen.core.support.units import walltime_text
 from hpcgen.kit.kit import Kit, make_kit, store_kit
 from hpcgen.planning.planner import make_plan
+
+if TYPE_CHECKING:
+    from hpcgen.core.model.lock import Lock
 
 S = TypeVar("S", Site, Stack)
 _default: Catalog | None = None
@@ -58,7 +68,7 @@ def load_site(source: str | Path | Mapping[str, object], *, catalog: Catalog | N
 
 
 def load_stack(source: str | Path | Mapping[str, object], *, catalog: Catalog | None = None) -> Stack:
-    """A stack recipe; parameters and errors are those of :func:`load_site`."""
+    """A stack recipe; ``source``, ``catalog`` and errors are those of :func:`load_site`."""
     catalog = catalog or default_catalog()
     if isinstance(source, Mapping):
         document = InMemory(source, f"stack {source.get('name', '')}".rstrip())
@@ -79,13 +89,14 @@ def plan(
     threads_per_rank: int | None = None,
     gpus_per_node: int | None = None,
     rank_gpus: RankGpus | None = None,
-    walltime: str | None = None,
+    walltime: str | timedelta | None = None,
     queue: str | None = None,
     account: str | None = None,
     memory_per_rank_gb: float | None = None,
     command: Sequence[str] | None = None,
     allow_unsupported: bool = False,
     latest_base: bool = False,
+    to_lock: bool = False,
     blocks: Sequence[type[Block]] = (),
     catalog: Catalog | None = None,
 ) -> Plan:
@@ -102,11 +113,13 @@ def plan(
     nodes, ranks_per_node, threads_per_rank, queue, account: of the job; the site's layouts decide where None.
     gpus_per_node: GPUs that the job asks for on each node, 0 for none; all of a node or what the stack says if None.
     rank_gpus: ``own``: each rank sees its own GPUs; ``all``: all of its node; the stack decides if None.
-    walltime: ``36:00:00``, ``36h`` or ``90m``.
+    walltime: ``36:00:00``, ``36h`` or ``90m``, or a :class:`datetime.timedelta`. A bare number is refused, since batch
+        systems count minutes and Python counts seconds.
     memory_per_rank_gb: gigabytes of each rank, checked against the node's.
     command: the job's command and its arguments; the stack's own if None.
     allow_unsupported: what breaks the contract between image and host becomes a finding instead of an error.
     latest_base: start from what the tags of base images stand for when the image is built, not from dated ones.
+    to_lock: it is for :func:`lock`, so that the site's building host needs no network and no mirrors.
     blocks: classes of blocks that are in no collection; give them to :func:`render` too.
     catalog: where names are looked up; :func:`default_catalog` if None.
 
@@ -115,21 +128,21 @@ def plan(
     InputError: a record or argument is wrong. UnknownNameError: a name that does not exist.
     ConflictError: no versions fit together. PolicyError: the site does not allow it, or the job does not fit.
     """
-    catalog = _catalog_with(blocks, catalog)
+    catalog = catalog_with(blocks, catalog)
     request = JobRequest(
         nodes=nodes,
         ranks_per_node=ranks_per_node,
         threads_per_rank=threads_per_rank,
         gpus_per_node=gpus_per_node,
         rank_gpus=rank_gpus,
-        walltime=walltime,
+        walltime=walltime_in_text(walltime, "plan()"),
         queue=queue,
         account=account,
         memory_per_rank_gb=memory_per_rank_gb,
         command=list(command) if command is not None else None,
     )
-    found_site, site_document = _record(catalog, site, Site)
-    found_stack, stack_document = _record(catalog, stack, Stack)
+    found_site, site_document = site_or_stack(catalog, site, Site)
+    found_stack, stack_document = site_or_stack(catalog, stack, Stack)
     in_files = not blocks and not any(isinstance(each, InMemory) for each in (site_document, stack_document))
     return make_plan(
         catalog,
@@ -146,15 +159,67 @@ def plan(
         stack_document=stack_document,
         # No command line makes again what is in no file.
         command=None if in_files else str,
+        unchecked=("network",) if to_lock else (),
     )
 
 
-def render(plan: Plan, *, blocks: Sequence[type[Block]] = (), catalog: Catalog | None = None) -> Kit:
-    """The kit of a plan: ``.recipe``, ``.files`` by name, ``.notices``. Writes nothing, uses no network.
+def lock(
+    plan: Plan,
+    *,
+    images: Mapping[str, str] | None = None,
+    accept_licences: Sequence[str] = (),
+    fetch_bazel: bool = False,
+    say: Callable[[str], None] | None = None,
+    catalog: Catalog | None = None,
+) -> Lock:
+    """Pin everything that the build of a plan downloads. Uses the network, and writes nothing: save ``.text``.
 
-    ``blocks`` and ``catalog`` are those that :func:`plan` was given.
+    Parameters
+    ----------
+    images: references of skopeo to take base images from, by their names: ``{"debian:12": "oci-archive:FILE"}``.
+    accept_licences: names of licences that you accept, or ``all``; also those of the environment and config file.
+    fetch_bazel: run Bazel to learn what it downloads, which takes minutes to an hour and several GB.
+    say: is told what is being done, such as ``print``.
+    catalog: that of :func:`plan`; :func:`default_catalog` if None.
+
+    Raises
+    ------
+    FetchError, MissingToolError: something cannot be fetched, or a tool for it is not installed.
+    PolicyError: a licence is not accepted. InputError: a block of the plan is in no file.
     """
-    return make_kit(plan, _catalog_with(blocks, catalog))
+    from hpcgen.planning.licences import all_accepted, require_accepted
+    from hpcgen.planning.reproduce import to_lock
+    from hpcgen.supply.pin.locking import make_lock
+
+    require_accepted(plan.licences, accept_licences)
+    plan = msgspec.structs.replace(all_accepted(plan), command=to_lock(plan.command))
+    return make_lock(plan, catalog or default_catalog(), images=images, run_bazel=fetch_bazel, say=say or quiet)
+
+
+def render(
+    plan: Plan | Lock,
+    *,
+    bundle: Path | str | None = None,
+    blocks: Sequence[type[Block]] = (),
+    catalog: Catalog | None = None,
+) -> Kit:
+    """The kit of a plan or a lock: ``.recipe``, ``.files`` by name, ``.notices``. Writes nothing, uses no network.
+
+    Parameters
+    ----------
+    plan: of a lock the kit takes what is pinned.
+    bundle: the folder of a bundle of that lock, from which the build is to take everything.
+    blocks, catalog: those that :func:`plan` was given.
+
+    Raises
+    ------
+    InputError: these collections would not make the image that the lock pins.
+    PolicyError: the bundle brings a collection that neither the catalog nor the config file names.
+    """
+    catalog = catalog_with(blocks, catalog)
+    if isinstance(plan, Plan):
+        return make_kit(plan, catalog)
+    return locked_kit(plan, catalog, blocks, bundle=Path(bundle).absolute() if bundle is not None else None)
 
 
 def write_kit(kit: Kit, folder: Path | str) -> Path:
@@ -172,12 +237,60 @@ def write_kit(kit: Kit, folder: Path | str) -> Path:
     return Path(folder)
 
 
-def _catalog_with(blocks: Sequence[type[Block]], catalog: Catalog | None) -> Catalog:
+def locked_kit(
+    lock: Lock,
+    catalog: Catalog,
+    blocks: Sequence[type[Block]] = (),
+    *,
+    bundle: Path | None = None,
+    format: FormatName | None = None,
+) -> Kit:
+    """The kit of a lock, in another format than its own if one is named."""
+    from hpcgen.supply.locked import locked_plan
+
+    folders = list(catalog.folders[:-1])
+    if bundle is not None:
+        from hpcgen.catalog.trust import content_offered, not_trusted, untrusted
+        from hpcgen.supply.bundle.own_collections import bundled_collections
+
+        brought = bundled_collections(bundle, lock)
+        if missing := untrusted([content_offered(each, f"the bundle {bundle}") for each in brought], folders):
+            raise not_trusted(missing)
+        folders += brought
+    # A catalog of its own: where the files lie that this lock copies is nothing that others should be told.
+    own = Catalog(folders, blocks)
+    return make_kit(locked_plan(lock, own, bundle=bundle, format=format), own, lock)
+
+
+def quiet(message: str) -> None:
+    """Say nothing: what functions tell whom nobody wants to hear."""
+
+
+def walltime_in_text(value: str | timedelta | None, where: str) -> str | None:
+    """A time limit as the command line has it.
+
+    Raises
+    ------
+    InputError: a number, of which nobody knows the unit, or no whole number of seconds.
+    """
+    if isinstance(value, int | float):
+        expected = "text such as '01:30:00' or '90m', or a datetime.timedelta"
+        remedy = f"write '{value:g}s' for seconds, or '{value:g}m' for minutes"
+        raise InputError(f"walltime: {value!r} has no unit", where, expected, remedy)
+    if not isinstance(value, timedelta):
+        return value
+    seconds = value.total_seconds()
+    if seconds < 1 or seconds % 1:
+        raise InputError(f"walltime: {value} is not a time limit", where, "whole seconds, at least one")
+    return walltime_text(int(seconds))
+
+
+def catalog_with(blocks: Sequence[type[Block]], catalog: Catalog | None) -> Catalog:
     catalog = catalog or default_catalog()
     return Catalog(catalog.folders[:-1], blocks) if blocks else catalog
 
 
-def _record(catalog: Catalog, asked: S | str, kind: type[S]) -> tuple[S, Document]:
+def site_or_stack(catalog: Catalog, asked: S | str, kind: type[S]) -> tuple[S, Document]:
     """The site or stack with what stands for its file, which is what it was loaded from, or itself."""
     is_site = kind is Site
     if not isinstance(asked, kind):
