@@ -6,13 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say
-from hpcgen.core.errors import HpcgenError, Problems, UnknownNameError, did_you_mean
+from hpcgen.core.errors import HpcgenError, InputError, Problems, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.machine.doctor.dependents import Dependent
+
+
+UNKNOWN = 13
+"""The exit code where nothing is affected as far as is known, but something is not known."""
 
 
 @click.command("affected")
@@ -39,28 +44,37 @@ def command(
     """List what has to be built again: because a fact changes, a release came out, or an advisory names a package.
 
     Without --fact, --release and --advisory: what would be planned otherwise now, whatever the reason. Exit code 1
-    where something is affected.
+    where something is affected, 13 where nothing is, but not everything could be judged.
     """
     from hpcgen.plugins.fleet.advisories import read_advisories
-    from hpcgen.plugins.fleet.affected import affected_by
+    from hpcgen.plugins.fleet.affected import Question, affected_by
 
     catalog = catalog_of(ctx)
     _check_names(catalog, facts, blocks)
     advisories = [each for path in files for each in read_advisories(path)]
-    answer = affected_by(_known(catalog, images, folder, records), catalog, facts, advisories, blocks)
+    for each in advisories:
+        if each.withdrawn:
+            say(f"withdrawn on {each.withdrawn[:10]}, so nothing is affected by it: {each.title}")
+    valid = [each for each in advisories if not each.withdrawn]
+    known, unread = _known(catalog, images, folder, records)
+    question = Question(facts=facts, advisories=valid if files else None, blocks=blocks)
+    answer = affected_by(known, catalog, question)
+    answer = msgspec.structs.replace(answer, unknown=[*unread, *answer.unknown])
     if as_json:
         print_json(answer)
     else:
-        for each in answer.affected:
-            click.echo(f"{each.what} ({each.stack} for {each.site})")
-            click.echo("".join(f"  {reason}\n" for reason in each.why), nl=False)
+        for found in answer.affected:
+            click.echo(f"{found.what} ({found.stack} for {found.site})")
+            click.echo("".join(f"  {reason}\n" for reason in found.why), nl=False)
         for word in answer.unknown:
             say(f"not known: {word}")
-        say(f"{len(answer.affected)} affected, {answer.others} not")
-    return 1 if answer.affected else 0
+        say(f"{len(answer.affected)} affected, {answer.others} not" + (", as far as known" if answer.unknown else ""))
+    return 1 if answer.affected else UNKNOWN if answer.unknown else 0
 
 
 def _check_names(catalog: Catalog, facts: tuple[str, ...], blocks: tuple[str, ...]) -> None:
+    from hpcgen.machine.detect.profile import unknown_fact
+
     problems = Problems()
     sites = catalog.names("site")
     for fact in facts:
@@ -69,6 +83,8 @@ def _check_names(catalog: Catalog, facts: tuple[str, ...], blocks: tuple[str, ..
             problems.add(f"--fact {fact} names no fact", expected="SITE:PATH, such as supermuc:mpi.version")
         elif site not in sites:
             problems.add(f"no site is called {site!r}", "--fact", remedy=did_you_mean(site, sites))
+        elif problem := unknown_fact(path.split("."), catalog.site_document(site).data):
+            problems.append(problem.at(f"--fact {fact}"))
     for block in blocks:
         if not catalog.has_block(block):
             problems.add(
@@ -77,10 +93,12 @@ def _check_names(catalog: Catalog, facts: tuple[str, ...], blocks: tuple[str, ..
     problems.raise_as(UnknownNameError)
 
 
-def _known(catalog: Catalog, images: tuple[str, ...], folder: Path, records: bool) -> list[Dependent]:
-    """Kits and locks of the folder, a kit with its lock once, and images, as far as they can be read."""
+def _known(catalog: Catalog, images: tuple[str, ...], folder: Path, records: bool) -> tuple[list[Dependent], list[str]]:
+    """Kits and locks of the folder, a kit with its lock once, and images; and what could not be looked at."""
     from hpcgen.machine.doctor.dependents import dependent, kept_in
 
+    if not folder.is_dir():
+        raise InputError("no such folder", f"--in {folder}", remedy="check the spelling of its path")
     found, unread = kept_in(folder, catalog)
     locked = {each.label.removeprefix("lock ") for each in found if each.lock is not None}
     known = [each for each in found if f"{each.label.removeprefix('kit ')}/hpcgen.lock" not in locked]
@@ -98,7 +116,10 @@ def _known(catalog: Catalog, images: tuple[str, ...], folder: Path, records: boo
         except HpcgenError as error:
             if name in images:
                 raise
+            if isinstance(error, UnknownNameError):
+                say(f"no longer there: {name}")
+                continue
             unread.append(f"{name}: {error.problems[0].message}")
-    for word in unread:
-        say(f"warning: not looked at: {word}")
-    return known
+    if not known:
+        unread.append(f"there is no kit or lock below {folder}, and no image was read")
+    return known, unread

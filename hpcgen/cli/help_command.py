@@ -24,6 +24,7 @@ EXIT_CODES: Mapping[str, str] = {
     "10": "a job failed",
     "11": "an input was not fetched",
     "12": "a model was not converted",
+    "13": "not known whether an image is affected",
     "69": "a program is missing",
     "70": "a bug in hpcgen",
     "130": "interrupted",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, get_type_hints
 
 import msgspec
@@ -9,6 +10,7 @@ from msgspec import inspect as shapes
 
 from hpcgen.core.config.diagnostics import wrong_value
 from hpcgen.core.config.type_words import bare, only_optional
+from hpcgen.core.errors import Problem, did_you_mean
 from hpcgen.core.model.site import Site
 from hpcgen.machine.detect.combine import PARTITIONS
 from hpcgen.machine.detect.seen import NODE, Seen
@@ -251,3 +253,33 @@ def _arguments(kind: Any) -> tuple[Any, Any]:
         if getattr(part, "__origin__", None) is dict:
             return _arguments(part)
     return str, Any
+
+
+def unknown_fact(path: list[str], data: Mapping[str, Any]) -> Problem | None:
+    """What is wrong with the path of a fact of a profile, which need not be given yet; None if nothing is.
+
+    Parameters
+    ----------
+    data: the profile, its parents merged in; partitions, engines and file systems are called as there.
+    """
+    kind: Any = Site
+    found: Any = data
+    for number, step in enumerate(path):
+        known = _steps(kind, found)
+        kind, found = _below(kind, step), found.get(step) if isinstance(found, Mapping) else None
+        if kind is None or (known is not None and step not in known):
+            above = ".".join(path[:number]) or "the profile"
+            return Problem(f"{above} has no {step!r}", remedy=did_you_mean(step, known or ()))
+    return None
+
+
+def _steps(kind: Any, found: Any) -> list[str] | None:
+    """What may follow in a path; None where any name may, such as one of a variable."""
+    shape: Any = bare(shapes.type_info(kind))
+    if isinstance(shape, shapes.UnionType):
+        shape = bare(only_optional(shape) or shape)
+    if isinstance(shape, shapes.StructType):
+        return [field.encode_name for field in shape.fields]
+    if isinstance(shape, shapes.DictType) and not isinstance(bare(shape.value_type), shapes.StructType):
+        return None
+    return list(found) if isinstance(found, Mapping) else []

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.config.provenance import NO_FACTS
 from hpcgen.core.errors import HpcgenError, InputError
 from hpcgen.core.model.lock import Lock
 from hpcgen.core.model.plan import Plan
@@ -17,6 +19,14 @@ from hpcgen.machine.doctor.report import Report
 
 _MOST_FILES = 20_000
 _MAX_BYTES = 16 * 1024 * 1024
+_JOBS_ONLY = re.compile(
+    r"(operator|status|closed|scheduler|layouts|environment|unset_environment"
+    r"|system\.(kernel|modules|user_namespaces)"
+    r"|partitions\.[^.]+\.(nodes|memory|queues|slots|directives|chunk|parallel_environment|environment"
+    r"|cpu\.(?!target(\.|$))[^.]+|gpu\.(count|memory_gb|cpus|cdi))"
+    r"|containers\.(image_directory|build_on|unprivileged_build|engines\.[^.]+\.(reason|decided|modules)))(\.|$)"
+)
+"""Facts that people, jobs and the start of an image rest on, and no step of its build."""
 
 
 class Dependent(msgspec.Struct, frozen=True):
@@ -43,8 +53,8 @@ def stacks_of(catalog: Catalog, site: str, partition: str) -> Iterator[Dependent
 
 def kept_in(folder: Path, catalog: Catalog, site: str | None = None) -> tuple[list[Dependent], list[str]]:
     """Locks and kits of a site, or of any, below a folder, and what could not be read of those that look like one."""
-    found, unread = [], []
-    for path in _files(folder):
+    found, unread = list[Dependent](), list[str]()
+    for path in _files(folder, unread):
         try:
             plan, lock = _read(path)
         except HpcgenError as error:
@@ -74,19 +84,27 @@ def dependent(label: str, plan: Plan, catalog: Catalog, lock: Lock | None = None
 def depends_on(dependent: Dependent, path: str) -> bool:
     """Whether what was planned would be another, or fail, without the fact of its site at ``path``."""
     plan = dependent.plan
-    if path.startswith("partitions."):
-        if not path.startswith(f"partitions.{plan.partition}."):
+    top, *below = path.split(".")
+    if top in NO_FACTS:
+        return False
+    if top == "partitions" and below:
+        if below[0] != plan.partition:
             return False
-        if ".fabric." in path:
+        if "fabric" in below[1:2]:
             return plan.stack.run.mpi
-        return ".gpu" not in path or dependent.gpu
-    if path.startswith(("mpi.", "fabric.")):
+        return "gpu" not in below[1:2] or dependent.gpu
+    if top in ("mpi", "fabric"):
         return plan.stack.run.mpi
     if path.startswith("containers.engines."):
-        return path.split(".")[2] == plan.engine
+        return below[1] == plan.engine
     if path == "system.glibc":
         return plan.stack.run.mpi or dependent.gpu
     return True
+
+
+def needs_build(dependent: Dependent, path: str) -> bool:
+    """Whether an image has to be built again once the fact of its site at ``path`` changes."""
+    return depends_on(dependent, path) and _JOBS_ONLY.match(path) is None
 
 
 def _uses_gpu(plan: Plan, catalog: Catalog) -> bool:
@@ -101,14 +119,19 @@ def _uses_gpu(plan: Plan, catalog: Catalog) -> bool:
     return False
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def _files(folder: Path, unread: list[str]) -> Iterator[Path]:
     """Files that may be a lock or a kit's plan; links are not followed, and there is an end to it."""
     left = _MOST_FILES
-    for place, names, files in os.walk(folder):
+
+    def refused(failure: OSError) -> None:
+        unread.append(f"{failure.filename}: {failure.strerror}")
+
+    for place, names, files in os.walk(folder, onerror=refused):
         names[:] = sorted(name for name in names if not name.startswith("."))
         for name in sorted(files):
             left -= 1
             if left < 0:
+                unread.append(f"{folder}: it has more than {_MOST_FILES} files; name the folder of your kits")
                 return
             if name == "plan.json" or name.endswith(".lock"):
                 yield Path(place, name)
@@ -121,7 +144,9 @@ def _read(path: Path) -> tuple[Plan | None, Lock | None]:
 
     try:
         text = read_plain(path, _MAX_BYTES).decode("utf-8")
-    except (OSError, UnicodeDecodeError):
+    except OSError as failure:
+        raise InputError(f"cannot be read: {failure.strerror}", str(path), remedy="make it a readable file") from None
+    except UnicodeDecodeError:
         return None, None
     if len(text) > _MAX_BYTES:
         return None, None

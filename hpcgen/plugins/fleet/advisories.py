@@ -1,6 +1,6 @@
 """Advisories of OSV files, read from the disk, against packages of images.
 
-Source: https://ossf.github.io/osv-schema: package and ranges; Debian's and Ubuntu's are of source packages.
+Source: https://ossf.github.io/osv-schema: "Evaluation"; Debian's and Ubuntu's are of source packages.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -28,25 +28,42 @@ class _Package(msgspec.Struct, frozen=True):
     name: str = ""
 
 
+class _Event(msgspec.Struct, frozen=True):
+    """A version at which something changes."""
+
+    introduced: str | None = None
+    fixed: str | None = None
+    last_affected: str | None = None
+    limit: str | None = None
+
+
 class _Range(msgspec.Struct, frozen=True):
     type: str
-    events: list[dict[str, str]] = []
+    events: list[_Event] = []
 
 
 class _Affected(msgspec.Struct, frozen=True):
     package: _Package = _Package()
     ranges: list[_Range] = []
     versions: list[str] = []
+    ecosystem_specific: Any = None
+
+    @property
+    def binaries(self) -> set[str]:
+        """The packages that are built from the source package, which Ubuntu's advisories name."""
+        listed = self.ecosystem_specific.get("binaries") if isinstance(self.ecosystem_specific, dict) else None
+        named = [each.get("binary_name") for each in listed or () if isinstance(each, dict)]
+        return {name for name in named if isinstance(name, str)}
 
 
 class Advisory(msgspec.Struct, frozen=True):
     """One of OSV's: what is affected by it; other fields are passed over."""
 
     id: str
-    affected: list[_Affected] = []
+    affected: list[_Affected] | None = None
     summary: str = ""
-    aliases: list[str] = []
-    withdrawn: str = ""
+    aliases: list[str] | None = None
+    withdrawn: str | None = None
 
     @property
     def title(self) -> str:
@@ -55,8 +72,16 @@ class Advisory(msgspec.Struct, frozen=True):
         return f"{self.id}{known}" + (f": {self.summary}" if self.summary else "")
 
 
+class Judgement(msgspec.Struct, frozen=True):
+    """What an advisory says of a package: ``mended`` is the version that mends an affected one, where it is known."""
+
+    verdict: Literal["affected", "not affected", "unknown"]
+    mended: str = ""
+    why: str = ""
+
+
 def read_advisories(path: Path) -> list[Advisory]:
-    """Those of a file, or of the ``.json`` files of a folder; what was withdrawn is left out.
+    """Those of a file, or of the ``.json`` files of a folder.
 
     Raises
     ------
@@ -77,85 +102,157 @@ def read_advisories(path: Path) -> list[Advisory]:
                 f"{file} is no advisory in OSV's format: {failure}", expected="a JSON file with id and affected"
             )
     problems.raise_as(InputError)
-    return [each for each in found if not each.withdrawn]
+    return found
 
 
-def hits(advisory: Advisory, components: list[Component]) -> Iterator[tuple[Component, str]]:
-    """The packages that an advisory is about, each with the version that mends it; "" where none is said."""
-    for affected in advisory.affected:
-        ecosystem, _, release = affected.package.ecosystem.partition(":")
-        kind = _KINDS.get(ecosystem.lower())
+def judged(advisory: Advisory, components: list[Component]) -> Iterator[tuple[Component, Judgement]]:
+    """The packages that an advisory names, each with what it says of the version."""
+    for affected in advisory.affected or ():
+        ecosystem, _, release = affected.package.ecosystem.lower().partition(":")
+        kind = _KINDS.get(ecosystem)
         for component in components if kind is not None else ():
-            if _is_of(component, kind, ecosystem.lower(), release, affected.package.name):
-                mended = _judged(affected, component.version, _ORDERS[kind or ""])
-                if mended is not None:
-                    yield component, mended
+            if kind == "deb" and _is_package(component, affected, ecosystem, release):
+                yield component, _judged(affected, component.version, _debian_order)
+            elif kind == "pypi" and _is_python(component, affected):
+                found = _judged(affected, component.version, _python_order)
+                if component.kind != "python" and found.verdict == "affected":
+                    how = "conda" if component.kind == "conda" else "source"
+                    found = Judgement("unknown", why=f"it is from {how}, the advisory on a package of PyPI")
+                yield component, found
 
 
 def unjudged(advisory: Advisory) -> list[str]:
     """The ecosystems of an advisory that nothing here knows; "" where it names no package at all."""
-    named = {each.package.ecosystem for each in advisory.affected} or {""}
+    named = {each.package.ecosystem for each in advisory.affected or ()} or {""}
     return sorted(name for name in named if name.partition(":")[0].lower() not in _KINDS)
 
 
-def _is_of(component: Component, kind: str | None, ecosystem: str, release: str, name: str) -> bool:
+def sources_of(advisory: Advisory, distribution: str, release: str) -> list[str]:
+    """The source packages of a distribution that an advisory names without those that are built from them."""
+    return [
+        each.package.name
+        for each in advisory.affected or ()
+        if not each.binaries and _is_release(*each.package.ecosystem.lower().partition(":")[::2], distribution, release)
+    ]
+
+
+def python_packages(advisory: Advisory) -> list[str]:
+    """The Python packages that an advisory names."""
+    return [each.package.name for each in advisory.affected or () if each.package.ecosystem.lower() == "pypi"]
+
+
+def _is_release(ecosystem: str, said: str, distribution: str, release: str) -> bool:
+    """Whether an ecosystem such as debian:12, ubuntu:24.04:lts or ubuntu:pro:18.04:lts is that of an image.
+
+    Not ubuntu:pro:fips:…, whose packages are others, in archives of their own.
+    """
+    parts = [part for part in said.split(":") if part not in ("", "pro", "lts")]
+    return ecosystem == distribution and parts in ([], [release], [release.partition(".")[0]])
+
+
+def _is_package(component: Component, affected: _Affected, ecosystem: str, release: str) -> bool:
     from packageurl import PackageURL
 
+    if not component.purl.startswith(f"pkg:deb/{ecosystem}/"):
+        return False
+    source = _POOL.search(component.url)
+    own = {component.name, source[1]} if source else {component.name}
+    if not own & {affected.package.name, *affected.binaries}:
+        return False
+    qualifiers: Any = PackageURL.from_string(component.purl).qualifiers
+    return _is_release(ecosystem, release, *qualifiers.get("distro", "").partition("-")[::2])
+
+
+def _is_python(component: Component, affected: _Affected) -> bool:
+    """Whether it is that package of Python, or the same software from conda or from source."""
     from hpcgen.core.support.python_names import normal_name
 
-    if not component.purl.startswith(f"pkg:{kind}/"):
-        return False
-    if kind == "pypi":
-        return normal_name(component.name) == normal_name(name)
-    url = PackageURL.from_string(component.purl)
-    qualifiers: Any = url.qualifiers
-    where = f"{ecosystem}-{release.partition(':')[0]}"
-    source = _POOL.search(component.url)
-    same = name in (component.name, source[1] if source else component.name)
-    return same and url.namespace == ecosystem and (not release or qualifiers.get("distro", "").startswith(where))
+    of_name = normal_name(component.name) == normal_name(affected.package.name)
+    return of_name and component.kind in ("python", "conda", "software")
 
 
-def _judged(affected: _Affected, version: str, key: Callable[[str], Any]) -> str | None:
-    """The version that mends an affected one; None of one that is not affected."""
-    mended = [fixed for each in affected.ranges if (fixed := _in_range(each, version, key)) is not None]
-    if mended:
-        return mended[0]
-    return "" if version in affected.versions else None
+def _judged(affected: _Affected, version: str, key: Callable[[str], Any]) -> Judgement:
+    """A version is affected if it lies in one of the ranges or is listed; a range that cannot be read may hold it."""
+    ranges = [each for each in affected.ranges if each.type != "GIT"]
+    found = [_in_range(each, version, key) for each in ranges]
+    inside = next((each for each in found if each.verdict == "affected"), None)
+    if inside is not None:
+        return inside
+    if _is_listed(version, affected.versions, key):
+        return Judgement("affected")
+    if not ranges and not affected.versions:
+        why = "it has ranges of commits, and none of versions" if affected.ranges else "it names no versions"
+        return Judgement("unknown", why=why)
+    return next((each for each in found if each.verdict == "unknown"), Judgement("not affected"))
 
 
-def _in_range(each: _Range, version: str, key: Callable[[str], Any]) -> str | None:
-    if each.type == "GIT":
-        return None
-    inside = False
+def _is_listed(version: str, versions: list[str], key: Callable[[str], Any]) -> bool:
+    if version in versions:
+        return True
     try:
         own = key(version)
-        for event in each.events:
-            ((what, at),) = event.items()
-            if what == "introduced":
-                inside = inside or at == "0" or own >= key(at)
-            elif what == "fixed" and inside:
-                if own < key(at):
-                    return at
-                inside = False
-            elif what == "last_affected" and inside:
-                if own <= key(at):
-                    return ""
-                inside = False
     except ValueError:
-        return None
-    return "" if inside else None
+        return False
+    for each in versions:
+        try:
+            if key(each) == own:
+                return True
+        except ValueError:
+            continue
+    return False
+
+
+def _in_range(each: _Range, version: str, key: Callable[[str], Any]) -> Judgement:
+    """OSV's own evaluation, with "unknown" where a version of it has no order."""
+    if each.type not in ("ECOSYSTEM", "SEMVER"):
+        return Judgement("unknown", why=f"it has a range of the type {each.type[:40]!r}")
+    try:
+        own = (1, key(version))
+        events = sorted(
+            ((_place(what, text, key), what, text) for event in each.events for what, text in _said(event)),
+            key=lambda one: one[0],
+        )
+    except ValueError as failure:
+        return Judgement("unknown", why=str(failure))
+    if not any(what == "introduced" for _, what, _ in events):
+        return Judgement("unknown", why="one of its ranges has no beginning")
+    limits = [at for at, what, _ in events if what == "limit"]
+    inside = False
+    for at, what, text in events:
+        if what == "introduced" and at <= own:
+            inside = True
+        elif (what == "fixed" and at <= own) or (what == "last_affected" and at < own):
+            inside = False
+        elif what == "fixed" and inside and _before(own, limits):
+            return Judgement("affected", text)
+    return Judgement("affected" if inside and _before(own, limits) else "not affected")
+
+
+def _said(event: _Event) -> Iterator[tuple[str, str]]:
+    for what in ("introduced", "fixed", "last_affected", "limit"):
+        if (text := getattr(event, what)) is not None:
+            yield what, text
+
+
+def _place(what: str, text: str, key: Callable[[str], Any]) -> tuple[Any, ...]:
+    """Where an event is in the order of versions: "0" begins before any of them, "*" has no end."""
+    if what == "introduced" and text == "0":
+        return (0,)
+    return (2,) if what == "limit" and "*" in text else (1, key(text))
+
+
+def _before(own: tuple[Any, ...], limits: list[tuple[Any, ...]]) -> bool:
+    return not limits or any(own < limit for limit in limits)
 
 
 def _python_order(version: str) -> Any:
+    """Without a local part: 2.3.0+cpu is built from the same sources as 2.3.0."""
     from packaging.version import Version
 
-    return Version(version)
+    return Version(Version(version).public)
 
 
 def _debian_order(version: str) -> Any:
     from debian.debian_support import Version
 
     return Version(version)
-
-
-_ORDERS: dict[str, Callable[[str], Any]] = {"pypi": _python_order, "deb": _debian_order}

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
+import msgspec
+
+from hpcgen.blocks.inputs.base import Pinned
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import HpcgenError
 from hpcgen.core.model.component import Component
 from hpcgen.core.model.fields import Record
 from hpcgen.core.support import purl
+from hpcgen.core.support.units import some
 from hpcgen.kit.plan_difference import planned_changes, replanned
-from hpcgen.machine.doctor.dependents import Dependent, depends_on
-from hpcgen.plugins.fleet.advisories import Advisory, hits, unjudged
+from hpcgen.machine.doctor.dependents import Dependent, needs_build
+from hpcgen.plugins.fleet.advisories import Advisory, judged, python_packages, sources_of, unjudged
 
 _NOT_THE_IMAGE = ("hpcgen", "job")
 """Differences that no image has to be built again for."""
@@ -34,51 +39,105 @@ class Answer(Record, frozen=True):
     unknown: list[str]
 
 
-def affected_by(
-    known: Sequence[Dependent],
-    catalog: Catalog,
-    facts: Sequence[str] = (),
-    advisories: Sequence[Advisory] = (),
-    blocks: Sequence[str] = (),
-) -> Answer:
+class Question(Record, frozen=True):
+    """What is asked. With nothing of all this: whether anything would be planned otherwise now.
+
+    Parameters
+    ----------
+    facts: ``SITE:PATH`` of facts that are to change; of a site's parent too.
+    advisories: what is known of packages; None where none was asked about.
+    blocks: names of blocks; whether one of these would be planned otherwise now.
+    """
+
+    facts: Sequence[str] = ()
+    advisories: Sequence[Advisory] | None = None
+    blocks: Sequence[str] = ()
+
+
+class _Packages(msgspec.Struct, frozen=True):
+    """What is known of the packages of an image.
+
+    ``sources``, ``python``: why a source package of its distribution, or a Python package, may be there without being
+    listed; "" where it cannot.
+    """
+
+    listed: list[Component]
+    distribution: str
+    release: str
+    sources: str = ""
+    python: str = ""
+
+
+def affected_by(known: Sequence[Dependent], catalog: Catalog, question: Question) -> Answer:
     """What is to be built again.
 
     Parameters
     ----------
     known: locks, kits and images.
-    facts: ``SITE:PATH`` of facts that are to change.
-    advisories: what is known of packages.
-    blocks: names of blocks; whether one of these would be planned otherwise now. With nothing of all that is given,
-        whether anything would.
     """
     found = []
-    unknown = [
-        f"{each.id}: locks pin no packages of {name or 'its subject'}" for each in advisories for name in unjudged(each)
-    ]
+    unknown = _unjudged(question.advisories or ())
     for each in known:
-        why: list[str] = []
-        if facts:
-            why += [f"it rests on {path}" for path in _facts_of(each, facts) if depends_on(each, path)]
-        if advisories:
-            components, open_ = _components(each, catalog)
-            unknown += [f"{each.label}: {word}" for word in open_]
-            why += [word for advisory in advisories for word in _advised(advisory, components)]
-        if blocks or not (facts or advisories):
-            why += _replanned(each, catalog, blocks, unknown)
+        why = [f"it rests on {path}" for path in _facts_of(each, catalog, question.facts) if needs_build(each, path)]
+        if question.advisories is not None:
+            why += _advised(each, catalog, question.advisories, unknown)
+        if question.blocks or not (question.facts or question.advisories is not None):
+            why += _replanned(each, catalog, question.blocks, unknown)
         if why:
             found.append(Affected(what=each.label, site=each.plan.site.name, stack=each.plan.stack.name, why=why))
     return Answer(affected=found, others=len(known) - len(found), unknown=list(dict.fromkeys(unknown)))
 
 
-def _facts_of(each: Dependent, facts: Iterable[str]) -> list[str]:
-    """The paths of the facts that are of its own site."""
-    pairs = [fact.partition(":") for fact in facts]
-    return [path for site, _, path in pairs if site == each.plan.site.name]
+def _unjudged(advisories: Sequence[Advisory]) -> list[str]:
+    """The ecosystems that nothing here knows, each with its advisories."""
+    found: dict[str, list[str]] = {}
+    for advisory in advisories:
+        for name in unjudged(advisory):
+            found.setdefault(name, []).append(advisory.id)
+    return [f"{some(ids)}: locks pin no packages of {name or 'its subject'}" for name, ids in found.items()]
 
 
-def _advised(advisory: Advisory, components: list[Component]) -> Iterator[str]:
-    for component, mended in hits(advisory, components):
-        yield f"{component.name} {component.version}: {advisory.title}" + (f"; mended in {mended}" if mended else "")
+def _facts_of(each: Dependent, catalog: Catalog, facts: Iterable[str]) -> list[str]:
+    """The paths of the facts that are of its own site, or of a parent of that."""
+    site = each.plan.site.name
+    own = {site}
+    if facts and site in catalog.names("site"):
+        own |= {Path(file).stem for file in catalog.site_document(site).files()}
+    return [path for name, _, path in (fact.partition(":") for fact in facts) if name in own]
+
+
+def _advised(each: Dependent, catalog: Catalog, advisories: Sequence[Advisory], unknown: list[str]) -> list[str]:
+    """Why advisories want it built again; adds what is not known."""
+    try:
+        packages = _packages(each, catalog)
+    except HpcgenError as error:
+        unknown.append(f"{each.label}: its packages cannot be listed: {error.problems[0].message}")
+        return []
+    why: list[str] = []
+    open_: dict[str, list[str]] = {}
+    for advisory in advisories:
+        named = False
+        for component, said in judged(advisory, packages.listed):
+            named = True
+            what = f"{component.name} {component.version}: {advisory.title}"
+            if said.verdict == "affected":
+                why.append(what + (f"; mended in {said.mended}" if said.mended else ""))
+            elif said.verdict == "unknown":
+                unknown.append(f"{each.label}: {what}: {said.why}")
+        if not named:
+            _add_open(advisory, packages, open_)
+    unknown += [f"{each.label}: {reason}: {some(words)}" for reason, words in open_.items()]
+    return list(dict.fromkeys(why))
+
+
+def _add_open(advisory: Advisory, packages: _Packages, open_: dict[str, list[str]]) -> None:
+    """Packages that the image may have, though none of that name is listed."""
+    for reason, names in (
+        (packages.sources, sources_of(advisory, packages.distribution, packages.release)),
+        (packages.python, python_packages(advisory)),
+    ):
+        if reason and names:
+            open_.setdefault(reason, []).extend(f"{name} of {advisory.id}" for name in names)
 
 
 def _replanned(each: Dependent, catalog: Catalog, blocks: Sequence[str], unknown: list[str]) -> list[str]:
@@ -95,22 +154,36 @@ def _replanned(each: Dependent, catalog: Catalog, blocks: Sequence[str], unknown
     return [f"{each.name} {each.old} → {each.new}: {each.why}" for each in moved]
 
 
-def _components(each: Dependent, catalog: Catalog) -> tuple[list[Component], list[str]]:
-    """The packages of an image, and what is not known of them."""
-    try:
-        if each.lock is not None:
-            from hpcgen.kit.sbom.components import contents
+def _packages(each: Dependent, catalog: Catalog) -> _Packages:
+    """Those of a lock, or of a plan what its inputs and blocks say."""
+    base, extends = each.plan.blocks[0], each.plan.extends
+    more = f"it adds to {extends.image}, whose own packages are not listed" if extends is not None else ""
+    if each.lock is not None:
+        from hpcgen.kit.sbom.components import contents
 
-            return contents(each.lock, [], catalog).held, []
+        held = contents(each.lock, [], catalog)
+        sources = "packages of the base image are listed without their source packages" if held.inside else ""
+        listed, python = held.held, more
+    else:
         from hpcgen.recipe.assemble import assemble
 
-        listed = [pinned for _, item in assemble(each.plan, catalog).inputs for pinned in item.pinned()]
-    except HpcgenError as error:
-        return [], [f"its packages cannot be listed: {error.problems[0].message}"]
-    python = [pinned.name.partition("==") for pinned in listed if pinned.kind == "python"]
-    components = [
-        Component(f"python:{name}", "python", name, version, purl=purl.python_package(name, version))
-        for name, _, version in python
-        if version
+        pinned = [pin for _, item in assemble(each.plan, catalog).inputs for pin in item.pinned()]
+        loose = [pin for pin in pinned if pin.kind in ("python", "conda") and not pin.by.startswith("sha256:")]
+        listed = [found for pin in pinned if (found := _python(pin)) is not None]
+        sources = "its OS packages are not pinned"
+        python = "its Python packages are not pinned" if loose or each.plan.project is not None else more
+    there = {component.name for component in listed}
+    listed += [
+        Component(f"block:{block.name}", "software", block.name, block.version)
+        for block in each.plan.blocks
+        if not block.build_only and block.name not in there
     ]
-    return components, ["its OS packages are not pinned, so no advisory was checked against them"]
+    return _Packages(listed, base.name, base.version, more or sources, python)
+
+
+def _python(pin: Pinned) -> Component | None:
+    """A Python package that a recipe names with its version."""
+    name, _, version = pin.name.partition("==")
+    if pin.kind != "python" or not version:
+        return None
+    return Component(f"python:{name}", "python", name, version, purl=purl.python_package(name, version))

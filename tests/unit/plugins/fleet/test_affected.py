@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.core.model.component import Component
+from hpcgen.core.model.component import Component, Kind
 from hpcgen.kit.lockfile.lock import sealed_text
 from hpcgen.planning.planner import make_plan
-from hpcgen.plugins.fleet.advisories import Advisory, hits
+from hpcgen.plugins.fleet.advisories import Advisory, judged
 from hpcgen.recipe.assemble import assemble
 from hpcgen.supply.pin.locking import collection_files
 from tests.conftest import Command
@@ -25,40 +25,99 @@ def osv(name: str, ecosystem: str, *events: dict[str, str], **more: Any) -> dict
     return {"id": f"TEST-{name}", "summary": "a hole", "modified": "2026-11-01T00:00:00Z", "affected": affected}
 
 
-def component(purl: str, version: str, url: str = "") -> Component:
-    return Component("ref", "package", purl.rpartition("/")[2].partition("@")[0], version, purl=purl, url=url)
+AFFECTED, NOT, UNKNOWN = 1, 0, 13
+
+
+def component(purl: str, version: str, url: str = "", kind: Kind | None = None) -> Component:
+    name = purl.rpartition("/")[2].partition("@")[0]
+    return Component("ref", kind or ("python" if "pypi" in purl else "package"), name, version, purl=purl, url=url)
 
 
 DEB = "pkg:deb/debian/libssl3@3.0.15-1~deb12u1?arch=amd64&distro=debian-12"
 POOL = "https://deb.example.org/debian/pool/main/o/openssl/libssl3_3.0.15-1~deb12u1_amd64.deb"
 
 
-@pytest.mark.parametrize(
-    ("advisory", "found"),
-    [
-        (osv("numpy", "PyPI", {"introduced": "0"}, {"fixed": "1.27"}), "1.27"),
-        (osv("NumPy", "PyPI", {"introduced": "1.20"}, {"last_affected": "1.26.4"}), ""),
-        (osv("numpy", "PyPI", {"introduced": "0"}, {"fixed": "1.26"}), None),
-        (osv("numpy", "PyPI", {"introduced": "1.27"}), None),
-        (
-            osv("numpy", "PyPI", {"introduced": "0"}, {"fixed": "1.2"}, {"introduced": "1.26"}, {"fixed": "1.26.5"}),
-            "1.26.5",
+RANGES: list[tuple[dict[str, Any], str | None]] = [
+    (osv("numpy", "PyPI", {"introduced": "0"}, {"fixed": "1.27"}), "affected 1.27"),
+    (osv("NumPy", "PyPI", {"introduced": "1.20"}, {"last_affected": "1.26.4"}), "affected"),
+    (osv("numpy", "PyPI", {"introduced": "0"}, {"last_affected": "1.26.3"}), "not affected"),
+    (osv("numpy", "PyPI", {"introduced": "0"}, {"fixed": "1.26"}), "not affected"),
+    (osv("numpy", "PyPI", {"introduced": "1.27"}), "not affected"),
+    # In whatever order the events stand.
+    (
+        osv("numpy", "PyPI", {"fixed": "1.26.5"}, {"introduced": "1.26"}, {"fixed": "1.2"}, {"introduced": "0"}),
+        "affected 1.26.5",
+    ),
+    (osv("numpy", "PyPI", {"introduced": "0"}, {"limit": "1.26.4"}), "not affected"),
+    (osv("numpy", "PyPI", {"introduced": "0"}, {"limit": "1.26.5"}, {"limit": "1.0"}), "affected"),
+    (osv("numpy", "PyPI", {"introduced": "0"}, {"fixed": "2"}, {"limit": "*"}), "affected 2"),
+    (osv("numpy", "PyPI", versions=["1.26.4"]), "affected"),
+    (osv("numpy", "PyPI", versions=["1.26.4.0", "no version"]), "affected"),
+    (osv("numpy", "PyPI", versions=["1.26.3"]), "not affected"),
+    (osv("numpy", "PyPI", {"introduced": "0"}, {"fixed": "1.2"}, versions=["1.26.4"]), "affected"),
+    # What nobody can say is not "not affected".
+    (osv("numpy", "PyPI", {"introduced": "0"}, {"fixed": "not a version"}), "unknown"),
+    (osv("numpy", "PyPI", {"fixed": "1.27"}), "unknown"),
+    (osv("numpy", "PyPI"), "unknown"),
+    (osv("numpy", "PyPI", ranges=[{"type": "GIT", "events": [{"introduced": "0"}, {"fixed": "a" * 40}]}]), "unknown"),
+    (osv("numpy", "PyPI", ranges=[{"type": "NEW", "events": [{"introduced": "0"}, {"fixed": "1"}]}]), "unknown"),
+    (osv("numpy", "PyPI", {"introduced": "0"}, {"fixed": "?"}, versions=["1.26.4"]), "affected"),
+    (osv("numpy", "npm", {"introduced": "0"}), None),
+    (osv("torch", "PyPI", {"introduced": "0"}, {"last_affected": "2.3.0"}), "affected"),
+    (osv("scipy", "PyPI", {"introduced": "0"}, {"fixed": "1.14"}), "unknown"),
+    (osv("scipy", "PyPI", {"introduced": "0"}, {"fixed": "1.13"}), "not affected"),
+    (osv("horovod", "PyPI", {"introduced": "0"}), "unknown"),
+    (osv("openssl", "Debian:12", {"introduced": "0"}, {"fixed": "3.0.16-1~deb12u1"}), "affected 3.0.16-1~deb12u1"),
+    (osv("openssl", "Debian:12", {"introduced": "0"}, {"fixed": "3.0.9-1"}), "not affected"),
+    (osv("openssl", "Debian:12", {"introduced": "0"}, {"fixed": "0"}), "not affected"),
+    (osv("openssl", "Debian:13", {"introduced": "0"}), None),
+    (osv("openssl", "Debian:12", {"introduced": "0"}, {"fixed": "bad version"}), "unknown"),
+    (osv("openssl", "Ubuntu:24.04:LTS", {"introduced": "0"}), None),
+    (osv("xz-utils", "Ubuntu:22.04:LTS", {"introduced": "0"}), None),
+    (
+        osv(
+            "xz-utils",
+            "Ubuntu:22.04:LTS",
+            {"introduced": "0"},
+            ecosystem_specific={"binaries": [{"binary_name": "liblzma5"}]},
         ),
-        (osv("numpy", "PyPI", versions=["1.26.4"]), ""),
-        (osv("numpy", "npm", {"introduced": "0"}), None),
-        (osv("openssl", "Debian:12", {"introduced": "0"}, {"fixed": "3.0.16-1~deb12u1"}), "3.0.16-1~deb12u1"),
-        (osv("openssl", "Debian:12", {"introduced": "0"}, {"fixed": "3.0.9-1"}), None),
-        (osv("openssl", "Debian:13", {"introduced": "0"}), None),
-        (osv("openssl", "Ubuntu:24.04:LTS", {"introduced": "0"}), None),
-    ],
-)
+        "affected",
+    ),
+    (
+        osv(
+            "xz-utils",
+            "Ubuntu:Pro:22.04:LTS",
+            {"introduced": "0"},
+            ecosystem_specific={"binaries": [{"binary_name": "liblzma5"}]},
+        ),
+        "affected",
+    ),
+    (
+        osv(
+            "xz-utils",
+            "Ubuntu:Pro:FIPS:22.04:LTS",
+            {"introduced": "0"},
+            ecosystem_specific={"binaries": [{"binary_name": "liblzma5"}]},
+        ),
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(("advisory", "found"), RANGES)
 def test_an_advisory_is_held_against_versions_in_their_own_order(advisory: dict[str, Any], found: str | None) -> None:
     import msgspec
 
-    held = [component("pkg:pypi/numpy@1.26.4", "1.26.4"), component(DEB, "3.0.15-1~deb12u1", POOL)]
-    assert [mended for _, mended in hits(msgspec.convert(advisory, Advisory), held)] == (
-        [] if found is None else [found]
-    )
+    held = [
+        component("pkg:pypi/numpy@1.26.4", "1.26.4"),
+        component("pkg:pypi/torch@2.3.0%2Bcpu", "2.3.0+cpu"),
+        component("pkg:conda/scipy@1.13.1", "1.13.1", kind="conda"),
+        Component("block:horovod", "software", "horovod", "0.28.1"),
+        component(DEB, "3.0.15-1~deb12u1", POOL),
+        component("pkg:deb/ubuntu/liblzma5@5.2.5-2?distro=ubuntu-22.04", "5.2.5-2"),
+    ]
+    said = [each for _, each in judged(msgspec.convert(advisory, Advisory), held)]
+    assert [f"{each.verdict} {each.mended}".strip() for each in said] == ([] if found is None else [found])
 
 
 @pytest.fixture
@@ -80,7 +139,7 @@ def asked(hpcgen: Command, kept: Path, *words: str) -> dict[str, Any]:
     done = hpcgen("affected", "--in", str(kept), *words, "--json")
     assert done.stdout, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
-    assert done.returncode == (1 if answer["affected"] else 0)
+    assert done.returncode == (AFFECTED if answer["affected"] else UNKNOWN if answer["unknown"] else NOT)
     return answer
 
 
@@ -88,7 +147,25 @@ def test_a_fact_concerns_what_rests_on_it(hpcgen: Command, kept: Path) -> None:
     answer = asked(hpcgen, kept, "--fact", "supermuc:mpi.version")
     assert [(each["site"], each["why"]) for each in answer["affected"]] == [("supermuc", ["it rests on mpi.version"])]
     assert answer["others"] == 1
-    assert not asked(hpcgen, kept, "--fact", "supermuc:partitions.fat.memory.total_gb")["affected"]
+    of_parent = asked(hpcgen, kept, "--fact", "lrz:mpi.version")
+    assert [each["site"] for each in of_parent["affected"]] == ["supermuc"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "title",
+        "links",
+        "scheduler.account",
+        "layouts",
+        "partitions.thin.queues",
+        "partitions.thin.cpu.cores",
+        "partitions.fat.cpu.target",
+        "containers.engines.apptainer.version",
+    ],
+)
+def test_a_fact_that_changes_no_image_affects_none(hpcgen: Command, kept: Path, path: str) -> None:
+    assert asked(hpcgen, kept, "--fact", f"supermuc:{path}") == {"affected": [], "others": 2, "unknown": []}
 
 
 def test_nothing_is_affected_where_nothing_has_changed(hpcgen: Command, kept: Path) -> None:
@@ -113,6 +190,7 @@ def test_advisories_of_a_folder_name_packages_and_what_is_not_known(hpcgen: Comm
     said = [
         osv("zlib1g", "Debian:12", {"introduced": "0"}, {"fixed": "1:1.2.13.dfsg-2"}),
         osv("left-pad", "npm", {"introduced": "0"}),
+        osv("zlib", "Ubuntu:24.04:LTS", {"introduced": "0"}, {"fixed": "2"}),
     ]
     for each in said:
         (folder / f"{each['id']}.json").write_text(json.dumps(each))
@@ -121,8 +199,46 @@ def test_advisories_of_a_folder_name_packages_and_what_is_not_known(hpcgen: Comm
     assert lock["why"] == ["zlib1g 1:1.2.13.dfsg-1: TEST-zlib1g: a hole; mended in 1:1.2.13.dfsg-2"]
     assert answer["unknown"] == [
         "TEST-left-pad: locks pin no packages of npm",
-        f"kit {kept}/kit: its OS packages are not pinned, so no advisory was checked against them",
+        f"kit {kept}/kit: its OS packages are not pinned: zlib of TEST-zlib",
     ]
+
+
+def test_an_advisory_of_another_distribution_or_language_says_nothing_of_a_kit(hpcgen: Command, kept: Path) -> None:
+    """False alarms: the kit is on Ubuntu 24.04, the lock on Debian 12, and one without Python packages none of PyPI."""
+    for name, ecosystem in (("openssl", "Ubuntu:22.04:LTS"), ("numpy", "PyPI"), ("openssl", "Debian:11")):
+        file = kept / "other.json"
+        file.write_text(json.dumps(osv(name, ecosystem, {"introduced": "0"}, {"fixed": "99"})))
+        assert asked(hpcgen, kept, "--advisory", str(file)) == {"affected": [], "others": 2, "unknown": []}
+
+
+def test_a_source_package_of_the_base_image_is_not_known(hpcgen: Command, kept: Path) -> None:
+    """The lock lists libc6 of the base image, and not that it is built from glibc."""
+    (kept / "kit").rename(kept / ".kit")
+    file = kept / "glibc.json"
+    file.write_text(json.dumps(osv("glibc", "Debian:12", {"introduced": "0"}, {"fixed": "2.37"})))
+    reason = "packages of the base image are listed without their source packages"
+    assert asked(hpcgen, kept, "--advisory", str(file))["unknown"] == [
+        f"lock {kept}/hello.lock: {reason}: glibc of TEST-glibc"
+    ]
+
+
+def test_a_withdrawn_advisory_is_named_and_asks_nothing_else(hpcgen: Command, kept: Path) -> None:
+    file = kept / "gone.json"
+    file.write_text(json.dumps(osv("zlib1g", "Debian:12", {"introduced": "0"}) | {"withdrawn": "2026-01-02T00:00:00Z"}))
+    done = hpcgen("affected", "--in", str(kept), "--advisory", str(file))
+    assert done.returncode == NOT
+    assert "withdrawn on 2026-01-02, so nothing is affected by it: TEST-zlib1g: a hole" in done.stderr
+
+
+def test_nothing_to_look_at_is_not_the_same_as_nothing_affected(hpcgen: Command, kept: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = hpcgen("affected", "--in", str(tmp_path / "empty"))
+    assert done.returncode == UNKNOWN and "there is no kit or lock below" in done.stderr
+    done = hpcgen("affected", "--in", str(tmp_path / "nosuch"))
+    assert done.returncode == 3 and "no such folder" in done.stderr
+    (kept / "kit" / "plan.json").write_text("{")
+    done = hpcgen("affected", "--in", str(kept))
+    assert done.returncode == UNKNOWN and "not the plan of a kit" in done.stderr
 
 
 def test_what_is_no_advisory_is_told_with_its_file(hpcgen: Command, kept: Path) -> None:
@@ -136,6 +252,10 @@ def test_what_is_no_advisory_is_told_with_its_file(hpcgen: Command, kept: Path) 
     [
         (("--fact", "supermucc:mpi.version"), "did you mean supermuc"),
         (("--fact", "mpi.version"), "names no fact"),
+        (("--fact", "supermuc:nosuch"), "the profile has no 'nosuch'"),
+        (("--fact", "supermuc:mpi.verson"), "did you mean version?"),
+        (("--fact", "supermuc:partitions.thn.cpu"), "did you mean thin?"),
+        (("--fact", "supermuc:mpi.version.major"), "mpi.version has no 'major'"),
         (("--release", "mpch"), "no block is called 'mpch'"),
     ],
 )
