@@ -55,27 +55,12 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "check": "Check profiles, recipes, blocks, tables, collections.",
         "schema": "Print the JSON Schema of a kind of file.",
     },
-    "fleets": {
-        "fleet": "List many images, and which have to be built.",
-        "matrix": "Show which stack renders on which partition, and why not.",
-        "affected": "List the images that must be rebuilt, and why.",
-        "ci": "Write pipelines of a fleet, and checks of an image.",
-    },
-    "models": {"onnx": "Convert trained models to ONNX, prove and start them."},
-    "measuring": {
-        "bench": "Measure standard workloads in images.",
-        "tune": "Search for the settings with which an image runs fastest.",
-        "optimise": "Choose framework build, compiler and layout by measurement.",
-        "measurements": "List measurements, and import them from other tools.",
-        "model": "Fit models to measurements, and predict.",
-    },
-    "maintainers": {"tables": "Keep release tables true, for maintainers."},
     "help": {
         "help": "Show the commands of a group, the exit codes, or a command's help.",
         "completion": "Print the shell completion script.",
     },
 }
-"""The commands with a line about each, by what they are for."""
+"""The core's commands with a line about each, by what they are for; :mod:`hpcgen.cli.plugged` adds the others."""
 COMMANDS: Mapping[str, str] = {name: text for group in GROUPS.values() for name, text in group.items()}
 INTERNAL_ERROR = 70
 
@@ -100,26 +85,42 @@ QUIET = click.Option(
 class LazyCommands(click.Group):
     """A group that imports a subcommand when it is used, not to list it.
 
-    ``table``: the subcommands with their help. ``module``: the module of each, whose ``command`` it is; ``{}`` is its
-    name.
+    ``rows``: what each subcommand is, as ``module:attribute``, and the line about it.
     """
 
-    table: ClassVar[Mapping[str, str]]
-    module: ClassVar[str]
+    rows: ClassVar[Mapping[str, tuple[str, str]]]
+
+    def lines(self) -> Mapping[str, str]:
+        """The subcommands with the line about each."""
+        return {name: line for name, (_, line) in self.rows.items()}
+
+    def load(self, name: str) -> click.Command | None:
+        """The subcommand of a name; None if there is none."""
+        if name not in self.rows:
+            return None
+        module, _, attribute = self.rows[name][0].partition(":")
+        found: click.Command = getattr(importlib.import_module(module), attribute)
+        return found
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.table)
+        return list(self.lines())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.table:
-            return None
-        command: click.Command = importlib.import_module(self.module.format(cmd_name.replace("-", "_"))).command
-        _complete(command, " ".join([*ctx.command_path.split()[1:], cmd_name]))
+        command = self.load(cmd_name)
+        if command is not None:
+            _complete(command, " ".join([*ctx.command_path.split()[1:], cmd_name]))
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """As of every group, without importing the subcommands."""
+        from click.shell_completion import CompletionItem
+
+        found = [CompletionItem(name, help=line) for name, line in self.lines().items() if name.startswith(incomplete)]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(self.table.items()))
+            formatter.write_dl(list(self.lines().items()))
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         _complete(self, " ".join(ctx.command_path.split()[1:]))
@@ -129,9 +130,10 @@ class LazyCommands(click.Group):
 def _complete(command: click.Command, path: str) -> None:
     """Give a command, and those below it, what all have: ``--quiet``, and examples at the end of their help."""
     if {"-h", "--help", "help"} & {*sys.argv}:
-        from hpcgen.cli.examples import EXAMPLES
+        from hpcgen.cli.examples import examples_of
 
-        command.epilog = "\n".join(["\b", "Examples:", *(f"  {line}" for line in EXAMPLES.get(path, ()))])
+        if path in (examples := examples_of(path.partition(" ")[0])):
+            command.epilog = "\n".join(["\b", "Examples:", *(f"  {line}" for line in examples[path])])
     if not isinstance(command, click.Group) and QUIET not in command.params:
         command.params.append(QUIET)
     for name, each in getattr(command, "commands", {}).items():
@@ -139,15 +141,30 @@ def _complete(command: click.Command, path: str) -> None:
 
 
 class _Commands(LazyCommands):
-    table = COMMANDS
-    module = "hpcgen.cli.{}_command"
+    rows = {name: (f"hpcgen.cli.{name}_command:command", line) for name, line in COMMANDS.items()}
+
+    def lines(self) -> Mapping[str, str]:
+        """Those of plug-ins, too."""
+        from hpcgen.cli.plugged import every_group
+
+        return {name: line for group in every_group().values() for name, line in group.items()}
+
+    def load(self, name: str) -> click.Command | None:
+        """The core's own comes first: no plug-in is looked for then, and none can take its name."""
+        if name in COMMANDS:
+            return super().load(name)
+        from hpcgen.cli.plugged import plugged_command
+
+        return plugged_command(name)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Commands first, on one screen: what is used every day with a line each, the others by their names."""
+        from hpcgen.cli.plugged import every_group
+
         with formatter.section("Every day"):
             formatter.write_dl(list(GROUPS[EVERY_DAY].items()))
         with formatter.section("More, by group ('hpcgen help GROUP' says what each is for)"):
-            formatter.write_dl([(name, ", ".join(group)) for name, group in GROUPS.items() if name != EVERY_DAY])
+            formatter.write_dl([(name, ", ".join(group)) for name, group in every_group().items() if name != EVERY_DAY])
         click.Command.format_options(self, ctx, formatter)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -168,7 +185,9 @@ class _Commands(LazyCommands):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            ctx.fail(f"no command is called {args[0]!r}: {did_you_mean(args[0], list(COMMANDS))}")
+            known = self.list_commands(ctx)
+            if args[0] not in known:
+                ctx.fail(f"no command is called {args[0]!r}: {did_you_mean(args[0], known)}")
         return super().resolve_command(ctx, args)
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from hpcgen.cli import COMMANDS
+
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "": (
         "hpcgen list sites",
@@ -15,10 +19,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen render --site supermuc --stack mpi-hello -o kit",
         "hpcgen render --site workstation --stack tf-horovod --set tensorflow.install=pip",
         "hpcgen render --locked hpcgen.lock -o kit",
-    ),
-    "optimise": (
-        "hpcgen optimise request.yaml",
-        "hpcgen optimise request.yaml -o kit --without xla",
     ),
     "lock": (
         "hpcgen lock --site lumi-c --stack mpi-hello",
@@ -55,11 +55,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen diff kit image.sif",
         "hpcgen diff",
     ),
-    "affected": (
-        "hpcgen affected --fact supermuc:mpi.version",
-        "hpcgen affected --advisory CVE-2026-1234.json --records",
-        "hpcgen affected --in kits",
-    ),
     "contract": ("hpcgen contract --site supermuc --stack mpi-hello",),
     "build": (
         "hpcgen build kit",
@@ -68,33 +63,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen build kit --dry-run",
     ),
     "test": ("hpcgen test image.sif", "hpcgen test podman:hello --site workstation --junit tests.xml"),
-    "bench": (
-        "hpcgen bench image.sif --workload mnist-cnn --vary threads=1,2,4",
-        "hpcgen bench image.sif --workload resnet50,mlp --vary compiler=none,torch.compile --to bench.jsonl",
-        "hpcgen bench one.sif other.sif --workload gemm --layout 1x8 --layout 2x4 --rounds 7",
-    ),
-    "onnx": ("hpcgen onnx convert ensemble.yaml -o converted --image convert.sif",),
-    "onnx bench": (
-        "hpcgen onnx bench converted --image convert.sif --batch 1 --batch 16",
-        "hpcgen onnx bench converted --origin ensemble.yaml --image convert.sif --rounds 15 --json",
-    ),
-    "onnx convert": (
-        "hpcgen onnx convert ensemble.yaml -o converted --image convert.sif",
-        "hpcgen onnx convert ensemble.yaml -o converted --site darwin --partition gpu-t4 --on workstation",
-    ),
-    "onnx run": (
-        "hpcgen onnx run converted alexnet data -o results --image serve.sif",
-        "hpcgen onnx run converted alexnet data/x.npz -o results --here --provider openvino",
-    ),
-    "onnx serve-kit": (
-        "hpcgen onnx serve-kit converted --site darwin --partition gpu-t4 --array 16%4 --time 2h -o kit",
-        "hpcgen onnx serve-kit converted --site supermuc --provider openvino -o kit",
-    ),
-    "tune": (
-        "hpcgen tune image.sif --workload mlp",
-        "hpcgen tune image.sif --workload mlp --layout 1x8 --layout 2x4 --vary compiler=torch.compile --trials 12",
-        "hpcgen tune image.sif --workload resnet50 --trials 64 --submit --tasks 8 --study mine.study",
-    ),
     "job": (
         "hpcgen job image.sif --nodes 4 --time 2h -- python3 train.py",
         "hpcgen job --site supermuc --stack mpi-hello -o job.slurm",
@@ -109,11 +77,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen install image.sif --prefix ~/apps --command python3 --kernel",
     ),
     "uninstall": ("hpcgen uninstall our-python --prefix ~/apps",),
-    "measurements": ("hpcgen measurements --workload 3dgan --machine supermuc",),
-    "measurements import": (
-        "hpcgen measurements import modak results.csv --software code-aster --to ours/measurements/aster.jsonl",
-        "hpcgen measurements import reframe perflogs/ours/cpu/stream.log --to ours/measurements/stream.jsonl",
-    ),
     "inspect": ("hpcgen inspect image.sif", "hpcgen inspect podman:hello --json"),
     "extend": (
         "hpcgen extend mpi-hello.sif --add pip:h5py==3.11.0 --add apt:git",
@@ -125,34 +88,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "records show": ("hpcgen records show 22dd1060 --json",),
     "records compare": ("hpcgen records compare 22dd1060 6fa58952",),
     "records prune": ("hpcgen records prune --result failed --older-than 30 --dry-run",),
-    "fleet": ("hpcgen fleet", "hpcgen fleet --changed --json"),
-    "fleet publish": ("hpcgen fleet publish --dry-run",),
-    "fleet merge": ("hpcgen fleet merge one.lock other.lock",),
-    "ci": ("hpcgen ci gitlab", "hpcgen ci github"),
-    "ci gitlab": ("hpcgen ci gitlab -o .gitlab-ci.yml",),
-    "ci github": ("hpcgen ci github -o .github/workflows/fleet.yml",),
-    "ci reframe": ("hpcgen ci reframe image.sif --system daint:gpu -o checks.py",),
-    "model": (
-        "hpcgen model fit",
-        "hpcgen model predict --workload 3dgan --machine supermuc-thin --mpi host --nodes 700",
-    ),
-    "model fit": ("hpcgen model fit -o model.json", "hpcgen model fit --rows ours.jsonl"),
-    "model show": ("hpcgen model show model.json",),
-    "model predict": (
-        "hpcgen model predict --workload 3dgan --machine supermuc-thin --mpi host --nodes 700",
-        "hpcgen model predict --workload bert-base --machine crpl-cpu --framework onnxruntime --json",
-    ),
-    "model efficiency": ("hpcgen model efficiency --workload 3dgan --machine supermuc-thin --mpi host --at-least 0.9",),
-    "model plot": (
-        "hpcgen model plot scaling --workload 3dgan --machine supermuc-thin -o scaling.svg",
-        "hpcgen model plot predicted --workload 3dgan -o predicted.png",
-        "hpcgen model plot variants --workload mnist-cnn --machine hlrs-modak-cpu -o variants.png",
-    ),
-    "matrix": (
-        "hpcgen matrix",
-        "hpcgen matrix --stack onnxruntime --only refused",
-        "hpcgen matrix --site supermuc --install pip",
-    ),
     "list": ("hpcgen list sites --facts", "hpcgen list blocks"),
     "show": (
         "hpcgen show site lumi-g --origin --unverified",
@@ -177,13 +112,16 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen wheels lock --python 3.10.12 --every-python cmake-3.31.10 cmake==3.31.10",
     ),
     "check": ("hpcgen check ours", "hpcgen check ours/site_profiles/our-cluster.yaml"),
-    "tables": ("hpcgen tables refresh --block hwloc",),
-    "tables refresh": (
-        "hpcgen tables refresh --block hwloc",
-        "hpcgen tables refresh --spack ../spack-packages --easybuild ../easybuild-easyconfigs --json",
-        "hpcgen tables refresh --spack ../spack-packages --easybuild ../easybuild-easyconfigs --no-index --write",
-    ),
     "schema": ("hpcgen schema site",),
     "completion": ('eval "$(hpcgen completion bash)"',),
 }
-"""By the command's path."""
+"""Of the core's commands, by their paths; a plug-in's command has them beside it."""
+
+
+def examples_of(name: str) -> Mapping[str, Sequence[str]]:
+    """The examples of a command and of those below it, by their paths; "" is hpcgen itself."""
+    if not name or name in COMMANDS:
+        return EXAMPLES
+    from hpcgen.cli.plugged import plugged_examples
+
+    return plugged_examples(name)

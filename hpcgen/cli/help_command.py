@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from hpcgen.cli import COMMANDS, EVERY_DAY, GROUPS, cli
+from hpcgen.cli import EVERY_DAY, cli
+from hpcgen.cli.plugged import every_group
 from hpcgen.core.errors import did_you_mean
 
 EXIT_CODES: Mapping[str, str] = {
@@ -30,12 +31,14 @@ EXIT_CODES: Mapping[str, str] = {
     "130": "interrupted",
     "141": "the reader of a pipe went away",
 }
-TABLES: Mapping[str, Mapping[str, str]] = {
-    "commands": COMMANDS,
-    "exit-codes": EXIT_CODES,
-    **{name: group for name, group in GROUPS.items() if name not in (EVERY_DAY, "help")},
-}
-"""What is shown as a table of two columns."""
+
+
+def tables() -> dict[str, Mapping[str, str]]:
+    """What is shown as a table of two columns, by the topic."""
+    groups = every_group()
+    every = {name: line for group in groups.values() for name, line in group.items()}
+    shown = {name: group for name, group in groups.items() if name not in (EVERY_DAY, "help")}
+    return {"commands": every, "exit-codes": EXIT_CODES, **shown}
 
 
 class _Topic(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic since click 8.5
@@ -45,7 +48,8 @@ class _Topic(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generi
         """Names of tables, and of commands."""
         from click.shell_completion import CompletionItem
 
-        return [CompletionItem(name) for name in (*TABLES, *COMMANDS) if name.startswith(incomplete)]
+        known = tables()
+        return [CompletionItem(name) for name in (*known, *known["commands"]) if name.startswith(incomplete)]
 
 
 @click.command("help")
@@ -53,12 +57,13 @@ class _Topic(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generi
 @click.pass_context
 def command(ctx: click.Context, topic: tuple[str, ...]) -> None:
     """Show the commands of a group, "commands" for all, "exit-codes", or the help of a command."""
-    if len(topic) == 1 and topic[0] in TABLES:
+    known = tables()
+    if len(topic) == 1 and topic[0] in known:
         formatter = ctx.make_formatter()
-        formatter.write_dl(list(TABLES[topic[0]].items()))
+        formatter.write_dl(list(known[topic[0]].items()))
         click.echo(formatter.getvalue(), nl=False)
         return
-    if topic and topic[0] not in COMMANDS:
-        raise click.UsageError(f"no help on {topic[0]!r}: {did_you_mean(topic[0], [*TABLES, *COMMANDS])}")
+    if topic and topic[0] not in known["commands"]:
+        raise click.UsageError(f"no help on {topic[0]!r}: {did_you_mean(topic[0], [*known, *known['commands']])}")
     # As if the command had been called so, with its own examples.
     cli.main([*topic, "--help"], prog_name="hpcgen", standalone_mode=False)

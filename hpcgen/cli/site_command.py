@@ -6,18 +6,15 @@ import click
 
 from hpcgen.cli import LazyCommands
 
-COMMANDS = {
-    "new": "Generate a profile from this machine.",
-    "capture": "Copy the files that detection reads to a small folder.",
-    "doctor": "Compare a profile with the machine it runs on.",
-}
-
 
 class _SiteCommands(LazyCommands):
     """What is done with profiles."""
 
-    table = COMMANDS
-    module = "hpcgen.cli.site_{}"
+    rows = {
+        "new": ("hpcgen.cli.site_new:command", "Generate a profile from this machine."),
+        "capture": ("hpcgen.cli.site_capture:command", "Copy the files that detection reads to a small folder."),
+        "doctor": ("hpcgen.cli.site_doctor:command", "Compare a profile with the machine it runs on."),
+    }
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in ("show", "schema"):

@@ -1,1 +1,42 @@
-"""Optional parts, each with its own commands, records and pages; nothing imports one but the command."""
+"""Optional parts, each with its own commands, records and tests: nothing imports one, and each may be taken out.
+
+What each brings stands here as text, ``module:attribute``, so that it can be told without being imported. Only
+:mod:`hpcgen.cli.plugged` reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "fleets": {
+        "fleet": ("hpcgen.plugins.fleet.cli.fleet:command", "List many images, and which have to be built."),
+        "matrix": (
+            "hpcgen.plugins.fleet.cli.matrix:command",
+            "Show which stack renders on which partition, and why not.",
+        ),
+        "affected": ("hpcgen.plugins.fleet.cli.affected:command", "List the images that must be rebuilt, and why."),
+        "ci": ("hpcgen.plugins.fleet.cli.ci:command", "Write pipelines of a fleet, and checks of an image."),
+    },
+    "models": {
+        "onnx": ("hpcgen.plugins.onnx.cli.onnx:command", "Convert trained models to ONNX, prove and start them."),
+    },
+    "measuring": {
+        "bench": ("hpcgen.plugins.tuning.cli.bench:command", "Measure standard workloads in images."),
+        "tune": (
+            "hpcgen.plugins.tuning.cli.tune:command",
+            "Search for the settings with which an image runs fastest.",
+        ),
+        "optimise": (
+            "hpcgen.plugins.tuning.cli.optimise:command",
+            "Choose framework build, compiler and layout by measurement.",
+        ),
+        "measurements": (
+            "hpcgen.plugins.tuning.cli.measurements:command",
+            "List measurements, and import them from other tools.",
+        ),
+        "model": ("hpcgen.plugins.tuning.cli.model:command", "Fit models to measurements, and predict."),
+    },
+    "maintainers": {"tables": ("hpcgen.plugins.tables.cli:command", "Keep release tables true, for maintainers.")},
+}
+"""Commands by group, each with what it is and the line about it."""

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 import click
 from writing import cell, code, prose, table
 
-from hpcgen.cli import COMMANDS, QUIET, cli
-from hpcgen.cli.examples import EXAMPLES
+from hpcgen.cli import QUIET, cli
+from hpcgen.cli.examples import examples_of
+from hpcgen.cli.plugged import every_group
 
 
 def pages() -> dict[str, str]:
     """reference/commands/NAME.md, each with the subcommands of NAME, and a list of all."""
     context = click.Context(cli, info_name="hpcgen")
     found = {"reference/commands/index.md": _index()}
-    for name in COMMANDS:
+    for name in _lines():
         command = cli.get_command(context, name)
         assert command is not None
         parts = [_described(each, path) for path, each in _below(command, name, context)]
@@ -23,8 +24,13 @@ def pages() -> dict[str, str]:
     return found
 
 
+def _lines() -> dict[str, str]:
+    """The commands with a line about each, without those of whatever else is installed."""
+    return {name: line for group in every_group(installed=False).values() for name, line in group.items()}
+
+
 def _index() -> str:
-    rows = [[f"[{name}]({name}.md)", cell(text)] for name, text in COMMANDS.items()]
+    rows = [[f"[{name}]({name}.md)", cell(text)] for name, text in _lines().items()]
     options = [row for each in cli.params if (row := _option(each)) is not None]
     head = "# Commands\n\n" + prose(cli.help or "") + "\n"
     return f"{head}\n{table(['command', 'what it does'], rows)}\nBefore a command:\n\n{table(['option', ''], options)}"
@@ -48,7 +54,7 @@ def _described(command: click.Command, path: str) -> str:
     rows = [row for each in command.params if each is not QUIET and (row := _option(each)) is not None]
     if rows:
         text.append(table(["option", ""], rows))
-    if lines := EXAMPLES.get(path, ()):
+    if lines := examples_of(path.partition(" ")[0]).get(path, ()):
         text.append("Examples:\n\n```sh\n" + "\n".join(lines) + "\n```\n")
     return "\n".join(text)
 

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from hpcgen.core.errors import InputError, UnknownNameError, did_you_mean
 from hpcgen.core.support.places import place_in
@@ -69,8 +69,7 @@ class Registry(Generic[T]):
         target = self.built_in.get(name) or dict(self._entry_points()).get(name)
         if target is None:
             raise UnknownNameError(f"no {self.kind} is called {name!r}", where, remedy=did_you_mean(name, self.names()))
-        module, _, attribute = target.partition(":")
-        found: type[T] = getattr(importlib.import_module(module), attribute)
+        found: type[T] = load_target(target)
         return found
 
     def _file(self, name: str) -> Path | None:
@@ -102,19 +101,30 @@ def use_collection(folder: Path) -> None:
 
 def entry_points(group: str) -> Iterator[tuple[str, str]]:
     """Names and targets (``module`` or ``module:Class``) of installed packages; none if HPCGEN_ENTRY_POINTS is 0."""
+    return ((name, target) for name, target, _ in described_entry_points(group))
+
+
+def described_entry_points(group: str) -> Iterator[tuple[str, str, str]]:
+    """The same, each with the line in which its package says what it is; "" where it says nothing."""
     if os.environ.get("HPCGEN_ENTRY_POINTS", "1") == "0":
         return
-    for text in _listings(tuple(sys.path)):
+    for folder, text in _listings(tuple(sys.path)):
         if f"[{group}]" in text:
             for line in sorted(text.split(f"[{group}]", 1)[1].split("\n[", 1)[0].strip().splitlines()):
                 name, equals, target = line.partition("=")
                 if equals:
-                    yield name.strip(), target.strip()
+                    yield name.strip(), target.strip(), _summary(folder)
+
+
+def load_target(target: str) -> Any:
+    """What ``module:attribute`` is called; its module is imported."""
+    module, _, attribute = target.partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 @functools.lru_cache(maxsize=4)
-def _listings(places: tuple[str, ...]) -> list[str]:
-    """The entry points of every installed package that speaks of hpcgen.
+def _listings(places: tuple[str, ...]) -> list[tuple[str, str]]:
+    """The entry points of every installed package that speaks of hpcgen, each with the folder of its metadata.
 
     Reading all packages' metadata costs more than a render, so this is a quick look at the file names.
     """
@@ -126,11 +136,23 @@ def _listings(places: tuple[str, ...]) -> list[str]:
             continue
         for name in names:
             if name.endswith(".dist-info") and not name.startswith("hpcgen-"):
-                with contextlib.suppress(OSError), open(f"{place or '.'}/{name}/entry_points.txt", "rb") as stream:
+                folder = f"{place or '.'}/{name}"
+                with contextlib.suppress(OSError), open(f"{folder}/entry_points.txt", "rb") as stream:
                     text = stream.read()
                     if b"[hpcgen." in text:
-                        found.append(text.decode("utf-8"))
+                        found.append((folder, text.decode("utf-8")))
     return found
+
+
+def _summary(folder: str) -> str:
+    """Source: packaging.python.org, Core metadata specifications: a field of one line, before the empty line."""
+    with contextlib.suppress(OSError), open(f"{folder}/METADATA", encoding="utf-8", errors="replace") as stream:
+        for line in stream:
+            if line.startswith("Summary:"):
+                return line.partition(":")[2].strip()
+            if not line.strip():
+                break
+    return ""
 
 
 class _SourceAlone(importlib.machinery.SourceFileLoader):

@@ -11,7 +11,8 @@ import click
 import pytest
 
 from hpcgen.cli import cli
-from hpcgen.cli.examples import EXAMPLES
+from hpcgen.cli.examples import examples_of
+from hpcgen.cli.plugged import every_group
 from tests.conftest import Command
 
 ANYWHERE = {"plan", "render", "contract", "list", "show", "schema", "stack", "block", "check", "site new", "job"}
@@ -32,6 +33,8 @@ def commands(group: click.Group = cli, path: str = "") -> Iterator[str]:
 
 
 EVERY = list(commands())
+NAMES = ["", *(name for group in every_group().values() for name in group)]
+EXAMPLES = {path: lines for name in NAMES for path, lines in examples_of(name).items()}
 
 
 def test_every_command_has_examples() -> None:

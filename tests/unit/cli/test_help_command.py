@@ -6,11 +6,14 @@ import re
 
 import pytest
 
-from hpcgen.cli import COMMANDS, EVERY_DAY, GROUPS, INTERNAL_ERROR
+from hpcgen.cli import EVERY_DAY, INTERNAL_ERROR
 from hpcgen.cli.help_command import EXIT_CODES
+from hpcgen.cli.plugged import every_group
 from hpcgen.core import errors
 from tests.conftest import ROOT, Command
 
+GROUPS = every_group(installed=False)
+COMMANDS = [name for group in GROUPS.values() for name in group]
 SHOWN = [name for name in GROUPS if name not in (EVERY_DAY, "help")]
 
 

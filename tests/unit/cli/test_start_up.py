@@ -59,7 +59,7 @@ def start(words: str, kept: Path, **more: str) -> tuple[dict[str, int], set[str]
     ("words", "own", "files", "expressions"),
     [
         ("--version", 5, 0, 26),
-        ("--help", 6, 0, 26),
+        ("--help", 11, 0, 26),
         ("list sites", 47, 116, 70),
         (f"plan {PLAN}", 184, 45, 101),
         (f"render {PLAN}", 189, 45, 109),

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from hpcgen.cli import onnx_bench
 from hpcgen.core.errors import InputError, JobFailedError, UnknownNameError
+from hpcgen.plugins.onnx.cli import converting
 from hpcgen.plugins.onnx.ensemble import read_ensemble
 from hpcgen.plugins.onnx.measuring import Measuring, converted_ensemble, measure_models
 from tests.unit.plugins.onnx.test_conversion import VARIANT, Program, convert
@@ -108,13 +108,13 @@ def test_an_unknown_model_is_named(folder: Path) -> None:
 
 
 def test_the_command_prints_ratios_with_intervals(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(onnx_bench, "runner_of", lambda *given: Times())
+    monkeypatch.setattr(converting, "runner_of", lambda *given: Times())
     words = [str(folder), "--here", "--only", "a", "--rounds", "3"]
-    done = CliRunner().invoke(onnx_bench.command, words, obj=[])
+    done = CliRunner().invoke(converting.bench, words, obj=[])
     assert done.exit_code == 0, done.output
     head, first, *_ = [line.split() for line in done.stdout.splitlines()]
     assert head[:5] == ["model", "batch", "runtime", "provider", "ms/call"]
     assert first[0] == "a" and "500" in first
-    told = json.loads(CliRunner().invoke(onnx_bench.command, [*words, "--json"], obj=[]).stdout)
+    told = json.loads(CliRunner().invoke(converting.bench, [*words, "--json"], obj=[]).stdout)
     assert [each["timing"]["variant"] for each in told["runtimes"] if "variant" in each["timing"]] == ["fp16"]
     assert told["runtimes"][1]["ratio"] == {"value": 1.0, "low": 1.0, "high": 1.0}

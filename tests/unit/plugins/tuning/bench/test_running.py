@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from hpcgen.api import default_catalog
-from hpcgen.cli.bench_report import best_so_far, data, report
 from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.measurement import Measurement
 from hpcgen.planning.planner import make_plan
@@ -20,6 +19,7 @@ from hpcgen.plugins.tuning.bench.rows import rows_of
 from hpcgen.plugins.tuning.bench.running import BenchCase, BenchOutcome, outcomes_for, run_rounds, run_variants
 from hpcgen.plugins.tuning.bench.variants import Variant, parse_variants
 from hpcgen.plugins.tuning.bench.workloads import workload_named
+from hpcgen.plugins.tuning.cli.bench_report import best_so_far, data, report
 from hpcgen.running.image_job import ImageJob, direct_script
 from hpcgen.running.verify.starts import StartResult
 

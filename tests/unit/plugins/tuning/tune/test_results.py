@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.cli.tune_report import best_text, data, report, verdict
 from hpcgen.core.config.yamlfile import load
 from hpcgen.core.errors import InputError
 from hpcgen.plugins.tuning.bench import run_rounds
 from hpcgen.plugins.tuning.bench.comparison import Compared, compare
 from hpcgen.plugins.tuning.bench.workloads import workload_named
+from hpcgen.plugins.tuning.cli.tune_report import best_text, data, report, verdict
 from hpcgen.plugins.tuning.tune.profile import LayoutEntry, add_to, entry_for
 from hpcgen.plugins.tuning.tune.space import Settings, cell_of
 from hpcgen.plugins.tuning.tune.study import Trial

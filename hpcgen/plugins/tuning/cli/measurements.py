@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from hpcgen.core.model.measurement import Measurement
     from hpcgen.plugins.tuning.measurements.lookup import Measurements
 
+EXAMPLES = {
+    "measurements": ("hpcgen measurements --workload 3dgan --machine supermuc",),
+    "measurements import": (
+        "hpcgen measurements import modak results.csv --software code-aster --to ours/measurements/aster.jsonl",
+        "hpcgen measurements import reframe perflogs/ours/cpu/stream.log --to ours/measurements/stream.jsonl",
+    ),
+}
+
 
 class MeasurementFilters(Options, frozen=True, kw_only=True):
     """Which measurements, as :meth:`hpcgen.plugins.tuning.measurements.lookup.Measurements.find` is asked."""

@@ -1,11 +1,12 @@
-"""Where the programs of ``hpcgen onnx`` run: options that its commands share, and what they stand for."""
+"""``hpcgen onnx``, and what its commands share: where their programs run, and what computes models."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpcgen.cli import LazyCommands
 from hpcgen.cli.common import TRUST, option_group, say, shows_progress
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.licences import require_licences
@@ -18,6 +19,49 @@ if TYPE_CHECKING:
     from hpcgen.images.reference import ImageReference
     from hpcgen.plugins.onnx.ensemble import LoadedEnsemble
     from hpcgen.plugins.onnx.start import Runner
+
+EXAMPLES = {
+    "onnx": ("hpcgen onnx convert ensemble.yaml -o converted --image convert.sif",),
+    "onnx bench": (
+        "hpcgen onnx bench converted --image convert.sif --batch 1 --batch 16",
+        "hpcgen onnx bench converted --origin ensemble.yaml --image convert.sif --rounds 15 --json",
+    ),
+    "onnx convert": (
+        "hpcgen onnx convert ensemble.yaml -o converted --image convert.sif",
+        "hpcgen onnx convert ensemble.yaml -o converted --site darwin --partition gpu-t4 --on workstation",
+    ),
+    "onnx run": (
+        "hpcgen onnx run converted alexnet data -o results --image serve.sif",
+        "hpcgen onnx run converted alexnet data/x.npz -o results --here --provider openvino",
+    ),
+    "onnx serve-kit": (
+        "hpcgen onnx serve-kit converted --site darwin --partition gpu-t4 --array 16%4 --time 2h -o kit",
+        "hpcgen onnx serve-kit converted --site supermuc --provider openvino -o kit",
+    ),
+}
+
+
+class _OnnxCommands(LazyCommands):
+    rows = {
+        "convert": (
+            "hpcgen.plugins.onnx.cli.converting:convert",
+            "Convert an ensemble of models, and prove that it computes the same.",
+        ),
+        "bench": (
+            "hpcgen.plugins.onnx.cli.converting:bench",
+            "Measure converted models: every runtime, variant and batch, in rounds.",
+        ),
+        "run": ("hpcgen.plugins.onnx.cli.serving:run", "Run a converted model over data files."),
+        "serve-kit": (
+            "hpcgen.plugins.onnx.cli.serving:serve_kit",
+            "Write a kit that runs converted models on a partition.",
+        ),
+    }
+
+
+@click.group("onnx", cls=_OnnxCommands)
+def command() -> None:
+    """Convert trained models to ONNX, prove that they compute the same, and start them."""
 
 
 class RunningOptions(Options, frozen=True, kw_only=True):
@@ -110,3 +154,30 @@ def _built(catalog: Catalog, host: str | None, loaded: LoadedEnsemble | None, na
         record = build_kit(kit, BuildOptions(output=target.name), display(say, shows_progress()))
     assert record.image is not None
     return ImageReference(record.image.kind, record.image.name)
+
+
+PROVIDERS = ("cpu", "openvino", "cuda", "tensorrt", "migraphx")
+"""A test holds them against the record, which takes longer to load."""
+
+_NOT_THERE = {
+    **dict.fromkeys(
+        ("dnnl", "onednn"),
+        "no package of ONNX Runtime has it, it would have to be compiled; `openvino` computes by oneDNN's kernels, "
+        "and `cpu` by ONNX Runtime's own",
+    ),
+    "rocm": "ONNX Runtime has had none since 1.23; `migraphx` computes on AMD's GPUs",
+}
+"""Sources: the project's page on execution providers, the package index on 2026-11-20, microsoft/onnxruntime#25181."""
+
+
+class ProviderChoice(click.Choice):  # type: ignore[type-arg,unused-ignore]  # generic since click 8.2
+    """A provider that there is; of others it says what to take."""
+
+    def __init__(self) -> None:
+        super().__init__(PROVIDERS)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Source: click's documentation of parameter types."""
+        if str(value) in _NOT_THERE:
+            self.fail(f"{value!r} is no provider here: {_NOT_THERE[str(value)]}", param, ctx)
+        return super().convert(value, param, ctx)

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from hpcgen.core.support.writing import CopiedFile, KitFile
     from hpcgen.plugins.tuning.optimise.decide import Optimised
 
+EXAMPLES = {
+    "optimise": (
+        "hpcgen optimise request.yaml",
+        "hpcgen optimise request.yaml -o kit --without xla",
+    ),
+}
+
 
 @click.command("optimise")
 @click.argument("request", metavar="REQUEST", type=PATH)
@@ -49,7 +56,7 @@ def command(
 
     REQUEST is a file of hpcgen's own (YAML), or of MODAK's (JSON). Without evidence the stack's default is taken.
     """
-    from hpcgen.cli.measurements_command import known_measurements
+    from hpcgen.plugins.tuning.cli.measurements import known_measurements
     from hpcgen.plugins.tuning.optimise.decide import optimise
     from hpcgen.plugins.tuning.optimise.report import report
     from hpcgen.plugins.tuning.requests.reading import read_request

@@ -1,4 +1,4 @@
-"""``hpcgen tables refresh``."""
+"""``hpcgen tables``: for those who maintain release tables."""
 
 from __future__ import annotations
 
@@ -9,9 +9,28 @@ from typing import get_args
 
 import click
 
+from hpcgen.cli import LazyCommands
 from hpcgen.cli.common import PATH, catalog_of, print_json, say
 from hpcgen.cli.tables import table, word
 from hpcgen.cli.words import BLOCK, COUNT
+
+EXAMPLES = {
+    "tables": ("hpcgen tables refresh --block hwloc",),
+    "tables refresh": (
+        "hpcgen tables refresh --block hwloc",
+        "hpcgen tables refresh --spack ../spack-packages --easybuild ../easybuild-easyconfigs --json",
+        "hpcgen tables refresh --spack ../spack-packages --easybuild ../easybuild-easyconfigs --no-index --write",
+    ),
+}
+
+
+class _TablesCommands(LazyCommands):
+    rows = {"refresh": (f"{__name__}:refresh", "Compare release tables with the index, Spack and EasyBuild.")}
+
+
+@click.group("tables", cls=_TablesCommands)
+def command() -> None:
+    """Keep the release tables of building blocks true."""
 
 
 @click.command("refresh")
@@ -28,7 +47,7 @@ from hpcgen.cli.words import BLOCK, COUNT
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects as JSON.")
 @click.pass_context
-def command(
+def refresh(
     ctx: click.Context,
     blocks: tuple[str, ...],
     spack: Path | None,

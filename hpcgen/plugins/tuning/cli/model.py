@@ -12,16 +12,35 @@ from msgspec.structs import replace
 
 from hpcgen.cli.common import PATH, option_group, print_json, say
 from hpcgen.cli.engine_choice import EngineChoice
-from hpcgen.cli.measurements_command import known_measurements
 from hpcgen.cli.options import Options, in_record
 from hpcgen.cli.words import COUNT, SHARE
 from hpcgen.core.errors import InputError, UnknownNameError, did_you_mean
+from hpcgen.plugins.tuning.cli.measurements import known_measurements
 
 if TYPE_CHECKING:
     from hpcgen.core.model.measurement import Measurement, Workload
     from hpcgen.plugins.tuning.predict.asked import RowQuery
     from hpcgen.plugins.tuning.predict.linear import LinearModel
     from hpcgen.plugins.tuning.predict.prediction import Prediction, PredictionRefusal
+
+EXAMPLES = {
+    "model": (
+        "hpcgen model fit",
+        "hpcgen model predict --workload 3dgan --machine supermuc-thin --mpi host --nodes 700",
+    ),
+    "model fit": ("hpcgen model fit -o model.json", "hpcgen model fit --rows ours.jsonl"),
+    "model show": ("hpcgen model show model.json",),
+    "model predict": (
+        "hpcgen model predict --workload 3dgan --machine supermuc-thin --mpi host --nodes 700",
+        "hpcgen model predict --workload bert-base --machine crpl-cpu --framework onnxruntime --json",
+    ),
+    "model efficiency": ("hpcgen model efficiency --workload 3dgan --machine supermuc-thin --mpi host --at-least 0.9",),
+    "model plot": (
+        "hpcgen model plot scaling --workload 3dgan --machine supermuc-thin -o scaling.svg",
+        "hpcgen model plot predicted --workload 3dgan -o predicted.png",
+        "hpcgen model plot variants --workload mnist-cnn --machine hlrs-modak-cpu -o variants.png",
+    ),
+}
 
 T = TypeVar("T")
 KINDS = ("training", "inference", "hpc", "network")
@@ -110,11 +129,11 @@ def fit_command(
         scaled = [{"series": name, "law": law, "misfits": [each._asdict() for each in odd]} for name, law, odd in laws]
         print_json({"model": model, "choices": dict(choices), "scaling": scaled})
         return
-    from hpcgen.cli import model_words
+    from hpcgen.plugins.tuning.cli import model_output
 
-    text = [model_words.model_text(model, sys.stdout), model_words.evaluation_text(choices)]
+    text = [model_output.model_text(model, sys.stdout), model_output.evaluation_text(choices)]
     if laws:
-        text.append(model_words.scaling_text(laws, sys.stdout))
+        text.append(model_output.scaling_text(laws, sys.stdout))
     click.echo("\n\n".join(text))
 
 
@@ -129,7 +148,7 @@ def show(file: Path, as_json: bool) -> None:
     if as_json:
         print_json(model)
         return
-    from hpcgen.cli.model_words import model_text
+    from hpcgen.plugins.tuning.cli.model_output import model_text
 
     click.echo(model_text(model, sys.stdout))
 
@@ -154,7 +173,7 @@ def predict(ctx: click.Context, as_json: bool, options: PredictOptions) -> None:
 
         print_json({"prediction" if isinstance(found, Prediction) else "refusal": found})
         return
-    from hpcgen.cli.model_words import prediction_text
+    from hpcgen.plugins.tuning.cli.model_output import prediction_text
 
     click.echo(prediction_text(found))
 
@@ -187,7 +206,7 @@ def efficiency(ctx: click.Context, wanted: float | None, limit: int | None, as_j
     if as_json:
         print_json(tables)
         return
-    from hpcgen.cli.model_words import efficiency_text
+    from hpcgen.plugins.tuning.cli.model_output import efficiency_text
 
     click.echo("\n\n".join(efficiency_text(each, sys.stdout) for each in tables))
 
@@ -205,8 +224,8 @@ def efficiency(ctx: click.Context, wanted: float | None, limit: int | None, as_j
 @in_record(RowOptions)
 def plot(ctx: click.Context, what: str, output: Path, options: RowOptions) -> None:
     """Draw times by nodes with the laws that fit, predictions against measurements, or variants side by side."""
-    from hpcgen.cli import model_plots
     from hpcgen.core.support.writing import check_folder_of, write_file
+    from hpcgen.plugins.tuning.cli import model_output
     from hpcgen.plugins.tuning.predict.terms import identity
 
     kind = output.suffix.removeprefix(".")
@@ -220,7 +239,7 @@ def plot(ctx: click.Context, what: str, output: Path, options: RowOptions) -> No
     wanted = wanted._replace(kind=found[str(wanted.workload)].kind)
     if wanted.machine is not None:
         _known(wanted.machine, sorted({row.hardware.name for row in rows}), "machine")
-    drawn = getattr(model_plots, what)(rows, wanted, options.nodes, options.doubtful, kind)
+    drawn = getattr(model_output, what)(rows, wanted, options.nodes, options.doubtful, kind)
     write_file(output, drawn)
     say(f"wrote {output}")
 

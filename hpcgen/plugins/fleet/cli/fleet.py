@@ -16,6 +16,12 @@ from hpcgen.core.errors import InputError, Problems
 if TYPE_CHECKING:
     from hpcgen.plugins.fleet.changes import MemberState
 
+EXAMPLES = {
+    "fleet": ("hpcgen fleet", "hpcgen fleet --changed --json"),
+    "fleet publish": ("hpcgen fleet publish --dry-run",),
+    "fleet merge": ("hpcgen fleet merge one.lock other.lock",),
+}
+
 _FILE = click.Path(path_type=Path, dir_okay=False)
 fleet_options = option_group(
     click.option(

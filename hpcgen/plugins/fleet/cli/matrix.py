@@ -18,6 +18,14 @@ from hpcgen.cli.words import COUNT, SITE, STACK
 if TYPE_CHECKING:
     from hpcgen.plugins.fleet.matrix import MatrixOutcome
 
+EXAMPLES = {
+    "matrix": (
+        "hpcgen matrix",
+        "hpcgen matrix --stack onnxruntime --only refused",
+        "hpcgen matrix --site supermuc --install pip",
+    ),
+}
+
 WIDTH = 120
 """Of lines that are not written to a terminal."""
 MOST_PROCESSES = 8

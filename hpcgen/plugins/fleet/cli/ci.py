@@ -1,4 +1,4 @@
-"""``hpcgen ci gitlab`` and ``hpcgen ci github``: pipelines of a fleet."""
+"""``hpcgen ci``: pipelines of a fleet, and what other programs for testing take."""
 
 from __future__ import annotations
 
@@ -8,15 +8,40 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.common import PATH, say
-from hpcgen.cli.fleet_command import fleet_options
+from hpcgen.cli import LazyCommands
+from hpcgen.cli.common import PATH, catalog_of, print_json, say, say_findings
+from hpcgen.cli.test_options import ImageTestOptions, job_for_tests, test_options
 from hpcgen.cli.trust import allow_of
-from hpcgen.cli.words import COUNT
+from hpcgen.cli.words import COUNT, IMAGE
 from hpcgen.core.errors import InputError
+from hpcgen.plugins.fleet.cli.fleet import fleet_options
 
 if TYPE_CHECKING:
     from hpcgen.plugins.fleet.file import LoadedFleet
     from hpcgen.plugins.fleet.pipelines.options import PipelineOptions
+
+EXAMPLES = {
+    "ci": ("hpcgen ci gitlab", "hpcgen ci github"),
+    "ci gitlab": ("hpcgen ci gitlab -o .gitlab-ci.yml",),
+    "ci github": ("hpcgen ci github -o .github/workflows/fleet.yml",),
+    "ci reframe": ("hpcgen ci reframe image.sif --system daint:gpu -o checks.py",),
+}
+
+
+class _CiCommands(LazyCommands):
+    rows = {
+        "gitlab": (f"{__name__}:gitlab", "Write the GitLab pipeline of a fleet."),
+        "github": (f"{__name__}:github", "Write the GitHub workflow of a fleet."),
+        "reframe": (f"{__name__}:reframe", "Write the tests of an image as ReFrame checks."),
+    }
+
+
+@click.group("ci", cls=_CiCommands)
+def command() -> None:
+    """Write pipelines that build a fleet, and checks that test an image."""
+
+
+# pipelines of a fleet
 
 
 @fleet_options
@@ -102,7 +127,7 @@ def _pipeline(
     _write(texts, output)
 
 
-def pipeline_command(service: str) -> click.Command:
+def _pipeline_command(service: str) -> click.Command:
     """The command that writes a service's pipeline."""
 
     @wraps(_pipeline)
@@ -114,11 +139,16 @@ def pipeline_command(service: str) -> click.Command:
     return click.command(service)(callback)
 
 
+gitlab = _pipeline_command("gitlab")
+github = _pipeline_command("github")
+
+
 def _most(service: str) -> tuple[int, int]:
     """Jobs of one part, and how many parts there can be."""
-    from hpcgen.plugins.fleet.pipelines import github, gitlab
+    from hpcgen.plugins.fleet.pipelines.github import MATRIX, MOST_PARTS
+    from hpcgen.plugins.fleet.pipelines.gitlab import CHILD
 
-    return (github.MATRIX, github.MOST_PARTS) if service == "github" else (gitlab.CHILD, 100)
+    return (MATRIX, MOST_PARTS) if service == "github" else (CHILD, 100)
 
 
 def _parts(service: str, members: int, asked: int | None, jobs: bool) -> int:
@@ -166,3 +196,62 @@ def _write(texts: list[str], output: Path | None) -> None:
         file = output.with_stem(part_name(output.stem, number))
         write_file(file, text)
         say(f"wrote {file}")
+
+
+# checks of an image
+
+
+@click.command("reframe")
+@click.argument("image", type=IMAGE)
+@test_options
+@click.option(
+    "--system",
+    "systems",
+    multiple=True,
+    metavar="SYSTEM[:PARTITION]",
+    help="Where ReFrame runs them, by its own names; by default everywhere.",
+)
+@click.option(
+    "--environ", "environments", multiple=True, metavar="NAME", help="ReFrame's environments; by default all."
+)
+@click.option("-o", "--output", metavar="FILE", type=PATH, help="Write the checks here instead of to stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print the names of the tests and the file's text as JSON.")
+@click.pass_context
+def reframe(
+    ctx: click.Context,
+    /,
+    image: str,
+    systems: tuple[str, ...],
+    environments: tuple[str, ...],
+    output: Path | None,
+    as_json: bool,
+    options: ImageTestOptions,
+) -> None:
+    """Write the self-tests of IMAGE as checks for ReFrame, one for each test, and those of its ranks.
+
+    The file starts the image by the launch line of the site and needs no hpcgen where ReFrame runs it.
+    """
+    from hpcgen.core.support.writing import write_file
+    from hpcgen.images.recorded import recorded_kit
+    from hpcgen.images.reference import parse_image
+    from hpcgen.running.verify.reframe import Mapping, names_of_tests, reframe_checks, systems_of
+    from hpcgen.running.verify.several import rank_tests_of
+
+    names = Mapping(systems_of(systems), list(environments) or ["*"])
+    reference = parse_image(image, False)
+    job = job_for_tests(reference, catalog_of(ctx), options)
+    kit = recorded_kit(reference)
+    selftest = kit.files.get("selftest.sh")
+    if selftest is None:
+        raise InputError(f"{image} carries no self-test", remedy="build it again with this hpcgen")
+    shown = f"hpcgen ci reframe {image}"
+    file = str(output) if output is not None else "checks.py"
+    text = reframe_checks(job, selftest.text, rank_tests_of(reference) or [], names, shown, file, options.timeout)
+    say_findings(job.plan)
+    if as_json:
+        print_json({"tests": names_of_tests(selftest.text), "systems": names.systems, "text": text})
+    if output is not None:
+        write_file(output, text)
+        say(f"wrote {output}")
+    elif not as_json:
+        click.echo(text, nl=False)

@@ -1,4 +1,4 @@
-"""A model for people: its terms, its errors, what it predicts."""
+"""A model for people: its terms, its errors, what it predicts, its plots."""
 
 from __future__ import annotations
 
@@ -6,14 +6,23 @@ from collections.abc import Sequence
 from math import exp
 from typing import TYPE_CHECKING, TextIO
 
+import click
+
 from hpcgen.cli.tables import table
-from hpcgen.core.model.measurement import UNITS
+from hpcgen.core.errors import InputError
+from hpcgen.core.model.measurement import UNITS, Measurement
 from hpcgen.core.support.units import counted
+from hpcgen.plugins.tuning.predict import plots
+from hpcgen.plugins.tuning.predict.asked import RowQuery, series_for, variants_of
+from hpcgen.plugins.tuning.predict.fitting import coefficients, fit
+from hpcgen.plugins.tuning.predict.left_out import values_left_out
+from hpcgen.plugins.tuning.predict.observations import metric_of, observations, value_of
+from hpcgen.plugins.tuning.predict.prediction import Prediction, PredictionRefusal
+from hpcgen.plugins.tuning.predict.scaling import law_and_misfits
 
 if TYPE_CHECKING:
     from hpcgen.plugins.tuning.predict.efficiency import EfficiencyTable
     from hpcgen.plugins.tuning.predict.linear import LinearModel
-    from hpcgen.plugins.tuning.predict.prediction import Prediction, PredictionRefusal
     from hpcgen.plugins.tuning.predict.ranking import Evaluation
     from hpcgen.plugins.tuning.predict.scaling import Misfit, ScalingModel
 
@@ -82,8 +91,6 @@ def evaluation_text(found: Sequence[tuple[str, Evaluation]]) -> str:
 
 def prediction_text(found: Prediction | PredictionRefusal) -> str:
     """A prediction with the rows that it rests on; or why there is none."""
-    from hpcgen.plugins.tuning.predict.prediction import PredictionRefusal
-
     if isinstance(found, PredictionRefusal):
         more = f"\nmeasure next: {found.measure_next}" if found.measure_next else ""
         return f"no prediction: {found.reason}{more}"
@@ -113,3 +120,66 @@ def efficiency_text(found: EfficiencyTable, out: TextIO) -> str:
     measured = f"{found.measured_nodes} nodes were measured with it" if found.measured_nodes else "none was measured so"
     law = f"up to {found.nodes} nodes, {found.ranks} ranks by the law" if found.nodes else found.why
     return f"{text}\nat least {found.wanted:.0%}: {law}; {measured}"
+
+
+# plots
+
+
+def scaling(rows: Sequence[Measurement], wanted: RowQuery, nodes: int, doubtful: bool, kind: str) -> bytes:
+    """Every series that is asked for."""
+    found = series_for(rows, wanted)
+    if not found:
+        raise InputError(
+            "no rows differ only in the number of nodes",
+            expected="rows of three or more numbers of nodes",
+            remedy="measure on more numbers of nodes: hpcgen bench --nodes N",
+        )
+    if len(found) > len(plots.COLOURS):
+        raise InputError(
+            f"{len(found)} series are too many for one picture",
+            expected=f"at most {len(plots.COLOURS)}",
+            remedy="say more",
+        )
+    metrics = {each[0].metric for each in found.values()}
+    if len(metrics) > 1:
+        raise InputError(f"the series are in different units: {', '.join(sorted(metrics))}", remedy="say more")
+    series = [plots.ScalingSeries(name, *law_and_misfits(each)) for name, each in found.items()]
+    title = f"{wanted.workload} on {wanted.machine}" if wanted.machine else str(wanted.workload)
+    return plots.scaling(series, title, metrics.pop(), kind)
+
+
+def predicted(rows: Sequence[Measurement], wanted: RowQuery, nodes: int, doubtful: bool, kind: str) -> bytes:
+    """Rows of a workload against what a model without their configuration says of them."""
+    model = fit(rows, doubtful=doubtful)
+    workload = model.workloads.get(f"{wanted.workload} {wanted.kind}")
+    level = None if workload is None else model.level_of(workload)
+    known = observations(rows, doubtful=doubtful)
+    found = [] if level is None else values_left_out(known, level.name, "known", coefficients)
+    here = [(row, speed) for row, speed in found if wanted.has(row.row)]
+    if level is None or not here:
+        raise InputError(f"no row of {wanted.workload} can be predicted from the others", remedy="add measurements")
+    spread = next(each for each in model.spreads if (each.situation, each.of) == ("known", "value"))
+    pairs = [
+        plots.Pair(row.case.hardware.name, value_of(level.name, speed), value_of(level.name, row.speed))
+        for row, speed in here
+    ]
+    half = None if spread.half is None else exp(spread.half)
+    title = f"{wanted.workload}, each configuration left out in turn"
+    return plots.predicted(pairs, half, title, UNITS[metric_of(level.name)], kind)
+
+
+def variants(rows: Sequence[Measurement], wanted: RowQuery, nodes: int, doubtful: bool, kind: str) -> bytes:
+    """Every configuration of a workload on a machine."""
+    if wanted.machine is None:
+        raise click.UsageError("--machine is required: variants are compared on one machine")
+    model = fit(rows, doubtful=doubtful)
+    workload = model.workloads.get(f"{wanted.workload} {wanted.kind}")
+    hardware = model.machines.get(wanted.machine)
+    found, metric = (
+        ([], "") if workload is None or hardware is None else variants_of(model, rows, workload, hardware, nodes)
+    )
+    if not found:
+        raise InputError(f"no row is of {wanted.workload} on {wanted.machine} with {nodes} nodes", remedy="say --nodes")
+    unit = "speed relative to the baseline" if metric == "speedup" else UNITS[metric]  # type: ignore[index]
+    on = f", {nodes} nodes" if nodes > 1 else ""
+    return plots.variants(found, f"{wanted.workload} on {wanted.machine}{on}", unit, kind)

@@ -5,28 +5,34 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from hpcgen.cli.bench_command import MeasuringOptions, case_of, job_of, measuring_options, own_file, rows_today
 from hpcgen.cli.common import PATH, catalog_of, print_json, say, shows_progress
 from hpcgen.cli.options import in_record
 from hpcgen.cli.own_job_options import SubmissionOptions, submit_array, submit_own_call, submitted_options
 from hpcgen.cli.words import COUNT, IMAGE, SECONDS, WHOLE
+from hpcgen.plugins.tuning.cli.bench import MeasuringOptions, case_of, job_of, measuring_options, own_file, rows_today
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.plugins.tuning.bench import BenchCase, BenchOutcome, BenchWorkload
     from hpcgen.plugins.tuning.bench.comparison import Compared
     from hpcgen.plugins.tuning.tune import TuneStudy
     from hpcgen.plugins.tuning.tune.profile import LayoutEntry
     from hpcgen.plugins.tuning.tune.study import RunningTrial, Trial
+
+EXAMPLES = {
+    "tune": (
+        "hpcgen tune image.sif --workload mlp",
+        "hpcgen tune image.sif --workload mlp --layout 1x8 --layout 2x4 --vary compiler=torch.compile --trials 12",
+        "hpcgen tune image.sif --workload resnet50 --trials 64 --submit --tasks 8 --study mine.study",
+    ),
+}
 
 
 class TuneOptions(MeasuringOptions, frozen=True, kw_only=True):
@@ -176,9 +182,9 @@ def _told_once() -> Callable[[Sequence[Trial]], None]:
 
 def _finish(case: BenchCase, workload: BenchWorkload, study: TuneStudy, to: Path | None, options: TuneOptions) -> None:
     """Compare the best with the default, and say what came of it."""
-    from hpcgen.cli.tune_report import data, report
     from hpcgen.core.errors import JobFailedError
     from hpcgen.plugins.tuning.bench.comparison import compare
+    from hpcgen.plugins.tuning.cli.tune_report import data, report
 
     outcomes = _compared(case, workload, study, options)
     rows = rows_today(outcomes)
@@ -256,7 +262,7 @@ def _entry(compared: list[Compared]) -> LayoutEntry | None:
 
 
 def _best_text(study: TuneStudy, workload: BenchWorkload) -> str:
-    from hpcgen.cli.tune_report import best_text
+    from hpcgen.plugins.tuning.cli.tune_report import best_text
 
     return best_text(study.best(), workload)
 

@@ -28,6 +28,14 @@ if TYPE_CHECKING:
     from hpcgen.plugins.tuning.bench import BenchCase, BenchOutcome, BenchWorkload
     from hpcgen.running.image_job import ImageJob
 
+EXAMPLES = {
+    "bench": (
+        "hpcgen bench image.sif --workload mnist-cnn --vary threads=1,2,4",
+        "hpcgen bench image.sif --workload resnet50,mlp --vary compiler=none,torch.compile --to bench.jsonl",
+        "hpcgen bench one.sif other.sif --workload gemm --layout 1x8 --layout 2x4 --rounds 7",
+    ),
+}
+
 
 class MeasuringOptions(ImageOptions, frozen=True, kw_only=True):
     """Where an image is measured, in ranks over how many nodes, and what becomes of the numbers."""
@@ -110,8 +118,8 @@ def command(
     Every combination of --layout and --vary is a variant; the first of the first image is what the others are compared
     with.
     """
-    from hpcgen.cli.bench_report import list_of_workloads
     from hpcgen.plugins.tuning.bench import outcomes_for, parse_variants, workload_named
+    from hpcgen.plugins.tuning.cli.bench_report import list_of_workloads
 
     if not images and not workloads:
         click.echo(list_of_workloads(sys.stdout))
@@ -308,8 +316,8 @@ NOTHING_KEPT = "results are not saved: you have no collection, and gave no --to 
 
 def _write(outcomes: list[BenchOutcome], to: Path | None, as_json: bool, unless: str = NOTHING_KEPT) -> None:
     """Print what there is, and add it to the file; ``unless``: what is said where there is no file for it."""
-    from hpcgen.cli.bench_report import data, report
     from hpcgen.plugins.tuning.bench.comparison import compare
+    from hpcgen.plugins.tuning.cli.bench_report import data, report
 
     rows = rows_today(outcomes)
     if to is not None and rows:
@@ -343,7 +351,7 @@ def rows_today(outcomes: list[BenchOutcome]) -> list[Measurement]:
 @contextmanager
 def _progress(outcomes: list[BenchOutcome], rounds: int) -> Iterator[Callable[[BenchOutcome, int], None]]:
     """What runs now and the best so far: always on a terminal, once in each round in a log."""
-    from hpcgen.cli.bench_report import best_so_far
+    from hpcgen.plugins.tuning.cli.bench_report import best_so_far
 
     said: set[tuple[str, int]] = set()
 

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from hpcgen.cli.bench_report import data as bench_data
-from hpcgen.cli.bench_report import report as bench_report
 from hpcgen.cli.tables import table
 from hpcgen.core.model.measurement import UNITS
 from hpcgen.core.support.units import counted
+from hpcgen.plugins.tuning.cli.bench_report import data as bench_data
+from hpcgen.plugins.tuning.cli.bench_report import report as bench_report
 from hpcgen.plugins.tuning.tune.space import text_of
 
 if TYPE_CHECKING:

@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.machine.doctor.dependents import Dependent
 
+EXAMPLES = {
+    "affected": (
+        "hpcgen affected --fact supermuc:mpi.version",
+        "hpcgen affected --advisory CVE-2026-1234.json --records",
+        "hpcgen affected --in kits",
+    ),
+}
+
 
 UNKNOWN = 13
 """The exit code where nothing is affected as far as is known, but something is not known."""

@@ -1,0 +1,80 @@
+"""What plug-ins bring: hpcgen's own by the table in :mod:`hpcgen.plugins`, those of installed packages by entry points.
+
+No plug-in is imported to list its commands, and none before one of them is used. This is the only module that knows
+of plug-ins.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+
+import click
+
+from hpcgen import plugins
+from hpcgen.cli import COMMANDS, GROUPS
+from hpcgen.core.errors import InputError
+from hpcgen.core.support.registry import described_entry_points, load_target
+
+INSTALLED = "plug-ins"
+"""The group of the commands that installed packages bring."""
+
+
+def every_group(installed: bool = True) -> dict[str, dict[str, str]]:
+    """All commands with a line about each, by what they are for.
+
+    Parameters
+    ----------
+    installed: those of installed packages, too; the line about one is what its package says of itself.
+    """
+    found = {group: dict(lines) for group, lines in GROUPS.items()}
+    last = {"help": found.pop("help")}
+    for group, rows in plugins.COMMANDS.items():
+        found.setdefault(group, {}).update({name: line for name, (_, line) in rows.items()})
+    if installed and (more := _installed()):
+        found[INSTALLED] = {name: summary for name, (_, summary) in more.items()}
+    return found | last
+
+
+def plugged_command(name: str) -> click.Command | None:
+    """The command of a plug-in; None if no plug-in has one of this name.
+
+    Raises
+    ------
+    InputError: an installed package names a command that cannot be loaded.
+    """
+    if name in (own := _own()):
+        command: click.Command = load_target(own[name][0])
+        return command
+    return _strangers_command(name, found[name][0]) if name in (found := _installed()) else None
+
+
+def plugged_examples(name: str) -> Mapping[str, Sequence[str]]:
+    """The examples of a plug-in's command and of those below it, by path: ``EXAMPLES`` in the module of the command."""
+    target = (_own().get(name) or _installed()[name])[0]
+    found: Mapping[str, Sequence[str]] = getattr(importlib.import_module(target.partition(":")[0]), "EXAMPLES", {})
+    return found
+
+
+def _own() -> dict[str, tuple[str, str]]:
+    return {name: row for rows in plugins.COMMANDS.values() for name, row in rows.items()}
+
+
+def _installed() -> dict[str, tuple[str, str]]:
+    """Commands of installed packages: what each is, and what its package says of itself."""
+    taken = {*COMMANDS, *_own()}
+    found = sorted(described_entry_points("hpcgen.commands"), reverse=True)
+    return {name: (target, summary) for name, target, summary in reversed(found) if name not in taken}
+
+
+def _strangers_command(name: str, target: str) -> click.Command:
+    """The command of an installed package; what goes wrong with it is no bug of hpcgen."""
+    remedy = "update the package that brings it, or remove it"
+    try:
+        command = load_target(target)
+    except Exception as error:
+        message = f"the command {name} of an installed package cannot be loaded: {type(error).__name__}: {error}"
+        raise InputError(message, target, remedy=remedy) from error
+    if not isinstance(command, click.Command):
+        raise InputError(f"the command {name} of an installed package is no click command", target, remedy=remedy)
+    return command
