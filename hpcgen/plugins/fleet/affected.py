@@ -39,7 +39,7 @@ class Answer(Record, frozen=True):
     unknown: list[str]
 
 
-class Question(Record, frozen=True):
+class AffectedQuestion(Record, frozen=True):
     """What is asked. With nothing of all this: whether anything would be planned otherwise now.
 
     Parameters
@@ -68,7 +68,7 @@ class _Packages(msgspec.Struct, frozen=True):
     python: str = ""
 
 
-def affected_by(known: Sequence[Dependent], catalog: Catalog, question: Question) -> Answer:
+def affected_by(known: Sequence[Dependent], catalog: Catalog, question: AffectedQuestion) -> Answer:
     """What is to be built again.
 
     Parameters

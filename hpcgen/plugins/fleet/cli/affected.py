@@ -55,7 +55,7 @@ def command(
     where something is affected, 13 where nothing is, but not everything could be judged.
     """
     from hpcgen.plugins.fleet.advisories import read_advisories
-    from hpcgen.plugins.fleet.affected import Question, affected_by
+    from hpcgen.plugins.fleet.affected import AffectedQuestion, affected_by
 
     catalog = catalog_of(ctx)
     _check_names(catalog, facts, blocks)
@@ -65,7 +65,7 @@ def command(
             say(f"withdrawn on {each.withdrawn[:10]}, so nothing is affected by it: {each.title}")
     valid = [each for each in advisories if not each.withdrawn]
     known, unread = _known(catalog, images, folder, records)
-    question = Question(facts=facts, advisories=valid if files else None, blocks=blocks)
+    question = AffectedQuestion(facts=facts, advisories=valid if files else None, blocks=blocks)
     answer = affected_by(known, catalog, question)
     answer = msgspec.structs.replace(answer, unknown=[*unread, *answer.unknown])
     if as_json:
