@@ -11,7 +11,8 @@ from hpcgen.machine.site_sources.said import SourceFacts, Step
 
 VARIABLE = "site_configuration"
 _DEEPEST = 60
-_MOST_NODES = 500_000
+MAX_BYTES = 512 * 1024
+"""Python needs some 500 times as much memory for what it reads; settings have some hundred kilobytes at most."""
 
 
 class Literal(SourceFacts):
@@ -34,6 +35,9 @@ def read_literal(text: str, name: str) -> Literal | None:
     ------
     InputError: it is no Python, is nested too deeply, or assigns nothing to that name.
     """
+    if len(text) > MAX_BYTES:
+        remedy = "check that it is the right file, or write what it gives as JSON or YAML"
+        raise InputError("the file is too large", name, f"at most {MAX_BYTES} bytes of Python", remedy)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -87,7 +91,7 @@ class _Reader:
         self.computed: list[str] = []
 
     def value(self, node: ast.expr, path: tuple[Step, ...]) -> Any:
-        if len(path) > _DEEPEST or len(self.lines) > _MOST_NODES:
+        if len(path) > _DEEPEST:
             raise InputError("this is nested too deeply", Position(self.name, node.lineno, 1))
         self.lines.setdefault(path, node.lineno)
         if isinstance(node, ast.Dict):

@@ -12,13 +12,16 @@ from hpcgen.core.errors import InputError, Problems, did_you_mean
 from hpcgen.machine.detect.seen import Seen
 from hpcgen.machine.site_sources.asked import SourceSettings
 from hpcgen.machine.site_sources.gpu_names import gpu_of
-from hpcgen.machine.site_sources.host_lists import HostListError, hosts
+from hpcgen.machine.site_sources.host_lists import MOST_NAMES, HostListError, HostLists, TooManyNamesError
 from hpcgen.machine.site_sources.said import kind_name, whole
 from hpcgen.machine.site_sources.slurm_conf import Conf, SlurmLine, read_conf
 from hpcgen.readers.folder import ProjectFolder
 
 _NODE_KEYS = {"sockets", "corespersocket", "threadspercore", "cpus", "procs", "realmemory", "gres", "boards"}
 _MIB_PER_GB = 1024
+MOST_KINDS, MOST_PARTITIONS = 1000, 5000
+_MOST_HINTS = 20
+"""Unknown nodes for which one of a similar name is looked for."""
 _FORCED = {"associations", "limits", "qos", "safe", "wckeys", "all", "1", "2"}
 
 
@@ -35,12 +38,12 @@ class NodeKind(msgspec.Struct, frozen=True):
 
 
 class SlurmPartition(msgspec.Struct, frozen=True):
-    """A partition of Slurm with all that its line and the defaults say."""
+    """A partition of Slurm with all that its line and the defaults say, and how many nodes of each kind it has."""
 
     name: str
     said: dict[str, str]
     line: SlurmLine
-    nodes: frozenset[str]
+    nodes: dict[int, int]
 
 
 def read_slurm(folder: ProjectFolder, file: str, asked: SourceSettings) -> Seen:
@@ -55,8 +58,16 @@ def read_slurm(folder: ProjectFolder, file: str, asked: SourceSettings) -> Seen:
     InputError: lines that are none, lists of nodes that are none, or no node at all.
     """
     conf, seen, problems = read_conf(folder, file), Seen(), Problems()
-    kinds = _kinds(conf, problems)
-    parts = _partitions(conf, kinds, problems)
+    lists = HostLists()
+    try:
+        kinds = _kinds(conf, lists, problems)
+        parts = _partitions(conf, kinds, lists, problems)
+    except TooManyNamesError:
+        raise InputError(
+            f"its lists of nodes have more than {MOST_NAMES} names together",
+            folder.shown(file),
+            remedy="check its ranges, or name a file with the NodeName and PartitionName lines of one cluster",
+        ) from None
     problems.raise_as(InputError)
     if not kinds:
         expected = "NodeName=… lines, in it or in a file of its folder that it includes"
@@ -64,9 +75,9 @@ def read_slurm(folder: ProjectFolder, file: str, asked: SourceSettings) -> Seen:
     seen.notes += conf.left_out
     seen.add("scheduler.kind", "slurm", folder.shown(file))
     names = _names(kinds, parts)
-    for kind, name in zip(kinds, names, strict=True):
-        _kind(kind, name, parts, seen)
-    _whole_cluster(conf, kinds, names, parts, seen)
+    for number, (kind, name) in enumerate(zip(kinds, names, strict=True)):
+        _kind(kind, name, [part for part in parts if number in part.nodes], number, seen)
+    _whole_cluster(conf, names, parts, seen)
     return seen
 
 
@@ -83,78 +94,99 @@ def _of(conf: Conf, key: str) -> list[SlurmLine]:
     return found
 
 
-def _hosts(text: str, line: SlurmLine, problems: Problems) -> list[str]:
+def _hosts(text: str, line: SlurmLine, lists: HostLists, problems: Problems) -> list[str]:
     try:
-        return hosts(text)
+        return lists.names(text)
     except HostListError as failure:
         expected = "names of nodes, with ranges as in c[001-100,200]"
         problems.add(f"{text[:80]!r}: {failure}", line.where, expected, "correct the list")
         return []
 
 
-def _kinds(conf: Conf, problems: Problems) -> list[NodeKind]:
+def _kinds(conf: Conf, lists: HostLists, problems: Problems) -> list[NodeKind]:
     """Kinds of nodes, those of most nodes first; what will come in FUTURE does not count."""
     found: dict[tuple[tuple[str, str], ...], tuple[SlurmLine, dict[str, None]]] = {}
     for line in _of(conf, "nodename"):
         if line.said.get("state", "").upper() == "FUTURE":
             continue
         shape = tuple(sorted((key, value.lower()) for key, value in line.said.items() if key in _NODE_KEYS))
-        names = _hosts(line.said["nodename"], line, problems)
+        names = _hosts(line.said["nodename"], line, lists, problems)
         found.setdefault(shape, (line, {}))[1].update(dict.fromkeys(names))
+    if len(found) > MOST_KINDS:
+        line = list(found.values())[MOST_KINDS][0]
+        remedy = "describe nodes that are alike in the same words"
+        problems.add(f"more than {MOST_KINDS} kinds of nodes", line.where, remedy=remedy)
+        problems.raise_as(InputError)
     kinds = [NodeKind(shape, line, tuple(names)) for shape, (line, names) in found.items()]
     return sorted(kinds, key=lambda kind: -len(kind.names))
 
 
-def _partitions(conf: Conf, kinds: list[NodeKind], problems: Problems) -> list[SlurmPartition]:
-    every = {name for kind in kinds for name in kind.names}
-    sets = _node_sets(conf, problems)
+def _partitions(conf: Conf, kinds: list[NodeKind], lists: HostLists, problems: Problems) -> list[SlurmPartition]:
+    kind_of = {name: number for number, kind in reversed(list(enumerate(kinds))) for name in kind.names}
+    whole_cluster = dict(Counter(kind_of.values()))
+    lines = _of(conf, "partitionname")
+    if len(lines) > MOST_PARTITIONS:
+        where, remedy = lines[MOST_PARTITIONS].where, "check that it is the right file"
+        problems.add(f"more than {MOST_PARTITIONS} partitions", where, remedy=remedy)
+        problems.raise_as(InputError)
+    sets = _node_sets(conf, lists, problems)
     found = []
-    for line in _of(conf, "partitionname"):
+    for line in lines:
         text = line.said.get("nodes", "")
-        if text.upper() == "ALL":
-            nodes = every
-        else:
-            listed = _hosts(text, line, problems)
-            nodes = {node for name in listed for node in sets.get(name, [name])}
-            if unknown := sorted(nodes - every):
+        there = whole_cluster
+        if text.upper() != "ALL":
+            nodes: dict[str, None] = {}
+            for name in _hosts(text, line, lists, problems):
+                lists.take(len(sets.get(name, ())))
+                nodes.update(dict.fromkeys(sets.get(name, [name])))
+            if unknown := sorted(nodes.keys() - kind_of.keys()):
+                known = sorted(kind_of)[:5000] if len(problems) < _MOST_HINTS else []
                 problems.add(
                     f"partition {line.said['partitionname']} has {len(unknown)} nodes that no NodeName describes, "
                     f"such as {unknown[0]}",
                     line.where,
                     "nodes of NodeName lines",
-                    did_you_mean(unknown[0], sorted(every)[:5000]) if every else "name the file that has them",
+                    did_you_mean(unknown[0], known) if known else "name the file that has them",
                 )
-        found.append(SlurmPartition(line.said["partitionname"], line.said, line, frozenset(nodes & every)))
+            there = dict(Counter(kind_of[name] for name in nodes if name in kind_of))
+        found.append(SlurmPartition(line.said["partitionname"], line.said, line, there))
     return found
 
 
-def _node_sets(conf: Conf, problems: Problems) -> dict[str, list[str]]:
+def _node_sets(conf: Conf, lists: HostLists, problems: Problems) -> dict[str, list[str]]:
+    lines = _of(conf, "nodeset")
+    wanted = {line.said["feature"] for line in lines if "feature" in line.said}
     features: dict[str, list[str]] = {}
-    for line in _of(conf, "nodename"):
+    for line in _of(conf, "nodename") if wanted else ():
         for feature in (line.said.get("features") or line.said.get("feature", "")).split(","):
-            features.setdefault(feature.strip(), []).extend(_hosts(line.said["nodename"], line, Problems()))
+            if feature.strip() in wanted:
+                names = _hosts(line.said["nodename"], line, lists, Problems())
+                lists.take(len(names))
+                features.setdefault(feature.strip(), []).extend(names)
     found: dict[str, list[str]] = {}
-    for line in _of(conf, "nodeset"):
-        named = _hosts(line.said.get("nodes", ""), line, problems)
-        found[line.said["nodeset"]] = [*named, *features.get(line.said.get("feature", "-"), [])]
+    for line in lines:
+        named = _hosts(line.said.get("nodes", ""), line, lists, problems)
+        of_feature = features.get(line.said.get("feature", "-"), [])
+        lists.take(len(named) + len(of_feature))
+        found[line.said["nodeset"]] = [*named, *of_feature]
     return found
 
 
 def _names(kinds: list[NodeKind], parts: list[SlurmPartition]) -> list[str]:
     """What a profile calls each kind: the largest partition that has no other nodes, else how the nodes are called."""
-    names: list[str] = []
-    for kind in kinds:
-        own = [part for part in parts if part.nodes and part.nodes <= set(kind.names)]
-        own.sort(key=lambda part: (-len(part.nodes), part.said.get("default", "").upper() != "YES"))
+    names: dict[str, None] = {}
+    for number, kind in enumerate(kinds):
+        own = [part for part in parts if part.nodes.keys() == {number}]
+        own.sort(key=lambda part: (-sum(part.nodes.values()), part.said.get("default", "").upper() != "YES"))
         prefix = re.sub(r"[\d_-]+$", "", kind.names[0]) if kind.names else ""
         name = kind_name(own[0].name if own else prefix or "nodes")
         while name in names:
             name = f"{name}-{len(names) + 1}"
-        names.append(name)
-    return names
+        names[name] = None
+    return list(names)
 
 
-def _kind(kind: NodeKind, name: str, parts: list[SlurmPartition], seen: Seen) -> None:
+def _kind(kind: NodeKind, name: str, parts: list[SlurmPartition], number: int, seen: Seen) -> None:
     node, how = f"partitions.{name}", kind.line.how
     seen.add(f"{node}.nodes", len(kind.names), how)
     sockets = (whole(kind.get("sockets")) or 1) * (whole(kind.get("boards")) or 1)
@@ -178,11 +210,11 @@ def _kind(kind: NodeKind, name: str, parts: list[SlurmPartition], seen: Seen) ->
     seen.add(f"{node}.memory.total_gb", round(memory / _MIB_PER_GB, 1) if memory else None, f"{how}, RealMemory")
     seen.add_unseen(f"{node}.memory.total_gb", f"{how} says no RealMemory")
     _gpus(kind, node, seen)
-    queues = [_queue(part, kind) for part in parts if _takes_jobs(part) and part.nodes & set(kind.names)]
-    places = ", ".join(part.line.how for part in parts if _takes_jobs(part) and part.nodes & set(kind.names))
-    seen.add(f"{node}.queues", queues, places)
-    for part in parts:
-        if _takes_jobs(part) and part.nodes & set(kind.names) and not part.nodes <= set(kind.names):
+    taking = [part for part in parts if _takes_jobs(part)]
+    queues = [_queue(part, part.nodes[number]) for part in taking]
+    seen.add(f"{node}.queues", queues, ", ".join(part.line.how for part in taking))
+    for part in taking:
+        if part.nodes.keys() != {number}:
             seen.notes.append(f"{part.line.how}: partition {part.name} also has nodes of another kind than {name}")
     seen.add_unseen(f"{node}.queues", "no partition that takes jobs has these nodes")
 
@@ -212,11 +244,10 @@ def _takes_jobs(part: SlurmPartition) -> bool:
     return part.said.get("state", "UP").upper() == "UP" and part.said.get("rootonly", "NO").upper() != "YES"
 
 
-def _queue(part: SlurmPartition, kind: NodeKind) -> dict[str, Any]:
+def _queue(part: SlurmPartition, there: int) -> dict[str, Any]:
     queue: dict[str, Any] = {"name": part.name}
     if (low := whole(part.said.get("minnodes"))) and low > 1:
         queue["min_nodes"] = low
-    there = len(part.nodes & set(kind.names))
     queue["max_nodes"] = min(whole(part.said.get("maxnodes")) or there, there)
     if limit := limit_of(part.said.get("maxtime", "")):
         queue["max_time"] = limit
@@ -243,16 +274,14 @@ def limit_of(text: str) -> str | None:
     return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
-def _whole_cluster(
-    conf: Conf, kinds: list[NodeKind], names: list[str], parts: list[SlurmPartition], seen: Seen
-) -> None:
+def _whole_cluster(conf: Conf, names: list[str], parts: list[SlurmPartition], seen: Seen) -> None:
     said = {key: (value, line.how) for line in conf.lines for key, value in line.said.items() if line.key == key}
     if "clustername" in said:
         seen.notes.append("the cluster is called {} ({})".format(*said["clustername"]))
     for part in parts:
         if part.said.get("default", "").upper() == "YES":
-            inside = [len(part.nodes & set(kind.names)) for kind in kinds]
-            seen.add("default_partition", names[inside.index(max(inside))], part.line.how)
+            most = max(range(len(names)), key=lambda number: part.nodes.get(number, 0))
+            seen.add("default_partition", names[most], part.line.how)
             text = part.said.get("defaulttime", "")
             seen.add("scheduler.default_time", limit_of(text), part.line.how)
     size = whole(said.get("maxarraysize", ("", ""))[0])

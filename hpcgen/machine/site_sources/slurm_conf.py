@@ -11,7 +11,7 @@ import msgspec
 from hpcgen.core.errors import InputError, Position, Problem
 from hpcgen.readers.folder import ProjectFolder
 
-MOST_LINES = 100_000
+MOST_LINES, MOST_KEYS = 100_000, 200
 _DEEPEST = 8
 _PAIR = re.compile(r'(?<![A-Za-z0-9_])([A-Za-z][A-Za-z0-9_]{0,63})\s{0,99}[+-]?=\s{0,99}("[^"]*"|[^\s"]*)')
 _INCLUDE = re.compile(r"include\s+(\S+)", re.IGNORECASE)
@@ -66,7 +66,7 @@ def _read(
                 Problem(
                     f"{line[:80]!r} is no line of slurm.conf",
                     where,
-                    "KEY=VALUE pairs, separated by blanks",
+                    f"KEY=VALUE pairs, separated by blanks, at most {MOST_KEYS}",
                     "quote a value with blanks, or write the key before it",
                 )
             )
@@ -124,4 +124,6 @@ def _pairs(line: str) -> dict[str, str] | None:
             return None
         said.setdefault(match[1].lower(), match[2].strip('"'))
         end = match.end()
+        if len(said) > MOST_KEYS:
+            return None
     return said if said and not line[end:].strip() else None

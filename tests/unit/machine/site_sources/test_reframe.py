@@ -110,6 +110,7 @@ def test_a_run_that_fails_says_why(tmp_path: Path, text: str, said: str) -> None
         ("site_configuration = {'systems': []}\n", "it names no system"),
         ("site_configuration = {'systems': [{'name': 'aurelio'}, {'name': 'b'}]}\n", "did you mean aurelio"),
         (f"site_configuration = {{'systems': {'[' * 90}{']' * 90}}}\n", "nested too deeply"),
+        (f"site_configuration = {{'systems': [{'{},' * 200_000}]}}\n", "at most 524288 bytes of Python"),
     ],
 )
 def test_mistakes_have_their_place(tmp_path: Path, text: str, said: str) -> None:

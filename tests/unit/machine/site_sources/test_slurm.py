@@ -9,7 +9,7 @@ import pytest
 from hpcgen.core.errors import InputError
 from hpcgen.machine.detect.seen import Seen
 from hpcgen.machine.site_sources.asked import SourceSettings
-from hpcgen.machine.site_sources.host_lists import HostListError, hosts
+from hpcgen.machine.site_sources.host_lists import HostListError, HostLists
 from hpcgen.machine.site_sources.slurm import limit_of
 from hpcgen.machine.site_sources.sources import read_source
 from tests.conftest import ROOT
@@ -126,7 +126,55 @@ def test_times_as_slurm_writes_them(text: str, limit: str | None) -> None:
 
 
 def test_lists_of_nodes() -> None:
-    assert hosts("c[008-010,20],login1") == ["c008", "c009", "c010", "c20", "login1"]
-    assert hosts("r[1-2]n[1-2]") == ["r1n1", "r1n2", "r2n1", "r2n2"]
-    with pytest.raises(HostListError, match="more than"):
-        hosts("a[0-999999]b[0-999999]")
+    names = HostLists().names
+    assert names("c[008-010,20],login1") == ["c008", "c009", "c010", "c20", "login1"]
+    assert names("r[1-2]n[1-2], x") == ["r1n1", "r1n2", "r2n1", "r2n2", "x"]
+    for text in ("a[1-2", "a]1[", "a[[1]]", "a[x]", "a[3-1]"):
+        with pytest.raises(HostListError):
+            names(text)
+
+
+LARGE = "NodeName=c[00001-20000] CPUs=8\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("".join(f"NodeName=a[1-60000]{n}\n" for n in range(3000)), "more than 1000000 names together"),
+        (f"NodeName=a[{','.join(['0-199999'] * 9000)}]\n", "more than 1000000 names together"),
+        ("NodeName=a[0-999999]b[0-999999]\n", "more than 1000000 names together"),
+        (
+            LARGE + "NodeSet=s Nodes=c[00001-20000]\n" + "".join(f"PartitionName=p{n} Nodes=s\n" for n in range(3000)),
+            "more than 1000000 names together",
+        ),
+        (
+            "NodeName=c[00001-20000] Features="
+            + ",".join(f"f{n}" for n in range(2000))
+            + "\n".join(f"NodeSet=s{n} Feature=f{n}\n" for n in range(2000)),
+            "more than 1000000 names together",
+        ),
+        (
+            "".join(f"NodeName=a{n} RealMemory={n + 1}\n" for n in range(3000)),
+            "slurm.conf:1001:1: more than 1000 kinds",
+        ),
+        (
+            LARGE + "".join(f"PartitionName=p{n} Nodes=ALL\n" for n in range(9000)),
+            "slurm.conf:5002:1: more than 5000 partitions",
+        ),
+        (LARGE + "X=1 " + " ".join(f"K{n}=1" for n in range(500)), "at most 200"),
+    ],
+)
+def test_a_file_without_end_names_its_limit(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read(written(tmp_path, text))
+    assert said in str(caught.value)
+
+
+def test_the_largest_clusters_are_read(tmp_path: Path) -> None:
+    """20,000 nodes of 200 kinds, which 200 partitions name again, one by one."""
+    lines = [f"NodeName=c{n:05} CPUs=64 RealMemory={190000 + n % 200}" for n in range(20_000)]
+    for part in range(200):
+        lines.append(f"PartitionName=p{part} Nodes=" + ",".join(f"c{n:05}" for n in range(part, 20_000, 40)))
+    lines += [f"PartitionName=all{n} Nodes=ALL" for n in range(50)]
+    seen = read(written(tmp_path, "\n".join(lines)))
+    assert sum(fact.value for path, fact in seen.facts.items() if path.endswith(".nodes")) == 20_000
