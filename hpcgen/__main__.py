@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
-import sys
 
 
 def run() -> None:
@@ -16,6 +14,9 @@ def run() -> None:
     profiler reports at the end that is left out here: give it ``hpcgen.cli.main``.
     """
     gc.disable()
+    from hpcgen.cli.streams import close_streams, open_streams
+
+    open_streams()
     from hpcgen.cli import main
 
     try:
@@ -23,10 +24,7 @@ def run() -> None:
     except SystemExit as end:
         if not isinstance(end.code, int):
             raise
-        for stream in (sys.stdout, sys.stderr):
-            # Who reads may have gone away, and `main` has closed stderr then.
-            with contextlib.suppress(OSError, ValueError):
-                stream.flush()
+        close_streams()
         os._exit(end.code)
 
 

@@ -245,12 +245,23 @@ def main() -> NoReturn:
     except Exception as error:
         if debug:
             raise
+        if (refused := _refused(error)) is not None:
+            _say_problems(refused)
+            sys.exit(refused.exit_code)
         click.echo(f"hpcgen: internal error: {type(error).__name__}: {error}", err=True)
         click.echo(
             "This is a bug in hpcgen. Run the same command with --debug before the subcommand and report it.",
             err=True,
         )
         sys.exit(INTERNAL_ERROR)
+
+
+def _refused(error: Exception) -> HpcgenError | None:
+    if not isinstance(error, OSError):
+        return None
+    from hpcgen.core.support.refusals import refused
+
+    return refused(error)
 
 
 def _say_problems(error: HpcgenError) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from hpcgen.cli import INTERNAL_ERROR
 from hpcgen.cli.common import PRINTED, print_json
 from hpcgen.core.errors import HpcgenError, Problem
+from hpcgen.core.support.refusals import refused
 
 
 def report_as_json(ctx: click.Context, error: Exception) -> None:
@@ -23,6 +24,8 @@ def report_as_json(ctx: click.Context, error: Exception) -> None:
 
 def error_data(error: Exception) -> dict[str, Any]:
     """Kind, exit code, message, problems and remedies of an error, as docs/command.md has them."""
+    if isinstance(error, OSError):
+        error = refused(error) or error
     if isinstance(error, HpcgenError):
         problems, code = error.problems, error.exit_code
     elif isinstance(error, click.ClickException):

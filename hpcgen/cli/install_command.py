@@ -82,7 +82,7 @@ def command(
     outside = {absolute(devcontainer) / place: devcontainer_text(job)} if devcontainer is not None else {}
     if options.kernel and "ipykernel" not in str(job.plan.blocks):
         say("warning: the plan of the image does not include ipykernel, so the kernel will not start")
-    done = install(prefix, installed, files, outside, force=options.force)
+    done = install(prefix, installed, files, outside, force=options.force, tell=say)
     if as_json:
         print_json({"prefix": str(prefix), **manifest_data(done)})
         return

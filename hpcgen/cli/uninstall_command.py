@@ -20,12 +20,10 @@ def command(name: str | None, prefix: Path, force: bool, as_json: bool) -> None:
 
     Without NAME, what is installed there if it is one. The image itself stays.
     """
-    from hpcgen.running.install.manifest import installed_as
     from hpcgen.running.install.prefix import uninstall
 
     place = absolute(prefix)
-    installed = installed_as(place, name)
-    removed = uninstall(place, installed, force=force)
+    installed, removed = uninstall(place, name, force=force)
     if as_json:
         print_json({"prefix": str(place), "name": installed.name, "removed": [str(path) for path in removed]})
         return

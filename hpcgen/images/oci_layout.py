@@ -20,8 +20,9 @@ import msgspec
 from hpcgen.core.errors import InputError, OutputError, Problem
 from hpcgen.core.model.bundle_paths import image_name
 from hpcgen.core.support.hashing import hash_file, open_plain, sha256_of
+from hpcgen.core.support.leftovers import alone_in
 from hpcgen.core.support.limits import BoundedMember
-from hpcgen.core.support.writing import alone_in, write_file
+from hpcgen.core.support.writing import write_file
 from hpcgen.images.archive import read_archive, stream_bytes
 from hpcgen.images.folder import COPY_AGAIN, MAX_FILE
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -133,14 +134,17 @@ def store_kit(folder: Path, files: Mapping[str, KitFile | CopiedFile]) -> None:
     from hpcgen.core.support.writing import write_kit
     from hpcgen.kit.copied import listed, names_in
 
-    try:
-        older = msgspec.json.decode(read_plain(folder / FACTS_FILE, _MAX_BYTES), type=RecipeFacts).files
-    except (OSError, ValueError, RecursionError):
-        older = []
     # Those that the new one names too may have been put there by hand, after a rebuild without them.
     new = files.get(LIST)
-    copied = set(listed(folder)) - set(names_in(new.text) if isinstance(new, KitFile) else [])
-    write_kit(folder, files, known_files().union(older, copied), _is_kit)
+    kept = set(names_in(new.text) if isinstance(new, KitFile) else [])
+
+    def older(folder: Path) -> set[str]:
+        names: list[str] = []
+        with contextlib.suppress(OSError, ValueError, RecursionError):
+            names = msgspec.json.decode(read_plain(folder / FACTS_FILE, _MAX_BYTES), type=RecipeFacts).files
+        return {*names, *(set(listed(folder)) - kept)}
+
+    write_kit(folder, files, known_files(), _is_kit, older)
 
 
 def _is_kit(folder: Path) -> bool:

@@ -13,10 +13,15 @@ import os
 import re
 import secrets
 import stat
+import time
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
+from hpcgen.core.errors import OutputError
+
+PATIENCE_S = 30.0
+"""How long files are waited for that another process is changing."""
 _NEW = ".hpcgen-{machine}-{token}.new"
 _WORK = ".work"
 
@@ -57,14 +62,80 @@ def new_file(folder: int, mode: int) -> tuple[int, str]:
         os.close(descriptor)
 
 
-def remove_files(folder: int) -> None:
-    """Remove the files of :func:`new_file` in an open folder whose processes are gone."""
+def new_folder(folder: int) -> tuple[int, str]:
+    """As :func:`new_file`, a folder."""
+    while True:
+        name = _NEW.format(machine=_machine(), token=secrets.token_hex(6))
+        os.mkdir(name, dir_fd=folder)
+        with contextlib.suppress(FileNotFoundError):
+            descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            if _ours(descriptor) and _is(descriptor, name, folder):
+                return descriptor, name
+            os.close(descriptor)
+
+
+def remove_left(folder: int) -> None:
+    """Remove what :func:`new_file` and :func:`new_folder` made in an open folder for processes that are gone."""
     pattern = re.compile(re.escape(_NEW.format(machine=_machine(), token="TOKEN")).replace("TOKEN", "[0-9a-f]{12}"))
     with contextlib.suppress(OSError):
         for name in filter(pattern.fullmatch, os.listdir(folder)):
             with contextlib.suppress(OSError), _opened(name, folder) as descriptor:
-                if stat.S_ISREG(os.fstat(descriptor).st_mode) and lock(descriptor):
-                    os.unlink(name, dir_fd=folder)
+                mode = os.fstat(descriptor).st_mode
+                if (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) and lock(descriptor):
+                    _remove(name, folder) if stat.S_ISDIR(mode) else os.unlink(name, dir_fd=folder)
+
+
+def _remove(name: str, folder: int) -> None:
+    for _, folders, files, place in os.fwalk(name, topdown=False, dir_fd=folder):
+        for each in files:
+            os.unlink(each, dir_fd=place)
+        for each in folders:
+            os.rmdir(each, dir_fd=place)
+    os.rmdir(name, dir_fd=folder)
+
+
+def _is(descriptor: int, path: str | Path, folder: int | None = None) -> bool:
+    """Whether an open file or folder still has that name."""
+    try:
+        return os.path.samestat(os.stat(path, dir_fd=folder), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+@contextlib.contextmanager
+def alone_in(directory: Path, taken: OutputError, patience_s: float = 0.0) -> Iterator[None]:
+    """Keep a second hpcgen out of a folder meanwhile, where the file system has locks.
+
+    Parameters
+    ----------
+    taken: what is raised if another is still there after ``patience_s`` seconds.
+
+    Raises
+    ------
+    OSError: there is no such folder.
+    """
+    end = time.monotonic() + patience_s
+    while True:
+        with opened_folder(directory) as descriptor:
+            # Where nothing can be locked, two writers at once are the user's risk.
+            while (free := lock(descriptor)) is False and time.monotonic() < end:
+                time.sleep(0.02)
+            if free is False:
+                raise taken
+            # Another may have put a folder of its own there meanwhile.
+            if _is(descriptor, directory):
+                yield
+                return
+
+
+@contextlib.contextmanager
+def opened_folder(directory: Path) -> Iterator[int]:
+    """The open folder; OSError where there is none."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -109,7 +180,7 @@ def work_folder(prefix: str, leaving: Callable[[Path], None] = lambda folder: No
         folder = Path(tempfile.mkdtemp(prefix=whole, suffix=_WORK))
         with contextlib.suppress(FileNotFoundError):
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            if _ours(descriptor) and folder.exists():
+            if _ours(descriptor) and _is(descriptor, folder):
                 break
             os.close(descriptor)
     try:

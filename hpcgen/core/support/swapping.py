@@ -60,7 +60,6 @@ def replace_together(
     except BaseException:
         settle(directory)
         raise
-    remove_empty(directory, present - set(files))
     sync_folder(directory)
     settle(directory)
 
@@ -91,6 +90,8 @@ def settle(directory: Path) -> None:
         for name in sorted(kept, key=lambda name: (name == marker, name)):
             _move(directory, f"{SWAP}/old/{name}", name)
         sync_folder(directory)
+    if done:
+        remove_empty(directory, kept)
     shutil.rmtree(swap, ignore_errors=True)
 
 

@@ -23,7 +23,6 @@ import contextlib
 import errno
 import hashlib
 import os
-import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,26 +31,14 @@ from typing import BinaryIO
 
 import msgspec
 
-from hpcgen.core.errors import InputError, OutputError
+from hpcgen.core.errors import InputError
 from hpcgen.core.support.hashing import CHUNK, open_plain
-from hpcgen.core.support.leftovers import lock, new_file, remove_files
+from hpcgen.core.support.leftovers import PATIENCE_S, alone_in, new_file, new_folder, opened_folder, remove_left
+from hpcgen.core.support.refusals import explained, refusal
 from hpcgen.core.support.swapping import SWAP, replace_together, settle, sync_folder
 
 _MARKER = "hpcgen.lock"
 """The file by which a folder is known to be a kit."""
-
-# errno → what happened, what to do
-_REASONS = {
-    errno.ENOSPC: ("the disk is full", "free some space, or write elsewhere"),
-    errno.EDQUOT: ("your disk quota is used up", "free some space, or write elsewhere"),
-    errno.EFBIG: ("the file would be larger than allowed", "raise the limit (ulimit -f)"),
-    errno.EACCES: ("permission denied", "write to one of your own folders"),
-    errno.EPERM: ("permission denied", "write to one of your own folders"),
-    errno.EROFS: ("the file system is read-only", "write elsewhere"),
-    errno.ENOENT: ("the folder it belongs in does not exist", "create that folder first (mkdir -p)"),
-    errno.ENOTDIR: ("a part of its path is not a folder", "check the path"),
-    errno.ENAMETOOLONG: ("the name is too long", "choose a shorter one"),
-}
 
 
 class KitFile(msgspec.Struct, frozen=True):
@@ -92,17 +79,14 @@ def write_file(path: Path, text: str | bytes, executable: bool = False, folders:
         if folders:
             path.parent.mkdir(parents=True, exist_ok=True)
         # From here on the folder is this one, whatever its path may come to mean.
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
+        with opened_folder(path.parent) as folder:
             _check_replaceable(path, folder)
             _replace_file(folder, path.name, text, executable)
-        finally:
-            os.close(folder)
 
 
 def _replace_file(folder: int, name: str, text: str | bytes, executable: bool) -> None:
     """Write a file aside and give it its name, in an open folder; a link of that name is replaced, not followed."""
-    remove_files(folder)
+    remove_left(folder)
     descriptor, aside = new_file(folder, _mode(executable))
     try:
         with open(descriptor, "wb") as stream:
@@ -121,6 +105,7 @@ def write_kit(
     files: Mapping[str, KitFile | CopiedFile],
     retired: frozenset[str] = frozenset(),
     is_kit: Callable[[Path], bool] = lambda directory: (directory / _MARKER).is_file(),
+    also_retired: Callable[[Path], Iterable[str]] = lambda directory: (),
 ) -> None:
     """Write a folder of files that belong together, whole or not at all.
 
@@ -132,6 +117,7 @@ def write_kit(
         a kit for another scheduler or engine does not leave the old job script behind.
 
     is_kit: whether a folder that is not empty is an older kit.
+    also_retired: more such names, read from the older kit when it is whole.
 
     Raises
     ------
@@ -140,33 +126,51 @@ def write_kit(
     if _MARKER not in files:
         raise ValueError(f"a kit needs its marker {_MARKER}")
     for name in (*files, *retired):
-        if not name.isprintable() or not {"", ".", "..", SWAP}.isdisjoint(name.split("/")):
+        if not _is_of_kit(name):
             raise ValueError(f"{name!r} is not a file of a kit")
     with explained(directory):
         if directory.is_symlink():
-            raise _refusal(directory, "this is a symbolic link", "name the folder that it points to")
-        if not directory.exists():
-            _create_kit(directory, files)
+            raise refusal(directory, "this is a symbolic link", "name the folder that it points to")
+        if not directory.exists() and _create_kit(directory, files):
             return
         if not directory.is_dir():
-            raise _refusal(directory, "this is a file, not a folder", "name a new or an empty folder")
-        with alone_in(directory, _refusal(directory, "another hpcgen is writing there", "wait until it has finished")):
-            # What an earlier hpcgen may have left when it was killed.
-            settle(directory)
+            raise refusal(directory, "this is a file, not a folder", "name a new or an empty folder")
+        with settled(directory):
             if any(directory.iterdir()) and not is_kit(directory):
                 why = "" if (directory / _MARKER).is_file() else f" (it has no {_MARKER})"
                 refused = f"this folder is not empty and not a kit{why}"
-                raise _refusal(directory, refused, "name a new or an empty folder")
-            _check_places(directory, (*files, *retired))
-            replace_together(directory, files, retired, _MARKER, lambda folder: _fill(folder, files))
+                raise refusal(directory, refused, "name a new or an empty folder")
+            gone = retired.union(filter(_is_of_kit, also_retired(directory)))
+            write_among(directory, files, gone, _MARKER)
 
 
-def write_among(directory: Path, files: Mapping[str, KitFile], retired: frozenset[str], marker: str) -> None:
-    """Write files that belong together into a folder that is not theirs alone, whole or not at all.
+def _is_of_kit(name: str) -> bool:
+    return name.isprintable() and {"", ".", "..", SWAP}.isdisjoint(name.split("/"))
+
+
+@contextlib.contextmanager
+def settled(directory: Path) -> Iterator[None]:
+    """Have a folder for this process alone, in which what a killed one left half done is brought to an end.
+
+    Whoever changes files of a folder together reads there only within this, so that older files are seen whole.
+
+    Raises
+    ------
+    OutputError: another hpcgen is at work there for long; it cannot be written.
+    """
+    taken = refusal(directory, "another hpcgen is writing there", "wait until it has finished")
+    with explained(directory), alone_in(directory, taken, PATIENCE_S):
+        settle(directory)
+        yield
+
+
+def write_among(
+    directory: Path, files: Mapping[str, KitFile | CopiedFile], retired: frozenset[str], marker: str
+) -> None:
+    """Write files that belong together into a folder that is :func:`settled`, whole or not at all.
 
     Parameters
     ----------
-    directory: made where it is not there.
     files, retired: as for :func:`write_kit`; those of ``retired`` that are among ``files`` are replaced.
     marker: the one of ``files`` that says of the others that they are there.
 
@@ -175,11 +179,8 @@ def write_among(directory: Path, files: Mapping[str, KitFile], retired: frozense
     OutputError: something else than a file stands in the way, or it cannot be written; what was there is unchanged.
     """
     with explained(directory):
-        directory.mkdir(parents=True, exist_ok=True)
-        with alone_in(directory, _refusal(directory, "another hpcgen is writing there", "wait until it has finished")):
-            settle(directory)
-            _check_places(directory, (*files, *retired))
-            replace_together(directory, files, retired, marker, lambda folder: _fill(folder, files))
+        _check_places(directory, (*files, *retired))
+        replace_together(directory, files, retired, marker, lambda folder: _fill(folder, files))
 
 
 def _check_places(directory: Path, names: Iterable[str]) -> None:
@@ -189,16 +190,24 @@ def _check_places(directory: Path, names: Iterable[str]) -> None:
             _check_folder(directory / parent)
 
 
-def _create_kit(directory: Path, files: Mapping[str, KitFile | CopiedFile]) -> None:
-    aside = directory.parent / f".hpcgen-{secrets.token_hex(6)}"
-    try:
-        aside.mkdir()
-        _fill(aside, files)
-        aside.rename(directory)
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise
+def _create_kit(directory: Path, files: Mapping[str, KitFile | CopiedFile]) -> bool:
+    """Fill a folder beside its final place and rename it; False where another process was faster."""
+    with opened_folder(directory.parent) as parent:
+        remove_left(parent)
+        descriptor, name = new_folder(parent)
+        aside = directory.parent / name
+        try:
+            _fill(aside, files)
+            aside.rename(directory)
+        except BaseException as failure:
+            shutil.rmtree(aside, ignore_errors=True)
+            if isinstance(failure, OSError) and failure.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                return False
+            raise
+        finally:
+            os.close(descriptor)
     sync_folder(directory.parent)
+    return True
 
 
 def _fill(folder: Path, files: Mapping[str, KitFile | CopiedFile]) -> None:
@@ -253,19 +262,6 @@ def _write_out(stream: BinaryIO, text: str | bytes) -> None:
     os.fsync(stream.fileno())
 
 
-@contextlib.contextmanager
-def alone_in(directory: Path, taken: OutputError) -> Iterator[None]:
-    """Keep a second hpcgen out of a folder meanwhile, where the file system has locks; ``taken`` if one is there."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        # Where nothing can be locked, two writers at once are the user's risk.
-        if lock(descriptor) is False:
-            raise taken
-        yield
-    finally:
-        os.close(descriptor)
-
-
 def _check_replaceable(path: Path, folder: int | None = None) -> None:
     """Only a regular file may be replaced: a folder could hold work, a link points to somebody's file.
 
@@ -280,28 +276,11 @@ def _check_replaceable(path: Path, folder: int | None = None) -> None:
     if stat.S_ISREG(mode):
         return
     kind = "a symbolic link" if stat.S_ISLNK(mode) else "a folder" if stat.S_ISDIR(mode) else "not a regular file"
-    raise _refusal(path, f"this is {kind}", "remove it, or write elsewhere")
+    raise refusal(path, f"this is {kind}", "remove it, or write elsewhere")
 
 
 def _check_folder(path: Path) -> None:
     """What files of a kit lie in is a folder, or nothing yet: a link leads to what is somebody else's."""
     if path.is_symlink() or (path.exists() and not path.is_dir()):
         kind = "a symbolic link" if path.is_symlink() else "a file"
-        raise _refusal(path, f"this is {kind}, not a folder", "remove it, or write elsewhere")
-
-
-@contextlib.contextmanager
-def explained(target: Path) -> Iterator[None]:
-    """Turn what the operating system says about ``target`` into an OutputError in plain words."""
-    try:
-        yield
-    except OSError as failure:
-        said = failure.strerror or str(failure)
-        reason, remedy = _REASONS.get(failure.errno or 0, (said, "write elsewhere"))
-        raise _refusal(target, reason, remedy) from failure
-    except UnicodeEncodeError as failure:
-        raise _refusal(target, "the text cannot be written as UTF-8", "report this as a bug") from failure
-
-
-def _refusal(path: Path, message: str, remedy: str) -> OutputError:
-    return OutputError(f"cannot write {path}: {message}", None, "", remedy)
+        raise refusal(path, f"this is {kind}, not a folder", "remove it, or write elsewhere")

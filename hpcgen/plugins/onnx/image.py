@@ -14,7 +14,7 @@ from hpcgen.core.config.in_memory import InMemory
 from hpcgen.core.errors import HpcgenError, InputError, Position
 from hpcgen.core.model.ensemble import Ensemble, Origin
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.support.writing import explained
+from hpcgen.core.support.refusals import explained
 from hpcgen.images.recorded import recorded_kit
 from hpcgen.images.reference import ImageReference
 from hpcgen.planning.planner import make_plan

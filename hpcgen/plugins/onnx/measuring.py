@@ -14,7 +14,7 @@ from hpcgen.core.model.conversion import ConversionReport, HashedFile, Timing
 from hpcgen.core.model.ensemble import Ensemble, Provider
 from hpcgen.core.support.hashing import CHUNK, hash_file, open_plain
 from hpcgen.core.support.leftovers import scratch_folder
-from hpcgen.core.support.writing import explained
+from hpcgen.core.support.refusals import explained
 from hpcgen.plugins.onnx.convert import job_of_times, spelled
 from hpcgen.plugins.onnx.ensemble import LoadedEnsemble
 from hpcgen.plugins.onnx.results import read_report

@@ -15,8 +15,10 @@ from hpcgen.core.errors import InputError, OutputError, UnknownNameError, did_yo
 from hpcgen.core.model.conversion import ConversionReport
 from hpcgen.core.support.file_formats import CONVERSION
 from hpcgen.core.support.hashing import read_plain
+from hpcgen.core.support.leftovers import alone_in
 from hpcgen.core.support.placing import put_in_place, remove
-from hpcgen.core.support.writing import alone_in, explained, write_file
+from hpcgen.core.support.refusals import explained
+from hpcgen.core.support.writing import write_file
 from hpcgen.plugins.onnx.ensemble import RESERVED
 from hpcgen.plugins.onnx.work import ModelWork, remove_any
 

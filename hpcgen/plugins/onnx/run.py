@@ -20,7 +20,7 @@ from hpcgen.core.model.site import Bind
 from hpcgen.core.support.hashing import open_plain
 from hpcgen.core.support.own_python import own_program
 from hpcgen.core.support.quoting import command
-from hpcgen.core.support.writing import explained
+from hpcgen.core.support.refusals import explained
 from hpcgen.launch.binding import VISIBLE
 from hpcgen.plugins.onnx.results import check_variant, read_report
 from hpcgen.plugins.onnx.stack import provider_for

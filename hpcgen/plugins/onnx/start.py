@@ -15,7 +15,7 @@ import msgspec
 
 from hpcgen.core.model.fields import Name, Version
 from hpcgen.core.support.extras import extra
-from hpcgen.core.support.writing import explained
+from hpcgen.core.support.refusals import explained
 from hpcgen.plugins.onnx.work import ModelWork, remove_any
 from hpcgen.running.here import status_text
 from hpcgen.running.verify.starts import StartResult, start_job, start_script, with_layout

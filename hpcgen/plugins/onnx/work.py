@@ -27,7 +27,7 @@ from hpcgen.core.config.decoding import record_from
 from hpcgen.core.errors import JobFailedError
 from hpcgen.core.model.conversion import HashedFile
 from hpcgen.core.support.hashing import CHUNK, hash_file, open_plain
-from hpcgen.core.support.writing import explained
+from hpcgen.core.support.refusals import explained
 from hpcgen.plugins.onnx.ensemble import LoadedEnsemble, files_below
 
 T = TypeVar("T")

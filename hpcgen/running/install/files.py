@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hpcgen.core.errors import PolicyError
+from hpcgen.core.errors import InputError, PolicyError
 from hpcgen.core.model.plan import Plan
+from hpcgen.core.support.hashing import open_plain
 from hpcgen.core.support.quoting import VERSION_PATTERN, lua, plain, sh, tcl
 from hpcgen.core.support.quoting import command as words_of
 from hpcgen.core.support.shell_words import Shell
@@ -21,6 +22,7 @@ from hpcgen.running.install.manifest import SHARE
 
 KERNEL = ("python3", "-m", "ipykernel_launcher", "-f")
 """What a kernel spec of IPython starts. Source: ipykernel's kernelspec.py, make_ipkernel_cmd."""
+_HEAD = 1024
 _TEMPLATES = Path(__file__).with_name("templates")
 _wrapper = Template(_TEMPLATES / "wrapper.sh").fill
 _tcl = Template(_TEMPLATES / "module.tcl").fill
@@ -44,6 +46,12 @@ def files_of(
     PolicyError: the site's engine starts no commands; a kernel of an image without Python.
     InputError: a path or a value that cannot be written in a script.
     """
+    if ":" in str(prefix):
+        raise InputError(
+            f"{prefix} has a colon in it, which separates the folders of PATH",
+            "--prefix",
+            remedy="name a folder without a colon",
+        )
     plan = job.plan
     own = prefix / SHARE / name
     found = {f"{SHARE}/{name}/start": KitFile(_script(job), executable=True)}
@@ -63,6 +71,25 @@ def files_of(
         found[f"{SHARE}/{name}/kernel"] = KitFile(_script(job, KERNEL), executable=True)
         found[f"share/jupyter/kernels/{name}/kernel.json"] = KitFile(_kernel_text(plan, own / "kernel"))
     return found
+
+
+def written_for(prefix: Path, name: str) -> list[str]:
+    """The files below a prefix that :func:`files_of` wrote for a name, by what is in them, without their record."""
+    folders = ["bin", f"modulefiles/{name}", *(str(Path(each).parent) for each in PLACES.values())]
+    found = [path for folder in folders for path in (prefix / folder).glob("*")]
+    said = f"Written by hpcgen install; hpcgen uninstall {name} removes it.\n".encode()
+    ours = [path for path in found if said in _start(path)]
+    unmarked = (f"{SHARE}/{name}/start", f"{SHARE}/{name}/kernel", f"share/jupyter/kernels/{name}/kernel.json")
+    ours += [path for each in unmarked if (path := prefix / each).is_file()]
+    return sorted(str(path.relative_to(prefix)) for path in ours)
+
+
+def _start(path: Path) -> bytes:
+    try:
+        with open_plain(path) as stream:
+            return stream.read(_HEAD)
+    except OSError:
+        return b""
 
 
 def version_of(plan: Plan) -> str:

@@ -106,10 +106,9 @@ def read_manifest(path: Path) -> InstallRecord:
     return found
 
 
-def installed_in(prefix: Path) -> dict[str, InstallRecord]:
-    """All that is installed below a prefix, by name; InputError for a record that cannot be read."""
-    found = sorted((prefix / SHARE).glob(f"*/{MANIFEST}"))
-    return {path.parent.name: read_manifest(path) for path in found}
+def names_in(prefix: Path) -> list[str]:
+    """The names of all that is installed below a prefix."""
+    return sorted(path.parent.name for path in (prefix / SHARE).glob(f"*/{MANIFEST}"))
 
 
 def installed_as(prefix: Path, name: str | None) -> InstallRecord:
@@ -119,7 +118,7 @@ def installed_as(prefix: Path, name: str | None) -> InstallRecord:
     ------
     UnknownNameError: nothing is, or several things are and no name was given.
     """
-    names = sorted(path.parent.name for path in (prefix / SHARE).glob(f"*/{MANIFEST}"))
+    names = names_in(prefix)
     if not names:
         raise UnknownNameError(
             f"nothing is installed in {prefix}", remedy=f"name another --prefix, or: {INSTALL.command}"

@@ -260,7 +260,8 @@ def test_permission_denied(open_folder: Path) -> None:
     assert found(open_folder) == {"a.txt": "old", **{f"kit/{name}": text for name, text in AFTER_OLD.items()}}
 
 
-def test_two_writers_at_once(tmp_path: Path) -> None:
+def test_who_never_ends_is_waited_for_only_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "PATIENCE_S", 0.1)
     kit = tmp_path / "kit"
     write_kit(kit, OLD)
     descriptor = os.open(kit, os.O_RDONLY)

@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -363,9 +365,102 @@ def test_a_dev_container_goes_with_the_rest(tmp_path: Path) -> None:
     assert place.read_text() == "{}"
     place.write_text("changed")
     with pytest.raises(OutputError, match="was changed after it was installed"):
-        uninstall(tmp_path / "apps", done)
+        uninstall(tmp_path / "apps", done.name)
     assert (tmp_path / "apps/bin/x").exists()
-    assert place in uninstall(tmp_path / "apps", done, force=True)
+    assert place in uninstall(tmp_path / "apps", force=True)[1]
     write(tmp_path / "apps", about, files, {place: "{}"})
-    uninstall(tmp_path / "apps", write(tmp_path / "apps", about, files))
+    write(tmp_path / "apps", about, files)
+    uninstall(tmp_path / "apps")
     assert [path.name for path in tmp_path.iterdir()] == ["project"] and not list((tmp_path / "project").iterdir())
+
+
+def test_a_colon_in_the_prefix_is_refused(hpcgen: Hpcgen, image: Path, programs: Path, tmp_path: Path) -> None:
+    done = hpcgen("install", str(image), "--prefix", "col:on", "--command", "sh")
+    assert done.returncode == 3 and "has a colon in it, which separates the folders of PATH" in done.stderr
+    assert not (tmp_path / "col:on").exists()
+
+
+def at(number: int, install: Callable[[], Any]) -> None:
+    """Run it in a fork of this process, killed as the rename of that number begins."""
+    if (child := os.fork()) == 0:
+        seen = []
+
+        def hook(event: str, arguments: tuple[Any, ...]) -> None:
+            if event == "os.rename":
+                seen.append(event)
+                if len(seen) == number:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(hook)
+        try:
+            install()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize("number", range(1, 11))
+def test_after_a_kill_the_same_command_installs_and_no_older_command_stays(tmp_path: Path, number: int) -> None:
+    about = InstallRecord(
+        hpcgen="1", name="mine", version="1", stack="a", site="b", engine="podman", image="c", commands=[], files=[]
+    )
+    peace, prefix = tmp_path / "peace", tmp_path / "apps"
+    old = {"bin/both": KitFile("1"), "bin/old": KitFile("1"), "modulefiles/mine/1": KitFile("1")}
+    new = {"bin/both": KitFile("2"), "bin/new": KitFile("2"), "modulefiles/mine/2": KitFile("2")}
+    places = {place: (tmp_path / place / ".devcontainer/mine/devcontainer.json") for place in ("project", "other")}
+    for each in (peace, prefix):
+        write(each, about, old, {places["project"]: "{}"})
+        if each == prefix:
+            at(number, lambda: write(prefix, about, new, {places["other"]: "{}"}))
+        write(each, about, new, {places["other"]: "{}"})
+        assert not places["project"].exists() and places["other"].exists()
+    assert tree(prefix) == tree(peace)
+    for path in tree(prefix):
+        assert (prefix / path).read_bytes() == (peace / path).read_bytes()
+    uninstall(prefix)
+    assert not prefix.exists()
+
+
+def test_uninstall_after_a_killed_install_removes_all(tmp_path: Path) -> None:
+    about = InstallRecord(
+        hpcgen="1", name="mine", version="1", stack="a", site="b", engine="podman", image="c", commands=[], files=[]
+    )
+    write(tmp_path / "apps", about, {"bin/old": KitFile("1")})
+    at(4, lambda: write(tmp_path / "apps", about, {"bin/new": KitFile("2")}))
+    assert not (tmp_path / "apps" / manifest_path("mine")).exists()
+    uninstall(tmp_path / "apps", "mine")
+    assert list(tmp_path.iterdir()) == []
+
+
+DAMAGE = ["", "{", "[1]", '{"install": 1}', '{"install": 0}', "\xff" * 9]
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_record_stands_in_nobodys_way(install: Install, hpcgen: Hpcgen, prefix: Path, damage: str) -> None:
+    install("--name", "first", "--command", "one=/bin/true", "--command", "gone=/bin/true")
+    record = prefix / manifest_path("first")
+    whole = record.read_text()
+    record.write_text(damage)
+    other = install("--name", "other", "--command", "two=/bin/true")
+    assert other.returncode == 0 and str(record) in other.stderr
+    taken = install("--name", "third", "--command", "one=/bin/false")
+    assert taken.returncode == 7 and "already exists, and hpcgen did not write it" in taken.stderr
+    refused = hpcgen("uninstall", "first", "--prefix", str(prefix))
+    assert refused.returncode == 3 and "hpcgen install" in refused.stderr
+    # The remedy: the same again. What it no longer has goes, too.
+    again = install("--name", "first", "--command", "one=/bin/true")
+    assert again.returncode == 0, again.stderr
+    assert not (prefix / "bin/gone").exists()
+    assert json.loads(record.read_text())["files"] != json.loads(whole)["files"]
+    for name in ("first", "other"):
+        assert hpcgen("uninstall", name, "--prefix", str(prefix)).returncode == 0
+    assert tree(prefix) == []
+
+
+def test_a_record_of_a_newer_release_is_not_written_over(install: Install, prefix: Path) -> None:
+    install()
+    record = prefix / manifest_path("mpi-hello")
+    newer = record.read_text().replace('"install": 1', '"install": 999')
+    record.write_text(newer)
+    done = install()
+    assert done.returncode == 3 and "use a newer hpcgen here" in done.stderr and record.read_text() == newer
