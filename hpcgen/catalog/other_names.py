@@ -36,6 +36,18 @@ def sites_extending(catalog: Catalog, name: str) -> list[str]:
     return [each for each, data in _profiles(catalog, catalog.names("site")) if data.get("extends") == name]
 
 
+def sites_of_host(catalog: Catalog, host: str) -> list[str]:
+    """The sites that a host's name may mean: a part of it is the site's name, an alias, or its parent's name."""
+    parts = {_plain(part) for label in host.lower().split(".") for part in (label, *re.split(r"[-_]|\d+$", label))}
+    found = []
+    for name, data in _profiles(catalog, catalog.names("site")):
+        aliases = data.get("aliases")
+        called = [name, data.get("extends"), *(aliases if isinstance(aliases, list) else ())]
+        if not data.get("abstract") and parts & {_plain(str(each)) for each in called if each}:
+            found.append(name)
+    return found
+
+
 def _aliases(catalog: Catalog, names: list[str]) -> Iterator[tuple[str, str]]:
     for name, data in _profiles(catalog, names):
         said = data.get("aliases")

@@ -19,12 +19,14 @@ from hpcgen.cli.common import (
     say,
     say_findings,
     shows_progress,
-    with_usual_site,
+    with_site,
+    with_usual_place,
 )
-from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.licences import licence_option, require_licences, with_licences
 from hpcgen.cli.locked import plan_of_lock
 from hpcgen.cli.options import PlanOptions, kit_or_plan_options
+from hpcgen.cli.project_stack import stack_here
+from hpcgen.cli.words import EngineChoice
 from hpcgen.core.model.image_paths import NOTEST
 
 if TYPE_CHECKING:
@@ -93,8 +95,9 @@ def command(
         record=record,
         bundle=bundle,
     )
-    if locked is None and bundle is None and not fleet.every and not fleet.names:
-        options = with_usual_site(options)
+    planned = options.stack is not None or (not options.words and stack_here() is not None)
+    if planned and locked is None and bundle is None and not fleet.every and not fleet.names:
+        options = with_site(catalog_of(ctx), options)
     if fleet_build(ctx, options, fleet, how, dry_run, as_json, accept):
         return
     with scratch_folder("hpcgen-kit-") as folder:
@@ -150,13 +153,14 @@ def _kit(
     from hpcgen.kit.kit import make_kit, store_kit
 
     catalog = catalog_of(ctx)
+    options = with_usual_place(catalog, options)
     if options.format is None:
         from hpcgen.backends.engines import format_to_build
 
         assert options.site is not None
-        format = format_to_build(catalog.site(options.site).containers.preferred, engine)
+        format = format_to_build(options.runner or catalog.site(options.site).containers.preferred, engine)
         options = replace(options, format=format)
-    plan = plan_from(ctx, catalog, replace(options, command=options.words))
+    plan = plan_from(ctx, catalog, replace(options, command=options.words), usual=False)
     if accept is not None:
         plan = with_licences(plan, accept)
     kit = make_kit(plan, catalog)

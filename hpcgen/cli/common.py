@@ -12,8 +12,9 @@ import msgspec
 from msgspec.structs import replace
 
 from hpcgen.cli.project_stack import (
-    HOW_TO_SAY_SITE,
+    PROJECT,
     WITHOUT,
+    own_stack,
     required_stack,
     site_missing,
     stack_here,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from hpcgen.kit.folder import KitFolder
 
 F = TypeVar("F", bound=Callable[..., Any])
+P = TypeVar("P", bound="PlanOptions")
 PATH = click.Path(path_type=Path)
 
 
@@ -70,11 +72,17 @@ START = click.option(
 )
 
 
-def with_usual_site(options: PlanOptions) -> PlanOptions:
-    """Options that name a plan, for the user's usual site where they name none."""
-    if options.site is None and (options.stack is not None or (not options.words and stack_here() is not None)):
-        return replace(options, site=usual_site(say))
-    return options
+def with_site(catalog: Catalog, options: P) -> P:
+    """The same options, for the user's usual site where they name none; UsageError without a site or a stack."""
+    if options.site is not None:
+        return options
+    stack = options.stack or stack_here()
+    if stack is None:
+        raise click.UsageError(f"missing option --site and --stack: {WITHOUT}")
+    site = usual_site(catalog, stack, say)
+    if site is None:
+        raise site_missing(catalog, stack)
+    return replace(options, site=site)
 
 
 def named_kit(options: PlanOptions) -> KitFolder | None:
@@ -84,10 +92,6 @@ def named_kit(options: PlanOptions) -> KitFolder | None:
         if options.stack is None and here is None:
             raise click.UsageError(f"--stack is missing, and {WITHOUT}; a KIT alone needs neither --site nor --stack")
         return None
-    if options.stack is not None:
-        raise click.UsageError("--site is missing; a KIT alone needs neither --site nor --stack")
-    if not words and here is not None:
-        raise site_missing("built")
     if len(words) != 1:
         raise click.UsageError(
             f"give one KIT (a folder that hpcgen render -o wrote), or --site and --stack; {WITHOUT}"
@@ -108,6 +112,7 @@ def plan_from(
     verb: str = "render",
     kept: Mapping[str, str] | None = None,
     unchecked: Sequence[str] = (),
+    usual: bool = True,
 ) -> Plan:
     """The plan that the command line asks for.
 
@@ -117,20 +122,24 @@ def plan_from(
     verb: the subcommand that the plan's own command line names.
     kept: versions of blocks that are tried before all others.
     unchecked: parts of the contract that are not asked.
+    usual: partition and engine are those of the user's files, where the options do not say them.
     """
     from hpcgen.planning.planner import make_plan
     from hpcgen.planning.reproduce import reproduce
 
     site, recipe = options.site, required_stack(options.stack)
     assert site is not None
+    if usual:
+        options = with_usual_place(catalog, options)
     # A lock is shared: what belongs to one user gets into it only by an option.
-    found, account, images = _site_asked_for(catalog.site(site), options, personal=verb != "lock")
-    request = job_request(options, account, list(options.command))
+    found, options = _site_asked_for(catalog, options, personal=verb != "lock")
+    request = job_request(options, options.account, list(options.command))
 
     def again() -> str:
         given = (options.partition, options.settings, options.format, options.allow_unsupported)
-        more = (options.mirrors, images, options.added, options.latest_base)
-        return reproduce(site, recipe, *given, request, collection_words(ctx), verb, *more)
+        more = (options.mirrors, options.image_directory, options.added, options.latest_base)
+        words = collection_words(ctx)
+        return reproduce(site, recipe, *given, request, words, verb, *more, engine=options.runner)
 
     return make_plan(
         catalog,
@@ -152,22 +161,48 @@ def plan_from(
     )
 
 
-def _site_asked_for(site: Site, options: PlanOptions, personal: bool) -> tuple[Site, str | None, str | None]:
-    """The site with the mirrors and the folder of images that are asked for; the account to charge; that folder.
+def with_usual_place(catalog: Catalog, options: PlanOptions) -> PlanOptions:
+    """Options with the partition and the engine that the user's files name for the site, where they name none."""
+    from hpcgen.backends.engines import preferring
+    from hpcgen.core.config.user_config import usual
+
+    assert options.site is not None
+    site = catalog.site(options.site)
+    files = (own_stack(catalog, options.stack), options.stack or PROJECT)
+    partition = usual("partition", site.name, *files) if options.partition is None else None
+    if partition is not None and partition[0] in site.partitions:
+        options = replace(options, partition=partition[0])
+    elif partition is not None:
+        say(f"note: {site.name} has no partition {partition[0]}, which {partition[1]} names")
+    engine = usual("engine", site.name, *files) if options.runner is None else None
+    with_it = preferring(site, *engine) if engine is not None else site
+    if with_it.containers.preferred != site.containers.preferred:
+        options = replace(options, runner=with_it.containers.preferred)
+    elif engine is not None and with_it is site:
+        say(f"note: the profile of {site.name} has no engine {engine[0]}, which {engine[1]} names, or forbids it")
+    return options
+
+
+def _site_asked_for(catalog: Catalog, options: PlanOptions, personal: bool) -> tuple[Site, PlanOptions]:
+    """The site with the mirrors, the engine and the folder of images that are asked for; the options with all of it.
 
     Parameters
     ----------
-    personal: account and folder are those of the user's settings, where the options do not say them.
+    personal: account and folder are those of the user's files, where the options do not say them.
     """
     from hpcgen.backends.hardware.mirrors import with_mirrors
     from hpcgen.cli.personal import images_of, with_images
     from hpcgen.core.config.user_config import account_for
 
-    account, images = options.account, options.image_directory
+    assert options.site is not None
+    site = catalog.site(options.site)
     if personal:
-        account, images = account_for(site, account), images_of(site, images)
-    site = with_images(site, images)
-    return with_mirrors(site, options.mirrors) if options.mirrors else site, account, images
+        account = account_for(site, options.account, own_stack(catalog, options.stack))
+        options = replace(options, account=account, image_directory=images_of(site, options.image_directory))
+    site = with_images(site, options.image_directory)
+    if options.runner is not None:
+        site = replace(site, containers=replace(site.containers, preferred=options.runner))
+    return with_mirrors(site, options.mirrors) if options.mirrors else site, options
 
 
 def collection_words(ctx: click.Context) -> list[str]:
@@ -212,18 +247,15 @@ def asked_plan(
     options: PlanOptions,
     verb: str = "render",
     kept: Mapping[str, str] | None = None,
+    usual: bool = True,
 ) -> Plan:
     """The plan of options, for the user's usual site where none is given; UsageError without a site or a stack.
 
     Parameters
     ----------
-    verb, kept: as for :func:`plan_from`.
+    verb, kept, usual: as for :func:`plan_from`.
     """
-    site = options.site or usual_site(say)
-    if site is None:
-        lacks = f" and --stack: {WITHOUT}" if options.stack is None and stack_here() is None else ""
-        raise click.UsageError(f"missing option --site{lacks or f': {HOW_TO_SAY_SITE}'}")
-    return plan_from(ctx, catalog, replace(options, site=site), verb, kept)
+    return plan_from(ctx, catalog, with_site(catalog, options), verb, kept, usual=usual)
 
 
 _quiet = False

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from hpcgen.cli.common import PATH, START, catalog_of, collection_words, option_group, say, say_findings
-from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.licences import licence_option, with_licences
 from hpcgen.cli.options import Options, in_record
-from hpcgen.cli.words import IMAGE, SETTING, SITE
+from hpcgen.cli.words import IMAGE, SETTING, SITE, EngineChoice
 from hpcgen.core.model.image_paths import NOTEST
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from hpcgen.cli.common import PATH, START, TRUST, catalog_of, print_json, say, say_findings
-from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.options import ImageOptions, in_record
 from hpcgen.cli.project_stack import changed_since, stack_here, wanted_here
-from hpcgen.cli.words import IMAGE, PARTITION, SITE, STACK
+from hpcgen.cli.words import IMAGE, PARTITION, SITE, STACK, EngineChoice
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from hpcgen.cli.common import TRUST, catalog_of, job_request, option_group, plan_from, say, say_findings
-from hpcgen.cli.engine_choice import EngineChoice
+from hpcgen.cli.common import TRUST, catalog_of, job_request, option_group, plan_from, say, say_findings, with_site
 from hpcgen.cli.options import CHARGE, LAYOUT, NOTES, PlanOptions, in_record
 from hpcgen.cli.project_stack import (
     PROJECT,
@@ -20,7 +19,7 @@ from hpcgen.cli.project_stack import (
     stack_here,
     usual_site,
 )
-from hpcgen.cli.words import BLOCK, COUNT, IMAGE, PARTITION, QUEUE, SETTING, SITE, STACK
+from hpcgen.cli.words import BLOCK, COUNT, IMAGE, PARTITION, QUEUE, SETTING, SITE, STACK, EngineChoice
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -141,9 +140,9 @@ def _of_this_folder(ctx: click.Context, request: JobRequest, options: JobOptions
     changes = options.settings or options.added or options.allow_unsupported
     image = None if changes else image_here(catalog, options.site, say)
     if image is None:
-        site = options.site or usual_site(say)
+        site = options.site or usual_site(catalog, here, say)
         if site is None:
-            raise site_missing("planned") if changes else nothing_built()
+            raise site_missing(catalog, here) if changes else nothing_built()
         return _planned_anew(ctx, request, None, replace(options, stack=here, site=site), batch)
     name = options.site
     # It is an image for that site: the user's profile of its name is taken, and its job stays as it was asked for.
@@ -174,7 +173,7 @@ def _of_image(
         partition=options.partition,
         request=request,
         engine=options.engine,
-        account=lambda here: account_for(here, None),
+        account=lambda here: account_for(here, None, stack),
         elsewhere=batch,
         stack=stack,
     )
@@ -193,9 +192,8 @@ def _planned_anew(
 ) -> ImageJob:
     from hpcgen.running.image_job import plan_for_stack
 
-    if options.site is None:
-        raise click.UsageError("--stack needs --site", ctx)
     catalog = catalog_of(ctx)
+    options = with_site(catalog, options)
     plan = plan_from(ctx, catalog, replace(options, command=tuple(request.command or ())), unchecked=("network",))
     return plan_for_stack(plan, catalog, image, options.engine, batch)
 

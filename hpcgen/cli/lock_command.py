@@ -113,11 +113,13 @@ def _moved(
             say(
                 f"warning: the lock was made with the collection {name}, which is not here: name it by --collection DIR"
             )
-    if options.site is None or options.stack is None:
+    # What a lock's own command does not say was not asked for.
+    usual = options.site is not None and options.stack is not None
+    if not usual:
         options = _as_asked_then(old.plan.command, options)
         _check_there(options)
     if not updates:
-        return asked_plan(ctx, catalog, options, verb="lock"), []
+        return asked_plan(ctx, catalog, options, verb="lock", usual=usual), []
     names = [block.name for block in old.plan.blocks]
     unknown = [name for name in updates if name not in names and name not in PARTS]
     if unknown:
@@ -126,7 +128,7 @@ def _moved(
             Problem(f"the lock has no {name!r} to update", "--update", remedy=each) for name, each in remedies.items()
         )
     kept = {block.name: block.version for block in old.plan.blocks if block.name not in updates}
-    plan = asked_plan(ctx, catalog, options, verb="lock", kept=kept)
+    plan = asked_plan(ctx, catalog, options, verb="lock", kept=kept, usual=usual)
     return plan, [part for part in PARTS if part not in updates]
 
 

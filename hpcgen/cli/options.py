@@ -24,6 +24,7 @@ from hpcgen.cli.words import (
     STACK,
     STEP,
     WHOLE,
+    EngineChoice,
 )
 
 if TYPE_CHECKING:
@@ -33,7 +34,10 @@ if TYPE_CHECKING:
     from hpcgen.core.model.site import Site
 
 R = TypeVar("R", bound="Options")
-_SPELT = {"settings": "--set", "added": "--add", "mirrors": "--mirror", "steps": "--step", "command": "a command"}
+_SPELT = {
+    **{"settings": "--set", "added": "--add", "mirrors": "--mirror", "steps": "--step", "runner": "--engine"},
+    "command": "a command",
+}
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,13 +59,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 class PlanOptions(Options, frozen=True, kw_only=True):
     """What is planned, and for which job.
 
-    ``time``: as written, such as 90m. ``memory_per_rank``: in GB. ``command``: the job's; ``words``: what stands in its
-    place where that may also be a kit, or words to explain.
+    ``runner``: the engine that starts the image. ``time``: as written, such as 90m. ``memory_per_rank``: in GB.
+    ``command``: the job's; ``words``: what stands in its place where that may also be a kit, or words to explain.
     """
 
     site: str | None = None
     stack: str | None = None
     partition: str | None = None
+    runner: EngineName | None = None
     settings: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     format: str | None = None
@@ -131,7 +136,7 @@ def _named(alone: bool) -> list[Callable[[Any], Any]]:
     """The options that name what is planned; ``alone``: nothing else can be named in their place."""
     ends = "." if alone else "; not with a kit, lock or bundle."
     return [
-        click.option("--site", type=SITE, help=f"Site profile, by default that of your config file{ends}"),
+        click.option("--site", type=SITE, help=f"Site profile, by default that of {PROJECT} or your config file{ends}"),
         click.option("--stack", type=STACK, help=f"Stack recipe, by default {PROJECT} of this folder{ends}"),
     ]
 
@@ -205,16 +210,21 @@ _OPTIONS: list[Callable[[Any], Any]] = [
 ]
 
 
-def _plan_options(alone: bool, argument: Callable[[Any], Any]) -> Callable[[F], F]:
-    return option_group(*_named(alone), *_OPTIONS, argument, click.pass_context, in_record(PlanOptions))
+_RUNNER = click.option(
+    "--engine", "runner", type=EngineChoice("runners"), help="An engine other than the site's preferred one."
+)
+
+
+def _plan_options(alone: bool, argument: Callable[[Any], Any], *more: Callable[[Any], Any]) -> Callable[[F], F]:
+    return option_group(*_named(alone), *more, *_OPTIONS, argument, click.pass_context, in_record(PlanOptions))
 
 
 _COMMAND = click.argument("command", nargs=-1, metavar="[-- COMMAND...]")
-plan_options = _plan_options(True, _COMMAND)
+plan_options = _plan_options(True, _COMMAND, _RUNNER)
 """The options of every command that makes a plan; the command gets them as ``options: PlanOptions``."""
-optional_plan_options = _plan_options(False, _COMMAND)
+optional_plan_options = _plan_options(False, _COMMAND, _RUNNER)
 """The same where a lock or a bundle may say all of it."""
-word_or_plan_options = _plan_options(False, click.argument("words", nargs=-1, metavar="[WORD]..."))
+word_or_plan_options = _plan_options(False, click.argument("words", nargs=-1, metavar="[WORD]..."), _RUNNER)
 """The same for a command that is given words in place of a job's command."""
 kit_or_plan_options = _plan_options(False, click.argument("words", nargs=-1, metavar="[KIT] [-- COMMAND...]"))
 """The same for a command that may be given a kit instead: ``words`` are the kit, or the job's command."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from hpcgen.core.errors import UnknownNameError
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.core.model.plan import Plan
+    from hpcgen.core.model.stack import Stack
     from hpcgen.images.reference import ImageReference
 
 PROJECT = "hpcgen.yaml"
@@ -73,22 +75,33 @@ def nothing_built(site: str | None = None) -> click.UsageError:
     return click.UsageError(f"no image was built from {PROJECT} in this folder yet{where}: {again}, or give an IMAGE")
 
 
-HOW_TO_SAY_SITE = "`hpcgen list sites` shows them; `site: NAME` in your own config file saves the option"
+def own_stack(catalog: Catalog, stack: str | None) -> Stack | None:
+    """The stack that is asked for, else that of this folder, if it is a file of the user's; its defaults count then."""
+    from hpcgen.catalog.catalog import is_file_name
+
+    named = stack or stack_here()
+    return catalog.stack(named) if named is not None and is_file_name(named) else None
 
 
-def site_missing(what: str) -> click.UsageError:
-    """That nothing says for which site the stack of this folder is to be ``built`` or ``planned``."""
-    return click.UsageError(f"--site is missing: for which site is {PROJECT} to be {what}? {HOW_TO_SAY_SITE}")
+def usual_site(catalog: Catalog, stack: str | None, say: Callable[[str], None]) -> str | None:
+    """The site that a stack of the user's or the config file names, for a plan without ``--site``; ``say`` tells it."""
+    from hpcgen.core.config.user_config import usual
+
+    found = usual("site", None, own_stack(catalog, stack), stack or PROJECT)
+    if found is None:
+        return None
+    say(f"for {found[0]}, the site of {found[1]}")
+    return found[0]
 
 
-def usual_site(say: Callable[[str], None]) -> str | None:
-    """The site that the user's own config file names, for a plan without ``--site``; ``say`` is told of it."""
-    from hpcgen.core.config.user_config import configured
+def site_missing(catalog: Catalog, stack: str) -> click.UsageError:
+    """That nothing says for which site a stack is to be planned, and how that is said."""
+    from hpcgen.catalog.other_names import sites_of_host
 
-    site: str | None = configured("site", None)
-    if site is not None:
-        say(f"for {site}, the site of your config file")
-    return site
+    fit = sites_of_host(catalog, os.uname().nodename)
+    shown = f"this host's name fits {' or '.join(fit)}" if fit else "`hpcgen list sites` shows them"
+    saved = f"`site: {fit[0] if fit else 'NAME'}` in {PROJECT} or in your config file saves the option"
+    return click.UsageError(f"--site is missing: for which site is {stack} to be planned? {shown}; {saved}")
 
 
 def changed_since(catalog: Catalog, recorded: Plan) -> str:

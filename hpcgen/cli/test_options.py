@@ -8,9 +8,8 @@ import click
 from msgspec.structs import replace
 
 from hpcgen.cli.common import TRUST, option_group
-from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.options import ImageOptions, in_record
-from hpcgen.cli.words import COUNT, PARTITION, SECONDS, SITE
+from hpcgen.cli.words import COUNT, PARTITION, SECONDS, SITE, EngineChoice
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog

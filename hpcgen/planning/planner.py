@@ -121,9 +121,7 @@ class _Planner(msgspec.Struct, frozen=True):
         findings.sort(key=lambda finding: finding.severity in ("note", "detail"))
         # By what other names somebody finds the site says nothing of what is built for it.
         nameless = msgspec.structs.replace(self.site, aliases=[])
-        # Nor does what else a stack could have been chosen for.
-        chosen = msgspec.structs.replace(promised.stack, suits=[])
-        return msgspec.structs.replace(promised, findings=findings, site=nameless, stack=chosen)
+        return msgspec.structs.replace(promised, findings=findings, site=nameless, stack=promised.stack.as_planned())
 
     def _draft(self, asked: PlanRequest, request: JobRequest) -> tuple[Plan, list[Problem]]:
         """Blocks and job, before the contract is asked, and why the job does not fit."""

@@ -23,6 +23,7 @@ def reproduce(
     image_directory: str | None = None,
     added: Sequence[str] = (),
     latest_base: bool = False,
+    engine: str | None = None,
 ) -> str:
     """The command that gives the same result, where the files that it names are in the present folder.
 
@@ -31,7 +32,7 @@ def reproduce(
     before: words that stand before the subcommand ``verb``.
     """
     words = ["hpcgen", *before, verb, "--site", recorded(site), "--stack", recorded(stack)]
-    for option, value in (("--partition", partition), ("--format", format)):
+    for option, value in (("--partition", partition), ("--engine", engine), ("--format", format)):
         if value is not None:
             words += [option, value]
     for setting in settings:

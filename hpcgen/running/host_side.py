@@ -83,8 +83,11 @@ def host_side(
 
 
 def _facts(site: Site) -> dict[str, Any]:
-    """What a start depends on, as plain data. Where images lie is for those who start one that they do not name."""
-    containers = msgspec.structs.replace(site.containers, image_directory=None)
+    """What a start depends on, as plain data.
+
+    Where images lie is for those who start one that they do not name, and the engine is chosen anew.
+    """
+    containers = msgspec.structs.replace(site.containers, image_directory=None, preferred="")
     data = msgspec.to_builtins(msgspec.structs.replace(site, containers=containers))
     return {name: value for name, value in data.items() if name not in _NOT_THERE}
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from hpcgen.backends.engines import engine_for, runners
+from hpcgen.backends.engines import engine_for, preferring, runners
 from hpcgen.backends.hardware.mpi_abi import wanted_abi, whose
+from hpcgen.core.config.user_config import usual
 from hpcgen.core.errors import PolicyError
 from hpcgen.core.model.fields import EngineName
 from hpcgen.core.model.job import JobRequest
@@ -110,7 +111,7 @@ def plan_for_image(
         asked = replace(asked, account=account(side.site or kit.plan.site))
     recorded = side.recorded if stack is None else started_as(side.recorded, stack)
     plan = laid_out(recorded, side.site, partition, asked, renewed=site is None, anew=recorded.stack != kit.plan.stack)
-    chosen = choose_engine(plan.site, image.kind, image.name, engine, elsewhere)
+    chosen = choose_engine(_usual(plan.site, stack), image.kind, image.name, engine, elsewhere)
     plan = replace(plan, engine=chosen, command=_command(image.name, site, partition, asked, engine), findings=[])
     inside: dict[str, str] = {}
     if not side.stack_outside:
@@ -151,7 +152,7 @@ def plan_for_stack(
     from hpcgen.recipe.assemble import assemble
 
     if image is not None:
-        chosen = choose_engine(plan.site, image.kind, image.name, engine, elsewhere)
+        chosen = choose_engine(_usual(plan.site), image.kind, image.name, engine, elsewhere)
         plan = msgspec.structs.replace(plan, engine=chosen)
     elif engine is not None:
         plan = msgspec.structs.replace(plan, engine=_allowed(plan.site, (engine,), "the image")[0])
@@ -208,6 +209,12 @@ def checks(job: ImageJob) -> str:
     return str(
         preflight_script(job.plan, job.environment, named=job.named, built_for=job.built_for, more_inside=job.inside)
     )
+
+
+def _usual(site: Site, stack: Stack | None = None) -> Site:
+    """The site with the engine that the user's stack or config file prefers, where it has that one."""
+    found = usual("engine", site.name, stack)
+    return site if found is None else preferring(site, *found)
 
 
 def choose_engine(

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import os
 
+from msgspec.structs import replace
+
 from hpcgen.backends.engines.base import Call, Engine
 from hpcgen.core.errors import InputError, did_you_mean
 from hpcgen.core.model.fields import FormatName
 from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.site import Site
 from hpcgen.core.support.registry import Registry
 
 __all__ = [
@@ -26,6 +29,7 @@ __all__ = [
     "engine_format",
     "format_to_build",
     "job_image",
+    "preferring",
     "runners",
 ]
 
@@ -75,6 +79,23 @@ def engine_called(word: str) -> type[Engine] | None:
     if word in ENGINES:
         return ENGINES.find(word)
     return next((found for name in ENGINES.names() if word in (found := ENGINES.find(name)).programs()), None)
+
+
+def preferring(site: Site, word: str, where: str) -> Site:
+    """The site with this as its preferred engine; unchanged where its profile does not have or allow that one.
+
+    Raises
+    ------
+    InputError: no engine is called so. ``where``: the file that names it.
+    """
+    found = engine_called(word)
+    if found is None or not found.runs:
+        known = list(runners())
+        raise InputError(f"no engine that starts images is called {word!r}", where, remedy=did_you_mean(word, known))
+    there = site.containers.engines.get(found.name)
+    if there is None or not there.allowed:
+        return site
+    return replace(site, containers=replace(site.containers, preferred=found.name))
 
 
 def builder_for(name: str) -> Engine:

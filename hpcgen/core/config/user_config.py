@@ -17,6 +17,7 @@ from hpcgen.core.errors import InputError, OutputError
 
 if TYPE_CHECKING:
     from hpcgen.core.model.site import Site
+    from hpcgen.core.model.stack import Stack
     from hpcgen.core.model.user_config import UserConfig
 
 
@@ -63,17 +64,43 @@ def load_user_config() -> UserConfig:
     return UserConfig()
 
 
+def found_user_config() -> UserConfig | None:
+    """As :func:`load_user_config`; None where there is no file, without which nothing is imported."""
+    return None if _state(user_config_path()) is None else load_user_config()
+
+
+def usual(field: str, site: str | None, stack: Stack | None = None, name: str = "") -> tuple[str, str] | None:
+    """A default of the user's, and the file that says it: the stack, where that is a file of the user's, then this one.
+
+    Parameters
+    ----------
+    field: of :class:`~hpcgen.core.model.fields.PlanDefaults`.
+    site: what is said for others does not count; None for the field ``site`` itself.
+    name: what messages call the stack.
+    """
+    own = (name or f"the stack {stack.name}", stack) if stack is not None else None
+    for origin, file in filter(None, (own, ("your config file", found_user_config()))):
+        value: str | None = getattr(file, field) if file is not None else None
+        if file is not None and value is not None and (site is None or file.counts_at(site)):
+            return value, origin
+    return None
+
+
 def configured(field: str, default: Any) -> Any:
-    """One field of the file, ``default`` where there is no file; nothing is imported without one."""
-    return default if _state(user_config_path()) is None else getattr(load_user_config(), field)
+    """One field of the file, ``default`` where there is no file."""
+    found = found_user_config()
+    return default if found is None else getattr(found, field)
 
 
-def account_for(site: Site, asked: str | None) -> str | None:
-    """The account that is asked for, else the user's own at that site."""
+def account_for(site: Site, asked: str | None, stack: Stack | None = None) -> str | None:
+    """The account that is asked for, else that of the user's stack, else the user's own at that site."""
     if asked is not None or site.scheduler.account == "none":
         return asked
+    if stack is not None and stack.account is not None and stack.counts_at(site.name):
+        return stack.account
     account: str | None = configured("accounts", {}).get(site.name)
-    return account
+    found = usual("account", site.name) if account is None else None
+    return found[0] if found is not None else account
 
 
 def _state(path: Path | None) -> tuple[int, int, int] | None:

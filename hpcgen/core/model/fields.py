@@ -91,6 +91,30 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Base of every record: immutable, by keyword, unknown fields are errors."""
 
 
+Account = Annotated[
+    str,
+    matching(r"^[A-Za-z0-9][A-Za-z0-9._@:/+-]*$(?!\n)", "an account or project as the batch system knows it", "pn12ab"),
+]
+
+
+class PlanDefaults(Record, frozen=True):
+    """What a file says once for all plans.
+
+    ``site``: that of a plan without ``--site``. The others are for that site, or without one for each that they fit:
+    ``partition``, the kind of node; ``engine``, which is preferred to the profile's; ``account``, which jobs are
+    charged to.
+    """
+
+    site: Name | None = None
+    partition: Name | None = None
+    engine: EngineName | None = None
+    account: Account | None = None
+
+    def counts_at(self, site: str) -> bool:
+        """Whether what is said besides ``site`` is said for this one."""
+        return self.site in (None, site)
+
+
 class Source(Record, frozen=True, rename={"from_": "from"}):
     """Where a fact is from, when it was looked up, and whether that source was really read.
 

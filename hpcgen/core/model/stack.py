@@ -2,12 +2,15 @@
 
 from typing import Annotated, Literal
 
+from msgspec.structs import replace
+
 from hpcgen.core.model.fields import (
     Commit,
     Count,
     EnvName,
     Gigabytes,
     Name,
+    PlanDefaults,
     RankGpus,
     Record,
     SourceAddress,
@@ -148,12 +151,13 @@ class OfferedCommand(Record, frozen=True):
     words: list[CompletedWord] = []
 
 
-class Stack(Record, frozen=True):
+class Stack(PlanDefaults, frozen=True, kw_only=True):
     """A stack recipe: blocks in order of importance, the newest that fits is chosen in that order.
 
     ``copy``, ``git``: local files and repositories that go into the image; ``build``: how they are compiled.
     ``commands``: programs that ``hpcgen install`` makes commands of; by default what ``run`` starts.
-    ``extends``: the recipe that this one is laid over. ``suits``: what it may be chosen for; no plan has it.
+    ``extends``: the recipe that this one is laid over. ``suits``: what it may be chosen for; no plan has it, nor the
+    defaults, which count where the stack is a file of the user's.
     """
 
     name: Name
@@ -167,6 +171,10 @@ class Stack(Record, frozen=True):
     notes: list[Text] = []
     extends: Name | None = None
     suits: list[Suited] = []
+
+    def as_planned(self) -> "Stack":
+        """The stack as plans have it: without what says nothing of the image and its start."""
+        return replace(self, suits=[], site=None, partition=None, engine=None, account=None)
 
     @property
     def code_places(self) -> list[tuple[str, int, str]]:

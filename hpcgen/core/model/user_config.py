@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from hpcgen.core.model.fields import Date, Name, Record, matching
+from hpcgen.core.model.fields import Account, Date, Name, PlanDefaults, matching
 
 UserPath = Annotated[
     str,
@@ -20,23 +20,18 @@ TrustedCollection = Annotated[
         "~/fleet/ours",
     ),
 ]
-Account = Annotated[
-    str,
-    matching(r"^[A-Za-z0-9][A-Za-z0-9._@:/+-]*$(?!\n)", "an account or project as the batch system knows it", "pn12ab"),
-]
 
 
-class UserConfig(Record, frozen=True):
+class UserConfig(PlanDefaults, frozen=True):
     """The user's own config file; paths are absolute once it is loaded.
 
-    ``site``: that of a plan without ``--site``. ``collections``: folders of profiles, recipes and blocks.
-    ``accounts`` and ``image_directories`` by the name of the site. ``records``: where build records are kept.
+    ``collections``: folders of profiles, recipes and blocks. ``accounts``, which win over ``account``, and
+    ``image_directories`` by the name of the site. ``records``: where build records are kept.
     ``licences``: the day on which each was accepted. ``trusted_collections``: the day on which the user said that
     the Python of a collection may run which a file names: of a folder, whatever is in it, or of one content,
     wherever it lies.
     """
 
-    site: Name | None = None
     collections: list[UserPath] = []
     accounts: dict[Name, Account] = {}
     image_directories: dict[Name, UserPath] = {}

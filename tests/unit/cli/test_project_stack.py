@@ -88,7 +88,7 @@ def test_without_it_commands_say_that_it_is_not_there(hpcgen: Command, words: li
 
 
 def test_a_build_of_it_needs_a_site_and_a_kit_stays_a_kit(hpcgen: Command, stack: Path, tmp_path: Path) -> None:
-    assert "for which site is hpcgen.yaml to be built?" in hpcgen("build").stderr
+    assert "for which site is hpcgen.yaml to be planned?" in hpcgen("build").stderr
     assert hpcgen("render", "--site", "workstation", "-o", "kit").returncode == 0
     stack.write_text("name: [broken")
     assert "project:workstation" in hpcgen("build", "kit", "--engine", "docker", "--dry-run").stdout

@@ -8,10 +8,9 @@ import click
 
 from hpcgen.cli import LazyCommands
 from hpcgen.cli.common import TRUST, option_group, say, shows_progress
-from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.licences import require_licences
 from hpcgen.cli.options import Options, in_record
-from hpcgen.cli.words import COUNT, GIGABYTES, IMAGE, SECONDS, SITE
+from hpcgen.cli.words import COUNT, GIGABYTES, IMAGE, SECONDS, SITE, EngineChoice
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog

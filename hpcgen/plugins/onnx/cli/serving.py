@@ -16,10 +16,9 @@ from hpcgen.cli.common import (
     say_findings,
     shown_files,
 )
-from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.licences import say_licences
 from hpcgen.cli.options import Options, in_record
-from hpcgen.cli.words import COUNT, FORMAT, IMAGE, PARTITION, QUEUE, SETTING, SITE
+from hpcgen.cli.words import COUNT, FORMAT, IMAGE, PARTITION, QUEUE, SETTING, SITE, EngineChoice
 from hpcgen.plugins.onnx.cli.onnx import ProviderChoice, RunningOptions
 
 if TYPE_CHECKING:

@@ -14,11 +14,10 @@ import click
 from msgspec.structs import replace
 
 from hpcgen.cli.common import PATH, TRUST, catalog_of, option_group, print_json, say, shows_progress
-from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.options import ImageOptions, in_record
 from hpcgen.cli.own_job_options import SubmissionOptions, submit_array, submit_own_call, submitted_options
 from hpcgen.cli.test_report import printable
-from hpcgen.cli.words import COUNT, IMAGE, PARTITION, SECONDS, SITE
+from hpcgen.cli.words import COUNT, IMAGE, PARTITION, SECONDS, SITE, EngineChoice
 from hpcgen.core.errors import HpcgenError, JobFailedError, OutputError, Problem
 
 if TYPE_CHECKING:

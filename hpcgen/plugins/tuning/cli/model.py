@@ -11,9 +11,8 @@ import click
 from msgspec.structs import replace
 
 from hpcgen.cli.common import PATH, option_group, print_json, say
-from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.options import Options, in_record
-from hpcgen.cli.words import COUNT, SHARE
+from hpcgen.cli.words import COUNT, SHARE, EngineChoice
 from hpcgen.core.errors import InputError, UnknownNameError, did_you_mean
 from hpcgen.plugins.tuning.cli.measurements import known_measurements
 

@@ -50,7 +50,7 @@ def test_every_mistake_is_told_at_its_place(config: Path, hpcgen: Command) -> No
     done = hpcgen("plan", "--site", "supermuc", "--stack", "mpi-hello", env={"HPCGEN_CONFIG": str(config)})
     assert done.returncode == 3
     assert "config.yaml:1:1: `acounts` is not known" in done.stderr
-    assert "did you mean accounts?" in done.stderr
+    assert "did you mean account" in done.stderr
     assert "config.yaml:4:11: `lumi-g` must be an absolute path" in done.stderr
 
 
