@@ -49,7 +49,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "wheels": "Write hashed lists of Python packages.",
     },
     "sites": {
-        "list": "List sites, stacks or blocks.",
+        "list": "List sites, stacks, blocks or engines; alone, what can be listed.",
         "show": "Show one site, stack or block.",
         "site": "Write and check site profiles.",
         "check": "Check profiles, recipes, blocks, tables, collections.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import msgspec
@@ -11,13 +12,29 @@ from hpcgen.core.config.type_words import type_text
 
 
 def one_line(catalog: Catalog, kind: str, name: str) -> str:
-    """The title of a site or stack, the first line of a block's description."""
+    """The title of a site or stack, the first line of a block's description, what an engine does."""
     if kind == "site":
         site = catalog.site_document(name).data
         return str(site.get("title", "")) + (" (abstract)" if site.get("abstract") is True else "")
     if kind == "stack":
         return str(catalog.stack_document(name).data.get("title", ""))
+    if kind == "engine":
+        from hpcgen.backends.engines import ENGINES
+
+        engine = ENGINES.find(name)
+        does = " and ".join(verb for verb, able in (("builds", engine.builds), ("starts", engine.runs)) if able)
+        return f"{does} images of the format {engine.format}"
     return (catalog.block(name).__doc__ or "").strip().split("\n")[0]
+
+
+def origin_of(catalog: Catalog, kind: str, name: str) -> str:
+    """The file that something is from."""
+    if kind != "engine":
+        return str(catalog.find(kind, name))
+    from hpcgen.backends.engines import ENGINES
+
+    module = ENGINES.find(name).__module__
+    return str(getattr(sys.modules.get(module), "__file__", module))
 
 
 def described(catalog: Catalog, kind: str, name: str) -> dict[str, Any]:

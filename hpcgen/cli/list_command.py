@@ -15,39 +15,64 @@ from hpcgen.core.errors import HpcgenError
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
 
-KINDS = {"sites": "site", "stacks": "stack", "blocks": "block"}
+KINDS = {"sites": "site", "stacks": "stack", "blocks": "block", "engines": "engine"}
 FACTS = ("facts", "verified", "unverified", "without_source")
 
 
 @click.command("list")
-@click.argument("kind", type=click.Choice(list(KINDS)))
+@click.argument("kind", required=False, type=click.Choice(list(KINDS)))
 @click.option("--origin", is_flag=True, help="Show the file that each one comes from.")
 @click.option("--facts", is_flag=True, help="Sites: how many facts each has, and how many are verified.")
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects as JSON.")
 @click.pass_context
-def command(ctx: click.Context, kind: str, origin: bool, facts: bool, as_json: bool) -> None:
-    """List sites, stacks or blocks with a line about each."""
-    from hpcgen.cli.describe import one_line
-
+def command(ctx: click.Context, kind: str | None, origin: bool, facts: bool, as_json: bool) -> None:
+    """List sites, stacks, blocks or engines with a line about each; without an argument, what can be listed."""
     if facts and kind != "sites":
         raise click.UsageError("--facts is only for sites")
     catalog = catalog_of(ctx)
-    entries: list[dict[str, Any]] = []
-    for name in catalog.names(KINDS[kind]):
-        try:
-            title = one_line(catalog, KINDS[kind], name)
-        except HpcgenError as error:
-            # One broken file must not hide the others.
-            say(f"warning: {error.problems[0]}")
-            title = "(cannot be read)"
-        counts = _counts(catalog, name) if facts else {}
-        entries.append({"name": name, **counts, "title": title, "origin": str(catalog.find(KINDS[kind], name))})
+    if kind is None:
+        _show_lists(catalog, as_json)
+        return
+    entries = [_entry(catalog, KINDS[kind], name, facts) for name in _names(catalog, kind)]
     if as_json:
         print_json(entries)
         return
     columns = ["name", *(FACTS if facts else ()), "title", *(["origin"] if origin else ())]
     rows = [[str(entry.get(column, "-")) for column in columns] for entry in entries]
     click.echo(table([column.replace("_", " ") for column in columns], rows, sys.stdout))
+
+
+def _show_lists(catalog: Catalog, as_json: bool) -> None:
+    """What can be listed, how many there are, and the command for each."""
+    from hpcgen.builders.records.store import entries
+
+    lists = [{"what": kind, "count": len(_names(catalog, kind)), "command": f"hpcgen list {kind}"} for kind in KINDS]
+    lists.append({"what": "build records", "count": len(entries()), "command": "hpcgen records"})
+    if as_json:
+        print_json(lists)
+        return
+    click.echo(table(["what", "count", "command"], [[str(each) for each in row.values()] for row in lists], sys.stdout))
+
+
+def _names(catalog: Catalog, kind: str) -> list[str]:
+    if kind == "engines":
+        from hpcgen.backends.engines import ENGINES
+
+        return ENGINES.names()
+    return catalog.names(KINDS[kind])
+
+
+def _entry(catalog: Catalog, kind: str, name: str, facts: bool) -> dict[str, Any]:
+    from hpcgen.cli.describe import one_line, origin_of
+
+    try:
+        title = one_line(catalog, kind, name)
+    except HpcgenError as error:
+        # One broken file must not hide the others.
+        say(f"warning: {error.problems[0]}")
+        title = "(cannot be read)"
+    counts = _counts(catalog, name) if facts else {}
+    return {"name": name, **counts, "title": title, "origin": origin_of(catalog, kind, name)}
 
 
 def _counts(catalog: Catalog, name: str) -> dict[str, int]:

@@ -125,6 +125,12 @@ def test_plan_as_json_is_the_whole_plan(hpcgen: Command) -> None:
 def test_list_show_schema_and_completion(hpcgen: Command) -> None:
     assert "supermuc" in hpcgen("list", "sites").stdout
     assert "tf-horovod" in hpcgen("list", "stacks").stdout
+    assert "charliecloud      builds and starts images of the format charliecloud" in hpcgen("list", "engines").stdout
+    lists = json.loads(hpcgen("list", "--json").stdout)
+    assert [each["what"] for each in lists] == ["sites", "stacks", "blocks", "engines", "build records"]
+    for each in lists[:-1]:
+        assert hpcgen(*each["command"].split()[1:]).stdout.count("\n") == each["count"] + 1
+    assert "hpcgen list stacks" in hpcgen("list").stdout
     shown = json.loads(hpcgen("show", "block", "tensorflow", "--json").stdout)
     assert "install" in shown["options"]
     assert "2.15.1" in shown["releases"]
