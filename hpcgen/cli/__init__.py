@@ -108,7 +108,7 @@ class LazyCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         command = self.load(cmd_name)
         if command is not None:
-            _complete(command, " ".join([*ctx.command_path.split()[1:], cmd_name]))
+            _add_quiet(command)
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
@@ -118,26 +118,39 @@ class LazyCommands(click.Group):
         found = [CompletionItem(name, help=line) for name, line in self.lines().items() if name.startswith(incomplete)]
         return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None and not {*rest}.isdisjoint(ctx.help_option_names):
+            _add_examples(command, " ".join([*ctx.command_path.split()[1:], str(name)]))
+        return name, command, rest
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(self.lines().items()))
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        _complete(self, " ".join(ctx.command_path.split()[1:]))
+        _add_examples(self, " ".join(ctx.command_path.split()[1:]))
         super().format_epilog(ctx, formatter)
 
 
-def _complete(command: click.Command, path: str) -> None:
-    """Give a command, and those below it, what all have: ``--quiet``, and examples at the end of their help."""
-    if {"-h", "--help", "help"} & {*sys.argv}:
-        from hpcgen.cli.examples import examples_of
-
-        if path in (examples := examples_of(path.partition(" ")[0])):
-            command.epilog = "\n".join(["\b", "Examples:", *(f"  {line}" for line in examples[path])])
+def _add_quiet(command: click.Command) -> None:
+    """Give a command, or those below it, ``--quiet``."""
     if not isinstance(command, click.Group) and QUIET not in command.params:
         command.params.append(QUIET)
+    for each in getattr(command, "commands", {}).values():
+        _add_quiet(each)
+
+
+def _add_examples(command: click.Command, path: str) -> None:
+    """End the help of a command, and of those below it, with examples."""
+    from hpcgen.cli.examples import examples_of
+
+    if path in (examples := examples_of(path.partition(" ")[0])):
+        command.epilog = "\n".join(["\b", "Examples:", *(f"  {line}" for line in examples[path])])
     for name, each in getattr(command, "commands", {}).items():
-        _complete(each, f"{path} {name}")
+        _add_examples(each, f"{path} {name}")
 
 
 class _Commands(LazyCommands):
