@@ -7,12 +7,15 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import click
 
 from hpcgen._version import __version__
 from hpcgen.core.errors import HpcgenError, did_you_mean
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 EVERY_DAY = "every day"
 GROUPS: Mapping[str, Mapping[str, str]] = {
@@ -111,7 +114,7 @@ class LazyCommands(click.Group):
             _add_quiet(command)
         return command
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """As of every group, without importing the subcommands."""
         from click.shell_completion import CompletionItem
 
@@ -180,7 +183,7 @@ class _Commands(LazyCommands):
             formatter.write_dl([(name, ", ".join(group)) for name, group in every_group().items() if name != EVERY_DAY])
         click.Command.format_options(self, ctx, formatter)
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> object:
         """Run the subcommand; what goes wrong is printed as JSON too, where that is asked for."""
         try:
             return super().invoke(ctx)
@@ -196,7 +199,9 @@ class _Commands(LazyCommands):
                 report_as_json(ctx, error)
             raise
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             known = self.list_commands(ctx)
             if args[0] not in known:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import click
 import msgspec
@@ -30,18 +30,20 @@ if TYPE_CHECKING:
     from hpcgen.core.model.site import Site
     from hpcgen.kit.folder import KitFolder
 
-F = TypeVar("F", bound=Callable[..., Any])
+Decorator = Callable[[Callable[..., object]], Callable[..., object]]
+F = TypeVar("F", bound=Callable[..., object])
 P = TypeVar("P", bound="PlanOptions")
 PATH = click.Path(path_type=Path)
 
 
-def option_group(*each: Callable[[Any], Any]) -> Callable[[F], F]:
+def option_group(*each: Decorator) -> Callable[[F], F]:
     """One decorator for several options and arguments; the help has them in this order."""
 
     def decorate(function: F) -> F:
+        decorated: Callable[..., object] = function
         for option in reversed(each):
-            function = option(function)
-        return function
+            decorated = option(decorated)
+        return cast("F", decorated)
 
     return decorate
 
@@ -287,14 +289,14 @@ PRINTED = "hpcgen.printed"
 """In a context's ``meta``: the JSON of a result is on stdout."""
 
 
-def print_json(data: Any) -> None:
+def print_json(data: object) -> None:
     """The result as indented JSON on stdout: records, or what is made of plain data."""
     if (ctx := click.get_current_context(silent=True)) is not None:
         ctx.meta[PRINTED] = True
     click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
 
 
-def print_json_list(items: Iterable[Any]) -> None:
+def print_json_list(items: Iterable[object]) -> None:
     """As :func:`print_json` prints a list, but one item after the other: only one is in memory."""
     if (ctx := click.get_current_context(silent=True)) is not None:
         ctx.meta[PRINTED] = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -18,7 +18,19 @@ if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.core.model.site import Partition
 
-Words = Callable[["Catalog", dict[str, Any], str], Iterable[str]]
+
+class Given(msgspec.Struct, frozen=True):
+    """What of the line is there already that says how it may go on."""
+
+    kind: str = ""
+    name: str = ""
+    site: str | None = None
+    stack: str | None = None
+    partition: str | None = None
+    settings: tuple[str, ...] = ()
+
+
+Words = Callable[["Catalog", Given, str], Iterable[str]]
 
 
 def completions(what: str, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -27,56 +39,58 @@ def completions(what: str, ctx: click.Context, incomplete: str) -> list[Completi
 
     if what == "file" or (what in ("site", "stack") and ("/" in incomplete or "." in incomplete)):
         return [CompletionItem(incomplete, type="file")]
+    given = Given(**{name: ctx.params[name] for name in Given.__struct_fields__ if ctx.params.get(name)})
     found: list[str] = []
     # A line that is not whole yet may name what does not exist.
     with suppress(HpcgenError):
-        found = list(_WORDS[what](Catalog(collections_of(ctx)), ctx.params, incomplete))
+        found = list(_WORDS[what](Catalog(collections_of(ctx)), given, incomplete))
     return [CompletionItem(word) for word in found if word.startswith(incomplete)]
 
 
 def _names(kind: str) -> Words:
-    return lambda catalog, params, incomplete: catalog.names(kind)
+    return lambda catalog, given, incomplete: catalog.names(kind)
 
 
-def _formats(catalog: Catalog, params: dict[str, Any], incomplete: str) -> Iterable[str]:
+def _formats(catalog: Catalog, given: Given, incomplete: str) -> Iterable[str]:
     from hpcgen.recipe.formats import FORMATS
 
     return FORMATS.names()
 
 
-def _named(catalog: Catalog, params: dict[str, Any], incomplete: str) -> Iterable[str]:
+def _named(catalog: Catalog, given: Given, incomplete: str) -> Iterable[str]:
     """What ``show KIND`` is followed by."""
-    return catalog.names(str(params.get("kind")))
+    return catalog.names(given.kind)
 
 
-def _partitions(catalog: Catalog, params: dict[str, Any], incomplete: str) -> Iterable[str]:
-    return list(catalog.site(str(params.get("site") or params.get("name"))).partitions)
+def _partitions(catalog: Catalog, given: Given, incomplete: str) -> Iterable[str]:
+    return list(catalog.site(given.site or given.name).partitions)
 
 
-def _queues(catalog: Catalog, params: dict[str, Any], incomplete: str) -> Iterable[str]:
-    site = catalog.site(str(params.get("site")))
-    partition: Partition | None = site.partitions.get(params.get("partition") or site.default_partition)
+def _queues(catalog: Catalog, given: Given, incomplete: str) -> Iterable[str]:
+    site = catalog.site(given.site or "")
+    partition: Partition | None = site.partitions.get(given.partition or site.default_partition)
     return [queue.name for queue in partition.queues] if partition is not None else []
 
 
-def _licences(catalog: Catalog, params: dict[str, Any], incomplete: str) -> Iterable[str]:
+def _licences(catalog: Catalog, given: Given, incomplete: str) -> Iterable[str]:
     """Of what is planned, or of all blocks where site and stack are not there yet."""
     from hpcgen.blocks.capabilities import Licence
 
-    if params.get("site") and params.get("stack"):
+    if given.site and given.stack:
         from hpcgen.planning.planner import make_plan
 
-        site, stack = catalog.site(params["site"]), catalog.stack(params["stack"])
+        site, stack = catalog.site(given.site), catalog.stack(given.stack)
         # Files that are copied have no licence that anybody accepts, and may take long to read.
         stack = msgspec.structs.replace(stack, copy=[])
-        settings, partition = params.get("settings") or (), params.get("partition")
-        plan = make_plan(catalog, site, stack, settings=settings, partition=partition, allow_unsupported=True)
+        plan = make_plan(
+            catalog, site, stack, settings=given.settings, partition=given.partition, allow_unsupported=True
+        )
         return ["all", *(licence.name for licence in plan.licences)]
     modules = (sys.modules[catalog.block(name).__module__] for name in catalog.names("block"))
     return ["all", *{value.name: 0 for each in modules for value in vars(each).values() if isinstance(value, Licence)}]
 
 
-def _settings(catalog: Catalog, params: dict[str, Any], incomplete: str) -> Iterable[str]:
+def _settings(catalog: Catalog, given: Given, incomplete: str) -> Iterable[str]:
     """``BLOCK.``, then ``BLOCK.OPTION=``, then ``BLOCK.OPTION=VALUE``."""
     from hpcgen.blocks.options import option_fields
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import msgspec
 
@@ -37,7 +36,7 @@ def origin_of(catalog: Catalog, kind: str, name: str) -> str:
     return str(getattr(sys.modules.get(module), "__file__", module))
 
 
-def described(catalog: Catalog, kind: str, name: str) -> dict[str, Any]:
+def described(catalog: Catalog, kind: str, name: str) -> dict[str, object]:
     """Everything known of one site, stack or block, as plain data."""
     if kind == "block":
         return _block(catalog, name)
@@ -45,7 +44,7 @@ def described(catalog: Catalog, kind: str, name: str) -> dict[str, Any]:
         document = catalog.site_document(name)
         if document.data.get("abstract") is True:
             return dict(document.data)
-        data: dict[str, Any] = msgspec.to_builtins(catalog.site(name))
+        data: dict[str, object] = msgspec.to_builtins(catalog.site(name))
         return data
     data = msgspec.to_builtins(catalog.stack(name))
     return data
@@ -60,7 +59,7 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
     return "left open" if value is None else f"default {msgspec.json.encode(value).decode()}".replace('"', "")
 
 
-def _block(catalog: Catalog, name: str) -> dict[str, Any]:
+def _block(catalog: Catalog, name: str) -> dict[str, object]:
     from hpcgen.blocks.requirements import version
 
     cls = catalog.block(name)

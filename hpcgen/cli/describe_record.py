@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, TextIO
+from typing import TextIO
 
-from hpcgen.builders.records.compare import tests_passed
+from hpcgen.builders.records.compare import BuildDifference, StepPair, tests_passed
 from hpcgen.cli.tables import table, word
 from hpcgen.core.model.record import BuildRecord, TestRun
 from hpcgen.core.support.units import duration, size
@@ -62,30 +62,28 @@ def _failure(record: BuildRecord) -> str:
     return "\n".join(lines + ([f"remedy: {failure.remedy}"] if failure.remedy else []))
 
 
-def compared(told: dict[str, Any], out: TextIO) -> str:
+def compared(told: BuildDifference, out: TextIO) -> str:
     """What :func:`hpcgen.builders.records.compare.compare` found."""
-    first, second = told["records"]
-    rows = [[name, word(one), word(two)] for name, (one, two) in told["facts"].items()]
-    rows += [[f"block {name}", word(one), word(two)] for name, (one, two) in told["blocks"].items()]
-    rows.append(["time", *(duration(each) for each in told["seconds"])])
-    rows.append(["size", *(size(each) for each in told["bytes"])])
-    rows.append(["tests passed", *(each or "none run" for each in told["tests_passed"])])
-    rows += [[f"test {name}", word(one), word(two)] for name, (one, two) in told["tests"].items()]
+    first, second = told.records
+    rows = [[name, word(one), word(two)] for name, (one, two) in told.facts.items()]
+    rows += [[f"block {name}", word(one), word(two)] for name, (one, two) in told.blocks.items()]
+    rows.append(["time", *(duration(each) for each in told.seconds)])
+    rows.append(["size", *(size(each) for each in told.bytes)])
+    rows.append(["tests passed", *(each or "none run" for each in told.tests_passed)])
+    rows += [[f"test {name}", word(one), word(two)] for name, (one, two) in told.tests.items()]
     parts = [table(["what", first, second], rows, out)]
-    inputs = [["-", each] for each in told["inputs"]["only_first"]]
-    inputs += [["+", each] for each in told["inputs"]["only_second"]]
+    inputs = [["-", each] for each in told.inputs.only_first]
+    inputs += [["+", each] for each in told.inputs.only_second]
     if inputs:
         parts.append(table(["", "input"], inputs, out))
-    if told["steps"]:
-        rows = [
-            [*(_time(each, side) for side in (0, 1)), f"{each['block']}: {each['about']}"] for each in told["steps"]
-        ]
+    if told.steps:
+        rows = [[_time(each, 0), _time(each, 1), f"{each.block}: {each.about}"] for each in told.steps]
         parts.append(table([first.split("-")[0], second.split("-")[0], "step"], rows, out))
     return "\n\n".join(parts)
 
 
-def _time(step: dict[str, Any], side: int) -> str:
-    seconds, result = step["seconds"][side], step["result"][side]
+def _time(step: StepPair, side: int) -> str:
+    seconds, result = step.seconds[side], step.result[side]
     if seconds is None:
         return "-"
     return result if result == "cached" else duration(seconds)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from hpcgen.cli.common import PATH, ask
+from hpcgen.cli.common import PATH, Decorator, ask
 from hpcgen.cli.personal import somebody_there
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ KINDS = ("reframe", "slurm", "spack", "stackinator")
 """The keys of ``hpcgen.machine.site_sources.sources.SOURCES``, which are not imported to show a help."""
 
 
-def sources_option(text: str) -> Callable[[Any], Any]:
+def sources_option(text: str) -> Decorator:
     """``--from KIND PATH``, as often as wanted, with its help."""
     kind = (click.Choice(KINDS), PATH)
     return click.option("--from", "sources", nargs=2, type=kind, multiple=True, metavar="KIND PATH", help=text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import click
 import msgspec
@@ -22,7 +21,7 @@ def report_as_json(ctx: click.Context, error: Exception) -> None:
         print_json(error_data(error))
 
 
-def error_data(error: Exception) -> dict[str, Any]:
+def error_data(error: Exception) -> dict[str, object]:
     """Kind, exit code, message, problems and remedies of an error, as docs/command.md has them."""
     if isinstance(error, OSError):
         error = refused(error) or error
@@ -45,11 +44,11 @@ def error_data(error: Exception) -> dict[str, Any]:
     }
 
 
-def _place(problem: Problem) -> dict[str, Any] | None:
+def _place(problem: Problem) -> dict[str, object] | None:
     """File, line and column; or what else the place is called, such as an option."""
     if problem.where is None:
         return None
     if isinstance(problem.where, str):
         return {"name": problem.where}
-    place: dict[str, Any] = msgspec.to_builtins(problem.where)
+    place: dict[str, object] = msgspec.to_builtins(problem.where)
     return place

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -43,7 +43,7 @@ def show_facts(catalog: Catalog, name: str, unverified: bool, as_json: bool) -> 
     say(f"{name}: {counts(facts)}")
 
 
-def _as_data(fact: Fact) -> dict[str, Any]:
+def _as_data(fact: Fact) -> dict[str, object]:
     source = fact.source
     return {
         "fact": fact.path,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from hpcgen.cli import EVERY_DAY, cli
 from hpcgen.cli.plugged import every_group
 from hpcgen.core.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 EXIT_CODES: Mapping[str, str] = {
     "0": "done",
@@ -44,7 +47,7 @@ def tables() -> dict[str, Mapping[str, str]]:
 class _Topic(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic since click 8.5
     name = "topic"
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Names of tables, and of commands."""
         from click.shell_completion import CompletionItem
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -52,7 +52,7 @@ def command(ctx: click.Context, folder: Path, dry_run: bool, force: bool, output
     draft.problems.raise_as(InputError)
 
 
-def _data(draft: Draft) -> dict[str, Any]:
+def _data(draft: Draft) -> dict[str, object]:
     return {
         "stack": draft.data,
         "guesses": draft.guesses,

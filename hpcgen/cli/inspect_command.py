@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -13,6 +13,9 @@ from hpcgen.cli.tables import table, word
 from hpcgen.cli.words import IMAGE
 from hpcgen.core.errors import InputError
 from hpcgen.core.support.units import size
+
+if TYPE_CHECKING:
+    from hpcgen.images.summary import ImageSummary, SummaryBuild
 
 
 @click.command("inspect")
@@ -53,40 +56,39 @@ def command(image: str, as_json: bool, part: str | None, start: bool) -> None:
         print_json(told)
         return
     click.echo(_shown(told))
-    for note in told["notes"]:
+    for note in told.notes:
         say(f"note: {note}")
 
 
-def _shown(told: dict[str, Any]) -> str:
-    job = told["job"]
+def _shown(told: ImageSummary) -> str:
     facts = [
-        ("image", f"{told['image']['name']} ({told['image']['kind']}, {size(told['image']['bytes'])})"),
-        ("stack", told["stack"]),
-        ("site", f"{told['site']}, partition {told['partition']}"),
-        ("format", f"{told['format']} for {told['engine']}"),
-        ("hpcgen", told["hpcgen"]),
-        ("command", told["command"]),
-        ("content", told["content"]),
-        *([("added to", _beneath(told["extends"]))] if told["extends"] is not None else []),
-        ("base", " ".join(str(each.get("name")) for each in told["images"].values() if isinstance(each, dict))),
-        ("job", _layout(job)),
-        ("starts", _words(job.get("command"))),
-        ("build", _build(told["record"])),
+        ("image", f"{told.image.name} ({told.image.kind}, {size(told.image.bytes)})"),
+        ("stack", told.stack),
+        ("site", f"{told.site}, partition {told.partition}"),
+        ("format", f"{told.format} for {told.engine}"),
+        ("hpcgen", told.hpcgen),
+        ("command", told.command),
+        ("content", told.content),
+        *([("added to", _beneath(told.extends))] if told.extends is not None else []),
+        ("base", " ".join(str(each.get("name")) for each in told.images.values() if isinstance(each, dict))),
+        ("job", _layout(told.job)),
+        ("starts", _words(told.job.get("command"))),
+        ("build", _build(told.record)),
     ]
     parts = [table(["what", "value"], _plain(facts), sys.stdout)]
-    blocks = [(each["name"], each["version"], _options(each["options"])) for each in told["blocks"]]
+    blocks = [(each.name, each.version, _options(each.options)) for each in told.blocks]
     parts.append(table(["block", "version", "options"], _plain(blocks), sys.stdout))
-    if inputs := _inputs(told["inputs"]):
+    if inputs := _inputs(told.inputs):
         parts.append(table(["input of", "what", "sha256"], _plain(inputs), sys.stdout))
-    if told["copied"]:
-        copied = [(each.get("to"), each.get("files"), each.get("sha256")) for each in told["copied"]]
+    if told.copied:
+        copied = [(each.get("to"), each.get("files"), each.get("sha256")) for each in told.copied]
         parts.append(table(["copied to", "files", "sha256"], _plain(copied), sys.stdout))
-    files = [(each["name"], size(each["bytes"]), each["sha256"]) for each in told["files"]]
+    files = [(each.name, size(each.bytes), each.sha256) for each in told.files]
     parts.append(table(["file", "size", "sha256"], _plain(files), sys.stdout))
     return "\n\n".join(parts)
 
 
-def _beneath(extends: dict[str, Any]) -> str:
+def _beneath(extends: dict[str, object]) -> str:
     """The finished image by its name there, and the hash of its plan."""
     return f"{extends['image']}, whose content is {extends['content']}"
 
@@ -98,28 +100,28 @@ def _for(stream: TextIO, text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
 
 
-def _plain(rows: Sequence[Sequence[Any]]) -> list[list[str]]:
+def _plain(rows: Sequence[Sequence[object]]) -> list[list[str]]:
     """Cells as text without what a terminal would obey."""
     return [["".join(c if c.isprintable() else "�" for c in word(cell)) for cell in row] for row in rows]
 
 
-def _layout(job: dict[str, Any]) -> str:
+def _layout(job: dict[str, object]) -> str:
     words = [f"{job.get('nodes', '?')} × {job.get('ranks_per_node', '?')} ranks"]
     words.append(f"{job.get('threads_per_rank', '?')} threads each, {job.get('walltime_s', '?')} s")
     return ", ".join(words + ([f"queue {job['queue']}"] if job.get("queue") else []))
 
 
-def _words(command: Any) -> str:
+def _words(command: object) -> str:
     return " ".join(str(each) for each in command) if isinstance(command, list) else str(command or "")
 
 
-def _options(options: dict[str, Any]) -> str:
+def _options(options: dict[str, object]) -> str:
     return " ".join(f"{name}={value}" for name, value in options.items())
 
 
-def _inputs(inputs: Sequence[Any]) -> list[tuple[Any, Any, Any]]:
+def _inputs(inputs: Sequence[object]) -> list[tuple[object, object, object]]:
     """One row for each archive and each wheel."""
-    rows: list[tuple[Any, Any, Any]] = []
+    rows: list[tuple[object, object, object]] = []
     for each in (item for item in inputs if isinstance(item, dict)):
         requirements = each.get("requirements")
         if not isinstance(requirements, list):
@@ -131,9 +133,10 @@ def _inputs(inputs: Sequence[Any]) -> list[tuple[Any, Any, Any]]:
     return rows
 
 
-def _build(record: dict[str, Any] | None) -> str:
+def _build(record: SummaryBuild | None) -> str:
     if record is None:
         return "no record of the build here"
-    tests = record["tests"]
-    tested = "not tested" if tests is None else f"{tests['passed']} tests passed, {tests['failed']} failed"
-    return f"{record['id']} ({record['started']}, {record['engine']}, {record['seconds']:.0f} s, {tested})"
+    tested = "not tested"
+    if record.tests is not None:
+        tested = f"{record.tests.passed} tests passed, {record.tests.failed} failed"
+    return f"{record.id} ({record.started}, {record.engine}, {record.seconds:.0f} s, {tested})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
@@ -96,7 +96,7 @@ def job_from(ctx: click.Context, options: JobOptions, start: bool, batch: bool =
     return job
 
 
-def job_data(job: ImageJob) -> dict[str, Any]:
+def job_data(job: ImageJob) -> dict[str, object]:
     """Which image is started where, and how large the job is, as JSON has it."""
     plan = job.plan
     where = {"stack": plan.stack.name, "site": plan.site.name, "partition": plan.partition, "engine": plan.engine}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 import click
 import msgspec
 
-from hpcgen.cli.common import F, option_group
+from hpcgen.cli.common import Decorator, F, option_group
 from hpcgen.cli.project_stack import PROJECT
 from hpcgen.cli.words import (
     BLOCK,
@@ -48,7 +48,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         return [_SPELT.get(name, f"--{name.replace('_', '-')}") for name in sorted(self.values()) if name not in free]
 
     def values(self) -> dict[str, Any]:
-        """What the command line has of these options, by name."""
+        """What the command line has of these options, by name: what a function takes by keyword."""
         every = {name: getattr(self, name) for name in self.__struct_fields__}
         # A number of 0 was asked for, though it equals False.
         return {
@@ -113,17 +113,17 @@ class ImageOptions(Options, frozen=True, kw_only=True):
         return {"trust": self.trust_image, "site": site, "partition": self.partition, "engine": self.engine}
 
 
-def options_from(record: type[R], values: Mapping[str, Any]) -> R:
+def options_from(record: type[R], values: Mapping[str, object]) -> R:
     """The record of the values of a command's parameters, of which it may have others too."""
     return record(**{name: values[name] for name in record.__struct_fields__ if name in values})
 
 
-def in_record(record: type[Options], name: str = "options") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def in_record(record: type[Options], name: str = "options") -> Decorator:
     """A decorator by which a command takes the values of its options in a record, as its parameter ``name``."""
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: Callable[..., object]) -> Callable[..., object]:
         @wraps(function)
-        def call(*arguments: Any, **values: Any) -> Any:
+        def call(*arguments: object, **values: object) -> object:
             rest = {each: value for each, value in values.items() if each not in record.__struct_fields__}
             return function(*arguments, **rest, **{name: options_from(record, values)})
 
@@ -132,7 +132,7 @@ def in_record(record: type[Options], name: str = "options") -> Callable[[Callabl
     return decorate
 
 
-def _named(alone: bool) -> list[Callable[[Any], Any]]:
+def _named(alone: bool) -> list[Decorator]:
     """The options that name what is planned; ``alone``: nothing else can be named in their place."""
     ends = "." if alone else "; not with a kit, lock or bundle."
     return [
@@ -167,7 +167,7 @@ CHARGE = option_group(
     ),
 )
 NOTES = click.option("--notes", is_flag=True, help="Show all notes: also on what is not verified or not checked.")
-_OPTIONS: list[Callable[[Any], Any]] = [
+_OPTIONS: list[Decorator] = [
     click.option("--partition", type=PARTITION, help="Kind of node; by default the profile's."),
     click.option(
         "--set",
@@ -215,7 +215,7 @@ _RUNNER = click.option(
 )
 
 
-def _plan_options(alone: bool, argument: Callable[[Any], Any], *more: Callable[[Any], Any]) -> Callable[[F], F]:
+def _plan_options(alone: bool, argument: Decorator, *more: Decorator) -> Callable[[F], F]:
     return option_group(*_named(alone), *more, *_OPTIONS, argument, click.pass_context, in_record(PlanOptions))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -50,13 +50,14 @@ def queueing_from(queued: QueueingOptions) -> Queueing:
     from hpcgen.core.model.queueing import Queueing
     from hpcgen.launch.job.walltime import parse_walltime
 
-    given: dict[str, Any] = {"after": queued.after, "requeue": queued.requeue}
-    array = queued.array
-    if array is not None:
-        found = _ARRAY.fullmatch(array)
-        if found is None:
-            raise click.BadParameter(f"{array!r} is no number of tasks, such as 10 or 10%2", param_hint="--array")
-        given["tasks"], given["at_once"] = int(found[1]), int(found[2]) if found[2] else None
-    if queued.checkpoint is not None:
-        given["checkpoint_s"] = parse_walltime(queued.checkpoint, "--checkpoint")
-    return Queueing(**given)
+    tasks, at_once = _array(queued.array) if queued.array is not None else (None, None)
+    checkpoint_s = parse_walltime(queued.checkpoint, "--checkpoint") if queued.checkpoint is not None else None
+    return Queueing(after=queued.after, tasks=tasks, at_once=at_once, checkpoint_s=checkpoint_s, requeue=queued.requeue)
+
+
+def _array(text: str) -> tuple[int, int | None]:
+    """How many tasks, and how many of them at a time."""
+    found = _ARRAY.fullmatch(text)
+    if found is None:
+        raise click.BadParameter(f"{text!r} is no number of tasks, such as 10 or 10%2", param_hint="--array")
+    return int(found[1]), int(found[2]) if found[2] else None

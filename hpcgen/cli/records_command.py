@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -101,7 +101,7 @@ def compare_two(first: str, second: str, as_json: bool) -> None:
     from hpcgen.builders.records.compare import compare
     from hpcgen.builders.records.store import find
 
-    told: dict[str, Any] = compare(find(first), find(second))
+    told = compare(find(first), find(second))
     if as_json:
         print_json(told)
         return

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import TextIO
 
 
-def word(value: Any) -> str:
+def word(value: object) -> str:
     """What a cell shows of a value; a dash for none."""
     return "-" if value is None or value == "" else str(value)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 import msgspec
@@ -14,6 +14,8 @@ from hpcgen.core.model.fields import Count, Gigabytes, WholeNumber
 from hpcgen.core.model.job import JobName
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from hpcgen.backends.engines import Engine
 
 
@@ -32,7 +34,7 @@ class Word(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic 
         """How the help calls it."""
         return self.shown
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The words that begin so."""
         from hpcgen.cli.completing import completions
 
@@ -60,12 +62,12 @@ class StepType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gene
         """How the help calls it."""
         return "NAME=COMMAND"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
         """The step; wrong usage where it has no name or no command."""
         from hpcgen.core.model.job import JobStep
         from hpcgen.core.support.quoting import NAME_PATTERN
 
-        name, _, text = value.partition("=")
+        name, _, text = str(value).partition("=")
         if not re.search(NAME_PATTERN, name):
             self.fail(f"{value!r} is no step: write NAME=COMMAND, such as 'prepare=python prepare.py'", param, ctx)
         try:
@@ -107,16 +109,16 @@ class EngineChoice(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # 
         """The names, as click shows choices."""
         return f"[{'|'.join(self.names(ctx))}]"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
         """What the engine is called inside; wrong usage if there is no such engine, or it cannot."""
         from hpcgen.backends.engines import engine_called
 
-        known = self.names(ctx)
+        value, known = str(value), self.names(ctx)
         found = engine_called(value)
         if self.able == "measured":
             return found.name if found is not None else value
         if found is None:
-            self.fail(f"{value!r} is not an engine: {did_you_mean(str(value), known)}", param, ctx)
+            self.fail(f"{value!r} is not an engine: {did_you_mean(value, known)}", param, ctx)
         if found.name not in known:
             self.fail(self._cannot(found), param, ctx)
         return found.name if self.able == "runners" else found.builder_name()
@@ -126,7 +128,7 @@ class EngineChoice(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # 
             return f"{found.name} builds images but cannot start them"
         return f"{found.name} starts images but cannot build them: {found.built_by} builds for it"
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The names that begin so."""
         from click.shell_completion import CompletionItem
 
@@ -141,14 +143,14 @@ class FieldType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gen
 
     name = "value"
 
-    def __init__(self, field: Any) -> None:
+    def __init__(self, field: object) -> None:
         self.field = field
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         """As short as it can be; the option's help says the unit."""
         return "N"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
         """The value; wrong usage if it is none, or out of range."""
         try:
             return msgspec.convert(value, self.field, strict=False)
