@@ -1,7 +1,6 @@
-"""The public functions, from a site and a stack to a kit; what builds and starts images is in ``api.images``.
+"""The public functions: ``load_*`` read, :func:`plan` and :func:`render` are pure, :func:`write_kit` writes.
 
-Reading happens in ``load_*``; :func:`plan` and :func:`render` are pure; :func:`write_kit` writes, and :func:`lock`
-alone uses the network.
+:func:`lock` alone uses the network; what builds and starts images is in ``api.images``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A :class:`Run` is a list of simple commands that must all succeed, in order, in one shell. Each command
 is one line without ``&&``, ``||``, ``;`` or ``|``, but for what :func:`pipe` makes: the format writers
-join them, so that a failing command fails the build in every format (see docs/architecture.md, "Every failing step").
+join them, so that a failing command fails the build in every format (see docs/internals/recipes.md).
 """
 
 from __future__ import annotations

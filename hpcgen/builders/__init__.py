@@ -1,4 +1,4 @@
-"""Building images: a kit and a container engine in, an image and a record out."""
+"""A kit and a container engine → an image and its build record."""
 
 from __future__ import annotations
 

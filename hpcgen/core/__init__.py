@@ -1,1 +1,1 @@
-"""What everything rests on: errors, records, files into records, quoting and writing."""
+"""What all packages use: errors, records, files into records, quoting, writing, processes."""

@@ -1,1 +1,1 @@
-"""Images that are there already: named, read without being started, shown, converted."""
+"""Finished images: found, read without being started, shown, converted."""

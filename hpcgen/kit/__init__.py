@@ -1,1 +1,1 @@
-"""All files of a kit together, and a kit's folder read back."""
+"""All files of a kit, also read back; the lock file; bills of materials."""

@@ -1,1 +1,1 @@
-"""From a plan to a running job: container engines × batch systems; ``script`` puts them together."""
+"""A plan → job script, environment and preflight: container engines × batch systems."""

@@ -1,1 +1,1 @@
-"""A machine, or what its administrators wrote about it, as facts; and a profile beside its machine."""
+"""A machine, or what its administrators wrote about it, as facts; and a profile compared with its machine."""

@@ -1,1 +1,1 @@
-"""Resolved blocks → plan: job layout, findings."""
+"""A site, a stack and a request → a plan: versions, job, contract, findings; and what a plan rests on."""

@@ -1,4 +1,4 @@
-"""Optional parts, each with its own commands, records and tests: nothing imports one, and each may be taken out.
+"""Optional parts with their own commands, records and pages: nothing imports one, and each may be taken out.
 
 What each brings stands here as text, ``module:attribute``, so that it can be told without being imported. Only
 :mod:`hpcgen.cli.plugged` reads it.

@@ -1,1 +1,1 @@
-"""A user's project → a stack for it, with the reason of every guess. Nothing of the project is run."""
+"""A user's project → a stack for it, with the reason for every guess. Nothing of the project is run."""

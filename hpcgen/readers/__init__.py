@@ -1,1 +1,1 @@
-"""Files of a user's project → records with the place of everything. Nothing of them is run, and nothing is fetched."""
+"""Files of a user's project → records with the position of everything. Nothing of them is run."""

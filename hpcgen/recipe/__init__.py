@@ -1,1 +1,1 @@
-"""Plan → stages → text: assembly, self-test, formats."""
+"""A plan → stages independent of the format → the text of a recipe; the self-test."""

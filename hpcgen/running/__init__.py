@@ -1,1 +1,1 @@
-"""An image started: here, or submitted and followed."""
+"""An image started: here, or submitted as a job and followed; tested; installed as commands."""

@@ -1,4 +1,4 @@
-"""What docs/architecture.md says of the packages: who opens files; and that a name means one thing."""
+"""What the pages on the code say of the packages: who opens files, which modules there are; a name means one thing."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ def opens(path_text: str) -> bool:
     return any((call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "")) in OPENING for call in calls)
 
 
-def test_files_are_opened_only_where_the_architecture_says_so() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-    section = text.partition("### Who opens files\n")[2].partition("\n#")[0]
+def test_files_are_opened_only_where_the_page_says_so() -> None:
+    section = (ROOT / "docs" / "internals" / "opened-files.md").read_text("utf-8")
     allowed = {
         name.rstrip("/") for row in re.findall(r"(?m)^\| (`.*?) \|", section) for name in re.findall("`(.*?)`", row)
     }
@@ -32,6 +31,17 @@ def test_files_are_opened_only_where_the_architecture_says_so() -> None:
         if opens(path.read_text("utf-8")):
             found.add(next((each for each in allowed if name == each or name.startswith(f"{each}/")), name))
     assert found == allowed
+
+
+def test_the_modules_that_the_pages_name_are_there() -> None:
+    package, gone = ROOT / "hpcgen", []
+    tops = {path.stem for path in package.iterdir()}
+    for page in [ROOT / "docs" / "architecture.md", *(ROOT / "docs" / "internals").iterdir()]:
+        for name in re.findall(r"`([a-z_]+/[\w/.]+)`", page.read_text("utf-8")):
+            places = (package / name, package / f"{name}.py", (package / name).with_suffix(".py"), ROOT / name)
+            if name.partition("/")[0] in tops and not any(path.exists() for path in places):
+                gone.append(f"{page.name}: {name}")
+    assert not gone
 
 
 def test_public_class_names_are_unique() -> None:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from drawing import Picture
+from layers import packages
 from terminal import recorded
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
@@ -118,7 +119,7 @@ def gap() -> Picture:
 
 def drawings() -> dict[str, str]:
     """The text of every picture by its name."""
-    drawn = {each.__name__: each().svg() for each in (flow, sides, chain, gap)}
+    drawn = {each.__name__: each().svg() for each in (flow, sides, chain, gap, packages)}
     return {f"{name}.svg": text for name, text in drawn.items()} | {"terminal.svg": recorded(SHOWN)}
 
 
