@@ -1,4 +1,4 @@
-"""Every field of MODAK's requests, and what it means here. The table in docs/requests.md is made from these rows.
+"""Every field of MODAK's requests, and what it means here. The table in docs/modak-requests.md is made from these rows.
 
 Fields: the pydantic model (MODAK/MODAK/model), examples/input and test/input of SODALITE-EU/application-optimisation
 at 54df6709 (Apache-2.0). Listing 1 of the paper "MODAK" (HPE, 2020), and the fragments of that form in examples/input,

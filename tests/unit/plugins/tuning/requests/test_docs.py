@@ -1,4 +1,4 @@
-"""docs/requests.md: its requests are requests, and its table is the one by which fields are read."""
+"""docs/requests.md and modak-requests.md: their requests are requests, and the table is that by which fields are read."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from hpcgen.plugins.tuning.requests import modak_fields as fields
 from hpcgen.plugins.tuning.requests.reading import request_from
 from tests.conftest import ROOT
 
-PAGE = ROOT / "docs" / "requests.md"
-BLOCKS = re.findall(r"(?s)^```(?:yaml|json)\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE)
+PAGE = ROOT / "docs" / "modak-requests.md"
+TEXT = (ROOT / "docs" / "requests.md").read_text("utf-8") + PAGE.read_text("utf-8")
+BLOCKS = re.findall(r"(?s)^```(?:yaml|json)\n(.*?)^```$", TEXT, re.MULTILINE)
 TABLE = re.compile(r"(?s)(<!-- fields of MODAK -->\n).*?(<!-- end of the fields -->)")
 SHORT = {
     fields.DATA: "optimisation.app_type-KIND.data",
