@@ -1,4 +1,4 @@
-"""docs/requests.md and modak-requests.md: their requests are requests, and the table is that by which fields are read."""
+"""docs/requests.md and modak-requests.md: their requests are requests, and the table is that of the fields read."""
 
 from __future__ import annotations
 
