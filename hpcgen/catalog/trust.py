@@ -2,7 +2,8 @@
 
 A collection is code wherever it is named: its blocks, engines, batch systems and formats are Python, which runs with
 the user's rights when something is looked up in it. What the user's own command line, environment or config file names
-is the user's word. What a file names, which may be a stranger's, is not: a fleet's list, a bundle.
+is the user's word. What a file names, which may be a stranger's, is not: a fleet's list, a bundle. Nor is a folder that
+is given to ``hpcgen check``: whoever got it from somebody wants to know what is in it before it runs.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from hpcgen.catalog.collections import built_in
 from hpcgen.catalog.own_files import collection_hash, has_code
 from hpcgen.core.config.user_config import configured
 from hpcgen.core.errors import PolicyError, Problem
@@ -58,7 +60,7 @@ def untrusted(offered: Iterable[Offered], own: Iterable[Path] = ()) -> list[Offe
     own: folders that the user named.
     """
     with_code = [each for each in offered if has_code(each.folder)]
-    known = {folder.resolve() for folder in own} if with_code else set()
+    known = {folder.resolve() for folder in [*own, built_in()]} if with_code else set()
     trusted = configured(FIELD, {}) if with_code else {}
     return [each for each in with_code if each.key not in trusted and each.folder.resolve() not in known]
 

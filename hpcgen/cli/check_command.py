@@ -18,12 +18,16 @@ from hpcgen.core.errors import InputError, Problems
 def command(ctx: click.Context, files: tuple[Path, ...], as_json: bool) -> None:
     """Check site profiles, recipes, release tables and blocks: every mistake at once, with file:line:column.
 
-    DIR is a collection, of which everything is checked. A block is loaded and tried in a process of its own.
+    DIR is a collection, of which everything is checked. A block is loaded and tried in a process of its own, once you
+    trust its collection.
     """
-    from hpcgen.cli.checking import check_file, collected_files, collection_of
+    from hpcgen.catalog.trust import folder_offered
+    from hpcgen.cli.checking import check_file, code_of, collected_files, collection_of
 
     problems = Problems()
     folders = [path for path in files if path.is_dir()]
+    own = dict.fromkeys(code_of(path) for path in files if path in folders or path.suffix == ".py")
+    allow_of(ctx)([folder_offered(folder, "hpcgen check") for folder in own])
     catalog = catalog_of(ctx, map(collection_of, folders))
     every: list[Path] = []
     for path in files:

@@ -59,6 +59,11 @@ def collection_of(folder: Path) -> Path:
     return folder.resolve().parents[_part(folder).count("/")] if _part(folder) in COLLECTED else folder
 
 
+def code_of(path: Path) -> Path:
+    """The collection whose Python runs where a folder of it, or a Python file in it, is checked."""
+    return collection_of(path) if path.is_dir() else path.resolve().parent.parent
+
+
 def collected_files(folder: Path) -> list[Path]:
     """The files of a collection, or of one folder in it, that can be checked; InputError where it is none."""
     part = _part(folder)
@@ -88,7 +93,7 @@ def check_file(catalog: Catalog, path: Path, allow: Allow = refuse) -> None:
             )
         from hpcgen.cli.block_trial import trial
 
-        own = path.resolve().parent.parent
+        own = code_of(path)
         return trial(path.resolve(), [own, *(each for each in catalog.folders[:-1] if each.resolve() != own)])
     if path.suffix == ".txt":
         from hpcgen.catalog.wheel_lists import read_wheel_list

@@ -45,7 +45,7 @@ def check(hpcgen: Command, collection: Path, method: str, table: str = '  "1.0":
     file.write_text(BLOCK.replace("METHOD", method))
     if table:
         file.with_suffix(".yaml").write_text(f"block: petsc\nreleases:\n{table}")
-    done = hpcgen("check", str(file))
+    done = hpcgen("--trust-collections", "check", str(file))
     assert "bug in hpcgen" not in done.stderr
     return done.returncode, done.stderr
 
@@ -196,7 +196,7 @@ def test_a_collection_is_checked_as_a_whole(hpcgen: Command, collection: Path) -
     )
     (collection / "engines").mkdir()
     (collection / "engines" / "own.py").write_text("class Own:\n    name = 'another'\n")
-    done = hpcgen("check", str(collection))
+    done = hpcgen("--trust-collections", "check", str(collection))
     assert done.returncode == 3
     for said in (
         "mine.yaml:3:1: `fabrik` is not known",
@@ -236,6 +236,6 @@ def test_measurements_requests_and_what_stacks_suit_are_checked(
     path = collection / file
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
-    done = hpcgen("check", str(path))
+    done = hpcgen("--trust-collections", "check", str(path))
     assert done.returncode
     assert said in done.stderr

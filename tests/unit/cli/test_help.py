@@ -85,7 +85,7 @@ def test_the_examples_of_check_run_on_a_collection(hpcgen: Command, tmp_path: Pa
     (tmp_path / "ours" / "site_profiles").mkdir()
     (tmp_path / "ours" / "site_profiles" / "our-cluster.yaml").write_text("name: our-cluster\nextends: slurm-cpu\n")
     for line in EXAMPLES["check"]:
-        assert hpcgen(*shlex.split(line)[1:]).returncode == 0
+        assert hpcgen("--trust-collections", *shlex.split(line)[1:]).returncode == 0
 
 
 @pytest.mark.parametrize(

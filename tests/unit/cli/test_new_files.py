@@ -14,7 +14,7 @@ def test_a_new_block_passes_check_and_is_rendered(hpcgen: Command, collection: P
     done = hpcgen("block", "new", name, "-o", str(collection))
     assert done.returncode == 0, done.stderr
     blocks = collection / "building_blocks"
-    checked = hpcgen("check", str(collection))
+    checked = hpcgen("--trust-collections", "check", str(collection))
     assert checked.returncode == 0, checked.stderr
     assert sorted(path.name for path in blocks.glob("*.*")) == [f"{name}.py", f"{name}.yaml"]
     words = ["--collection", str(collection), "render", "--site", "workstation", "--stack", "mpi-hello", "--add", name]
@@ -25,7 +25,7 @@ def test_a_new_block_passes_check_and_is_rendered(hpcgen: Command, collection: P
 def test_a_new_stack_passes_check_and_is_planned(hpcgen: Command, collection: Path) -> None:
     file = collection / "recipes" / "ours.yaml"
     assert hpcgen("stack", "new", "ours", "-o", str(file)).returncode == 0
-    assert hpcgen("check", str(file)).returncode == 0
+    assert hpcgen("--trust-collections", "check", str(file)).returncode == 0
     planned = hpcgen("--collection", str(collection), "plan", "--site", "workstation", "--stack", "ours")
     assert planned.returncode == 0, planned.stderr
     assert hpcgen("stack", "new", "ours").stdout == file.read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -64,6 +65,39 @@ def test_the_user_may_say_so_in_several_ways(hpcgen: Command, ran: Path, how: st
     done = hpcgen(*before, "fleet", env=env)
     assert (done.returncode, "ours-stack-lab" in done.stdout) == (0, True), done.stderr
     assert ran.exists()
+
+
+@pytest.mark.parametrize(
+    "where", [["ours"], ["ours/building_blocks"], ["ours/building_blocks/ours_tool.py"], ["ours/recipes", "ours"]]
+)
+def test_a_collection_that_is_checked_does_not_run_unasked(hpcgen: Command, ran: Path, where: list[str]) -> None:
+    folder = ran.parent
+    done = hpcgen("check", *where)
+    assert done.returncode == 6, done.stderr
+    assert "hpcgen check names the collection" in done.stderr and "hpcgen --trust-collections …" in done.stderr
+    assert not ran.exists()
+    (folder / "config.yaml").write_text(f"trusted_collections: {{{folder}/ours: 2026-11-22}}\n")
+    for before, env in (
+        (["--trust-collections"], {}),
+        (["--collection", "ours"], {}),
+        ([], {"HPCGEN_COLLECTIONS": str(folder / "ours")}),
+        ([], {"HPCGEN_CONFIG": str(folder / "config.yaml")}),
+    ):
+        done = hpcgen(*before, "check", *where, env=env)
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_collection_of_the_present_folder_is_asked_for_too(hpcgen: Command, ran: Path) -> None:
+    shutil.copytree(ran.parent / "ours", ran.parent, dirs_exist_ok=True)
+    done = hpcgen("check", ".")
+    assert done.returncode == 6 and not ran.exists(), done.stderr
+
+
+def test_files_of_a_collection_that_are_data_are_checked_without_a_word(hpcgen: Command, ran: Path) -> None:
+    (ran.parent / "ours" / "site_profiles").mkdir(exist_ok=True)
+    (ran.parent / "ours" / "site_profiles" / "our-lab.yaml").write_text("name: our-lab\nextends: workstation\n")
+    done = hpcgen("check", "ours/site_profiles/our-lab.yaml")
+    assert done.returncode == 0 and not ran.exists(), done.stderr
 
 
 def test_another_folder_is_another_matter_and_data_alone_none(hpcgen: Command, ran: Path) -> None:
