@@ -29,7 +29,7 @@ from hpcgen.builders.watching import Watcher
 from hpcgen.builders.written import WriteProgress
 from hpcgen.core.errors import BuildFailedError, HpcgenError, OutputError
 from hpcgen.core.model.record import BuildFailure, BuildRecord, BuiltImage
-from hpcgen.core.support.addresses import users_in, without_users
+from hpcgen.core.secret_rules import MASK, secrets_of, without_secrets
 from hpcgen.core.support.placing import put_in_place, remove
 from hpcgen.core.support.processes import interruptible, printable, require_program, stream
 from hpcgen.kit.copied import check_copied
@@ -160,7 +160,7 @@ class _Run:
         self.progress = BuildProgress(prepared.recipe.steps, self.builder.alone, self._step_ended)
         self.reader = self.builder.reader(prepared.recipe)
         self.output: list[str] = []
-        self.users = users_in(value for name, value in os.environ.items() if name.lower().endswith("_proxy"))
+        self.secrets = secrets_of(os.environ)
         self.disks = Disks()
         self.mksquashfs = MksquashfsShim(self.work, self.builder.converter)
         self.written = WriteProgress(self.progress, self.builder.growing(self.work))
@@ -220,7 +220,7 @@ class _Run:
 
     def _run_all(self, calls: Sequence[EngineCommand]) -> None:
         for call in calls:
-            self._write(f"+ {call.shown()}")
+            self._write(self._public(f"+ {call.shown()}"))
             if call.step is not None:
                 self.progress.take(Event("begin", call.step))
             self.output.clear()
@@ -245,7 +245,7 @@ class _Run:
 
     def _line(self, line: str) -> None:
         # Apptainer repeats each command of a step, with what its variables stand for.
-        line = without_users(line, self.users)
+        line = self._public(line)
         self.disks.said(line)
         self._write(line)
         # What would steer a terminal stays in the log alone.
@@ -254,6 +254,11 @@ class _Run:
         for event in self.reader(line):
             self.progress.take(event)
         self.watcher.line(line)
+
+    def _public(self, line: str) -> str:
+        for secret in self.secrets:
+            line = line.replace(secret, MASK)
+        return without_secrets(line)
 
     def _write(self, line: str) -> None:
         # A full disk below the log is no reason to stop the build.
@@ -274,7 +279,8 @@ class _Run:
             self._tell_left(None if remove(temporary) else temporary)
         for call in self.builder.clean(self.work, built):
             status, text = query(call.argv(), {**os.environ, **call.env}, timeout_s=600)
-            self._write(f"+ {call.shown()}\n{text.rstrip()}" + (f"\nstatus {status}" if status else ""))
+            said = f"+ {call.shown()}\n{text.rstrip()}" + (f"\nstatus {status}" if status else "")
+            self._write(self._public(said))
 
     def _tell_left(self, path: Path | None) -> None:
         """What of an image could not be removed."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgen.backends.engines import ENGINES
 from hpcgen.backends.schedulers import SCHEDULERS, launched_by, launchers
-from hpcgen.catalog.passwords import passwords
+from hpcgen.catalog.secret_texts import secret_texts
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import InputError, Problem, Problems, did_you_mean
 from hpcgen.core.model.image_paths import overlap
@@ -38,7 +38,7 @@ def check_site(site: Site, document: Document) -> None:
             problems.append(_unknown(document, place, "partition", layout.partition, partitions))
     problems += _batch_problems(site, document)
     problems += wrong_facts(site, document)
-    problems += passwords(document)
+    problems += secret_texts(document)
     containers = site.containers
     for name in containers.engines:
         if name not in ENGINES:
@@ -118,7 +118,7 @@ def check_stack(stack: Stack, document: Document, catalog: Catalog) -> None:
             problems += [_unknown(document, at, "framework", each, catalog.names("block")) for each in unknown]
     problems += _run_problems(stack, document)
     problems += _copy_problems(stack, document, catalog)
-    problems += passwords(document)
+    problems += secret_texts(document)
     problems.raise_as(InputError)
 
 

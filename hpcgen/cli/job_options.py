@@ -88,7 +88,11 @@ def job_from(ctx: click.Context, options: JobOptions, start: bool, batch: bool =
     start: the image may be started to be read.
     batch: it goes to the batch system, so that accounts matter, and what is installed here does not.
     """
+    from hpcgen.catalog.secret_texts import check_request
+
     request = job_request(options, options.account, ctx.meta.get(_WORDS))
+    if batch:
+        check_request(request)
     job = _job(ctx, request, options, batch, start)
     _say_findings(job, batch, options.notes)
     if options.explain:

@@ -34,12 +34,21 @@ class Problem(msgspec.Struct, frozen=True):
     where: the place, if there is one; a :class:`Position` or a word such as ``--set``.
     expected: what would have been right.
     remedy: what to do now.
+
+    What may be a secret in these texts, which are often a user's own words, is masked as soon as there is a problem.
     """
 
     message: str
     where: Position | str | None = None
     expected: str = ""
     remedy: str = ""
+
+    def __post_init__(self) -> None:
+        # Loaded where something is wrong, not at every start.
+        from hpcgen.core.secret_rules import without_secrets
+
+        for name in ("message", "expected", "remedy"):
+            msgspec.structs.force_setattr(self, name, without_secrets(getattr(self, name)))
 
     def at(self, where: Position | str | None) -> Problem:
         """The same problem, at the place that the caller knows."""

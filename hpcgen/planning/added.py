@@ -13,6 +13,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError, Position, Problems
 from hpcgen.core.model.project import BLOCK
 from hpcgen.core.model.stack import Stack, StackBlock
+from hpcgen.core.secret_rules import public
 
 KINDS = {"pip": (BLOCK, "h5py==3.11.0"), "apt": ("os_packages", "git")}
 """For what stands before the colon: the block whose option ``packages`` takes it, and an example."""
@@ -76,7 +77,7 @@ def _wrong(catalog: Catalog, kind: str, package: str) -> Problems:
     try:
         msgspec.convert([package], field.type)
     except msgspec.ValidationError:
-        problems.add(f"{kind}:{package[:120]!r} cannot be added", "--add", f"such as {kind}:{example}")
+        problems.add(f"{kind}:{public(package, 120)!r} cannot be added", "--add", f"such as {kind}:{example}")
     return problems
 
 

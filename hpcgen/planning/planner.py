@@ -12,6 +12,7 @@ from hpcgen.backends.engines import engine_format
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.requirements import Requirement
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.catalog.secret_texts import check_plan
 from hpcgen.core.config.in_memory import InMemory
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import InputError, PolicyError, Problem, Problems
@@ -121,7 +122,10 @@ class _Planner(msgspec.Struct, frozen=True):
         findings.sort(key=lambda finding: finding.severity in ("note", "detail"))
         # By what other names somebody finds the site says nothing of what is built for it.
         nameless = msgspec.structs.replace(self.site, aliases=[])
-        return msgspec.structs.replace(promised, findings=findings, site=nameless, stack=promised.stack.as_planned())
+        stack = promised.stack.as_planned()
+        plan = msgspec.structs.replace(promised, findings=findings, site=nameless, stack=stack)
+        check_plan(plan)
+        return plan
 
     def _draft(self, asked: PlanRequest, request: JobRequest) -> tuple[Plan, list[Problem]]:
         """Blocks and job, before the contract is asked, and why the job does not fit."""

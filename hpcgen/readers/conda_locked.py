@@ -8,6 +8,7 @@ import msgspec
 
 from hpcgen.core.config.decoding import record_from
 from hpcgen.core.model.conda import CondaPackage
+from hpcgen.core.secret_rules import public
 from hpcgen.readers.conda_text import file_words, subdir_of
 from hpcgen.readers.yaml_file import Wrong
 
@@ -31,7 +32,7 @@ def conda_package(wrong: Wrong, said: Locked, again: str) -> CondaPackage | None
     words = file_words(said.url)
     if words is None:
         wrong(
-            f"{said.url[:120]!r} is not the address of a conda package",
+            f"{public(said.url, 120)!r} is not the address of a conda package",
             "https://…/NAME-VERSION-BUILD.conda or .tar.bz2",
             "lock a release; `copy` in the stack brings your own code into the image",
         )

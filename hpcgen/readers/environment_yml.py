@@ -10,6 +10,7 @@ import msgspec
 from hpcgen.core.errors import InputError, Position
 from hpcgen.core.model.conda import CondaFile, CondaNeed
 from hpcgen.core.model.requirement import PackageRequirement
+from hpcgen.core.secret_rules import LEAVE_OUT, public, secret_in, secret_name
 from hpcgen.core.support.quoting import ENV_NAME_PATTERN
 from hpcgen.readers.conda_text import EXPECTED, spec_name
 from hpcgen.readers.folder import ProjectFolder
@@ -19,7 +20,6 @@ from hpcgen.readers.requirements_txt import read_requirements
 from hpcgen.readers.yaml_file import YamlFile
 
 _CHANNEL = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._+-]+)*/?|[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
-_SECRET = re.compile(r"://[^/]*@|/t/")
 
 
 class _Environment(msgspec.Struct):
@@ -50,12 +50,15 @@ def read_environment(folder: ProjectFolder, path: str) -> CondaFile:
                     file.wrong(f"{key!r} is no list that conda knows", at, "`pip:` and a list, or a package")
         elif not (name := spec_name(each)):
             remedy = "name the package and, where it is not in the file's channels, CHANNEL::NAME"
-            file.wrong(f"{each[:120]!r} names no package of conda", at, EXPECTED, remedy if "/" in each else "")
+            file.wrong(f"{public(each, 120)!r} names no package of conda", at, EXPECTED, remedy if "/" in each else "")
         else:
             needs.append(CondaNeed(spec=each.strip(), name=name, where=file.place(*at)))
     variables = said.variables or {}
     for key in [key for key in variables if not re.search(ENV_NAME_PATTERN, key) or not variables[key].isprintable()]:
         file.wrong(f"the variable {key[:60]!r} has a name or a value that cannot be set", ["variables", key])
+    for key in [key for key, value in variables.items() if secret_name(key, value) or secret_in(value)]:
+        message = f"the variable {key[:60]!r} may be a secret, which would be in the plan and the image"
+        file.wrong(message, ["variables", key], remedy=LEAVE_OUT)
     file.problems.raise_as(InputError)
     return CondaFile(
         file=path,
@@ -73,15 +76,15 @@ def read_environment(folder: ProjectFolder, path: str) -> CondaFile:
 def _channels(file: YamlFile, named: list[str]) -> list[str]:
     for number, each in enumerate(named):
         at: list[str | int] = ["channels", number]
-        if _SECRET.search(each):
+        if secret := secret_in(each):
             file.wrong(
-                "the address of a channel has a password or token in it, which would be in the image",
+                f"the address of a channel contains {secret}, which would be in the image",
                 at,
                 "a channel that everybody may read",
                 "remove it, and have a mirror that asks for none",
             )
         elif not _CHANNEL.fullmatch(each) or len(each) > 300:
-            file.wrong(f"{each[:120]!r} is no channel", at, "a name such as conda-forge, or https://HOST/PATH")
+            file.wrong(f"{public(each, 120)!r} is no channel", at, "a name such as conda-forge, or https://HOST/PATH")
     return [each.rstrip("/") for each in named]
 
 

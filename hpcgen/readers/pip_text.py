@@ -12,6 +12,7 @@ from packaging.version import InvalidVersion, Version
 
 from hpcgen.core.errors import Position
 from hpcgen.core.model.requirement import PackageRequirement
+from hpcgen.core.secret_rules import public
 from hpcgen.core.support.python_names import normal_name
 
 LONGEST = 2000
@@ -34,10 +35,10 @@ class Fault(Exception):
 def requirement(text: str, where: Position, hashes: list[str] | None = None) -> PackageRequirement:
     """One requirement; :class:`Fault` where it is none, or names its package by an address or a path."""
     if len(text) > LONGEST or not text.isprintable():
-        raise Fault(f"{text[:60]!a}… is no requirement", _WRITE)
+        raise Fault(f"{public(text, 60)!a}… is no requirement", _WRITE)
     if _ADDRESS.search(text):
         raise Fault(
-            f"{text[:120]!r} names a package by an address",
+            f"{public(text, 120)!r} names a package by an address",
             "name a release from the package index; `copy` in the stack brings your own code into the image",
         )
     try:
@@ -45,10 +46,10 @@ def requirement(text: str, where: Position, hashes: list[str] | None = None) -> 
     except (InvalidRequirement, RecursionError):
         if _PATH.search(text.split(";")[0].strip()):
             raise Fault(
-                f"{text[:120]!r} is a path on this machine",
+                f"{public(text, 120)!r} is a path on this machine",
                 "code of your own comes into the image by `copy` in the stack",
             ) from None
-        raise Fault(f"{text[:120]!r} is no requirement", _WRITE) from None
+        raise Fault(f"{public(text, 120)!r} is no requirement", _WRITE) from None
     return PackageRequirement(
         name=normal_name(parsed.name),
         where=where,

@@ -11,7 +11,7 @@ from hpcgen.core.errors import InputError, Problem, Problems, UnknownNameError, 
 from hpcgen.core.model.fields import Url
 from hpcgen.core.model.network import AptMirror, DnfMirror, ImageMirror, Mirrors, Registry
 from hpcgen.core.model.site import Site
-from hpcgen.core.support.addresses import names_user
+from hpcgen.core.secret_rules import secret_in
 
 OPTION = "--mirror"
 KINDS = ("apt", "apt-security", "dnf", "pip", "conda", "files", "images")
@@ -113,12 +113,11 @@ def _address_problems(kind: str, address: str) -> list[Problem]:
         return wrong("no address is given")
     if not address.isprintable() or any(sign in address for sign in " '\"`$\\;|<>"):
         return wrong(f"the address {address!r} has characters that are not allowed in a recipe", "leave them out")
+    if secret := secret_in(address):
+        return wrong(f"the address contains {secret}, which would end up in the recipe and the image", "leave it out")
     if kind == "images":
         return wrong(*_registry_mistake(address)) if not _fits(Registry, address) else []
     scheme, found, rest = address.partition("://")
-    if names_user(address):
-        # Not shown: it may hold a password.
-        return wrong("the address contains a user name, which would end up in the recipe and the image", "leave it out")
     if not found or scheme.lower() != "https":
         remedy = "name a server that supports https"
         if kind.startswith("apt") and scheme.lower() == "http":

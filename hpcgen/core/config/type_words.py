@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import inspect as shapes
 
 from hpcgen.core.errors import nearest
-from hpcgen.core.support.addresses import without_user
+from hpcgen.core.secret_rules import without_secrets
 
 _WORDS_FOR_TRUE = ("yes", "y", "on", "enabled")
 _WORDS_FOR_FALSE = ("no", "n", "off", "disabled")
@@ -175,7 +175,7 @@ def hint(kind: shapes.Type, value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value for people, cut where it is long, and without what stands before the host of an address."""
+    """A value for people, cut where it is long, and without its secrets."""
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list):
@@ -186,6 +186,6 @@ def shown(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, (int, float)):
         return str(value)
-    text = without_user(str(value))
+    text = without_secrets(str(value))
     text = text if len(text) <= 60 else f"{text[:57]}..."
     return f"'{text}'" if text.isprintable() else repr(text)

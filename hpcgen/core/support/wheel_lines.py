@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from hpcgen.core.secret_rules import public
+
 _PACKAGE = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _HASHES = r"(?:\s+--hash=sha256:[0-9a-f]{64})"
 _LINE = re.compile(
@@ -66,8 +68,8 @@ def fault(text: str) -> str:
     if "://" in text or re.match(rf"{_PACKAGE}\s*(\[.*\])?\s*@", text):
         return "a package is named by an address instead of its version"
     if parse_line(f"{text} --hash=sha256:{'0' * 64}") is not None:
-        return f"{text[:120]!r} has no hash"
-    return f"{text[:120]!r} is not a pinned package"
+        return f"{public(text, 120)!r} has no hash"
+    return f"{public(text, 120)!r} is not a pinned package"
 
 
 def logical_lines(text: str) -> Iterator[tuple[int, str]]:

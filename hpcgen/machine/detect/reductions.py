@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 
+from hpcgen.core.secret_rules import without_secrets
 from hpcgen.machine.detect.probes.file_systems import KINDS
 from hpcgen.machine.detect.probes.images import BASE, LOCAL
 from hpcgen.machine.detect.probes.modules import WORTH_KNOWING
@@ -14,7 +15,6 @@ from hpcgen.machine.detect.probes.squashfs import CONFIG_LINES
 
 _CPU_KEYS = ("processor", "vendor_id", "model name", "physical id", "core id", "CPU implementer", "CPU part")
 _ONCE = ("flags", "Features")
-_SECRET = re.compile(r"://[^/@\s]*@")
 _QUEUE = re.compile(r"Queue:|\s*(queue_type|started|enabled|resources_max\.(nodect|walltime))\s*=")
 
 _CLUSTER_QUEUE = re.compile(r"(qname|qtype|h_rt|pe_list) ")
@@ -23,7 +23,7 @@ Reduction = Callable[[str], str]
 
 
 class Private:
-    """Takes this user's and this machine's names out of text and paths, and passwords out of addresses.
+    """Takes this user's and this machine's names out of text and paths, and secrets.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ class Private:
                 self._pairs.append((re.compile(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])"), instead))
 
     def __call__(self, text: str) -> str:
-        """The text without them. The mark of a password stays, because detection leaves such addresses out."""
-        text = _SECRET.sub("://hidden@", text)
+        """The text without them. What stands in their place is left out by detection as they are."""
+        text = without_secrets(text, mask="hidden")
         for pattern, instead in self._pairs:
             text = pattern.sub(instead, text)
         return text

@@ -27,6 +27,7 @@ from packaging.version import InvalidVersion, Version
 
 from hpcgen.core.errors import FetchError, InputError, Problem, Problems
 from hpcgen.core.model.bundle import WantedFile
+from hpcgen.core.secret_rules import public
 from hpcgen.core.support.hashing import file_sha256
 from hpcgen.core.support.wheel_lines import EXPECTED, logical_lines, parse_line
 from hpcgen.supply.net.index_pages import ACCEPT, IndexFile, PageError, read_page
@@ -90,7 +91,7 @@ def pinned(lines: Iterable[str]) -> list[PinnedRequirement]:
     for _, text in logical_lines("\n".join(lines)):
         line = parse_line(text)
         if line is None or not _is_version(line.version):
-            problems.add(f"not a pinned requirement: {text[:120]!r}", expected=EXPECTED)
+            problems.add(f"not a pinned requirement: {public(text, 120)!r}", expected=EXPECTED)
             continue
         result.append(PinnedRequirement(canonicalize_name(line.name), line.version, line.hashes))
     problems.raise_as(InputError)

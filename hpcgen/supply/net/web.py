@@ -21,6 +21,8 @@ from pathlib import Path
 
 import msgspec
 
+from hpcgen.core.secret_rules import without_secrets
+
 _REDIRECTS = 10
 _CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT")
 """Beside ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, which OpenSSL itself reads."""
@@ -68,11 +70,8 @@ class Response(msgspec.Struct, frozen=True):
 
 
 def shown(url: str) -> str:
-    """An address for a message: without password, without control characters."""
-    parts = urllib.parse.urlsplit(url)
-    if parts.username is not None:
-        parts = parts._replace(netloc=parts.netloc.rpartition("@")[2])
-    text = parts.geturl()
+    """An address for a message: without secrets, without control characters."""
+    text = without_secrets(url)
     return text if text.isprintable() else repr(text)
 
 

@@ -28,7 +28,7 @@ from hpcgen.core.model.bundle import BundleItem
 from hpcgen.core.model.bundle_paths import MOUNT, WHEEL_INDEX, file_path
 from hpcgen.core.model.image_paths import SCRATCH
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.support.addresses import without_user
+from hpcgen.core.secret_rules import without_secrets
 from hpcgen.core.support.certificates import read_certificates
 from hpcgen.core.support.hashing import sha256_of
 from hpcgen.core.support.units import files as number_of_files
@@ -193,7 +193,7 @@ def _run(
 
 
 def _failure(image: str, what: str, lines: Sequence[str], status: int, alone: bool) -> Problem:
-    """What a command said, its errors first, without the users and passwords of addresses."""
+    """What a command said, its errors first, without secrets."""
     kept = [_shown(line) for line in lines if line.strip()]
     errors = [line for line in kept if line.startswith(("ERROR:", "FATAL:", "E:"))]
     said = "\n".join(f"    {line}" for line in [*errors[: _TAIL // 3], *kept[-_TAIL:]])
@@ -214,7 +214,7 @@ def _failure(image: str, what: str, lines: Sequence[str], status: int, alone: bo
 
 
 def _shown(line: str) -> str:
-    text = "".join(c if c.isprintable() else " " for c in without_user(line)).rstrip()
+    text = "".join(c if c.isprintable() else " " for c in without_secrets(line)).rstrip()
     return text if len(text) <= _WIDE else text[:_WIDE] + "…"
 
 

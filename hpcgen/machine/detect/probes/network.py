@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpcgen.core.support.addresses import names_user
+from hpcgen.core.secret_rules import secret_in
 from hpcgen.machine.detect.machine import Machine
 from hpcgen.machine.detect.probes.system import os_release
 from hpcgen.machine.detect.seen import Seen
@@ -74,8 +74,8 @@ def _apt(machine: Machine, seen: Seen) -> None:
     mirror = {"archive": archive}
     if security and _HTTP.fullmatch(security):
         mirror["security"] = security
-    if any(names_user(uri) for uri in mirror.values()):
-        seen.notes.append("apt's mirror has a password in its address; it was left out of the profile")
+    if any(map(secret_in, mirror.values())):
+        seen.notes.append("apt's mirror has a secret in its address; it was left out of the profile")
         return
     seen.add(f"network.mirrors.apt.{name}", mirror, f"apt's sources below {_APT}")
 
@@ -100,8 +100,8 @@ def _pip(machine: Machine, seen: Seen) -> None:
         index, how = address, "PIP_INDEX_URL"
     if not index:
         return
-    if names_user(index):
-        seen.notes.append(f"the index in {how} has a password in its address; it was left out of the profile")
+    if secret_in(index):
+        seen.notes.append(f"the index in {how} has a secret in its address; it was left out of the profile")
     elif index.startswith("https://"):
         seen.add("network.mirrors.pip", index, how)
     else:
@@ -112,8 +112,8 @@ def _proxy(machine: Machine, seen: Seen) -> None:
     found = {}
     for field, name in (("http", "http_proxy"), ("https", "https_proxy")):
         value = machine.environment.get(name) or machine.environment.get(name.upper())
-        if value and names_user(value):
-            seen.notes.append(f"{name} has a password in its address; it was left out of the profile")
+        if value and secret_in(value):
+            seen.notes.append(f"{name} has a secret in its address; it was left out of the profile")
         elif value:
             found[field] = value if "://" in value else f"http://{value}"
     if not found:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
-from hpcgen.catalog.passwords import passwords
+from hpcgen.catalog.secret_texts import secret_texts
 from hpcgen.core.config.in_memory import FieldPlace, InMemory
 from hpcgen.core.errors import InputError, Position, Problem, Problems
 from hpcgen.core.model.plan import Finding
@@ -31,9 +31,9 @@ def checked_build(request: OptimiseRequest, where: Where | None = None) -> tuple
 
     Raises
     ------
-    InputError: nothing pins the source, or an address of the request has a password.
+    InputError: nothing pins the source, or the request has a secret.
     """
-    problems = Problems(passwords(InMemory(request, "request")))
+    problems = Problems(secret_texts(InMemory(request, "request")))
     if where is not None:
         problems = Problems(each.at(where(_field(each))) for each in problems)
     problems.raise_as(InputError)

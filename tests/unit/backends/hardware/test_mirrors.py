@@ -316,7 +316,7 @@ def test_an_address_that_cannot_be_used(word: str, part: str) -> None:
 def test_a_password_is_not_repeated() -> None:
     for word in ("files=https://me:secret@mirror.example.org/", "files=http://me:secret@mirror.example.org/"):
         _, said = problems(word)
-        assert "user name" in said[0]
+        assert "contains a password" in said[0]
         assert "secret" not in said[0]
 
 

@@ -512,7 +512,7 @@ def test_an_address_with_a_password_stays_out(tmp_path: Path, hpcgen: Command) -
     environment = {"https_proxy": "http://me:s3cret@proxy.example.org:3128"}
     done = hpcgen("site", "new", "lab", "--detect", "--root", str(make_tree(tmp_path / "t", files, None, environment)))
     assert "s3cret" not in done.stdout + done.stderr
-    assert done.stderr.count("has a password in its address") == 2
+    assert done.stderr.count("has a secret in its address") == 2
 
 
 def test_mirrors_of_old_and_new_apt_sources(tmp_path: Path) -> None:
