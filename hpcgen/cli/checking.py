@@ -1,4 +1,4 @@
-"""Check one file whatever its kind: site profile, stack recipe, release table, block, fleet, request, measurements."""
+"""Check one file whatever its kind: site profile, stack recipe, release table, block, or what plug-ins read."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from hpcgen.catalog.copied import check_copied
 from hpcgen.catalog.project import CONDA
 from hpcgen.catalog.release_versions import is_empty, key_problems
 from hpcgen.catalog.trust import Allow, refuse
+from hpcgen.cli.plugged import FileKind, file_kinds
 from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.core.errors import InputError, Position, Problem, Problems, did_you_mean
@@ -33,11 +34,8 @@ KINDS = {
     "blocks": "stack recipe",
     "run": "stack recipe",
     "system": "site profile",
-    "members": "fleet",
-    "series": "table of measurements",
-    "kind": "request",
 }
-"""A key that only one kind of file has, and that kind."""
+"""A key that only one kind of file has, and that kind; :func:`~hpcgen.cli.plugged.file_kinds` has those of plug-ins."""
 
 
 WHEELS = "building_blocks/wheels"
@@ -100,8 +98,9 @@ def check_file(catalog: Catalog, path: Path, allow: Allow = refuse) -> None:
 
         read_wheel_list(path, str(path))
         return None
-    if path.suffix in (".jsonl", ".json"):
-        return _check_json(path)
+    for each in file_kinds():
+        if path.suffix == each.ending:
+            return each.check(None, path, catalog.folders[:-1], allow)
     small = path.resolve().parent.name in ("site_profiles", "recipes")
     document = load(path, str(path)) if small else load(path, str(path), LONG_LIST)
     kind = _kind(document, path)
@@ -112,35 +111,13 @@ def check_file(catalog: Catalog, path: Path, allow: Allow = refuse) -> None:
         _check_stack(catalog, catalog.with_parents(document, (name,), "stack"))
     elif kind == "release table":
         check_release_table(catalog, document)
-    elif kind == "fleet":
-        from hpcgen.plugins.fleet.file import fleet_from
-
-        fleet_from(document, path, catalog.folders[:-1], allow)
-    elif kind == "table of measurements":
-        from hpcgen.plugins.tuning.measurements.table import rows_of
-
-        rows_of(document)
-    elif kind == "request":
-        from hpcgen.plugins.tuning.requests.reading import request_from
-
-        request_from(document)
+    elif isinstance(kind, FileKind):
+        kind.check(document, path, catalog.folders[:-1], allow)
     else:
         convert(document, Virtuals)
 
 
-def _check_json(path: Path) -> None:
-    """Measurements that programs wrote, or a request of MODAK."""
-    if path.suffix == ".jsonl":
-        from hpcgen.plugins.tuning.measurements.lines import read_lines
-
-        read_lines(path, str(path))
-    else:
-        from hpcgen.plugins.tuning.requests.reading import read_request
-
-        read_request(path)
-
-
-def _kind(document: Document, path: Path) -> str:
+def _kind(document: Document, path: Path) -> str | FileKind:
     folder = path.resolve().parent.name
     if folder == "site_profiles":
         return "site profile"
@@ -149,13 +126,17 @@ def _kind(document: Document, path: Path) -> str:
     for key, kind in KINDS.items():
         if key in document.data:
             return kind
+    for each in file_kinds():
+        if each.key in document.data:
+            return each
     if "extends" in document.data or "partitions" in document.data:
         return "site profile"
+    *known, last = (f"{each.words} (with {each.key}:)" for each in file_kinds())
+    own = "a site profile (with system:), a stack recipe (with blocks:), a release table (with block:)"
     raise InputError(
         "this is not a file that hpcgen reads",
         where=document.position(),
-        expected="a site profile (with system:), a stack recipe (with blocks:), a release table (with block:), "
-        "a fleet (with members:), a request (with kind:) or measurements (with series:)",
+        expected=f"{', '.join([own, *known])} or {last}",
     )
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -16,8 +18,42 @@ from hpcgen.cli import COMMANDS, GROUPS
 from hpcgen.core.errors import InputError
 from hpcgen.core.support.registry import described_entry_points, load_target
 
+if TYPE_CHECKING:
+    from hpcgen.catalog.trust import Allow
+    from hpcgen.core.config.yamlfile import Document
+
+SCHEMAS = plugins.SCHEMAS
 INSTALLED = "plug-ins"
 """The group of the commands that installed packages bring."""
+
+
+class FileKind(NamedTuple):
+    """A kind of file that a plug-in reads.
+
+    ``key``: one that no other kind of YAML file has; ``words``: what it is called; ``ending``: of files of this kind
+    that are no YAML, or ""; ``target``: what checks one.
+    """
+
+    key: str
+    words: str
+    ending: str
+    target: str
+
+    def check(self, document: Document | None, path: Path, folders: Sequence[Path], allow: Allow) -> None:
+        """InputError with every mistake of the file.
+
+        Parameters
+        ----------
+        document: the file as it was read; None if it is no YAML.
+        folders: collections beside the built-in one, in which it may name things.
+        allow: whether the Python of other collections, which it names, may run.
+        """
+        load_target(self.target)(document, path, folders, allow)
+
+
+def file_kinds() -> list[FileKind]:
+    """The kinds of files that plug-ins read."""
+    return [FileKind(key, *row) for key, row in plugins.FILES.items()]
 
 
 def every_group(installed: bool = True) -> dict[str, dict[str, str]]:

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 
-KINDS = ("site", "stack", "releases", "fleet", "request", "ensemble", "config")
+from hpcgen.cli.plugged import SCHEMAS
+
+RECORDS: Mapping[str, str] = {
+    "site": "hpcgen.core.model.site:Site",
+    "stack": "hpcgen.core.model.stack:Stack",
+    "releases": "hpcgen.core.model.release:ReleaseTable",
+    **SCHEMAS,
+    "config": "hpcgen.core.model.user_config:UserConfig",
+}
+"""Into what each kind of file is read."""
+KINDS = tuple(RECORDS)
 
 
 @click.command("schema")
@@ -23,8 +35,9 @@ def schema_of(kind: str) -> str:
     from hpcgen.backends.engines import ENGINES, builders
     from hpcgen.backends.schedulers import SCHEDULERS, launchers
     from hpcgen.core.config.schemas import schema_text
+    from hpcgen.core.support.registry import load_target
     from hpcgen.recipe.formats import FORMATS
 
     names = {registry.folder: registry.names() for registry in (ENGINES, FORMATS, SCHEDULERS)}
     names |= {"builders": sorted({*builders(), *(each.name for each in builders().values())}), "launchers": launchers()}
-    return schema_text(kind, names)
+    return schema_text(load_target(RECORDS[kind]), names)

@@ -40,3 +40,15 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "maintainers": {"tables": ("hpcgen.plugins.tables.cli:command", "Keep release tables true, for maintainers.")},
 }
 """Commands by group, each with what it is and the line about it."""
+SCHEMAS: Mapping[str, str] = {
+    "fleet": "hpcgen.plugins.fleet.records:Fleet",
+    "request": "hpcgen.plugins.tuning.requests.records:OptimiseRequest",
+    "ensemble": "hpcgen.plugins.onnx.records:Ensemble",
+}
+"""Files that people write, each with the record that it is read into."""
+FILES: Mapping[str, tuple[str, str, str]] = {
+    "members": ("a fleet", "", "hpcgen.plugins.fleet.file:fleet_from"),
+    "kind": ("a request", ".json", "hpcgen.plugins.tuning.requests.reading:check_request"),
+    "series": ("measurements", ".jsonl", "hpcgen.plugins.tuning.measurements.collection:check_measurements"),
+}
+"""Files that `hpcgen check` takes, as :class:`hpcgen.cli.plugged.FileKind` has them."""

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from container_tools import ChImage
 
-from hpcgen.core.model.measurement import Measurement
 from hpcgen.plugins.tuning.measurements.lines import read_lines
+from hpcgen.plugins.tuning.measurements.records import Measurement
 
 
 def bench(image: Path, *words: str) -> list[str]:

@@ -20,10 +20,10 @@ from test_pytorch import built
 from test_pytorch import collection as collection_with_torch
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.core.model.conversion import Converted
 from hpcgen.images.reference import parse_image
 from hpcgen.plugins.onnx.convert import job_of
 from hpcgen.plugins.onnx.ensemble import read_ensemble
+from hpcgen.plugins.onnx.records import Converted
 from hpcgen.plugins.onnx.start import ImageRunner, run_step
 from hpcgen.plugins.onnx.target import OnnxTarget
 from hpcgen.plugins.onnx.work import ModelWork

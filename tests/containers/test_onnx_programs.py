@@ -14,7 +14,7 @@ from test_onnx_convert import convert
 from test_onnx_convert import image as image_of_onnx_convert
 from test_pytorch import collection as collection_with_torch
 
-from hpcgen.core.model.conversion import Converted
+from hpcgen.plugins.onnx.records import Converted
 
 pytestmark = pytest.mark.slow
 collection = collection_with_torch

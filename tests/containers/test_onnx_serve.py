@@ -19,7 +19,7 @@ from container_tools import BaseImage, ChImage, Run, Slurm
 from leftovers import remove
 from test_rendered_kits import site_profile
 
-from hpcgen.core.model.conversion import ConversionReport, Converted, OnnxFile, ReportedModel
+from hpcgen.plugins.onnx.records import ConversionReport, Converted, OnnxFile, ReportedModel
 from hpcgen.plugins.onnx.results import REPORT
 from hpcgen.plugins.onnx.stack import STACK_FILE, serving_stack, stack_text
 from tests.conftest import ROOT

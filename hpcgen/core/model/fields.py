@@ -27,6 +27,14 @@ Version = Annotated[str, matching(VERSION_PATTERN, "a version of letters, digits
 VersionRange = Annotated[
     str, matching(r"^[0-9A-Za-z.*+!<>=~, _-]*$(?!\n)", "a version range, or '' for any version", ">=2.3,<2.16")
 ]
+Reference = Annotated[
+    str,
+    matching(
+        r"^[A-Za-z0-9._~/][A-Za-z0-9._~/+@%:,=-]*$(?!\n)",
+        "the name of a site or stack, or a file that ends in .yaml, from the folder of this file",
+        "mpi-hello",
+    ),
+]
 AbsolutePath = Annotated[
     str,
     matching(

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from hpcgen.core.errors import BuildFailedError, HpcgenError, Problem, TestFailedError
-from hpcgen.core.model.fleet import LockedImage
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.record import BuildRecord, TestRun
 from hpcgen.plugins.fleet.changes import MemberState
 from hpcgen.plugins.fleet.file import LoadedFleet
 from hpcgen.plugins.fleet.lock import update_lock
+from hpcgen.plugins.fleet.records import LockedImage
 
 if TYPE_CHECKING:
     from hpcgen.builders import BuildOptions, Watcher

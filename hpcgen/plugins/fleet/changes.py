@@ -12,10 +12,10 @@ from hpcgen.backends.engines import format_to_build
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import HpcgenError, Position, Problem
 from hpcgen.core.model.fields import FormatName
-from hpcgen.core.model.fleet import LockedImage
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.record import BuilderName
 from hpcgen.plugins.fleet.file import FleetMember, LoadedFleet
+from hpcgen.plugins.fleet.records import LockedImage
 
 State = Literal["unchanged", "changed", "new", "no plan"]
 

@@ -16,9 +16,9 @@ from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.core.errors import HpcgenError, InputError, Position, Problem, Problems, UnknownNameError, did_you_mean
 from hpcgen.core.model.fields import FormatName, Name
-from hpcgen.core.model.fleet import Fleet, Member
 from hpcgen.core.model.record import BuilderName
 from hpcgen.planning.resolver.settings import parse_settings
+from hpcgen.plugins.fleet.records import Fleet, Member
 from hpcgen.recipe.formats import FORMATS
 
 

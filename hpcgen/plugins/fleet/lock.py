@@ -12,9 +12,9 @@ import msgspec
 from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.yamlfile import LONG_LIST, Limit, load, loads
 from hpcgen.core.errors import InputError, OutputError
-from hpcgen.core.model.fleet import FleetLock, LockedImage
 from hpcgen.core.support.file_formats import FLEET_LOCK, NewerFormatError
 from hpcgen.core.support.writing import write_file
+from hpcgen.plugins.fleet.records import FleetLock, LockedImage
 
 _HEAD = """\
 # Written by hpcgen: the last successful build of each member of the fleet. A member is built again when the hash of

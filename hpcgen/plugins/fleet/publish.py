@@ -13,12 +13,12 @@ import msgspec
 
 from hpcgen.backends.engines import builder_for, builders
 from hpcgen.core.errors import InputError, OutputError, Problems
-from hpcgen.core.model.fleet import LockedImage
 from hpcgen.core.support.processes import require_program, stream
 from hpcgen.core.support.quoting import sh
 from hpcgen.plugins.fleet.changes import published_name
 from hpcgen.plugins.fleet.file import LoadedFleet
 from hpcgen.plugins.fleet.lock import read_lock, update_lock
+from hpcgen.plugins.fleet.records import LockedImage
 
 USER, PASSWORD = "HPCGEN_REGISTRY_USER", "HPCGEN_REGISTRY_PASSWORD"
 

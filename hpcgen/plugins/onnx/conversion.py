@@ -10,12 +10,12 @@ import msgspec
 
 from hpcgen._version import __version__
 from hpcgen.core.errors import HpcgenError, Problem
-from hpcgen.core.model.conversion import ConversionReport, HashedFile
 from hpcgen.core.support.file_formats import CONVERSION
 from hpcgen.core.support.hashing import sha256_of
 from hpcgen.plugins.onnx.convert import Done, How, convert_model
 from hpcgen.plugins.onnx.ensemble import LoadedEnsemble
 from hpcgen.plugins.onnx.page import page
+from hpcgen.plugins.onnx.records import ConversionReport, HashedFile
 from hpcgen.plugins.onnx.results import PAGE, REPORT, Workshop, workshop
 from hpcgen.plugins.onnx.stack import STACK_FILE, serving_stack, stack_text
 from hpcgen.plugins.onnx.start import Runner

@@ -9,17 +9,20 @@ import msgspec
 from msgspec.structs import replace
 
 from hpcgen.core.errors import HpcgenError, JobFailedError, Problem
-from hpcgen.core.model.conversion import (
+from hpcgen.plugins.onnx.ensemble import LoadedEnsemble
+from hpcgen.plugins.onnx.records import (
     Converted,
     ConvertedVariant,
+    EnsembleInput,
+    EnsembleModel,
     HashedFile,
     OnnxFile,
     OutputDifference,
     ReportedModel,
     Timing,
+    Tolerance,
+    VariantName,
 )
-from hpcgen.core.model.ensemble import EnsembleInput, EnsembleModel, Tolerance, VariantName
-from hpcgen.plugins.onnx.ensemble import LoadedEnsemble
 from hpcgen.plugins.onnx.results import Workshop
 from hpcgen.plugins.onnx.start import Ended, Runner, run_step
 from hpcgen.plugins.onnx.target import OnnxTarget

@@ -12,8 +12,8 @@ import msgspec
 from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.yamlfile import MAX_BYTES, Document, load
 from hpcgen.core.errors import InputError, Position, Problems, did_you_mean
-from hpcgen.core.model.ensemble import Ensemble, EnsembleInput, EnsembleModel, Origin
 from hpcgen.core.support.hashing import read_plain
+from hpcgen.plugins.onnx.records import Ensemble, EnsembleInput, EnsembleModel, Origin
 
 BATCH = "batch"
 """The axis whose lengths ``batches`` gives."""

@@ -12,13 +12,13 @@ from hpcgen.builders.choosing import choose_builder
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.in_memory import InMemory
 from hpcgen.core.errors import HpcgenError, InputError, Position
-from hpcgen.core.model.ensemble import Ensemble, Origin
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.refusals import explained
 from hpcgen.images.recorded import recorded_kit
 from hpcgen.images.reference import ImageReference
 from hpcgen.planning.planner import make_plan
 from hpcgen.plugins.onnx.ensemble import LoadedEnsemble
+from hpcgen.plugins.onnx.records import Ensemble, Origin
 
 STACK = "onnx-convert"
 _TOOLS: dict[Origin, str] = {

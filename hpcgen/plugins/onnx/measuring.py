@@ -10,13 +10,12 @@ import msgspec
 from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.yamlfile import load
 from hpcgen.core.errors import InputError, JobFailedError, Problems, UnknownNameError, did_you_mean
-from hpcgen.core.model.conversion import ConversionReport, HashedFile, Timing
-from hpcgen.core.model.ensemble import Ensemble, Provider
 from hpcgen.core.support.hashing import CHUNK, hash_file, open_plain
 from hpcgen.core.support.leftovers import scratch_folder
 from hpcgen.core.support.refusals import explained
 from hpcgen.plugins.onnx.convert import job_of_times, spelled
 from hpcgen.plugins.onnx.ensemble import LoadedEnsemble
+from hpcgen.plugins.onnx.records import ConversionReport, Ensemble, HashedFile, Provider, Timing
 from hpcgen.plugins.onnx.results import read_report
 from hpcgen.plugins.onnx.start import Runner, run_step
 from hpcgen.plugins.onnx.work import ModelWork

@@ -7,7 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from hpcgen.core.model.conversion import (
+from hpcgen.core.support.markup import Markup, element, joined, safe, table
+from hpcgen.core.support.templates import Template
+from hpcgen.core.support.units import counted, size
+from hpcgen.plugins.onnx.records import (
     ConversionReport,
     Converted,
     ConvertedVariant,
@@ -16,9 +19,6 @@ from hpcgen.core.model.conversion import (
     OutputDifference,
     ReportedModel,
 )
-from hpcgen.core.support.markup import Markup, element, joined, safe, table
-from hpcgen.core.support.templates import Template
-from hpcgen.core.support.units import counted, size
 from hpcgen.plugins.onnx.timing import ComparedTiming, compare_timings, runtime_name
 from hpcgen.plugins.tuning.bench.intervals import Interval
 

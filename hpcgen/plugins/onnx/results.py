@@ -12,7 +12,6 @@ import msgspec
 
 from hpcgen.core.config.decoding import record_from
 from hpcgen.core.errors import InputError, OutputError, UnknownNameError, did_you_mean
-from hpcgen.core.model.conversion import ConversionReport
 from hpcgen.core.support.file_formats import CONVERSION
 from hpcgen.core.support.hashing import read_plain
 from hpcgen.core.support.leftovers import alone_in
@@ -20,6 +19,7 @@ from hpcgen.core.support.placing import put_in_place, remove
 from hpcgen.core.support.refusals import explained
 from hpcgen.core.support.writing import write_file
 from hpcgen.plugins.onnx.ensemble import RESERVED
+from hpcgen.plugins.onnx.records import ConversionReport
 from hpcgen.plugins.onnx.work import ModelWork, remove_any
 
 REPORT, PAGE, LOGS = "report.json", "report.html", "log"

@@ -14,7 +14,6 @@ from hpcgen.backends.engines.base import refuse_separators
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.decoding import record_from
 from hpcgen.core.errors import InputError, JobFailedError, Problems, UnknownNameError, did_you_mean
-from hpcgen.core.model.ensemble import Provider
 from hpcgen.core.model.fields import Name, Record, Text, WholeNumber
 from hpcgen.core.model.site import Bind
 from hpcgen.core.support.hashing import open_plain
@@ -22,6 +21,7 @@ from hpcgen.core.support.own_python import own_program
 from hpcgen.core.support.quoting import command
 from hpcgen.core.support.refusals import explained
 from hpcgen.launch.binding import VISIBLE
+from hpcgen.plugins.onnx.records import Provider
 from hpcgen.plugins.onnx.results import check_variant, read_report
 from hpcgen.plugins.onnx.stack import provider_for
 from hpcgen.plugins.tuning.bench.program import packed

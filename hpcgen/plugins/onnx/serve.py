@@ -11,8 +11,6 @@ from msgspec.structs import replace
 from hpcgen.backends.schedulers import scheduler_for
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError, Problems, UnknownNameError, did_you_mean
-from hpcgen.core.model.conversion import ConversionReport, OnnxFile
-from hpcgen.core.model.ensemble import Provider
 from hpcgen.core.model.fields import FormatName
 from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.plan import Plan
@@ -24,6 +22,7 @@ from hpcgen.kit.kit import Kit, make_kit
 from hpcgen.launch.script import job_script
 from hpcgen.planning.planner import make_plan
 from hpcgen.planning.reproduce import reproduce
+from hpcgen.plugins.onnx.records import ConversionReport, OnnxFile, Provider
 from hpcgen.plugins.onnx.results import check_variant, read_report
 from hpcgen.plugins.onnx.stack import DATA, RESULTS, STACK_FILE, command_words, provider_for
 from hpcgen.plugins.onnx.target import OnnxTarget, planned_target

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.ensemble import Provider
 from hpcgen.core.model.stack import Copied, RunSpec, Stack, StackBlock
+from hpcgen.plugins.onnx.records import Provider
 
 STACK_FILE = "stack.yaml"
 MODELS = "/opt/onnx_models"

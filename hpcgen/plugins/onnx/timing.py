@@ -7,7 +7,7 @@ from itertools import groupby
 
 import msgspec
 
-from hpcgen.core.model.conversion import Timing
+from hpcgen.plugins.onnx.records import Timing
 from hpcgen.plugins.tuning.bench.comparison import verdict_of
 from hpcgen.plugins.tuning.bench.intervals import Interval, ratio, typical
 

@@ -25,10 +25,10 @@ import msgspec
 from hpcgen.catalog.collections import built_in
 from hpcgen.core.config.decoding import record_from
 from hpcgen.core.errors import JobFailedError
-from hpcgen.core.model.conversion import HashedFile
 from hpcgen.core.support.hashing import CHUNK, hash_file, open_plain
 from hpcgen.core.support.refusals import explained
 from hpcgen.plugins.onnx.ensemble import LoadedEnsemble, files_below
+from hpcgen.plugins.onnx.records import HashedFile
 
 T = TypeVar("T")
 PROGRAMS = Path(__file__).with_name("programs")

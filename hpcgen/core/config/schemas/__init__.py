@@ -15,34 +15,19 @@ _VALUES = ("default", "examples", "enum", "const", "propertyNames", "pattern", "
 """Keywords whose content is no schema of a value."""
 
 
-def schema_text(kind: str, names: Mapping[str, Sequence[str]]) -> str:
-    """The JSON Schema of site, stack, releases, fleet, request, ensemble or config, as text.
+def schema_text(record: type, names: Mapping[str, Sequence[str]]) -> str:
+    """The JSON Schema of a kind of file, as text.
 
     Parameters
     ----------
+    record: what the file is read into, such as :class:`~hpcgen.core.model.site.Site`.
     names: what each registry knows (``{"formats": ["docker", …]}``), which files can name.
     """
     from hpcgen.core.config.decoding import schema
-    from hpcgen.core.model.ensemble import Ensemble
-    from hpcgen.core.model.fleet import Fleet
-    from hpcgen.core.model.release import ReleaseTable
-    from hpcgen.core.model.request import OptimiseRequest
-    from hpcgen.core.model.site import Site
-    from hpcgen.core.model.stack import Stack
-    from hpcgen.core.model.user_config import UserConfig
 
-    types: dict[str, type] = {
-        "site": Site,
-        "stack": Stack,
-        "releases": ReleaseTable,
-        "fleet": Fleet,
-        "request": OptimiseRequest,
-        "ensemble": Ensemble,
-        "config": UserConfig,
-    }
-    described = _with_names(schema(types[kind]), names)
-    if kind in ("site", "stack"):
-        described = _with_parts(described, types[kind])
+    described = _with_names(schema(record), names)
+    if says_less := [{"required": [field]} for field in ("extends", "abstract") if field in record.__annotations__]:
+        described = _with_parts(described, record, says_less)
     return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -55,7 +40,7 @@ def _with_names(node: Any, names: Mapping[str, Sequence[str]]) -> Any:
     return {key: _with_names(value, names) for key, value in node.items() if key != NAMES_OF} | known
 
 
-def _with_parts(described: dict[str, Any], record: type) -> dict[str, Any]:
+def _with_parts(described: dict[str, Any], record: type, says_less: list[dict[str, Any]]) -> dict[str, Any]:
     """The schema of profiles or recipes, where one with ``extends`` or ``abstract`` need not say everything.
 
     What such a file leaves out is said by its parent or by its children; what it sets to null is removed.
@@ -64,7 +49,6 @@ def _with_parts(described: dict[str, Any], record: type) -> dict[str, Any]:
     definitions = described.pop("$defs")
     parts = {f"{name}{_PART}": _as_part(each) for name, each in definitions.items()}
     parts[f"{record.__name__}{_PART}"]["required"] = ["name"]
-    says_less = [{"required": [field]} for field in ("extends", "abstract") if field in record.__annotations__]
     return {
         **described,
         "if": {"anyOf": says_less},

@@ -19,7 +19,7 @@ from hpcgen.core.support.units import counted
 from hpcgen.plugins.onnx.cli.onnx import RUNNING, ProviderChoice, RunningOptions, runner_of
 
 if TYPE_CHECKING:
-    from hpcgen.core.model.ensemble import Provider
+    from hpcgen.plugins.onnx.records import Provider
     from hpcgen.plugins.onnx.timing import ComparedTiming
     from hpcgen.plugins.tuning.bench.intervals import Interval
 

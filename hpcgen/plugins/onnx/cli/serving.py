@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.core.model.ensemble import Provider
+    from hpcgen.plugins.onnx.records import Provider
     from hpcgen.plugins.onnx.run import RunReport, RunRequest
     from hpcgen.plugins.onnx.serve import ServeKit, ServeRequest
 

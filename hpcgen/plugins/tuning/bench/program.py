@@ -14,9 +14,9 @@ import msgspec
 from hpcgen.core.errors import InputError, Problem
 from hpcgen.core.model.fields import AbsolutePath, Count, Text, Version
 from hpcgen.core.model.job import Job
-from hpcgen.core.model.measurement import Positive
 from hpcgen.plugins.tuning.bench.variants import Variant
 from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
+from hpcgen.plugins.tuning.measurements.records import Positive
 
 MARK = "hpcgen-bench:"
 """What a line with a result begins with, as programs/bench_common.py writes it."""

@@ -8,12 +8,12 @@ import msgspec
 from msgspec.structs import replace
 
 from hpcgen.backends.engines import engine_for
-from hpcgen.core.model.measurement import Hardware, Measurement, Software, Workload
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import SiteEngine
 from hpcgen.launch.start import host_mpi
 from hpcgen.plugins.tuning.bench.intervals import Interval, typical
 from hpcgen.plugins.tuning.bench.running import MEMORY, BenchOutcome, Rate, layout_of
+from hpcgen.plugins.tuning.measurements.records import Hardware, Measurement, Software, Workload
 
 INSTALLED = {"hub": "hub", "pip": "pip", "wheel": "pip", "source": "source", "package": "package"}
 """Words of blocks' option ``install`` → those of measurements."""

@@ -10,13 +10,13 @@ import msgspec
 
 from hpcgen.core.errors import HpcgenError, PolicyError
 from hpcgen.core.model.fields import Text, Version
-from hpcgen.core.model.measurement import Metric, Positive
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.units import counted, some
 from hpcgen.launch.start import start
 from hpcgen.plugins.tuning.bench.program import BenchRefusal, RankResult, command_of, read_results
 from hpcgen.plugins.tuning.bench.variants import Variant
 from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
+from hpcgen.plugins.tuning.measurements.records import Metric, Positive
 from hpcgen.running.here import status_text
 from hpcgen.running.image_job import ImageJob
 from hpcgen.running.verify.several import fixed_launcher

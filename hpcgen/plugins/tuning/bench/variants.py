@@ -12,9 +12,9 @@ import msgspec
 from hpcgen.core.config.type_words import type_text
 from hpcgen.core.errors import InputError, Problems, did_you_mean
 from hpcgen.core.model.fields import Count, EnvName, Record, Text
-from hpcgen.core.model.measurement import Precision
 from hpcgen.core.support.quoting import plain
 from hpcgen.plugins.tuning.bench.workloads import FRAMEWORKS
+from hpcgen.plugins.tuning.measurements.records import Precision
 
 COMPILERS = ("none", "xla", "torch.compile", "onnxruntime", "openvino")
 ALLOCATORS = ("malloc", "jemalloc", "tcmalloc", "mimalloc")

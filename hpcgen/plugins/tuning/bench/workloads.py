@@ -8,8 +8,8 @@ from functools import cache
 import msgspec
 
 from hpcgen.core.errors import UnknownNameError, did_you_mean
-from hpcgen.core.model.measurement import Metric, Workload
 from hpcgen.plugins.tuning.bench.networks import NeuralNetwork, bert_base, gan3d, mlp, mnist_cnn, resnet50
+from hpcgen.plugins.tuning.measurements.records import Metric, Workload
 
 FRAMEWORKS = ("pytorch", "tensorflow", "jax", "mpi4py", "numpy")
 """Each has a program ``bench_NAME.py``; the first of an image that runs a workload is used."""

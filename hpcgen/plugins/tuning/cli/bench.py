@@ -22,9 +22,9 @@ from hpcgen.core.errors import HpcgenError, JobFailedError, OutputError, Problem
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.core.model.measurement import Measurement
     from hpcgen.images.reference import ImageReference
     from hpcgen.plugins.tuning.bench import BenchCase, BenchOutcome, BenchWorkload
+    from hpcgen.plugins.tuning.measurements.records import Measurement
     from hpcgen.running.image_job import ImageJob
 
 EXAMPLES = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from hpcgen.cli.tables import table
 from hpcgen.cli.test_report import printable
-from hpcgen.core.model.measurement import UNITS, Metric
+from hpcgen.plugins.tuning.measurements.records import UNITS, Metric
 
 if TYPE_CHECKING:
     from hpcgen.plugins.tuning.bench.comparison import Compared

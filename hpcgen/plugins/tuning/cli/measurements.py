@@ -14,8 +14,8 @@ from hpcgen.cli.tables import table, word
 from hpcgen.core.support.units import counted
 
 if TYPE_CHECKING:
-    from hpcgen.core.model.measurement import Measurement
     from hpcgen.plugins.tuning.measurements.lookup import Measurements
+    from hpcgen.plugins.tuning.measurements.records import Measurement
 
 EXAMPLES = {
     "measurements": ("hpcgen measurements --workload 3dgan --machine supermuc",),

@@ -17,7 +17,7 @@ from hpcgen.core.errors import InputError, UnknownNameError, did_you_mean
 from hpcgen.plugins.tuning.cli.measurements import known_measurements
 
 if TYPE_CHECKING:
-    from hpcgen.core.model.measurement import Measurement, Workload
+    from hpcgen.plugins.tuning.measurements.records import Measurement, Workload
     from hpcgen.plugins.tuning.predict.asked import RowQuery
     from hpcgen.plugins.tuning.predict.linear import LinearModel
     from hpcgen.plugins.tuning.predict.prediction import Prediction, PredictionRefusal
@@ -275,7 +275,7 @@ def _laws(rows: Sequence[Measurement]) -> list[tuple[str, Any, Any]]:
 
 
 def _prediction(ctx: click.Context, options: PredictOptions) -> Prediction | PredictionRefusal:
-    from hpcgen.core.model.measurement import Hardware, Workload
+    from hpcgen.plugins.tuning.measurements.records import Hardware, Workload
     from hpcgen.plugins.tuning.predict.asked import series_for, software_of
     from hpcgen.plugins.tuning.predict.fitting import fit
     from hpcgen.plugins.tuning.predict.scaling import law_and_misfits

@@ -10,8 +10,8 @@ import click
 
 from hpcgen.cli.tables import table
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.measurement import UNITS, Measurement
 from hpcgen.core.support.units import counted
+from hpcgen.plugins.tuning.measurements.records import UNITS, Measurement
 from hpcgen.plugins.tuning.predict import plots
 from hpcgen.plugins.tuning.predict.asked import RowQuery, series_for, variants_of
 from hpcgen.plugins.tuning.predict.fitting import coefficients, fit

@@ -12,15 +12,15 @@ from msgspec.structs import replace
 from hpcgen.cli.common import PATH, catalog_of, print_json, say, shown_files
 from hpcgen.cli.licences import say_licences
 from hpcgen.cli.words import COUNT, SITE
-from hpcgen.core.model.request import GraphCompiler
+from hpcgen.plugins.tuning.requests.records import GraphCompiler
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.core.model.plan import Finding
-    from hpcgen.core.model.request import OptimiseRequest
     from hpcgen.core.model.site import Site
     from hpcgen.core.support.writing import CopiedFile, KitFile
     from hpcgen.plugins.tuning.optimise.decide import Optimised
+    from hpcgen.plugins.tuning.requests.records import OptimiseRequest
 
 EXAMPLES = {
     "optimise": (

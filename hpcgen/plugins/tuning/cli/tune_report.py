@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from hpcgen.cli.tables import table
-from hpcgen.core.model.measurement import UNITS
 from hpcgen.core.support.units import counted
 from hpcgen.plugins.tuning.cli.bench_report import data as bench_data
 from hpcgen.plugins.tuning.cli.bench_report import report as bench_report
+from hpcgen.plugins.tuning.measurements.records import UNITS
 from hpcgen.plugins.tuning.tune.space import text_of
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hpcgen.core.config.yamlfile import LONG_LIST, load
+from hpcgen.core.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.core.errors import InputError, Problems
-from hpcgen.core.model.measurement import Measurement
 from hpcgen.plugins.tuning.measurements.lines import read_lines
 from hpcgen.plugins.tuning.measurements.lookup import Measurements
+from hpcgen.plugins.tuning.measurements.records import Measurement
 from hpcgen.plugins.tuning.measurements.table import rows_of
 
 FOLDER = "measurements"
@@ -47,3 +47,11 @@ def read_file(path: Path, name: str) -> list[Measurement]:
     if path.suffix == ".yaml":
         return rows_of(load(path, name, LONG_LIST))
     return read_lines(path, name) if path.suffix == ".jsonl" else []
+
+
+def check_measurements(document: Document | None, path: Path, *_: object) -> None:
+    """What ``hpcgen check`` asks of a table, or of a file of lines, which is no document."""
+    if document is None:
+        read_lines(path, str(path))
+    else:
+        rows_of(document)

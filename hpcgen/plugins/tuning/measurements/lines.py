@@ -12,8 +12,8 @@ import msgspec
 from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.in_memory import InMemory
 from hpcgen.core.errors import InputError, OutputError, Position, Problems
-from hpcgen.core.model.measurement import Measurement
 from hpcgen.core.support.hashing import read_plain
+from hpcgen.plugins.tuning.measurements.records import Measurement
 
 MAX_BYTES = 256 * 1024 * 1024
 _decoder = msgspec.json.Decoder(Measurement)

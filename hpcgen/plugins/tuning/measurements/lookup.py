@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from hpcgen.core.model.measurement import Measurement
+from hpcgen.plugins.tuning.measurements.records import Measurement
 
 
 class Measurements:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpcgen.core.errors import InputError, Problems
-from hpcgen.core.model.measurement import Measurement
 from hpcgen.plugins.tuning.measurements.imported import TableLine, checked_row, lines_of, name_from
+from hpcgen.plugins.tuning.measurements.records import Measurement
 
 COLUMNS = (
     "testtype",

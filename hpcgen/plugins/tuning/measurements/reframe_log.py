@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hpcgen.core.errors import InputError, Problems
-from hpcgen.core.model.measurement import Measurement, Metric
 from hpcgen.plugins.tuning.measurements.imported import TableLine, checked_row, lines_of, name_from
+from hpcgen.plugins.tuning.measurements.records import Measurement, Metric
 
 _REQUIRED = {"result", "name", "system", "partition", "environ", "num_tasks", "job_completion_time"}
 _METRICS: dict[str, tuple[Metric, float]] = {

@@ -10,7 +10,7 @@ from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import InputError, Problems, did_you_mean
 from hpcgen.core.model.fields import Source
-from hpcgen.core.model.measurement import Measurement, MeasurementSeries, MeasurementTable
+from hpcgen.plugins.tuning.measurements.records import Measurement, MeasurementSeries, MeasurementTable
 
 
 def rows_of(document: Document) -> list[Measurement]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcgen.core.model.measurement import UNITS, Measurement, Software
+from hpcgen.plugins.tuning.measurements.records import UNITS, Measurement, Software
 
 
 def software_words(software: Software) -> str:

@@ -12,9 +12,9 @@ from hpcgen.catalog.secret_texts import secret_texts
 from hpcgen.core.config.in_memory import FieldPlace, InMemory
 from hpcgen.core.errors import InputError, Position, Problem, Problems
 from hpcgen.core.model.plan import Finding
-from hpcgen.core.model.request import Build, OptimiseRequest
 from hpcgen.core.model.stack import OptionValue, Stack, StackBlock
 from hpcgen.core.support.quoting import command
+from hpcgen.plugins.tuning.requests.records import Build, OptimiseRequest
 
 Where = Callable[[tuple[str, ...]], Position]
 BLOCK = "application"

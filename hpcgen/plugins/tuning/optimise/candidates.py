@@ -10,9 +10,9 @@ from hpcgen.backends.hardware.microarchitecture import vendor
 from hpcgen.blocks.options import literal_words, option_fields
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.request import OptimiseRequest
 from hpcgen.core.model.site import Partition, Site
 from hpcgen.core.model.stack import Stack, Suited
+from hpcgen.plugins.tuning.requests.records import OptimiseRequest
 
 _INSTALL = {"hub": ("hub",), "pip": ("pip", "wheel"), "source": ("source",)}
 """Ways of a request → the words by which blocks' option ``install`` says them."""

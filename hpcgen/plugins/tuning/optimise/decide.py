@@ -8,24 +8,24 @@ import msgspec
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import ConflictError, HpcgenError, InputError, Problem, did_you_mean
-from hpcgen.core.model.decision import Alternative, Decision, LayoutOption
 from hpcgen.core.model.job import JobRequest
-from hpcgen.core.model.measurement import Measurement
 from hpcgen.core.model.plan import Finding, Plan
-from hpcgen.core.model.request import OptimiseRequest
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack
 from hpcgen.kit.kit import STACK
 from hpcgen.planning.planner import make_plan
 from hpcgen.planning.reproduce import reproduce
 from hpcgen.plugins.tuning.measurements.lookup import Measurements
+from hpcgen.plugins.tuning.measurements.records import Measurement
 from hpcgen.plugins.tuning.optimise.application import Where, checked_build, with_application
 from hpcgen.plugins.tuning.optimise.candidates import RunCandidate, candidates, fitting_partitions, wants_ranks
 from hpcgen.plugins.tuning.optimise.evidence import kind_of, rows_of_workload, software_of
 from hpcgen.plugins.tuning.optimise.judge import Judged, best_of, judged, planned
 from hpcgen.plugins.tuning.optimise.layouts import layouts
 from hpcgen.plugins.tuning.optimise.modelled import Modelled
+from hpcgen.plugins.tuning.optimise.records import Alternative, Decision, LayoutOption
 from hpcgen.plugins.tuning.optimise.words import basis_words
+from hpcgen.plugins.tuning.requests.records import OptimiseRequest
 
 
 class Optimised(msgspec.Struct, frozen=True):

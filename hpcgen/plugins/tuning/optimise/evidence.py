@@ -8,14 +8,14 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from hpcgen.core.model.decision import Estimate
-from hpcgen.core.model.measurement import HIGHER_IS_BETTER, Kind, Measurement, Metric, Software
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.request import OptimiseRequest
 from hpcgen.plugins.tuning.bench.rows import INSTALLED
 from hpcgen.plugins.tuning.measurements.lookup import Measurements, machines
+from hpcgen.plugins.tuning.measurements.records import HIGHER_IS_BETTER, Kind, Measurement, Metric, Software
 from hpcgen.plugins.tuning.measurements.words import layout_words, software_words, value_words
 from hpcgen.plugins.tuning.optimise.candidates import RunCandidate
+from hpcgen.plugins.tuning.optimise.records import Estimate
+from hpcgen.plugins.tuning.requests.records import OptimiseRequest
 
 SPEEDS: tuple[Metric, ...] = ("samples_per_second", "seconds_per_epoch", "seconds_per_batch", "seconds", "gflops")
 """Metrics that say how fast a program is, what people look at first."""

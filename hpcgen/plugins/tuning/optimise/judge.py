@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from hpcgen.core.errors import HpcgenError
-from hpcgen.core.model.decision import Estimate
-from hpcgen.core.model.measurement import HIGHER_IS_BETTER, Measurement, Software
 from hpcgen.core.model.plan import Plan
+from hpcgen.plugins.tuning.measurements.records import HIGHER_IS_BETTER, Measurement, Software
 from hpcgen.plugins.tuning.optimise.candidates import RunCandidate
 from hpcgen.plugins.tuning.optimise.evidence import measured_here, on_gpus, ratio_to, same_release, software_of
 from hpcgen.plugins.tuning.optimise.modelled import Modelled
+from hpcgen.plugins.tuning.optimise.records import Estimate
 
 MakePlan = Callable[[RunCandidate], Plan]
 

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 import msgspec
 
 from hpcgen.core.errors import InputError, MissingToolError
-from hpcgen.core.model.decision import Estimate, LayoutOption
-from hpcgen.core.model.measurement import HIGHER_IS_BETTER, Measurement, Metric, Software
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.request import OptimiseRequest
 from hpcgen.core.support.units import counted
+from hpcgen.plugins.tuning.measurements.records import HIGHER_IS_BETTER, Measurement, Metric, Software
 from hpcgen.plugins.tuning.measurements.words import value_words
 from hpcgen.plugins.tuning.optimise.evidence import SPEEDS, as_planned, computes_alike, is_on_nodes_of
+from hpcgen.plugins.tuning.optimise.records import Estimate, LayoutOption
 from hpcgen.plugins.tuning.predict.efficiency import node_speed
 from hpcgen.plugins.tuning.predict.prediction import PredictionRefusal
 from hpcgen.plugins.tuning.predict.scaling import ScalingModel, fit_scaling, measure_next, points_of
+from hpcgen.plugins.tuning.requests.records import OptimiseRequest
 
 USUAL_EFFICIENCY = 0.8
 """The share of linear scaling that a request for efficiency wants where it does not say it."""

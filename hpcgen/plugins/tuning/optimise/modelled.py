@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hpcgen.core.errors import InputError, MissingToolError
-from hpcgen.core.model.decision import Estimate
-from hpcgen.core.model.measurement import Hardware, Software, Workload
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.request import OptimiseRequest
 from hpcgen.plugins.tuning.bench.rows import hardware_of
 from hpcgen.plugins.tuning.measurements.lookup import Measurements
+from hpcgen.plugins.tuning.measurements.records import Hardware, Software, Workload
 from hpcgen.plugins.tuning.optimise.evidence import kind_of, on_gpus, rows_of_workload, workload_name
+from hpcgen.plugins.tuning.optimise.records import Estimate
+from hpcgen.plugins.tuning.requests.records import OptimiseRequest
 
 if TYPE_CHECKING:
     from hpcgen.plugins.tuning.predict.linear import LinearModel

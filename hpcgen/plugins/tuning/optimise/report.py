@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpcgen.core.model.decision import Alternative, Decision, LayoutOption
+from hpcgen.plugins.tuning.optimise.records import Alternative, Decision, LayoutOption
 from hpcgen.plugins.tuning.optimise.words import estimate_words
 
 

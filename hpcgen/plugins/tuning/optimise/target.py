@@ -7,10 +7,10 @@ from msgspec.structs import replace
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.in_memory import InMemory
 from hpcgen.core.model.plan import Finding
-from hpcgen.core.model.request import OptimiseRequest
 from hpcgen.core.model.site import Site
 from hpcgen.plugins.tuning.requests.described_site import described_site
 from hpcgen.plugins.tuning.requests.mail import mail_directives
+from hpcgen.plugins.tuning.requests.records import OptimiseRequest
 
 _GENERIC = {"nvidia": "slurm-nvidia", "amd": "slurm-amd", None: "slurm-cpu"}
 """By the vendor of a system's GPUs, the profile that says what a description leaves out."""

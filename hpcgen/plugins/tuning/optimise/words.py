@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hpcgen.core.model.decision import Estimate
-from hpcgen.core.model.measurement import UNITS
+from hpcgen.plugins.tuning.measurements.records import UNITS
+from hpcgen.plugins.tuning.optimise.records import Estimate
 
 if TYPE_CHECKING:
     from hpcgen.plugins.tuning.optimise.judge import Judged

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hpcgen.core.errors import HpcgenError, InputError, MissingToolError
 from hpcgen.core.model.fields import Count, Record, Text
-from hpcgen.core.model.measurement import HIGHER_IS_BETTER, Measurement, Positive
+from hpcgen.plugins.tuning.measurements.records import HIGHER_IS_BETTER, Measurement, Positive
 from hpcgen.plugins.tuning.predict.scaling import law_and_misfits
 
 

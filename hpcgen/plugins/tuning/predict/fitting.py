@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgen._version import __version__
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.measurement import Measurement
 from hpcgen.core.support.extras import extra
 from hpcgen.core.support.file_formats import MODEL
+from hpcgen.plugins.tuning.measurements.records import Measurement
 from hpcgen.plugins.tuning.predict.columns import TermColumn, places, seen_in
 from hpcgen.plugins.tuning.predict.left_out import spreads
 from hpcgen.plugins.tuning.predict.linear import Coefficients, Column, Level, LinearModel, ModelRow

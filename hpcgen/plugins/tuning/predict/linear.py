@@ -11,7 +11,7 @@ from math import exp
 from typing import Literal
 
 from hpcgen.core.model.fields import Record
-from hpcgen.core.model.measurement import Hardware, Software, Workload
+from hpcgen.plugins.tuning.measurements.records import Hardware, Software, Workload
 from hpcgen.plugins.tuning.predict.columns import TermColumn, TermRange
 from hpcgen.plugins.tuning.predict.observations import SAMPLES, metric_of, own_level, value_of
 from hpcgen.plugins.tuning.predict.prediction import (

@@ -10,8 +10,8 @@ from math import exp, log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcgen._version import __version__
-from hpcgen.core.model.measurement import UNITS, Metric
 from hpcgen.core.support.extras import extra
+from hpcgen.plugins.tuning.measurements.records import UNITS, Metric
 from hpcgen.plugins.tuning.predict.prediction import Prediction
 from hpcgen.plugins.tuning.predict.scaling import Misfit, ScalingModel
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from hpcgen.core.model.fields import Count, Name, Record, Text
-from hpcgen.core.model.measurement import UNITS, Metric, Positive
+from hpcgen.plugins.tuning.measurements.records import UNITS, Metric, Positive
 
 LEVEL = 0.95
 """The share of the intervals that should hold what is measured."""

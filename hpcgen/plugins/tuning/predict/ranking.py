@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.fields import Record
-from hpcgen.core.model.measurement import Measurement
 from hpcgen.core.support.extras import extra
+from hpcgen.plugins.tuning.measurements.records import Measurement
 from hpcgen.plugins.tuning.predict.fitting import coefficients
 from hpcgen.plugins.tuning.predict.left_out import folds
 from hpcgen.plugins.tuning.predict.linear import Coefficients

@@ -12,8 +12,8 @@ import msgspec
 
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.fields import Count, Record
-from hpcgen.core.model.measurement import Measurement, Positive
 from hpcgen.core.support.extras import extra
+from hpcgen.plugins.tuning.measurements.records import Measurement, Positive
 from hpcgen.plugins.tuning.predict.observations import observations
 from hpcgen.plugins.tuning.predict.prediction import LEVEL, MeasureNext, Prediction, PredictionRefusal, RowUsed
 from hpcgen.plugins.tuning.predict.terms import identity

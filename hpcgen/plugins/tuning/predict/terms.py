@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Literal, NamedTuple
 
-from hpcgen.core.model.measurement import Hardware, Measurement, Software, Workload
+from hpcgen.plugins.tuning.measurements.records import Hardware, Measurement, Software, Workload
 from hpcgen.plugins.tuning.measurements.words import software_words
 
 MANY_USES = 2.0

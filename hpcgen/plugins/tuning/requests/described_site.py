@@ -9,10 +9,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from hpcgen.backends.hardware.microarchitecture import family
-from hpcgen.core.model.infrastructure import Infrastructure, InfrastructureNode
-from hpcgen.core.model.infrastructure import InfrastructurePartition as Described
 from hpcgen.core.model.plan import Finding
-from hpcgen.core.model.request import OptimiseRequest
+from hpcgen.plugins.tuning.requests.records import Infrastructure, InfrastructureNode, OptimiseRequest
+from hpcgen.plugins.tuning.requests.records import InfrastructurePartition as Described
 from hpcgen.plugins.tuning.requests.values import gigabytes
 
 SOURCE = "the request's infrastructure"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hpcgen.core.errors import InputError, nearest
-from hpcgen.core.model.request import Event, JobWishes
+from hpcgen.plugins.tuning.requests.records import Event, JobWishes
 
 _LETTERS: dict[str, Event] = {"a": "fail", "b": "begin", "e": "end", "f": "fail"}
 _NEVER = ("n", "p", "none")

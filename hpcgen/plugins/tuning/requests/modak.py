@@ -12,8 +12,8 @@ from hpcgen.core.config.diagnostics import wrong_value
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import InputError, Position, Problems, did_you_mean
 from hpcgen.core.model.plan import Finding
-from hpcgen.core.model.request import OptimiseRequest
 from hpcgen.plugins.tuning.requests.modak_fields import CHOSEN_BY, ROWS, Row, expanded
+from hpcgen.plugins.tuning.requests.records import OptimiseRequest
 from hpcgen.plugins.tuning.requests.values import FRAMEWORKS
 
 Path = tuple[str | int, ...]

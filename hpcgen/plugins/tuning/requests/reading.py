@@ -17,10 +17,9 @@ from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.type_words import shown
 from hpcgen.core.config.yamlfile import Document, load
 from hpcgen.core.errors import InputError, Position, Problems, did_you_mean
-from hpcgen.core.model.infrastructure import InfrastructureNode
 from hpcgen.core.model.plan import Finding
-from hpcgen.core.model.request import OptimiseRequest
 from hpcgen.plugins.tuning.requests.modak import is_modak, translate
+from hpcgen.plugins.tuning.requests.records import InfrastructureNode, OptimiseRequest
 from hpcgen.plugins.tuning.requests.values import gigabytes, optimisation_of
 
 Dialect = Literal["hpcgen", "listing", "released", "example"]
@@ -76,6 +75,14 @@ def request_from(document: Document) -> ReadRequest:
         "listing" if listing else "released" if released else "example",
         translated.position,
     )
+
+
+def check_request(document: Document | None, path: Path, *_: object) -> None:
+    """What ``hpcgen check`` asks of a request; a file of JSON is no document."""
+    if document is None:
+        read_request(path)
+    else:
+        request_from(document)
 
 
 # What no single field of a request shows: fields that belong together or exclude each other, and version ranges.

@@ -10,12 +10,12 @@ import msgspec
 from hpcgen.core.config.yamlfile import Document, load, loads
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.fields import Source
-from hpcgen.core.model.measurement import UNITS
 from hpcgen.core.model.site import Layout
 from hpcgen.core.support.writing import write_file
 from hpcgen.machine.detect.yaml_text import dump
 from hpcgen.plugins.tuning.bench.comparison import Compared
 from hpcgen.plugins.tuning.bench.running import layout_of
+from hpcgen.plugins.tuning.measurements.records import UNITS
 
 
 class LayoutEntry(msgspec.Struct, frozen=True):

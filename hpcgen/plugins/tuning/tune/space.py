@@ -10,11 +10,11 @@ import msgspec
 
 from hpcgen.backends.hardware.microarchitecture import family
 from hpcgen.core.errors import HpcgenError, InputError, Problems
-from hpcgen.core.model.measurement import Kind
 from hpcgen.core.model.site import Partition
 from hpcgen.plugins.tuning.bench.running import BenchCase, BenchOutcome, framework_for, job_of, layout_of
 from hpcgen.plugins.tuning.bench.variants import Variant, variant_of
 from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
+from hpcgen.plugins.tuning.measurements.records import Kind
 
 DEFAULT = ""
 """The value of a setting that is as the job has it."""

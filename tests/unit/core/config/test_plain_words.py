@@ -16,7 +16,6 @@ from hpcgen.catalog.catalog import Catalog, Virtuals
 from hpcgen.core.config.diagnostics import wrong_value
 from hpcgen.core.model.bazel import BazelList
 from hpcgen.core.model.bundle import Manifest
-from hpcgen.core.model.fleet import Fleet, FleetLock
 from hpcgen.core.model.lock import Lock
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.recipe_facts import RecipeFacts
@@ -25,6 +24,7 @@ from hpcgen.core.model.release import ReleaseTable
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack
 from hpcgen.core.model.user_config import UserConfig
+from hpcgen.plugins.fleet.records import Fleet, FleetLock
 from hpcgen.supply.bundle.documents import Increment
 from tests.conftest import Command
 

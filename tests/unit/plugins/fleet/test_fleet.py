@@ -13,7 +13,6 @@ import yaml
 
 from hpcgen.builders.choosing import builders_reading
 from hpcgen.core.errors import InputError, PolicyError
-from hpcgen.core.model.fleet import LockedImage
 from hpcgen.core.model.job import JobRequest
 from hpcgen.core.support.own_python import own_module
 from hpcgen.core.support.shell_words import line
@@ -22,6 +21,7 @@ from hpcgen.plugins.fleet.changes import member_states
 from hpcgen.plugins.fleet.file import load_fleet
 from hpcgen.plugins.fleet.lock import lock_text, read_lock, update_lock
 from hpcgen.plugins.fleet.publish import credentials, push_commands
+from hpcgen.plugins.fleet.records import LockedImage
 from hpcgen.running.own_job import without_options
 from tests.conftest import Command
 from tests.unit.builders.test_build import docker

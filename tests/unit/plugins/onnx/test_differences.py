@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from hpcgen.core.model.conversion import OutputDifference
 from hpcgen.plugins.onnx.programs import common, compare, reference
+from hpcgen.plugins.onnx.records import OutputDifference
 
 LIMITS = {"absolute": 1e-5, "relative": 1e-4, "share": 0.0}
 

@@ -8,7 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from hpcgen.core.model.conversion import (
+from hpcgen.plugins.onnx.page import latencies, page
+from hpcgen.plugins.onnx.records import (
     Attempt,
     ConversionReport,
     Converted,
@@ -19,7 +20,6 @@ from hpcgen.core.model.conversion import (
     ReportedModel,
     Timing,
 )
-from hpcgen.plugins.onnx.page import latencies, page
 from hpcgen.plugins.onnx.timing import compare_timings
 
 HOSTILE = "<script>alert(1)</script>\"'&amp;"

@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from hpcgen.core.model.conversion import Converted
 from hpcgen.plugins.onnx.programs import common, data, quantise
+from hpcgen.plugins.onnx.records import Converted
 from hpcgen.plugins.onnx.work import ModelWork
 
 PROGRAMS = Path(common.__file__).parent

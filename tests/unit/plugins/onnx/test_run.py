@@ -11,11 +11,10 @@ import pytest
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError, JobFailedError, UnknownNameError
-from hpcgen.core.model.conversion import ConversionReport, Converted, ReportedModel
-from hpcgen.core.model.ensemble import Provider
 from hpcgen.planning.planner import make_plan
 from hpcgen.plugins.onnx import run
 from hpcgen.plugins.onnx.cli.onnx import PROVIDERS
+from hpcgen.plugins.onnx.records import ConversionReport, Converted, Provider, ReportedModel
 from hpcgen.plugins.onnx.results import REPORT
 from hpcgen.plugins.onnx.run import RunRequest, run_here
 from hpcgen.running.image_job import ImageJob

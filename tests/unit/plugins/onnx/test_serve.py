@@ -10,12 +10,11 @@ import pytest
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError, PolicyError, UnknownNameError
-from hpcgen.core.model.conversion import ConversionReport, Converted, ConvertedVariant, OnnxFile, ReportedModel
-from hpcgen.core.model.ensemble import Provider
 from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.queueing import Queueing
 from hpcgen.kit.kit import make_kit
 from hpcgen.planning.planner import in_format
+from hpcgen.plugins.onnx.records import ConversionReport, Converted, ConvertedVariant, OnnxFile, Provider, ReportedModel
 from hpcgen.plugins.onnx.results import REPORT
 from hpcgen.plugins.onnx.serve import ServeKit, ServeRequest, serving_kit
 from hpcgen.plugins.onnx.stack import STACK_FILE, serving_stack, stack_text

@@ -6,7 +6,7 @@ import pytest
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError, UnknownNameError
-from hpcgen.core.model.ensemble import EnsembleTarget, Provider
+from hpcgen.plugins.onnx.records import EnsembleTarget, Provider
 from hpcgen.plugins.onnx.target import OnnxTarget, known_opsets, target_of
 
 

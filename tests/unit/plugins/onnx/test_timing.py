@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hpcgen.core.model.conversion import Timing
+from hpcgen.plugins.onnx.records import Timing
 from hpcgen.plugins.onnx.timing import compare_timings, runtime_name
 
 

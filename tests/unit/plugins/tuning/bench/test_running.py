@@ -11,7 +11,6 @@ import pytest
 
 from hpcgen.api import default_catalog
 from hpcgen.core.model.job import JobRequest
-from hpcgen.core.model.measurement import Measurement
 from hpcgen.planning.planner import make_plan
 from hpcgen.plugins.tuning.bench.comparison import NO_DIFFERENCE, compare
 from hpcgen.plugins.tuning.bench.program import MARK
@@ -20,6 +19,7 @@ from hpcgen.plugins.tuning.bench.running import BenchCase, BenchOutcome, outcome
 from hpcgen.plugins.tuning.bench.variants import Variant, parse_variants
 from hpcgen.plugins.tuning.bench.workloads import workload_named
 from hpcgen.plugins.tuning.cli.bench_report import best_so_far, data, report
+from hpcgen.plugins.tuning.measurements.records import Measurement
 from hpcgen.running.image_job import ImageJob, direct_script
 from hpcgen.running.verify.starts import StartResult
 

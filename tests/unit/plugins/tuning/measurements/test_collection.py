@@ -9,9 +9,9 @@ import pytest
 
 from hpcgen.catalog.collections import built_in
 from hpcgen.core.errors import InputError, OutputError
-from hpcgen.core.model.measurement import Hardware, Measurement, Software, Workload
 from hpcgen.plugins.tuning.measurements.collection import load_measurements, read_file
 from hpcgen.plugins.tuning.measurements.lines import append, read_lines
+from hpcgen.plugins.tuning.measurements.records import Hardware, Measurement, Software, Workload
 
 TABLE = """\
 sources:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpcgen.core.model.measurement import Measurement
+from hpcgen.plugins.tuning.measurements.records import Measurement
 from hpcgen.plugins.tuning.predict import fitting
 
 

@@ -11,11 +11,11 @@ import pytest
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.yamlfile import loads
 from hpcgen.core.errors import ConflictError, HpcgenError
-from hpcgen.core.model.decision import Decision
-from hpcgen.core.model.measurement import Hardware, Measurement, Software, Workload
 from hpcgen.plugins.tuning.measurements.collection import load_measurements
 from hpcgen.plugins.tuning.measurements.lookup import Measurements
+from hpcgen.plugins.tuning.measurements.records import Hardware, Measurement, Software, Workload
 from hpcgen.plugins.tuning.optimise.decide import optimise
+from hpcgen.plugins.tuning.optimise.records import Decision
 from hpcgen.plugins.tuning.optimise.report import report
 from hpcgen.plugins.tuning.optimise.target import target_of, with_wishes
 from hpcgen.plugins.tuning.requests.reading import request_from

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import product
 
 from hpcgen.catalog.collections import built_in
-from hpcgen.core.model.measurement import Hardware, Measurement, Software, Workload
 from hpcgen.plugins.tuning.measurements.collection import load_measurements
+from hpcgen.plugins.tuning.measurements.records import Hardware, Measurement, Software, Workload
 
 PAPERS = load_measurements([built_in()]).rows
 WORKLOADS = [

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from hpcgen.catalog.collections import built_in
-from hpcgen.core.model.measurement import Measurement
 from hpcgen.plugins.tuning.measurements.collection import load_measurements
+from hpcgen.plugins.tuning.measurements.records import Measurement
 from hpcgen.plugins.tuning.predict.efficiency import efficiency_table
 from tests.conftest import Command
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.measurement import Hardware, Measurement, Software, Workload
+from hpcgen.plugins.tuning.measurements.records import Hardware, Measurement, Software, Workload
 from hpcgen.plugins.tuning.predict.fitting import coefficients, fit
 from hpcgen.plugins.tuning.predict.left_out import folds, spreads
 from hpcgen.plugins.tuning.predict.linear import LinearModel

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.measurement import Measurement, Software
+from hpcgen.plugins.tuning.measurements.records import Measurement, Software
 from hpcgen.plugins.tuning.predict.ranking import evaluate, evaluate_left_out
 from tests.unit.plugins.tuning.predict.rows import COMPILED, MACHINES, PLAIN, WORKLOADS, made, row
 

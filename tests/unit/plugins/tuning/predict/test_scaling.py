@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.measurement import Measurement
+from hpcgen.plugins.tuning.measurements.records import Measurement
 from hpcgen.plugins.tuning.predict.prediction import Prediction, PredictionRefusal
 from hpcgen.plugins.tuning.predict.scaling import (
     FAR,

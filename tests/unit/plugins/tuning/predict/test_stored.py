@@ -72,7 +72,7 @@ from hpcgen.plugins.tuning.predict.fitting import fit
 from hpcgen.plugins.tuning.predict.stored import read_model
 model = read_model(Path("model.json"))
 hardware, workload = next(iter(model.machines.values())), next(iter(model.workloads.values()))
-from hpcgen.core.model.measurement import Software
+from hpcgen.plugins.tuning.measurements.records import Software
 print(model.predict(workload, Software(framework="pytorch"), hardware).value > 0)
 try:
     fit([])

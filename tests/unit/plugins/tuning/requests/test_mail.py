@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.request import Event, JobWishes
 from hpcgen.plugins.tuning.requests.mail import mail_directives, read_events
+from hpcgen.plugins.tuning.requests.records import Event, JobWishes
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from packaging.specifiers import SpecifierSet
 
 from hpcgen.core.config.yamlfile import loads
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.request import Build, OptimiseRequest
 from hpcgen.plugins.tuning.requests.reading import ReadRequest, request_from, version_range
+from hpcgen.plugins.tuning.requests.records import Build, OptimiseRequest
 from tests.conftest import Command
 
 SHORT = "framework: pytorch\nkind: ai_training\nsite: supermuc\n"

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from hpcgen.core.model.fields import FormatName, Name, Record, Sha256, Text, matching
+from hpcgen.core.model.fields import FormatName, Name, Record, Reference, Sha256, Text, matching
 from hpcgen.core.model.record import BuilderName
 
 Registry = Annotated[
@@ -13,14 +13,6 @@ Registry = Annotated[
         r"^[a-z0-9][a-z0-9.-]*(:[0-9]{1,5})?(/[a-z0-9][a-z0-9._-]*)*$(?!\n)",
         "a registry's host and folder, in lower case and without https://",
         "registry.example.org/hpc",
-    ),
-]
-Reference = Annotated[
-    str,
-    matching(
-        r"^[A-Za-z0-9._~/][A-Za-z0-9._~/+@%:,=-]*$(?!\n)",
-        "the name of a site or stack, or a file that ends in .yaml, from the folder of this file",
-        "mpi-hello",
     ),
 ]
 

@@ -3,8 +3,8 @@
 from typing import Literal
 
 from hpcgen.core.model.fields import EnvName, Name, Record, Text
-from hpcgen.core.model.measurement import Metric
 from hpcgen.core.model.plan import Finding
+from hpcgen.plugins.tuning.measurements.records import Metric
 
 Basis = Literal["measured", "predicted", "none"]
 
