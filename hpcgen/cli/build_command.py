@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from hpcgen.cli.build_fleet import FleetBuildOptions, fleet_build, fleet_build_options
+from hpcgen.cli.build_options import NOT_IN_JOB, BuildCommandOptions, hand_over, job_of_build
 from hpcgen.cli.common import (
     PATH,
     TRUST,
@@ -24,7 +24,8 @@ from hpcgen.cli.common import (
 )
 from hpcgen.cli.licences import licence_option, require_licences, with_licences
 from hpcgen.cli.locked import plan_of_lock
-from hpcgen.cli.options import PlanOptions, kit_or_plan_options
+from hpcgen.cli.options import PlanOptions, in_record, kit_or_plan_options
+from hpcgen.cli.plugged import ExtensibleCommand
 from hpcgen.cli.project_stack import stack_here
 from hpcgen.cli.words import EngineChoice
 from hpcgen.core.model.image_paths import NOTEST
@@ -32,11 +33,12 @@ from hpcgen.core.model.image_paths import NOTEST
 if TYPE_CHECKING:
     from hpcgen.builders import BuildOptions
     from hpcgen.core.errors import TestFailedError
+    from hpcgen.core.model.plan import Plan
     from hpcgen.core.model.record import BuildRecord
     from hpcgen.kit.folder import KitFolder
 
 
-@click.command("build")
+@click.command("build", cls=ExtensibleCommand)
 @kit_or_plan_options
 @click.option("--engine", type=EngineChoice("builders"), help="The program that builds; by default the site's choice.")
 @click.option("-o", "--output", metavar="IMAGE", help="The image; by default where the job looks for it.")
@@ -60,64 +62,58 @@ if TYPE_CHECKING:
 @click.option("--log", metavar="FILE", type=PATH, help="Write the engine's whole output here.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
 @licence_option
-@fleet_build_options
-def command(
-    ctx: click.Context,
-    engine: str | None,
-    output: str | None,
-    keep: Path | None,
-    locked: Path | None,
-    bundle: Path | None,
-    no_cache: bool,
-    notest: bool,
-    engine_option: tuple[str, ...],
-    dry_run: bool,
-    prove: bool,
-    trust_image: bool,
-    record: bool,
-    log: Path | None,
-    accept: tuple[str, ...],
-    as_json: bool,
-    options: PlanOptions,
-    fleet: FleetBuildOptions,
-) -> None:
+@click.option("--submit", is_flag=True, help="Build as a job of the site's batch system, and follow it.")
+@click.option("--no-follow", is_flag=True, help="With --submit: print the job's id and do not wait for it.")
+@in_record(BuildCommandOptions, "build")
+def command(ctx: click.Context, options: PlanOptions, build: BuildCommandOptions) -> None:
     """Build the image of a KIT that render -o wrote, or of --site and --stack, or many with --all."""
-    from hpcgen.builders import BuildOptions
     from hpcgen.core.support.leftovers import scratch_folder
 
-    how = BuildOptions(
-        engine=engine,
-        output=output,
-        cache=not no_cache,
-        notest=notest,
-        words=engine_option,
-        log=log,
-        record=record,
-        bundle=bundle,
-    )
     planned = options.stack is not None or (not options.words and stack_here() is not None)
-    if planned and locked is None and bundle is None and not fleet.every and not fleet.names:
+    if planned and build.locked is None and build.bundle is None:
         options = with_site(catalog_of(ctx), options)
-    if fleet_build(ctx, options, fleet, how, dry_run, as_json, accept):
+    if build.no_follow and not build.submit:
+        raise click.UsageError("--no-follow requires --submit")
+    if build.submit:
+        _submit(ctx, options, build)
         return
     with scratch_folder("hpcgen-kit-") as folder:
-        accepted = None if dry_run else accept
-        kit = _kit_to_build(ctx, engine, keep or folder / "kit", locked, bundle, options, accepted)
-        if dry_run:
-            dry_run_of(kit, how)
+        kit = _kit_to_build(ctx, build.keep or folder / "kit", options, build)
+        if build.dry_run:
+            dry_run_of(kit, build.how)
             return
-        require_licences(kit.plan.licences, accept)
+        require_licences(kit.plan.licences, build.accept)
         # A kit, a lock or a bundle may be a stranger's; what was planned here is for a profile of the user's.
-        trust = trust_image or options.site is not None
-        if prove:
+        trust = build.trust_image or options.site is not None
+        if build.prove:
             _check_testable(ctx, kit, trust)
-        result = build_and_tell(kit, how)
+        result = build_and_tell(kit, build.how)
     failed = None
-    if prove:
-        result, failed = _prove(ctx, result, record, trust)
-    say_result(result, as_json)
+    if build.prove:
+        result, failed = _prove(ctx, result, build.record, trust)
+    say_result(result, build.as_json)
     if failed is not None:
         raise failed
+
+
+def _submit(ctx: click.Context, options: PlanOptions, build: BuildCommandOptions) -> None:
+    """The same command as a job: what cannot be planned is not worth a place in the queue."""
+    from hpcgen.running.build_job import check_site
+
+    plan = _plan_to_submit(ctx, replace(options, time=None, queue=None, account=None), build)
+    check_site(plan.site)
+    if not build.dry_run:
+        require_licences(plan.licences, build.accept)
+    job = job_of_build(plan.site, plan.partition, f"build-{plan.stack.name}", NOT_IN_JOB, options)
+    hand_over(job, plan, build.dry_run, follow=not build.no_follow)
+
+
+def _plan_to_submit(ctx: click.Context, options: PlanOptions, build: BuildCommandOptions) -> Plan:
+    if build.has_lock(options):
+        return plan_of_lock(ctx, build.locked, build.bundle, options, build.engine)[1]
+    if (kit := named_kit(options)) is not None:
+        return kit.plan
+    return plan_from(ctx, catalog_of(ctx), replace(options, command=options.words))
 
 
 def say_result(record: BuildRecord, as_json: bool) -> None:
@@ -128,56 +124,34 @@ def say_result(record: BuildRecord, as_json: bool) -> None:
         click.echo(record.image.name)
 
 
-def _kit_to_build(
-    ctx: click.Context,
-    engine: str | None,
-    folder: Path,
-    locked: Path | None,
-    bundle: Path | None,
-    options: PlanOptions,
-    accept: tuple[str, ...] | None,
-) -> KitFolder:
-    """The kit of the lock, the bundle or the plan that is asked for, or the one that was named."""
-    if locked is not None or (bundle is not None and not options.words):
-        return _locked_kit(ctx, engine, folder, locked, bundle, options)
-    return _kit(ctx, engine, folder, options, accept)
+def _kit_to_build(ctx: click.Context, folder: Path, options: PlanOptions, build: BuildCommandOptions) -> KitFolder:
+    """The kit of the lock, the bundle or the plan that is asked for, or the one that was named.
 
-
-def _kit(
-    ctx: click.Context, engine: str | None, folder: Path, options: PlanOptions, accept: tuple[str, ...] | None
-) -> KitFolder:
-    """The kit that was named, or one of the plan that was asked for; with ``accept`` its licences must be accepted."""
-    if (named := named_kit(options)) is not None:
-        return named
+    Where something is built, the licences of a plan must be accepted.
+    """
     from hpcgen.kit.folder import read_kit
     from hpcgen.kit.kit import make_kit, store_kit
 
+    if build.has_lock(options):
+        catalog, plan, lock = plan_of_lock(ctx, build.locked, build.bundle, options, build.engine)
+        store_kit(folder, make_kit(plan, catalog, lock).all_files)
+        return read_kit(folder)
+    if (named := named_kit(options)) is not None:
+        return named
     catalog = catalog_of(ctx)
     options = with_usual_place(catalog, options)
     if options.format is None:
         from hpcgen.backends.engines import format_to_build
 
         assert options.site is not None
-        format = format_to_build(options.runner or catalog.site(options.site).containers.preferred, engine)
+        format = format_to_build(options.runner or catalog.site(options.site).containers.preferred, build.engine)
         options = replace(options, format=format)
     plan = plan_from(ctx, catalog, replace(options, command=options.words), usual=False)
-    if accept is not None:
-        plan = with_licences(plan, accept)
+    if not build.dry_run:
+        plan = with_licences(plan, build.accept)
     kit = make_kit(plan, catalog)
     store_kit(folder, kit.all_files)
     say_findings(plan, kit.notices, kit.details, notes=options.notes)
-    return read_kit(folder)
-
-
-def _locked_kit(
-    ctx: click.Context, engine: str | None, folder: Path, locked: Path | None, bundle: Path | None, options: PlanOptions
-) -> KitFolder:
-    """The kit of a lock, or of the lock in a bundle."""
-    from hpcgen.kit.folder import read_kit
-    from hpcgen.kit.kit import make_kit, store_kit
-
-    catalog, plan, lock = plan_of_lock(ctx, locked, bundle, options, engine)
-    store_kit(folder, make_kit(plan, catalog, lock).all_files)
     return read_kit(folder)
 
 

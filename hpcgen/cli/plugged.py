@@ -7,6 +7,7 @@ of plug-ins.
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -54,6 +55,45 @@ class FileKind(NamedTuple):
 def file_kinds() -> list[FileKind]:
     """The kinds of files that plug-ins read."""
     return [FileKind(key, *row) for key, row in plugins.FILES.items()]
+
+
+class ExtensibleCommand(click.Command):
+    """A command to which plug-ins add options: these are loaded for its help, and where its own are not enough.
+
+    ``OPTIONS`` of :mod:`hpcgen.plugins` names what adds them. It is given the function of the command, and returns one
+    with options, as click's decorators make it, that takes the values of all.
+    """
+
+    is_extended = False
+
+    def extend(self) -> None:
+        """Load what plug-ins add, once; it stands after the command's own options."""
+        from hpcgen.cli import QUIET
+
+        more = () if self.is_extended else plugins.OPTIONS.get(str(self.name), ())
+        self.is_extended = True
+        for target in more:
+            assert self.callback is not None
+            self.callback = load_target(target)(inspect.unwrap(self.callback))
+            added: list[click.Parameter] = vars(self.callback)["__click_params__"]
+            at = len(self.params) - (QUIET in self.params)
+            self.params[at:at] = reversed(added)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As of every command, but an option that it does not have may be one of a plug-in."""
+        if ctx.resilient_parsing:
+            self.extend()  # a shell completes a word
+        try:
+            return super().parse_args(ctx, [*args])
+        except click.NoSuchOption:
+            if self.is_extended:
+                raise
+            self.extend()
+            return super().parse_args(ctx, args)
+
+    def get_help(self, ctx: click.Context) -> str:
+        self.extend()
+        return super().get_help(ctx)
 
 
 def every_group(installed: bool = True) -> dict[str, dict[str, str]]:

@@ -52,3 +52,5 @@ FILES: Mapping[str, tuple[str, str, str]] = {
     "series": ("measurements", ".jsonl", "hpcgen.plugins.tuning.measurements.collection:check_measurements"),
 }
 """Files that `hpcgen check` takes, as :class:`hpcgen.cli.plugged.FileKind` has them."""
+OPTIONS: Mapping[str, tuple[str, ...]] = {"build": ("hpcgen.plugins.fleet.cli.build:with_fleets",)}
+"""Options that are added to commands of the core, as :class:`hpcgen.cli.plugged.ExtensibleCommand` takes them."""

@@ -9,7 +9,7 @@ from writing import cell, code, prose, table
 
 from hpcgen.cli import QUIET, cli
 from hpcgen.cli.examples import examples_of
-from hpcgen.cli.plugged import every_group
+from hpcgen.cli.plugged import ExtensibleCommand, every_group
 
 
 def pages() -> dict[str, str]:
@@ -47,6 +47,8 @@ def _below(command: click.Command, path: str, above: click.Context) -> Iterator[
 
 
 def _described(command: click.Command, path: str) -> str:
+    if isinstance(command, ExtensibleCommand):
+        command.extend()
     usage = " ".join(command.collect_usage_pieces(click.Context(command)))
     level = "#" if " " not in path else "##"
     text = [f"{level} {path}\n", prose(command.help or command.short_help or "") + "\n"]

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from hpcgen.core.errors import BuildFailedError, HpcgenError, Problem, TestFailedError
+from hpcgen.core.errors import BuildFailedError, HpcgenError, InputError, Problem, TestFailedError
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.record import BuildRecord, TestRun
+from hpcgen.core.model.site import Site
 from hpcgen.plugins.fleet.changes import MemberState
-from hpcgen.plugins.fleet.file import LoadedFleet
+from hpcgen.plugins.fleet.file import LoadedFleet, build_site
 from hpcgen.plugins.fleet.lock import update_lock
 from hpcgen.plugins.fleet.records import LockedImage
 
@@ -134,3 +135,28 @@ def _locked(record: BuildRecord, run: TestRun | None) -> LockedImage:
         image=f"{image.kind}:{image.name}",
         digest=image.digest,
     )
+
+
+def array_site(loaded: LoadedFleet, states: Sequence[MemberState], asked: str | None) -> tuple[Site, str]:
+    """The site whose batch system builds, and its kind of node.
+
+    ``--on`` wins, then the fleet's ``build_on``; without both it is the members' site, if all have the same.
+
+    Raises
+    ------
+    InputError: the members are for several sites.
+    PolicyError: see :func:`hpcgen.running.build_job.check_site`.
+    """
+    from hpcgen.running.build_job import check_site
+
+    name = asked or build_site(loaded)
+    if name is None:
+        sites = sorted({state.member.site for state in states})
+        if len(sites) > 1:
+            message = f"the members are for {', '.join(sites)}: which of them builds?"
+            where = loaded.document.position()
+            raise InputError(message, where, remedy="add `build_on: SITE` to the fleet, or --on SITE")
+        name = sites[0]
+    site = loaded.catalog.site(name)
+    check_site(site, loaded.catalog.site_document(name))
+    return site, site.default_partition

@@ -96,6 +96,7 @@ def bash(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bash]:
         ("hpcgen plan --set gnu.fortran=t --site work", "hpcgen plan --set gnu.fortran=t --site workstation X"),
         ("hpcgen lock --accept-licence intel-eu", "hpcgen lock --accept-licence intel-eula X"),
         ("hpcgen build --site supermuc --stack mpi-hello --accept-licence in", "… --accept-licence intel-eula X"),
+        ("hpcgen build --all --on work", "hpcgen build --all --on workstation X"),
         ("hpcgen inspect ./hpcg", "hpcgen inspect ./hpcgen X"),
     ],
 )

@@ -117,6 +117,8 @@ def test_a_command_that_cannot_be_loaded_is_the_fault_of_its_package(
         ("build --site workstation --stack mpi-hello --dry-run", set()),
         ("--help", set()),
         ("fleet", {"fleet"}),
+        ("build --all", {"fleet"}),
+        ("check hpcgen.yaml", set()),
         ("bench", {"tuning"}),
         ("onnx run --help", {"onnx"}),
     ],
@@ -133,3 +135,10 @@ def test_plug_ins_use_what_commands_share_and_no_command() -> None:
                 used.add(node.module)
     assert {"hpcgen.cli", "hpcgen.cli.common"} <= used
     assert not [name for name in used if name is not None and name.endswith("_command")]
+
+
+def test_an_option_that_a_plug_in_adds_is_one_of_the_command(hpcgen: Command) -> None:
+    assert "\n  --all " in hpcgen("build", "--help").stdout
+    assert "--force requires --all or --member" in hpcgen("build", "kit", "--force").stderr
+    assert "Did you mean '--array'?" in hpcgen("build", "--arry").stderr.replace("(", "").replace(")", "")
+    assert "No such option '--nonsense'" in hpcgen("build", "--all", "--nonsense").stderr

@@ -1,26 +1,17 @@
-"""``hpcgen build`` of many images, and builds as jobs of the batch system."""
+"""``hpcgen build`` of many images, here or as an array of the batch system."""
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec.structs import replace
 
-from hpcgen.cli.common import (
-    catalog_of,
-    named_kit,
-    option_group,
-    plan_from,
-    print_json,
-    say,
-    shows_progress,
-)
-from hpcgen.cli.locked import plan_of_lock
+from hpcgen.cli.build_options import NOT_IN_JOB, BuildCommandOptions, hand_over, job_of_build
+from hpcgen.cli.common import option_group, print_json, say, shows_progress
 from hpcgen.cli.options import Options, PlanOptions, in_record
 from hpcgen.cli.tables import table
 from hpcgen.cli.words import COUNT, SITE
@@ -28,20 +19,15 @@ from hpcgen.core.errors import HpcgenError, InputError, Problems
 
 if TYPE_CHECKING:
     from hpcgen.builders import BuildOptions
-    from hpcgen.core.model.plan import Plan
     from hpcgen.core.model.record import TestRun
-    from hpcgen.core.model.site import Site
-    from hpcgen.plugins.fleet.build_job import BuildJob
     from hpcgen.plugins.fleet.building import MemberOutcome
     from hpcgen.plugins.fleet.changes import MemberState
     from hpcgen.plugins.fleet.file import LoadedFleet
 
 
 class FleetBuildOptions(Options, frozen=True, kw_only=True):
-    """Which images of a fleet are built, and whether as jobs."""
+    """Which images of a fleet are built, and whether as an array."""
 
-    submit: bool = False
-    no_follow: bool = False
     every: bool = False
     names: tuple[str, ...] = ()
     fleet_file: Path | None = None
@@ -54,9 +40,7 @@ class FleetBuildOptions(Options, frozen=True, kw_only=True):
 
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
-fleet_build_options = option_group(
-    click.option("--submit", is_flag=True, help="Build as a job of the site's batch system, and follow it."),
-    click.option("--no-follow", is_flag=True, help="With --submit: print the job's id and do not wait for it."),
+_fleet_options = option_group(
     click.option("--all", "every", is_flag=True, help="Build and test the changed images of a fleet."),
     click.option("--member", "names", multiple=True, metavar="NAME", help="Only this member of the fleet; repeatable."),
     click.option("--fleet", "fleet_file", metavar="FILE", type=_FILE, help="The fleet; by default fleet.yaml."),
@@ -79,42 +63,37 @@ fleet_build_options = option_group(
     click.option("--on", "build_on", type=SITE, help="With --array: the site whose batch system builds."),
     in_record(FleetBuildOptions, "fleet"),
 )
-"""Options of fleets and of builds as jobs; the command gets them as ``fleet: FleetBuildOptions``."""
 _FLEET = {"fleet_file", "lock_file", "force", "reports", "array", "limit", "build_on"}
 _OF_JOBS = {"time", "queue", "account"}
 _BOTH = {"every", "names", "accept", "engine", "no_cache", "notest", "engine_option", "dry_run", "record", "as_json"}
-_NOT_IN_JOB = {"--submit": 0, "--no-follow": 0, "--dry-run": 0, "--time": 1, "--queue": 1, "--account": 1}
-_NOT_IN_TASK = {**_NOT_IN_JOB, "--all": 0, "--member": 1, "--array": 0, "--limit": 1, "--on": 1}
+_NOT_IN_TASK = {**NOT_IN_JOB, "--all": 0, "--member": 1, "--array": 0, "--limit": 1, "--on": 1}
 
 
-def fleet_build(
-    ctx: click.Context,
-    options: PlanOptions,
-    fleet: FleetBuildOptions,
-    how: BuildOptions,
-    dry_run: bool,
-    as_json: bool,
-    accept: tuple[str, ...] = (),
-) -> bool:
-    """Do what ``--all``, ``--member`` and ``--submit`` ask for; False if none of them is there.
+BuildOne = Callable[[click.Context, PlanOptions, BuildCommandOptions], None]
+
+
+def with_fleets(build_one: BuildOne) -> Callable[..., Any]:
+    """What ``hpcgen build`` calls where many images can be asked for, by ``--all`` and ``--member``.
 
     Parameters
     ----------
-    how: how each image is built.
-    accept: licences that are accepted on the command line.
+    build_one: what it calls without a fleet.
     """
-    if fleet.every or fleet.names:
-        _check_usage(ctx, fleet.array)
-        _many(ctx, options, fleet, how, dry_run, as_json, accept)
-        return True
-    given = _given(ctx)
-    if stray := given & _FLEET:
-        raise click.UsageError(f"{_option(ctx, stray)} requires --all or --member")
-    if fleet.no_follow and not fleet.submit:
-        raise click.UsageError("--no-follow requires --submit")
-    if fleet.submit:
-        _submit(ctx, options, dry_run, fleet.no_follow, accept)
-    return fleet.submit
+
+    @_fleet_options
+    @click.pass_context
+    @in_record(PlanOptions)
+    @in_record(BuildCommandOptions, "build")
+    def command(ctx: click.Context, options: PlanOptions, build: BuildCommandOptions, fleet: FleetBuildOptions) -> None:
+        if fleet.every or fleet.names:
+            _check_usage(ctx, fleet.array)
+            _many(ctx, options, fleet, build)
+        elif stray := _given(ctx) & _FLEET:
+            raise click.UsageError(f"{_option(ctx, stray)} requires --all or --member")
+        else:
+            build_one(ctx, options, build)
+
+    return command
 
 
 def _given(ctx: click.Context) -> set[str]:
@@ -142,15 +121,7 @@ def _check_usage(ctx: click.Context, array: bool) -> None:
 # many images
 
 
-def _many(
-    ctx: click.Context,
-    options: PlanOptions,
-    fleet: FleetBuildOptions,
-    how: BuildOptions,
-    dry_run: bool,
-    as_json: bool,
-    accept: tuple[str, ...],
-) -> None:
+def _many(ctx: click.Context, options: PlanOptions, fleet: FleetBuildOptions, build: BuildCommandOptions) -> None:
     from hpcgen.cli.trust import allow_of
     from hpcgen.plugins.fleet.changes import member_states
     from hpcgen.plugins.fleet.file import load_fleet
@@ -163,16 +134,16 @@ def _many(
     todo = [each for each in states if each.to_build or fleet.force]
     if len(todo) < len(states):
         say(f"{len(states) - len(todo)} of {len(states)} did not change")
-    if not dry_run:
+    if not build.dry_run:
         require_room(lock, locked, [each.member.name for each in todo])
-        todo = _accepted(todo, accept)
+        todo = _accepted(todo, build.accept)
     if fleet.array:
-        _array(loaded, todo, options, fleet, dry_run)
+        _array(loaded, todo, options, fleet, build.dry_run)
         return
-    if dry_run:
-        ctx.exit(_show(loaded, todo, how))
-    outcomes = list(_built(loaded, todo, lock, how, fleet.reports))
-    _summary(outcomes, as_json)
+    if build.dry_run:
+        ctx.exit(_show(loaded, todo, build.how))
+    outcomes = list(_built(loaded, todo, lock, build.how, fleet.reports))
+    _summary(outcomes, build.as_json)
     ctx.exit(next((each.exit_code for each in outcomes if each.exit_code), 0))
 
 
@@ -247,9 +218,6 @@ def _summary(outcomes: Sequence[MemberOutcome], as_json: bool) -> None:
     say(f"{len(outcomes) - failed} built, {failed} failed" if outcomes else "nothing to build")
 
 
-# builds as jobs
-
-
 def _array(
     loaded: LoadedFleet,
     todo: Sequence[MemberState],
@@ -258,85 +226,19 @@ def _array(
     dry_run: bool,
 ) -> None:
     """One task for each member that has a plan; the others are told, and make the exit code."""
-    from hpcgen.plugins.fleet.build_job import arrays
-    from hpcgen.plugins.fleet.queued import array_site
+    from hpcgen.plugins.fleet.building import array_site
+    from hpcgen.running.build_job import arrays
 
     planned = {each.member.name: each.plan for each in todo if each.plan is not None}
     if planned:
         site, partition = array_site(loaded, [each for each in todo if each.plan is not None], fleet.build_on)
-        job = _job(site, partition, "build-fleet", _NOT_IN_TASK, options)
+        job = job_of_build(site, partition, "build-fleet", _NOT_IN_TASK, options)
         job = replace(job, members=list(planned), limit=fleet.limit or 0)
         before = ""
         for part in arrays(job):
             # A limit is one for all of them, so that they run one after the other.
             part = replace(part, after=before if job.limit else "")
-            before = _hand_over(part, next(iter(planned.values())), dry_run, follow=False)
+            before = hand_over(part, next(iter(planned.values())), dry_run, follow=False)
     else:
         say("nothing to build")
     Problems(problem for each in todo for problem in each.problems).raise_as(InputError)
-
-
-def _submit(ctx: click.Context, options: PlanOptions, dry_run: bool, no_follow: bool, accept: tuple[str, ...]) -> None:
-    from hpcgen.cli.licences import require_licences
-    from hpcgen.plugins.fleet.build_job import check_site
-
-    plan = _plan(ctx, options)
-    check_site(plan.site)
-    if not dry_run:
-        require_licences(plan.licences, accept)
-    job = _job(plan.site, plan.partition, f"build-{plan.stack.name}", _NOT_IN_JOB, options)
-    _hand_over(job, plan, dry_run, follow=not no_follow)
-
-
-def _plan(ctx: click.Context, options: PlanOptions) -> Plan:
-    """The plan of the kit or of the options: what cannot be planned is not worth a place in the queue."""
-    locked, bundle = ctx.params["locked"], ctx.params["bundle"]
-    of_plan = replace(options, time=None, queue=None, account=None)
-    if locked is not None or (bundle is not None and not of_plan.words):
-        return plan_of_lock(ctx, locked, bundle, of_plan, ctx.params["engine"])[1]
-    if (kit := named_kit(of_plan)) is not None:
-        return kit.plan
-    return plan_from(ctx, catalog_of(ctx), replace(of_plan, command=of_plan.words))
-
-
-def _job(site: Site, partition: str, name: str, left_out: dict[str, int], options: PlanOptions) -> BuildJob:
-    """The job that calls this command again, without some of its options."""
-    from hpcgen.core.config.user_config import account_for
-    from hpcgen.core.model.job import JobRequest
-    from hpcgen.plugins.fleet.build_job import BuildJob
-    from hpcgen.running.own_job import passed_on, without_options
-
-    account = account_for(site, options.account)
-    return BuildJob(
-        site=site,
-        partition=partition,
-        name=name,
-        words=without_options(sys.argv[1:], left_out),
-        folder=Path.cwd(),
-        request=JobRequest(walltime=options.time, queue=options.queue, account=account),
-        environment=passed_on(os.environ),
-    )
-
-
-def _hand_over(job: BuildJob, plan: Plan, dry_run: bool, follow: bool) -> str:
-    """Print the script, or submit it and follow the job; its id, or a word for it where the script is only shown."""
-    if dry_run:
-        from hpcgen.plugins.fleet.build_job import build_script
-
-        click.echo(build_script(job)[1], nl=False)
-        return "JOB-ID"
-    from hpcgen.cli.submit_command import followed
-    from hpcgen.plugins.fleet.queued import submit_build
-    from hpcgen.running.follow import failure
-
-    submitted = submit_build(job, plan)
-    say(f"job {submitted.id} submitted with {submitted.script}")
-    if not follow:
-        say(submitted.hint)
-        click.echo(submitted.id)
-        return submitted.id
-    result = followed(submitted)
-    if not result.good:
-        raise failure(result, submitted.queue)
-    say(f"job {result.id} succeeded")
-    return submitted.id

@@ -1,4 +1,4 @@
-"""A build as a job of the batch system: its script. The job calls this very hpcgen again, on a compute node."""
+"""A build as a job of the batch system, which calls this very hpcgen again on a compute node."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from hpcgen.backends.schedulers import Header, Scheduler, scheduler_for
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import PolicyError, Position, Problems
 from hpcgen.core.model.job import Job, JobRequest
+from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import RunSpec, Stack
 from hpcgen.core.support.quoting import sh
+from hpcgen.core.support.writing import write_file
 from hpcgen.launch.job.layout import resolve_job
+from hpcgen.running.image_job import ImageJob
 from hpcgen.running.own_job import own_call, own_script
+from hpcgen.running.submission import Submitted, require_programs, submit_script
 
 
 class BuildJob(msgspec.Struct, frozen=True):
@@ -145,3 +149,26 @@ def _call(job: BuildJob, scheduler: Scheduler) -> list[str]:
         ")",
         f'{call} --member "${{members[${task}]}}"',
     ]
+
+
+def submit_build(job: BuildJob, plan: Plan) -> Submitted:
+    """Write the script into the job's folder and submit it from there.
+
+    Parameters
+    ----------
+    plan: what is built, or the first of it: what follows the job reads the site from it.
+
+    Raises
+    ------
+    MissingToolError: the batch system's commands are not here.
+    OutputError: the script cannot be written.
+    JobFailedError: the batch system refuses the job.
+    """
+    queue = scheduler_for(job.site.scheduler)
+    require_programs(queue, job.site.name)
+    name, text = build_script(job)
+    script = job.folder / f"{job.name}.{name}"
+    write_file(script, text, executable=True)
+    here = ImageJob(plan=msgspec.structs.replace(plan, site=job.site, partition=job.partition), environment={})
+    before = job.site.scheduler.before_submitting
+    return Submitted(submit_script(queue, script, before), job.name, script, job.folder, here, queue)

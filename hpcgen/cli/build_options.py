@@ -1,0 +1,108 @@
+"""How ``hpcgen build`` builds, and the job that does it elsewhere: for one image, and for what plug-ins make of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hpcgen.cli.common import say
+from hpcgen.cli.options import Options, PlanOptions
+
+if TYPE_CHECKING:
+    from hpcgen.builders import BuildOptions
+    from hpcgen.core.model.plan import Plan
+    from hpcgen.core.model.site import Site
+    from hpcgen.running.build_job import BuildJob
+
+NOT_IN_JOB = {"--submit": 0, "--no-follow": 0, "--dry-run": 0, "--time": 1, "--queue": 1, "--account": 1}
+"""Options that the job does not repeat, each with the number of its values."""
+
+
+class BuildCommandOptions(Options, frozen=True, kw_only=True):
+    """How an image is built, and of what beside a plan; ``keep``: where its kit stays; ``accept``: licences."""
+
+    engine: str | None = None
+    output: str | None = None
+    keep: Path | None = None
+    locked: Path | None = None
+    bundle: Path | None = None
+    no_cache: bool = False
+    notest: bool = False
+    engine_option: tuple[str, ...] = ()
+    dry_run: bool = False
+    prove: bool = False
+    trust_image: bool = False
+    record: bool = True
+    log: Path | None = None
+    as_json: bool = False
+    accept: tuple[str, ...] = ()
+    submit: bool = False
+    no_follow: bool = False
+
+    @property
+    def how(self) -> BuildOptions:
+        """The same in the words of :mod:`hpcgen.builders`."""
+        from hpcgen.builders import BuildOptions
+
+        return BuildOptions(
+            engine=self.engine,
+            output=self.output,
+            cache=not self.no_cache,
+            notest=self.notest,
+            words=self.engine_option,
+            log=self.log,
+            record=self.record,
+            bundle=self.bundle,
+        )
+
+    def has_lock(self, options: PlanOptions) -> bool:
+        """Whether a lock says what is built: one that is named, or that of the bundle."""
+        return self.locked is not None or (self.bundle is not None and not options.words)
+
+
+def job_of_build(site: Site, partition: str, name: str, left_out: Mapping[str, int], options: PlanOptions) -> BuildJob:
+    """The job that calls this command again, without some of its options."""
+    from hpcgen.core.config.user_config import account_for
+    from hpcgen.core.model.job import JobRequest
+    from hpcgen.running.build_job import BuildJob
+    from hpcgen.running.own_job import passed_on, without_options
+
+    account = account_for(site, options.account)
+    return BuildJob(
+        site=site,
+        partition=partition,
+        name=name,
+        words=without_options(sys.argv[1:], left_out),
+        folder=Path.cwd(),
+        request=JobRequest(walltime=options.time, queue=options.queue, account=account),
+        environment=passed_on(os.environ),
+    )
+
+
+def hand_over(job: BuildJob, plan: Plan, dry_run: bool, follow: bool) -> str:
+    """Print the script, or submit it and follow the job; its id, or a word for it where the script is only shown."""
+    if dry_run:
+        from hpcgen.running.build_job import build_script
+
+        click.echo(build_script(job)[1], nl=False)
+        return "JOB-ID"
+    from hpcgen.cli.submit_command import followed
+    from hpcgen.running.build_job import submit_build
+    from hpcgen.running.follow import failure
+
+    submitted = submit_build(job, plan)
+    say(f"job {submitted.id} submitted with {submitted.script}")
+    if not follow:
+        say(submitted.hint)
+        click.echo(submitted.id)
+        return submitted.id
+    result = followed(submitted)
+    if not result.good:
+        raise failure(result, submitted.queue)
+    say(f"job {result.id} succeeded")
+    return submitted.id
