@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from hpcgen.cli.common import PATH, asked_plan, catalog_of, print_json, say
 from hpcgen.cli.licences import licence_option, with_licences
 from hpcgen.cli.options import PlanOptions, optional_plan_options, options_from
+from hpcgen.cli.plugged import fetcher_of
 from hpcgen.core.errors import InputError, Problem, Problems, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
@@ -75,15 +76,15 @@ def command(
     check_folder_of(target)
     old = read_lock(target) if check or updates else None
     catalog = catalog_of(ctx)
-    given = _given(images)
+    given, fetch_bazel = _given(images), fetcher_of("bazel") if run_bazel else None
     if old is None:
         plan = with_licences(asked_plan(ctx, catalog, options, verb="lock"), accept)
-        lock = make_lock(plan, catalog, images=given, run_bazel=run_bazel, say=say)
+        lock = make_lock(plan, catalog, images=given, fetch_bazel=fetch_bazel, say=say)
     else:
         plan, keep = _moved(ctx, catalog, old, updates, options)
         licences = old.plan.licences
         plan = accepted_before(plan, licences) if check else with_licences(plan, accept, before=licences)
-        lock = make_lock(plan, catalog, images=given, old=old, keep=keep, run_bazel=run_bazel, say=say)
+        lock = make_lock(plan, catalog, images=given, old=old, keep=keep, fetch_bazel=fetch_bazel, say=say)
     changed = _tell(old, lock, as_json) if old is not None else True
     if not check:
         write_file(target, lock.text)

@@ -10,7 +10,7 @@ import importlib
 import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -94,6 +94,11 @@ class ExtensibleCommand(click.Command):
     def get_help(self, ctx: click.Context) -> str:
         self.extend()
         return super().get_help(ctx)
+
+
+def fetcher_of(tool: str) -> Any:
+    """What runs a build tool to learn what it fetches, as :func:`hpcgen.supply.pin.locking.make_lock` takes it."""
+    return load_target(plugins.FETCHERS[tool])
 
 
 def every_group(installed: bool = True) -> dict[str, dict[str, str]]:

@@ -54,3 +54,5 @@ FILES: Mapping[str, tuple[str, str, str]] = {
 """Files that `hpcgen check` takes, as :class:`hpcgen.cli.plugged.FileKind` has them."""
 OPTIONS: Mapping[str, tuple[str, ...]] = {"build": ("hpcgen.plugins.fleet.cli.build:with_fleets",)}
 """Options that are added to commands of the core, as :class:`hpcgen.cli.plugged.ExtensibleCommand` takes them."""
+FETCHERS: Mapping[str, str] = {"bazel": "hpcgen.plugins.bazel.fetch:fetch_bazel"}
+"""What runs a build tool to learn what it fetches, for ``hpcgen lock``."""

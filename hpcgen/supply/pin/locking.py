@@ -30,9 +30,10 @@ from hpcgen.recipe.formats import format_for
 from hpcgen.recipe.stages import Assembly, Stage
 
 if TYPE_CHECKING:
-    from hpcgen.supply.pin.bazel_fetch import BazelStep
+    from hpcgen.supply.pin.bazel_steps import BazelStep
 
 Say = Callable[[str], None]
+BazelFetcher = Callable[[Plan, Assembly, "BazelStep", Path, Say], BazelPin]
 _AT_A_TIME = 4
 
 
@@ -43,7 +44,7 @@ def make_lock(
     images: Mapping[str, str] | None = None,
     old: Lock | None = None,
     keep: Iterable[str] = (),
-    run_bazel: bool = False,
+    fetch_bazel: BazelFetcher | None = None,
     say: Say = lambda text: None,
 ) -> Lock:
     """Pin everything that the plan leaves open.
@@ -52,7 +53,7 @@ def make_lock(
     ----------
     images: skopeo references to take base images from, by their name; the site's mirror or the registry otherwise.
     old, keep: what stays as it is in an older lock: ``images``, ``packages``, ``wheels``.
-    run_bazel: learn what Bazel fetches by running it; otherwise it is what the older lock or a collection says.
+    fetch_bazel: learns what Bazel fetches by running it; otherwise it is what the older lock or a collection says.
     say: told what is being done.
 
     Raises
@@ -98,7 +99,8 @@ def make_lock(
             conda=conda,
             epoch=epoch,
         )
-        pins = msgspec.structs.replace(pins, bazel=_bazel(plan, catalog, pins, pinned, before, layout, run_bazel, say))
+        bazel = _bazel(plan, catalog, pins, pinned, before, layout, fetch_bazel, say)
+        pins = msgspec.structs.replace(pins, bazel=bazel)
     return lock_of(plan, catalog, pins)
 
 
@@ -331,18 +333,18 @@ def _bazel(
     images: Mapping[str, ImagePin],
     before: Pins,
     layout: Path,
-    run: bool,
+    fetch_bazel: BazelFetcher | None,
     say: Say,
 ) -> dict[str, BazelPin]:
     """What Bazel fetches, by the name of the list: learned now, or as the older lock has it for the same call."""
     from hpcgen.supply.pin.base_images import fetch_image
-    from hpcgen.supply.pin.bazel_fetch import bazel_steps, fetch_bazel
+    from hpcgen.supply.pin.bazel_steps import bazel_steps
 
     assembly = assemble(plan, catalog, pins)
     steps = bazel_steps(plan, assembly)
-    if run and not steps:
+    if fetch_bazel is not None and not steps:
         raise InputError("no block of the plan is built by Bazel", "--fetch-bazel", remedy="omit the option")
-    if not run:
+    if fetch_bazel is None:
         return _known_to_bazel(catalog, before, steps, say)
     name = assembly.builder.image.name
     fetch_image(images[name], name, plan.site.system.architecture, layout)

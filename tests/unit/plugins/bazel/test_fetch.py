@@ -20,14 +20,15 @@ from hpcgen.core.model.lock import Pins
 from hpcgen.core.model.plan import Plan
 from hpcgen.kit.lockfile.lock import parse_lock
 from hpcgen.planning.planner import make_plan
+from hpcgen.plugins.bazel import fetch as fetching
+from hpcgen.plugins.bazel.fetch import PLACE, fetch_bazel
+from hpcgen.plugins.bazel.registry_recorder import RegistryRecorder
 from hpcgen.recipe.assemble import assemble
-from hpcgen.supply.pin import bazel_fetch
 from hpcgen.supply.pin.base_shell import BaseShell
-from hpcgen.supply.pin.bazel_fetch import PLACE, bazel_steps, fetch_bazel
+from hpcgen.supply.pin.bazel_steps import bazel_steps
 from hpcgen.supply.pin.locking import _known_to_bazel, lock_of
-from hpcgen.supply.pin.registry_recorder import RegistryRecorder
 from tests.helpers.file_server import serving
-from tests.unit.supply.pin.test_bazel_log import URLS, A, event, field
+from tests.unit.plugins.bazel.test_log import URLS, A, event, field
 
 CATALOG = Catalog()
 WHEEL = "six-1.16.0-py2.py3-none-any.whl"
@@ -85,8 +86,8 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
         assert asked == {"several_ids": True}
         yield found
 
-    monkeypatch.setattr(bazel_fetch, "base_shell", stand_in)
-    monkeypatch.setattr(bazel_fetch, "find_files", lambda lines, indexes: [])
+    monkeypatch.setattr(fetching, "base_shell", stand_in)
+    monkeypatch.setattr(fetching, "find_files", lambda lines, indexes: [])
     return found
 
 
@@ -250,7 +251,7 @@ def test_a_registry_that_does_not_answer_is_named() -> None:
 
 
 def test_files_of_registries_are_pinned_by_their_content() -> None:
-    from hpcgen.supply.pin.bazel_list import Fetched, listed
+    from hpcgen.plugins.bazel.pins import Fetched, listed
 
     found = Fetched(
         {}, [], {}, {"0/modules/m/1/MODULE.bazel": ("https://r.example.org/modules/m/1/MODULE.bazel", b"x")}

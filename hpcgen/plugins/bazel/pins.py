@@ -15,8 +15,8 @@ from hpcgen.core.config.decoding import record_from
 from hpcgen.core.errors import FetchError, Problem
 from hpcgen.core.model.bazel import BazelFile
 from hpcgen.core.support.hashing import sha256_of
+from hpcgen.plugins.bazel.log import Requested
 from hpcgen.supply.net.web import shown
-from hpcgen.supply.pin.bazel_log import Requested
 
 
 class Fetched(NamedTuple):

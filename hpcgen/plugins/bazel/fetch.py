@@ -18,10 +18,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-import msgspec
-
 from hpcgen.blocks.inputs.bazel import BazelCall, BazelFiles, pinned_files
-from hpcgen.blocks.steps import Run, command
+from hpcgen.blocks.steps import command
 from hpcgen.core.errors import FetchError, InputError, Problem
 from hpcgen.core.model.bazel import BazelFile, BazelPin
 from hpcgen.core.model.bundle import BundleItem
@@ -30,17 +28,16 @@ from hpcgen.core.model.image_paths import SCRATCH
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.secret_rules import without_secrets
 from hpcgen.core.support.certificates import read_certificates
-from hpcgen.core.support.hashing import sha256_of
 from hpcgen.core.support.units import files as number_of_files
 from hpcgen.machine.detect.tree import MachineTree
-from hpcgen.planning.resolver.question import ALWAYS
+from hpcgen.plugins.bazel.log import Requested, requested
+from hpcgen.plugins.bazel.pins import Fetched, listed
+from hpcgen.plugins.bazel.registry_recorder import RegistryRecorder
 from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.supply.net.package_index import find_files
 from hpcgen.supply.net.wheel_index import wheel_index
 from hpcgen.supply.pin.base_shell import BaseShell, base_shell, script_of
-from hpcgen.supply.pin.bazel_list import Fetched, listed
-from hpcgen.supply.pin.bazel_log import Requested, requested
-from hpcgen.supply.pin.registry_recorder import RegistryRecorder
+from hpcgen.supply.pin.bazel_steps import BazelStep
 
 Say = Callable[[str], None]
 PLACE = f"{SCRATCH}/bazel-fetched"
@@ -53,53 +50,6 @@ _NO_ANSWER = re.compile(
     r"UnknownHost|resolv|[Cc]onnect(ion)? (refused|timed out|reset)|timed out|certificat|PKIX|[Uu]nreachable|"
     r"Failed to fetch|GET returned|Error downloading|returned error: "
 )
-
-
-class BazelStep(msgspec.Struct, frozen=True):
-    """A step of the builder that calls Bazel, and the steps that must come before it, each with its block's label."""
-
-    label: str
-    call: BazelCall
-    before: tuple[tuple[str, Run], ...]
-
-    @property
-    def hash(self) -> str:
-        """Of all that decides what is fetched, but the distribution's packages."""
-        own = [(label, step.commands) for label, step in self.before if label != "distribution"]
-        return sha256_of(msgspec.json.encode([own, msgspec.structs.asdict(self.call)]))
-
-
-def bazel_steps(plan: Plan, assembly: Assembly) -> list[BazelStep]:
-    """The calls of Bazel in a builder stage."""
-    stage = assembly.builder
-    found = []
-    for number, (label, step) in enumerate(stage.steps):
-        for call in step.calls:
-            needed = _required(plan, label)
-            before = [
-                (other, each)
-                for place, (other, each) in enumerate(stage.steps[:number])
-                if place < stage.prepared or other in needed
-            ]
-            # In the same step, what comes before Bazel.
-            own = command(*call.program, "build")
-            at = next(n for n, line in enumerate(step.commands) if line.startswith(own))
-            before.append((label, msgspec.structs.replace(step, commands=step.commands[:at], calls=())))
-            found.append(BazelStep(label, call, tuple(before)))
-    return found
-
-
-def _required(plan: Plan, label: str) -> set[str]:
-    """Labels of a block and all that it requires, of what every image has, and of what is no block's."""
-    by_name = {block.name: block for block in plan.blocks}
-    todo = [plan.blocks[0].name, *ALWAYS, *(block.name for block in plan.blocks if block.label == label)]
-    seen: set[str] = set()
-    while todo:
-        name = todo.pop()
-        if name in by_name and name not in seen:
-            seen.add(name)
-            todo += by_name[name].needs.values()
-    return {by_name[name].label for name in seen} | {"distribution"}
 
 
 def fetch_bazel(plan: Plan, assembly: Assembly, step: BazelStep, layout: Path, say: Say) -> BazelPin:

@@ -1,0 +1,1 @@
+"""What Bazel fetches for a build, learned by running it."""
