@@ -32,6 +32,7 @@ from hpcgen.planning.planner import make_plan
 
 if TYPE_CHECKING:
     from hpcgen.core.model.lock import Lock
+    from hpcgen.supply.pin.locking import BazelFetcher
 
 S = TypeVar("S", Site, Stack)
 _default: Catalog | None = None
@@ -167,7 +168,7 @@ def lock(
     *,
     images: Mapping[str, str] | None = None,
     accept_licences: Sequence[str] = (),
-    fetch_bazel: bool = False,
+    fetch_bazel: BazelFetcher | None = None,
     say: Callable[[str], None] | None = None,
     catalog: Catalog | None = None,
 ) -> Lock:
@@ -177,7 +178,8 @@ def lock(
     ----------
     images: references of skopeo to take base images from, by their names: ``{"debian:12": "oci-archive:FILE"}``.
     accept_licences: names of licences that you accept, or ``all``; also those of the environment and config file.
-    fetch_bazel: run Bazel to learn what it downloads, which takes minutes to an hour and several GB.
+    fetch_bazel: runs Bazel to learn what it downloads, which takes minutes to an hour and several GB:
+        ``hpcgen.plugins.bazel.fetch.fetch_bazel``.
     say: is told what is being done, such as ``print``.
     catalog: that of :func:`plan`; :func:`default_catalog` if None.
 
@@ -192,7 +194,7 @@ def lock(
 
     require_accepted(plan.licences, accept_licences)
     plan = msgspec.structs.replace(all_accepted(plan), command=to_lock(plan.command))
-    return make_lock(plan, catalog or default_catalog(), images=images, run_bazel=fetch_bazel, say=say or quiet)
+    return make_lock(plan, catalog or default_catalog(), images=images, fetch_bazel=fetch_bazel, say=say or quiet)
 
 
 def render(

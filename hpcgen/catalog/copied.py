@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -15,9 +15,10 @@ from hpcgen.core.errors import HpcgenError, InputError, Position, Problems
 from hpcgen.core.model.image_paths import KIT
 from hpcgen.core.model.plan import Plan, PlannedCopy
 from hpcgen.core.model.stack import Copied, Stack
+from hpcgen.core.secret_rules import secret_file
 from hpcgen.core.support.hashing import hash_file, read_plain
 from hpcgen.core.support.trees import MOST_FILES, SELF, FileTree, TreeFile, tree_of, wrong_name
-from hpcgen.core.support.units import files, size
+from hpcgen.core.support.units import files, size, some
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -57,11 +58,13 @@ class CopiedFiles:
         """
         if stack.copy and (document is None or document.file_of(["copy"]) is None):
             document = self._document(stack) or document
-        return _each(stack, document, lambda folder, entry: _planned(self.read(folder, entry), entry.to))
+        return _each(stack, document, self.planned_from)
 
     def planned_from(self, folder: Path, entry: Copied) -> PlannedCopy:
         """What a plan says of the files of one entry below a folder; InputError where one cannot be copied."""
-        return _planned(self.read(folder, entry), entry.to)
+        tree = self.read(folder, entry)
+        check_public((file.path for file in tree.files), entry)
+        return _planned(tree, entry.to)
 
     def read(self, folder: Path, entry: Copied) -> FileTree:
         """The files of one entry as they are below ``folder``; InputError where one cannot be copied."""
@@ -155,7 +158,18 @@ def check_copied(stack: Stack, document: Document) -> None:
     ------
     InputError: as :meth:`CopiedFiles.planned`.
     """
-    _each(stack, document, files_of)
+    _each(stack, document, lambda folder, entry: check_public((path for path, _ in files_of(folder, entry)), entry))
+
+
+def check_public(paths: Iterable[str], entry: Copied) -> None:
+    """InputError where files of a folder may be secret by their names, and the entry does not say that they are not."""
+    secret = [path for path in paths if secret_file(path) and not any(_fits(path, each) for each in entry.not_secret)]
+    if secret:
+        raise InputError(
+            f"what is copied of {entry.from_!r} may be secret, and everybody can read an image: {some(secret, 8)}",
+            expected="files that everybody may read",
+            remedy="name them in `ignore`, or in `not_secret` those that are none",
+        )
 
 
 def _each(stack: Stack, document: Document | None, ask: Callable[[Path, Copied], T]) -> list[T]:

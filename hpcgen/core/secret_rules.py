@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 TOKEN, PASSWORD, PRIVATE_KEY, USER = "a token", "a password", "a private key", "a user's name"
@@ -25,12 +25,11 @@ def _names(text: str) -> frozenset[str]:
 
 # Names.
 
-_PASSWORDS = _names(
-    "password passwords passwd passphrase passcode pwd secret secrets credential credentials creds userpwd"
+_ALWAYS = _names(
+    "password passwords passwd passphrase passcode pwd secret secrets credential credentials creds userpwd apikey "
+    "apitoken webhook webhooks auth"
 )
-"""Of which also a number is one."""
-_ALWAYS = _names("apikey apitoken webhook webhooks")
-_BY_OWNER = _names("key token pass pat auth cookie hook signature sig")
+_BY_OWNER = _names("key token pass pat cookie hook signature sig")
 """A secret where the word before says whose it is: ``API_KEY``, but not ``SORT_KEY``."""
 _OWNERS = _names(
     "access account admin anthropic api app auth aws azure bearer bot ci claude clearml client cloud cohere comet "
@@ -57,7 +56,8 @@ _NO_SECRET = _names(
     "true false yes no on off none null nil auto default empty dummy placeholder disabled enabled never always prompt "
     "ask stdin env basic token plain bearer digest negotiate kerberos oauth oauth2 ldap munge public required"
 )
-_NUMBER = r"[-+]?\d{1,6}(\.\d{1,8}){0,3}(e[-+]?\d{1,3}|[kKmMgG]|=\w+)?"
+_NUMBER = r"[-+]?\d{1,6}(\.\d{1,8})?(e[-+]?\d{1,3}|[kKmMgG])?"
+_VERSION = r"\d{1,4}(\.\d{1,4}){2,}(=\w+)?"
 _STANDS_FOR = (
     r"\$\w+|\$\{\w+\}|\$\([^()]*\)|\$\{\{[^{}]*\}\}|`[^`]*`|<[^<>]*>|\[[^\[\]]*\]|\{\{?[^{}:]*\}\}?|%\w+%?|@\w+@"
 )
@@ -100,12 +100,18 @@ def _harmless(value: str, also_numbers: bool) -> bool:
     if re.fullmatch(_NUMBER, value):
         return also_numbers or len(value) == 1
     known = re.fullmatch(r"[\W_]*", re.sub(_VARIABLES, "", value)) if "$" in value or "`" in value else None
-    return bool(known or re.fullmatch(_STANDS_FOR, value) or re.fullmatch(_PATH, value))
+    return bool(
+        known or re.fullmatch(_VERSION, value) or re.fullmatch(_STANDS_FOR, value) or re.fullmatch(_PATH, value)
+    )
 
 
-@cache
+@lru_cache(4096)
 def _sureness(name: str) -> float:
-    """3: a password, 2: a secret, 1: one unless its value is plain, ½: one if its value looks random, 0: none."""
+    """How sure it is that the name is a secret's.
+
+    3: it is. 2: it is a token's, but for numbers, as a token may be a piece of text too. 1: it is, unless its value is
+    plain. ½: it is, if its value looks random. 0: it is none's.
+    """
     if name.lower() in ("pwd", "oldpwd"):
         return 1
     *_, last = name.split(".")
@@ -127,14 +133,13 @@ def _sureness(name: str) -> float:
 
 def _sureness_of(words: Sequence[str]) -> int:
     noun, owner = words[-1], words[-2] if len(words) > 1 else ""
-    if noun in _PASSWORDS:
+    if noun in _ALWAYS:
         return 3
-    if noun in _ALWAYS or noun == "auth" or (noun == "token" and not owner):
-        return 2
     if noun not in _BY_OWNER:
         return 0
-    fields = noun == "key" and owner in _FIELDS
-    return 2 if owner in _OWNERS and not fields else 1
+    if noun == "token" and (not owner or owner in _OWNERS):
+        return 2
+    return 3 if owner in _OWNERS and not (noun == "key" and owner in _FIELDS) else 1
 
 
 def _words(name: str) -> list[str]:
@@ -236,7 +241,11 @@ def _masked(match: re.Match[str], mask: str, group: str = "secret") -> str:
 
 def _unless_harmless(match: re.Match[str], mask: str) -> str:
     group = next(name for name in ("double", "single", "bare") if match[name] is not None)
-    return _masked(match, mask, group) if secret_name(match["name"], match[group]) else match[0]
+    if secret_name(match["name"], match[group]):
+        return _masked(match, mask, group)
+    # One may stand in the other: --export=ALL,TOKEN=… or --set=a.token=…
+    inner = re.sub(_ASSIGNED, partial(_unless_harmless, mask=mask), match[group])
+    return _masked(match, inner, group)
 
 
 def _secrets(pattern: str, text: str) -> list[str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from glob import escape
 
-from hpcgen.catalog.copied import files_of
+from hpcgen.catalog.copied import check_public, files_of
 from hpcgen.core.errors import HpcgenError
 from hpcgen.core.model.stack import Copied
+from hpcgen.core.secret_rules import secret_file
 from hpcgen.core.support.units import size
 from hpcgen.project.command_words import commands_of
 from hpcgen.project.draft import Draft
@@ -15,7 +17,6 @@ from hpcgen.project.places import APP
 
 _OWN = ("hpcgen.yaml", "hpcgen.lock", "*.sif", "*.sqfs")
 """What hpcgen itself leaves in the folder; a changed stack would be other code."""
-_SECRET = ("*.pem", "*.key", "id_rsa*", "id_ed25519*", "credentials*", "*.kdbx")
 _LEFT = ("slurm-*.out", "*.o[0-9]*", "*.e[0-9]*", "*.o", "*.pyc", "*.egg-info")
 _CACHES = ("node_modules", "wandb", "mlruns", "lightning_logs")
 _LARGE = 1024**3
@@ -30,9 +31,9 @@ def choose_copied(found: Found, draft: Draft) -> None:
     ignore: dict[str, str] = {".*": "hidden files are caches, settings and secrets (.env)"}
     ignore |= dict.fromkeys(_OWN, "files that hpcgen writes here")
     names = [each.path.rpartition("/")[2] for each in found.tree.files]
-    for pattern in _SECRET:
-        if any(fnmatchcase(name, pattern) for name in names):
-            ignore[pattern] = "it may be a secret, and everybody can read an image"
+    for each in found.tree.files:
+        if secret_file(each.path) and not any(part.startswith(".") for part in each.path.split("/")):
+            ignore[escape(each.path)] = "it may be a secret, and everybody can read an image"
     for pattern in _LEFT:
         if any(fnmatchcase(name, pattern) for name in names):
             ignore[pattern] = "left by builds and jobs"
@@ -67,6 +68,7 @@ def _put(found: Found, draft: Draft, ignore: dict[str, str]) -> None:
     for why, patterns in groups.items():
         draft.because(("copy",), patterns, f"without {' '.join(patterns)}: {why}")
     try:
-        files_of(found.top, Copied(".", APP, list(ignore)))
+        copied = Copied(".", APP, list(ignore))
+        check_public((path for path, _ in files_of(found.top, copied)), copied)
     except HpcgenError as error:
         draft.problems += error.problems

@@ -7,6 +7,7 @@ from typing import Any
 
 from hpcgen.core.errors import Position, Problems
 from hpcgen.core.model.fields import Record, Text
+from hpcgen.core.secret_rules import without_secrets
 
 Path = tuple[str | int, ...]
 
@@ -109,4 +110,4 @@ class Draft:
 
 def _shown(text: str) -> str:
     """Words of a file, which may be a stranger's, as a terminal may show them."""
-    return "".join(each if each.isprintable() else "?" for each in text)
+    return "".join(each if each.isprintable() else "?" for each in without_secrets(text))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from hpcgen.core.errors import Position
 from hpcgen.core.model.own_project import FileWord, JobFact, JobField, JobFile, Launched, PythonSource
+from hpcgen.core.secret_rules import secret_name
 from hpcgen.core.support.units import some, walltime_text
 from hpcgen.project.command_words import (
     RANKS,
@@ -33,10 +34,12 @@ _NOT_PROGRAMS = re.compile(
 )
 _SITES_OWN = re.compile(
     r"(OMP|KMP|SLURM|PBS|SGE|I_MPI|MPICH|OMPI|PMIX?|FI|UCX|NCCL|RCCL|GOMP|SRUN|CUDA_VISIBLE|ROCR|HIP)_\w*|"
-    r"PATH|\w*_PATH|\w*PATH|LD_\w+|HOME|MASTER_(ADDR|PORT)|WORLD_SIZE|RANK|LOCAL_RANK|CUDA_VISIBLE_DEVICES|TMPDIR|"
-    r"\w*(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|CREDENTIAL)\w*"
+    r"PATH|\w*_PATH|\w*PATH|LD_\w+|HOME|MASTER_(ADDR|PORT)|WORLD_SIZE|RANK|LOCAL_RANK|CUDA_VISIBLE_DEVICES|TMPDIR"
 )
-"""Variables that the site's profile, the batch system or the image sets, and those that may be secret."""
+"""Variables that the site's profile, the batch system or the image sets."""
+
+
+_SECRET = "everybody can read a stack and an image; let the program read it from the job's environment or from a file of yours"
 
 
 def choose_command(found: Found, draft: Draft) -> None:
@@ -76,7 +79,7 @@ def _by_job(job: JobFile, found: Found, draft: Draft) -> None:
         by = f" by {main[0].launcher}" if main[0].launcher else ""
         draft.put(("run", "command"), lines[0][1], f"started in {job.file}{by}", main[0].where)
     for each, words in lines:
-        _say_line(each, words, draft)
+        _say_line(each, words, draft, {f"${secret.text}" for secret in job.secrets})
     _parallel(main[0], facts, draft)
     if others := [each for each in job.launched if each not in main]:
         text = f"also in {job.file}, and not taken: {some([' '.join(each.words) for each in others], 2)}"
@@ -120,16 +123,22 @@ def _runs_parallel(words: list[str], found: Found) -> bool:
     return any(each.parallel is not None and each.file in started for each in found.sources)
 
 
-def _say_line(each: Launched, words: list[str], draft: Draft) -> None:
+def _say_line(each: Launched, words: list[str], draft: Draft, secrets: set[str]) -> None:
     if each.container:
         draft.remark(f"`{each.container} IMAGE` is left out: hpcgen starts the image", each.where)
     if each.dropped:
         draft.remark(f"left out behind the command: {each.dropped}", each.where)
+    if each.secrets:
+        text = f"left out of the command, since it may be secret: {', '.join(each.secrets)}; {_SECRET}"
+        draft.remark(text, each.where)
     if each.repeated:
         draft.remark("the command stands in a loop, a condition or a function; it is taken once", each.where)
-    if unknown := unknown_variables(words):
-        text = f"init does not know the value of {', '.join(unknown)}: put it into the command"
-        draft.remark(text, each.where)
+    unknown = unknown_variables(words)
+    secret = [name for name in unknown if name in secrets or secret_name(name[1:])]
+    if plain := [name for name in unknown if name not in secret]:
+        draft.remark(f"init does not know the value of {', '.join(plain)}: put it into the command", each.where)
+    if secret:
+        draft.remark(f"{', '.join(secret)} may be secret, and its value is not put in: {_SECRET}", each.where)
 
 
 def _parallel(main: Launched, facts: Mapping[JobField, JobFact], draft: Draft) -> None:
@@ -151,8 +160,11 @@ def _environment(job: JobFile, draft: Draft) -> None:
             draft.put(("run", "environment", name), value, f"{job.file} exports it", each.where)
     if left:
         names = ", ".join(dict.fromkeys(each.text.partition("=")[0] for each in left))
-        text = f"exports that are not taken over, since they are the site's or may be secret: {names}"
-        draft.remark(text, left[0].where)
+        draft.remark(f"exports that are not taken over, since they are the site's: {names}", left[0].where)
+    if job.secrets:
+        names = ", ".join(each.text for each in job.secrets)
+        text = f"variables that are not taken over, since they may be secret: {names}; {_SECRET}"
+        draft.remark(text, job.secrets[0].where)
 
 
 # without a job script

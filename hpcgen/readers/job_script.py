@@ -1,4 +1,7 @@
-"""Job scripts: what they ask of a batch system, and what they start. Read as text; nothing of them is run."""
+"""Job scripts: what they ask of a batch system, and what they start. Read as text; nothing of them is run.
+
+What may be a secret goes no further than here: only its name does.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from msgspec.structs import replace
 
 from hpcgen.core.errors import Position
 from hpcgen.core.model.own_project import FileWord, JobFact, JobFile, Launched
+from hpcgen.core.secret_rules import secret_name, without_secret_words, without_secrets
 from hpcgen.readers.folder import ProjectFolder
 from hpcgen.readers.job_directives import MARKS, Directive, fact, read_directives, slurm
 
@@ -27,7 +31,7 @@ def read_job(folder: ProjectFolder, path: str) -> JobFile | None:
     """What a script says; None where it is no job script. InputError where it is no text."""
     lines = folder.text(path).split("\n")[:_MOST_LINES]
     marked = [
-        (match[1], FileWord(match[2].rstrip(), Position(path, number, 1)))
+        (match[1], FileWord(without_secrets(match[2].rstrip()), Position(path, number, 1)))
         for number, line in enumerate(lines, 1)
         if (match := _DIRECTIVE.match(line))
     ]
@@ -39,7 +43,15 @@ def read_job(folder: ProjectFolder, path: str) -> JobFile | None:
     for number, line in _logical(lines):
         body.line(number, line)
     return JobFile(
-        path, MARKS[mark], marked[0][1].where, facts, other, body.launched, list(body.exported.values()), body.modules
+        path,
+        MARKS[mark],
+        marked[0][1].where,
+        facts,
+        other,
+        body.launched,
+        list(body.exported.values()),
+        list(body.secrets.values()),
+        body.modules,
     )
 
 
@@ -58,6 +70,7 @@ class _Body:
         self.path = path
         self.values: dict[str, str] = {}
         self.exported: dict[str, FileWord] = {}
+        self.secrets: dict[str, FileWord] = {}
         self.modules: list[FileWord] = []
         self.launched: list[Launched] = []
         self._open: list[_Loop | None] = []
@@ -94,14 +107,15 @@ class _Body:
         if len(body) * len(loop.values) > _MOST_ROUNDS:
             return
         self.launched[loop.first :] = [
-            replace(each, words=[value.join(pattern.split(word)) for word in each.words])
+            _public(replace(each, words=[value.join(pattern.split(word)) for word in each.words]))
             for value in loop.values
             for each in body
         ]
 
     def _command(self, words: list[str], where: Position) -> None:
         end = next((n for n, word in enumerate(words) if word in _ENDS or re.match(r"\d?>", word)), len(words))
-        dropped, words = re.sub(r"(\d) >& (\d)", r"\1>&\2", " ".join(words[end:])), words[:end]
+        behind = " ".join(without_secret_words(["", *words[end:]]).words[1:])
+        dropped, words = re.sub(r"(\d) >& (\d)", r"\1>&\2", behind), words[:end]
         if match := _ASSIGNED.fullmatch(" ".join(words[:2]) if words[:1] == ["export"] else " ".join(words[:1])):
             value = self._value(match[2])
             if len(words) == (2 if words[0] == "export" else 1):
@@ -119,19 +133,28 @@ class _Body:
         if words and all(word.isprintable() for word in words):
             filled = [self._value(word) for word in words]
             found = launched(ScriptLine(filled, where, dropped, None in self._open))
-            self.launched += [found] if found is not None else []
+            self.launched += [_public(found)] if found is not None else []
 
     def _assigned(self, name: str, value: str, exported: bool, where: Position) -> None:
-        if "$" not in value and "`" not in value and value.isprintable():
+        plain = "$" not in value and "`" not in value and value.isprintable()
+        secret = plain and (secret_name(name, value) or without_secrets(value) != value)
+        for known in (self.values, self.exported, self.secrets):
+            known.pop(name, None)
+        if plain and not secret:
             self.values[name] = value
-            if exported:
-                self.exported[name] = FileWord(f"{name}={value}", where)
-        else:
-            self.values.pop(name, None)
+        if secret:
+            self.secrets[name] = FileWord(name, where)
+        elif plain and exported:
+            self.exported[name] = FileWord(f"{name}={value}", where)
 
     def _value(self, word: str) -> str:
         """A word with the variables that the script itself gives a plain value."""
         return _USED.sub(lambda match: self.values.get(match[1] or match[2], match[0]), word)[:4096]
+
+
+def _public(each: Launched) -> Launched:
+    words, left = without_secret_words(each.words)
+    return replace(each, words=words, secrets=[*each.secrets, *left])
 
 
 def _logical(lines: list[str]) -> Iterator[tuple[int, str]]:

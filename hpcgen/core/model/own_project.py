@@ -72,6 +72,7 @@ class Launched(Record, frozen=True):
     container: the runtime that stood before it.
     dropped: what stood behind it, such as a redirection.
     repeated: it stands in a loop, a function or a condition.
+    secrets: names of options and variables that are not among the words, because their values may be secret.
     """
 
     words: list[Text]
@@ -81,6 +82,7 @@ class Launched(Record, frozen=True):
     container: Text = ""
     dropped: Text = ""
     repeated: bool = False
+    secrets: list[Text] = []
 
 
 class JobFile(Record, frozen=True):
@@ -90,7 +92,7 @@ class JobFile(Record, frozen=True):
     ----------
     batch: the batch system by its name in profiles.
     other: directives that say nothing of a job's size.
-    variables: that it exports, with plain values.
+    variables: that it exports, with plain values. ``secrets``: the names of variables that may be secret.
     """
 
     file: Text
@@ -100,6 +102,7 @@ class JobFile(Record, frozen=True):
     other: list[FileWord] = []
     launched: list[Launched] = []
     variables: list[FileWord] = []
+    secrets: list[FileWord] = []
     modules: list[FileWord] = []
 
 

@@ -81,11 +81,13 @@ class Copied(Record, frozen=True, rename={"from_": "from"}):
     below it. ``ignore``: patterns of what stays behind, with ``*``, ``?`` and ``[…]``, each held against the path from
     ``from_`` and against the name alone; of a folder all that is in it. ``.git``, ``__pycache__`` and images
     of hpcgen's always stay, and what the folder's own ``.hpcgenignore`` names, a pattern a line.
+    ``not_secret``: patterns of files of a folder that are copied although files of such names may hold secrets.
     """
 
     from_: CopySource
     to: CopyTarget
     ignore: list[Text] = []
+    not_secret: list[Text] = []
 
 
 class GitSource(Record, frozen=True, rename={"from_": "from"}):

@@ -115,6 +115,19 @@ def test_what_is_ignored_stays_behind(ignore: str, left: set[str], tmp_path: Pat
     assert {file.path for file in catalog.copied.tree(plan, plan.copied[0]).files} == left
 
 
+def test_a_folder_with_files_that_may_be_secret_is_refused_by_their_names(tmp_path: Path) -> None:
+    path = stack_file(tmp_path, MODELS)
+    (tmp_path / "models/api_key.txt").write_text("hunter2")
+    (tmp_path / "models/tokenizer.json").write_text("{}")
+    with pytest.raises(InputError, match=r"may be secret.*: api_key\.txt\n") as raised:
+        planned(path)
+    assert raised.value.problems[0].where is not None
+    said = "  - {from: models, to: /opt/models, not_secret: ['api_*']}\n  - {from: models/api_key.txt, to: /data/key}"
+    folder, file = planned(stack_file(tmp_path, said)).copied
+    assert (folder.files, file.files) == (5, 1)
+    assert planned(stack_file(tmp_path, MODELS[:-1] + ", ignore: [api_key.txt]}")).copied[0].files == 4
+
+
 def test_a_link_to_a_file_is_the_file(tmp_path: Path) -> None:
     path = stack_file(tmp_path, MODELS)
     wanted = planned(path).copied

@@ -90,7 +90,39 @@ def test_secrets_environments_and_large_data_stay_behind(tmp_path: Path) -> None
     with (tmp_path / "images/all.bin").open("wb") as file:
         file.truncate(2 * 1024**3)
     ignore = draft_of(tmp_path, Catalog()).data["copy"][0]["ignore"]
-    assert {".*", "*.pem", "venv/*", "out/*", "images/*", "slurm-*.out", "*.o"} <= {*ignore}
+    assert {".*", "server.pem", "venv/*", "out/*", "images/*", "slurm-*.out", "*.o"} <= {*ignore}
+
+
+SECRET_JOB = """#!/bin/bash
+#SBATCH -N 1 --export=ALL,HF_TOKEN=k3yA --comment=api_key=k3yB
+export MYSQL_PWD=k3yC
+export COPY=$MYSQL_PWD
+export HIDDEN=https://me:k3yD@example.org/
+export TOKENIZERS_PARALLELISM=false
+KEY=k3yE/x9Z
+NAME=k3yF
+srun -N 1 python main.py --api-key k3yG --password=k3yH --token $KEY --wandb-key $NAME log.token=k3yI --seed 1 | a --password k3yK
+for k in k3yL k3yM; do python main.py --token $k; done
+HF_TOKEN=k3yN python more.py -H 'Authorization: Bearer k3yO-and-more' --hf_token $HF_TOKEN
+"""
+
+
+def test_secrets_of_a_job_are_named_and_nowhere_else(tmp_path: Path) -> None:
+    (tmp_path / "job.sh").write_text(SECRET_JOB, "utf-8")
+    for name in ("main.py", "more.py", "conf/api_key.txt", "public_key.pem", "tokenizer.json", "odd[1].pfx"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("print(1)\n", "utf-8")
+    draft = draft_of(tmp_path, Catalog())
+    text = stack_text(draft)
+    assert "k3y" not in text
+    for named in ("MYSQL_PWD", "HIDDEN", "KEY", "--api-key", "--password", "--wandb-key", "log.token", "$KEY"):
+        assert named in text
+    assert draft.data["run"]["environment"] == {"TOKENIZERS_PARALLELISM": "false"}
+    assert draft.data["run"]["command"][:2] == ["bash", "-c"]
+    assert draft.data["run"]["command"][2] == 'exec python3 /app/main.py --token "$KEY" --seed 1'
+    ignore = draft.data["copy"][0]["ignore"]
+    assert "conf/api_key.txt" in ignore and not {"public_key.pem", "tokenizer.json"} & {*ignore}
+    assert not draft.problems
 
 
 def test_a_folder_that_cannot_be_read_is_told(tmp_path: Path) -> None:
