@@ -1,8 +1,8 @@
 """What blocks are written with: small immutable words that say nothing of any format.
 
 A :class:`Run` is a list of simple commands that must all succeed, in order, in one shell. Each command
-is one line without ``&&``, ``||``, ``;`` or ``|``, but for what :func:`pipe` makes: the format writers
-join them, so that a failing command fails the build in every format (see docs/internals/recipes.md).
+is one line without ``&&``, ``||``, ``;`` or ``|``, but for a :class:`Compound` such as :func:`pipe` makes: the format
+writers join them, so that a failing command fails the build in every format (see docs/internals/recipes.md).
 """
 
 from __future__ import annotations
@@ -82,6 +82,7 @@ class Run(msgspec.Struct, frozen=True):
     joins: with which step it shares a layer, where formats have layers. ``next`` is for what is quick: it is done again
         whenever the step after it is. ``previous`` is for what is never done without the step before it; the two share
         a shell, so the folder may be another than ``/``.
+    checks: it changes nothing in the image, so that this is the same one without it.
     """
 
     about: str
@@ -92,6 +93,7 @@ class Run(msgspec.Struct, frozen=True):
     calls: tuple[BazelCall, ...] = ()
     finds: str = ""
     joins: Joins = ""
+    checks: bool = False
 
     def __post_init__(self) -> None:
         if self.joins == "next" and any(line.startswith("cd ") for line in self.commands):
@@ -104,7 +106,7 @@ class Run(msgspec.Struct, frozen=True):
                 plain(line, f"a command of step '{self.about}'")
             except InputError as error:
                 raise StepError(error.problems) from None
-            if not isinstance(line, Pipe):
+            if not isinstance(line, Compound):
                 _check_simple(line, f"step '{self.about}'")
         if (made := MADE.get()) is not None:
             made.append(self)
@@ -118,13 +120,13 @@ class StepError(InputError):
     """A step or a list of packages that a block must not make; the block's file and line become its place."""
 
 
-class Pipe(str):
-    """A command of several that feed each other, made by :func:`pipe`."""
+class Compound(str):
+    """A command made of several, each failure of which is seen to: hpcgen's own, or of :func:`pipe`."""
 
     __slots__ = ()
 
 
-def pipe(*commands: str) -> Pipe:
+def pipe(*commands: str) -> Compound:
     """One command that feeds the output of each command to the next, and fails if any of them fails.
 
     ``a | b`` succeeds whenever ``b`` does, and ``pipefail`` is not in every ``/bin/sh``. A command that stops reading
@@ -140,7 +142,7 @@ def pipe(*commands: str) -> Pipe:
         _check_simple(line, "a pipe")
     # Each part that fails says so on 3, which is what the substitution returns; 4 is the real stdout.
     parts = " | ".join(f"{{ {{ {line}; }} 3>&- 4>&- || echo {n} >&3; }}" for n, line in enumerate(commands, 1))
-    return Pipe(f'{{ failed=$({{ {parts}; }} 3>&1 >&4); test -z "$failed"; }} 4>&1')
+    return Compound(f'{{ failed=$({{ {parts}; }} 3>&1 >&4); test -z "$failed"; }} 4>&1')
 
 
 _INSTEAD = {

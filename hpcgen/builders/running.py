@@ -109,6 +109,7 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
         bundle=bundle,
         epoch=kit.lock.get("pinned_epoch"),
         bases=tuple(kit.facts.bases) if kit.facts is not None else (),
+        stored=tuple(kit.facts.stored) if kit.facts is not None else (),
     )
     return Prepared(kit, builder, work, recipe)
 

@@ -115,6 +115,7 @@ def _facts(written: Written, assembly: Assembly) -> RecipeFacts:
         files=[path for path in assembly.files if "/" in path],
         heredoc=written.heredoc,
         bases=written.bases,
+        stored=written.stored,
         rank_tests=assembly.rank_tests,
     )
 

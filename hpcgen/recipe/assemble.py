@@ -26,7 +26,7 @@ from hpcgen.core.model.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER,
 from hpcgen.core.model.plan import ExtendedImage, Plan
 from hpcgen.core.model.site import Site
 from hpcgen.core.support.hashing import sha256_of
-from hpcgen.recipe.bases import base_for, base_labels, base_notes
+from hpcgen.recipe.bases import base_check, base_for, base_labels, base_notes
 from hpcgen.recipe.package_managers import install
 from hpcgen.recipe.parts import Parts, PlannedPart, parts_of
 from hpcgen.recipe.selftest import rank_tests, selftest_script
@@ -122,13 +122,16 @@ def _stage(name: str, plan: Plan, parts: list[PlannedPart], pins: Pins | None) -
         supply = parts[0].ctx.supply
         base = supply.image(base.name, pins.images[base.name]) if base.name in pins.images else base
         arguments = {**arguments, **supply.arguments(), "SOURCE_DATE_EPOCH": str(pins.epoch)}
+    if plan.extends is not None:
+        base = Image(plan.extends.image, plan.extends.digest or "", in_registry=False)
     return Stage(
         name=name,
         image=base,
         arguments=arguments,
         environment=_environment(name, contributions),
         host_files=[file for part in parts for file in part.block.host_files(part.ctx)],
-        made_by_others=claimed is not None,
+        steps=[base_check(plan, base, parts[0].ctx.base.release.values)],
+        made_by_others=claimed is not None and plan.extends is None,
     )
 
 
@@ -229,9 +232,6 @@ def _added_stages(
     from hpcgen.recipe import extension
 
     final = _stage("final", plan, parts, pins)
-    final = msgspec.structs.replace(
-        final, image=Image(extended.image, extended.digest or "", in_registry=False), made_by_others=False
-    )
     there = _package_names("final", extension.before(plan, catalog))
     final.steps += [("hpcgen", run("keep the kit of the extended image", extension.kit_aside(extended), joins="next"))]
     kept = _in_stage("final", parts)
@@ -336,7 +336,7 @@ def content_hash(stages: Iterable[Stage]) -> str:
     """A hash of all that decides what is in the image: bases, variables, commands, files, copies.
 
     How it is started does not, nor what a step is called, which of them prepare or share a layer, when the folders come
-    from the builder, or where files lie in the kit.
+    from the builder, or where files lie in the kit; nor what only looks at the base.
     """
     decisive = []
     for stage in stages:
@@ -346,7 +346,11 @@ def content_hash(stages: Iterable[Stage]) -> str:
             facts["copied"] = [(each.to, each.sha256) for each in copied]
         # Its digest says which one it is, whatever its tag.
         facts["image"] = {"name": stage.image.name, "digest": stage.image.digest}
-        steps = [(step.commands, [(f.target, f.text, f.executable) for f in step.files]) for _, step in stage.steps]
+        steps = [
+            (step.commands, [(f.target, f.text, f.executable) for f in step.files])
+            for _, step in stage.steps
+            if not step.checks
+        ]
         decisive.append({**facts, "steps": steps})
     return sha256_of(msgspec.json.encode(decisive, order="sorted"))
 

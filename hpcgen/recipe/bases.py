@@ -1,16 +1,86 @@
-"""Which base image a stage starts from, and what is said of it: the dated one of a release table, or another."""
+"""Which base image a stage starts from, and what is said of it: the dated one of a release table, or another.
+
+A stage begins with a look at it: what a mirror, a store of images or the user names may be anything.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from hpcgen.backends.hardware.mirrors import names_image, qualified
-from hpcgen.blocks.inputs.image import Image
+from hpcgen.blocks.inputs.image import PLATFORMS, Image
+from hpcgen.blocks.steps import Compound, Run, run
 from hpcgen.core.model.plan import Plan
+from hpcgen.core.support.quoting import sh
 
 if TYPE_CHECKING:
     from hpcgen.core.model.lock import Pins
+
+
+CHECK = "check the base image"
+
+
+class BaseSystem(msgspec.Struct, frozen=True):
+    """What a base image has to be.
+
+    Parameters
+    ----------
+    architecture: as registries and dpkg call it, or where packages are not Debian's, as ``uname -m`` does.
+    os_id, version: ``ID`` and ``VERSION_ID`` of its os-release, which may say more than ``version`` after a point;
+        both empty where the table of the distribution does not say its ``os_id``.
+    """
+
+    architecture: str
+    os_id: str = ""
+    version: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.architecture, self.os_id, self.version)))
+
+    @property
+    def begins(self) -> str:
+        """How an image that is this is told, with a point after it."""
+        return f"{self}." if self.os_id else f"{self} "
+
+
+def wanted_system(plan: Plan, values: Mapping[str, Any]) -> BaseSystem:
+    """What the base images of a plan have to be.
+
+    Parameters
+    ----------
+    values: of the release row of its distribution.
+    """
+    architecture: str = plan.site.system.architecture
+    if values.get("package_manager") == "apt":
+        architecture = PLATFORMS[architecture]
+    known = (str(values["os_id"]), plan.blocks[0].version) if "os_id" in values else ("", "")
+    return BaseSystem(architecture, *known)
+
+
+def base_check(plan: Plan, image: Image, values: Mapping[str, Any]) -> tuple[str, Run]:
+    """The first step of a stage, which ends the build on another base than the plan is for.
+
+    Source: os-release(5), dpkg(1).
+    """
+    wanted = wanted_system(plan, values)
+    # By its whole path: at the word dpkg alone, ch-image --force would install fakeroot.
+    dpkg = "/usr/bin/dpkg --print-architecture 2> /dev/null || " if values.get("package_manager") == "apt" else ""
+    settings = """eval "$(grep -E '^(ID|VERSION_ID)=' /etc/os-release)\""""
+    # Not ${ID-}: buildah 1.28 reads the text of the recipe, which is a label, as if it were one's of a Dockerfile.
+    found = f'found=$(ID="" VERSION_ID=""; {settings}; echo "$({dpkg}uname -m) $ID $VERSION_ID")'
+    if plan.extends is not None:
+        remedy = "extend an image that was built for this site"
+    elif plan.supply == "bundle":
+        remedy = "make the lock and the bundle again from the right image"
+    else:
+        remedy = "correct network.mirrors.images of the profile, or import the right image under its name"
+    before, after = f"hpcgen: wrong base image: {image.pulled} should be {wanted} and is ", f"; {remedy}"
+    told = f'echo {sh(before)}"$found"{sh(after)} >&2'
+    check = f'case "$found." in {sh(wanted.begins)}*) ;; *) {told}; exit 65 ;; esac'
+    return "hpcgen", msgspec.structs.replace(run(CHECK, Compound(found), Compound(check), joins="next"), checks=True)
 
 
 def base_for(plan: Plan, image: Image) -> Image:

@@ -21,7 +21,7 @@ from loopback_registry import MANIFEST, Registry
 from test_build import BLOCK, record_in
 from test_rendered_kits import site_profile
 
-from hpcgen.backends.engines.charliecloud import check_script
+from hpcgen.backends.engines.charliecloud import CHECK, base_script
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.support.hashing import sha256_of
 
@@ -207,7 +207,7 @@ def test_newer_charliecloud_keeps_the_same_of_a_pull(
     name = f"{registry.host}/{HELD}"
     (work / "cert.pem").write_bytes((tmp_path / "cert.pem").read_bytes())
     check = f"check_bases {name} {digests[1]} && echo same; check_bases {name} {digests[0]} || echo another\n"
-    (work / "check.sh").write_text(f"ch-image pull --auth {name}\n{check_script()}{check}")
+    (work / "check.sh").write_text(f"ch-image pull --auth {name}\n{base_script(CHECK)}{check}")
     env = {
         "REQUESTS_CA_BUNDLE": "/work/cert.pem",
         "CH_IMAGE_STORAGE": "/work/storage",

@@ -13,7 +13,7 @@ from hpcgen.backends.engines.steps import Step
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.bundle_paths import FILES
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.recipe_facts import PulledBase
+from hpcgen.core.model.recipe_facts import PulledBase, StoredBase
 from hpcgen.core.model.record import BuiltImage, ImageKindName
 from hpcgen.core.support.quoting import sh
 
@@ -128,6 +128,7 @@ class Work(msgspec.Struct, frozen=True):
     root: whether this is root.
     bundle: what everything is taken from, None if the steps have a network.
     bases: base images whose digest is to be checked once the engine has pulled them, where it does not do so itself.
+    stored: base images that may have been imported, which the engine's cache has to be told.
     epoch: seconds since 1970 that the files of a locked build get as their time, None if there is no lock.
     """
 
@@ -145,6 +146,7 @@ class Work(msgspec.Struct, frozen=True):
     bundle: BundleFolder | None = None
     epoch: int | None = None
     bases: tuple[PulledBase, ...] = ()
+    stored: tuple[StoredBase, ...] = ()
 
 
 def file_target(output: str, token: str, kinds: Mapping[str, ImageKindName]) -> Target:

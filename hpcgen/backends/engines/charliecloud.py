@@ -55,7 +55,7 @@ _LINE = r" *(\d+)([ .*]) ?([A-Z]+)\b"
 NAMING = "Dockerfile.name"
 CACHES = Shell(f'"${{XDG_CACHE_HOME:-{SUBMIT_FOLDER}/.cache}}"')
 """Where programs keep what they compile or fetch: the image is read-only, and the home directory is not inside."""
-CHECK = "check_bases.sh"
+CHECK, TELL = "check_bases.sh", "base_words.sh"
 CONVERSIONS = {"squashfs": "squash", "tar": "tar", "directory": "dir"}
 _SIGNATURE = {
     f"GIT_{who}_{what}": value
@@ -250,6 +250,7 @@ class Charliecloud(Engine):
         words = ["ch-image", "build", "--force", *([] if work.cache else ["--no-cache"]), *work.options]
         if work.bundle is not None:
             words += ["--bind", f"{work.bundle.folder}:{MOUNT}"]
+        words += self._base_words(work)
         stored = self.stored_name(work.plan)
         end = ("-f", work.recipe.name, work.context.name)
         calls = [EngineCommand((*words, "-t", stored, *end), env=env, cwd=work.recipe.parent)]
@@ -265,6 +266,16 @@ class Charliecloud(Engine):
             calls.append(EngineCommand(convert, env={**env, **dated}, step=len(work.steps) - 1))
         return calls
 
+    def _base_words(self, work: Work) -> list[str]:
+        """What its cache is told of base images that were imported."""
+        named = [word for base in work.stored for word in (base.name, base.argument)]
+        named += [word for base in work.bases for word in (base.name, "")]
+        if not named or not work.cache:
+            return []
+        script = f'{base_script(TELL)}base_words "$@"'
+        _status, text = query(["bash", "-c", script, TELL, *named], {**os.environ, **self._environment(work)})
+        return text.splitlines()[-1].split() if text.strip() else []
+
     def publish(self, work: Work) -> list[EngineCommand]:
         """A name in the store is given by a build of nothing but the base, which is the image."""
         if work.target.kind != "ch-image":
@@ -276,7 +287,7 @@ class Charliecloud(Engine):
     def more_files(self, work: Work) -> dict[str, str]:
         """What :meth:`publish` builds, and what compares the base images with their digests."""
         naming = {NAMING: f"FROM {work.target.temporary}\n"} if work.target.kind == "ch-image" else {}
-        return {**naming, CHECK: f'{check_script()}check_bases "$@"\n'} if work.bases else naming
+        return {**naming, CHECK: f'{base_script(CHECK)}check_bases "$@"\n'} if work.bases else naming
 
     def clean(self, work: Work, built: bool) -> list[EngineCommand]:
         """The image in the store and those of its stages; what the cache has of them stays.
@@ -332,9 +343,15 @@ class Charliecloud(Engine):
         ]
 
 
-def check_script() -> str:
-    """Functions of bash: ``check_bases NAME DIGEST…`` fails for an image that was pulled and is another one."""
-    return Template(Path(__file__).with_name(CHECK)).fill()
+def base_script(name: str) -> str:
+    """Functions of bash for the base images of a build.
+
+    Parameters
+    ----------
+    name: :data:`CHECK`: ``check_bases NAME DIGEST…`` fails for an image that was pulled and is another one;
+        :data:`TELL`: ``base_words NAME ARGUMENT…`` says which words ``ch-image build`` is given for imported images.
+    """
+    return Template(Path(__file__).with_name(name)).fill()
 
 
 def _folder_name(reference: str) -> str:

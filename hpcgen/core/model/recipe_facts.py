@@ -32,6 +32,16 @@ class PulledBase(Record, frozen=True):
     digest: Digest
 
 
+class StoredBase(Record, frozen=True):
+    """A base image as the recipe names it, which may have been imported into the store of ch-image.
+
+    ``argument``: the build argument that tells the store's cache which image it is.
+    """
+
+    name: Text
+    argument: Text
+
+
 RankLayout = Literal["", "two", "per_node", "per_gpu", "all"]
 FigureTable = Literal["", "osu", "nccl_tests", "hpl"]
 
@@ -56,7 +66,8 @@ class RecipeFacts(Record, frozen=True):
 
     ``files``: the files in folders of the kit, which the recipe copies into the image. ``heredoc``: the word that ends
     what the engine reads, where the recipe is a script with that in a here-document. ``bases``: those whose digest
-    the engine does not check itself. ``rank_tests``: what ``hpcgen test --nodes`` starts beside the self-test.
+    the engine does not check itself. ``stored``: those of which its cache is told what they are. ``rank_tests``: what
+    ``hpcgen test --nodes`` starts beside the self-test.
     """
 
     recipe: int
@@ -65,4 +76,5 @@ class RecipeFacts(Record, frozen=True):
     files: list[KitPath] = []
     heredoc: Text = ""
     bases: list[PulledBase] = []
+    stored: list[StoredBase] = []
     rank_tests: list[RankTest] = []

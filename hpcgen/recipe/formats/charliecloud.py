@@ -6,13 +6,14 @@ from types import MappingProxyType
 
 import msgspec
 
-from hpcgen.backends.engines.charliecloud import check_script
+from hpcgen.backends.engines.charliecloud import CHECK, TELL, base_script
 from hpcgen.backends.engines.squashing import squashing_words
-from hpcgen.blocks.steps import run
+from hpcgen.backends.hardware.mirrors import names_image
+from hpcgen.blocks.steps import Image, run
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.bundle_paths import MOUNT
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.recipe_facts import PulledBase
+from hpcgen.core.model.recipe_facts import PulledBase, StoredBase
 from hpcgen.core.support.quoting import sh
 from hpcgen.recipe.formats import Format
 from hpcgen.recipe.formats.base import DAWN
@@ -26,13 +27,28 @@ FAKEROOT = "fakeroot"
 """The package that ``ch-image build --force`` of 0.31 requires in every image where package tools run."""
 
 
-def _named_base(stage: Stage) -> Stage:
-    """Name the base's digest in an instruction.
+ARGUMENTS = {"builder": "HPCGEN_BUILDER_BASE", "final": "HPCGEN_BASE"}
+"""The build argument of each stage that says which base image it starts from: ch-image takes each for one stage."""
 
-    ch-image's cache knows an imported image by no more than that it was imported (build_cache.py of 0.31, import_id):
-    it would take the steps of another base for those of this one.
+
+def _named_base(plan: Plan, stage: Stage) -> Stage:
+    """Name the base in an instruction, where it is or may be imported.
+
+    ch-image's cache knows an import by no more than that it was imported (build_cache.py of 0.31, import_id): it would
+    take the steps of another base for those of this one. What a registry alone has by its digest is left as it is.
     """
-    return msgspec.structs.replace(stage, arguments={"HPCGEN_BASE": stage.image.digest, **stage.arguments})
+    if not _may_be_imported(plan, stage.image):
+        return stage
+    told = stage.image.digest if plan.supply == "bundle" else "pulled"
+    return msgspec.structs.replace(stage, arguments={ARGUMENTS[stage.name]: told, **stage.arguments})
+
+
+def _may_be_imported(plan: Plan, image: Image) -> bool:
+    """Not of an image that is added to, for which there is no cache."""
+    if plan.extends is not None:
+        return False
+    named = names_image(plan.site.network.mirrors, image.name, "charliecloud")
+    return plan.supply == "bundle" or not image.digest or bool(named)
 
 
 def _with_fakeroot(stage: Stage) -> Stage:
@@ -57,12 +73,29 @@ def _pulled(plan: Plan, assembly: Assembly) -> list[PulledBase]:
     return [PulledBase(name=name, digest=digest) for name, digest in sorted(known.items())]
 
 
+def _stored(plan: Plan, assembly: Assembly) -> list[StoredBase]:
+    """The base images that may have been imported under their names."""
+    if plan.supply == "bundle":
+        return []
+    stages = [stage for stage in assembly.stages if _may_be_imported(plan, stage.image)]
+    return [
+        StoredBase(name=base_reference(plan, each.image, CH_IMAGE), argument=ARGUMENTS[each.name]) for each in stages
+    ]
+
+
+def _told_lines(bases: list[PulledBase], stored: list[StoredBase]) -> list[str]:
+    """Lines that tell ch-image's cache what was imported."""
+    words = [word for base in stored for word in (base.name, base.argument)]
+    told = {base.name for base in stored}
+    words += [word for base in bases if base.name not in told for word in (base.name, "")]
+    call = f'read -r -a told <<< "$(base_words {" ".join(map(sh, words))})"'
+    return ["\n" + base_script(TELL).removesuffix("\n"), call, 'options+=("${told[@]}")'] if words else []
+
+
 def _check_lines(bases: list[PulledBase]) -> list[str]:
     """Lines that compare what was pulled with the digests."""
-    if not bases:
-        return []
     calls = [f"check_bases {sh(base.name)} {sh(base.digest)}" for base in bases]
-    return ["\n" + check_script().removesuffix("\n"), *calls]
+    return ["\n" + base_script(CHECK).removesuffix("\n"), *calls] if bases else []
 
 
 class CharliecloudFormat(Format):
@@ -84,9 +117,11 @@ class CharliecloudFormat(Format):
 
     def recipe(self, plan: Plan, assembly: Assembly) -> Written:
         """build.sh: builds with ch-image, converts with ch-convert, prints the hash."""
+        stages = [assembly.builder, assembly.final]
         if plan.supply == "bundle":
-            stages = [_named_base(_with_fakeroot(stage)) for stage in (assembly.builder, assembly.final)]
-            assembly = msgspec.structs.replace(assembly, builder=stages[0], final=stages[1])
+            stages = [_with_fakeroot(stage) for stage in stages]
+        builder, final = (_named_base(plan, stage) for stage in stages)
+        assembly = msgspec.structs.replace(assembly, builder=builder, final=final)
         dockerfile = instructions(plan, assembly, CH_IMAGE)
         if DELIMITER in dockerfile.text.splitlines():
             raise InputError(
@@ -100,7 +135,7 @@ class CharliecloudFormat(Format):
             "HPCGEN_BUILD_OPTIONS are further words for ch-image build.\n"
             "The Dockerfile in this script is in the dialect that ch-image 0.31 and later read."
         )
-        bases = _pulled(plan, assembly)
+        bases, stored = _pulled(plan, assembly), _stored(plan, assembly)
         text = script(
             plan,
             "build_charliecloud.sh",
@@ -116,6 +151,7 @@ class CharliecloudFormat(Format):
             date=exported_date(assembly),
             squashing=" ".join(squashing_words(plan)),
             dockerfile=dockerfile.text,
+            told=_told_lines(bases, stored),
             check=_check_lines(bases),
         )
-        return Written(text, dockerfile.steps, DELIMITER, bases)
+        return Written(text, dockerfile.steps, DELIMITER, bases, stored)

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from hpcgen.core.model.recipe_facts import PulledBase, StepLabel
+from hpcgen.core.model.recipe_facts import PulledBase, StepLabel, StoredBase
 from hpcgen.core.support.partial_packages import module_alone
 from hpcgen.core.support.traced import Subject, Traced, subjects_of, together, traced
 
@@ -50,13 +50,14 @@ class Written(msgspec.Struct, frozen=True):
     """The text of a recipe, whose lines know what they are of, and by stage what its instructions that run commands do.
 
     ``heredoc``: the word that ends what engines read, where the text is a script with that in a here-document.
-    ``bases``: base images whose digest engines do not check themselves.
+    ``bases``: base images whose digest engines do not check themselves. ``stored``: those that are told to a cache.
     """
 
     text: str
     steps: list[list[StepLabel]]
     heredoc: str = ""
     bases: list[PulledBase] = []
+    stored: list[StoredBase] = []
 
 
 def primitive(

@@ -36,7 +36,7 @@ def bazel_steps(plan: Plan, assembly: Assembly) -> list[BazelStep]:
             before = [
                 (other, each)
                 for place, (other, each) in enumerate(stage.steps[:number])
-                if place < stage.prepared or other in needed
+                if not each.checks and (place < stage.prepared or other in needed)
             ]
             # In the same step, what comes before Bazel.
             own = command(*call.program, "build")

@@ -101,7 +101,8 @@ export HIDDEN=https://me:k3yD@example.org/
 export TOKENIZERS_PARALLELISM=false
 KEY=k3yE/x9Z
 NAME=k3yF
-srun -N 1 python main.py --api-key k3yG --password=k3yH --token $KEY --wandb-key $NAME log.token=k3yI --seed 1 | a --password k3yK
+srun -N 1 python main.py --api-key k3yG --password=k3yH --token $KEY --wandb-key $NAME log.token=k3yI \\
+    --seed 1 | a --password k3yK
 for k in k3yL k3yM; do python main.py --token $k; done
 HF_TOKEN=k3yN python more.py -H 'Authorization: Bearer k3yO-and-more' --hf_token $HF_TOKEN
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpcgen.backends.engines.charliecloud import check_script
+from hpcgen.backends.engines.charliecloud import CHECK, base_script
 from hpcgen.blocks.inputs.image import Image, image
 from hpcgen.blocks.sources import Supply
 from hpcgen.catalog.catalog import Catalog
@@ -96,7 +97,7 @@ def test_the_latest_base_is_the_moving_tag_and_the_kit_says_so(format: str, plan
     line = "base image ubuntu:24.04: a tag that may move, no digest; hpcgen lock pins it"
     assert "ubuntu:24.04" in kit.recipe and "sha256:4" not in kit.recipe and BASE.dated not in kit.recipe
     assert f"\n# {line}\n" in kit.recipe and kit.notices.count(line) == 1
-    assert "check_bases" not in kit.recipe
+    assert "check_bases" not in kit.recipe and ("ARG HPCGEN_BASE=pulled" in kit.recipe) == (format == "charliecloud")
     assert '"latest_base": true' in kit.files["plan.json"].text
 
 
@@ -220,7 +221,7 @@ class Storage:
         return f"sha256:{sha256_of(manifest.encode())}"
 
     def check(self, *words: str) -> subprocess.CompletedProcess[str]:
-        script = f'set -euo pipefail\n{check_script()}check_bases "$@"\necho went on\n'
+        script = f'set -euo pipefail\n{base_script(CHECK)}check_bases "$@"\necho went on\n'
         argv = ["bash", "-c", script, "check", *words]
         return subprocess.run(argv, env={"PATH": self.path}, capture_output=True, text=True, check=False)
 
@@ -267,3 +268,85 @@ def test_what_was_not_pulled_is_not_known(lost: str, storage: Storage) -> None:
     done = storage.check(NAME, digest)
     assert (done.returncode, done.stdout) == (0, "went on\n")
     assert done.stderr == (f"note: whether {NAME} is {digest} is not known: ch-image keeps no record of pulling it\n")
+
+
+def check_of(plan: Plan, stage: str) -> list[str]:
+    """The commands by which a stage looks at its base, which are its first."""
+    steps = getattr(assemble(plan, CATALOG), stage).steps
+    assert [step.checks for _, step in steps][:2] == [True, False]
+    return list(steps[0][1].commands)
+
+
+def says(plan: Plan, folder: Path, os_release: str | None, architecture: str = "amd64") -> tuple[int, str]:
+    """What the look at a base with this os-release and dpkg says: its status and its words."""
+    release, dpkg = folder / "os-release", folder / "dpkg"
+    release.unlink(missing_ok=True)
+    if os_release is not None:
+        release.write_text(os_release)
+    dpkg.write_text(f"#!/bin/sh\necho {architecture}\n")
+    dpkg.chmod(0o755)
+    script = "\n".join(["set -eu", *check_of(plan, "final"), "echo went on"])
+    script = script.replace("/etc/os-release", str(release)).replace("/usr/bin/dpkg", str(dpkg))
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.stdout == "went on\n") == (done.returncode == 0)
+    return done.returncode, done.stderr.splitlines()[-1] if done.stderr else ""
+
+
+def test_a_build_ends_on_another_base_than_the_plans(plan: Plan, tmp_path: Path) -> None:
+    good = 'NAME="Ubuntu"\nVERSION_ID="24.04"\nID=ubuntu\nID_LIKE=debian\n'
+    assert says(plan, tmp_path, good) == (0, "")
+    told = f"hpcgen: wrong base image: {BASE.pulled} should be amd64 ubuntu 24.04 and is %s; correct "
+    for text, architecture, found in [
+        ("ID=debian\nVERSION_ID=12\n", "amd64", "amd64 debian 12"),
+        ("ID=ubuntu\nVERSION_ID='24.10'\n", "amd64", "amd64 ubuntu 24.10"),
+        ("ID=ubuntu\nVERSION_ID=24.040\n", "amd64", "amd64 ubuntu 24.040"),
+        ("ID=debian\n", "amd64", "amd64 debian "),
+        (good, "arm64", "arm64 ubuntu 24.04"),
+        (None, "amd64", "amd64  "),
+    ]:
+        status, said = says(plan, tmp_path, text, architecture)
+        assert (status, said.startswith(told % found)) == (65, True), said
+
+
+def test_a_distribution_that_says_no_name_is_held_to_the_architecture_alone(tmp_path: Path) -> None:
+    leap = make_plan(
+        CATALOG,
+        CATALOG.site("workstation"),
+        CATALOG.stack("mpi-hello"),
+        settings=("base.provider=opensuse_leap", "base.version=15.6"),
+    )
+    assert check_of(leap, "builder")[1].startswith("case \"$found.\" in 'x86_64 '*) ;; ")
+
+
+def test_a_point_release_is_the_release(tmp_path: Path) -> None:
+    rocky = make_plan(
+        CATALOG, CATALOG.site("workstation"), CATALOG.stack("mpi-hello"), settings=("base.provider=rockylinux",)
+    )
+    if platform.machine() == "x86_64":
+        assert says(rocky, tmp_path, 'ID="rocky"\nVERSION_ID="9.4"\n') == (0, "")
+        assert says(rocky, tmp_path, 'ID="almalinux"\nVERSION_ID="9.4"\n')[0] == 65
+        assert says(rocky, tmp_path, 'ID="rocky"\nVERSION_ID="8.9"\n')[0] == 65
+
+
+def test_what_only_looks_does_not_change_the_plan_hash(plan: Plan) -> None:
+    final = assemble(plan, CATALOG).final
+    without = msgspec.structs.replace(final, steps=final.steps[1:])
+    assert content_hash([final]) == content_hash([without])
+
+
+def test_a_base_that_may_be_imported_is_told_to_the_cache(plan: Plan) -> None:
+    """After every FROM, before anything that could be taken from the cache; not where a digest says what is pulled."""
+    named = Mirrors(images={"ubuntu:24.04": ImageMirror(charliecloud="ubuntu:24.04")})
+    kit = make_kit(changed(plan, "charliecloud", named), CATALOG)
+    froms = [text.split("\n\n")[:2] for text in kit.recipe.split("\nFROM ")[1:]]
+    assert [(first.split()[0], second.splitlines()[0]) for first, second in froms] == [
+        ("ubuntu:24.04", "ARG HPCGEN_BUILDER_BASE=pulled"),
+        ("ubuntu:24.04", "ARG HPCGEN_BASE=pulled"),
+    ]
+    call = 'read -r -a told <<< "$(base_words ubuntu:24.04 HPCGEN_BUILDER_BASE ubuntu:24.04 HPCGEN_BASE)"\n'
+    assert call in kit.recipe and kit.recipe.index(call) < kit.recipe.index("ch-image build --force")
+    facts = json.loads(kit.files["recipe.json"].text)
+    assert [each["argument"] for each in facts["stored"]] == ["HPCGEN_BUILDER_BASE", "HPCGEN_BASE"]
+    pulled = recipe(changed(plan, "charliecloud"))
+    assert "ARG HPCGEN_BASE" not in pulled and f"base_words docker.io/library/{BASE.pulled} ''" in pulled
+    assert "HPCGEN_BASE" not in recipe(changed(plan, "docker", named))

@@ -57,7 +57,7 @@ def test_a_collection_brings_a_format_in_one_file(kit: Path, collection: Path) -
     plan = json.loads((kit / "plan.json").read_text())
     assert (plan["format"], plan["engine"]) == ("listing", "podman")
     assert "--format listing" in plan["command"]
-    assert (kit / "Steps").read_text().startswith("distribution\t")
+    assert "\ndistribution\t" in (kit / "Steps").read_text()
     assert (kit / "build.sh").read_text() == "#!/bin/sh\necho mpi-hello\n"
     assert not (kit / "Dockerfile").exists()
     Catalog([collection])

@@ -31,6 +31,7 @@ cat > "$context/Dockerfile" << '@{delimiter}'
 # ch-image refers to the user by name, which batch and cron environments leave out.
 export USER=${USER:-$(id -un)}
 @{bases}
+@{told}
 # --force lets package managers run without privilege. A relative path is the same in every build.
 (cd "$context" && ch-image build --force "${options[@]}" -t "$name" -f Dockerfile .)
 @{check}

@@ -120,8 +120,13 @@ ENV CC=/usr/bin/gcc-12 \
     PATH=/opt/rank_test/bin:/opt/intel_mpi/intel64/bin:/opt/cmake/cmake/data/bin:/opt/bazel/bin:/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONNOUSERSITE=1
 
-# distribution: packages
-RUN apt-get update && \
+# hpcgen: check the base image; distribution: packages
+RUN found=$(ID="" VERSION_ID=""; eval "$(grep -E '^(ID|VERSION_ID)=' /etc/os-release)"; echo \
+        "$(/usr/bin/dpkg --print-architecture 2> /dev/null || uname -m) $ID $VERSION_ID") && \
+    case "$found." in 'amd64 ubuntu 22.04.'*) ;; *) echo \
+        'hpcgen: wrong base image: ubuntu:jammy-20260901.2 should be amd64 ubuntu 22.04 and is '"$found"'; correct network.mirrors.images of the profile, or import the right image under its name' \
+        >&2; exit 65 ;; esac && \
+    apt-get update && \
     DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends bzip2 ca-certificates cpio \
         curl file g++-12 gcc-12 git libc6-dev libgomp1 libnuma-dev libnuma1 libstdc++6 make patch patchelf \
         python3 python3-dev python3-venv rsync unzip xz-utils zip && \
@@ -240,8 +245,13 @@ ENV FI_PROVIDER_PATH=/opt/intel_mpi/intel64/libfabric/lib/prov \
     PATH=/opt/rank_test/bin:/opt/intel_mpi/intel64/bin:/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONNOUSERSITE=1
 
-# distribution: packages; site: mount points for the host's files
-RUN apt-get update && \
+# hpcgen: check the base image; distribution: packages; site: mount points for the host's files
+RUN found=$(ID="" VERSION_ID=""; eval "$(grep -E '^(ID|VERSION_ID)=' /etc/os-release)"; echo \
+        "$(/usr/bin/dpkg --print-architecture 2> /dev/null || uname -m) $ID $VERSION_ID") && \
+    case "$found." in 'amd64 ubuntu 22.04.'*) ;; *) echo \
+        'hpcgen: wrong base image: ubuntu:jammy-20260901.2 should be amd64 ubuntu 22.04 and is '"$found"'; correct network.mirrors.images of the profile, or import the right image under its name' \
+        >&2; exit 65 ;; esac && \
+    apt-get update && \
     DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends libgomp1 libnuma1 libstdc++6 python3 && \
     apt-get clean && \
     rm -rf /var/lib/apt/lists/* && \
@@ -283,6 +293,36 @@ HPCGEN_DOCKERFILE
 
 # ch-image refers to the user by name, which batch and cron environments leave out.
 export USER=${USER:-$(id -un)}
+
+# ch-image's cache knows what was imported at most by its name (lib/build_cache.py, adopt; 0.31 not even by that), so it
+# would take the steps of another image of the name for those of this one. It is told which one it is by an argument: the
+# tree of git that it keeps of the image. What was pulled it knows.
+base_words() { # NAME ARGUMENT of each image: words for ch-image build; an image with a digest has no ARGUMENT
+    local storage held found words=()
+    storage=$(ch-image gestalt storage-path | tail -n 1) || storage=
+    while [ $# -gt 1 ]; do
+        held=${1//\//%}
+        held=${held//:/+}
+        case $(git -C "$storage/bucache" log -n 1 --format=%s "refs/heads/$held" 2> /dev/null) in
+            PULL*) found= ;;
+            ?*) found=$(git -C "$storage/bucache" rev-parse "refs/heads/$held^{tree}") ;;
+            *) found=$(uncached "$storage/img/$held") ;;
+        esac
+        if [ -n "$found" ] && [ -n "$2" ]; then
+            words+=(--build-arg "$2=$found")
+        elif [ -n "$found" ]; then
+            echo "note: $1 was imported, not pulled: no step of it comes from the cache" >&2
+            words+=(--rebuild)
+        fi
+        shift 2
+    done
+    echo "${words[*]}"
+}
+uncached() { # FOLDER of an image that was imported without the cache: names, sizes and times of its files, as a hash
+    [ ! -d "$1" ] || find "$1" -type f -printf '%P %s %T@\n' | LC_ALL=C sort | sha256sum | cut -c -64
+}
+read -r -a told <<< "$(base_words docker.io/library/ubuntu:jammy-20260901.2 '')"
+options+=("${told[@]}")
 # --force lets package managers run without privilege. A relative path is the same in every build.
 (cd "$context" && ch-image build --force "${options[@]}" -t "$name" -f Dockerfile .)
 
