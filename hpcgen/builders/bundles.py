@@ -9,7 +9,7 @@ import msgspec
 
 from hpcgen.backends.engines.building import BundledBase, BundleFolder
 from hpcgen.blocks.steps import Image
-from hpcgen.core.errors import InputError
+from hpcgen.core.errors import HpcgenError, InputError, MissingToolError
 from hpcgen.core.model.bundle_paths import IMAGES, LOCK, image_name
 from hpcgen.core.model.lock import ImagePin
 from hpcgen.core.support.quoting import sh
@@ -19,16 +19,18 @@ from hpcgen.recipe.formats.bundled import bundled_base
 VARIABLE = "HPCGEN_BUNDLE"
 
 
-def open_bundle(kit: KitFolder, asked: Path | None) -> BundleFolder | None:
+def open_bundle(kit: KitFolder, asked: Path | None, signers: Path | None = None) -> BundleFolder | None:
     """The bundle of a kit, checked; None where the kit's recipe uses the network.
 
     Parameters
     ----------
     asked: the bundle's folder; ``$HPCGEN_BUNDLE`` if None.
+    signers: a file of allowed signers, one of whom must have signed it.
 
     Raises
     ------
     InputError: none is named, it is another lock's, it is damaged, or no engine could be told its path.
+    PolicyError: it is not signed by an allowed signer.
     """
     told = asked or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
     if kit.plan.supply != "bundle":
@@ -48,10 +50,33 @@ def open_bundle(kit: KitFolder, asked: Path | None) -> BundleFolder | None:
 
     folder = told.absolute()
     _check_path(folder)
-    check_bundle(folder, (kit.folder / LOCK).read_text("utf-8"))
+    check_bundle(folder, (kit.folder / LOCK).read_text("utf-8"), signers)
     pins = msgspec.convert(kit.lock.get("pinned_images", {}), dict[str, ImagePin])
     bases = [_base(folder, name, pin.bundled) for name, pin in sorted(pins.items())]
     return BundleFolder(folder, bases)
+
+
+def lock_signer(kit: KitFolder, signers: Path | None) -> str:
+    """Who signed the lock of a kit, "" where nobody did or no program here can tell.
+
+    Parameters
+    ----------
+    signers: a file of allowed signers, who are called by their names there.
+    """
+    from hpcgen.core.support.signatures import LOCK as NAMESPACE
+    from hpcgen.core.support.signatures import signer_of
+    from hpcgen.kit.lockfile.lock import signature_beside
+
+    signature = signature_beside(kit.folder / LOCK)
+    lock = (kit.folder / LOCK).read_bytes()
+    for allowed in dict.fromkeys((signers, None)) if signature else ():
+        try:
+            return str(signer_of("the kit's lock", lock, signature, NAMESPACE, allowed))
+        except MissingToolError:
+            return ""
+        except HpcgenError:
+            continue
+    return "nobody: its signature is of another lock" if signature else ""
 
 
 def _check_path(folder: Path) -> None:

@@ -18,7 +18,7 @@ from hpcgen._version import __version__
 from hpcgen.backends.engines import Engine
 from hpcgen.backends.engines.building import EngineCommand, Work, query
 from hpcgen.backends.engines.steps import Event, Recipe, without_test
-from hpcgen.builders.bundles import open_bundle
+from hpcgen.builders.bundles import lock_signer, open_bundle
 from hpcgen.builders.choosing import choose_builder
 from hpcgen.builders.disks import Disks
 from hpcgen.builders.log import log_file
@@ -53,6 +53,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     log: the file for the engine's whole output; beside the record if None.
     record: whether a record is kept.
     bundle: the folder of the bundle that a kit for one takes everything from.
+    signers: a file of allowed signers, one of whom must have signed the bundle.
     """
 
     engine: str | None = None
@@ -63,6 +64,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     log: Path | None = None
     record: bool = True
     bundle: Path | None = None
+    signers: Path | None = None
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -82,7 +84,7 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
     InputError, MissingToolError, OutputError: see :func:`build_kit`.
     """
     check_host_files(kit)
-    bundle = open_bundle(kit, options.bundle)
+    bundle = open_bundle(kit, options.bundle, options.signers)
     builder = choose_builder(kit.plan, options.engine)
     target = builder.target(kit.plan, options.output, token)
     for program, purpose in builder.requires_programs(target).items():
@@ -348,6 +350,7 @@ class _Run:
             command=plan.command,
             folder=str(Path.cwd()),
             notest=self.options.notest,
+            lock_signer=lock_signer(self.kit, self.options.signers),
             blocks={block.name: block.version for block in plan.blocks},
             inputs=self.kit.inputs(),
             steps=self.progress.built_steps(),

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from hpcgen.cli.build_options import NOT_IN_JOB, BuildCommandOptions, hand_over, job_of_build
 from hpcgen.cli.common import (
     PATH,
+    SIGNER,
     TRUST,
     catalog_of,
     named_kit,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     type=PATH,
     help="Build without a network from this bundle: a KIT that was rendered for it, or its lock.",
 )
+@SIGNER
 @click.option("--no-cache", is_flag=True, help="Run every step again.")
 @click.option(
     "--notest", is_flag=True, envvar=NOTEST, help="Leave out the self-test that ends a build: for another CPU, say."

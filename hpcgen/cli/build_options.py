@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpcgen.cli.common import say
+from hpcgen.cli.common import required_signers, say
 from hpcgen.cli.options import Options, PlanOptions
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class BuildCommandOptions(Options, frozen=True, kw_only=True):
     keep: Path | None = None
     locked: Path | None = None
     bundle: Path | None = None
+    signers: Path | None = None
     no_cache: bool = False
     notest: bool = False
     engine_option: tuple[str, ...] = ()
@@ -58,6 +59,7 @@ class BuildCommandOptions(Options, frozen=True, kw_only=True):
             log=self.log,
             record=self.record,
             bundle=self.bundle,
+            signers=required_signers(click.get_current_context()),
         )
 
     def has_lock(self, options: PlanOptions) -> bool:

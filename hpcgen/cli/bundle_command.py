@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpcgen.cli.common import PATH, catalog_of, print_json, say, shows_progress
+from hpcgen.cli.common import PATH, SIGNER, catalog_of, print_json, required_signers, say, shows_progress
 from hpcgen.cli.tables import table
 from hpcgen.cli.words import JOBS, STACK
 from hpcgen.core.errors import InputError, UnknownNameError, did_you_mean
@@ -38,6 +38,7 @@ def command() -> None:
 )
 @click.option("--jobs", type=JOBS, default=8, metavar="N", help="Parallel downloads; by default 8.")
 @click.option("--image", "images", multiple=True, metavar="NAME=REFERENCE", help="Take a base image from here.")
+@click.option("--sign", metavar="KEY", type=PATH, help="Sign the manifest with this SSH key.")
 @click.option("--dry-run", is_flag=True, help="List the files that would be fetched.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result, or the planned contents, as JSON.")
 @click.pass_context
@@ -51,6 +52,7 @@ def create(
     folders: tuple[Path, ...],
     jobs: int,
     images: tuple[str, ...],
+    sign: Path | None,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -69,6 +71,10 @@ def create(
     from hpcgen.supply.pin.wanted import wanted
 
     lock = read_lock(lock_file)
+    if sign is not None:
+        from hpcgen.core.support.signatures import check_key
+
+        check_key(sign)
     catalog = catalog_of(ctx)
     look_for_copied(catalog, lock, lock_file, stack)
     piece = parse_size(split) if split is not None else None
@@ -78,7 +84,14 @@ def create(
             _list(lock, catalog, as_json)
             return
         how = Creation(
-            reuse=reuse, folders=folders, jobs=jobs, split=piece, images=given, watch=_watch(), catalog=catalog
+            reuse=reuse,
+            folders=folders,
+            jobs=jobs,
+            split=piece,
+            images=given,
+            watch=_watch(),
+            catalog=catalog,
+            sign=sign,
         )
         manifest = create_bundle(lock, lambda folder: wanted(lock, catalog, folder), output, how)
     _tell(manifest, output, as_json)
@@ -144,27 +157,32 @@ def _tell(manifest: Manifest, output: Path, as_json: bool) -> None:
 @command.command("verify")
 @click.argument("bundle", metavar="DIR|FILE.tar", type=PATH)
 @click.option("--lock", "lock_file", metavar="FILE", type=PATH, help="Check that it is the bundle of this lock.")
+@SIGNER
 @click.option("--jobs", type=JOBS, default=2, metavar="N", help="Files hashed in parallel; by default 2.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def verify(bundle: Path, lock_file: Path | None, jobs: int, as_json: bool) -> None:
+@click.pass_context
+def verify(
+    ctx: click.Context, bundle: Path, lock_file: Path | None, signers: Path | None, jobs: int, as_json: bool
+) -> None:
     """Check every file of a bundle: a folder, a tar file, or the first of its pieces (FILE.tar.000).
 
     Everything that is wrong is reported at once; exit code 3.
     """
     from hpcgen.supply.bundle.verify import verify as check
 
-    verdict = check(bundle, lock_file, jobs, _watch())
+    verdict = check(bundle, lock_file, jobs, _watch(), required_signers(ctx))
     if as_json:
         manifest = verdict.manifest
         about = {"stack": manifest.stack, "site": manifest.site, "content": manifest.content} if manifest else {}
         counted = {"files": verdict.files, "bytes": verdict.bytes, "increment": verdict.increment}
-        found = {"bundle": str(bundle), "whole": not verdict.problems, **about, **counted}
+        found = {"bundle": str(bundle), "whole": not verdict.problems, "signer": verdict.signer, **about, **counted}
         print_json({**found, "collections": verdict.collections, "problems": verdict.problems})
     verdict.raise_problems()
     assert verdict.manifest is not None
     what = "an increment to a bundle" if verdict.increment else "a whole bundle"
     about_it = f"{verdict.manifest.stack} for {verdict.manifest.site}, content {verdict.manifest.content[:12]}…"
     say(f"{bundle} is {what} ({about_it}): {verdict.files} files, {size(verdict.bytes)}")
+    say(f"it is signed by {verdict.signer}" if verdict.signer else "it is not signed")
     if verdict.collections:
         say(f"it brings {', '.join(verdict.collections)} (in collections/); its Python runs once you trust it")
     for folder in verdict.left_behind:

@@ -69,6 +69,13 @@ TRUST = click.option(
     is_flag=True,
     help="Let the image's own record decide what runs on this host: variables, modules, binds, launcher.",
 )
+SIGNER = click.option(
+    "--signer",
+    "signers",
+    metavar="FILE",
+    type=PATH,
+    help="Require a signature by one of the allowed signers in this file; by default that of your config file.",
+)
 START = click.option(
     "--start", is_flag=True, help="Start IMAGE to read it where nothing else can: a SIF that is no squashfs."
 )
@@ -85,6 +92,20 @@ def with_site(catalog: Catalog, options: P) -> P:
     if site is None:
         raise site_missing(catalog, stack)
     return replace(options, site=site)
+
+
+def required_signers(ctx: click.Context) -> Path | None:
+    """The file of allowed signers, one of whom must have signed; None where no signature is required.
+
+    UsageError where it is named beside nothing that could be signed.
+    """
+    from hpcgen.core.config.user_config import configured
+
+    named = ctx.params.get("signers")
+    if named is not None and not any(ctx.params.get(each) for each in ("bundle", "locked")):
+        raise click.UsageError("--signer is about a bundle or a lock: it requires --bundle or --locked")
+    found = named or configured("signers", None)
+    return Path(found) if found is not None else None
 
 
 def named_kit(options: PlanOptions) -> KitFolder | None:

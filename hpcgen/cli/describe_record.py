@@ -23,6 +23,7 @@ def described(record: BuildRecord, out: TextIO) -> str:
         ["hpcgen", record.hpcgen],
         ["command", record.command or "-"],
         ["content", record.content],
+        *([["lock signed by", record.lock_signer]] if record.lock_signer else []),
         ["image", _image(record)],
         *([["self-test", "left out of the build (--notest)"]] if record.notest else []),
         ["tests", tests_passed(record) or "none run"],

@@ -48,6 +48,7 @@ PARTS = ("images", "packages", "wheels")
     is_flag=True,
     help="Run Bazel in the builder stage to pin its downloads, for bundles (minutes to an hour, several GB).",
 )
+@click.option("--sign", metavar="KEY", type=PATH, help="Sign the lock with this SSH key, as FILE.sig.")
 @licence_option
 @click.option("--json", "as_json", is_flag=True, help="With --check or --update: print the changes as JSON.")
 def command(
@@ -57,6 +58,7 @@ def command(
     check: bool,
     updates: tuple[str, ...],
     run_bazel: bool,
+    sign: Path | None,
     accept: tuple[str, ...],
     as_json: bool,
     options: PlanOptions,
@@ -65,13 +67,18 @@ def command(
 
     Without --site and --stack, --check and --update use those of the existing lock, with what else was asked for it.
     """
-    from hpcgen.core.support.writing import check_folder_of, write_file
+    from hpcgen.core.support.signatures import check_key
+    from hpcgen.core.support.writing import check_folder_of
     from hpcgen.kit.lockfile.lock import read_lock
     from hpcgen.planning.licences import accepted_before
     from hpcgen.supply.pin.locking import make_lock
 
     if as_json and not (check or updates):
         raise click.UsageError("--json lists changes, so it requires --check or --update")
+    if sign is not None:
+        if check:
+            raise click.UsageError("--check writes nothing, so nothing is signed: omit one of the two")
+        check_key(sign)
     target = output or Path("hpcgen.lock")
     check_folder_of(target)
     old = read_lock(target) if check or updates else None
@@ -87,9 +94,26 @@ def command(
         lock = make_lock(plan, catalog, images=given, old=old, keep=keep, fetch_bazel=fetch_bazel, say=say)
     changed = _tell(old, lock, as_json) if old is not None else True
     if not check:
-        write_file(target, lock.text)
-        say(f"wrote {target}: {_counted(lock)}")
+        write_lock(target, lock, sign)
     return 1 if check and changed else 0
+
+
+def write_lock(target: Path, lock: Lock, key: Path | None) -> None:
+    """Write a lock, and its signature by an SSH key; that of the lock that was there before does not stay beside it."""
+    from hpcgen.core.support.signatures import LOCK
+    from hpcgen.core.support.signatures import sign as signature
+    from hpcgen.core.support.writing import write_file
+    from hpcgen.kit.lockfile.lock import signature_beside, signature_of
+
+    signed = signature(lock.text.encode(), key, LOCK) if key is not None else ""
+    stale = signature_beside(target).startswith("-----BEGIN SSH SIGNATURE-----")
+    write_file(target, lock.text)
+    if signed:
+        write_file(signature_of(target), signed)
+    elif stale:
+        signature_of(target).unlink(missing_ok=True)
+        say(f"warning: {target} was signed; it is new now, and is not (--sign KEY)")
+    say(f"wrote {target}: {_counted(lock)}" + (f"; signed in {signature_of(target)}" if signed else ""))
 
 
 def _given(words: tuple[str, ...]) -> dict[str, str]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpcgen.cli.common import catalog_of, collection_words
+from hpcgen.cli.common import catalog_of, collection_words, required_signers, say
 from hpcgen.cli.trust import allow_of
+from hpcgen.core.errors import MissingToolError
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -32,10 +33,16 @@ def plan_of_lock(
     """
     from hpcgen.core.model.bundle_paths import LOCK
     from hpcgen.kit.lockfile.lock import read_lock
+    from hpcgen.supply.bundle.verify import check_signed
     from hpcgen.supply.locked import locked_plan
 
     _check_alone(locked, bundle, options)
+    signers = required_signers(ctx)
+    if bundle is not None and signers is not None:
+        say(f"{bundle} is signed by {check_signed(bundle, signers)}")
     lock = read_lock(locked if locked is not None else bundle / LOCK)  # type: ignore[operator]
+    if lock.signature or (bundle is None and signers is not None):
+        _say_signer(lock, str(locked if locked is not None else bundle), signers if bundle is None else None)
     catalog = catalog_of(ctx) if bundle is None else _with_its_collections(ctx, bundle, lock)
     format = options.format
     if format is None and engine is not None:
@@ -53,6 +60,19 @@ def plan_of_lock(
         before=collection_words(ctx),
     )
     return catalog, plan, lock
+
+
+def _say_signer(lock: Lock, name: str, signers: Path | None) -> None:
+    """Say who signed a lock; PolicyError where it was changed since, or none of the required signers did."""
+    from hpcgen.core.support.signatures import LOCK, signer_of
+
+    try:
+        said = signer_of(f"the lock {name}", lock.text.encode(), lock.signature, LOCK, signers)
+    except MissingToolError:
+        if signers is not None:
+            raise
+    else:
+        say(f"its lock is signed by {said}")
 
 
 def _with_its_collections(ctx: click.Context, bundle: Path, lock: Lock) -> Catalog:

@@ -9,9 +9,11 @@ import click
 
 from hpcgen.cli.common import (
     PATH,
+    SIGNER,
     asked_plan,
     catalog_of,
     print_json,
+    required_signers,
     say,
     say_findings,
     shown_files,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     type=PATH,
     help="Render the lock in this bundle, for a build that takes everything from the bundle.",
 )
+@SIGNER
 @click.option(
     "-o",
     "--output",
@@ -53,10 +56,12 @@ def command(
     as_json: bool,
     locked: Path | None,
     bundle: Path | None,
+    signers: Path | None,
     options: PlanOptions,
 ) -> None:
     """Write the recipe of a stack for a site to stdout, or the whole kit with -o DIR."""
     lock = None
+    required_signers(ctx)
     if locked is not None or bundle is not None:
         from hpcgen.cli.locked import plan_of_lock
 

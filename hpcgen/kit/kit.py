@@ -12,6 +12,7 @@ import msgspec
 from hpcgen.backends.schedulers import SCHEDULERS
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.decoding import record_from
+from hpcgen.core.model.bundle_paths import LOCK_SIGNATURE
 from hpcgen.core.model.fields import Record
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.recipe_facts import Certificate, RecipeFacts
@@ -75,7 +76,17 @@ def programs() -> frozenset[str]:
 def known_files() -> frozenset[str]:
     """Every name that a file of some kit has: what an older kit in the same folder may have left behind."""
     recipes = (format_for(name).recipe_file for name in FORMATS.names())
-    return programs() | {"plan.json", "hpcgen.lock", FACTS_FILE, LIST, DECISION, REPORT, STACK, *recipes}
+    return programs() | {
+        "plan.json",
+        "hpcgen.lock",
+        LOCK_SIGNATURE,
+        FACTS_FILE,
+        LIST,
+        DECISION,
+        REPORT,
+        STACK,
+        *recipes,
+    }
 
 
 def plan_text(plan: Plan) -> str:
@@ -181,6 +192,8 @@ def make_kit(plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Kit:
     files |= {path: KitFile(file.text, file.executable) for path, file in assembly.files.items()}
     if "build.sh" not in files:
         files["build.sh"] = KitFile(str(form.build_script(plan, assembly)), True)
+    if lock is not None and lock.signature:
+        files[LOCK_SIGNATURE] = KitFile(lock.signature)
     trees = {each.to: catalog.copied.tree(plan, each) for each in plan.copied}
     if trees:
         files[LIST] = KitFile(list_text(trees))

@@ -155,6 +155,7 @@ def _expanded(config: UserConfig) -> UserConfig:
         collections=[full(each) for each in config.collections],
         image_directories={site: full(each) for site, each in config.image_directories.items()},
         records=full(config.records) if config.records is not None else None,
+        signers=full(config.signers) if config.signers is not None else None,
         trusted_collections={full(each): date for each, date in config.trusted_collections.items()},
     )
 

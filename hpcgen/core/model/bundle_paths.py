@@ -17,6 +17,12 @@ LOCK = "hpcgen.lock"
 SUMS = "SHA256SUMS"
 """All other files, as ``sha256sum -c`` reads them."""
 
+SIGNATURE = f"{MANIFEST}.sig"
+"""Of the manifest, where somebody signed it; the manifest cannot name it."""
+
+LOCK_SIGNATURE = f"{LOCK}.sig"
+"""Of the lock, where somebody signed that."""
+
 FILES = "files"
 IMAGES = "images"
 """An OCI image layout with the base images; each is named by :func:`image_name`."""

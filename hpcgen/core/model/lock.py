@@ -120,6 +120,7 @@ class Lock(Record, frozen=True):
     own, ``NAME:building_blocks/…`` of another, the first collection first.
     ``content``: the plan hash with the pins in it. ``packages``, ``inputs``: what blocks ask for, the OS packages by
     stage, the others each with the block's label and the fields of its kind. ``text``: the bytes it was read from.
+    ``signature``: of these, by ``ssh-keygen``, where it lay beside them; nobody has checked it.
     """
 
     hpcgen: Text
@@ -130,6 +131,7 @@ class Lock(Record, frozen=True):
     packages: dict[StageName, list[Text]]
     inputs: list[dict[str, Any]]
     text: str
+    signature: str = ""
 
     def __repr__(self) -> str:
         return f"<Lock of {self.plan.stack.name} for {self.plan.site.name}: plan hash {self.content[:12]}>"

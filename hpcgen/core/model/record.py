@@ -112,6 +112,7 @@ class BuildRecord(RecordPart, frozen=True):
     """One build. ``content`` is the plan's hash (label io.hpcgen.content); times are UTC, ISO 8601.
 
     ``notest``: the self-test at its end was left out. ``folder``: where it was started, an absolute path.
+    ``lock_signer``: who signed the kit's lock, with the key, as far as the builder could tell.
     """
 
     id: str
@@ -130,6 +131,7 @@ class BuildRecord(RecordPart, frozen=True):
     command: str = ""
     folder: str = ""
     notest: bool = False
+    lock_signer: str = ""
     blocks: dict[str, str] = {}
     inputs: list[str] = []
     steps: list[BuiltStep] = []

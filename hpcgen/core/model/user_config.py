@@ -27,14 +27,16 @@ class UserConfig(PlanDefaults, frozen=True):
 
     ``collections``: folders of profiles, recipes and blocks. ``accounts``, which win over ``account``, and
     ``image_directories`` by the name of the site. ``records``: where build records are kept.
-    ``licences``: the day on which each was accepted. ``trusted_collections``: the day on which the user said that
-    the Python of a collection may run which a file names: of a folder, whatever is in it, or of one content,
-    wherever it lies.
+    ``signers``: a file of allowed signers (ssh-keygen(1)); one of them must have signed the bundles and locks that are
+    built from. ``licences``: the day on which each was accepted. ``trusted_collections``: the day on which the user
+    said that the Python of a collection may run which a file names: of a folder, whatever is in it, or of one
+    content, wherever it lies.
     """
 
     collections: list[UserPath] = []
     accounts: dict[Name, Account] = {}
     image_directories: dict[Name, UserPath] = {}
     records: UserPath | None = None
+    signers: UserPath | None = None
     licences: dict[Name, Date] = {}
     trusted_collections: dict[TrustedCollection, Date] = {}

@@ -29,7 +29,7 @@ HEADER = "# Written by hpcgen: the plan and everything its build takes from outs
 SEALED_HEADER = HEADER + "# Not to be edited: `hpcgen lock --update NAME` moves one thing, `hpcgen lock` all of it.\n"
 SEAL = "seal: sha256:"
 MAX_BYTES = 16 * 1024 * 1024
-_WIDE = 1000
+_WIDE, _SIGNATURE_BYTES = 1000, 64 * 1024
 
 
 def lock_text(plan: Plan, assembly: Assembly) -> str:
@@ -70,7 +70,20 @@ def read_lock(path: Path) -> Lock:
         ) from failure
     if len(data) > MAX_BYTES:
         raise InputError(f"{path} is larger than any lock", remedy="regenerate it with hpcgen lock")
-    return parse_lock(text, str(path))
+    return msgspec.structs.replace(parse_lock(text, str(path)), signature=signature_beside(path))
+
+
+def signature_of(path: Path) -> Path:
+    """Where the signature of a lock is: ``ssh-keygen`` puts it there too."""
+    return path.with_name(f"{path.name}.sig")
+
+
+def signature_beside(path: Path) -> str:
+    """The signature of a lock, "" where there is none."""
+    try:
+        return read_plain(signature_of(path), _SIGNATURE_BYTES)[:_SIGNATURE_BYTES].decode("ascii", "replace")
+    except OSError:
+        return ""
 
 
 _SAID = frozenset(

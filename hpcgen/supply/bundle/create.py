@@ -15,7 +15,18 @@ import msgspec
 
 from hpcgen.core.errors import HpcgenError, InputError, OutputError, Problem
 from hpcgen.core.model.bundle import BundleItem, Manifest, WantedFile
-from hpcgen.core.model.bundle_paths import APT_INDEX, HPCGEN_INDEX, IMAGES, LOCK, MANIFEST, SUMS, WHEEL_INDEX, file_path
+from hpcgen.core.model.bundle_paths import (
+    APT_INDEX,
+    HPCGEN_INDEX,
+    IMAGES,
+    LOCK,
+    LOCK_SIGNATURE,
+    MANIFEST,
+    SIGNATURE,
+    SUMS,
+    WHEEL_INDEX,
+    file_path,
+)
 from hpcgen.core.model.lock import Lock
 from hpcgen.core.support.hashing import hash_file, sha256_of
 from hpcgen.core.support.progress import Watch
@@ -54,6 +65,7 @@ class Creation(msgspec.Struct, frozen=True):
     split: for a tar file, bytes of a piece; None for one file.
     images: base images from elsewhere, name → skopeo reference.
     catalog: the collections that the lock was made with: for the bills of materials, and to go along.
+    sign: the SSH key that signs the manifest; None for no signature.
     """
 
     reuse: Path | None = None
@@ -64,6 +76,7 @@ class Creation(msgspec.Struct, frozen=True):
     policy: RetryPolicy | None = None
     watch: Watch = Watch()
     catalog: Any = None
+    sign: Path | None = None
 
 
 def create_bundle(lock: Lock, wanted: Wants, target: Path, how: Creation | None = None) -> Manifest:
@@ -84,7 +97,7 @@ def create_bundle(lock: Lock, wanted: Wants, target: Path, how: Creation | None 
     if not Workspace(target).folder.is_dir():
         check_target(target, how.split)
     with workspace(target) as place:
-        if (made := _finished(place, lock)) is not None:
+        if (made := _finished(place, lock, how.sign is not None)) is not None:
             how.watch.say(f"{target} was complete; it has its final name now")
             return made
         check_target(target, how.split)
@@ -93,7 +106,7 @@ def create_bundle(lock: Lock, wanted: Wants, target: Path, how: Creation | None 
     return manifest
 
 
-def _finished(place: Workspace, lock: Lock) -> Manifest | None:
+def _finished(place: Workspace, lock: Lock, signed: bool) -> Manifest | None:
     """The manifest, if an earlier run of this lock was stopped when there was nothing more to do but names."""
     from hpcgen.supply.bundle.reading import open_bundle
 
@@ -102,9 +115,12 @@ def _finished(place: Workspace, lock: Lock) -> Manifest | None:
     if not named and (place.bundle.exists() or not first.exists()):
         return None
     try:
-        manifest = open_bundle(first).manifest()
+        source = open_bundle(first)
+        manifest = source.manifest()
     except InputError:
         return None
+    if signed and SIGNATURE not in source.files:
+        raise OutputError(f"{first} was complete, without a signature", remedy="remove it, and run this again")
     return manifest if manifest.lock == sha256_of(lock.text) else None
 
 
@@ -242,6 +258,8 @@ class _Making:
         self._document(CYCLONEDX, cyclonedx(self.lock, inputs, self.how.catalog))
         self._document(SPDX, spdx(self.lock, inputs, self.how.catalog))
         self._document(LOCK, self.lock.text)
+        if self.lock.signature:
+            self._document(LOCK_SIGNATURE, self.lock.signature)
         self._note_collections()
         self._document(README, readme(self.lock))
         lock_hash = sha256_of(self.lock.text)
@@ -251,6 +269,10 @@ class _Making:
         sums = sums_of(manifest, sha256_of(text))
         write_through(self.bundle / SUMS, sums_text(sums))
         sweep(self.bundle, {*sums, SUMS})
+        if self.how.sign is not None:
+            from hpcgen.core.support.signatures import BUNDLE, sign
+
+            write_through(self.bundle / SIGNATURE, sign(text, self.how.sign, BUNDLE).encode())
         return manifest
 
     def _note_collections(self) -> None:

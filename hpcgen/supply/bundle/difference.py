@@ -13,7 +13,7 @@ import msgspec
 
 from hpcgen.core.errors import InputError, OutputError, Problem, Problems
 from hpcgen.core.model.bundle import BundleItem, Manifest
-from hpcgen.core.model.bundle_paths import LOCK, MANIFEST, SUMS
+from hpcgen.core.model.bundle_paths import LOCK, MANIFEST, SIGNATURE, SUMS
 from hpcgen.core.support.hashing import CHUNK, sha256_of
 from hpcgen.core.support.progress import TransferProgress, Watch
 from hpcgen.supply.bundle.documents import (
@@ -98,6 +98,7 @@ def write_increment(old: Path, new: Path, output: DifferenceTarget) -> Differenc
         listed = {path: sums[path] for path in [*paths, MANIFEST]}
         listed[INCREMENT] = sha256_of(text)
         write_through(place.bundle / SUMS, sums_text(listed))
+        _bring_signature(source, place)
         publish(place, _epoch(source), output.split, output.watch)
     return found
 
@@ -129,9 +130,16 @@ def join(old: Path, increment: Path, output: DifferenceTarget) -> Manifest:
         write_through(place.bundle / MANIFEST, data)
         sums = sums_of(manifest, sha256_of(data))
         write_through(place.bundle / SUMS, sums_text(sums))
+        _bring_signature(more, place)
         verify(place.bundle, watch=output.watch).raise_problems()
         publish(place, _epoch(more), output.split, output.watch)
     return manifest
+
+
+def _bring_signature(source: BundleReader, place: Workspace) -> None:
+    """That of the manifest, which stays as it is."""
+    if SIGNATURE in source.files:
+        write_through(place.bundle / SIGNATURE, source.read(SIGNATURE))
 
 
 @contextmanager

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from hpcgen.core.errors import HpcgenError, InputError, Problem
+from hpcgen.core.errors import HpcgenError, InputError, MissingToolError, PolicyError, Problem
 from hpcgen.core.model.bundle import Manifest
-from hpcgen.core.model.bundle_paths import FILES, IMAGES, LOCK, MANIFEST, SUMS, image_name
+from hpcgen.core.model.bundle_paths import COLLECTIONS, FILES, IMAGES, LOCK, MANIFEST, SIGNATURE, SUMS, image_name
 from hpcgen.core.model.lock import Lock
 from hpcgen.core.support.file_formats import NewerFormatError
 from hpcgen.core.support.hashing import file_sha256, sha256_of
@@ -22,13 +22,14 @@ from hpcgen.supply.bundle.own_collections import left_behind
 from hpcgen.supply.bundle.reading import BundleReader, above, open_bundle, printable
 from hpcgen.supply.bundle.store import hash_all
 
-_SHOWN = 20
+_SHOWN, _SIGNATURE_BYTES = 20, 64 * 1024
 _REMEDY = "copy or make the bundle again: hpcgen bundle create --lock FILE -o DIR --reuse keeps the intact files"
 
 
 class Verification(msgspec.Struct):
     """What a check found; ``files`` and ``bytes`` are those of the manifest, ``increment``: only some are here.
 
+    ``signer``: who signed it, "" where nobody did, or no program here can tell.
     ``collections``: those that it brings; ``left_behind``: folders of those that a lock of hpcgen 0.1.0 was made with,
     and that its bundle does not have.
     """
@@ -37,6 +38,7 @@ class Verification(msgspec.Struct):
     problems: list[str]
     manifest: Manifest | None = None
     increment: bool = False
+    signer: str = ""
     files: int = 0
     bytes: int = 0
     collections: list[str] = []
@@ -49,7 +51,9 @@ class Verification(msgspec.Struct):
             raise InputError([*(Problem(text, self.path) for text in above), Problem(last, self.path, "", _REMEDY)])
 
 
-def verify(path: Path, lock: Path | None = None, jobs: int = 2, watch: Watch | None = None) -> Verification:
+def verify(
+    path: Path, lock: Path | None = None, jobs: int = 2, watch: Watch | None = None, signers: Path | None = None
+) -> Verification:
     """Check a bundle: every file, and that manifest, sums, lock and images fit each other.
 
     Parameters
@@ -57,14 +61,16 @@ def verify(path: Path, lock: Path | None = None, jobs: int = 2, watch: Watch | N
     path: a folder, a tar file, or the first piece of one.
     lock: the bundle must be that of this lock.
     jobs: how many files are hashed at once.
+    signers: a file of allowed signers, one of whom must have signed it.
 
     Raises
     ------
     InputError: there is no bundle at all, or a newer hpcgen made it.
+    PolicyError: its signature is not that of its manifest, or of no allowed signer.
     """
     source = open_bundle(path)
-    verdict = Verification(path=str(path), problems=list(source.problems))
     data = source.manifest_bytes()
+    verdict = Verification(path=str(path), problems=list(source.problems), signer=_signer(source, data, signers))
     try:
         verdict.manifest = manifest = read_record(data, Manifest, MANIFEST)
     except NewerFormatError:
@@ -80,9 +86,45 @@ def verify(path: Path, lock: Path | None = None, jobs: int = 2, watch: Watch | N
     return verdict
 
 
-def check_bundle(folder: Path, lock_text: str) -> None:
-    """InputError unless a bundle is whole and that of this lock."""
-    verdict = verify(folder)
+def _signer(source: BundleReader, manifest: bytes, signers: Path | None) -> str:
+    """Who signed a bundle; raises as :func:`verify`, and MissingToolError where a signer is required."""
+    from hpcgen.core.support.signatures import BUNDLE, signer_of
+
+    signed = SIGNATURE in source.files
+    if not signed and signers is None:
+        return ""
+    signature = source.read(SIGNATURE, _SIGNATURE_BYTES).decode("ascii", "replace") if signed else ""
+    try:
+        return str(signer_of(f"the bundle {source.path}", manifest, signature, BUNDLE, signers))
+    except MissingToolError:
+        if signers is not None:
+            raise
+        return ""
+
+
+def check_signed(folder: Path, signers: Path) -> str:
+    """Who signed a bundle, whose lock and collections are those of its manifest; all else a build checks.
+
+    Raises
+    ------
+    PolicyError: it is not signed by an allowed signer, or one of these files is not as it was signed.
+    """
+    source = open_bundle(folder)
+    data = source.manifest_bytes()
+    signer = _signer(source, data, signers)
+    signed = {item.path: item.sha256 for item in read_record(data, Manifest, MANIFEST).items}
+    for path in [*source.files, *signed]:
+        if path == LOCK or path.startswith((f"{LOCK}.", f"{COLLECTIONS}/")):
+            held = source.files.get(path)
+            if held is None or path not in signed or sha256_of(source.read(path)) != signed[path]:
+                message = f"{path} in {folder} is not as it was signed"
+                raise PolicyError(message, remedy="hpcgen bundle verify names all that differs; get the bundle again")
+    return signer
+
+
+def check_bundle(folder: Path, lock_text: str, signers: Path | None = None) -> None:
+    """InputError unless a bundle is whole and that of this lock; PolicyError as :func:`verify`."""
+    verdict = verify(folder, signers=signers)
     ours = sha256_of(lock_text)
     if verdict.manifest is not None and verdict.manifest.lock != ours:
         verdict.problems.insert(0, _other_lock(verdict.manifest, "the kit's"))
@@ -124,7 +166,7 @@ class _Check:
         self._say(self._contradictions())
         there = self.source.files
         self._say((f"{path} is missing" for path in sorted(self.expected - there.keys())), "files are missing")
-        extra = sorted(there.keys() - self.expected - {SUMS})
+        extra = sorted(there.keys() - self.expected - {SUMS, SIGNATURE})
         self._say(
             (f"{path} does not belong to the bundle: the manifest has no such file" for path in extra), "such files"
         )
@@ -163,7 +205,7 @@ class _Check:
                 named = parts[-1]
             if (parts[0] == FILES and not named) or named not in ("", item.sha256):
                 yield f"{MANIFEST}: the hash of {item.path} is given as {item.sha256}"
-            if item.path in (MANIFEST, SUMS):
+            if item.path in (MANIFEST, SUMS, SIGNATURE):
                 yield f"{MANIFEST} lists {item.path}"
 
     def _check_sums(self) -> None:
