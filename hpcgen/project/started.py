@@ -39,7 +39,10 @@ _SITES_OWN = re.compile(
 """Variables that the site's profile, the batch system or the image sets."""
 
 
-_SECRET = "everybody can read a stack and an image; let the program read it from the job's environment or a file of yours"
+_SECRET = (
+    "everybody can read a stack and an image; "
+    "let the program read it from the job's environment or from a file of yours"
+)
 
 
 def choose_command(found: Found, draft: Draft) -> None:
