@@ -28,7 +28,7 @@ class Added(NamedTuple):
 
 
 def added_packages(catalog: Catalog, stack: Stack, added: Sequence[str]) -> Added:
-    """Take packages apart from blocks. A Python package that a block brings becomes a requirement on that block.
+    """Separate packages from blocks. A Python package that a block brings becomes a requirement on that block.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def added_packages(catalog: Catalog, stack: Stack, added: Sequence[str]) -> Adde
 
 
 def _by_block(catalog: Catalog, text: str, package: str) -> Requirement | None:
-    """What is asked of the block that brings a Python package; None where none does."""
+    """The requirement on the block that provides a Python package; None where none does."""
     from hpcgen.readers.pip_text import Fault, public_range, requirement
 
     try:
@@ -70,7 +70,7 @@ def _by_block(catalog: Catalog, text: str, package: str) -> Requirement | None:
 
 
 def _wrong(catalog: Catalog, kind: str, package: str) -> Problems:
-    """That the block does not take this for a package."""
+    """The problem of a package that its block does not accept."""
     block, example = KINDS[kind]
     field = next(each for each in option_fields(catalog.block(block).Options) if each.encode_name == "packages")
     problems = Problems()

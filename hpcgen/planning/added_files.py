@@ -16,7 +16,7 @@ KIND = "copy:"
 
 
 class AddedCopy(msgspec.Struct, frozen=True):
-    """A file or folder of this machine: the folder that it lies in, and what a stack would say of it there."""
+    """A file or folder of this machine: its parent folder, and the entry of a stack for it there."""
 
     folder: Path
     entry: Copied
@@ -29,12 +29,12 @@ class AddedWords(msgspec.Struct, frozen=True):
     copies: tuple[AddedCopy, ...] = ()
 
     def packages(self, kind: str) -> list[str]:
-        """What stands after ``pip:`` or ``apt:``."""
+        """The text after ``pip:`` or ``apt:``."""
         return [word.partition(":")[2] for word in self.others if word.startswith(f"{kind}:")]
 
 
 def added_words(words: Sequence[str]) -> AddedWords:
-    """Take files apart from blocks and packages; InputError for all that cannot be copied."""
+    """Separate files from blocks and packages; InputError for all that cannot be copied."""
     copies: list[AddedCopy] = []
     problems = Problems()
     known = list(dict.fromkeys(words))

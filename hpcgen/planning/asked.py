@@ -1,4 +1,4 @@
-"""What the user asks of the planner and may say otherwise."""
+"""The request to the planner, and the errors that another request may avoid."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PlanRequest(msgspec.Struct, frozen=True):
         return list(dict.fromkeys(text.partition("=")[0] for text in self.settings))
 
     def said(self, name: str) -> str | None:
-        """What ``--set`` says of a BLOCK.OPTION."""
+        """The value of a BLOCK.OPTION in ``--set``."""
         values = [value for text in self.settings for key, _, value in [text.partition("=")] if key == name]
         return values[-1] if values else None
 

@@ -1,4 +1,4 @@
-"""A stack's own code as blocks: what ``git`` brings, and what ``build`` compiles of that and of ``copy``."""
+"""A stack's own code as blocks: the repositories of ``git``, and the programs that ``build`` compiles."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def with_code(stack: Stack, document: Document | None = None) -> Stack:
 
 
 def _folder(stack: Stack, build: BuildSpec) -> str:
-    """Where the commands of a build run; InputError where nothing of the stack's lies there."""
+    """The folder in which the commands of a build run; InputError if the stack puts nothing there."""
     places = [place for _, _, place in stack.code_places]
     if build.in_ is None and len(places) == 1:
         return places[0]

@@ -1,4 +1,4 @@
-"""What a plan asks of conda, and the properties of base, node and MPI that decide what suits it."""
+"""The conda request of a plan, with the properties of base, node and MPI that limit it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KERNEL = "4.18"
 def planned_conda(
     catalog: Catalog, site: Site, partition: str, blocks: Sequence[PlannedBlock], document: Document | None
 ) -> PlannedConda | None:
-    """What the blocks of a plan ask of conda; errors as :func:`hpcgen.catalog.conda_asked.asked_of_conda`."""
+    """The conda request of the blocks of a plan; errors as :func:`hpcgen.catalog.conda_asked.asked_of_conda`."""
     block = next((each for each in blocks if each.name == CONDA), None)
     if block is None:
         return None
@@ -40,7 +40,7 @@ def planned_conda(
 
 
 def _held(blocks: Sequence[PlannedBlock]) -> list[str]:
-    """No second MPI: of the image's family, conda-forge has builds that are empty and take what is there.
+    """No second MPI: conda-forge has empty builds of the image's family, which use the MPI that is there.
 
     Source: https://conda-forge.org/docs/user/tipsandtricks/#using-external-message-passing-interface-mpi-libraries
     """
@@ -62,7 +62,7 @@ def _virtual(catalog: Catalog, site: Site, partition: str, base: PlannedBlock) -
 
 
 def _cuda(catalog: Catalog, gpu: Gpu | None) -> str:
-    """The newest CUDA that the node's driver runs; empty where it has none, or nobody says which driver it has."""
+    """The newest CUDA that the node's driver runs; empty without a GPU, or if the driver is not known."""
     if gpu is None or gpu.vendor != "nvidia" or gpu.driver is None:
         return ""
     driver = gpu.driver

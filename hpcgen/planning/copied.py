@@ -1,4 +1,4 @@
-"""The stack's own files in a plan: read by the catalog, and nothing of the host's is bound over them."""
+"""The stack's own files in a plan: read by the catalog, and not hidden by binds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def copied_files(catalog: Catalog, site: Site, stack: Stack, document: Document | None) -> list[PlannedCopy]:
-    """What a plan says of the files that a stack copies.
+    """The record of the files that a stack copies.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The plan of an image that is added to a finished one: its blocks as they are, and what is asked for beside them."""
+"""The plan of an image on top of a finished one: its blocks as they are, and the added ones."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def extended_plan(
 
 
 def _request(job: Job) -> JobRequest:
-    """What asks for the job of the image once more."""
+    """The request that gives the job of the image again."""
     return JobRequest(
         nodes=job.nodes,
         ranks_per_node=job.ranks_per_node,
@@ -116,7 +116,7 @@ def _by_kind_of_image(error: PolicyError) -> PolicyError:
 def _whole(
     recorded: Plan, planned: Plan, added: AddedWords, copied: Sequence[PlannedCopy], image: ExtendedImage
 ) -> Plan:
-    """The plan of the image as it was, with what a plan of the whole has beside it."""
+    """The plan of the image as it was, completed to a plan of the whole."""
     before = {block.name: block for block in recorded.blocks}
     return msgspec.structs.replace(
         planned,
@@ -169,7 +169,7 @@ def _clash(text: str, there: Sequence[str]) -> Problems:
 
 
 def _of_project(recorded: Plan, text: str) -> list[str]:
-    """What the project's files brought of the same package in another version."""
+    """The same package in another version from the project's files."""
     packages = recorded.project.packages if recorded.project is not None else []
     version = text.partition("==")[2]
     return [
@@ -215,7 +215,7 @@ def _as_it_was(block: PlannedBlock, before: PlannedBlock | None) -> PlannedBlock
 
 
 def _stack(recorded: Plan, planned: Stack, added: AddedWords) -> Stack:
-    """The image's stack, with what it would have said of what is added."""
+    """The image's stack, with entries for the additions."""
     blocks = dict(recorded.stack.blocks)
     there = {block.name: block.options.get(PACKAGES) for block in recorded.blocks}
     for name, said in planned.blocks.items():

@@ -1,4 +1,4 @@
-"""What a plan rests on that nobody has verified, that may be out of date, or that tables warn of."""
+"""Findings about facts that nobody has verified, that may be out of date, or that tables warn of."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def unverified_releases(catalog: Catalog, plan: Plan) -> list[Finding]:
 
 
 def release_concerns(catalog: Catalog, blocks: list[PlannedBlock]) -> list[Finding]:
-    """A warning for each thing that the release tables say against a chosen release: it is insecure, or dead."""
+    """A warning for each concern of the release tables about a chosen release: it is insecure, or unmaintained."""
     return [
         Finding(name=each.kind, severity="warning", message=f"{block.label}: {each.message}", remedy=each.remedy)
         for block in blocks

@@ -1,4 +1,4 @@
-"""site × stack → plan: what was asked is gathered, resolved, laid out as a job and looked over."""
+"""Site × stack → plan: the request is collected, resolved, laid out as a job and checked."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def make_plan(
 
 
 class _Planner(msgspec.Struct, frozen=True):
-    """Makes plans for one site. What it has stays as it is while remedies try what else could have been asked."""
+    """Makes plans for one site. Its state does not change while remedies try other requests."""
 
     catalog: Catalog
     site: Site
@@ -172,7 +172,7 @@ class _Planner(msgspec.Struct, frozen=True):
         said: Mapping[str, Mapping[str, str]],
         demands: Sequence[Requirement],
     ) -> tuple[list[PlannedBlock], Project | None]:
-        """The blocks, and what files of the user's project bring beside them."""
+        """The blocks, and the packages of the user's project files."""
         documents = (self.site_document, self.stack_document)
 
         def chosen(of_files: Sequence[Requirement], first: Mapping[str, str]) -> list[PlannedBlock]:
@@ -206,7 +206,7 @@ class _Planner(msgspec.Struct, frozen=True):
 def _held_to_contract(
     plan: Plan, catalog: Catalog, unchecked: Collection[str], document: Document | None
 ) -> tuple[list[Problem], Plan]:
-    """What breaks the contract between image and host, and the plan with what the contract finds and its blocks say."""
+    """Problems of the contract between image and host, and the plan with findings and notices."""
     from hpcgen.launch.start import host_mpi
     from hpcgen.planning.contract.verdict import case_of, checks_of, findings_of, planned_licences, problems_of
 
@@ -222,7 +222,7 @@ def _held_to_contract(
 
 
 def _as_launched(block: PlannedBlock, capabilities: Capabilities) -> PlannedBlock:
-    """A block with what launching asks of it: of an MPI, and of a library of collectives between GPUs."""
+    """A block with the facts for launching: of an MPI, and of a library of collectives between GPUs."""
     mpi = PlannedMpi(abi=capabilities.mpi_abi, flavour=capabilities.mpi_flavour) if capabilities.mpi_abi else None
     return msgspec.structs.replace(
         block,
@@ -234,7 +234,7 @@ def _as_launched(block: PlannedBlock, capabilities: Capabilities) -> PlannedBloc
 
 
 def _findings(plan: Plan, catalog: Catalog, request: JobRequest, document: Document | None) -> list[Finding]:
-    """What else the user should know: of the job, and of how well what it rests on is known."""
+    """Other findings: about the job, and about unverified facts."""
     site = plan.site
     document = document or catalog.document_of(site) or InMemory(site, f"site {site.name}")
     return [

@@ -43,7 +43,7 @@ class RequestedFiles(NamedTuple):
 def asked_files(
     catalog: Catalog, stack: Stack, document: Document | None, said: Mapping[str, Mapping[str, str]]
 ) -> RequestedFiles | None:
-    """What a stack, or ``--set``, asks for of the project's files; None where it names no file.
+    """The project's files that a stack, or ``--set``, names; None if it names none.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def _pythons(asked: RequestedFiles) -> list[Demand]:
 def _demands(
     asked: RequestedFiles, catalog: Catalog, python: str, architecture: str, said: Collection[str]
 ) -> list[Demand]:
-    """What the files ask of blocks that own packages."""
+    """The files' requirements on blocks that provide packages."""
     from hpcgen.readers.pip_text import public_range
 
     demands = []
@@ -137,7 +137,7 @@ def _demands(
 
 
 def _range(asked: RequestedFiles, package: PackageRequirement) -> str:
-    """What the project asks for of a package: of a lock the project's own range, where the lock says that."""
+    """The range that the project asks for; for a lock the project's own range, if the lock has it."""
     return next((file.ranges[package.name] for file in asked.files if package.name in file.ranges), package.specifier)
 
 
@@ -156,7 +156,7 @@ def _locked_versions(asked: RequestedFiles, catalog: Catalog, python: str, archi
 
 
 def _selected(asked: RequestedFiles, catalog: Catalog, python: str, architecture: str) -> list[PackageRequirement]:
-    """What all files mean there, a locked package before what only asks for it."""
+    """The packages of all files, locked ones before mere requests."""
     from hpcgen.readers.select import selected
 
     owned = catalog.distributions
@@ -167,7 +167,7 @@ def _selected(asked: RequestedFiles, catalog: Catalog, python: str, architecture
 
 
 def project_of(asked: RequestedFiles, catalog: Catalog, blocks: Sequence[PlannedBlock], architecture: str) -> Project:
-    """What the plan holds of the files, for the Python and the base that were chosen.
+    """The plan's record of the files, for the chosen Python and base.
 
     Raises
     ------
@@ -213,7 +213,7 @@ def _origin(where: Position | None, file: str) -> str:
 
 
 def _brought(name: str, companions: Mapping[str, str]) -> str:
-    """The block with which a package comes; empty where it is none of theirs."""
+    """The block that provides a package; empty if none does."""
     return next((block for pattern, block in companions.items() if fnmatchcase(name, pattern)), "")
 
 

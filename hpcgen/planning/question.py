@@ -1,4 +1,4 @@
-"""The question that the resolver is asked: what stack, ``--add`` and ``--set`` ask for, and what the site is."""
+"""The resolver's question: the requests of stack, ``--add`` and ``--set``, and the facts of the site."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def question_of(
     kept: Mapping[str, str] | None = None,
     of_files: Sequence[Requirement] = (),
 ) -> Question:
-    """What the resolver is asked.
+    """The question for the resolver.
 
     Parameters
     ----------

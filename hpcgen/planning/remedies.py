@@ -1,4 +1,4 @@
-"""Where no plan exists: changes of what was asked with which there is one, each tried before it is told."""
+"""If no plan exists: changes of the request that give one, each tried before it is suggested."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMBINED = 2000
 
 
 def explained(question: Question, asked: PlanRequest, site: Site, plan: Callable[[PlanRequest], Plan]) -> ConflictError:
-    """The error where there is no plan: what clashes, and what helps.
+    """The error if there is no plan: the clash, and remedies.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def explained(question: Question, asked: PlanRequest, site: Site, plan: Callable
 
 
 class _Trials:
-    """Makes the plan of each change that is to be told, of so many at most."""
+    """Plans each change before it is suggested, up to a limit."""
 
     def __init__(self, asked: PlanRequest, plan: Callable[[PlanRequest], Plan]) -> None:
         self.asked, self.plan = asked, plan
@@ -92,7 +92,7 @@ class _Trials:
 
 
 class _Changes:
-    """Changes of what was asked, the smallest kind first; of a kind those that are nearest to what was said."""
+    """Changes of the request, the smallest kind first; within a kind the nearest first."""
 
     def __init__(self, question: Question, clash: Sequence[Requirement], asked: PlanRequest, site: Site) -> None:
         self.question, self.clash, self.asked, self.site = question, clash, asked, site
@@ -178,7 +178,7 @@ class _Changes:
                 yield Remedy(without=(name,), text=f"without --add {name}")
 
     def several(self) -> Iterator[Remedy]:
-        """As few changes as there are, where one is not enough; those of ``--set`` first."""
+        """As few changes as possible, if one is not enough; those of ``--set`` first."""
         roots = [each for each in self.question.all_roots() if each.allowed is not None and each.origin.asked]
         roots.sort(key=lambda each: each.origin.kind != "set")
         sets = (some for size in range(2, len(roots) + 1) for some in combinations(roots, size))
@@ -205,7 +205,7 @@ class _Changes:
         )
 
     def _said(self, root: Requirement, what: str) -> str | None:
-        """The version or the provider that is asked for, as it was written."""
+        """The requested version or provider, as it was written."""
         if root.origin.kind == "set":
             return self.asked.said(f"{root.origin.asked}.{what}")
         block = self.asked.stack.blocks.get(root.origin.asked)

@@ -1,4 +1,4 @@
-"""plan → stages: what the builder does and what the slim final stage keeps, independent of the format."""
+"""Plan → stages: the builder and the slim final stage, independent of the format."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def assemble(plan: Plan, catalog: Catalog, pins: Pins | None = None, content: st
 
 
 def outline(plan: Plan, catalog: Catalog) -> Outline:
-    """What can be said of an image without its stages, far quicker than :func:`assemble`. Errors as there."""
+    """Facts of an image that need no stages, far quicker than :func:`assemble`. Errors as there."""
     found = parts_of(plan, catalog)
     parts = found.parts
     capabilities = {part.planned.name: _capabilities(part) for part in parts}
@@ -196,7 +196,7 @@ def _fill_builder(stage: Stage, plan: Plan, parts: list[PlannedPart], pins: Pins
 def _fill_final(
     stage: Stage, plan: Plan, parts: list[PlannedPart], script: str, pins: Pins | None, builder: Stage
 ) -> None:
-    """The files of the stack that the builder had are in the image from there, as its steps leave them."""
+    """Copy the stack's files from the builder, as its steps leave them."""
     kept = _in_stage("final", parts)
     stage.steps += _steps(kept, lambda part: part.block.prepare(part.ctx, "final"))
     stage.prepared = len(stage.steps)
@@ -228,7 +228,7 @@ def _added_stages(
     script: str,
     pins: Pins | None,
 ) -> tuple[Stage, Stage]:
-    """No builder, and a final stage that starts from the finished image and has the steps of what is added alone."""
+    """No builder, and a final stage that starts from the finished image and has only the steps of the added blocks."""
     from hpcgen.recipe import extension
 
     final = _stage("final", plan, parts, pins)
@@ -280,7 +280,7 @@ def _bound_onto(plan: Plan, folders: set[str]) -> tuple[str, Run]:
 
 
 def _bind_files(plan: Plan) -> list[str]:
-    """Commands that make the files that must exist for the same reason; what the image has of them stays as it is."""
+    """Commands that create the files that must exist for the same reason; files that the image has stay as they are."""
     mpi = plan.site.mpi
     files = sorted({bind.target for bind in mpi.binds if bind.file}) if mpi is not None else []
     if not files:
@@ -294,7 +294,7 @@ def _steps(parts: Iterable[PlannedPart], ask: Callable[[PlannedPart], Iterable[R
 
 
 def _install(stage: str, parts: list[PlannedPart], pins: Pins | None) -> list[tuple[str, Run]]:
-    """One step that installs all distribution packages of a stage; with a lock, every one in its exact version."""
+    """One step that installs all distribution packages of a stage; with a lock, each in its exact version."""
     return _install_step(stage, parts, _package_names(stage, parts), pins)
 
 
@@ -372,7 +372,7 @@ def _labels(plan: Plan, content: str, base: Image, pins: Pins | None) -> dict[st
 
 
 def notices(assembly: Assembly) -> list[str]:
-    """What the user should know of the blocks, and which downloads no hash protects."""
+    """Notices of the blocks, and the downloads that no hash protects."""
     loose = [f"{block.label} ({i.name})" for block, i in assembly.inputs if isinstance(i, Wheels) and not i.hashed]
     if not loose:
         return assembly.notices

@@ -1,4 +1,4 @@
-"""What a plan adds to a finished image: blocks that are new or changed, and why some of them cannot be added to one.
+"""Additions to a finished image: new and changed blocks, and the reasons why some cannot be added.
 
 All of it is done in one stage that starts from the image, as the image's users would: there are no compilers, and of
 the blocks that only build nothing is left.
@@ -61,7 +61,7 @@ def added_parts(plan: Plan, parts: Sequence[PlannedPart]) -> list[PlannedPart]:
 
 
 def _refused(part: PlannedPart, build_only: set[str]) -> Iterator[Problem]:
-    """Why a block needs a builder stage, where it does."""
+    """The reason why a block needs a builder stage, or none."""
     reasons = []
     if part.planned.build_only:
         reasons.append("it only builds others")
@@ -89,14 +89,14 @@ _KINDS = {
 
 
 def build_packages(part: PlannedPart) -> list[str]:
-    """OS packages that a block asks for to build with, and not to run with."""
+    """OS packages that a block needs only to build."""
     wanted: Packages = part.block.packages(part.ctx)
     manager = str(part.ctx.base.release.values["package_manager"])
     return sorted(set(wanted.build.get(manager, [])) - set(wanted.run.get(manager, [])))
 
 
 def prepared(parts: Iterable[PlannedPart], added: Sequence[PlannedPart]) -> list[tuple[str, Run]]:
-    """First steps of the stage: of what is added, and of what makes the site's network known to every build."""
+    """First steps of the stage: those of the added blocks, and those that set up the site's network for every build."""
     return _once(
         (part.label, step)
         for part in _preparing(parts, added)
@@ -132,7 +132,7 @@ def _once(steps: Iterable[tuple[str, Run]]) -> list[tuple[str, Run]]:
 
 
 def python_stays(added: Sequence[PlannedPart]) -> tuple[dict[str, str], list[tuple[str, Run]]]:
-    """A variable and a step by which pip leaves what is installed already in its version, or fails and names both."""
+    """A variable and a step that pin installed packages for pip, which fails and names both versions if they clash."""
     installs = [each for part in added for step in part.block.build(part.ctx) for each in step.installs]
     if all(each.folder != PYTHON for each in installs):
         return {}, []
@@ -146,7 +146,7 @@ def python_stays(added: Sequence[PlannedPart]) -> tuple[dict[str, str], list[tup
 
 
 def built(part: PlannedPart) -> list[tuple[str, Run]]:
-    """The steps of a block that is added, and one that keeps what pip says of the packages that it brought."""
+    """The steps of an added block, and one that keeps pip's report of the packages that it installed."""
     steps = [(part.label, step) for step in part.block.build(part.ctx) if step.commands or step.files]
     if any(each.folder == PYTHON for _, step in steps for each in step.installs):
         # A pip before 22.2 says nothing.
@@ -156,7 +156,7 @@ def built(part: PlannedPart) -> list[tuple[str, Run]]:
 
 
 def report_of(block: PlannedBlock) -> str:
-    """The file of the image with what pip says of the packages that a block brought."""
+    """The file of the image with pip's report of the packages that a block installed."""
     return f"{ADDED}/{block.name}.json"
 
 

@@ -1,4 +1,4 @@
-"""What a build takes from outside, one line each: for people who must say yes to it, and for those who carry it."""
+"""The inputs of a build, one line each: for people who must approve them, and for those who carry them."""
 
 from __future__ import annotations
 

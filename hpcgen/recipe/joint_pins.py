@@ -69,7 +69,7 @@ class _Pin(NamedTuple):
         return self.of.block.label
 
     def allows(self, other: _Pin) -> bool | None:
-        """Whether the version of another list will do; None: nobody knows."""
+        """Whether the version of another list is allowed; None: not known."""
         if self.version == other.version:
             return True
         if self.asked is not None:
@@ -133,7 +133,7 @@ def _asked(wheels: Wheels) -> dict[str, SpecifierSet]:
 
 
 class _Said(NamedTuple):
-    """What a line of a list says of a package: its normal name, its version (empty of a range), where it holds."""
+    """A package in a line of a list: its normal name, its version (empty for a range), where it holds."""
 
     name: str
     version: str
@@ -198,7 +198,7 @@ def _instead(pins: Sequence[_Pin], chosen: _Pin) -> Iterator[tuple[str, str, str
 
 
 def _problem(clashes: Sequence[tuple[str, _Pin, _Pin]], python: Chosen | None, architecture: str) -> Problem:
-    """What two blocks do not agree on; the list that can be written anew is held to the versions of the other."""
+    """The problem of blocks that disagree, with the command that makes one list again by the versions of the other."""
     _, first, other = clashes[0]
     texts = [_text(name, *pins) for name, *pins in clashes]
     if first.of.wheels.places or other.of.wheels.places:
@@ -239,7 +239,7 @@ def _place(pin: _Pin) -> str:
 
 
 def _command(pin: _Pin, held: Sequence[str], python: Chosen | None, architecture: str) -> str:
-    """What writes a list anew, held to the versions of another one."""
+    """The command that writes a list again, constrained to the versions of another one."""
     wheels = pin.of.wheels
     if python is None or not wheels.hashed or not wheels.asked:
         return ""

@@ -12,7 +12,7 @@ TRACES = ("/var/cache/ldconfig/aux-cache", "/var/log/alternatives.log", "/var/lo
 
 
 def install(manager: str, names: Sequence[str], pinned: bool, told: str = "") -> list[str]:
-    """Commands that install packages and leave nothing of what was downloaded for it.
+    """Commands that install packages and leave no downloads behind.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The blocks of a plan, each with all that its methods are given."""
+"""The blocks of a plan, each with the arguments of its methods."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class PlannedPart(msgspec.Struct, frozen=True):
-    """A block of the plan with all that its methods are given."""
+    """A block of the plan with the arguments of its methods."""
 
     planned: PlannedBlock
     block: Block
@@ -38,7 +38,7 @@ class PlannedPart(msgspec.Struct, frozen=True):
 
     @property
     def inputs(self) -> list[Input]:
-        """What its build takes from outside, its wheel lists as they are beside those of other blocks."""
+        """The inputs of its build, its wheel lists as they are joined with those of other blocks."""
         found = self.block.inputs(self.ctx)
         return [self.ctx.beside_others(each) if isinstance(each, Wheels) else each for each in found]
 
@@ -71,7 +71,7 @@ class _Lists:
         """The C library that a list is made for, by block and list."""
 
     def find(self, block: str, name: str, fallback: tuple[str, ...]) -> tuple[str, ...] | None:
-        """The lines of a list; None where nobody has made it, which is noted."""
+        """The lines of a list; None if there is none, which is noted."""
         lines = self._found(block, name)
         if lines is None:
             self.loose[name] = fallback
@@ -216,14 +216,14 @@ def _chosen(planned: PlannedBlock, catalog: Catalog, architecture: str) -> Chose
 
 
 def _conda(plan: Plan, pins: Pins | None) -> PlannedConda | None:
-    """What is asked of conda, with the packages that a lock has chosen for it."""
+    """The conda request, with the packages that a lock has chosen for it."""
     if plan.conda is None or pins is None or not pins.conda:
         return plan.conda
     return msgspec.structs.replace(plan.conda, packages=pins.conda)
 
 
 def _find_bazel(catalog: Catalog, pins: Pins | None, name: str) -> BazelFiles | None:
-    """What the lock has of a Bazel that was run, or the list of a collection."""
+    """The files that a run of Bazel fetched, from the lock, or the list of a collection."""
     if pins is not None and name in pins.bazel:
         from hpcgen.blocks.inputs.bazel import pinned_files
 

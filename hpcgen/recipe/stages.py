@@ -1,4 +1,4 @@
-"""What a recipe is made from, in any format: stages, and all else that the blocks of a plan say together."""
+"""Stages, and everything else that a recipe of any format is made from."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Assembly(msgspec.Struct):
 
 
 class Outline(msgspec.Struct, frozen=True):
-    """What a plan's image can do for a host: of each block by its name, and the OS packages of the final stage.
+    """What a plan's image offers to a host: by the name of each block, and the OS packages of the final stage.
 
     ``doubts``: what is not known of its Python packages.
     """

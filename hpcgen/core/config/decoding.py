@@ -50,7 +50,7 @@ def convert(doc: Document, type_: type[T], at: Sequence[str | int] = ()) -> T:
 
 
 def record_from(data: Any, type_: type[T], strict: bool = True) -> T:
-    """What a program wrote as JSON or YAML, such as a kit's plan, as a record.
+    """Data that a program wrote as JSON or YAML, such as a kit's plan, as a record.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ Path = tuple[str | int, ...]
 
 
 def diagnose(doc: Document, value: Any, type_: type[Any], path: Path, said: str) -> list[Problem]:
-    """What is wrong with a value at a path of a document, in the order of the file.
+    """The mistakes in a value at a path of a document, in the order of the file.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def diagnose(doc: Document, value: Any, type_: type[Any], path: Path, said: str)
 
 
 def wrong_value(value: Any, annotation: Any, name: str) -> list[Problem]:
-    """What is wrong with a value that is in no file, such as a block's option; empty if it is right.
+    """The mistakes in a value outside of files, such as a block's option; empty if it is right.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class FieldPlace(Position, frozen=True):
-    """A field of something that is in no file; ``file`` is what it is called, such as ``site lab``."""
+    """A field of something outside of files; ``file`` is its name in messages, such as ``site lab``."""
 
     field: str = ""
 
@@ -24,7 +24,7 @@ class FieldPlace(Position, frozen=True):
 
 
 class InMemory(Document):
-    """A record, or plain data, in the place of a file.
+    """A record, or plain data, instead of a file.
 
     Parameters
     ----------

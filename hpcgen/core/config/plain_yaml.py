@@ -164,7 +164,7 @@ class PlainReader:
         return items
 
     def plain_scalar(self, value: str) -> Any:
-        """What is meant by text without quotes, which alone can mean null, true or false."""
+        """The value of text without quotes, which alone can mean null, true or false."""
         return _CONSTANTS.get(value, value)
 
     def mapping(self, depth: int) -> dict[str, Any]:

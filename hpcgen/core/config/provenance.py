@@ -1,4 +1,4 @@
-"""Where each fact of a profile is from: the file and line that say it, and the source that stands for it."""
+"""The origin of each fact of a profile: its file and line, and its source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Mark = Literal["verified", "unverified", "no source"]
 
 
 class Sourced(msgspec.Struct, frozen=True):
-    """One value of a profile, and what stands for it.
+    """One value of a profile, and its source.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a value of a type is, in plain words: for messages about wrong values, and for lists of options."""
+"""Descriptions of types in plain words, for messages about wrong values and for lists of options."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _limits(kind: Any) -> str:
 
 
 def noun(kind: shapes.Type) -> str:
-    """What a value of this kind is, in plain words."""
+    """The description of this kind of value."""
     plain = bare(kind)
     if isinstance(plain, shapes.IntType):
         return f"a whole number{_limits(plain)}"
@@ -136,7 +136,7 @@ def _readable(pattern: str) -> str:
 
 
 def detail(kind: shapes.Type) -> str:
-    """What else helps to write the value: an example, or what it is for."""
+    """A further help to write the value: an example, or its purpose."""
     plain = bare(kind)
     if isinstance(plain, shapes.UnionType):
         inner = only_optional(plain)

@@ -49,7 +49,7 @@ def _home() -> Path | None:
 
 
 def load_user_config() -> UserConfig:
-    """What the file says, with every path absolute; all defaults where there is no file.
+    """The settings of the file, with every path absolute; defaults if there is no file.
 
     Raises
     ------

@@ -42,7 +42,7 @@ LONG_LIST = Limit(16 * 1024 * 1024)
 
 
 class Document:
-    """What one file holds, and where.
+    """The contents of one file, with positions.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class Document:
 
 
 def says(data: Any, path: Sequence[str | int]) -> bool:
-    """Whether plain data has something at ``path``."""
+    """Whether plain data has a value at ``path``."""
     for step in path:
         try:
             data = data[step]

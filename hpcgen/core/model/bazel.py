@@ -1,4 +1,4 @@
-"""What Bazel fetches by itself: the lists of collections, and what a lock pins of a Bazel that was run."""
+"""Files that Bazel fetches itself: the lists of collections, and the pins of a lock for which Bazel was run."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""What a site reaches, by which way and from which mirrors. Data only."""
+"""The networks of a site, its proxy and its mirrors. Data only."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""What files of a user's own project say beside its packages: how it is compiled and started, each with its place."""
+"""How a user's project is compiled and started, by its files, each fact with its place."""
 
 from __future__ import annotations
 

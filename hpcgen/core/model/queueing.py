@@ -1,4 +1,4 @@
-"""What is asked of a batch system for one submission, beside the size of the job. No plan has it."""
+"""Options of one submission besides the size of the job. They are in no plan."""
 
 from hpcgen.core.model.fields import Count, Record, Text
 

@@ -1,4 +1,4 @@
-"""What a build must know of a recipe and does not read out of its text: a kit's recipe.json."""
+"""Facts of a recipe that a build needs and does not read out of its text: a kit's recipe.json."""
 
 from typing import Annotated, Literal
 

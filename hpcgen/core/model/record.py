@@ -1,4 +1,4 @@
-"""The record of one build: what was asked, what happened, how long it took, what came out."""
+"""The record of one build: request, steps, times and result."""
 
 from typing import Annotated, ClassVar, Literal
 

@@ -11,7 +11,7 @@ FileKind = Literal["requirements", "pylock", "uv", "poetry", "pdm", "pyproject"]
 
 
 class Needed(Record, frozen=True):
-    """That a package of a lock, or the project itself, needs another.
+    """A dependency of a package of a lock, or of the project itself.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class PackageRequirement(Record, frozen=True):
 
 
 class PackageFile(Record, frozen=True):
-    """What one file of a user's project says of Python packages, with the files that it includes.
+    """The Python packages of one file of a user's project, with the files that it includes.
 
     Parameters
     ----------

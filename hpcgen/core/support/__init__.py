@@ -1,1 +1,1 @@
-"""What everything else stands on: quoting, atomic writing, processes, units, progress."""
+"""Tools of all packages: quoting, atomic writing, processes, units, progress."""

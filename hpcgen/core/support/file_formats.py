@@ -18,7 +18,7 @@ _RELEASE = r"[0-9][0-9A-Za-z.+-]{0,40}"
 
 
 class NewerFormatError(InputError):
-    """A file of a format that only newer releases read: nothing is wrong with it."""
+    """A valid file of a format that only newer releases read."""
 
 
 class FileFormat(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a process that was killed has left: the next one finds it, and removes what is certainly nobody's any more.
+"""Leftovers of killed processes: the next process finds them and removes those that nobody uses any more.
 
 A temporary file or folder is locked by the process that made it, and by the programs that it started for it. The kernel
 frees the lock with the last of them, however they end. The name says on which machine it was made, because some network

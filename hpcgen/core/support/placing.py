@@ -1,4 +1,4 @@
-"""The last step of making an image file: its final name; the removal of what stands in the way; its size."""
+"""The last step of making an image file: its final name, the removal of an older one, its size."""
 
 from __future__ import annotations
 

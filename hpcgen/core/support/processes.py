@@ -1,4 +1,4 @@
-"""Programs that hpcgen starts: found or explained, read line by line, and never left behind."""
+"""Programs that hpcgen starts: found, or an error; read line by line; never left running."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PIECE, _WAITING = 64 * 1024, 64
 
 
 class EndSoon(Exception):
-    """What a callback raises where a program has to end within moments, since it does harm as long as it runs."""
+    """Raised by a callback if a program has to end within moments, because it does harm while it runs."""
 
 
 def require_program(program: str, purpose: str, remedy: str = "", path: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""What the user sees of fetching and checking: a few plain lines in a log, bars on a terminal."""
+"""Progress of fetching and checking: a few plain lines in a log, bars on a terminal."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class TransferProgress:
 
 
 class Watch:
-    """A run that nobody watches: the base of what shows progress."""
+    """The base of progress displays; shows nothing."""
 
     def begin(self, progress: TransferProgress) -> None:
         """Called as work begins."""

@@ -1,4 +1,4 @@
-"""Text of which lines know what they are of, so that nobody has to read that out of the text again."""
+"""Text whose lines know their subject, so that it need not be read out of the text again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _NOTHING: Mapping[int, Subject] = MappingProxyType({})
 
 
 class Subject(NamedTuple):
-    """What a line of a kit's file is of.
+    """The subject of a line of a kit's file.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def traced(text: str, subject: Subject) -> Traced:
 
 
 def subjects_of(text: str) -> Mapping[int, Subject]:
-    """What the lines of a text are of, by their number from 0."""
+    """The subjects of the lines of a text, by their number from 0."""
     return text.subjects if isinstance(text, Traced) else _NOTHING
 
 

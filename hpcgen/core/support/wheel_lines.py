@@ -62,7 +62,7 @@ def _is_marker(text: str) -> bool:
 
 
 def fault(text: str) -> str:
-    """What is wrong with a line of which :func:`parse_line` makes nothing."""
+    """The mistake in a line that :func:`parse_line` cannot read."""
     if text.startswith("-"):
         return f"{text.split()[0].partition('=')[0]!r} is an option of pip, and a wheel list has none"
     if "://" in text or re.match(rf"{_PACKAGE}\s*(\[.*\])?\s*@", text):

@@ -1,4 +1,4 @@
-"""What the file names of wheels say of the C library that they need: https://peps.python.org/pep-0600/."""
+"""The C library that wheels need, by their file names: https://peps.python.org/pep-0600/."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _MARKER = "hpcgen.lock"
 
 
 class KitFile(msgspec.Struct, frozen=True):
-    """What one file of a kit holds, and whether it can be started as a program."""
+    """The contents of one file of a kit, and whether it is executable."""
 
     text: str
     executable: bool = False
@@ -280,7 +280,7 @@ def _check_replaceable(path: Path, folder: int | None = None) -> None:
 
 
 def _check_folder(path: Path) -> None:
-    """What files of a kit lie in is a folder, or nothing yet: a link leads to what is somebody else's."""
+    """Refuse a kit's folder that is a file or a link, which may lead to somebody else's files."""
     if path.is_symlink() or (path.exists() and not path.is_dir()):
         kind = "a symbolic link" if path.is_symlink() else "a file"
         raise refusal(path, f"this is {kind}, not a folder", "remove it, or write elsewhere")

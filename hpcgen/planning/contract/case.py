@@ -1,4 +1,4 @@
-"""What the checks are given and what they answer."""
+"""The arguments and results of checks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Check(msgspec.Struct, frozen=True):
 
 
 class ContractCase(msgspec.Struct, frozen=True):
-    """A plan, and what of its image the checks look at.
+    """A plan, and the facts of its image that the checks use.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What ``hpcgen lock`` chose for ranges of Python packages, held against the node like a user's own lock."""
+"""Python packages that ``hpcgen lock`` chose for ranges, checked against the node like a user's own lock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OWN = (BLOCK, PIP_LIST)
 def hold_chosen(
     plan: Plan, catalog: Catalog, wheels: Mapping[str, Sequence[str]], *, allow_unsupported: bool = False
 ) -> list[Finding]:
-    """What stands against the chosen packages, as warnings.
+    """Findings against the chosen packages, as warnings.
 
     Parameters
     ----------
@@ -40,5 +40,5 @@ def hold_chosen(
 
 
 def was_overruled(plan: Plan) -> bool:
-    """Whether the plan was asked for with what breaks the contract."""
+    """Whether the plan was requested although it breaks the contract."""
     return "--allow-unsupported" in plan.command.split()

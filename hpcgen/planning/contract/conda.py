@@ -1,4 +1,4 @@
-"""Conda packages of the image suit its C library, the node's driver and the image's MPI, and nothing is there twice."""
+"""Conda packages fit the image's C library and MPI and the node's driver, and duplicate nothing."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def without_driver(case: ContractCase) -> list[str]:
 
 
 def driver_wanted(case: ContractCase) -> str:
-    """What to write into the profile for that."""
+    """The fact that the profile lacks for that."""
     return (
         f"add the driver's version, as nvidia-smi on a node prints it, to partitions.{case.plan.partition}.gpu of the "
         'profile: driver: "VERSION"'

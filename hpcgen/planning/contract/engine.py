@@ -1,4 +1,4 @@
-"""The engine that starts the image has what the recipe and the launch line use, and shows what has to be seen."""
+"""The engine has all options that recipe and launch line use, and shows the host's files that the image needs."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def launch(case: ContractCase) -> list[Check]:
 
 
 def binds(case: ContractCase) -> list[Check]:
-    """What the host's MPI needs is shown inside, and nothing of the image is covered by what is bound."""
+    """The files of the host's MPI are visible inside, and no bind hides the image's own files."""
     name, host = "binds", case.host
     half = _half_described(case)
     if half is not None:

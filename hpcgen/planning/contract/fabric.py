@@ -13,7 +13,7 @@ LISTS = ("FI_PROVIDER", "I_MPI_OFI_PROVIDER", "MPICH_OFI_USE_PROVIDER")
 
 
 def provider(case: ContractCase) -> Check:
-    """What drives the fabric can be loaded inside: the image has it, or the host's is shown there."""
+    """The fabric's provider can be loaded inside: the image has it, or the host's is visible there."""
     name, fabric = "fabric provider", case.plan.fabric
     if case.mpi is None or not case.plan.stack.run.mpi:
         return skipped(name, NO_MPI)
@@ -64,7 +64,7 @@ def covered(case: ContractCase, folder: str) -> bool:
 
 
 def libfabric(case: ContractCase) -> Check:
-    """The host's libfabric, where the engine puts it in the place of the image's, has what the image's MPI asks for."""
+    """If the host's libfabric replaces the image's, it has the symbol versions that the image's MPI needs."""
     name, block, here = "libfabric", case.plan.block("libfabric"), case.plan.fabric.libfabric
     if block is None or case.swapped or case.plan.fabric.kind not in case.engine.brings_fabrics:
         return skipped(name, "the host's libfabric does not replace the image's")

@@ -1,4 +1,4 @@
-"""The image uses the GPUs that the job asks for, the driver is new enough, and what was built knows the GPU."""
+"""The image uses the GPUs that the job asks for, the driver is new enough, and the code is built for the GPU."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Source: docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html.
 
 
 def use(case: ContractCase) -> list[Check]:
-    """What the job asks for is used: something in the image can compute on the node's GPUs, nothing is for others."""
+    """The requested GPUs are used: something in the image computes on them, and nothing is for others."""
     name, gpu, job = "GPU use", case.partition.gpu, case.plan.job
     if gpu is None:
         return [skipped(name, NO_GPU)]
@@ -50,7 +50,7 @@ def use(case: ContractCase) -> list[Check]:
 
 
 def _unused(case: ContractCase, reason: str) -> Check:
-    """Broken; doubtful where the user said how many GPUs they want, who may start a program of their own."""
+    """Broken; doubtful if the user asked for GPUs explicitly and may start a program of their own."""
     said = any(
         isinstance(r, JobReason) and r.field == "gpus_per_node" and r.rule == "asked" for r in case.plan.job.reasons
     )

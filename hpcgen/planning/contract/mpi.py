@@ -166,7 +166,7 @@ def _may_call(flavour: str, version: str) -> tuple[int, int]:
 
 
 def pmi(case: ContractCase) -> Check:
-    """The launcher tells ranks about each other in a way that the MPI which is mapped understands."""
+    """The launcher offers a PMI that the MPI in use understands."""
     name, host, block = "PMI", case.host, case.mpi
     if block is None or host is None:
         return skipped(name, NO_MPI if not case.plan.stack.run.mpi else OWN_LAUNCHER)
@@ -192,7 +192,7 @@ def pmi(case: ContractCase) -> Check:
 
 
 def _understood(case: ContractCase, host: HostMpi) -> tuple[str, tuple[str, ...]]:
-    """Who is mapped, and what it understands; the host's own library where that is the one."""
+    """The MPI in use, and the PMIs that it understands; the host's own library if that replaces the image's."""
     block = case.mpi
     assert block is not None
     image = f"{block.name} {block.version}"

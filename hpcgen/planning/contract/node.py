@@ -12,7 +12,7 @@ from hpcgen.planning.contract.case import Check, ContractCase, holds, release_of
 
 
 def c_library(case: ContractCase) -> Check:
-    """The image's C library is not older than what libraries of the host ask for that enter it."""
+    """The image's C library is not older than the one that the host's libraries inside need."""
     name, host = "C library", case.host
     if host is None or not (case.swapped or case.plan.fabric.kind in case.engine.brings_fabrics):
         return skipped(name, "no library of the host enters the image")
@@ -38,7 +38,7 @@ def c_library(case: ContractCase) -> Check:
 
 
 def cpu(case: ContractCase) -> list[Check]:
-    """Every kind of node that the job may land on has what the code was compiled for."""
+    """Every kind of node that the job may get has the CPU features that the code was compiled for."""
     name, plan = "CPU", case.plan
     target, queue = case.partition.cpu.target, plan.job.queue
     others = _sharing(case)
@@ -64,7 +64,7 @@ def cpu(case: ContractCase) -> list[Check]:
 
 
 def _selected(partition: Partition, scheduler: Scheduler) -> str:
-    """What in the header of its jobs asks for this kind of node; "" if nothing does."""
+    """The directive that asks for this kind of node; "" if there is none."""
     asking = tuple(f"{option}{sign}" for option in scheduler.selecting for sign in "= ")
     for line in partition.directives:
         if line in scheduler.selecting or line.startswith(asking):

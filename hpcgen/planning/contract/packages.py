@@ -27,7 +27,7 @@ _SYSTEMS = {"win": "Windows", "macosx": "macOS", "musllinux": "musl", "manylinux
 
 
 class _Hosts(msgspec.Struct, frozen=True):
-    """What packages of the index bring or ask of a host.
+    """Packages of the index that contain an MPI or need something of the host.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class _Hosts(msgspec.Struct, frozen=True):
 
 
 class _Tags(msgspec.Struct, frozen=True):
-    """What the name of a wheel says: implementation, systems (``glibc``, ``musl``, ``macOS`` …) and architectures."""
+    """The tags in the name of a wheel: implementation, systems (``glibc``, ``musl``, ``macOS`` …) and architectures."""
 
     file: str
     pythons: frozenset[str]
@@ -51,7 +51,7 @@ class _Tags(msgspec.Struct, frozen=True):
 
 
 def packages(case: ContractCase) -> list[Check]:
-    """Each package can be installed in this image, and what it brings suits the node."""
+    """Each package can be installed in this image and fits the node."""
     project = case.plan.project
     if project is None or not project.packages:
         return [skipped(NAME, "no file of a project asks for packages")]
@@ -113,7 +113,7 @@ def _said(package: ProjectPackage) -> str:
 
 
 def _of_file(case: ContractCase, package: ProjectPackage) -> Iterator[Check]:
-    """That a lock names a wheel for this image; else whether its source is there, and can be compiled."""
+    """A lock names a wheel for this image, or a source package that can be compiled."""
     if package.file or not (package.others or package.sdist):
         return
     why, remedy = _why(case, package) if package.others else ("the lock has no wheel of it", "")

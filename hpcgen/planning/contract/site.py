@@ -1,4 +1,4 @@
-"""What the site allows, what its build host reaches, and what has to be accepted."""
+"""The site's policy, the network of its build host, and licences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OTHER_FORMAT = "leave --format out"
 
 
 def policy(case: ContractCase) -> list[Check]:
-    """The site is open, and admits the engine."""
+    """The site is open and allows the engine."""
     name, site, engine = "policy", case.site, case.plan.engine
     closed, found = [], []
     if site.status == "closed":
@@ -50,7 +50,7 @@ def _refused(case: ContractCase) -> str:
 
 
 def network(case: ContractCase) -> Check:
-    """The host that builds reaches all that the build takes, or a mirror has it."""
+    """The building host reaches every input, or a mirror has it."""
     name, site = "network", case.site
     if case.plan.supply == "bundle":
         return holds(name, "the build takes everything from a bundle")

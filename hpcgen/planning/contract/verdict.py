@@ -75,7 +75,7 @@ def case_of(plan: Plan, catalog: Catalog, accepted: Collection[str] = ()) -> Con
 
 
 def case_of_plan(plan: Plan) -> ContractCase:
-    """A plan alone, without what its blocks say; enough for what does not ask them."""
+    """A plan alone, for checks that need nothing of its blocks."""
     known = plan.site.containers.engines.get(plan.engine, SiteEngine())
     engine = engine_for(plan.engine, known.version)
     return ContractCase(plan=plan, engine=engine, host=host_mpi(plan, engine))
@@ -92,7 +92,7 @@ def checks_of(case: ContractCase, without: Collection[str] = (), only: Collectio
 
 
 def problems_of(checks: Sequence[Check], place: Callable[[str], Position | str | None]) -> list[Problem]:
-    """Everything that is broken, each at the fact of the profile that decides.
+    """Problems for all broken checks, each at the fact of the profile that decides.
 
     Parameters
     ----------
@@ -128,6 +128,6 @@ def findings_of(checks: Sequence[Check]) -> list[Finding]:
 
 
 def planned_licences(case: ContractCase) -> list[PlannedLicence]:
-    """What the user must accept before the image is built, in the order of the blocks."""
+    """The licences that the user must accept before the build, in the order of the blocks."""
     needed = {each.name: each for of_block in case.capabilities.values() for each in of_block.licences}
     return [PlannedLicence(each.name, each.title, each.url) for each in needed.values()]

@@ -1,4 +1,4 @@
-"""Which thing of a kit a word or a line means, and what is said of it."""
+"""Explanations of a word or a line of a kit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LINE = re.compile(r"(?P<file>.+):(?P<line>[1-9]\d{0,6})")
 
 
 def explain(case: ExplainCase, word: str) -> list[Explanation]:
-    """What is known of a word, or of a line (``FILE:LINE``) of the kit's recipe, job script or self-test.
+    """Explain a word, or a line (``FILE:LINE``) of the kit's recipe, job script or self-test.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def explain(case: ExplainCase, word: str) -> list[Explanation]:
 
 
 def _before_a_lock(case: ExplainCase) -> str:
-    """That what packages need in turn is not known yet."""
+    """The remark that dependencies are not known before a lock."""
     plan = case.plan
     loose = plan.project is not None and plan.project.packages and not plan.project.hashed
     if case.lock is None and (loose or (plan.conda is not None and not plan.conda.packages)):
@@ -52,7 +52,7 @@ def _before_a_lock(case: ExplainCase) -> str:
 
 
 def of_line(case: ExplainCase, name: str, line: int) -> list[Explanation]:
-    """What a line of a file is of."""
+    """The subject of a line of a file."""
     text = case.files[name]
     lines = text.splitlines()
     if line > len(lines):
@@ -65,7 +65,7 @@ def of_line(case: ExplainCase, name: str, line: int) -> list[Explanation]:
 
 
 def of_subject(case: ExplainCase, subject: Subject) -> list[Explanation]:
-    """What is said of one thing."""
+    """The explanation of one subject."""
     kind, name, stage = subject
     staged = {"variable": image.variable, "argument": image.argument, "step": image.step, "package": os_package.package}
     named = {
@@ -114,7 +114,7 @@ def _fact(case: ExplainCase, path: str) -> Explanation:
 
 
 def words(case: ExplainCase) -> dict[str, list[str]]:
-    """What can be asked for, by its kind."""
+    """All words that can be explained, by their kind."""
     found: dict[str, list[str]] = {}
     for kind, name, _stage in _subjects(case):
         known = found.setdefault(kind, [])

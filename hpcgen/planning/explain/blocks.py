@@ -1,4 +1,4 @@
-"""Why a block is in a plan and in this version, what was refused, and where each of its options is from."""
+"""Why a block is in a plan and in this version, what was refused, and the origin of each option."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _ground(case: ExplainCase, planned: PlannedBlock, reason: Reason | str) -> G
 
 
 def _place(case: ExplainCase, planned: PlannedBlock, reason: Reason) -> str:
-    """Where the one says it who asks or refuses: the stack, a release table, the profile."""
+    """The place of a request or refusal: in the stack, a release table or the profile."""
     if reason.place.startswith("blocks."):
         return case.said_by_stack(reason.place).place
     if reason.place:
@@ -84,7 +84,7 @@ def _other_providers(case: ExplainCase, planned: PlannedBlock) -> list[Refused]:
 
 
 def option(case: ExplainCase, path: str) -> Explanation:
-    """An option of a block: who says its value, and what else it could be."""
+    """An option of a block: the origin of its value, and the other values."""
     name, _, key = path.partition(".")
     planned = case.plan.block(name)
     assert planned is not None

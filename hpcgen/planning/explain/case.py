@@ -1,4 +1,4 @@
-"""What explanations are made from: a plan, all that is made of it, and the files that it was made of."""
+"""The data of explanations: a plan, everything made from it, and the files that it was made from."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class ExplainCase:
         return {fact.path: fact for fact in facts_of(self.site_document)} if self.site_document is not None else {}
 
     def fact(self, path: str, what: str = "") -> Ground:
-        """What the plan's site says at a path, with the place where the profile here says the same.
+        """The value of the plan's site at a path, with its place in the profile here.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class ExplainCase:
         return Ground(kind="site", text=text, place=where, source=fact.source)
 
     def said_by_stack(self, path: str, what: str = "") -> Ground:
-        """What the plan's stack says at a path."""
+        """The value of the plan's stack at a path."""
         value = value_at(msgspec.to_builtins(self.plan.stack), path)
         text = f"{self.plan.stack.name}: {path}: {shown_value(value)}"
         document, steps = self.stack_document, _steps(path)
@@ -157,7 +157,7 @@ class ExplainCase:
         return [str(word) for word in value] if isinstance(value, list) else []
 
     def said_in_list(self, block: str, option: str, number: int, otherwise: str = "") -> Ground:
-        """Who says a word of such an option: a line of the stack, or what the command line put there.
+        """The origin of a word of such an option: a line of the stack, or the command line.
 
         Parameters
         ----------
@@ -171,7 +171,7 @@ class ExplainCase:
         return self.said_by_stack(path)
 
     def method(self, block: str, name: str, what: str) -> Ground:
-        """What a method of a block says, with the place of the method."""
+        """A statement of a block's method, with the place of the method."""
         code = inspect.unwrap(getattr(self.catalog.block(block), name)).__code__
         path = Path(code.co_filename)
         package = Path(__file__).parents[2]
@@ -202,7 +202,7 @@ def _steps(path: str) -> list[str | int]:
 
 
 def value_at(data: Any, path: str) -> Any:
-    """What plain data has at a path of words with dots; None where it has nothing."""
+    """The value in plain data at a path of words with dots; None if there is none."""
     for step in path.split("."):
         if isinstance(data, list) and step.isdigit() and int(step) < len(data):
             data = data[int(step)]
@@ -227,7 +227,7 @@ F = TypeVar("F", bound=_Read)
 
 
 class AskedFiles:
-    """What files of the project say, beyond what the plan has of them. Without the files there is nothing.
+    """Facts of the project's files that the plan does not have; nothing without the files.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ class AskedFiles:
             return {}
 
     def shown(self, origin: str, block: str = BLOCK) -> str:
-        """A file and line of the project, from where the person is."""
+        """A file and line of the project, relative to the present folder."""
         return str(self._catalog.project.folder(self._document, block) / origin)
 
     def _same(

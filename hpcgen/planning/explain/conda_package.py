@@ -1,4 +1,4 @@
-"""A package of conda: which line asks for it, which build it is, and what of base, node and MPI decides on that."""
+"""A conda package: the line that asks for it, its build, and the facts of base, node and MPI that decide."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _needed(name: str, locked: Sequence[CondaPackage]) -> Iterator[Ground]:
 
 
 def _virtual(case: ExplainCase, found: CondaPackage | None) -> Iterator[Ground]:
-    """What the build asks of base and node; without a build, what it will be chosen by."""
+    """The build's requirements on base and node; without a build, the facts that will decide."""
     asked = case.plan.conda
     assert asked is not None
     needs = [each for each in found.depends if each.startswith("__")] if found is not None else []

@@ -1,4 +1,4 @@
-"""What is said of one thing in a kit, as records, and the same in words."""
+"""Explanations as records, and as text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TITLES: dict[GroundKind, str] = {
 
 
 class Ground(Record, frozen=True):
-    """One thing that something rests on.
+    """One reason.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Ground(Record, frozen=True):
 
 
 class Refused(Record, frozen=True):
-    """What could have been taken instead, and why it was not."""
+    """A refused alternative, with the reason."""
 
     what: str
     why: str
@@ -46,7 +46,7 @@ class Refused(Record, frozen=True):
 
 
 class Explanation(Record, frozen=True):
-    """One thing of a kit: what it is, the value that it has, on what that rests, what was refused, what to ask next."""
+    """One subject of a kit: its kind and value, the reasons, refused alternatives, and what to ask next."""
 
     kind: str
     name: str

@@ -1,4 +1,4 @@
-"""A plan as a graph: blocks and what they need, where each is, what the build fetches for it."""
+"""A plan as a graph: blocks, their needs, their stage, and the downloads of each."""
 
 from __future__ import annotations
 

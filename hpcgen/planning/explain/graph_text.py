@@ -14,7 +14,7 @@ def label(node: GraphNode) -> str:
 
 
 def tree(graph: PlanGraph) -> str:
-    """What the stack asks for, and below each what it needs; what stands further up is not said again."""
+    """The stack's blocks, and below each its needs; blocks that are further up are not repeated."""
     needed = {edge.target for edge in graph.edges}
     tops = [node for node in graph.nodes if node.named or node.name not in needed]
     shown: set[str] = set()

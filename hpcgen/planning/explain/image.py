@@ -1,4 +1,4 @@
-"""What is in an image: its base, variables, packages, steps, folders, labels, tests and what is fetched for it."""
+"""The contents of an image: base, variables, packages, steps, folders, labels, tests and downloads."""
 
 from __future__ import annotations
 

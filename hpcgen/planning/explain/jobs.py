@@ -1,4 +1,4 @@
-"""What a job script says: its numbers, directives, variables, binds, modules and how the program is started."""
+"""The parts of a job script: numbers, directives, variables, binds, modules and the start of the program."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def launch(case: ExplainCase) -> Explanation:
 
 
 def command(case: ExplainCase) -> Explanation:
-    """What the job starts."""
+    """The command that the job starts."""
     asked = case.plan.job.command != case.plan.stack.run.command
     said = Ground(kind="command", text="the command after --") if asked else case.said_by_stack("run.command")
     return Explanation(kind="command", name=" ".join(case.plan.job.command), grounds=[said])
@@ -146,7 +146,7 @@ def unset(case: ExplainCase) -> Explanation:
 
 
 def own(kind: str) -> Explanation:
-    """What every job script has."""
+    """Lines of every job script."""
     rules = {
         "preflight": "checks before the start that the nodes meet the requirements of image and job",
         "image": "where the build puts the image, unless HPCGEN_IMAGE names another",

@@ -36,7 +36,7 @@ class _Listed(NamedTuple):
 
 
 def names(case: ExplainCase) -> list[str]:
-    """Packages that the plan has, those that its files ask for first; what a block is called means the block."""
+    """The packages of the plan, requested ones first; a name that is also a block's means the block."""
     asked = _asked_names(case)
     listed = [each.name for each in _lines(case)]
     return list(dict.fromkeys([*asked, *(name for name in listed if case.plan.block(name) is None)]))
@@ -57,7 +57,7 @@ def left_out(case: ExplainCase) -> list[str]:
 
 
 def package(case: ExplainCase, name: str) -> Explanation:
-    """A package that is installed, whoever asks for it."""
+    """An installed package."""
     project = case.plan.project
     asked = next((each for each in project.packages if each.name == name), None) if project is not None else None
     handed = [each for each in project.handed_over if each.name == name] if project is not None else []
@@ -123,7 +123,7 @@ def _groups(case: ExplainCase) -> list[str]:
 
 
 def _image(case: ExplainCase) -> str:
-    """For what a package of the image must be."""
+    """The environment that a package of the image must fit."""
     python = case.plan.block("python")
     minor = ".".join(python.version.split(".")[:2]) if python is not None else "3"
     return f"CPython {minor} on {case.plan.site.system.architecture} with the C library of {case.plan.blocks[0].label}"
@@ -137,7 +137,7 @@ def _line(case: ExplainCase, origin: str, text: str) -> Ground:
 
 
 def _own_options(case: ExplainCase, name: str) -> list[Ground]:
-    """That the stack itself, or ``--add``, names it."""
+    """The reason that the stack itself, or ``--add``, names it."""
     pins = case.option_words(BLOCK, "packages")
     return [
         case.said_in_list(BLOCK, "packages", number, f"--add pip:{pin}")
@@ -164,7 +164,7 @@ def _of_file(case: ExplainCase, package: ProjectPackage) -> Iterator[Ground]:
 
 
 def _handed_over(case: ExplainCase, handed: HandedOver) -> Iterator[Ground]:
-    """That a block brings it."""
+    """The reason that a block provides it."""
     yield _line(case, handed.origin, f"{handed.name}{handed.versions}")
     planned = case.plan.block(handed.block)
     label = planned.label if planned is not None else handed.block
@@ -176,7 +176,7 @@ def _handed_over(case: ExplainCase, handed: HandedOver) -> Iterator[Ground]:
 
 
 def _by_list(case: ExplainCase, listed: _Listed, asked: ProjectPackage | None) -> Iterator[Ground]:
-    """That a list of a block has it."""
+    """The reason that a block's list contains it."""
     block = listed.block
     if block.name == BLOCK and asked is not None:
         return
@@ -213,7 +213,7 @@ def _version(case: ExplainCase, package: ProjectPackage, version: str) -> Iterat
 
 
 def _site(case: ExplainCase, package: ProjectPackage) -> Iterator[Ground]:
-    """The facts that decide which of its files suits, and whether it runs."""
+    """The facts that decide which of its files fits, and whether it runs."""
     yield case.fact("system.architecture", f"so it is for {_image(case)}")
     if vendor := gpu_vendor(package):
         whose = {"nvidia": "NVIDIA", "amd": "AMD"}[vendor]
@@ -233,7 +233,7 @@ def _site(case: ExplainCase, package: ProjectPackage) -> Iterator[Ground]:
 
 
 def _other_versions(case: ExplainCase, package: ProjectPackage) -> Iterator[Refused]:
-    """What a lock has of it for other images."""
+    """Its versions in a lock for other images."""
     for file in case.asked_files.python:
         for each in file.requirements:
             if each.name != package.name:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class BlockHere:
-    """Everything is worked out when it is first asked for, and is the same object whenever it is asked for again."""
+    """Computed on first use; later calls return the same objects."""
 
     def __init__(self, node: ResolverNode, name: str, choose: Callable[[], BlockChoice]) -> None:
         self.node = node
@@ -35,7 +35,7 @@ class BlockHere:
 
     @cached_property
     def choice(self) -> BlockChoice:
-        """The options. Of a block that nothing asks for they may not be complete, so nobody asks before it must."""
+        """The options; computed late, because those of a block that nothing asks for may be incomplete."""
         return self._choose()
 
     @cached_property

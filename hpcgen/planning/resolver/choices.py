@@ -16,7 +16,7 @@ from hpcgen.planning.resolver.node import ResolverNode
 
 
 class Choices(Mapping[str, BlockChoice]):
-    """Options of every block that may come up, worked out when a block does come up."""
+    """Options of every block that may come up, computed on first use."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Requirements that clash by themselves, and candidates that clash with them, thinned out until it takes each."""
+"""Minimal sets of requirements, and of candidates, that clash."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ORDER = ("set", "stack", "file", "site", "always", "block")
 
 
 class Clash(msgspec.Struct, frozen=True):
-    """What cannot be together: requirements, what the user said first, and candidates."""
+    """Requirements, the user's first, and candidates that exclude each other."""
 
     requirements: list[Requirement]
     candidates: list[Candidate]

@@ -1,4 +1,4 @@
-"""When nothing fits: which requirements clash, where each is said, and what the site leaves of a block."""
+"""If nothing fits: the clashing requirements, the place of each, and the releases that the site allows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _circle_error(question: Question, blocks: Sequence[str]) -> InputError:
 
 
 def told(question: Question, clashing: Sequence[Requirement]) -> str:
-    """The clash in words, a line for each requirement, and what the site leaves of what is asked for."""
+    """The clash in words, a line for each requirement, and the releases that the site allows."""
     said = list(_lines(question, clashing))
     more = [line for requirement in clashing for line in unsuited(question, requirement)]
     more += [line for requirement in clashing for line in last_releases(question, requirement)]

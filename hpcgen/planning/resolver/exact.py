@@ -53,7 +53,7 @@ PAIRWISE = 6
 
 
 def exact(question: Question, roots: Sequence[Requirement]) -> Exact:
-    """The question as clauses, made once for all that is asked of it."""
+    """The question as clauses, made once."""
     known: Exact | None = question.stated
     if known is None or known.roots is not roots:
         question.stated = known = Exact(question, roots)

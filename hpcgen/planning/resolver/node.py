@@ -1,4 +1,4 @@
-"""What the blocks and their tables are on one partition of a site, whatever is asked: worked out once for all plans.
+"""Blocks and tables on one partition of a site, independent of the request; computed once for all plans.
 
 A plan asks for few blocks and leaves the rest as the site and the tables have it, and what a remedy changes is less
 still. So all that rests on the site, and on a block's own options, is kept here from one question to the next.
@@ -81,7 +81,7 @@ class ResolverNode:
         return {name: (value, f"{path}.{name}") for name, value in values.items() if value is not None}
 
     def usual(self, block: str, form: Form) -> BlockHere:
-        """A block of which nobody says any option, in a form."""
+        """A block without options in the request, in a form."""
         if (block, form) not in self._usual:
             here = BlockHere(self, block, partial(self._usual_options, block, form))
             # Another thread may be as far: the requirements of a block must be the same ones for all.
@@ -92,7 +92,7 @@ class ResolverNode:
         return block_options(self.catalog.block(block), self.facts, {}, {}, lambda option: None, dict(form))
 
     def with_options(self, block: str, choice: BlockChoice) -> BlockHere:
-        """A block of which somebody says options."""
+        """A block with options in the request."""
         key = (block, msgspec.json.encode(choice.options))
         if len(self._said) > SETTINGS:
             self._said.clear()

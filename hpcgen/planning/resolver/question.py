@@ -1,4 +1,4 @@
-"""What is to be resolved: what was asked of one node, and what the tables and the site leave of it.
+"""The question: the request for one node, and the candidates that tables and site allow.
 
 Candidates are ordered by how well the provider suits the site and then newest first.
 """
@@ -23,7 +23,7 @@ ALWAYS = ("base", "site_trust")
 
 
 class Question(msgspec.Struct):
-    """What is to be resolved: the stack's choices on a node, and where each was said.
+    """The stack's choices on a node, and the place of each.
 
     ``choices`` maps block names to options; ``roots`` are the requirements of the stack and the command
     line, in order of importance; ``kept`` are versions of blocks that are tried first (those of a lock of which one
@@ -47,7 +47,7 @@ class Question(msgspec.Struct):
 
     @property
     def facts(self) -> Facts:
-        """What blocks may know of the site."""
+        """The facts of the site that blocks may use."""
         return self.node.facts
 
     def here(self, candidate: Candidate) -> BlockHere:
@@ -55,7 +55,7 @@ class Question(msgspec.Struct):
         return self.choices.here(candidate.block, candidate.form)
 
     def all_roots(self) -> list[Requirement]:
-        """The requirements of stack and command line, and what every image has."""
+        """The requirements of stack and command line, and the blocks of every image."""
         if not self._roots:
             every = (Requirement(name, None, Origin("every image", kind="always")) for name in ALWAYS)
             self._roots = [*self.roots, *every]

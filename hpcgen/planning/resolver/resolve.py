@@ -1,4 +1,4 @@
-"""site × stack → chosen blocks, in the order in which they are built, each with its reasons.
+"""Site × stack → chosen blocks in build order, each with its reasons.
 
 Pure and deterministic: the catalog is asked for classes and tables, nothing is written.
 """
@@ -105,7 +105,7 @@ def reasons(
 
 
 def _reason(rule: Rule, requirement: Requirement, found: str = "", newer: str = "") -> Reason:
-    """What a requirement says, for the plan."""
+    """A requirement as a reason of the plan."""
     origin = requirement.origin
     return Reason(
         rule=rule,
@@ -120,7 +120,7 @@ def _reason(rule: Rule, requirement: Requirement, found: str = "", newer: str = 
 
 
 def _why_not(question: Question, newer: Candidate, asked: Sequence[Requirement], chosen: Chosen) -> Reason:
-    """What stands against the next newer version: facts, what was chosen before it, or what is preferred to it."""
+    """Why not the next newer version: facts, earlier choices, or a preference."""
     number = newer.version
     here = chosen[newer.identifier]
     newer = msgspec.structs.replace(newer, form=here.form)

@@ -25,7 +25,7 @@ Chosen = dict[str, Candidate]
 
 
 def search(question: Question, roots: Sequence[Requirement]) -> Agenda | None:
-    """What was chosen for the plan that is meant, and who asked for it; None where there is none."""
+    """The choices of the plan, and who asked for them; None if there is no plan."""
     found = straight(question, roots)
     if found is not None and not _in_a_circle(question, found.chosen):
         return found
@@ -43,7 +43,7 @@ def _in_a_circle(question: Question, chosen: Chosen) -> bool:
 
 
 class Agenda:
-    """What is needed so far: the requirements on each identifier, which is chosen next, and what has been."""
+    """The open needs: requirements on each identifier, the next one to choose, and the choices so far."""
 
     def __init__(self, question: Question, roots: Sequence[Requirement]) -> None:
         self.question = question
@@ -121,7 +121,7 @@ def _leaves(question: Question, candidate: Candidate, agenda: Agenda) -> bool:
 
 
 def _enough(asked: Sequence[Requirement]) -> Mapping[str, str]:
-    """What is enough for all that ask."""
+    """The form that is enough for all requests."""
     first, *others = [r.enough for r in asked if r.enough is not None] or [{}]
     return {option: value for option, value in first.items() if all(other.get(option) == value for other in others)}
 

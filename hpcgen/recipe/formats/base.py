@@ -1,4 +1,4 @@
-"""What a format is: how its recipe is written, and what its kit and build context hold."""
+"""The base class of formats: how a recipe is written, and the contents of kit and build context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What recipes and build scripts say where the build takes everything from a bundle."""
+"""Parts of recipes and build scripts for builds from a bundle."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def script(
 
 
 def script_part(plan: Plan, name: str, /, **values: str) -> str:
-    """Lines that a build script has beside the others, or none where the build has a network."""
+    """Additional lines of a build script for a bundle, or none where the build has a network."""
     return template(name).fill(**values) if plan.supply == "bundle" else ""
 
 
@@ -102,7 +102,7 @@ def _accepted_before(plan: Plan) -> str:
 
 
 def _licence_help(plan: Plan) -> list[str]:
-    """What the help of a build script says of licences."""
+    """The licences in the help of a build script."""
     if not plan.licences:
         return []
     listed = [f"  {each.name}: {plain(each.title, 'a line of help')}, {each.url}" for each in plan.licences]
@@ -157,7 +157,7 @@ def stack_files(plan: Plan, put: bool) -> list[str]:
 
 
 def certificates(assembly: Assembly) -> str:
-    """Lines that see whether the site's certificates are there; none where it has none."""
+    """Lines that check that the site's certificates exist; none where it has none."""
     sources = " ".join(sh(file.source) for file in assembly.builder.host_files)
     return template("common.sh").fill("certificates", files=sources) if sources else ""
 

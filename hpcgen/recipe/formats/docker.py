@@ -71,7 +71,7 @@ def _raw(text: str, of: Subject | None = None) -> Primitive:
 
 
 def _copied(stage: Stage) -> list[Primitive]:
-    """The stack's own code and files, after all else: a change of them does little of it again."""
+    """The stack's own code and files, after all else, so that a change of them repeats little."""
     built = _kept(stage.own)
     if not stage.copied:
         return built
@@ -104,7 +104,7 @@ def _test() -> list[Primitive]:
 
 
 def _kit_folder(assembly: Assembly) -> list[Primitive]:
-    """The files of the kit that steps had, which change no more often than these."""
+    """The files of the kit that steps used, which change no more often than these."""
     if not any("/" in path for path in assembly.files):
         return []
     return [_raw(f"# {HPCGEN}: the kit's files of the steps above\nCOPY {FILES}/ {KIT}/{FILES}/", Subject("kit"))]

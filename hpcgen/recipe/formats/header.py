@@ -1,4 +1,4 @@
-"""What every file says at its top."""
+"""The header of every file."""
 
 from __future__ import annotations
 

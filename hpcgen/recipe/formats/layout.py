@@ -33,7 +33,7 @@ def wrapped(command: str, indent: str = " " * 8) -> str:
 
 
 def of_step(label: str, step: Run) -> Subject:
-    """What the lines of a step are of."""
+    """The subject of the lines of a step."""
     return Subject("step", f"{label}: {step.about}")
 
 
@@ -65,7 +65,7 @@ class RunLayer(msgspec.Struct, frozen=True):
 
     @property
     def about(self) -> str:
-        """All that it does: first for that block, then for the others; not what hpcgen itself tidies up."""
+        """All that it does: first for that block, then for the others, without hpcgen's own cleaning up."""
         told = {label: ", ".join(step.about for of, step in self.steps if of == label) for label in self.labels}
         own = told.pop(self.label)
         told.pop(HPCGEN, None)

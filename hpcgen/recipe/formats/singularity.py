@@ -60,12 +60,12 @@ def _unpacking(kept: list[str]) -> Steps:
 
 
 def _top_names(plan: Plan, assembly: Assembly) -> list[str]:
-    """What lies in the kit's folder itself."""
+    """Names in the top folder of the kit."""
     return sorted({*kit_files(plan), *(path.partition("/")[0] for path in assembly.files)})
 
 
 def _copied_step(stage: Stage) -> Steps:
-    """What came as one folder goes to its places, with the modes that a Dockerfile's build gives it."""
+    """Move the files that came as one folder to their places, with the modes that a Dockerfile's build gives them."""
     if not stage.copied:
         return []
     targets = [each.to for each in stage.copied]
@@ -97,7 +97,7 @@ def _kit_step(plan: Plan, assembly: Assembly) -> tuple[str, Run]:
 
 
 def _arrival(name: str) -> str:
-    """Where a file of the kit lies in a stage until a step wants it; ``files`` comes as a folder."""
+    """Where a file of the kit is in a stage until a step uses it; ``files`` comes as a folder."""
     return f"/opt/hpcgen-kit-{name}"
 
 
@@ -150,7 +150,7 @@ def _split(quoted: str) -> str:
 
 
 def _spaced(words: str) -> str:
-    """Words that only people read, without ``{{``."""
+    """Text for people, without ``{{``."""
     return re.sub(r"\{(?=\{)", "{ ", words)
 
 
