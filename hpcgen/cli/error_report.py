@@ -22,7 +22,7 @@ def report_as_json(ctx: click.Context, error: Exception) -> None:
 
 
 def error_data(error: Exception) -> dict[str, object]:
-    """Kind, exit code, message, problems and remedies of an error, as docs/command.md has them."""
+    """Kind, exit code, message, problems and remedies of an error, as docs/exit-codes.md has them."""
     if isinstance(error, OSError):
         error = refused(error) or error
     if isinstance(error, HpcgenError):

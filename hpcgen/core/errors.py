@@ -116,7 +116,7 @@ class Remedy(msgspec.Struct, frozen=True):
 
 
 class HpcgenError(Exception):
-    """Base of all errors that the user can mend. ``exit_code`` is documented in docs/command.md.
+    """Base of all errors that the user can mend. ``exit_code`` is documented in docs/exit-codes.md.
 
     Parameters
     ----------

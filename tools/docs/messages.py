@@ -106,7 +106,7 @@ def pages() -> dict[str, str]:
 _ABOUT = """\
 By their literal text, as it stands in the code: search this page for a few words of what you see. `…` stands for what
 is filled in: a name, a path, a number. What to do is also said with the error itself, after `remedy:`; of one without a
-remedy this page says what helps in general. What every exit code means is in [commands](../command.md#exit-codes); exit
+remedy this page says what helps in general. What every exit code means is in [commands](../exit-codes.md#exit-codes); exit
 code 70 is a bug of hpcgen.
 """
 _ENGINES = """\

@@ -36,7 +36,7 @@ def test_a_group_is_explained(group: str, hpcgen: Command) -> None:
 def test_the_exit_codes_are_those_of_the_errors_and_of_the_documentation(hpcgen: Command) -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.HpcgenError)]
     assert {str(kind.exit_code) for kind in kinds} | {str(INTERNAL_ERROR)} <= set(EXIT_CODES)
-    table = (ROOT / "docs/command.md").read_text("utf-8").partition("## Exit codes")[2].partition("```")[0]
+    table = (ROOT / "docs/exit-codes.md").read_text("utf-8").partition("## Exit codes")[2].partition("```")[0]
     documented = [code for row in re.findall(r"(?m)^\| ([\d, ]+) \|", table) for code in row.split(", ")]
     assert documented == list(EXIT_CODES)
     assert [line.split()[0] for line in hpcgen("help", "exit-codes").stdout.splitlines()] == documented
