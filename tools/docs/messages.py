@@ -104,10 +104,9 @@ def pages() -> dict[str, str]:
 
 
 _ABOUT = """\
-By their literal text, as it stands in the code: search this page for a few words of what you see. `…` stands for what
-is filled in: a name, a path, a number. What to do is also said with the error itself, after `remedy:`; of one without a
-remedy this page says what helps in general. What every exit code means is in [commands](../exit-codes.md#exit-codes); exit
-code 70 is a bug of hpcgen.
+Messages are listed by their literal text in the code: search this page for a few words of what you see. `…` stands for a
+name, a path or a number. The error itself also says what to do, after `remedy:`. For an error without a remedy this page
+has general advice. Exit codes are explained in [a table](../exit-codes.md#exit-codes); exit code 70 is a bug in hpcgen.
 """
 _ENGINES = """\
 By patterns of their output; `hpcgen build` shows the cause and the remedy for the engine in use. More:
