@@ -104,9 +104,9 @@ def pages() -> dict[str, str]:
 
 
 _ABOUT = """\
-Messages are listed by their literal text in the code: search this page for a few words of what you see. `…` stands for a
-name, a path or a number. The error itself also says what to do, after `remedy:`. For an error without a remedy this page
-has general advice. Exit codes are explained in [a table](../exit-codes.md#exit-codes); exit code 70 is a bug in hpcgen.
+Messages are listed by their literal text in the code: search this page for a few words of what you see. `…` stands for
+a name, a path or a number. The error itself also says what to do, after `remedy:`. For an error without a remedy this
+page has general advice. [A table](../exit-codes.md#exit-codes) explains exit codes; 70 is a bug in hpcgen.
 """
 _ENGINES = """\
 By patterns of their output; `hpcgen build` shows the cause and the remedy for the engine in use. More:
