@@ -18,6 +18,8 @@ import messages
 import named
 from mkdocs.structure.files import File, Files
 
+_EXAMPLE = re.compile(r"(?m)^```console example$")
+"""The fence of commands that no test runs; the Markdown of the site takes two words there for no fence at all."""
 _LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)]+)\)")
 
 
@@ -61,4 +63,4 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         file = target.partition("#")[0].replace("../", "")
         return found[0] if inside else label if label.strip("`") == file else f"{label} (`{file}`)"
 
-    return _LINK.sub(shown, markdown)
+    return _LINK.sub(shown, _EXAMPLE.sub("```console", markdown))
