@@ -136,6 +136,7 @@ def plan_from(
     kept: Mapping[str, str] | None = None,
     unchecked: Sequence[str] = (),
     usual: bool = True,
+    base_images: Mapping[str, str] | None = None,
 ) -> Plan:
     """The plan that the command line asks for.
 
@@ -146,6 +147,7 @@ def plan_from(
     kept: versions of blocks that are tried before all others.
     unchecked: parts of the contract that are not asked.
     usual: partition and engine are those of the user's files, where the options do not say them.
+    base_images: what ``--image`` says, by the names of base images.
     """
     from hpcgen.planning.planner import make_plan
     from hpcgen.planning.reproduce import reproduce
@@ -162,7 +164,7 @@ def plan_from(
         given = (options.partition, options.settings, options.format, options.allow_unsupported)
         more = (options.mirrors, options.image_directory, options.added, options.latest_base)
         words = collection_words(ctx)
-        return reproduce(site, recipe, *given, request, words, verb, *more, engine=options.runner)
+        return reproduce(site, recipe, *given, request, words, verb, *more, options.runner, base_images or {})
 
     return make_plan(
         catalog,
@@ -271,14 +273,15 @@ def asked_plan(
     verb: str = "render",
     kept: Mapping[str, str] | None = None,
     usual: bool = True,
+    base_images: Mapping[str, str] | None = None,
 ) -> Plan:
     """The plan of options, for the user's usual site where none is given; UsageError without a site or a stack.
 
     Parameters
     ----------
-    verb, kept, usual: as for :func:`plan_from`.
+    verb, kept, usual, base_images: as for :func:`plan_from`.
     """
-    return plan_from(ctx, catalog, with_site(catalog, options), verb, kept, usual=usual)
+    return plan_from(ctx, catalog, with_site(catalog, options), verb, kept, usual=usual, base_images=base_images)
 
 
 _quiet = False

@@ -71,7 +71,7 @@ def command(
     from hpcgen.core.support.writing import check_folder_of
     from hpcgen.kit.lockfile.lock import read_lock
     from hpcgen.planning.licences import accepted_before
-    from hpcgen.supply.pin.locking import make_lock
+    from hpcgen.supply.pin.locking import make_lock, portable_origin, told_images
 
     if as_json and not (check or updates):
         raise click.UsageError("--json lists changes, so it requires --check or --update")
@@ -84,11 +84,13 @@ def command(
     old = read_lock(target) if check or updates else None
     catalog = catalog_of(ctx)
     given, fetch_bazel = _given(images), fetcher_of("bazel") if run_bazel else None
+    told = (told_images(old) if old is not None else {}) | given
+    told = {name: portable_origin(reference) for name, reference in told.items()}
     if old is None:
-        plan = with_licences(asked_plan(ctx, catalog, options, verb="lock"), accept)
+        plan = with_licences(asked_plan(ctx, catalog, options, verb="lock", base_images=told), accept)
         lock = make_lock(plan, catalog, images=given, fetch_bazel=fetch_bazel, say=say)
     else:
-        plan, keep = _moved(ctx, catalog, old, updates, options)
+        plan, keep = _moved(ctx, catalog, old, updates, options, told)
         licences = old.plan.licences
         plan = accepted_before(plan, licences) if check else with_licences(plan, accept, before=licences)
         lock = make_lock(plan, catalog, images=given, old=old, keep=keep, fetch_bazel=fetch_bazel, say=say)
@@ -127,11 +129,17 @@ def _given(words: tuple[str, ...]) -> dict[str, str]:
 
 
 def _moved(
-    ctx: click.Context, catalog: Catalog, old: Lock, updates: tuple[str, ...], options: PlanOptions
+    ctx: click.Context,
+    catalog: Catalog,
+    old: Lock,
+    updates: tuple[str, ...],
+    options: PlanOptions,
+    told: dict[str, str],
 ) -> tuple[Plan, list[str]]:
     """The plan of today, as the lock's command asks for it, and what of the lock stays beside its blocks.
 
-    Without ``--update`` nothing is held: that is what writing the lock anew would give.
+    Without ``--update`` nothing is held: that is what writing the lock anew would give. ``told``: where base images are
+    taken from.
     """
     for name in old.own_collections:
         if name not in catalog.names_of_folders:
@@ -144,7 +152,7 @@ def _moved(
         options = _as_asked_then(old.plan.command, options)
         _check_there(options)
     if not updates:
-        return asked_plan(ctx, catalog, options, verb="lock", usual=usual), []
+        return asked_plan(ctx, catalog, options, verb="lock", usual=usual, base_images=told), []
     names = [block.name for block in old.plan.blocks]
     unknown = [name for name in updates if name not in names and name not in PARTS]
     if unknown:
@@ -153,7 +161,7 @@ def _moved(
             Problem(f"the lock has no {name!r} to update", "--update", remedy=each) for name, each in remedies.items()
         )
     kept = {block.name: block.version for block in old.plan.blocks if block.name not in updates}
-    plan = asked_plan(ctx, catalog, options, verb="lock", kept=kept, usual=usual)
+    plan = asked_plan(ctx, catalog, options, verb="lock", kept=kept, usual=usual, base_images=told)
     return plan, [part for part in PARTS if part not in updates]
 
 

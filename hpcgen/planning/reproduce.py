@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from hpcgen.core.model.job import JobRequest
 from hpcgen.core.support.places import recorded
@@ -24,12 +25,14 @@ def reproduce(
     added: Sequence[str] = (),
     latest_base: bool = False,
     engine: str | None = None,
+    base_images: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """The command that gives the same result, where the files that it names are in the present folder.
 
     Parameters
     ----------
     before: words that stand before the subcommand ``verb``.
+    base_images: where base images were taken from, by their names.
     """
     words = ["hpcgen", *before, verb, "--site", recorded(site), "--stack", recorded(stack)]
     for option, value in (("--partition", partition), ("--engine", engine), ("--format", format)):
@@ -41,6 +44,8 @@ def reproduce(
         words += ["--add", name]
     for mirror in mirrors:
         words += ["--mirror", mirror]
+    for name, reference in sorted(base_images.items()):
+        words += ["--image", f"{name}={reference}"]
     words += ["--latest-base"] if latest_base else []
     words += ["--allow-unsupported"] if allow_unsupported else []
     for option, asked in (

@@ -146,3 +146,24 @@ def test_apptainer_makes_no_image_of_another_distribution(
     failed = sid.run(["bash", "build.sh", "image"], binds=binds, cwd="/kit", env=env, check=False)
     assert failed.returncode and f"\n{SAID}correct network.mirrors.images" in failed.stdout, failed.stdout
     assert not (kit / "image").exists()
+
+
+def test_a_lock_takes_no_other_base_and_its_command_says_where_it_is_from(
+    here: Tool, base_image: BaseImage, machine_facts: dict[str, Any], tmp_path: Path
+) -> None:
+    ours = collection(tmp_path / "ours", site_profile(machine_facts, base_image))
+    lock = [*HPCGEN, "--collection", ours, "lock", "--site", "here", "--stack", "plain", "-o", tmp_path / "l.lock"]
+    older = write_base(base_image, tmp_path / "older.tar", "older", OLDER)
+    here.run(["podman", "import", "-q", older, "localhost/older:1"])
+    here.run(["skopeo", "copy", "-q", "containers-storage:localhost/older:1", f"oci-archive:{tmp_path}/older.oci:o:1"])
+    wrong = here.run([*lock, "--image", f"debian:12=oci-archive:{tmp_path}/older.oci"], check=False)
+    assert wrong.returncode == 11 and "older.oci is amd64 debian 11\n" in wrong.stdout, wrong.stdout
+    assert "expected: amd64 debian 12, as the plan has it\n" in wrong.stdout
+    assert not (tmp_path / "l.lock").exists()
+    here.run([*lock, "--image", f"debian:12=oci-archive:{base_image.archive}"])
+    text = " ".join((tmp_path / "l.lock").read_text().split())
+    told = f"--image debian:12=oci-archive:{base_image.archive.name}"
+    assert f"command: hpcgen --collection ours lock --site here --stack plain {told} " in text
+    # What is asked of it later keeps that.
+    here.run([*lock, "--update", "packages"], cwd=base_image.archive.parent)
+    assert told in " ".join((tmp_path / "l.lock").read_text().split())

@@ -164,7 +164,7 @@ def _images(
         problems.add(f"no stage starts from the image {name!r}", "--image", remedy=did_you_mean(name, names))
     problems.raise_as(InputError)
     before = old.pins.images if old is not None else {}
-    known = _told_then(old) | dict(given) if old is not None else given
+    known = told_images(old) | dict(given) if old is not None else given
     pinned = {}
     for name in names:
         if keep and name in before and name not in given:
@@ -182,16 +182,20 @@ def _images(
 
 
 def _portable(pin: ImagePin) -> ImagePin:
-    """The pin without the folder that its file lies in here; ``--image`` says where it lies elsewhere."""
-    transport, _, place = pin.origin.partition(":")
+    return msgspec.structs.replace(pin, origin=portable_origin(pin.origin))
+
+
+def portable_origin(origin: str) -> str:
+    """A reference to an image without the folder that its file lies in here, which ``--image`` says elsewhere."""
+    transport, _, place = origin.partition(":")
     if transport == "containers-storage":
         # [DRIVER@FOLDER] before the name says where the store is on this machine.
-        return msgspec.structs.replace(pin, origin=f"{transport}:{place[place.rfind(']') + 1 :]}")
+        return f"{transport}:{place[place.rfind(']') + 1 :]}"
     local = transport in ("oci-archive", "docker-archive", "oci", "dir")
-    return msgspec.structs.replace(pin, origin=f"{transport}:{recorded(place)}") if local else pin
+    return f"{transport}:{recorded(place)}" if local else origin
 
 
-def _told_then(old: Lock) -> dict[str, str]:
+def told_images(old: Lock) -> dict[str, str]:
     """Where an older lock found images by ``--image``: neither the registry nor a mirror of the site then."""
     from hpcgen.backends.hardware.mirrors import image_mirror
     from hpcgen.supply.pin.base_images import image_sources
@@ -215,6 +219,7 @@ def _packages(
 ) -> tuple[dict[StageName, StagePackages], list[KeyPin], int]:
     """What apt adds to each stage; as an older lock has it, if the same is asked of the same images."""
     from hpcgen.supply.pin.base_images import fetch_image
+    from hpcgen.supply.pin.base_system import check_base
     from hpcgen.supply.pin.os_packages import resolve_packages
 
     stages: list[tuple[StageName, Stage]] = [("builder", loose.builder), ("final", loose.final)]
@@ -224,6 +229,7 @@ def _packages(
     for name, pin in images.items():
         say(f"fetching {name} ({pin.digest[:19]}…)")
         fetch_image(pin, name, plan.site.system.architecture, layout)
+        check_base(plan, catalog, name, pin.origin, layout)
     names = _asked(plan, loose)
     answers = resolve_packages(layout, [(stage, names[part]) for part, stage in stages], "apt", say)
     packages = {part: answer.packages for (part, _), answer in zip(stages, answers, strict=True)}

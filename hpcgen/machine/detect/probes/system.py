@@ -28,7 +28,11 @@ def probe(machine: Machine, seen: Seen) -> None:
 
 def os_release(machine: Machine) -> dict[str, str]:
     """The settings of os-release. Source: os-release(5)."""
-    text = machine.text("/etc/os-release") or machine.text("/usr/lib/os-release") or ""
+    return os_settings(machine.text("/etc/os-release") or machine.text("/usr/lib/os-release") or "")
+
+
+def os_settings(text: str) -> dict[str, str]:
+    """The settings in the text of an os-release."""
     found = (_SETTING.fullmatch(line.strip()) for line in text.split("\n"))
     return {match[1]: match[2].strip("\"'") for match in found if match}
 

@@ -37,6 +37,7 @@ class Network:
         self.digest = ""
         monkeypatch.setattr(images, "pin_image", self.image)
         monkeypatch.setattr(images, "fetch_image", lambda *words: None)
+        monkeypatch.setattr("hpcgen.supply.pin.base_system.check_base", lambda *words: None)
         monkeypatch.setattr(os_packages, "resolve_packages", self.packages)
         monkeypatch.setattr(wheels, "lock_wheels", self.wheels)
 
