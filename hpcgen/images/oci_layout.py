@@ -22,6 +22,7 @@ from hpcgen.core.model.bundle_paths import image_name
 from hpcgen.core.support.hashing import hash_file, open_plain, sha256_of
 from hpcgen.core.support.leftovers import alone_in
 from hpcgen.core.support.limits import BoundedMember
+from hpcgen.core.support.refusals import unwritable
 from hpcgen.core.support.writing import write_file
 from hpcgen.images.archive import read_archive, stream_bytes
 from hpcgen.images.folder import COPY_AGAIN, MAX_FILE
@@ -244,7 +245,7 @@ def aside(layout: Path) -> Iterator[Path]:
             layout.mkdir(parents=True, exist_ok=True)
             held.enter_context(alone_in(layout, taken))
         except OSError as failure:
-            raise OutputError(f"cannot write {layout}: {failure.strerror}", remedy="write elsewhere") from failure
+            raise unwritable(layout, failure) from failure
         held.callback(shutil.rmtree, folder, ignore_errors=True)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
@@ -266,9 +267,7 @@ def add(layout: Path, name: str, blobs: Mapping[str, Path], manifest: bytes) -> 
             _settle(path)
             path.replace(layout / blob_path(each))
     except OSError as failure:
-        raise OutputError(
-            f"cannot write {folder}: {failure.strerror}", remedy="free some space, or write elsewhere"
-        ) from failure
+        raise unwritable(folder, failure) from failure
     write_file(layout / blob_path(digest), manifest.decode("utf-8"))
     entries: list[dict[str, Any]] = []
     with contextlib.suppress(InputError):  # of a damaged index nothing is kept: those images are fetched anew

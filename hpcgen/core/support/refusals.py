@@ -13,6 +13,8 @@ STDOUT = "to stdout"
 """The file's name in what the operating system says of stdout."""
 _LONGEST = 500
 _ELSEWHERE = "write elsewhere"
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What goes on when there is more room."""
 # errno → what happened, what to do
 _REASONS = {
     errno.ENOSPC: ("the disk is full", "free some space, or write elsewhere"),
@@ -27,7 +29,7 @@ _REASONS = {
     errno.ENAMETOOLONG: ("the name is too long", "choose a shorter one"),
 }
 # What only those meet who write.
-_OF_WRITERS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
+_OF_WRITERS = {*NO_ROOM, errno.EROFS}
 
 
 @contextlib.contextmanager
@@ -43,8 +45,13 @@ def explained(target: Path) -> Iterator[None]:
 
 def unwritable(target: Path | str, failure: OSError) -> OutputError:
     """That ``target`` could not be written, as the error to raise."""
+    return refusal(target, *said_of_writing(failure))
+
+
+def said_of_writing(failure: OSError) -> tuple[str, str]:
+    """Why something could not be written, in plain words, and what to do about it."""
     said = failure.strerror or str(failure)
-    return refusal(target, *_REASONS.get(failure.errno or 0, (said, _ELSEWHERE)))
+    return _REASONS.get(failure.errno or 0, (said, _ELSEWHERE))
 
 
 def refusal(target: Path | str, message: str, remedy: str) -> OutputError:

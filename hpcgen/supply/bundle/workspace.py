@@ -7,7 +7,6 @@ they are whole, and the step from here to the target is a rename, for several pi
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -17,6 +16,7 @@ import msgspec
 
 from hpcgen.core.errors import OutputError
 from hpcgen.core.support.leftovers import lock
+from hpcgen.core.support.refusals import NO_ROOM, said_of_writing
 from hpcgen.core.support.swapping import sync_folder
 from hpcgen.core.support.units import size
 from hpcgen.supply.bundle.store import write_through
@@ -25,11 +25,6 @@ from hpcgen.supply.net.part import DiskError
 _MARK = "UNFINISHED.txt"
 _MARK_TEXT = "hpcgen is making a bundle here. The same command resumes; if you no longer want it, delete this folder.\n"
 _STATE = "state.json"
-_FULL = {
-    errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "your disk quota is used up",
-    errno.EFBIG: "a file would be larger than allowed (ulimit -f, or a file system such as FAT)",
-}
 
 
 class State(msgspec.Struct):
@@ -167,14 +162,14 @@ def explained_disk(place: Workspace, needed: int = 0, whole: int = 0) -> Iterato
         yield
     except (DiskError, OSError) as failure:
         raised = failure.failure if isinstance(failure, DiskError) else failure
-        reason = _FULL.get(raised.errno or 0, raised.strerror or str(raised))
+        reason, remedy = said_of_writing(raised)
         about = f"; {size(needed)} of {size(whole)} were still missing" if needed else ""
         stays = place.folder.is_dir()
         raise OutputError(
             f"cannot write {place.target}: {reason}{about}",
             remedy=(
                 f"free some space and run the same command again: it resumes from {place.folder}"
-                if stays and raised.errno in _FULL
-                else "check the path, or write elsewhere"
+                if stays and raised.errno in NO_ROOM
+                else remedy
             ),
         ) from failure

@@ -28,12 +28,13 @@ import msgspec
 
 from hpcgen.backends.hardware.mirrors import qualified
 from hpcgen.blocks.inputs.image import PLATFORMS
-from hpcgen.core.errors import FetchError, HpcgenError, InputError, OutputError, Problem
+from hpcgen.core.errors import FetchError, HpcgenError, InputError, Problem
 from hpcgen.core.model.lock import ORIGIN_PATTERN, ImagePin
 from hpcgen.core.model.network import ImageMirror
 from hpcgen.core.support.hashing import hash_file, sha256_of
 from hpcgen.core.support.leftovers import scratch_folder
 from hpcgen.core.support.processes import require_program, stream
+from hpcgen.core.support.refusals import unwritable
 from hpcgen.images import oci_layout
 from hpcgen.images.commands import ask
 from hpcgen.images.oci_layout import LayoutImage, aside, decoded, folder_layout, holds
@@ -158,9 +159,7 @@ def root_tar(layout: Path, name: str, target: Path) -> None:
                 add_file(out, f"./{path}", data)
         part.replace(target)
     except OSError as failure:
-        raise OutputError(
-            f"cannot write {target}: {failure.strerror}", remedy="free some space, or write elsewhere"
-        ) from failure
+        raise unwritable(target, failure) from failure
     finally:
         part.unlink(missing_ok=True)
 

@@ -71,10 +71,9 @@ def test_names_that_are_too_long_are_said_in_short(words: tuple[str, ...], hpcge
 
 
 def test_a_long_path_in_a_stack_is_its_writers_mistake(hpcgen: Command, tmp_path: Path) -> None:
-    copied = f"copy: [{{from: {LONG}, to: /opt/a}}]\n"
-    (tmp_path / "long.yaml").write_text(
-        'name: long\ntitle: t\nblocks: {gnu: {}}\nrun: {command: ["x"], mpi: false}\n' + copied
-    )
+    stack = "name: long\ntitle: t\nblocks: {gnu: {}}\nrun: {command: [x], mpi: false}\n"
+    stack += f"copy: [{{from: {LONG}, to: /opt/a}}]\n"
+    (tmp_path / "long.yaml").write_text(stack)
     done = hpcgen("render", "--site", "workstation", "--stack", "long.yaml")
     assert done.returncode == 3 and "the name is too long" in done.stderr
 

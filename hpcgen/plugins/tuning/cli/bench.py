@@ -18,7 +18,8 @@ from hpcgen.cli.options import ImageOptions, in_record
 from hpcgen.cli.own_job_options import SubmissionOptions, submit_array, submit_own_call, submitted_options
 from hpcgen.cli.test_report import printable
 from hpcgen.cli.words import COUNT, IMAGE, PARTITION, SECONDS, SITE, EngineChoice
-from hpcgen.core.errors import HpcgenError, JobFailedError, OutputError, Problem
+from hpcgen.core.errors import HpcgenError, JobFailedError, Problem
+from hpcgen.core.support.refusals import unwritable
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -215,7 +216,7 @@ def _new_folder() -> Path:
         except FileExistsError:
             continue
         except OSError as failure:
-            raise OutputError(f"cannot make {folder}: {failure.strerror}") from failure
+            raise unwritable(folder, failure) from failure
         return folder
     raise AssertionError
 

@@ -116,5 +116,6 @@ def import_(kind: str, files: tuple[Path, ...], software: str | None, target: Pa
         return
     if target.suffix != ".jsonl":
         raise click.UsageError(f"--to {target}: rows are added to a file with a name ending in .jsonl")
-    append(target, rows)
-    say(f"added {counted(len(rows), 'row')} to {target}")
+    added = append(target, rows)
+    there = f"; already there: {len(rows) - added}" if added < len(rows) else ""
+    say(f"added {counted(added, 'row')} to {target}{there}")

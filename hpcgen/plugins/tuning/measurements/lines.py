@@ -11,8 +11,9 @@ import msgspec
 
 from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.in_memory import InMemory
-from hpcgen.core.errors import InputError, OutputError, Position, Problems
+from hpcgen.core.errors import InputError, Position, Problems
 from hpcgen.core.support.hashing import read_plain
+from hpcgen.core.support.refusals import explained
 from hpcgen.plugins.tuning.measurements.records import Measurement
 
 MAX_BYTES = 256 * 1024 * 1024
@@ -59,28 +60,35 @@ def _row(line: bytes, name: str, number: int) -> Measurement:
         ) from failure
 
 
-def append(path: Path, rows: Iterable[Measurement]) -> None:
+def append(path: Path, rows: Iterable[Measurement]) -> int:
     """Add rows to a file, all of them at once; it is made where it is not there. Several processes may do so.
+
+    A row that is there to the last digit stays the only one, so that what was killed can be done again.
+
+    Returns
+    -------
+    How many were added.
 
     Raises
     ------
     OutputError: the file cannot be written.
     """
-    text = b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
-    try:
+    lines = [msgspec.json.encode(row) for row in rows]
+    with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             before = os.fstat(file.fileno()).st_size
+            known = set(path.read_bytes().split(b"\n"))
+            new = [line + b"\n" for line in lines if line not in known]
             try:
-                file.write(_new_line(path, before) + text)
+                file.write(_new_line(path, before) + b"".join(new))
                 file.flush()
                 os.fsync(file.fileno())
             except OSError:
                 os.ftruncate(file.fileno(), before)
                 raise
-    except OSError as failure:
-        raise OutputError(f"cannot write {path}: {failure.strerror}") from failure
+    return len(new)
 
 
 def _new_line(path: Path, size: int) -> bytes:

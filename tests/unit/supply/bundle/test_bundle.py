@@ -86,7 +86,7 @@ def test_nothing_that_is_there_is_touched(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="there are files in it that hpcgen did not put there"):
         make(tmp_path, "C")
     assert (tmp_path / "C.partial" / "work").read_text() == "mine"
-    with pytest.raises(OutputError, match="No such file or directory"):
+    with pytest.raises(OutputError, match="the folder it belongs in does not exist"):
         make(tmp_path, "none/B")
     (tmp_path / "E").mkdir()
     make(tmp_path, "E")
@@ -750,7 +750,7 @@ CREATE = [
     ),
     (["--lock", "good.lock", "-o", "B", "--image", "debian:12"], 3, "--image: 'debian:12' is not NAME=REFERENCE"),
     (["--lock", "good.lock", "-o", "taken"], 7, "taken already exists\n  remedy: choose another name, remove it"),
-    (["--lock", "good.lock", "-o", "none/B"], 7, "cannot write none/B: No such file or directory"),
+    (["--lock", "good.lock", "-o", "none/B"], 7, "cannot write none/B: the folder it belongs in does not exist"),
 ]
 
 

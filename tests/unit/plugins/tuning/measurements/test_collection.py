@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from hpcgen.catalog.collections import built_in
 from hpcgen.core.errors import InputError, OutputError
@@ -94,11 +95,18 @@ def test_rows_after_an_unfinished_line_are_not_lost(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     append(file, [ROW])
     file.write_bytes(file.read_bytes() + b'{"workload": {"na')
-    append(file, [ROW])
+    append(file, [replace(ROW, value=2.5)])
     lines = file.read_text().splitlines()
-    assert lines[0] == lines[2]
+    assert lines[0] == lines[2].replace("2.5", "1.5")
     with pytest.raises(InputError, match=r"a\.jsonl:2:1"):
         read_lines(file, "a.jsonl")
+
+
+def test_the_same_rows_again_add_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    other = replace(ROW, value=2.5)
+    assert [append(file, rows) for rows in ([ROW], [ROW, other], [other])] == [1, 1, 0]
+    assert read_lines(file, "a.jsonl") == [ROW, other]
 
 
 def test_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:

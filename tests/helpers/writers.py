@@ -1,0 +1,451 @@
+"""Everything of hpcgen that writes, as commands in a folder, to be stopped at every call that changes names or waits
+for the disk: killed there, or told that the disk is full or broken.
+
+``python -m tests.helpers.writers FOLDER`` is the process that runs them, each in a fork of its own, which saves the
+start of Python. It is told what to do on stdin, a line of JSON each, and has ``faults.c`` loaded before all else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.conftest import GOLDEN, OWN_SETTINGS, ROOT
+
+SPECIMEN = ROOT / "tests" / "specimens" / "0.1.0"
+SITE = ("--site", "workstation")
+View = dict[str, str]
+
+
+class Writer(NamedTuple):
+    """Something that writes.
+
+    ``run``: does it in the present folder; its number tells two that work at once apart. ``prepare``: makes what is
+    there before. ``view``: what came of it, by default every file. ``once``: it refuses what it made before.
+    """
+
+    run: Callable[[int], int]
+    prepare: Callable[[], None] = lambda: None
+    view: Callable[[], View] = lambda: everything(Path())
+    once: bool = False
+
+
+def everything(folder: Path) -> View:
+    """All files below a folder with their content, and the empty folders."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.is_symlink():
+            found[name] = f"-> {path.readlink()}"
+        elif path.is_file():
+            found[name] = path.read_bytes().decode("latin-1")
+        elif not any(path.iterdir()):
+            found[f"{name}/"] = ""
+    return found
+
+
+def hpcgen(*words: str) -> int:
+    """The command, in this process."""
+    from hpcgen.cli import main
+
+    sys.argv = ["hpcgen", "-q", *words]
+    try:
+        main()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+
+
+# render
+
+STACKS = ("mpi-hello", "mpi-python")
+
+
+def render(number: int) -> int:
+    return hpcgen("render", *SITE, "--stack", STACKS[number], "-o", "kit")
+
+
+def older_kit() -> None:
+    Path("copied").mkdir()
+    Path("copied/data.txt").write_text("data")
+    text = Path(ROOT / "recipes" / "mpi-hello.yaml").read_text()
+    Path("older.yaml").write_text(
+        text.replace("name: mpi-hello", "name: older") + "copy: [{from: copied, to: /opt/data}]\n"
+    )
+    assert hpcgen("render", "--site", "supermuc", "--stack", "older.yaml", "-o", "kit") == 0
+
+
+# lock, bundle: what the network answers is made up
+
+
+def lock(number: int) -> int:
+    from tests.unit.supply.pin.test_locking import Network
+
+    with pytest.MonkeyPatch.context() as here:
+        Network(here)
+        here.setattr("hpcgen.supply.pin.locking.find_own_wheels", lambda *words: [], raising=False)
+        return hpcgen("lock", *SITE, "--stack", "mpi-hello", "--set", "base.provider=debian", "-o", "the.lock")
+
+
+def bundle(number: int) -> int:
+    from hpcgen.core.errors import HpcgenError
+    from tests.helpers.bundles import make
+
+    try:
+        make(Path().absolute(), "B", [f"f{each}.tar.gz" for each in range(3)], jobs=1)
+    except HpcgenError as error:
+        print(f"hpcgen: error: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+def bundle_in_pieces(number: int) -> int:
+    from hpcgen.core.errors import HpcgenError
+    from tests.helpers.bundles import make
+
+    try:
+        make(Path().absolute(), "B.tar", [f"f{each}.tar.gz" for each in range(3)], jobs=1, split=1 << 20)
+    except HpcgenError as error:
+        print(f"hpcgen: error: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+# build, extend: programs that make files stand for the engines
+
+ENGINES = {
+    "apptainer": """\
+[ "$1" = build ] || exec echo "apptainer version 1.4.5"
+[ "$2" != --help ] || exit 0
+for word; do case $word in *.sif) echo image > "$word" ;; esac; done
+""",
+    "ch-image": "echo 0.31\n",
+    "ch-convert": """\
+for word; do :; done
+case $word in */*) mkdir "$word" && mkdir "$word/ch" && echo image > "$word/file" ;; *) echo 0.31 ;; esac
+""",
+}
+
+
+def engines() -> None:
+    Path("bin").mkdir()
+    for name, text in ENGINES.items():
+        (Path("bin") / name).write_text(f"#!/bin/sh\n{text}")
+        (Path("bin") / name).chmod(0o755)
+
+
+def kit_to_build() -> None:
+    engines()
+    shutil.copytree(GOLDEN / "hlrs-testbed" / "mpi-hello", "kit")
+
+
+def build(number: int) -> int:
+    os.environ["PATH"] = f"{Path('bin').absolute()}:/usr/bin:/bin"
+    return hpcgen("build", "kit", "--engine", "apptainer", "-o", f"image-{number}.sif")
+
+
+def image_to_extend() -> None:
+    engines()
+    shutil.copytree(GOLDEN / "workstation" / "mpi-hello", "root/opt/hpcgen/kit")
+    Path("root/ch").mkdir()
+
+
+def extend(number: int) -> int:
+    os.environ["PATH"] = f"{Path('bin').absolute()}:/usr/bin:/bin"
+    words = ("--engine", "ch-image", "--allow-unsupported", "--notest")
+    return hpcgen("extend", "root", "--add", "apt:bc", *words, "-o", f"more-{number}")
+
+
+def images() -> View:
+    """The images, the half ones too, and whether every record can be read; the records have times and random names."""
+    found = {name: text for name, text in everything(Path()).items() if not name.startswith(("kit/", "state/"))}
+    from hpcgen.builders.records.store import entries, find
+
+    records = [find(each.head.id) for each in entries()]
+    assert len(records) == len([path for path in Path("state/hpcgen/records").glob("*.json") if path.name[0] != "."])
+    found["a record"] = str(any(each.result == "built" and each.image is not None for each in records))
+    return found
+
+
+# install
+
+
+def image() -> None:
+    shutil.copytree(GOLDEN / "supermuc" / "mpi-hello", "root/opt/hpcgen/kit")
+    Path("root/ch").mkdir()
+    engines()
+    (Path("bin") / "ch-run").write_text("#!/bin/sh\necho 0.31\n")
+    (Path("bin") / "ch-run").chmod(0o755)
+
+
+def install(number: int) -> int:
+    os.environ["PATH"] = f"{Path('bin').absolute()}:/usr/bin:/bin"
+    name = ("mine", "other")[number]
+    words = ("--command", f"{name}-sh=/bin/sh", "--command", f"{name}-new=/bin/new", "--name", name)
+    return hpcgen("install", "root", "--prefix", "apps", *words)
+
+
+def older_install() -> None:
+    image()
+    os.environ["PATH"] = f"{Path('bin').absolute()}:/usr/bin:/bin"
+    for name in ("mine", "other"):
+        words = ("--command", f"{name}-sh=/bin/old", "--command", f"{name}-old=/bin/old", "--name", name)
+        assert hpcgen("install", "root", "--prefix", "apps", *words) == 0
+
+
+def uninstall(number: int) -> int:
+    return hpcgen("uninstall", ("mine", "other")[number], "--prefix", "apps")
+
+
+# new files
+
+SLURM = "ClusterName=zz\nNodeName=n[1-4] CPUs=8 RealMemory=16000 Sockets=1 CoresPerSocket=8 ThreadsPerCore=1\n"
+
+
+def slurm_files() -> None:
+    Path("slurm.conf").write_text(SLURM + "PartitionName=p Nodes=ALL Default=YES MaxTime=60\n")
+
+
+def site_new(number: int) -> int:
+    return hpcgen("site", "new", "zz", "--from", "slurm", "slurm.conf", "-o", "site_profiles/zz.yaml")
+
+
+def a_project() -> None:
+    Path("project").mkdir()
+    Path("project/requirements.txt").write_text("numpy==1.26.4\n")
+    Path("project/main.py").write_text("import numpy\nprint(numpy.__version__)\n")
+
+
+def init(number: int) -> int:
+    return hpcgen("init", "project")
+
+
+# fleets
+
+
+def parts() -> None:
+    from hpcgen.core.model.fleet import LockedImage
+
+    from hpcgen.plugins.fleet.lock import update_lock
+    from tests.unit.plugins.fleet.test_fleet import locked
+
+    Path("fleet.yaml").write_text("fleet: 1\n")
+    image: LockedImage = locked()
+    for name in ("zero", "one"):
+        update_lock(Path(f"{name}.part"), {name: image})
+    update_lock(Path("fleet.lock"), {"three": image})
+    for path in Path().glob(".*.busy"):
+        path.unlink()
+
+
+def fleet_lock(number: int) -> int:
+    return hpcgen("fleet", "merge", ("zero", "one")[number] + ".part")
+
+
+# measuring
+
+
+def study(number: int) -> int:
+    from hpcgen.cli.error_report import error_data
+    from tests.unit.plugins.tuning.tune.test_search import search
+    from tests.unit.plugins.tuning.tune.test_search import study as opened
+
+    try:
+        search(opened(Path("a.study"), task=number), 4, rounds=1, wait=True)
+    except Exception as error:
+        said = error_data(error)
+        print(f"hpcgen: error: {said['message']}", file=sys.stderr)
+        return int(said["exit_code"])
+    return 0
+
+
+def trials() -> View:
+    """Which trials were measured, with what they gave; lines of the journal have times and processes."""
+    from tests.unit.plugins.tuning.tune.test_search import study as opened
+
+    counted = [each for each in opened(Path("a.study")).trials() if each.state in ("measured", "ended early")]
+    assert len({json.dumps(each.settings, sort_keys=True) for each in counted}) == len(counted)
+    return {"trials": str(len(counted)), **{name: "" for name in everything(Path()) if name != "a.study"}}
+
+
+def tables() -> None:
+    from tests.unit.plugins.tuning.measurements.test_imported import COLUMNS, LINES
+
+    for number, line in enumerate(LINES[:2]):
+        Path(f"{number}.csv").write_text(",".join(COLUMNS) + f"\n{line}\n")
+
+
+def measurements(number: int) -> int:
+    return hpcgen("measurements", "import", "modak", f"{number}.csv", "--software", "aster", "--to", "m/rows.jsonl")
+
+
+def rows() -> View:
+    """The rows of several processes stand in any order."""
+    found = everything(Path())
+    found["m/rows.jsonl"] = "".join(sorted(found.get("m/rows.jsonl", "").splitlines(keepends=True)))
+    return found
+
+
+WRITERS: dict[str, Writer] = {
+    "render, new": Writer(render),
+    "render, over an older kit": Writer(render, older_kit),
+    "lock": Writer(lock),
+    "bundle create": Writer(bundle, once=True),
+    "bundle create, in pieces": Writer(bundle_in_pieces, once=True),
+    "build with its record": Writer(build, kit_to_build, images),
+    "install, new": Writer(install, image),
+    "install, over an older one": Writer(install, older_install),
+    "uninstall": Writer(uninstall, older_install, once=True),
+    "extend": Writer(extend, image_to_extend, images),
+    "site new": Writer(site_new, slurm_files, once=True),
+    "init": Writer(init, a_project, once=True),
+    "fleet lock": Writer(fleet_lock, parts),
+    "tune study": Writer(study, view=trials),
+    "measurements": Writer(measurements, tables, rows),
+}
+
+
+# the process that runs them
+
+
+class Outcome(NamedTuple):
+    """``status``: negative where a signal ended it. ``calls``: that could have failed."""
+
+    status: int
+    said: str
+    calls: int
+
+
+class Runner:
+    """The process that runs writers, each time in a fork."""
+
+    def __init__(self, work: Path) -> None:
+        self.work = work
+        library = work / "faults.so"
+        source = Path(__file__).with_name("faults.c")
+        subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+        (work / "tmp").mkdir()
+        environment = {**os.environ, **OWN_SETTINGS, "LD_PRELOAD": str(library), "TMPDIR": str(work / "tmp")}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.helpers.writers", str(work), str(library)],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, **asked: Any) -> list[Any]:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(json.dumps(asked) + "\n")
+        self.process.stdin.flush()
+        answer: list[Any] = json.loads(self.process.stdout.readline())
+        return answer
+
+    def run(self, writer: str, numbers: tuple[int, ...] = (0,), call: int = 0, error: int = 0) -> list[Outcome]:
+        """Do it, several at once where there are several numbers; ``error`` 0 is a kill."""
+        return [Outcome(*each) for each in self.ask(writer=writer, numbers=numbers, call=call, error=error)]
+
+    def begin(self, writer: str) -> None:
+        """Make what is there before, in place of all that is there."""
+        folder, base = self.work / "w", self.work / "base" / writer.replace(" ", "-")
+        shutil.rmtree(folder, ignore_errors=True)
+        if not base.exists():
+            folder.mkdir()
+            [[status, said, _]] = self.ask(writer=writer, prepare=True)
+            assert status == 0, said
+            shutil.copytree(folder, base, symlinks=True)
+            return
+        shutil.copytree(base, folder, symlinks=True)
+
+    def view(self, writer: str) -> View:
+        """What is there now."""
+        [[status, said, _]] = self.ask(writer=writer, view=True)
+        assert status == 0, said
+        found: View = json.loads((self.work / "view").read_text())
+        return found
+
+    def end(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(60)
+
+
+def serve(work: Path, library: str) -> None:
+    """Read what is to be done, and answer with how each ended."""
+    faults = ctypes.CDLL(library)
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    os.environ["XDG_STATE_HOME"] = str(work / "w" / "state")
+    os.environ["HOME"] = str(work / "home")
+    for line in sys.stdin:
+        asked = json.loads(line)
+        children = []
+        ready, go = os.pipe()
+        for number in asked.get("numbers", (0,)):
+            said = work / f"said-{number}"
+            child = os.fork()
+            if child == 0:
+                os.close(go)
+                os.read(ready, 1)
+                os._exit(_child(work, asked, number, said, faults))
+            children.append((child, said))
+        os.close(ready)
+        os.close(go)
+        ended = []
+        for child, said in children:
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            calls = said.with_suffix(".calls")
+            count = int(calls.read_text()) if calls.exists() else 0
+            ended.append((status, said.read_text(errors="replace"), count))
+        for name in (work / "modules").read_text().split() if (work / "modules").exists() else ():
+            with contextlib.suppress(Exception):
+                importlib.import_module(name)
+        print(json.dumps(ended), file=answers, flush=True)
+
+
+def _child(work: Path, asked: dict[str, Any], number: int, said: Path, faults: Any) -> int:
+    descriptor = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for stream in (1, 2):
+        os.dup2(descriptor, stream)
+    sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+    os.chdir(work / "w")
+    writer = WRITERS[asked["writer"]]
+    status = 1
+    try:
+        if asked.get("prepare"):
+            writer.prepare()
+            status = 0
+        elif asked.get("view"):
+            text = json.dumps(writer.view())
+            (work / "view").write_text(text)
+            status = 0
+        else:
+            faults.fault_at(ctypes.c_long(asked["call"]), asked["error"])
+            status = writer.run(number)
+    except BaseException:
+        traceback.print_exc()
+    calls = faults.faults_seen()
+    faults.fault_at(ctypes.c_long(0), 0)
+    if not asked.get("call"):
+        (work / "modules").write_text(" ".join(name for name in sys.modules if name != "__main__"))
+    with contextlib.suppress(OSError):
+        said.with_suffix(".calls").write_text(str(calls))
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return status
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]), sys.argv[2])
