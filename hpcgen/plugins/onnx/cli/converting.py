@@ -17,11 +17,11 @@ from hpcgen.cli.words import COUNT, PARTITION, SECONDS, SITE
 from hpcgen.core.errors import ConversionFailedError, JobFailedError, Problem
 from hpcgen.core.support.units import counted
 from hpcgen.plugins.onnx.cli.onnx import RUNNING, ProviderChoice, RunningOptions, runner_of
+from hpcgen.plugins.tuning.cli.bench_report import bounds, doubt_of
 
 if TYPE_CHECKING:
     from hpcgen.plugins.onnx.records import Provider
     from hpcgen.plugins.onnx.timing import ComparedTiming
-    from hpcgen.plugins.tuning.bench.intervals import Interval
 
 
 @click.command("convert")
@@ -93,9 +93,6 @@ def _progress() -> Iterator[Callable[[str], None]]:
 
 
 # measuring
-
-_MANY = 10
-"""So many comparisons with 95 % each, and one that is wrong is no surprise."""
 
 
 @click.command("bench")
@@ -169,21 +166,11 @@ def report(compared: Sequence[ComparedTiming], out: TextIO) -> str:
     rows = []
     for each in compared:
         timing, seconds = each.timing, each.seconds
-        known = [f"{seconds.value * 1e3:.4g}", _bounds(seconds, 1e3), f"{each.per_second:.4g}"] if seconds else [""] * 3
-        ratio = [f"{each.ratio.value:.3f}", _bounds(each.ratio)] if each.ratio else ["", ""]
+        known = [f"{seconds.value * 1e3:.4g}", bounds(seconds, 1e3), f"{each.per_second:.4g}"] if seconds else [""] * 3
+        ratio = [f"{each.ratio.value:.3f}", bounds(each.ratio)] if each.ratio else ["", ""]
         name = [timing.model, str(timing.batch), runtime_name(timing), printable(timing.provider)]
         rows.append([*name, *known, *ratio, printable(each.verdict)])
-    parts = [table(head, rows, out)]
-    count = sum(each.ratio is not None for each in compared)
-    if count >= _MANY:
-        parts.append(f"{count} comparisons: about {count / 20:.0f} would show a difference where there is none")
-    return "\n\n".join(parts)
-
-
-def _bounds(interval: Interval, scale: float = 1.0) -> str:
-    if interval.low is None or interval.high is None:
-        return ""
-    return f"{interval.low * scale:.4g} to {interval.high * scale:.4g}"
+    return "\n\n".join([table(head, rows, out), *doubt_of(each.ratio for each in compared)])
 
 
 def data(compared: Sequence[ComparedTiming]) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from hpcgen.cli.tables import table
@@ -31,22 +31,28 @@ def report(compared: Sequence[Compared], out: TextIO) -> str:
     for each in compared:
         outcome = each.outcome
         unit = UNITS[outcome.workload.metric]
-        speed = [f"{each.speed.value:.4g} {unit}", _bounds(each.speed)] if each.speed else ["", ""]
-        ratio = [f"{each.ratio.value:.3f}", _bounds(each.ratio)] if each.ratio else ["", ""]
+        speed = [f"{each.speed.value:.4g} {unit}", bounds(each.speed)] if each.speed else ["", ""]
+        ratio = [f"{each.ratio.value:.3f}", bounds(each.ratio)] if each.ratio else ["", ""]
         image = [outcome.case.image] if several else []
         rows.append([outcome.workload.name, *image, str(outcome.variant), outcome.framework, *speed, *ratio])
         rows[-1] += [*(_gigabytes(outcome.memory(metric)) for metric in memory), printable(each.verdict)]
     parts = [table(head, rows, out)]
-    count = sum(each.ratio is not None for each in compared)
-    if count >= _MANY:
-        parts.append(f"{count} comparisons: about {count / 20:.0f} would show a difference where there is none")
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, *doubt_of(each.ratio for each in compared)])
 
 
-def _bounds(interval: Interval) -> str:
+def doubt_of(ratios: Iterable[Interval | None]) -> list[str]:
+    """What the user has to know of many comparisons."""
+    count = sum(ratio is not None for ratio in ratios)
+    if count < _MANY:
+        return []
+    return [f"{count} comparisons: about {count / 20:.0f} would show a difference where there is none"]
+
+
+def bounds(interval: Interval, scale: float = 1.0) -> str:
+    """The ends of an interval; nothing where they are not known."""
     if interval.low is None or interval.high is None:
         return ""
-    return f"{interval.low:.4g} to {interval.high:.4g}"
+    return f"{interval.low * scale:.4g} to {interval.high * scale:.4g}"
 
 
 def _gigabytes(values: Sequence[float]) -> str:

@@ -76,7 +76,7 @@ def known_measurements(ctx: click.Context) -> Measurements:
 
 
 def _cells(row: Measurement) -> list[str]:
-    from hpcgen.plugins.tuning.measurements.words import layout_words, software_words, value_words
+    from hpcgen.plugins.tuning.measurements.records import layout_words, software_words, value_words
 
     source = row.source.from_ if row.source else row.command
     doubt = f"DOUBTFUL: {row.doubtful}; " if row.doubtful else ""
@@ -96,9 +96,8 @@ def _cells(row: Measurement) -> list[str]:
 @click.option("--to", "target", type=PATH, help="Add the rows to this file of JSON lines; without it they are printed.")
 def import_(kind: str, files: tuple[Path, ...], software: str | None, target: Path | None) -> None:
     """Take the rows of MODAK's CSV tables, or of ReFrame's performance logs."""
+    from hpcgen.plugins.tuning.measurements.imported import read_modak_csv, read_reframe_log
     from hpcgen.plugins.tuning.measurements.lines import append
-    from hpcgen.plugins.tuning.measurements.modak_csv import read_modak_csv
-    from hpcgen.plugins.tuning.measurements.reframe_log import read_reframe_log
 
     rows: list[Measurement] = []
     for file in files:

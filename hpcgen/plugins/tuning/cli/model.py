@@ -107,8 +107,8 @@ def fit_command(
     """Fit the linear model and the laws of scaling, and say how far off they are for what they do not know."""
     from hpcgen.core.support.writing import check_folder_of, write_file
     from hpcgen.plugins.tuning.predict.fitting import fit
+    from hpcgen.plugins.tuning.predict.linear import model_text
     from hpcgen.plugins.tuning.predict.ranking import evaluate_left_out
-    from hpcgen.plugins.tuning.predict.stored import model_text
 
     if output is not None:
         check_folder_of(output)
@@ -141,7 +141,7 @@ def fit_command(
 @click.option("--json", "as_json", is_flag=True, help="Print the model as JSON.")
 def show(file: Path, as_json: bool) -> None:
     """Show the terms and the errors of a model that fit -o wrote."""
-    from hpcgen.plugins.tuning.predict.stored import read_model
+    from hpcgen.plugins.tuning.predict.linear import read_model
 
     model = read_model(file)
     if as_json:
@@ -278,8 +278,8 @@ def _prediction(ctx: click.Context, options: PredictOptions) -> Prediction | Pre
     from hpcgen.plugins.tuning.measurements.records import Hardware, Workload
     from hpcgen.plugins.tuning.predict.asked import series_for, software_of
     from hpcgen.plugins.tuning.predict.fitting import fit
+    from hpcgen.plugins.tuning.predict.linear import read_model
     from hpcgen.plugins.tuning.predict.scaling import law_and_misfits
-    from hpcgen.plugins.tuning.predict.stored import read_model
     from hpcgen.plugins.tuning.predict.terms import identity
 
     rows = [row for row in _rows(ctx, options.files) if options.doubtful or not row.doubtful]

@@ -24,7 +24,6 @@ from hpcgen.plugins.tuning.optimise.judge import Judged, best_of, judged, planne
 from hpcgen.plugins.tuning.optimise.layouts import layouts
 from hpcgen.plugins.tuning.optimise.modelled import Modelled
 from hpcgen.plugins.tuning.optimise.records import Alternative, Decision, LayoutOption
-from hpcgen.plugins.tuning.optimise.words import basis_words
 from hpcgen.plugins.tuning.requests.records import OptimiseRequest
 
 
@@ -183,7 +182,7 @@ def _alternative(each: Judged, best: Judged) -> Alternative:
         settings=list(candidate.settings),
         estimate=each.estimate,
         slowdown=round(best.ratio / each.ratio, 4) if both and each.ratio and best.ratio else None,
-        why=each.refused or basis_words(each, best),
+        why=each.refused or _basis_words(each, best),
     )
 
 
@@ -300,3 +299,16 @@ def job_request(request: OptimiseRequest, ranks: bool, layout: LayoutOption | No
         command=command or None,
         name=wishes.name,
     )
+
+
+def _basis_words(each: Judged, best: Judged) -> str:
+    """Why a candidate that could be planned is taken, or not."""
+    if each is best:
+        if each.ratio is None or each.ratio == 1.0:
+            return "the default; no faster choice is known"
+        return f"{each.ratio:.3g} times as fast as the default"
+    if each.ratio is None:
+        return each.estimate.why or "it has no measurements"
+    if best.ratio is not None and each.ratio <= best.ratio:
+        return "slower" if each.ratio < best.ratio else "no faster"
+    return "perhaps faster: not measured here, or its interval does not exclude that it is slower"

@@ -11,8 +11,16 @@ import msgspec
 from hpcgen.core.model.plan import Plan
 from hpcgen.plugins.tuning.bench.rows import INSTALLED
 from hpcgen.plugins.tuning.measurements.lookup import Measurements, machines
-from hpcgen.plugins.tuning.measurements.records import HIGHER_IS_BETTER, Kind, Measurement, Metric, Software
-from hpcgen.plugins.tuning.measurements.words import layout_words, software_words, value_words
+from hpcgen.plugins.tuning.measurements.records import (
+    HIGHER_IS_BETTER,
+    Kind,
+    Measurement,
+    Metric,
+    Software,
+    layout_words,
+    software_words,
+    value_words,
+)
 from hpcgen.plugins.tuning.optimise.candidates import RunCandidate
 from hpcgen.plugins.tuning.optimise.records import Estimate
 from hpcgen.plugins.tuning.requests.records import OptimiseRequest

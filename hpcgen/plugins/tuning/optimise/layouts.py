@@ -10,8 +10,7 @@ import msgspec
 from hpcgen.core.errors import InputError, MissingToolError
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.units import counted
-from hpcgen.plugins.tuning.measurements.records import HIGHER_IS_BETTER, Measurement, Metric, Software
-from hpcgen.plugins.tuning.measurements.words import value_words
+from hpcgen.plugins.tuning.measurements.records import HIGHER_IS_BETTER, Measurement, Metric, Software, value_words
 from hpcgen.plugins.tuning.optimise.evidence import SPEEDS, as_planned, computes_alike, is_on_nodes_of
 from hpcgen.plugins.tuning.optimise.records import Estimate, LayoutOption
 from hpcgen.plugins.tuning.predict.efficiency import node_speed

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpcgen.plugins.tuning.optimise.records import Alternative, Decision, LayoutOption
-from hpcgen.plugins.tuning.optimise.words import estimate_words
+from hpcgen.plugins.tuning.measurements.records import UNITS
+from hpcgen.plugins.tuning.optimise.records import Alternative, Decision, Estimate, LayoutOption
 
 
 def report(decision: Decision, top: int | None = None) -> str:
@@ -24,7 +24,7 @@ def _lines(decision: Decision, top: int | None) -> Iterator[str]:
     yield ""
     yield f"Goal: {decision.goal}. Workload: {decision.workload or 'not named'}."
     yield ""
-    yield f"**Taken:** {_what(chosen)}; {chosen.why}. Estimate: {estimate_words(chosen.estimate)}."
+    yield f"**Taken:** {_what(chosen)}; {chosen.why}. Estimate: {_estimate_words(chosen.estimate)}."
     yield from _rows(chosen.estimate.rows)
     yield ""
     yield "Versions: " + ", ".join(f"{name} {version}" for name, version in decision.versions.items()) + "."
@@ -44,7 +44,7 @@ def _lines(decision: Decision, top: int | None) -> Iterator[str]:
             _what(each),
             " ".join(each.settings),
             each.partition,
-            estimate_words(each.estimate) if each.result != "refused" else "refused",
+            _estimate_words(each.estimate) if each.result != "refused" else "refused",
             slower,
             each.why,
         ]
@@ -86,7 +86,7 @@ def _layouts(layouts: list[LayoutOption]) -> Iterator[str]:
         name = f"{each.nodes} x {each.ranks_per_node} x {each.threads_per_rank}"
         share = f"{each.efficiency:.1%}" if each.efficiency is not None else ""
         why = each.why if each.estimate.value is not None else each.estimate.why
-        yield f"| {f'**{name}**' if each.chosen else name} | {estimate_words(each.estimate)} | {share} | {why} |"
+        yield f"| {f'**{name}**' if each.chosen else name} | {_estimate_words(each.estimate)} | {share} | {why} |"
     for each in layouts:
         yield ""
         yield f"Rows of {each.ranks_per_node} x {each.threads_per_rank}:"
@@ -103,3 +103,13 @@ def _what(each: Alternative) -> str:
     install = f" ({each.install})" if each.install else ""
     compiler = f" + {each.compiler}" if each.compiler else ""
     return each.software + install + compiler
+
+
+def _estimate_words(estimate: Estimate) -> str:
+    """``predicted 1.09 times (0.8 to 1.4)``; ``unknown`` without a value."""
+    if estimate.value is None or estimate.metric is None:
+        return "unknown"
+    interval = ""
+    if estimate.low is not None and estimate.high is not None:
+        interval = f" ({estimate.low:.4g} to {estimate.high:.4g})"
+    return f"{estimate.basis} {estimate.value:.4g} {UNITS[estimate.metric]}{interval}"

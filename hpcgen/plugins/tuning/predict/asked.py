@@ -8,8 +8,7 @@ from typing import NamedTuple
 from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.in_memory import InMemory
 from hpcgen.core.errors import InputError
-from hpcgen.plugins.tuning.measurements.records import Hardware, Measurement, Software, Workload
-from hpcgen.plugins.tuning.measurements.words import software_words
+from hpcgen.plugins.tuning.measurements.records import Hardware, Measurement, Software, Workload, software_words
 from hpcgen.plugins.tuning.predict.linear import LinearModel
 from hpcgen.plugins.tuning.predict.observations import Observation, metric_of, observations, value_of
 from hpcgen.plugins.tuning.predict.plots import ComparisonBar

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from math import exp, log
 from typing import NamedTuple
 
-from hpcgen.plugins.tuning.measurements.records import Measurement, Metric, Workload
-from hpcgen.plugins.tuning.measurements.words import software_words
+from hpcgen.plugins.tuning.measurements.records import Measurement, Metric, Workload, software_words
 from hpcgen.plugins.tuning.predict.prediction import RowUsed
 from hpcgen.plugins.tuning.predict.terms import Described, RunConditions, case_of, described, identity
 

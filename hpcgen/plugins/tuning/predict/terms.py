@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Literal, NamedTuple
 
-from hpcgen.plugins.tuning.measurements.records import Hardware, Measurement, Software, Workload
-from hpcgen.plugins.tuning.measurements.words import software_words
+from hpcgen.plugins.tuning.measurements.records import Hardware, Measurement, Software, Workload, software_words
 
 MANY_USES = 2.0
 """Operations per parameter, in relation to a dense network's, from which on parameters count as used again."""

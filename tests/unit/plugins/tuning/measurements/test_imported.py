@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpcgen.core.errors import InputError
-from hpcgen.plugins.tuning.measurements.modak_csv import COLUMNS, read_modak_csv
-from hpcgen.plugins.tuning.measurements.reframe_log import read_reframe_log
+from hpcgen.plugins.tuning.measurements.imported import COLUMNS, read_modak_csv, read_reframe_log
 
 LOG = Path(__file__).parent / "data" / "reframe-4.10.4.log"
 """As ReFrame 4.10.4 wrote it for a test with three variables, run twice; the middle one's name is ``time``."""

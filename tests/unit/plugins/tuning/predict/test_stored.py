@@ -11,7 +11,7 @@ import pytest
 
 from hpcgen.core.errors import InputError
 from hpcgen.plugins.tuning.predict.fitting import fit
-from hpcgen.plugins.tuning.predict.stored import model_text, read_model
+from hpcgen.plugins.tuning.predict.linear import model_text, read_model
 from tests.unit.plugins.tuning.predict.rows import COMPILED, MACHINES, WORKLOADS, made
 
 
@@ -69,7 +69,7 @@ from pathlib import Path
 from hpcgen.plugins.tuning.predict import asked, plots, ranking, scaling
 from hpcgen.core.errors import MissingToolError
 from hpcgen.plugins.tuning.predict.fitting import fit
-from hpcgen.plugins.tuning.predict.stored import read_model
+from hpcgen.plugins.tuning.predict.linear import read_model
 model = read_model(Path("model.json"))
 hardware, workload = next(iter(model.machines.values())), next(iter(model.workloads.values()))
 from hpcgen.plugins.tuning.measurements.records import Software
