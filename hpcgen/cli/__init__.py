@@ -193,11 +193,18 @@ class _Commands(LazyCommands):
         except (click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
+            failure = error
+            if ctx.invoked_subcommand not in COMMANDS and not isinstance(error, (HpcgenError, click.ClickException)):
+                from hpcgen.cli.plugged import failure_of
+
+                failure = failure_of(str(ctx.invoked_subcommand), error)
             if "--json" in sys.argv:
                 from hpcgen.cli.error_report import report_as_json
 
-                report_as_json(ctx, error)
-            raise
+                report_as_json(ctx, failure)
+            if failure is error:
+                raise
+            raise failure from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -16,7 +16,7 @@ import click
 
 from hpcgen import plugins
 from hpcgen.cli import COMMANDS, GROUPS
-from hpcgen.core.errors import InputError
+from hpcgen.core.errors import HpcgenError, InputError
 from hpcgen.core.support.registry import described_entry_points, load_target
 
 if TYPE_CHECKING:
@@ -128,6 +128,16 @@ def plugged_command(name: str) -> click.Command | None:
         command: click.Command = load_target(own[name][0])
         return command
     return _strangers_command(name, found[name][0]) if name in (found := _installed()) else None
+
+
+def failure_of(name: str, error: Exception) -> Exception:
+    """What is told of a command that failed in an unexpected way: that of an installed package is no bug of hpcgen."""
+    if name not in _installed():
+        return error
+    remedy = "--debug before the command shows the traceback, for the authors of the package"
+    return HpcgenError(
+        f"the command {name} of an installed package failed: {type(error).__name__}: {error}", remedy=remedy
+    )
 
 
 def plugged_examples(name: str) -> Mapping[str, Sequence[str]]:

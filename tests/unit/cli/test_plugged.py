@@ -23,6 +23,8 @@ EXAMPLES = {"solve": ("hpcgen solve a.mtx",)}
 @click.pass_context
 def command(ctx: click.Context, file: str) -> None:
     """Solve a system of equations."""
+    if file == "singular":
+        raise ArithmeticError("no inverse")
     click.echo(f"solved {file}")
 
 
@@ -107,6 +109,16 @@ def test_a_command_that_cannot_be_loaded_is_the_fault_of_its_package(
     done = hpcgen_process(name, env=installed)
     assert done.returncode == 3 and "a bug in hpcgen" not in done.stderr
     assert why in done.stderr and "remedy: update the package that brings it, or remove it" in done.stderr
+
+
+def test_a_command_that_fails_is_the_fault_of_its_package(hpcgen_process: Command, installed: dict[str, str]) -> None:
+    done = hpcgen_process("solve", "singular", env=installed)
+    assert done.returncode == 1 and "a bug in hpcgen" not in done.stderr and "Traceback" not in done.stderr
+    assert (
+        "the command solve of an installed package failed: ArithmeticError: no inverse\n  remedy: --debug"
+        in done.stderr
+    )
+    assert "Traceback" in hpcgen_process("--debug", "solve", "singular", env=installed).stderr
 
 
 @pytest.mark.parametrize(
