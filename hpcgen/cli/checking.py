@@ -99,7 +99,7 @@ def check_file(catalog: Catalog, path: Path, allow: Allow = refuse) -> None:
         read_wheel_list(path, str(path))
         return None
     for each in file_kinds():
-        if path.suffix == each.ending:
+        if each.ending and path.suffix == each.ending:
             return each.check(None, path, catalog.folders[:-1], allow)
     small = path.resolve().parent.name in ("site_profiles", "recipes")
     document = load(path, str(path)) if small else load(path, str(path), LONG_LIST)
