@@ -20,7 +20,7 @@ _STORED = re.compile(r"(localhost/)?hpcgen-build:[0-9a-f]{8}")
 
 def build_folder() -> AbstractContextManager[tuple[Path, int]]:
     """A build's folder and the descriptor that locks it; what killed builds have left goes first."""
-    return work_folder("hpcgen-build-", _remove)
+    return work_folder("hpcgen-build-", remove_unfinished)
 
 
 def note(folder: Path, builder: str, target: Target) -> None:
@@ -28,7 +28,8 @@ def note(folder: Path, builder: str, target: Target) -> None:
     (folder / _NOTE).write_text(f"{builder}\n{target.temporary}", encoding="utf-8")
 
 
-def _remove(folder: Path) -> None:
+def remove_unfinished(folder: Path) -> None:
+    """Remove the half image that a killed build noted in its folder."""
     with contextlib.suppress(OSError, ValueError):
         builder, _, temporary = (folder / _NOTE).read_text(encoding="utf-8").partition("\n")
         path = Path(temporary)

@@ -10,9 +10,8 @@ import os
 import platform
 import secrets
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -291,22 +290,21 @@ def _quietly(argv: list[str]) -> None:
 @contextmanager
 def _work_folder(output: ImageReference) -> Iterator[Path]:
     """A hidden folder beside the output, so that the last step is a rename; for a store, a temporary one."""
-    from hpcgen.core.support.placing import remove
+    from hpcgen.core.support.leftovers import work_folder
 
-    beside = None if output.image_kind.stored else str(Path(output.name).parent)
-    try:
-        work = Path(tempfile.mkdtemp(prefix=".hpcgen-convert-", dir=beside or os.environ.get("TMPDIR") or "/var/tmp"))
-    except OSError as failure:
-        raise OutputError(
-            Problem(
-                f"cannot write next to {output}: {failure.strerror}",
-                remedy="name an output in a folder that you may write",
-            )
-        ) from failure
-    try:
+    beside = None if output.image_kind.stored else Path(output.name).parent
+    with ExitStack() as stack:
+        folder = work_folder(".hpcgen-convert-", where=beside or Path(os.environ.get("TMPDIR") or "/var/tmp"))
+        try:
+            work, _ = stack.enter_context(folder)
+        except OSError as failure:
+            raise OutputError(
+                Problem(
+                    f"cannot write next to {output}: {failure.strerror}",
+                    remedy="name an output in a folder that you may write",
+                )
+            ) from failure
         yield work
-    finally:
-        remove(work)
 
 
 # The shortest chain of single conversions that works here; the kinds of images have these, one row each.

@@ -396,3 +396,48 @@ def test_a_step_that_fails_in_docker_is_named(small: Small, docker: Tool) -> Non
     assert done.returncode == 8
     assert "late 1: the late one" in done.stdout
     assert "last words" in done.stdout
+
+
+def test_clean_removes_what_builds_left_in_a_store_and_nothing_else(small: Small, here: Tool, tmp_path: Path) -> None:
+    image = output_of("podman", tmp_path)
+
+    def listed(*words: str) -> dict[str, set[str]]:
+        done = here.run([sys.executable, "-m", "hpcgen", "clean", "images", "build-cache", "--json", *words])
+        kinds: dict[str, set[str]] = {"images": set(), "build-cache": set()}
+        for things in json.JSONDecoder().raw_decode(done.stdout[done.stdout.index("[") :])[0]:
+            if things["place"] == "podman":
+                assert things["bytes"] > 0
+                kinds[things["kind"]] |= set(things["names"])
+        return kinds
+
+    def ids(*words: str) -> list[str]:
+        return here.run(["podman", "images", "--quiet", "--no-trunc", *words]).stdout.replace("sha256:", "").split()
+
+    build(here, small.collection("first"), "podman", image)
+    assert not listed()["images"]
+    (first,) = ids(image)
+    build(here, small.collection("second"), "podman", image)
+    # A user's own images lose their names too: those of nothing, and those of hpcgen's.
+    theirs: set[str] = set()
+    for text, base in (("one", "scratch"), ("two", image), ("three", "scratch")):
+        (tmp_path / "Dockerfile").write_text(f"FROM {base}\nCOPY text /text\n")
+        (tmp_path / "text").write_text(text)
+        here.run(["podman", "build", "--layers=false", "-q", "-t", "own", tmp_path])
+        theirs.update(ids("own"))
+    found = listed()
+    assert found["images"] == {first} and found["build-cache"]
+    assert len(theirs) == 3 and not theirs & {*found["images"], *found["build-cache"]}
+    listed("--yes")
+    assert listed() == {"images": set(), "build-cache": set()}
+    assert theirs <= set(ids("--all")) and first not in ids("--all")
+    assert text_in(here, "podman", image) == "second"
+
+
+def test_clean_removes_stages_in_the_store_of_ch_image(here: Tool, base_image: BaseImage, tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text(f"FROM {base_image.ch_image}\nRUN true\n")
+    for name in ("hpcgen-build-small-here", "own"):
+        here.run(["ch-image", "build", "--no-cache", "-t", name, "-f", tmp_path / "Dockerfile", tmp_path])
+    done = here.run([sys.executable, "-m", "hpcgen", "clean", "build-cache", "--yes"])
+    assert "ch-image" in done.stdout and "removed" in done.stdout
+    names = here.run(["ch-image", "list"]).stdout.split()
+    assert "own" in names and "hpcgen-build-small-here" not in names

@@ -14,7 +14,7 @@ from hpcgen.core.model.site import Bind
 from hpcgen.core.support.shell_words import FOLDER, IMAGE, Shell, joined
 
 if TYPE_CHECKING:
-    from hpcgen.backends.engines.building import BuildFolder, EngineCommand, Target, Work
+    from hpcgen.backends.engines.building import BuildFolder, EngineCommand, LeftImage, Target, Work
     from hpcgen.backends.engines.steps import Labels, Reader, Recipe, Step
     from hpcgen.core.model.plan import Plan
     from hpcgen.core.model.record import BuiltImage
@@ -339,6 +339,14 @@ class Engine:
     def clean(self, work: Work, built: bool) -> list[EngineCommand]:
         """Commands that remove what a build leaves; each may fail, where there is nothing."""
         return []
+
+    def left_images(self) -> list[LeftImage]:
+        """What builds of hpcgen's left in its store without a name of the user's; not what a running build may use."""
+        return []
+
+    def remove_images(self, names: Sequence[str]) -> list[list[str]]:
+        """Commands that remove such images; one that is in use stays."""
+        return [[self.builder_name(), "rmi", *names]]
 
     def reader(self, recipe: Recipe) -> Reader:
         """What reads the output of the commands of :meth:`build`."""

@@ -127,7 +127,7 @@ class Buildah(DockerfileEngine):
         if built or self._before is None:
             return calls
         bases = {step.image for step in work.steps if step.image}
-        alone = not _another_build()
+        alone = not another_build()
         for each in self._containers():
             ours = each["imageid"][:_SHORT] in self._layers or (alone and each["image"] in bases)
             if ours and each["id"] not in self._before:
@@ -179,7 +179,7 @@ class Buildah(DockerfileEngine):
         return [words] if kind == self.store else []
 
 
-def _another_build() -> bool:
+def another_build() -> bool:
     """Whether buildah or podman builds something in this store now; ours has ended."""
     ours = os.environb
     for folder in Path("/proc").glob("[0-9]*"):

@@ -64,6 +64,18 @@ def sh_word(word: Word) -> str:
     return f'{sh(word.before)}"$(cat {sh(str(word.file))})"'
 
 
+class LeftImage(msgspec.Struct, frozen=True):
+    """An image of a build in an engine's store that no user has named.
+
+    ``name``: by which the engine removes it. ``bytes``: what that frees, if it is known. ``cache``: later builds start
+    from it instead of running its steps.
+    """
+
+    name: str
+    bytes: int | None = None
+    cache: bool = False
+
+
 class Target(msgspec.Struct, frozen=True):
     """Where the image goes: its kind, its file or name, and the file or name that it has until it is whole.
 

@@ -25,14 +25,23 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from msgspec.structs import replace
 
 from hpcgen.backends.engines.base import JOINED, Call, Engine, bind_words, environment_words, file_system_words
-from hpcgen.backends.engines.building import BuildFolder, EngineCommand, Target, Work, file_target, measured, query
+from hpcgen.backends.engines.building import (
+    BuildFolder,
+    EngineCommand,
+    LeftImage,
+    Target,
+    Work,
+    file_target,
+    measured,
+    query,
+)
 from hpcgen.backends.engines.steps import HPCGEN, Event, Labels, Reader, Recipe, Step, dockerfile_steps
 from hpcgen.core.model.bundle_paths import MOUNT
 from hpcgen.core.model.image_paths import SUBMIT_FOLDER
@@ -301,6 +310,25 @@ class Charliecloud(Engine):
         names = [self.stored_name(work.plan)]
         names += [work.plan.extends.image] if work.plan.extends is not None and work.plan.extends.file else []
         return [EngineCommand(("ch-image", "delete", name), env=env) for name in names]
+
+    def left_images(self) -> list[LeftImage]:
+        """The names that builds use in its store, each with those of its stages."""
+        from hpcgen.core.support.placing import folder_bytes
+
+        storage = self._storage()
+        folder = storage / "img" if storage is not None else None
+        if folder is None or not folder.is_dir() or folder.is_symlink():
+            return []
+        found: dict[str, int] = {}
+        for path in sorted(folder.iterdir()):
+            name = re.sub(r"_stage\d+$", "", path.name.replace("%", "/").replace("+", ":"))
+            if name.startswith(("hpcgen-build-", "hpcgen-extended-")) and path.is_dir() and not path.is_symlink():
+                found[name] = found.get(name, 0) + folder_bytes(path)
+        return [LeftImage(name, size, cache=True) for name, size in found.items()]
+
+    def remove_images(self, names: Sequence[str]) -> list[list[str]]:
+        """Each, and then what only they had in the build cache."""
+        return [*(["ch-image", "delete", name] for name in names), ["ch-image", "build-cache", "--gc"]]
 
     def reader(self, recipe: Recipe) -> Reader:
         """Recognises a step by its line in the Dockerfile."""

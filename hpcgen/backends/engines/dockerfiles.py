@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from hpcgen.backends.engines.base import NO_IMAGE, Call, Engine, bind_words, file_system_words
-from hpcgen.backends.engines.building import EngineCommand, FromFile, Target, Word, Work
+from hpcgen.backends.engines.building import EngineCommand, FromFile, LeftImage, Target, Word, Work, query
 from hpcgen.backends.engines.devices import gpu_devices
 from hpcgen.backends.engines.steps import Labels, Recipe, dockerfile_steps
 from hpcgen.core.errors import InputError
@@ -17,8 +19,15 @@ LONGEST_LABEL = 100_000
 """In bytes. Linux takes no word of a command line above 128 KiB; the image has the whole kit in any case."""
 TERMINAL = Shell("${terminal:+-t}")
 """A script that starts an attached command sets ``terminal`` where there is one."""
+CONTENT_LABEL = "io.hpcgen.content"
+"""The label with the hash of what an image is made of."""
 LABELLED = ("plan.json", "hpcgen.lock", "Dockerfile")
 """Files of the kit whose text becomes a label, so that it can be read without starting the image."""
+
+
+def own_label(step: str) -> bool:
+    """Whether a step of an image's history gives it a label of hpcgen's."""
+    return re.search(r"\bLABEL\b.*\bio\.hpcgen\.", step) is not None
 
 
 class DockerfileEngine(Engine):
@@ -119,6 +128,20 @@ class DockerfileEngine(Engine):
     def temporary_name(self, token: str) -> str:
         """What the image is called until it is whole."""
         return f"localhost/hpcgen-build:{token}"
+
+    def left_images(self) -> list[LeftImage]:
+        """Those that lost their name to a newer build; buildah cannot tell which these are.
+
+        Their last step gives them labels of hpcgen's. One that a user made from such an image has more steps.
+        """
+        words = ("images", "--quiet", "--no-trunc", "--filter", "dangling=true", "--filter", f"label={CONTENT_LABEL}")
+        status, text = query([self.builder_name(), *words])
+        found = []
+        for name in dict.fromkeys(text.split() if status == 0 else ()):
+            told = query([self.builder_name(), "history", "--no-trunc", "--format", "{{.CreatedBy}}", name])
+            if told[0] == 0 and own_label(told[1].partition("\n")[0]):
+                found.append(LeftImage(name))
+        return found
 
     def recipe(self, text: str, labels: Labels | None = None) -> Recipe:
         """The steps of the Dockerfile."""

@@ -6,8 +6,18 @@ Source: github.com/ROCm/container-toolkit@192fe8e, docs/container-runtime/runnin
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 from hpcgen.backends.engines.base import Call
-from hpcgen.backends.engines.buildah import Buildah
+from hpcgen.backends.engines.buildah import Buildah, another_build
+from hpcgen.backends.engines.building import LeftImage, query
+from hpcgen.backends.engines.dockerfiles import CONTENT_LABEL, own_label
+from hpcgen.core.model.image_paths import KIT
+
+FOLDER = KIT.rpartition("/")[0] + "/"
+"""Of images, which recipes alone fill."""
 
 
 class Podman(Buildah):
@@ -26,5 +36,57 @@ class Podman(Buildah):
     store_place = "{{.Store.GraphRoot}}"
     images_words = ("images", "--format", "json")
 
+    def left_images(self) -> list[LeftImage]:
+        """Images without a name, steps of builder stages, images of killed builds; each before what it was made from.
+
+        A step is known by the folder that only hpcgen's recipes fill. What an image with a name is made of stays: it
+        takes no room of its own.
+        """
+        status, text = query(["podman", "images", "--all", "--format", "json"])
+        if status != 0 or another_build():
+            return []
+        images: dict[str, dict[str, Any]] = {each["Id"]: each for each in json.loads(text) or []}
+        named = [name for name, each in images.items() if {*(each.get("Names") or ())} - _unfinished(each)]
+        kept = {step for name in named for step in _steps_of(name, images)}
+        loose = [name for name in images if name not in kept]
+        status, text = query(["podman", "image", "inspect", *loose]) if loose else (0, "[]")
+        inspected = json.loads(text) if status == 0 else []
+        of_builds = {each["Id"].removeprefix("sha256:"): found for each in inspected if (found := _kind_of(each))}
+        # What somebody made from one keeps it.
+        kept |= {step for name in loose if name not in of_builds for step in _steps_of(name, images)}
+        # The last steps of a recipe give labels, one after the other.
+        of_builds |= {name: "step" for each in images.values() if (name := each.get("ParentId") or "") in of_builds}
+        ours = [name for name in of_builds if name not in kept]
+        ours.sort(key=lambda name: -len(list(_steps_of(name, images))))
+        return [LeftImage(name, _own_bytes(images[name], images), of_builds[name] == "step") for name in ours]
+
     def _amd_groups(self, call: Call) -> list[str]:
         return ["--group-add", "keep-groups"] if call.gpu_cdi else super()._amd_groups(call)
+
+
+def _kind_of(image: Mapping[str, Any]) -> str:
+    """Whether an inspected image is an ``image`` or a ``step`` of a recipe's; "" for what hpcgen did not make."""
+    steps = [str(step.get("created_by")) for step in image.get("History") or ()]
+    if CONTENT_LABEL in (image.get("Labels") or {}):
+        return "image" if steps and own_label(steps[-1]) else ""
+    return "step" if any(FOLDER in step for step in steps) else ""
+
+
+def _unfinished(image: Mapping[str, Any]) -> set[str]:
+    """Its names that builds give it until it is whole."""
+    return {name for name in image.get("Names") or () if name.startswith("localhost/hpcgen-build:")}
+
+
+def _steps_of(name: str, images: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """An image and those that it was made from, as far as the store has them."""
+    seen: set[str] = set()
+    while name in images and name not in seen:
+        seen.add(name)
+        yield name
+        name = images[name].get("ParentId") or ""
+
+
+def _own_bytes(image: Mapping[str, Any], images: Mapping[str, Mapping[str, Any]]) -> int:
+    """What it has more than the image that it was made from."""
+    parent = images.get(image.get("ParentId") or "", {})
+    return max(0, int(image.get("Size") or 0) - int(parent.get("Size") or 0))

@@ -1,4 +1,4 @@
-"""The user's own config file: what no site profile can know. docs/user-config.md lists its fields.
+"""The user's own config file: what no site profile can know. docs/user-config.md lists its fields. And the cache.
 
 Without a file nothing is imported and nothing read: one look whether it is there is all that it costs.
 """
@@ -38,6 +38,18 @@ def user_config_path(environment: Mapping[str, str] | None = None) -> Path | Non
             return None
         return home / ".config" / "hpcgen" / "config.yaml"
     return Path(base, "hpcgen", "config.yaml")
+
+
+def cache_folder(part: str = "") -> Path:
+    """``hpcgen/PART`` in ``$XDG_CACHE_HOME`` or ``~/.cache``: what can be made again.
+
+    Raises
+    ------
+    RuntimeError: the user has no home.
+    """
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # The XDG base directory specification has relative paths ignored.
+    return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "hpcgen" / part
 
 
 def _home() -> Path | None:

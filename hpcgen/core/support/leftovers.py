@@ -157,27 +157,48 @@ def scratch_folder(prefix: str) -> Iterator[Path]:
         yield folder
 
 
+def left_folders(prefix: str, where: Path, leaving: Callable[[Path], None] | None = None) -> list[Path]:
+    """Folders of :func:`work_folder` whose processes are gone.
+
+    Parameters
+    ----------
+    prefix: how their names begin; it may have ``*``.
+    leaving: called with each, while no other process can take it.
+    """
+    found = []
+    for left in sorted(where.glob(f"{prefix}{_machine()}-*{_WORK}")):
+        with contextlib.suppress(OSError), _opened(left) as descriptor:
+            if stat.S_ISDIR(os.fstat(descriptor).st_mode) and lock(descriptor):
+                found.append(left)
+                if leaving is not None:
+                    leaving(left)
+    return found
+
+
 @contextlib.contextmanager
-def work_folder(prefix: str, leaving: Callable[[Path], None] = lambda folder: None) -> Iterator[tuple[Path, int]]:
+def work_folder(
+    prefix: str, leaving: Callable[[Path], None] = lambda folder: None, where: Path | None = None
+) -> Iterator[tuple[Path, int]]:
     """A temporary folder, and the descriptor that locks it, which programs inherit that work in it.
 
     Parameters
     ----------
     prefix: how its name begins; what killed processes have left of that name goes first.
     leaving: called with each such folder before it goes.
+    where: the folder that it is made in; by default that of temporary files.
     """
     import tempfile
 
     from hpcgen.core.support.placing import remove
 
+    def away(left: Path) -> None:
+        leaving(left)
+        remove(left)
+
+    left_folders(prefix, where or Path(tempfile.gettempdir()), away)
     whole = f"{prefix}{_machine()}-"
-    for left in Path(tempfile.gettempdir()).glob(f"{whole}*{_WORK}"):
-        with contextlib.suppress(OSError), _opened(left) as descriptor:
-            if stat.S_ISDIR(os.fstat(descriptor).st_mode) and lock(descriptor):
-                leaving(left)
-                remove(left)
     while True:
-        folder = Path(tempfile.mkdtemp(prefix=whole, suffix=_WORK))
+        folder = Path(tempfile.mkdtemp(prefix=whole, suffix=_WORK, dir=where))
         with contextlib.suppress(FileNotFoundError):
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             if _ours(descriptor) and _is(descriptor, folder):

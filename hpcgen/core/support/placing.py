@@ -41,6 +41,8 @@ def put_in_place(temporary: Path, final: Path) -> Path | None:
 def remove(path: Path) -> bool:
     """Remove a file or folder, also folders that their owner may not write; whether nothing of it is left.
 
+    A folder stays in which something is mounted.
+
     Folders that fakeroot builds made can hold files of the user's subordinate ids, which only root of a user
     namespace with these ids may remove.
     """
@@ -48,6 +50,8 @@ def remove(path: Path) -> bool:
         with contextlib.suppress(OSError):
             path.unlink()
         return not path.exists()
+    if f" {path.absolute()}/" in Path("/proc/self/mountinfo").read_text("utf-8", "replace"):
+        return False
     for folder, names, _files in os.walk(path):
         for name in [".", *names]:
             each = Path(folder, name)

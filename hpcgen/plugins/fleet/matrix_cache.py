@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
@@ -13,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.config.user_config import cache_folder
 from hpcgen.core.errors import OutputError
 from hpcgen.core.model.bundle import COLLECTED_FOLDERS
 from hpcgen.core.support.hashing import read_plain
@@ -49,20 +49,13 @@ def _key(each: Combination | MatrixOutcome) -> tuple[str, ...]:
     return each.site, each.partition, each.stack, each.way
 
 
-def cache_folder() -> Path:
-    """``hpcgen/matrix`` in ``$XDG_CACHE_HOME`` or ``~/.cache``."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    # The XDG base directory specification has relative paths ignored.
-    return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "hpcgen" / "matrix"
-
-
 def _file(catalog: Catalog) -> Path | None:
     """The file for what the answers rest on now; None where that cannot be said."""
     groups = ("engines", "schedulers", "formats")
     if any(True for group in groups for _ in entry_points(f"hpcgen.{group}")):
         return None
     try:
-        return cache_folder() / f"{_state(catalog)}.json"
+        return cache_folder("matrix") / f"{_state(catalog)}.json"
     except (OSError, RuntimeError):
         return None
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from pathlib import Path
 
 from hpcgen.backends.engines import engine_for
 from hpcgen.backends.engines.building import Target
 from hpcgen.builders.choosing import choose_builder
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.in_memory import InMemory
+from hpcgen.core.config.user_config import cache_folder
 from hpcgen.core.errors import HpcgenError, InputError, Position
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.refusals import explained
@@ -98,13 +97,6 @@ def _range(version: str) -> str:
     return ",".join(each if each[0] in "<>=!~" else f"{each.removesuffix('.*')}.*" for each in parts)
 
 
-def images_folder() -> Path:
-    """Where images lie that were built on demand."""
-    cache = os.environ.get("XDG_CACHE_HOME")
-    base = Path(cache) if cache and cache.startswith("/") else Path.home() / ".cache"
-    return base / "hpcgen" / "images"
-
-
 def place_of_image(plan: Plan, content: str) -> Target:
     """Where an image is that was built on demand, or is to be built: by the hash of its plan.
 
@@ -115,7 +107,7 @@ def place_of_image(plan: Plan, content: str) -> Target:
     engine, builder = engine_for(plan.engine), choose_builder(plan)
     name = engine.image_names(f"{STACK}-{content[:12]}", plan.site.name)[0]
     if engine.image_is_file:
-        folder = images_folder()
+        folder = cache_folder("images")
         with explained(folder):
             folder.mkdir(parents=True, exist_ok=True)
         name = str(folder / name)

@@ -119,6 +119,21 @@ def workspace(target: Path) -> Iterator[Workspace]:
         os.close(descriptor)
 
 
+def unfinished(folder: Path) -> list[Path]:
+    """The places of bundles in a folder that no process works at now, without those that are links."""
+    found = []
+    for place in sorted(folder.glob("*.partial")):
+        with contextlib.suppress(OSError):
+            descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                marked = (place / _MARK).is_file() and not (place / _MARK).is_symlink()
+                if marked and os.fstat(descriptor).st_uid == os.geteuid() and lock(descriptor):
+                    found.append(place)
+            finally:
+                os.close(descriptor)
+    return found
+
+
 def _remove(folder: Path) -> None:
     """Away with the place, state and mark last, so that a kill here leaves nothing that is not known."""
     for entry in sorted(os.listdir(folder), key=lambda entry: entry == _STATE):

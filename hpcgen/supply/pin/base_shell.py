@@ -23,6 +23,8 @@ from typing import IO, TYPE_CHECKING
 
 from hpcgen.backends.engines import ENGINES
 from hpcgen.core.errors import FetchError, InputError, MissingToolError, PolicyError, Problem
+from hpcgen.core.support.leftovers import scratch_folder
+from hpcgen.core.support.placing import remove
 from hpcgen.core.support.processes import interruptible, require_program, stream
 from hpcgen.core.support.quoting import sh
 
@@ -279,7 +281,7 @@ def _unpack(layout: Path, image: str, root: Path, unread: Sequence[str]) -> None
         left_out = ["--anchored", *left_out, "--no-anchored", "--exclude=.wh.*"]
         if not _extract([*alone, *words, *left_out], lambda out: _copy(unpacked, out)):
             return
-        _remove(root)
+        remove(root)
     root.mkdir()
     said = _extract(words, lambda out: _flattened(unpacked, out))
     if said:
@@ -344,26 +346,10 @@ def _ordinary(member: tarfile.TarInfo) -> bool:
 
 @contextlib.contextmanager
 def _scratch() -> Iterator[Path]:
-    """A private folder, removed at the end whatever happens, SIGTERM included."""
+    """A private folder, removed at the end whatever happens, SIGTERM included; not where something is mounted in it."""
     main = threading.current_thread() is threading.main_thread()
-    with interruptible() if main else contextlib.nullcontext():
-        folder = Path(tempfile.mkdtemp(prefix="hpcgen-base-"))
-        try:
-            yield folder
-        finally:
-            _remove(folder)
-
-
-def _remove(folder: Path) -> None:
-    """Remove an unpacked root, but never what somebody mounted in it."""
-    if f" {folder}/" in Path("/proc/self/mountinfo").read_text("utf-8", "replace"):
-        return
-    shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
-        for place, _, _ in os.walk(folder):
-            with contextlib.suppress(OSError):
-                Path(place).chmod(0o700)
-        shutil.rmtree(folder, ignore_errors=True)
+    with interruptible() if main else contextlib.nullcontext(), scratch_folder("hpcgen-base-") as folder:
+        yield folder
 
 
 def script_of(commands: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.backends.engines.buildah import _another_build
+from hpcgen.backends.engines.buildah import another_build
 
 
 @pytest.mark.parametrize(("store", "found"), [("here", True), ("elsewhere", False)])
@@ -26,7 +26,7 @@ def test_a_build_in_another_store_is_not_in_the_way(
         deadline = time.monotonic() + 10
         while not Path(f"/proc/{other.pid}/cmdline").read_bytes() and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert _another_build() is found
+        assert another_build() is found
     finally:
         other.kill()
         other.wait()

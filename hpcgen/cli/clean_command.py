@@ -1,0 +1,68 @@
+"""``hpcgen clean``."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+from msgspec.structs import asdict
+
+from hpcgen.cli.common import print_json, say
+from hpcgen.cli.personal import somebody_there
+from hpcgen.cli.tables import table
+
+KINDS = ("images", "build-cache", "unfinished", "cache")
+
+
+@click.command("clean")
+@click.argument("kinds", nargs=-1, type=click.Choice(KINDS), metavar=f"[{'|'.join(KINDS)}]...")
+@click.option("--yes", is_flag=True, help="Remove what is listed without asking.")
+@click.option("--dry-run", is_flag=True, help="Only list what would be removed.")
+@click.option("--json", "as_json", is_flag=True, help="Print a list of objects as JSON; removes nothing without --yes.")
+def command(kinds: tuple[str, ...], yes: bool, dry_run: bool, as_json: bool) -> int:
+    """List what hpcgen and the engines keep for it, with sizes, and remove it when you agree. Exit 1 if some stays.
+
+    \b
+    images       those without a name, which a newer build replaced
+    build-cache  steps and stages of builds: the next build runs them again
+    unfinished   what killed commands left; bundles in this folder, which else go on from there
+    cache        what hpcgen makes again when it needs it
+
+    Images with a name, kits, locks, bundles and build records stay.
+    """
+    from hpcgen.builders.kept import kept_things, remove_kept
+
+    found = [things for things in kept_things() if not kinds or things.kind in kinds]
+    if as_json and (dry_run or not yes):
+        print_json(found)
+        return 0
+    if not as_json:
+        if not found:
+            say("there is nothing to remove")
+            return 0
+        rows = [[each.kind, each.about, str(len(each.names)), _size(each.bytes), each.place] for each in found]
+        click.echo(table(["kind", "what", "count", "size", "where"], rows, sys.stdout))
+        if dry_run or not (yes or _agreed()):
+            return 0
+    left = {position: remove_kept(things) for position, things in enumerate(found)}
+    if as_json:
+        print_json([{**asdict(things), "left": left[position]} for position, things in enumerate(found)])
+    for position, things in enumerate(found):
+        if left[position]:
+            say(f"warning: {things.place}: not removed, since it is in use or not yours: {', '.join(left[position])}")
+    gone = sum(len(things.names) - len(left[position]) for position, things in enumerate(found))
+    say(f"removed {gone} of {sum(len(things.names) for things in found)}")
+    return 1 if any(left.values()) else 0
+
+
+def _agreed() -> bool:
+    if not somebody_there():
+        say("nothing is removed: --yes removes all of it")
+        return False
+    return click.confirm("Remove all of it?", default=False, err=True)
+
+
+def _size(count: int | None) -> str:
+    from hpcgen.core.support.units import size
+
+    return size(count) if count is not None else "not known"
