@@ -20,7 +20,7 @@ KINDS = {"pip": (BLOCK, "h5py==3.11.0"), "apt": ("os_packages", "git")}
 
 
 class Added(NamedTuple):
-    """What ``--add`` says: the stack with further packages, names of blocks, and what is asked of blocks instead."""
+    """The additions of ``--add``: the stack with further packages, names of blocks, and requirements on blocks."""
 
     stack: Stack
     blocks: list[str]

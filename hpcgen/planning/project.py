@@ -142,7 +142,7 @@ def _range(asked: RequestedFiles, package: PackageRequirement) -> str:
 
 
 def _without_range(asked: RequestedFiles, package: PackageRequirement) -> str:
-    """That a version is asked for because nobody knows what range the project has; empty elsewhere."""
+    """The remark that only the locked version is accepted, because the project's range is not known; else empty."""
     known = any(package.name in file.ranges for file in asked.files)
     of = next((file for file in asked.files if package in file.requirements), None)
     return "" if known or of is None or not of.locked else " (locked, with no range of the project beside it)"

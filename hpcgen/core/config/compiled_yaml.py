@@ -29,7 +29,7 @@ def built_in() -> Path:
 
 
 def read(path: Path, raw: bytes) -> dict[str, Any] | None:
-    """What the file at ``path``, which holds ``raw``, says; None if that is not known without reading its YAML."""
+    """The data of the file at ``path`` with the bytes ``raw``; None if it is not known without reading the YAML."""
     place = _place(path)
     if place is None:
         return None
@@ -60,7 +60,7 @@ def keep(path: Path, raw: bytes, data: dict[str, Any]) -> None:
 
 
 def compiled(raw: bytes, data: dict[str, Any]) -> bytes:
-    """What is kept of a file."""
+    """The cached data of a file."""
     return _head(raw) + msgspec.msgpack.encode(data)
 
 

@@ -61,7 +61,7 @@ def wrong_value(value: Any, annotation: Any, name: str) -> list[Problem]:
 
 
 def in_words(value: Any, type_: type[Any], said: str, strict: bool = True) -> str:
-    """What is wrong with data that a program wrote, in a line: the first mistakes, each with the path of its field.
+    """The first mistakes in data that a program wrote, on one line, each with the path of its field.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ _WORDS_FOR_FALSE = ("no", "n", "off", "disabled")
 
 
 def type_text(annotation: Any) -> str:
-    """What a value of an annotation is, in the words that messages use for it."""
+    """The description of an annotation, in the words of messages."""
     kind = shapes.type_info(annotation)
     plain = bare(kind)
     items = plain.item_type if isinstance(plain, shapes.ListType) else None
@@ -150,7 +150,7 @@ def detail(kind: shapes.Type) -> str:
 
 
 def hint(kind: shapes.Type, value: Any) -> str:
-    """What to do about ``value`` where a ``kind`` belongs."""
+    """The remedy for ``value`` where a ``kind`` is expected."""
     plain = bare(kind)
     if isinstance(plain, shapes.UnionType) and only_optional(plain) is not None:
         plain = bare(only_optional(plain))

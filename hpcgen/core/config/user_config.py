@@ -116,7 +116,7 @@ def account_for(site: Site, asked: str | None, stack: Stack | None = None) -> st
 
 
 def _state(path: Path | None) -> tuple[int, int, int] | None:
-    """What changes when a file changes; None where there is none."""
+    """A fingerprint of the file's state; None if there is no file."""
     if path is None:
         return None
     try:

@@ -57,7 +57,7 @@ class BazelFile(Record, frozen=True, kw_only=False):
 
 
 class BazelPin(Record, frozen=True):
-    """What Bazel fetched for one workspace when it was run for the lock.
+    """Files that Bazel fetched for one workspace when it was run for the lock.
 
     ``bazel``: its version. ``call``: a hash of what was run, by which another lock knows whether it still holds.
     """

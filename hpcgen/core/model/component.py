@@ -1,4 +1,4 @@
-"""What a bill of materials names."""
+"""A component of a bill of materials."""
 
 from __future__ import annotations
 

@@ -93,14 +93,14 @@ class CondaWheel(Record, frozen=True):
 
 
 class CondaPlatform(Record, frozen=True):
-    """What a lock has for one platform of one environment: conda packages, and packages of a Python package index."""
+    """One platform of one environment of a lock: conda packages, and packages of a Python package index."""
 
     packages: list[CondaPackage] = []
     wheels: list[CondaWheel] = []
 
 
 class CondaFile(Record, frozen=True):
-    """What one file of a user's project says of conda packages.
+    """The conda packages of one file of a user's project.
 
     Parameters
     ----------

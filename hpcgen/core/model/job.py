@@ -73,7 +73,7 @@ class Job(Record, frozen=True):
 
 
 class JobRequest(Record, frozen=True):
-    """What the user asked for; None where the layout decides. ``walltime`` as hours:minutes:seconds or 36h."""
+    """The user's request; None where the layout decides. ``walltime`` as hours:minutes:seconds or 36h."""
 
     nodes: Count | None = None
     ranks_per_node: Count | None = None

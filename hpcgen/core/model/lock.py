@@ -1,4 +1,4 @@
-"""What ``hpcgen lock`` pins beyond the plan: versions, digests and hashes of all that a build takes from outside."""
+"""The pins of ``hpcgen lock`` beyond the plan: versions, digests and hashes of all inputs of a build."""
 
 import re
 from typing import Annotated, Any, Literal

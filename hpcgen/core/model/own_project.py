@@ -28,7 +28,7 @@ class ProgramFile(Record, frozen=True):
 
 
 class BuildFile(Record, frozen=True):
-    """What CMakeLists.txt or a Makefile says of what is compiled.
+    """The programs, options and needs in CMakeLists.txt or a Makefile.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class BuildFile(Record, frozen=True):
 
 
 class JobFact(Record, frozen=True):
-    """What a directive of a job script asks for, in words of hpcgen's own; ``said``: as it stands there."""
+    """The request of a directive of a job script, in hpcgen's own words; ``said``: its text."""
 
     field: JobField
     value: Text

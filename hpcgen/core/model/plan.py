@@ -30,7 +30,7 @@ from hpcgen.core.support.units import counted, walltime_text
 
 
 class PlannedMpi(Record, frozen=True):
-    """What of an MPI's capabilities launching asks: its binary interface, and which software it is."""
+    """The capabilities of an MPI that launching needs: its binary interface, and which software it is."""
 
     abi: Text = ""
     flavour: Text = ""
@@ -100,7 +100,7 @@ class PlannedLicence(Record, frozen=True):
 
 
 class PlannedCopy(Record, frozen=True):
-    """What a stack copies to one place in the image.
+    """The files that a stack copies to one place in the image.
 
     ``sha256``: of the list of its files (:mod:`hpcgen.core.support.trees`), wherever they lie. ``files``, ``bytes``:
     how many, and their size together. ``single``: it is one file, not a folder.
@@ -114,7 +114,7 @@ class PlannedCopy(Record, frozen=True):
 
 
 class PlannedConda(Record, frozen=True):
-    """What files of a project and options of the stack ask of conda, for the nodes' platform.
+    """The conda request of a project's files and the stack's options, for the nodes' platform.
 
     Parameters
     ----------
@@ -260,14 +260,14 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
 
     @property
     def mpi(self) -> PlannedMpi:
-        """What the image's MPI is; of empty words without one, or if its block does not say."""
+        """The image's MPI; with empty fields if there is none, or if its block does not say."""
         block = self.block("mpi")
         if block is None or block.mpi is not None or self.number > 1:
             return (block.mpi if block is not None else None) or PlannedMpi()
         return _OLD_MPI.get(block.name, PlannedMpi())
 
     def contradiction(self) -> str:
-        """What no planner writes: a partition that its site lacks, files over files; "" where all is well."""
+        """A contradiction that no planner writes, such as a partition that the site lacks; "" if there is none."""
         known = self.site.partitions
         for name in (self.partition, self.site.default_partition):
             if name not in known:

@@ -1,4 +1,4 @@
-"""What a plan takes from the files of the user's project: its Python packages, each with the line that asks for it."""
+"""The Python packages of the user's project files in a plan, each with the line that asks for it."""
 
 from typing import Annotated
 

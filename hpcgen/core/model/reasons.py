@@ -100,7 +100,7 @@ class Reason(Record, frozen=True):
 
     @property
     def cause(self) -> str:
-        """What stands against the newer version, in words."""
+        """The reason against the newer version, in words."""
         return self._filled(_NOT_NEWER)
 
     def _filled(self, words: Mapping[Rule, str]) -> str:
@@ -114,7 +114,7 @@ class Reason(Record, frozen=True):
 
 
 def requirement_text(identifier: str, allowed: Mapping[str, str] | None) -> str:
-    """What is asked for: ``any mpi``, ``cuda >=11.2,<12``, ``ucx or libfabric >=1.15``."""
+    """The requirement as text: ``any mpi``, ``cuda >=11.2,<12``, ``ucx or libfabric >=1.15``."""
     if allowed is None:
         return f"any {identifier}"
     return " or ".join(f"{name} {versions}".strip() for name, versions in allowed.items()) or f"no {identifier}"

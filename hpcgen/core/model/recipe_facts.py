@@ -12,7 +12,7 @@ ContextName = Annotated[
 
 
 class StepLabel(Record, frozen=True):
-    """What one instruction of a recipe does, and for which block (with its version; ``hpcgen`` for its own)."""
+    """The purpose of one instruction of a recipe, and its block (with its version; ``hpcgen`` for its own)."""
 
     block: Text
     about: Text

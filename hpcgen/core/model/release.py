@@ -76,7 +76,7 @@ class DatedImage(Record, frozen=True):
 
 
 class Concern(Record, frozen=True):
-    """What the user should know before choosing a release: it can still be had, and is not what it was.
+    """A warning about a release that can still be installed.
 
     ``kind``: ``insecure`` has a known hole that no release mends, ``unmaintained`` gets no more corrections, ``gone``:
     some of what its build fetches is no longer where it was. ``versions``: the releases that it holds for, any if
@@ -92,7 +92,7 @@ class Concern(Record, frozen=True):
 
 
 class Beside(Record, frozen=True):
-    """Which releases of other blocks some of a block's work beside, though it needs none of them.
+    """The releases of other blocks that a block works with, although it does not need them.
 
     ``versions``: its own releases that this holds for, any if empty; ``accepts``: the ranges of other blocks, which
     bind where those are in the plan. ``message``: what happens otherwise; ``remedy``: the way out.

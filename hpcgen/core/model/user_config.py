@@ -1,4 +1,4 @@
-"""What belongs to one user and to no site: the user's own config file."""
+"""The user's own config file: settings of one user, not of a site."""
 
 from typing import Annotated
 

@@ -29,7 +29,7 @@ _EXTENDED = (
 
 
 class ReadingLimit:
-    """What reading one image may take.
+    """The limits for reading one image.
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ def remove(path: Path) -> bool:
 
 
 def refusal(path: Path, message: str, remedy: str) -> OutputError:
-    """That an image cannot be written there, as the error to raise."""
+    """The error for an image that cannot be written there."""
     return OutputError(f"cannot write {path}: {message}", "--output", remedy=remedy)
 
 

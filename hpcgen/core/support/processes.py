@@ -192,7 +192,7 @@ def end(process: subprocess.Popen[bytes], grace_s: float = GRACE_S) -> None:
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """What a program left running in its group after it had ended itself."""
+    """Kill processes that a program left running in its group."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 

@@ -77,7 +77,7 @@ class ProgressLines(Watch):
         self.said = 0.0
 
     def begin(self, progress: TransferProgress) -> None:
-        """What is done, and how much of it there is."""
+        """The title and the size of the work."""
         self.progress = progress
         self.said = time.monotonic()
         self.say(f"{progress.title}: {files(progress.files)}, {size(progress.total)}")

@@ -48,7 +48,7 @@ def _operator(line: str) -> str:
 
 
 def _scripts(line: str) -> list[str]:
-    """What the command line gives to a shell to run, after ``-c``."""
+    """The scripts that a command line gives to a shell after ``-c``."""
     # Whatever the quotes make words of, a shell's name is left when they are gone. To split a line takes far longer.
     if _SHELL.search(_QUOTES.sub("", line)) is None:
         return []

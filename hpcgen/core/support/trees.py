@@ -52,7 +52,7 @@ class FileTree(msgspec.Struct, frozen=True):
 
     @property
     def sha256(self) -> str:
-        """What the tree is known by."""
+        """The hash that identifies the tree."""
         return sha256_of(self.text)
 
     @property

@@ -83,7 +83,7 @@ class ContractCase(msgspec.Struct, frozen=True):
 
     @property
     def mpi_capabilities(self) -> Capabilities:
-        """What the image's MPI can do."""
+        """The capabilities of the image's MPI."""
         block = self.mpi
         return self.capabilities.get(block.name, Capabilities()) if block is not None else Capabilities()
 

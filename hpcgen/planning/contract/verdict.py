@@ -51,7 +51,7 @@ OVERRULE = "add --allow-unsupported to continue anyway"
 
 
 def case_of(plan: Plan, catalog: Catalog, accepted: Collection[str] = ()) -> ContractCase:
-    """What the checks of a plan look at; InputError where the plan does not fit the collections."""
+    """The case for the checks of a plan; InputError if the plan does not fit the collections."""
     image = outline(plan, catalog)
 
     def bases() -> dict[str, str]:

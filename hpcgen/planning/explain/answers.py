@@ -124,7 +124,7 @@ def words(case: ExplainCase) -> dict[str, list[str]]:
 
 
 def _index(case: ExplainCase) -> dict[str, list[Subject]]:
-    """What each word means; a whole line of the kit is a word, too."""
+    """The subjects of each word; a whole line of the kit is a word too."""
     found: dict[str, list[Subject]] = {}
     own = {"engine": "engine", "launch": "launch", "command": "command", "preflight": "preflight", "image": "image"}
     for subject in _subjects(case):

@@ -23,7 +23,7 @@ class Clash(msgspec.Struct, frozen=True):
 
 
 def clash(stated: Exact, candidates: Sequence[Candidate] = ()) -> Clash:
-    """What stands against these candidates, or where there are none against any plan at all.
+    """The clash with these candidates, or without candidates the clash that excludes any plan.
 
     Without any of the requirements and candidates the others fit together. What versions of a block ask alike counts as
     one requirement.
@@ -79,7 +79,7 @@ class _Thinning:
 
     @cached_property
     def _asking(self) -> Mapping[int, Candidate]:
-        """Who has each requirement of a block."""
+        """The versions that have each requirement of a block."""
         return {id(need): c for c in self.stated.variable for _, _, need in self.stated.question.needs(c)}
 
     def _shown(self, switch: int, among: Sequence[int], beside: Sequence[Candidate]) -> list[Requirement]:

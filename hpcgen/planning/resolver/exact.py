@@ -40,7 +40,7 @@ class Solver:
         return bool(self._library.glucose41_solve(self._solver, list(assumptions), 0))
 
     def model(self) -> list[int]:
-        """What holds, after ``solve`` found that it can be."""
+        """The true variables, after ``solve`` succeeded."""
         return list(self._library.glucose41_model(self._solver) or ())
 
     def core(self) -> list[int]:

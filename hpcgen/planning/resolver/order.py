@@ -34,7 +34,7 @@ def built_before(question: Question, candidate: Candidate) -> list[str]:
 
 
 def in_order(starts: Iterable[str], needed: Mapping[str, Sequence[str]], first: Sequence[str] = ()) -> list[str]:
-    """What ``starts`` lead to, each name after those that it needs; a name that ``needed`` lacks is left out.
+    """The names that ``starts`` lead to, each after those that it needs; a name that ``needed`` lacks is left out.
 
     Raises
     ------

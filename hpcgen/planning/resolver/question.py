@@ -109,7 +109,7 @@ class Question(msgspec.Struct):
         return self.here(candidate).needs(candidate)
 
     def site_requirements(self, identifier: str, like: Candidate | None = None) -> list[Requirement]:
-        """What the site asks of an identifier, for people: its ranges, and what its facts and the options rule out.
+        """The site's requirements on an identifier, for people: its ranges, and the releases that facts and options exclude.
 
         ``like``: a candidate in whose form its block is looked at.
         """

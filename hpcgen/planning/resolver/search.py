@@ -71,7 +71,7 @@ class Agenda:
             self._ask(requirement)
 
     def pending(self, identifier: str) -> Iterator[str]:
-        """What is needed, is not chosen yet, and may itself need an identifier."""
+        """Identifiers that are needed, not chosen yet, and may need an identifier themselves."""
         return (other for other in self._awaited.get(identifier, ()) if other not in self.chosen)
 
     def __iter__(self) -> Iterator[str]:

@@ -40,7 +40,7 @@ class Member(Record, frozen=True):
 
 
 class Defaults(Record, frozen=True):
-    """What holds for members that do not say it themselves."""
+    """Defaults for members that do not set them."""
 
     site: Reference | None = None
     format: FormatName | None = None

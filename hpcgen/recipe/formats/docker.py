@@ -38,7 +38,7 @@ CERTIFICATE_FOLDER = "certificates"
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """What a reader of Dockerfiles can do.
+    """The features of a reader of Dockerfiles.
 
     ``mounts``: ``RUN --mount``; ``digest``: ``FROM name:tag@sha256:…``; ``entrypoint``: its images have one.
     """

@@ -105,7 +105,7 @@ def _stage(hpccm: Any, descriptions: Sequence[Primitive], name: str) -> str:
 
 
 def _with_subjects(text: str, description: Primitive, stage: str) -> str:
-    """What hpccm printed, with what its lines are of: raw text comes back line by line as it was given."""
+    """hpccm's output with the subjects of its lines: raw text comes back line by line as it was given."""
     if description.of is not None:
         return traced(text, description.of._replace(stage=stage))
     given = [subjects_of(each) for each in description.arguments.values() if isinstance(each, str)]

@@ -243,7 +243,7 @@ def _from(plan: Plan, stage: Stage) -> tuple[str, str]:
 
 
 def _tags(plan: Plan, assembly: Assembly) -> list[str]:
-    """What the digests of base images are of: a definition file takes a tag or a digest, not both."""
+    """The tags for the digests of base images: a definition file takes a tag or a digest, not both."""
     images = {stage.image.digest: stage.image for stage in (assembly.builder, assembly.final)}
     dated = [image for image in images.values() if image.dated and plan.supply == "network"]
     return [f"base image {image.pulled}, by its digest: {image.digest[:19]}…" for image in dated]

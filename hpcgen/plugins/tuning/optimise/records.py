@@ -1,4 +1,4 @@
-"""What ``hpcgen optimise`` chose, by which evidence, and instead of what."""
+"""The choice of ``hpcgen optimise``, with its evidence and the alternatives."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""What `hpcgen optimise` is asked for: a workload, a target, limits, and what may be chosen."""
+"""The request of `hpcgen optimise`: a workload, a target, limits, and the permitted choices."""
 
 from typing import Annotated, Literal
 
