@@ -109,7 +109,7 @@ class Question(msgspec.Struct):
         return self.here(candidate).needs(candidate)
 
     def site_requirements(self, identifier: str, like: Candidate | None = None) -> list[Requirement]:
-        """The site's requirements on an identifier, for people: its ranges, and the releases that facts and options exclude.
+        """The site's requirements on an identifier, for people: ranges, and releases that facts and options exclude.
 
         ``like``: a candidate in whose form its block is looked at.
         """
