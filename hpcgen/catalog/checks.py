@@ -79,7 +79,8 @@ def _batch_problems(site: Site, document: Document) -> list[Problem]:
     lacking = [f"scheduler.{name}" for name in batch.needs if getattr(site.scheduler, name) is None]
     if lacking and not site.abstract:
         message = f"no job can be submitted to {batch.title} without {', '.join(lacking)}"
-        return [Problem(message, where=document.position(["scheduler"], key=True), remedy="docs/site-profile-fields.md")]
+        where = document.position(["scheduler"], key=True)
+        return [Problem(message, where=where, remedy="docs/site-profile-fields.md")]
     if mpi is None or mpi.launcher in MPI_LAUNCHERS or launched_by(mpi.launcher, site.scheduler) is not None:
         return []
     return [_unknown(document, ["mpi", "launcher"], "launcher", mpi.launcher, launchers())]
