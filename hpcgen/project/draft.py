@@ -8,6 +8,7 @@ from typing import Any
 from hpcgen.core.errors import Position, Problems
 from hpcgen.core.model.fields import Record, Text
 from hpcgen.core.secret_rules import without_secrets
+from hpcgen.core.support.units import harmless
 
 Path = tuple[str | int, ...]
 
@@ -80,7 +81,7 @@ class Draft:
 
     def because(self, path: Path, value: Any, why: str, where: Position | None = None) -> None:
         """One more reason for what stands there."""
-        self.guesses.append(Guess(path, value, _shown(why), where))
+        self.guesses.append(Guess(path, value, harmless(without_secrets(why)), where))
 
     def add_block(self, name: str, why: str, where: Position | None = None, **options: Any) -> None:
         """A block, or one more reason for it."""
@@ -91,7 +92,7 @@ class Draft:
 
     def remark(self, text: str, where: Position | None = None) -> None:
         """Something to say beside the stack."""
-        self.remarks.append(Remark(_shown(text), where))
+        self.remarks.append(Remark(harmless(without_secrets(text)), where))
 
     @property
     def blocks(self) -> dict[str, Any]:
@@ -106,8 +107,3 @@ class Draft:
     def settle(self) -> None:
         """Put the blocks into the order in which they are to be chosen."""
         self.data["blocks"] = dict(sorted(self.blocks.items(), key=lambda each: _ORDER.get(each[0], 0)))
-
-
-def _shown(text: str) -> str:
-    """Words of a file, which may be a stranger's, as a terminal may show them."""
-    return "".join(each if each.isprintable() else "?" for each in without_secrets(text))

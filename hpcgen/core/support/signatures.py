@@ -15,6 +15,7 @@ import msgspec
 
 from hpcgen.core.errors import InputError, PolicyError
 from hpcgen.core.support.processes import require_program
+from hpcgen.core.support.units import harmless
 
 BUNDLE, LOCK = "hpcgen-bundle", "hpcgen-lock"
 """Namespaces: of a bundle's manifest, and of a lock."""
@@ -90,7 +91,7 @@ def signer_of(what: str, data: bytes, signature: str, namespace: str, allowed: P
         names = _run(["find-principals", "-s", str(file), *listed], b"").stdout.decode("utf-8", "replace").splitlines()
         for name in names:
             if _run(["verify", *told, *listed, "-I", name], data).returncode == 0:
-                return Signer(found[1], name if name.isprintable() else repr(name))
+                return Signer(found[1], harmless(name))
         raise _refused(f"{what} is signed with the {found[1]}, which is of none of the allowed signers", allowed)
 
 
@@ -108,4 +109,4 @@ def _run(words: list[str], data: bytes | None = None) -> subprocess.CompletedPro
 def _last(done: subprocess.CompletedProcess[bytes]) -> str:
     lines = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
     text = lines[-1] if lines else f"it ends with status {done.returncode}"
-    return "".join(c if c.isprintable() else "?" for c in text)[:200]
+    return harmless(text)[:200]

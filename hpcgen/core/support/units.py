@@ -38,6 +38,11 @@ def files(count: int) -> str:
     return f"{count} file{'' if count == 1 else 's'}"
 
 
+def harmless(text: str) -> str:
+    """A stranger's words on one line, without what would steer a terminal."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
 def some(words: Sequence[str], most: int = 4) -> str:
     """The first few words, and how many more there are."""
     more = f" and {len(words) - most} more" if len(words) > most else ""

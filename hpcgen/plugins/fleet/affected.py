@@ -13,7 +13,7 @@ from hpcgen.core.errors import HpcgenError
 from hpcgen.core.model.component import Component
 from hpcgen.core.model.fields import Record
 from hpcgen.core.support import purl
-from hpcgen.core.support.units import some
+from hpcgen.core.support.units import harmless, some
 from hpcgen.kit.plan_difference import planned_changes, replanned
 from hpcgen.machine.doctor.dependents import Dependent, needs_build
 from hpcgen.plugins.fleet.advisories import Advisory, judged, python_packages, sources_of, unjudged
@@ -32,11 +32,12 @@ class Affected(Record, frozen=True):
 
 
 class Answer(Record, frozen=True):
-    """``affected``, how many others are not, and what could not be judged."""
+    """``affected``, how many others are not, what could not be judged, and advisories that were withdrawn."""
 
     affected: list[Affected]
     others: int
     unknown: list[str]
+    withdrawn: list[str] = []
 
 
 class AffectedQuestion(Record, frozen=True):
@@ -76,16 +77,23 @@ def affected_by(known: Sequence[Dependent], catalog: Catalog, question: Affected
     known: locks, kits and images.
     """
     found = []
-    unknown = _unjudged(question.advisories or ())
+    advisories = [each for each in question.advisories or () if not each.withdrawn]
+    unknown = _unjudged(advisories)
     for each in known:
         why = [f"it rests on {path}" for path in _facts_of(each, catalog, question.facts) if needs_build(each, path)]
-        if question.advisories is not None:
-            why += _advised(each, catalog, question.advisories, unknown)
+        if advisories:
+            why += _advised(each, catalog, advisories, unknown)
         if question.blocks or not (question.facts or question.advisories is not None):
             why += _replanned(each, catalog, question.blocks, unknown)
         if why:
-            found.append(Affected(what=each.label, site=each.plan.site.name, stack=each.plan.stack.name, why=why))
-    return Answer(affected=found, others=len(known) - len(found), unknown=list(dict.fromkeys(unknown)))
+            site, stack = each.plan.site.name, each.plan.stack.name
+            found.append(Affected(what=each.label, site=site, stack=stack, why=[*map(harmless, why)]))
+    return Answer(
+        affected=found,
+        others=len(known) - len(found),
+        unknown=list(dict.fromkeys(map(harmless, unknown))),
+        withdrawn=[harmless(each.title) for each in question.advisories or () if each.withdrawn],
+    )
 
 
 def _unjudged(advisories: Sequence[Advisory]) -> list[str]:

@@ -24,6 +24,7 @@ from hpcgen.blocks.inputs.git_tree import HTTPS_ALONE, PLAIN, GitTree
 from hpcgen.core.errors import FetchError
 from hpcgen.core.support.hashing import file_sha256
 from hpcgen.core.support.processes import require_program
+from hpcgen.core.support.units import harmless
 
 TIMEOUT_S = 1800.0
 """How long one git command may take."""
@@ -145,15 +146,11 @@ def _git(tree: GitTree, repository: Path | None, *words: str) -> bytes:
         raise _unfit(tree, f"git did not finish within {TIMEOUT_S:.0f} s") from None
     if done.returncode != 0:
         said = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
-        raise _unfit(tree, "git says: " + _printable(said[-1] if said else f"exit status {done.returncode}"))
+        raise _unfit(tree, "git says: " + harmless(said[-1] if said else f"exit status {done.returncode}")[:300])
     return done.stdout
 
 
 _LOCAL = re.compile("GIT_(DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|COMMON_DIR|PREFIX)")
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)[:300]
 
 
 def _unfit(tree: GitTree, why: str) -> FetchError:

@@ -60,12 +60,8 @@ def command(
     catalog = catalog_of(ctx)
     _check_names(catalog, facts, blocks)
     advisories = [each for path in files for each in read_advisories(path)]
-    for each in advisories:
-        if each.withdrawn:
-            say(f"withdrawn on {each.withdrawn[:10]}, so nothing is affected by it: {each.title}")
-    valid = [each for each in advisories if not each.withdrawn]
     known, unread = _known(catalog, images, folder, records)
-    question = AffectedQuestion(facts=facts, advisories=valid if files else None, blocks=blocks)
+    question = AffectedQuestion(facts=facts, advisories=advisories if files else None, blocks=blocks)
     answer = affected_by(known, catalog, question)
     answer = msgspec.structs.replace(answer, unknown=[*unread, *answer.unknown])
     if as_json:
@@ -74,6 +70,8 @@ def command(
         for found in answer.affected:
             click.echo(f"{found.what} ({found.stack} for {found.site})")
             click.echo("".join(f"  {reason}\n" for reason in found.why), nl=False)
+        for title in answer.withdrawn:
+            say(f"withdrawn, so nothing is affected by it: {title}")
         for word in answer.unknown:
             say(f"not known: {word}")
         say(f"{len(answer.affected)} affected, {answer.others} not" + (", as far as known" if answer.unknown else ""))

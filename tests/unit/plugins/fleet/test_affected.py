@@ -227,7 +227,20 @@ def test_a_withdrawn_advisory_is_named_and_asks_nothing_else(hpcgen: Command, ke
     file.write_text(json.dumps(osv("zlib1g", "Debian:12", {"introduced": "0"}) | {"withdrawn": "2026-01-02T00:00:00Z"}))
     done = hpcgen("affected", "--in", str(kept), "--advisory", str(file))
     assert done.returncode == NOT
-    assert "withdrawn on 2026-01-02, so nothing is affected by it: TEST-zlib1g: a hole" in done.stderr
+    assert "withdrawn, so nothing is affected by it: TEST-zlib1g: a hole" in done.stderr
+
+
+def test_what_an_advisory_says_steers_no_terminal(hpcgen: Command, kept: Path) -> None:
+    said = "X\x1b[2J\nhpcgen: 0 affected\u202e"
+    said_in = osv("zlib1g", "Debian:12", {"introduced": "0"}, {"fixed": f"9{said}"}, versions=["1:1.2.13.dfsg-1"])
+    entries = [*said_in["affected"], *osv("x", f"npm{said}")["affected"]]
+    data = said_in | {"id": said, "summary": said, "aliases": [said], "affected": entries}
+    (kept / "x.json").write_text(json.dumps(data))
+    (kept / "y.json").write_text(json.dumps(data | {"withdrawn": "2026-01-02T00:00:00Z"}))
+    done = hpcgen("affected", "--in", str(kept), "--advisory", str(kept / "x.json"), "--advisory", str(kept / "y.json"))
+    assert done.returncode == AFFECTED and "X?[2J?hpcgen: 0 affected?" in done.stdout
+    assert all(line.isprintable() for line in (done.stdout + done.stderr).splitlines())
+    assert sum(line.startswith("hpcgen: 0 affected") for line in done.stderr.splitlines()) == 0
 
 
 def test_nothing_to_look_at_is_not_the_same_as_nothing_affected(hpcgen: Command, kept: Path, tmp_path: Path) -> None:
