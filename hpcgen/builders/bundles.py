@@ -9,7 +9,7 @@ import msgspec
 
 from hpcgen.backends.engines.building import BundledBase, BundleFolder
 from hpcgen.blocks.steps import Image
-from hpcgen.core.errors import HpcgenError, InputError, MissingToolError
+from hpcgen.core.errors import InputError, MissingToolError, PolicyError
 from hpcgen.core.model.bundle_paths import IMAGES, LOCK, image_name
 from hpcgen.core.model.lock import ImagePin
 from hpcgen.core.support.quoting import sh
@@ -64,19 +64,18 @@ def lock_signer(kit: KitFolder, signers: Path | None) -> str:
     signers: a file of allowed signers, who are called by their names there.
     """
     from hpcgen.core.support.signatures import LOCK as NAMESPACE
-    from hpcgen.core.support.signatures import signer_of
+    from hpcgen.core.support.signatures import named_signer
     from hpcgen.kit.lockfile.lock import signature_beside
 
     signature = signature_beside(kit.folder / LOCK)
-    lock = (kit.folder / LOCK).read_bytes()
-    for allowed in dict.fromkeys((signers, None)) if signature else ():
-        try:
-            return str(signer_of("the kit's lock", lock, signature, NAMESPACE, allowed))
-        except MissingToolError:
-            return ""
-        except HpcgenError:
-            continue
-    return "nobody: its signature is of another lock" if signature else ""
+    if not signature:
+        return ""
+    try:
+        return str(named_signer("the kit's lock", (kit.folder / LOCK).read_bytes(), signature, NAMESPACE, signers))
+    except MissingToolError:
+        return ""
+    except PolicyError:
+        return "nobody: its signature is of another lock"
 
 
 def _check_path(folder: Path) -> None:

@@ -42,7 +42,7 @@ def plan_of_lock(
         say(f"{bundle} is signed by {check_signed(bundle, signers)}")
     lock = read_lock(locked if locked is not None else bundle / LOCK)  # type: ignore[operator]
     if lock.signature or (bundle is None and signers is not None):
-        _say_signer(lock, str(locked if locked is not None else bundle), signers if bundle is None else None)
+        _say_signer(lock, str(locked if locked is not None else bundle / LOCK), signers, bundle is None)  # type: ignore[operator]
     catalog = catalog_of(ctx) if bundle is None else _with_its_collections(ctx, bundle, lock)
     format = options.format
     if format is None and engine is not None:
@@ -62,14 +62,21 @@ def plan_of_lock(
     return catalog, plan, lock
 
 
-def _say_signer(lock: Lock, name: str, signers: Path | None) -> None:
-    """Say who signed a lock; PolicyError where it was changed since, or none of the required signers did."""
-    from hpcgen.core.support.signatures import LOCK, signer_of
+def _say_signer(lock: Lock, name: str, signers: Path | None, alone: bool) -> None:
+    """Say who signed a lock; PolicyError where it was changed since, or one of the signers must have and has not.
 
+    Parameters
+    ----------
+    alone: it is in no bundle, whose own signature stands for it.
+    """
+    from hpcgen.core.support.signatures import LOCK, named_signer, signer_of
+
+    required = signers is not None and alone
     try:
-        said = signer_of(f"the lock {name}", lock.text.encode(), lock.signature, LOCK, signers)
+        check = signer_of if required else named_signer
+        said = check(f"the lock {name}", lock.text.encode(), lock.signature, LOCK, signers)
     except MissingToolError:
-        if signers is not None:
+        if required:
             raise
     else:
         say(f"its lock is signed by {said}")

@@ -116,6 +116,10 @@ def test_a_lock_is_signed_beside_it_and_its_kit_and_bundle_have_that(
     make(tmp_path, "B", lock=read_lock(lock))
     assert (tmp_path / "B" / "hpcgen.lock.sig").read_text() == signature.read_text()
     assert hpcgen("bundle", "verify", "B").returncode == 0
+    (tmp_path / "config.yaml").write_text(f"signers: {keys}/signers\n")
+    make(tmp_path, "C", lock=read_lock(lock), sign=keys / "alice")
+    done = hpcgen("render", "--bundle", "C", env={"HPCGEN_CONFIG": str(tmp_path / "config.yaml")})
+    assert done.returncode == 0 and f"its lock is {ALICE}" in done.stderr, done.stderr
     signature.write_text(sign(lock.read_bytes(), keys / "eve", LOCK))
     assert hpcgen("render", "--locked", "hpcgen.lock", *signers).returncode == 6
     signature.write_text(sign(b"another", keys / "alice", LOCK))
