@@ -69,11 +69,19 @@ def _found(data: Any, path: Path) -> Iterator[tuple[Path, str]]:
         yield from _of_list(data, path)
 
 
+def _of_command(name: str) -> str:
+    return f"the command has {name}, which may be a secret"
+
+
 def _of_list(data: list[Any], path: Path) -> Iterator[tuple[Path, str]]:
     if path[-1:] == ("command",) and all(isinstance(each, str) for each in data):
-        # Words that a shell runs are one text, whose options are no words of their own.
-        left = without_secret_words(data, doubtful=False).left
-        yield from ((path, f"the command's {name} may be a secret") for name in left)
+        yield from ((path, _of_command(name)) for name in without_secret_words(data, doubtful=False).left)
+        return
+    if path[-1:] == ("commands",) and all(isinstance(each, str) for each in data):
+        for number, line in enumerate(data):
+            # To the rules a whole line is as a word that a shell gets.
+            left = without_secret_words(["", line], doubtful=False).left
+            yield from (((*path, number), _of_command(name)) for name in left)
         return
     for number, value in enumerate(data):
         yield from _found(value, (*path, number))

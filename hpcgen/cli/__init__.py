@@ -262,6 +262,7 @@ def main() -> NoReturn:
     except click.exceptions.Abort:
         sys.exit(130)
     except click.ClickException as error:
+        error.message = _public(error.message)  # type: ignore[misc]
         error.show()
         sys.exit(error.exit_code)
     except BrokenPipeError:
@@ -274,7 +275,7 @@ def main() -> NoReturn:
         if (refused := _refused(error)) is not None:
             _say_problems(refused)
             sys.exit(refused.exit_code)
-        click.echo(f"hpcgen: internal error: {type(error).__name__}: {error}", err=True)
+        click.echo(_public(f"hpcgen: internal error: {type(error).__name__}: {error}"), err=True)
         click.echo(
             "This is a bug in hpcgen. Run the same command with --debug before the subcommand and report it.",
             err=True,
@@ -288,6 +289,13 @@ def _refused(error: Exception) -> HpcgenError | None:
     from hpcgen.core.support.refusals import refused
 
     return refused(error)
+
+
+def _public(message: str) -> str:
+    """What click and Python repeat of the user's words, without secrets."""
+    from hpcgen.core.secret_rules import without_secrets
+
+    return without_secrets(message)
 
 
 def _say_problems(error: HpcgenError) -> None:

@@ -306,7 +306,9 @@ def say(message: str) -> None:
 
 def ask(message: str) -> None:
     """What the user has to see, since something is asked then."""
-    click.echo(f"hpcgen: {message}", err=True)
+    from hpcgen.core.secret_rules import without_secrets
+
+    click.echo(f"hpcgen: {without_secrets(message)}", err=True)
 
 
 PRINTED = "hpcgen.printed"

@@ -164,88 +164,93 @@ _KNOWN = (
     r"wandb_v1_\w{20,}|\d{8,10}:AA[\w-]{30,}|eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}"
 )
 """Tokens that show by their form whose they are: GitHub's, GitLab's, Hugging Face's, AWS', Slack's, JWTs and others."""
-_TEXTS: tuple[tuple[str, str, str], ...] = (
+_TEXTS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         PRIVATE_KEY,
-        "PRIVATE KEY",
+        ("PRIVATE KEY",),
         r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?P<secret>[\s\S]*?)(?=-----END|\Z)",
     ),
-    (TOKEN, "", rf"(?<![\w-])(?P<secret>{_KNOWN})"),
-    (TOKEN, "earer", r"(?i:\bbearer)\s+(?=\S*\d)(?P<secret>[\w+/=.~-]{8,})"),
-    (TOKEN, "uthoriz", r"(?i:authorization)['\"]?\s*[:=]\s*['\"]?\w+\s+(?P<secret>[\w+/=.~-]{8,})"),
+    (TOKEN, (), rf"(?<![\w-])(?P<secret>{_KNOWN})"),
+    (TOKEN, ("earer",), r"(?i:\bbearer)\s+(?=\S*\d)(?P<secret>[\w+/=.~-]{8,})"),
+    (TOKEN, ("uthoriz",), r"(?i:authorization)['\"]?\s*[:=]\s*['\"]?\w+\s+(?P<secret>[\w+/=.~-]{8,})"),
     (
         TOKEN,
-        "://",
+        ("://",),
         r"(?:hooks\.slack\.com/\w+/|discord(?:app)?\.com/api/webhooks/|\.webhook\.office\.com/|api\.telegram\.org/bot|"
         rf"packagecloud\.io/priv/|dl\.cloudsmith\.io/(?!public/|basic/))(?!\$)(?P<secret>{_SIGN}+)",
     ),
     # conda's. https://discuss.example.org/t/TOPIC/NUMBER is a forum's, .../pool/main/t/tar a list by first letters.
     (
         TOKEN,
-        "/t/",
+        ("://", "/t/"),
         rf"://[^\s/'\"]+(?:/t/(?!{MASK})|/{_SIGN}{{0,300}}?/t/(?![tT{MASK}]))(?P<secret>[^\s/'\"?#]{{3,}})(?=[\s/'\"?#]|\Z)"
         r"(?!/\d+(?:[/?#\s'\",.;)]|\Z))",
     ),
-    (PASSWORD, "@", r"://(?P<secret>[^\s/'\"?#@:\[]*:[^\s/'\"?#]+)@(?!sha\d)"),
-    (USER, "@", r"://(?!\[|(?:git|hg)@)(?P<secret>[^\s/'\"?#]+)@(?!sha\d)"),
+    (PASSWORD, ("://", ":", "@"), r"://(?P<secret>[^\s/'\"?#@:\[]*:[^\s/'\"?#]+)@(?!sha\d)"),
+    (USER, ("://", "@"), r"://(?!\[|(?:git|hg)@)(?P<secret>[^\s/'\"?#]+)@(?!sha\d)"),
     # One with / in its password, which should have been %2F.
-    (PASSWORD, "@", rf"://(?P<secret>[^\s/'\"@:\[]*:(?!\d{{1,5}}(?:[/?#]|\Z)){_SIGN}{{1,400}})@(?!sha\d)"),
+    (PASSWORD, ("://", "@"), rf"://(?P<secret>[^\s/'\"@:\[]*:(?!\d{{1,5}}(?:[/?#]|\Z)){_SIGN}{{1,400}})@(?!sha\d)"),
     # An address that was cut before its @.
-    (PASSWORD, "tp", r"tps?://[^\s/'\"@:<>\[\]]+:(?!\d|PORT)(?P<secret>[\w%.~!*+-]{3,})(?=['\"\s]|\Z)"),
+    (PASSWORD, ("tp", "://"), r"tps?://[^\s/'\"@:<>\[\]]+:(?!\d|PORT)(?P<secret>[\w%.~!*+-]{3,})(?=['\"\s]|\Z)"),
     (
         PASSWORD,
-        "@",
+        (":", "@"),
         r"(?<![\w@./:+-])(?!mailto:)(?P<secret>[\w.+-]+:(?!\d{1,5}@|-)[^\s/'\"@:]+)@"
         r"(?!sha\d)[A-Za-z0-9][\w-]*(?:\.\w|:\d|/\w)",
     ),
     (
         PASSWORD,
-        "-",
+        ("-", ":", " "),
         r"(?<!\S)(?:-u|--user|--login|--credentials)[ =]['\"]?[^\s:'\"$]+:(?!//|\d+(?:\s|\Z)|GID)(?P<secret>[^\s'\"]+)",
     ),
 )
-"""What it is, a piece of text without which it is not there, and its form."""
-_ASSIGNED = (
-    r"(?<![\w.-])-{0,2}(?P<name>[A-Za-z_][\w.-]{0,120})(?:['\"]?\s?=(?!=)\s?|['\"]\s?:\s?)"
-    r"(?:\"(?P<double>[^\"]*)|'(?P<single>[^']*)|(?P<bare>(?:[^\s,;&'\"]|,(?!\w+=))+))"
-)
+"""What it is, pieces of text without which it is not there, and its form: most texts need no expression."""
+_ASSIGNED = r"(?<![\w.-])-{0,2}(?P<name>[A-Za-z_][\w.-]{0,120})(?:\\?['\"]?\s?=(?!=)\s?|\\?['\"]\s?:\s?)"
 _GIVEN = (
     r"(?<![^\s'\"(])-{1,2}(?P<name>[A-Za-z][\w.-]{0,120})\s+"
     # What follows an option in a sentence.
-    r"(?!(?:a|an|and|are|as|by|for|if|in|is|must|of|or|that|the|to|was|when|where|which|with)\s)"
-    r"(?:\"(?P<double>[^\"]*)|'(?P<single>[^']*)|(?P<bare>[^\s'\"-][^\s'\"]*))"
+    r"(?!-|(?:a|an|and|are|as|by|for|if|in|is|must|of|or|that|the|to|was|when|where|which|with)\s)"
 )
+_VALUE = r"\\?\"(?P<double>[^\"\\]*)|'(?P<single>[^']*)|(?P<bare>(?:[^\s,;&'\"]|,(?!\w+=))+)"
 
 
 def _found(text: str) -> Iterator[tuple[str, str]]:
     """The patterns that may fit, with what they find."""
     for kind, hint, pattern in _TEXTS:
-        if hint in text:
+        if all(piece in text for piece in hint):
             yield kind, pattern
 
 
-def without_secrets(text: str, mask: str = MASK) -> str:
-    """A text that anybody may read: ``mask`` stands for each secret, such as what is before the host of an address."""
+def without_secrets(text: str, mask: str = MASK, doubtful: bool = True) -> str:
+    """A text that anybody may read: ``mask`` stands for each secret, such as what is before the host of an address.
+
+    ``doubtful``: as of :func:`secret_name`.
+    """
     for _, pattern in _found(text):
         text = re.sub(pattern, partial(_masked, mask=mask), text)
-    for sign, pattern in (("=", _ASSIGNED), (":", _ASSIGNED), ("-", _GIVEN)):
-        if sign in text:
-            text = re.sub(pattern, partial(_unless_harmless, mask=mask), text)
-    return text
+    if "=" in text or (":" in text and ('"' in text or "'" in text)):
+        text = _without_named(text, _ASSIGNED, mask, doubtful)
+    return _without_named(text, _GIVEN, mask, doubtful) if "-" in text and re.search(r"\s", text) else text
 
 
-def _masked(match: re.Match[str], mask: str, group: str = "secret") -> str:
-    start, end = (place - match.start() for place in match.span(group))
+def _masked(match: re.Match[str], mask: str) -> str:
+    start, end = (place - match.start() for place in match.span("secret"))
     return match[0][:start] + mask + match[0][end:]
 
 
-def _unless_harmless(match: re.Match[str], mask: str) -> str:
-    group = next(name for name in ("double", "single", "bare") if match[name] is not None)
-    if secret_name(match["name"], match[group]):
-        return _masked(match, mask, group)
-    # One may stand in the other: --export=ALL,TOKEN=… or --set=a.token=…
-    inner = re.sub(_ASSIGNED, partial(_unless_harmless, mask=mask), match[group])
-    return _masked(match, inner, group)
+def _without_named(text: str, pattern: str, mask: str, doubtful: bool) -> str:
+    """A text without values of secret names; of ``--export=ALL,TOKEN=…`` each name counts."""
+    kept: list[str] = []
+    end = 0
+    for match in re.finditer(pattern, text):
+        if match.start() < end or not _sureness(match["name"]):
+            continue
+        value = re.compile(_VALUE).match(text, match.end())
+        if value is not None and secret_name(match["name"], value[str(value.lastgroup)], doubtful):
+            start, after = value.span(str(value.lastgroup))
+            kept.append(text[end:start] + mask)
+            end = after
+    return "".join([*kept, text[end:]])
 
 
 def _secrets(pattern: str, text: str) -> list[str]:
@@ -266,10 +271,7 @@ def secret_in(text: str) -> str:
     if kinds:
         return min(kinds, key=lambda kind: kind == USER)
     asked = text.partition("://")[2].partition("?")[2]
-    if "=" not in asked:
-        return ""
-    given = [match for match in re.finditer(_ASSIGNED, asked) if match["bare"] is not None]
-    return TOKEN if any(secret_name(match["name"], match["bare"], doubtful=False) for match in given) else ""
+    return TOKEN if _without_named(asked, _ASSIGNED, MASK, doubtful=False) != asked else ""
 
 
 class PublicWords(NamedTuple):
@@ -318,7 +320,8 @@ def _given(option: str, value: str, doubtful: bool) -> bool:
 
 
 def _public_word(word: str, doubtful: bool) -> str:
-    return without_secrets(word) if doubtful or secret_in(word) else word
+    # A user's name alone is no secret for sure.
+    return word if not doubtful and secret_in(word) == USER else without_secrets(word, doubtful=doubtful)
 
 
 def secrets_of(environment: Mapping[str, str]) -> list[str]:

@@ -34,6 +34,10 @@ def choose_copied(found: Found, draft: Draft) -> None:
     for each in found.tree.files:
         if secret_file(each.path) and not any(part.startswith(".") for part in each.path.split("/")):
             ignore[escape(each.path)] = "it may be a secret, and everybody can read an image"
+    for path in found.secret_scripts:
+        ignore[escape(path)] = "there may be a secret in it, and everybody can read an image"
+        if any(f"{APP}/{path}" in word for words in commands_of(draft.data["run"]) for word in words):
+            draft.remark(f"{path} is started and not in the image: take the secrets out of it, and it out of `ignore`")
     for pattern in _LEFT:
         if any(fnmatchcase(name, pattern) for name in names):
             ignore[pattern] = "left by builds and jobs"

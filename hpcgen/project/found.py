@@ -28,13 +28,15 @@ _MOST_JOBS, _MOST_SOURCES, _LARGEST = 60, 300, 512 * 1024
 class Found(NamedTuple):
     """What was read of a project beside its packages.
 
-    ``top``: the folder. ``jobs``: job scripts, ``sources``: Python files, ``build``: CMakeLists.txt or a Makefile,
-    ``table``: what pyproject.toml says of the project itself. ``problems``: what is wrong with its files.
+    ``top``: the folder. ``jobs``: job scripts, ``secret_scripts``: those and others that may hold secrets,
+    ``sources``: Python files, ``build``: CMakeLists.txt or a Makefile, ``table``: what pyproject.toml says of the
+    project itself. ``problems``: what is wrong with its files.
     """
 
     top: Path
     tree: ProjectTree
     jobs: list[JobFile]
+    secret_scripts: list[str]
     sources: list[PythonSource]
     build: BuildFile | None
     table: ProjectTable
@@ -64,7 +66,7 @@ def look_at(top: Path) -> Found:
     ------
     InputError: the folder cannot be read.
     """
-    from hpcgen.readers.job_script import read_job
+    from hpcgen.readers.job_script import has_secrets, read_job
     from hpcgen.readers.python_source import read_python
 
     try:
@@ -83,6 +85,7 @@ def look_at(top: Path) -> Found:
         top,
         tree,
         [job for path in jobs if (job := _read(top, quiet, read_job, path)) is not None],
+        [path for path in jobs if _read(top, quiet, has_secrets, path)],
         [source for path in sources if (source := _read(top, quiet, read_python, path)) is not None],
         _build(top, tree, problems),
         _table(top, tree, problems),

@@ -39,10 +39,7 @@ _SITES_OWN = re.compile(
 """Variables that the site's profile, the batch system or the image sets."""
 
 
-_SECRET = (
-    "everybody can read a stack and an image; "
-    "let the program read it from the job's environment or from a file of yours"
-)
+_SECRET = "everybody can read a stack and an image; let the program read it from the job's environment or a file"
 
 
 def choose_command(found: Found, draft: Draft) -> None:

@@ -55,6 +55,11 @@ def read_job(folder: ProjectFolder, path: str) -> JobFile | None:
     )
 
 
+def has_secrets(folder: ProjectFolder, path: str) -> bool:
+    """Whether a script has what may be a secret. InputError where it is no text."""
+    return any(without_secrets(line) != line for line in folder.text(path).split("\n"))
+
+
 class _Loop(NamedTuple):
     """A loop over plain words: its variable, the words, and how much the script starts before it."""
 

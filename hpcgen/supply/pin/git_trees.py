@@ -22,6 +22,7 @@ from pathlib import Path
 
 from hpcgen.blocks.inputs.git_tree import HTTPS_ALONE, PLAIN, GitTree
 from hpcgen.core.errors import FetchError
+from hpcgen.core.secret_rules import public
 from hpcgen.core.support.hashing import file_sha256
 from hpcgen.core.support.processes import require_program
 from hpcgen.core.support.units import harmless
@@ -146,7 +147,7 @@ def _git(tree: GitTree, repository: Path | None, *words: str) -> bytes:
         raise _unfit(tree, f"git did not finish within {TIMEOUT_S:.0f} s") from None
     if done.returncode != 0:
         said = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
-        raise _unfit(tree, "git says: " + harmless(said[-1] if said else f"exit status {done.returncode}")[:300])
+        raise _unfit(tree, "git says: " + harmless(public(said[-1] if said else f"exit status {done.returncode}", 300)))
     return done.stdout
 
 

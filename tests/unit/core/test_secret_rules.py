@@ -206,6 +206,7 @@ logger.token=abc
 --jupyter-token=abc
 --credentials jane:pw
 --neptune_api_token eyJx
+--config '{\"api_key\": \"abc\"}'
 --config '{"api_key": "abc"}'
 """
 

@@ -101,8 +101,8 @@ export HIDDEN=https://me:k3yD@example.org/
 export TOKENIZERS_PARALLELISM=false
 KEY=k3yE/x9Z
 NAME=k3yF
-srun -N 1 python main.py --api-key k3yG --password=k3yH --token $KEY --wandb-key $NAME log.token=k3yI \\
-    --seed 1 | a --password k3yK
+srun python main.py --api-key k3yG --password=k3yH \\
+    --token $KEY --wandb-key $NAME log.token=k3yI -s 1 | a --password k3yK
 for k in k3yL k3yM; do python main.py --token $k; done
 HF_TOKEN=k3yN python more.py -H 'Authorization: Bearer k3yO-and-more' --hf_token $HF_TOKEN
 """
@@ -120,7 +120,7 @@ def test_secrets_of_a_job_are_named_and_nowhere_else(tmp_path: Path) -> None:
         assert named in text
     assert draft.data["run"]["environment"] == {"TOKENIZERS_PARALLELISM": "false"}
     assert draft.data["run"]["command"][:2] == ["bash", "-c"]
-    assert draft.data["run"]["command"][2] == 'exec python3 /app/main.py --token "$KEY" --seed 1'
+    assert draft.data["run"]["command"][2] == 'exec python3 /app/main.py --token "$KEY" -s 1'
     ignore = draft.data["copy"][0]["ignore"]
     assert "conf/api_key.txt" in ignore and not {"public_key.pem", "tokenizer.json"} & {*ignore}
     assert not draft.problems
