@@ -34,16 +34,8 @@ def command(ctx: click.Context, kind: str, name: str, origin: bool, unverified: 
     if as_json:
         print_json({"origin": str(path), **data} if origin else data)
         return
-    import yaml
+    from hpcgen.core.support.writing import yaml_text
 
     if origin:
         click.echo(f"# {path}")
-
-    class ShownYamlDumper(yaml.SafeDumper):  # type: ignore[misc, unused-ignore]
-        """Text of several lines is shown as it stands."""
-
-    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
-
-    ShownYamlDumper.add_representer(str, text)
-    click.echo(yaml.dump(data, Dumper=ShownYamlDumper, sort_keys=False, allow_unicode=True, width=110), nl=False)
+    click.echo(yaml_text(data, blocks=True), nl=False)

@@ -20,6 +20,7 @@ from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.file_formats import KIT, LOCK
 from hpcgen.core.support.hashing import read_plain, sha256_of
 from hpcgen.core.support.quoting import sh
+from hpcgen.core.support.writing import OneLine, yaml_text
 from hpcgen.recipe.stages import Assembly
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _WIDE, _SIGNATURE_BYTES = 1000, 64 * 1024
 
 def lock_text(plan: Plan, assembly: Assembly) -> str:
     """YAML: what was asked, what was chosen, every input with its hash or pinned version."""
-    return HEADER + _dump(_overview(plan, assembly))
+    return HEADER + yaml_text(_overview(plan, assembly))
 
 
 def sealed_text(plan: Plan, assembly: Assembly, pins: Pins, collections: Mapping[str, str]) -> str:
@@ -45,11 +46,11 @@ def sealed_text(plan: Plan, assembly: Assembly, pins: Pins, collections: Mapping
     assembly: of the plan with the pins.
     collections: sha256 of every file of a collection that the plan rests on, by its name, the first collection first.
     """
-    body = SEALED_HEADER + _dump(_overview(plan, assembly))
+    body = SEALED_HEADER + yaml_text(_overview(plan, assembly))
     for name, value in msgspec.to_builtins(pins).items():
-        body += _dump({f"pinned_{name}": _in_lines(value)}, width=_WIDE)
-    body += _dump({"collections": dict(collections)})
-    body += _dump({"plan": msgspec.to_builtins(plan)})
+        body += yaml_text({f"pinned_{name}": _in_lines(value)}, width=_WIDE)
+    body += yaml_text({"collections": dict(collections)})
+    body += yaml_text({"plan": msgspec.to_builtins(plan)})
     return body + SEAL + sha256_of(body) + "\n"
 
 
@@ -184,10 +185,6 @@ def _overview(plan: Plan, assembly: Assembly) -> dict[str, Any]:
     }
 
 
-class _Line(dict[str, Any]):
-    """A mapping that is written in one line."""
-
-
 def _in_lines(value: Any) -> Any:
     """One line for each package, image and key, so that a change of one is a change of one line."""
     if isinstance(value, list):
@@ -195,22 +192,8 @@ def _in_lines(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if "sha256" in value or "digest" in value or "fingerprint" in value:
-        return _Line(value)
+        return OneLine(value)
     return {key: _in_lines(each) for key, each in value.items()}
-
-
-def _dump(data: Mapping[str, Any], width: int = 110) -> str:
-    import yaml
-
-    # The C dumper writes the same bytes several times faster.
-    class LockDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-        """A YAML dumper that writes some mappings on one line."""
-
-    LockDumper.add_representer(
-        _Line, lambda dumper, value: dumper.represent_mapping("tag:yaml.org,2002:map", value.items(), flow_style=True)
-    )
-    body: str = yaml.dump(dict(data), Dumper=LockDumper, sort_keys=False, allow_unicode=True, width=width)
-    return body
 
 
 def _without_empty(data: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.yamlfile import LONG_LIST, Limit, load, loads
 from hpcgen.core.errors import InputError, OutputError
 from hpcgen.core.support.file_formats import FLEET_LOCK, NewerFormatError
-from hpcgen.core.support.writing import write_file
+from hpcgen.core.support.writing import write_file, yaml_text
 from hpcgen.plugins.fleet.records import FleetLock, LockedImage
 
 _HEAD = """\
@@ -62,16 +62,11 @@ def lock_text(images: Mapping[str, LockedImage], name: str = "fleet.lock") -> st
     ----------
     name: what messages call it.
     """
-    import yaml
-
     data = {
         FLEET_LOCK.field: FLEET_LOCK.newest,
         "images": {name: msgspec.to_builtins(images[name]) for name in sorted(images)},
     }
-    # libyaml where it is built in: each build writes the whole lock again.
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    body: str = yaml.dump(data, Dumper=dumper, sort_keys=False, allow_unicode=True, width=110)
-    text = _HEAD + body
+    text = _HEAD + yaml_text(data)
     convert(loads(text, name, LIMIT), FleetLock)
     return text
 
