@@ -64,22 +64,6 @@ class Law(Record, frozen=True, kw_only=True):
     megabytes: float = 1.0
     first: int = 1
 
-    @classmethod
-    def amdahl(cls, parallel: float) -> Law:
-        """Amdahl's law in units of the time on one node.
-
-        Parameters
-        ----------
-        parallel: the share of the work that is divided among nodes, from 0 to 1.
-
-        Raises
-        ------
-        InputError: it is no share.
-        """
-        if not 0 <= parallel <= 1:
-            raise InputError(f"the parallel share is {parallel:g}", expected="a number from 0 to 1")
-        return cls(seconds={WORK: parallel, FLOOR: 1 - parallel})
-
     def time(self, nodes: float, megabytes: float | None = None) -> float:
         """Seconds on so many nodes."""
         size = self.megabytes if megabytes is None else megabytes
