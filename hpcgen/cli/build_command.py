@@ -71,6 +71,7 @@ def command(ctx: click.Context, options: PlanOptions, build: BuildCommandOptions
     """Build the image of a KIT that render -o wrote, or of --site and --stack, or many with --all."""
     from hpcgen.core.support.leftovers import scratch_folder
 
+    required_signers(ctx)
     planned = options.stack is not None or (not options.words and stack_here() is not None)
     if planned and build.locked is None and build.bundle is None:
         options = with_site(catalog_of(ctx), options)

@@ -105,7 +105,6 @@ def _stack() -> dict[str, Any]:
     return {
         "name": "tried",
         "title": "What is tried",
-        **{"site": "workstation", "partition": "main", "engine": "podman", "account": "ab12"},
         "blocks": {
             "rank_test": {},
             "mpi": {"version": "", "provider": "mpich"},
