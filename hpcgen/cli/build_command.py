@@ -17,6 +17,7 @@ from hpcgen.cli.common import (
     named_kit,
     plan_from,
     print_json,
+    required_signers,
     say,
     say_findings,
     shows_progress,

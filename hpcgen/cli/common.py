@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -296,6 +297,19 @@ def be_quiet(quiet: bool) -> None:
 def shows_progress() -> bool:
     """Whether there is somebody at a terminal who wants to see how it goes on."""
     return sys.stderr.isatty() and not _quiet
+
+
+@contextmanager
+def status_line() -> Iterator[Callable[[str], None] | None]:
+    """What says on the last line of a terminal what goes on; None where nobody wants to see it."""
+    if not shows_progress():
+        yield None
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    with Console(stderr=True).status("starting") as status:
+        yield lambda text: status.update(Text(text))
 
 
 def say(message: str) -> None:

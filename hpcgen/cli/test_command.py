@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
 
-from hpcgen.cli.common import PATH, catalog_of, print_json, say, shows_progress
+from hpcgen.cli.common import PATH, catalog_of, print_json, say, status_line
 from hpcgen.cli.own_job_options import SubmissionOptions, submit_own_call, submitted_options
 from hpcgen.cli.project_stack import wanted_here
 from hpcgen.cli.test_options import ImageTestOptions, job_for_tests, test_options
@@ -56,7 +54,7 @@ def command(
         _submit(reference, catalog, options, submission)
         return
     submission.check()
-    with interruptible(), _progress() as tell:
+    with interruptible(), status_line() as show:
         run = verify_image(
             reference,
             catalog,
@@ -64,7 +62,7 @@ def command(
             ranks_per_node=options.ranks_per_node,
             threads=options.threads,
             timeout_s=options.timeout,
-            on_begin=tell,
+            on_begin=lambda group, name: show(f"{group}: {name}") if show else None,
             **options.place(catalog),
         )
     _write(run, reference, as_json, junit)
@@ -93,16 +91,3 @@ def _write(run: TestRun, image: ImageReference, as_json: bool, junit: Path | Non
     from hpcgen.builders.records.store import add_to_record_of
 
     add_to_record_of(image, run, say)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str, str], None]]:
-    """The test that runs, on a terminal; elsewhere the results are enough."""
-    if not shows_progress():
-        yield lambda group, name: None
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    with Console(stderr=True).status("starting") as status:
-        yield lambda group, name: status.update(Text(f"{group}: {name}"))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from hpcgen.cli.common import PATH, catalog_of, print_json, say, shows_progress
+from hpcgen.cli.common import PATH, catalog_of, print_json, say, status_line
 from hpcgen.cli.tables import table
 from hpcgen.cli.test_report import printable
 from hpcgen.cli.words import COUNT, PARTITION, SECONDS, SITE
@@ -68,7 +67,8 @@ def convert(
     for reason in target.reasons:
         say(f"target: {reason}")
     runner = runner_of(catalog, running, loaded, names)
-    with interruptible(), _progress() as doing:
+    with interruptible(), status_line() as show:
+        doing = show or (lambda text: say(f"{text} …"))
         how = How(target, running.timeout, 0 if no_time else rounds, say, doing)
         found = convert_ensemble(loaded, names, output, runner, how, quoted("hpcgen", *sys.argv[1:]))
     if as_json:
@@ -77,19 +77,6 @@ def convert(
         say(f"warning: partial results are kept in {found.folder}")
         raise ConversionFailedError(found.problems)
     say(f"{counted(len(names), 'model')} in {output}")
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
-    """What runs now: on a terminal the last line, in a log a line for each step."""
-    if not shows_progress():
-        yield lambda text: say(f"{text} …")
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    with Console(stderr=True).status("starting") as status:
-        yield lambda text: status.update(Text(text))
 
 
 # measuring

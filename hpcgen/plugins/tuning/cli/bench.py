@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from hpcgen.cli.common import PATH, TRUST, catalog_of, option_group, print_json, say, shows_progress
+from hpcgen.cli.common import PATH, TRUST, catalog_of, option_group, print_json, say, status_line
 from hpcgen.cli.options import ImageOptions, in_record
 from hpcgen.cli.own_job_options import SubmissionOptions, submit_array, submit_own_call, submitted_options
 from hpcgen.cli.test_report import printable
@@ -364,11 +364,8 @@ def _progress(outcomes: list[BenchOutcome], rounds: int) -> Iterator[Callable[[B
             said.add((outcome.workload.name, number))
             say(text(outcome, number))
 
-    if not shows_progress():
-        yield log
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    with Console(stderr=True).status("starting") as status:
-        yield lambda outcome, number: status.update(Text(f"{text(outcome, number)}; now {outcome.variant}"))
+    with status_line() as show:
+        if show is None:
+            yield log
+        else:
+            yield lambda outcome, number: show(f"{text(outcome, number)}; now {outcome.variant}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpcgen.cli.common import PATH, catalog_of, print_json, say, shows_progress
+from hpcgen.cli.common import PATH, catalog_of, print_json, say, status_line
 from hpcgen.cli.options import in_record
 from hpcgen.cli.own_job_options import SubmissionOptions, submit_array, submit_own_call, submitted_options
 from hpcgen.cli.words import COUNT, IMAGE, SECONDS, WHOLE
@@ -278,11 +278,8 @@ def _progress(
         best = _best_text(study, workload)
         return f"trial {trial.number}: {text_of(trial.settings)}" + (f"; {best}" if best else "")
 
-    if not shows_progress():
-        yield lambda trial, number: say(text(trial)) if not number else None
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    with Console(stderr=True).status("starting") as status:
-        yield lambda trial, number: status.update(Text(f"{text(trial)}; round {number + 1} of {options.rounds}"))
+    with status_line() as show:
+        if show is None:
+            yield lambda trial, number: say(text(trial)) if not number else None
+        else:
+            yield lambda trial, number: show(f"{text(trial)}; round {number + 1} of {options.rounds}")
