@@ -210,10 +210,8 @@ class _Commands(LazyCommands):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            known = self.list_commands(ctx)
-            if args[0] not in known:
-                ctx.fail(f"no command is called {args[0]!r}: {did_you_mean(args[0], known)}")
+        if args and not args[0].startswith("-") and self.load(args[0]) is None:
+            ctx.fail(f"no command is called {args[0]!r}: {did_you_mean(args[0], self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)
 
 
