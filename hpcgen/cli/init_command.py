@@ -9,6 +9,7 @@ import click
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say
 from hpcgen.cli.project_stack import PROJECT
+from hpcgen.core.config.user_config import configured
 from hpcgen.core.errors import InputError, OutputError
 
 if TYPE_CHECKING:
@@ -111,7 +112,9 @@ def _next_steps(folder: Path, output: str, draft: Draft) -> None:
     for remark in draft.remarks:
         place = f"{remark.where.file}:{remark.where.line}: " if remark.where is not None else ""
         say(f"note: {place}{remark.text}")
-    say(f"next{where}: `hpcgen list sites` names the sites, then")
-    say(f"  hpcgen plan --site NAME{stack}")
-    say(f"  hpcgen build --site NAME{stack}")
+    site = "" if configured("site", None) is not None else " --site NAME"
+    saved = f" `hpcgen list sites` names the sites, and `site: NAME` in {output} saves the option; then" if site else ""
+    say(f"next{where}:{saved}")
+    say(f"  hpcgen plan{site}{stack}")
+    say(f"  hpcgen build{site}{stack}")
     say(f"  hpcgen submit{options}")

@@ -158,3 +158,14 @@ def test_a_changed_list_of_packages_is_told(tmp_path: Path, monkeypatch: pytest.
     assert changed_since(Catalog(), plan) == ""
     Path("requirements.txt").write_text("h5py==3.12.1\n", "utf-8")
     assert changed_since(Catalog(), plan) == "requirements.txt"
+
+
+def test_a_preferred_engine_gives_way_for_an_image_that_it_cannot_start(
+    hpcgen: Command, stack: Path, tmp_path: Path
+) -> None:
+    build(hpcgen, tmp_path, "workstation", 1)
+    stack.write_text(f"{STACK}engine: podman\n")
+    done = hpcgen("job")
+    assert done.returncode == 0, done.stderr
+    assert "ch-run" in done.stdout and "podman" not in done.stdout
+    assert "podman run" in hpcgen("job", "--site", "workstation", "--stack", "hpcgen.yaml").stdout

@@ -49,6 +49,12 @@ def test_a_kit_that_is_named_keeps_its_site(configured: dict[str, str], hpcgen: 
     assert TOLD not in done.stderr and "a KIT alone" not in done.stderr
 
 
+def test_init_names_the_next_commands_without_it(configured: dict[str, str], hpcgen: Command, tmp_path: Path) -> None:
+    (tmp_path / "first.py").write_text("print(1)\n")
+    assert "  hpcgen plan\n" in hpcgen("init", env=configured).stderr
+    assert "`site: NAME` in hpcgen.yaml saves the option" in hpcgen("init").stderr
+
+
 @pytest.mark.parametrize("words", [["plan"], ["contract"], ["render"], ["build"], ["job"], ["graph"], ["lock"]])
 def test_without_either_it_is_said_how_to_give_one(words: list[str], hpcgen: Command) -> None:
     done = hpcgen(*words, *STACK)
