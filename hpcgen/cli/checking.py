@@ -19,6 +19,7 @@ from hpcgen.catalog.project import CONDA
 from hpcgen.catalog.release_versions import is_empty, key_problems
 from hpcgen.catalog.trust import Allow, refuse
 from hpcgen.cli.plugged import FileKind, file_kinds
+from hpcgen.cli.project_stack import PROJECT
 from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.core.errors import InputError, Position, Problem, Problems, did_you_mean
@@ -121,7 +122,7 @@ def _kind(document: Document, path: Path) -> str | FileKind:
     folder = path.resolve().parent.name
     if folder == "site_profiles":
         return "site profile"
-    if folder == "recipes":
+    if folder == "recipes" or path.name == PROJECT:
         return "stack recipe"
     for key, kind in KINDS.items():
         if key in document.data:

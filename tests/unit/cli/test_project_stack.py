@@ -160,6 +160,13 @@ def test_a_changed_list_of_packages_is_told(tmp_path: Path, monkeypatch: pytest.
     assert changed_since(Catalog(), plan) == "requirements.txt"
 
 
+def test_it_is_checked_as_a_stack_whatever_it_says(hpcgen: Command, stack: Path) -> None:
+    stack.write_text("name: p\ntitle: t\nextends: mpi-hello\nsite: workstation\n")
+    assert "hpcgen.yaml: ok" in hpcgen("check", "hpcgen.yaml").stderr
+    stack.write_text("name: p\ntitle: t\nextends: mpi-hello\nacount: pn12ab\n")
+    assert "did you mean account?" in hpcgen("check", "hpcgen.yaml").stderr
+
+
 def test_a_preferred_engine_gives_way_for_an_image_that_it_cannot_start(
     hpcgen: Command, stack: Path, tmp_path: Path
 ) -> None:
