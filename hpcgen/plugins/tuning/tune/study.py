@@ -2,13 +2,15 @@
 
 Optuna's journal is the storage: lines that are only added, under a lock that is a file of its own, made in one step.
 That holds on NFS from version 3 on, where SQLite may not be used. A lock that nobody holds any more is broken after
-30 s. Source: Optuna's documentation of ``JournalFileBackend`` and ``JournalFileOpenLock``; SQLite's FAQ, question 5.
+``GRACE_S``. Source: Optuna's documentation of ``JournalFileBackend`` and ``JournalFileOpenLock``; SQLite's FAQ,
+question 5.
 Its own heartbeats are for relational databases only; ours are in
 :mod:`hpcgen.plugins.tuning.tune.liveness`.
 """
 
 from __future__ import annotations
 
+import glob
 import random
 import time
 import warnings
@@ -20,8 +22,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from hpcgen.core.errors import InputError, OutputError
+from hpcgen.core.errors import InputError
 from hpcgen.core.support.extras import extra
+from hpcgen.core.support.refusals import unwritable
 from hpcgen.plugins.tuning.tune.liveness import Worker, beating, is_alive, this_worker
 from hpcgen.plugins.tuning.tune.space import Settings, Space, chosen
 
@@ -36,6 +39,9 @@ STARTUP = 8
 
 ATTEMPTS = 3
 """How often settings are tried whose process was killed: they may be what kills it."""
+
+GRACE_S = 30
+"""After how long without a change the lock of a process that was killed is broken."""
 
 _ASKED = 60
 _LISTED = 100_000
@@ -281,16 +287,16 @@ def open_study(path: Path, about: dict[str, str], space: Space, seed: int, task:
     """
     with extra("model", "search over settings"):
         import optuna
-        from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+        from optuna.storages.journal import JournalFileBackend
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
         _mend(path)
         place = str(path.absolute())
-        storage = optuna.storages.JournalStorage(JournalFileBackend(place, JournalFileOpenLock(place)))
+        storage = optuna.storages.JournalStorage(JournalFileBackend(place, _lock(place)))
         study = optuna.create_study(storage=storage, study_name=NAME, direction="maximize", load_if_exists=True)
         said = study.user_attrs.get("about")
     except OSError as failure:
-        raise OutputError(f"cannot write {path}: {failure.strerror}", remedy="--study FILE") from failure
+        raise unwritable(path, failure) from failure
     except Exception as failure:
         message = f"{path} is not a study of hpcgen tune: {failure}"
         raise InputError(message, "--study", remedy="name another file, or remove this one") from failure
@@ -315,11 +321,31 @@ def _refuse(path: Path, said: Any, mine: dict[str, str]) -> None:
     )
 
 
+def _lock(place: str) -> Any:
+    """Optuna's lock; what the operating system refuses is said as that, also where it is given back."""
+    from optuna.storages.journal import JournalFileOpenLock
+
+    class StudyLock(JournalFileOpenLock):
+        def release(self) -> None:
+            try:
+                super().release()
+            except RuntimeError as failure:
+                if isinstance(failure.__context__, OSError):
+                    raise failure.__context__ from None
+                raise
+
+    return StudyLock(place, grace_period=GRACE_S)
+
+
 def _mend(path: Path) -> None:
     """Cut off a last line that was never finished, as by a full disk: what is added would be part of it.
 
-    Another process may be about to finish it, so it has a moment.
+    Another process may be about to finish it, so it has a moment. Locks that were never quite given back go too.
     """
+    for left in path.parent.glob(f"{glob.escape(path.name)}.lock*.rename"):
+        with suppress(FileNotFoundError):
+            if time.time() - left.stat().st_mtime > 2 * GRACE_S:
+                left.unlink()
     if not path.exists() or not path.stat().st_size:
         return
     for _ in range(20):

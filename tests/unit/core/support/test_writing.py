@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -557,3 +558,61 @@ def test_a_folder_that_becomes_a_link_while_a_kit_is_written_is_not_followed(
     (tmp_path / "moved").rename(kit / "files")
     write_kit(kit, {**NEW, "files/list.txt": KitFile("new")})
     assert found(kit)["files/list.txt"] == "new"
+
+
+OF = [f"of-{number}" for number in range(3)]
+
+
+def test_first_kits_in_one_new_folder_take_turns(tmp_path: Path) -> None:
+    kit = tmp_path / "kit"
+    for _ in range(20):
+        ready, go = os.pipe()
+        children = []
+        for number in range(3):
+            if (child := os.fork()) == 0:
+                os.close(go)
+                os.read(ready, 1)
+                status = 1
+                with contextlib.suppress(BaseException):
+                    write_kit(kit, {f"of-{number}": KitFile("x"), "hpcgen.lock": KitFile(str(number))}, frozenset(OF))
+                    status = 0
+                os._exit(status)
+            children.append(child)
+        os.close(go)
+        os.close(ready)
+        assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
+        last = (kit / "hpcgen.lock").read_text()
+        assert found(tmp_path) == {f"kit/of-{last}": "x", "kit/hpcgen.lock": last}
+        shutil.rmtree(kit)
+
+
+def test_what_a_killed_first_kit_left_beside_goes_with_the_next_one(tmp_path: Path) -> None:
+    kill = "at_rename(1, lambda: os.kill(os.getpid(), signal.SIGKILL))\nwrite_kit(target, NEW)"
+    assert in_a_process(tmp_path / "kit", kill).returncode == -signal.SIGKILL
+    [left] = tmp_path.iterdir()
+    assert left.name.startswith(".hpcgen-") and found(left) == AFTER_NEW
+    descriptor = os.open(left, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    write_kit(tmp_path / "other", NEW)
+    assert left.exists(), "somebody works with it"
+    os.close(descriptor)
+    write_kit(tmp_path / "kit", NEW)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kit", "other"]
+
+
+def test_who_waits_writes_after_the_other(tmp_path: Path) -> None:
+    kit = tmp_path / "kit"
+    write_kit(kit, OLD)
+    descriptor = os.open(kit, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    if (child := os.fork()) == 0:
+        status = 1
+        with contextlib.suppress(BaseException):
+            write_kit(kit, NEW, retired=RETIRED)
+            status = 0
+        os._exit(status)
+    assert os.waitpid(child, os.WNOHANG) == (0, 0)
+    assert found(kit) == AFTER_OLD
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
+    assert os.waitpid(child, 0)[1] == 0 and found(kit) == AFTER_NEW
