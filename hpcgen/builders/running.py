@@ -18,6 +18,7 @@ from hpcgen._version import __version__
 from hpcgen.backends.engines import Engine
 from hpcgen.backends.engines.building import EngineCommand, Work, query
 from hpcgen.backends.engines.steps import Event, Recipe, without_test
+from hpcgen.backends.hardware.emulation import check_architecture, here
 from hpcgen.builders.bundles import lock_signer, open_bundle
 from hpcgen.builders.choosing import choose_builder
 from hpcgen.builders.disks import Disks
@@ -49,6 +50,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     output: the image's file, folder or name; where the job script looks for it if None.
     cache: whether steps may be taken from the engine's cache.
     notest: leave out the self-test that ends a build.
+    emulate: build for another architecture than this machine's, by the emulator that is registered.
     words: further words for the engine's build command.
     log: the file for the engine's whole output; beside the record if None.
     record: whether a record is kept.
@@ -60,6 +62,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     output: str | None = None
     cache: bool = True
     notest: bool = False
+    emulate: bool = False
     words: tuple[str, ...] = ()
     log: Path | None = None
     record: bool = True
@@ -81,8 +84,9 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
 
     Raises
     ------
-    InputError, MissingToolError, OutputError: see :func:`build_kit`.
+    InputError, MissingToolError, OutputError, PolicyError: see :func:`build_kit`.
     """
+    check_architecture(kit.plan.site, options.emulate)
     check_host_files(kit)
     bundle = open_bundle(kit, options.bundle, options.signers)
     builder = choose_builder(kit.plan, options.engine)
@@ -96,6 +100,8 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
     # Recipes of hpcgen 0.1.0 have no such step, or it is the engine's own.
     notest = form.notest if untested != steps else ()
     recipe = msgspec.structs.replace(recipe, steps=untested)
+    system = kit.plan.site.system
+    emulated = builder.platform_words(system.architecture) if system.architecture != here() else ()
     work = Work(
         plan=kit.plan,
         kit=kit.folder,
@@ -106,7 +112,7 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
         target=target,
         steps=recipe.steps,
         cache=options.cache,
-        options=(*os.environ.get("HPCGEN_BUILD_OPTIONS", "").split(), *options.words, *notest),
+        options=(*emulated, *os.environ.get("HPCGEN_BUILD_OPTIONS", "").split(), *options.words, *notest),
         root=os.geteuid() == 0,
         bundle=bundle,
         epoch=kit.lock.get("pinned_epoch"),
@@ -134,6 +140,7 @@ def build_kit(kit: KitFolder, options: BuildOptions, watcher: Watcher | None = N
     InputError: a certificate of the site is not here; the engine reads another format.
     MissingToolError: the engine, or what it needs, is not installed here.
     OutputError: the image, its log or its record cannot be written.
+    PolicyError: the image is for another architecture than this machine's.
     KeyboardInterrupt: Ctrl-C or SIGTERM, after everything was undone; the record says ``interrupted``.
     """
     from hpcgen.builders.records.store import new_id

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from hpcgen.cli.build_options import NOT_IN_JOB, BuildCommandOptions, hand_over, job_of_build
 from hpcgen.cli.common import (
+    EMULATION,
     PATH,
     SIGNER,
     TRUST,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 @click.option(
     "--notest", is_flag=True, envvar=NOTEST, help="Leave out the self-test that ends a build: for another CPU, say."
 )
+@EMULATION
 @click.option("--engine-option", multiple=True, metavar="WORD", help="An extra word for the engine's build command.")
 @click.option("--dry-run", is_flag=True, help="Print the engine's commands, build nothing.")
 @click.option("--test", "prove", is_flag=True, help="Test the image afterwards, as hpcgen test does.")

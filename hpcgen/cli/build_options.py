@@ -34,6 +34,7 @@ class BuildCommandOptions(Options, frozen=True, kw_only=True):
     signers: Path | None = None
     no_cache: bool = False
     notest: bool = False
+    emulate: bool = False
     engine_option: tuple[str, ...] = ()
     dry_run: bool = False
     prove: bool = False
@@ -55,6 +56,7 @@ class BuildCommandOptions(Options, frozen=True, kw_only=True):
             output=self.output,
             cache=not self.no_cache,
             notest=self.notest,
+            emulate=self.emulate,
             words=self.engine_option,
             log=self.log,
             record=self.record,

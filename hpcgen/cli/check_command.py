@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from hpcgen.cli.common import PATH, catalog_of, print_json, say
+from hpcgen.cli.common import PATH, catalog_of, print_json, say, say_foreign
 from hpcgen.cli.trust import allow_of
 from hpcgen.core.errors import InputError, Problems
 
@@ -35,8 +35,10 @@ def command(ctx: click.Context, files: tuple[Path, ...], as_json: bool) -> None:
             every += collected_files(path) if path in folders else [path]
     for path in every:
         with problems.caught():
-            check_file(catalog, path, allow_of(ctx))
+            sites = check_file(catalog, path, allow_of(ctx))
             say(f"{path}: ok")
+            if path in files:
+                say_foreign(sites)
     # What is wrong with a parent is told of each of its children.
     problems = Problems(dict.fromkeys(problems))
     if as_json:

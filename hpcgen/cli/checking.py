@@ -25,6 +25,7 @@ from hpcgen.core.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.core.errors import InputError, Position, Problem, Problems, did_you_mean
 from hpcgen.core.model.project import BLOCK as PYTHON
 from hpcgen.core.model.release import Beside, Concern, DatedImage, Release, ReleaseTable, ReleaseWay
+from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack, StackBlock
 from hpcgen.core.support.spdx_expressions import licence_expression
 from hpcgen.planning.code import with_code
@@ -83,8 +84,17 @@ def _part(folder: Path) -> str:
     return WHEELS if f"{folder.resolve().parent.name}/{name}" == WHEELS else name
 
 
-def check_file(catalog: Catalog, path: Path, allow: Allow = refuse) -> None:
-    """InputError with every mistake of the file; ``allow``: whether the Python of a fleet's own collections may run."""
+def check_file(catalog: Catalog, path: Path, allow: Allow = refuse) -> list[Site]:
+    """Check a file; the sites that images are built for by it: of a profile, or of a fleet's members.
+
+    Parameters
+    ----------
+    allow: whether the Python of a fleet's own collections may run.
+
+    Raises
+    ------
+    InputError: every mistake of the file.
+    """
     if path.suffix == ".py":
         if not path.is_file():
             raise InputError(
@@ -93,12 +103,13 @@ def check_file(catalog: Catalog, path: Path, allow: Allow = refuse) -> None:
         from hpcgen.cli.block_trial import trial
 
         own = code_of(path)
-        return trial(path.resolve(), [own, *(each for each in catalog.folders[:-1] if each.resolve() != own)])
+        trial(path.resolve(), [own, *(each for each in catalog.folders[:-1] if each.resolve() != own)])
+        return []
     if path.suffix == ".txt":
         from hpcgen.catalog.wheel_lists import read_wheel_list
 
         read_wheel_list(path, str(path))
-        return None
+        return []
     for each in file_kinds():
         if each.ending and path.suffix == each.ending:
             return each.check(None, path, catalog.folders[:-1], allow)
@@ -106,16 +117,17 @@ def check_file(catalog: Catalog, path: Path, allow: Allow = refuse) -> None:
     document = load(path, str(path)) if small else load(path, str(path), LONG_LIST)
     kind = _kind(document, path)
     if kind == "site profile":
-        _check_site(catalog, document, path)
-    elif kind == "stack recipe":
+        return [_check_site(catalog, document, path)]
+    if kind == "stack recipe":
         name = str(document.data.get("name", path.stem))
         _check_stack(catalog, catalog.with_parents(document, (name,), "stack"))
     elif kind == "release table":
         check_release_table(catalog, document)
     elif isinstance(kind, FileKind):
-        kind.check(document, path, catalog.folders[:-1], allow)
+        return kind.check(document, path, catalog.folders[:-1], allow)
     else:
         convert(document, Virtuals)
+    return []
 
 
 def _kind(document: Document, path: Path) -> str | FileKind:
@@ -141,7 +153,7 @@ def _kind(document: Document, path: Path) -> str | FileKind:
     )
 
 
-def _check_site(catalog: Catalog, document: Document, path: Path) -> None:
+def _check_site(catalog: Catalog, document: Document, path: Path) -> Site:
     name = str(document.data.get("name", path.stem))
     merged = catalog.with_parents(document, (name,))
     problems = Problems()
@@ -165,6 +177,7 @@ def _check_site(catalog: Catalog, document: Document, path: Path) -> None:
         with problems.caught(partial(merged.position, ["partitions", partition, "cpu", "target"])):
             has_feature(facts.cpu.target, "sse2")
     problems.raise_as(InputError)
+    return site
 
 
 def _check_stack(catalog: Catalog, document: Document) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from hpcgen.cli.project_stack import (
     stack_here,
     usual_site,
 )
+from hpcgen.core.model.image_paths import EMULATE
 from hpcgen.core.support.places import recorded
 
 if TYPE_CHECKING:
@@ -76,6 +78,12 @@ SIGNER = click.option(
     metavar="FILE",
     type=PATH,
     help="Require a signature by one of the allowed signers in this file; by default that of your config file.",
+)
+EMULATION = click.option(
+    "--emulate",
+    is_flag=True,
+    envvar=EMULATE,
+    help="Build for another architecture than this machine's, by the emulator that is registered here: slowly.",
 )
 START = click.option(
     "--start", is_flag=True, help="Start IMAGE to read it where nothing else can: a SIF that is no squashfs."
@@ -369,3 +377,13 @@ def say_findings(plan: Plan, notices: Sequence[str] = (), details: Sequence[str]
         say(f"{level}: {each}")
     for text in (*notices, *(details if notes else ())):
         say(f"note: {text}")
+
+
+def say_foreign(sites: Iterable[Site]) -> None:
+    """For which sites this machine builds no images, because they are for another architecture."""
+    others = {each.name: each for each in sites if each.system.architecture != os.uname().machine}
+    if others:
+        from hpcgen.backends.hardware.emulation import foreign
+
+        for problem in filter(None, map(foreign, others.values())):
+            say(f"note: {problem.message} ({problem.remedy})")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpcgen.cli.common import PATH, START, catalog_of, collection_words, option_group, say, say_findings
+from hpcgen.cli.common import EMULATION, PATH, START, catalog_of, collection_words, option_group, say, say_findings
 from hpcgen.cli.licences import licence_option, with_licences
 from hpcgen.cli.options import Options, in_record
 from hpcgen.cli.words import IMAGE, SETTING, SITE, EngineChoice
@@ -32,6 +32,7 @@ class ExtendOptions(Options, frozen=True, kw_only=True):
     output: str | None = None
     engine: str | None = None
     notest: bool = False
+    emulate: bool = False
     engine_option: tuple[str, ...] = ()
     allow_unsupported: bool = False
     record: bool = True
@@ -62,6 +63,7 @@ class ExtendOptions(Options, frozen=True, kw_only=True):
 @click.option(
     "--notest", is_flag=True, envvar=NOTEST, help="Leave out the self-test that ends a build: for another CPU, say."
 )
+@EMULATION
 @click.option("--engine-option", multiple=True, metavar="WORD", help="An extra word for the engine's build command.")
 @click.option("--allow-unsupported", is_flag=True, help="Go on even if the contract with the host is broken.")
 @click.option("--dry-run", is_flag=True, help="Print the engine's commands, build nothing.")
@@ -99,6 +101,7 @@ def command(
         engine=engine.builder_name(),
         output=options.output or new_name(found),
         notest=options.notest,
+        emulate=options.emulate,
         words=options.engine_option,
         log=options.log,
         record=options.record,

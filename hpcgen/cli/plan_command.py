@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpcgen.cli.common import asked_plan, catalog_of, print_json, say_findings
+from hpcgen.cli.common import asked_plan, catalog_of, print_json, say_findings, say_foreign
 from hpcgen.cli.licences import say_licences
 from hpcgen.cli.options import PlanOptions, plan_options
 from hpcgen.cli.tables import table
@@ -53,6 +53,7 @@ def command(ctx: click.Context, inputs: bool, as_json: bool, options: PlanOption
         click.echo(f"  {reason}")
     say_licences(plan)
     say_findings(plan, notices(assembly), assembly.details, notes=options.notes)
+    say_foreign([plan.site])
 
 
 def _show_inputs(plan: Plan, catalog: Catalog, as_json: bool) -> None:

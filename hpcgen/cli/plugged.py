@@ -22,6 +22,7 @@ from hpcgen.core.support.registry import described_entry_points, load_target
 if TYPE_CHECKING:
     from hpcgen.catalog.trust import Allow
     from hpcgen.core.config.yamlfile import Document
+    from hpcgen.core.model.site import Site
 
 SCHEMAS = plugins.SCHEMAS
 INSTALLED = "plug-ins"
@@ -40,8 +41,8 @@ class FileKind(NamedTuple):
     ending: str
     target: str
 
-    def check(self, document: Document | None, path: Path, folders: Sequence[Path], allow: Allow) -> None:
-        """InputError with every mistake of the file.
+    def check(self, document: Document | None, path: Path, folders: Sequence[Path], allow: Allow) -> list[Site]:
+        """The sites for which it asks for images; InputError with every mistake of the file.
 
         Parameters
         ----------
@@ -49,7 +50,8 @@ class FileKind(NamedTuple):
         folders: collections beside the built-in one, in which it may name things.
         allow: whether the Python of other collections, which it names, may run.
         """
-        load_target(self.target)(document, path, folders, allow)
+        found: list[Site] | None = load_target(self.target)(document, path, folders, allow)
+        return found or []
 
 
 def file_kinds() -> list[FileKind]:

@@ -47,7 +47,7 @@ SCHEMAS: Mapping[str, str] = {
 }
 """Files that people write, each with the record that it is read into."""
 FILES: Mapping[str, tuple[str, str, str]] = {
-    "members": ("a fleet", "", "hpcgen.plugins.fleet.file:fleet_from"),
+    "members": ("a fleet", "", "hpcgen.plugins.fleet.file:checked_fleet"),
     "kind": ("a request", ".json", "hpcgen.plugins.tuning.requests.reading:check_request"),
     "series": ("measurements", ".jsonl", "hpcgen.plugins.tuning.measurements.collection:check_measurements"),
 }

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hpcgen.backends.hardware.mirrors import names_image, qualified
-from hpcgen.blocks.inputs.image import PLATFORMS, Image
+from hpcgen.blocks.inputs.image import Image
 from hpcgen.blocks.steps import Compound, Run, run
 from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.release import PLATFORMS
 from hpcgen.core.support.quoting import sh
 
 if TYPE_CHECKING:

@@ -167,3 +167,20 @@ def test_a_lock_takes_no_other_base_and_its_command_says_where_it_is_from(
     # What is asked of it later keeps that.
     here.run([*lock, "--update", "packages"], cwd=base_image.archive.parent)
     assert told in " ".join((tmp_path / "l.lock").read_text().split())
+
+
+def test_no_image_for_one_architecture_is_built_of_another_ones_programs(
+    here: Tool, base_image: BaseImage, machine_facts: dict[str, Any], tmp_path: Path
+) -> None:
+    """As where somebody asks for an emulator and the store has the machine's own base under the name."""
+    profile = site_profile(machine_facts, base_image)
+    profile["partitions"]["cpu"]["cpu"]["target"] = "aarch64"
+    ours = collection(tmp_path / "ours", profile, system={**profile["system"], "architecture": "aarch64"})
+    kit = rendered(here, ours, "charliecloud", tmp_path / "kit")
+    bring(here, "ch-image", write_base(base_image, tmp_path / "amd64.tar", "amd64"))
+    refused = here.run(["bash", kit / "build.sh", tmp_path / "image"], check=False)
+    assert refused.returncode == 69 and "the image is for aarch64, and this machine is x86_64" in refused.stdout
+    failed = here.run(["bash", kit / "build.sh", tmp_path / "image"], env={"HPCGEN_EMULATE": "1"}, check=False)
+    said = "\nhpcgen: wrong base image: debian:12 should be arm64 debian 12 and is amd64 debian 12; correct "
+    assert failed.returncode and said in failed.stdout, failed.stdout
+    assert not (tmp_path / "image").exists()

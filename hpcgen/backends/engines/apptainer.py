@@ -38,6 +38,7 @@ from hpcgen.backends.engines.steps import (
 )
 from hpcgen.core.model.bundle_paths import EVERY_IMAGE_HAS
 from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.release import PLATFORMS
 
 
 class Apptainer(Engine):
@@ -93,6 +94,11 @@ class Apptainer(Engine):
         groups.append(["-B", call.folder, "--pwd", call.folder])
         groups.append([call.image])
         return groups + environment_words(call, call.unset)
+
+    @classmethod
+    def platform_words(cls, architecture: str) -> tuple[str, ...]:
+        """Source: apptainer build --help."""
+        return ("--arch", PLATFORMS[architecture])
 
     def enter(self, root: str, chroot: list[str]) -> list[str]:
         """Source: apptainer exec --help."""

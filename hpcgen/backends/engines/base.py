@@ -10,6 +10,7 @@ import msgspec
 
 from hpcgen.core.errors import InputError, PolicyError, Problem
 from hpcgen.core.model.fields import FormatName
+from hpcgen.core.model.release import PLATFORMS
 from hpcgen.core.model.site import Bind
 from hpcgen.core.support.shell_words import FOLDER, IMAGE, Shell, joined
 
@@ -255,6 +256,11 @@ class Engine:
     def after_build(self, stack: str) -> str:
         """Lines of shell that make the image ``$tag``, which ``$engine`` built, ready for this engine."""
         return ""
+
+    @classmethod
+    def platform_words(cls, architecture: str) -> tuple[str, ...]:
+        """Words of its build command for another architecture than the machine's. Source: the engines' manuals."""
+        return ("--platform", f"linux/{PLATFORMS[architecture]}")
 
     def enter(self, root: str, chroot: list[str]) -> list[str]:
         """The words that run a command as root in an image's files, with the host's network; none if it cannot.

@@ -155,6 +155,11 @@ class Charliecloud(Engine):
         """Source: ch-run(1)."""
         return '--join "--join-ct=$ranks"'
 
+    @classmethod
+    def platform_words(cls, architecture: str) -> tuple[str, ...]:
+        """Source: ch-image(1)."""
+        return (f"--arch={'arm64/v8' if architecture == 'aarch64' else 'amd64'}",)
+
     def enter(self, root: str, chroot: list[str]) -> list[str]:
         """Source: ch-run(1)."""
         return ["ch-run", "--write", "--uid=0", "--gid=0", root, "--"]

@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgen.blocks.inputs.base import Fetcher, ImageView, Input, OfBlocks, Pinned
 from hpcgen.core.model.network import Mirrors
-from hpcgen.core.model.release import DatedImage
+from hpcgen.core.model.release import PLATFORMS, DatedImage
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from hpcgen.core.model.bundle import WantedFile
     from hpcgen.core.model.component import Component
-
-
-PLATFORMS = {"x86_64": "amd64", "aarch64": "arm64"}
-"""What registries call the architectures of sites."""
 
 
 class Image(Input, frozen=True):

@@ -6,6 +6,9 @@ SELFTEST = "/opt/hpcgen/selftest.sh"
 NOTEST = "HPCGEN_NOTEST"
 """The build argument, and the variable of a caller, by which the self-test at the end of a build is left out."""
 
+EMULATE = "HPCGEN_EMULATE"
+"""The variable of a caller by which a build for another architecture than the machine's is emulated."""
+
 ACCEPT_LICENCES = "HPCGEN_ACCEPT_LICENCES"
 """The variable of a caller with the names of licences that are accepted, separated by commas; ``all`` for every one."""
 

@@ -106,6 +106,8 @@ class Beside(Record, frozen=True):
 
 
 Architecture = Literal["x86_64", "aarch64"]
+PLATFORMS = {"x86_64": "amd64", "aarch64": "arm64"}
+"""What registries call the architectures of sites."""
 
 
 class ReleaseWay(Record, frozen=True):

@@ -17,6 +17,7 @@ from hpcgen.core.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.core.errors import HpcgenError, InputError, Position, Problem, Problems, UnknownNameError, did_you_mean
 from hpcgen.core.model.fields import FormatName, Name
 from hpcgen.core.model.record import BuilderName
+from hpcgen.core.model.site import Site
 from hpcgen.planning.resolver.settings import parse_settings
 from hpcgen.plugins.fleet.records import Fleet, Member
 from hpcgen.recipe.formats import FORMATS
@@ -92,6 +93,12 @@ def fleet_from(document: Document, path: Path, collections: Sequence[Path] = (),
     if problems:
         raise InputError(sorted(problems, key=_by_place))
     return LoadedFleet(path, fleet, document, members, catalog)
+
+
+def checked_fleet(document: Document, path: Path, collections: Sequence[Path], allow: Allow) -> list[Site]:
+    """The sites of the members of a fleet that is only checked; as :func:`load_fleet`."""
+    loaded = fleet_from(document, path, collections, allow)
+    return [loaded.catalog.site(name) for name in sorted({each.site for each in loaded.members})]
 
 
 def build_site(loaded: LoadedFleet) -> str | None:

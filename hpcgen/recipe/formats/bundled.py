@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from hpcgen.backends.engines import builder_of
 from hpcgen.blocks.steps import Image, Run, command, run
 from hpcgen.core.model.bundle_paths import EVERY_IMAGE_HAS, IMAGES, MOUNT, image_name
-from hpcgen.core.model.image_paths import ACCEPT_LICENCES, NOTEST
+from hpcgen.core.model.image_paths import ACCEPT_LICENCES, EMULATE, NOTEST
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.quoting import plain, sh
 from hpcgen.core.support.shell_words import line
@@ -77,7 +78,7 @@ def arguments(plan: Plan, name: str, about: str) -> str:
     ----------
     about: what the script does, for its help.
     """
-    bundled = plan.supply == "bundle"
+    bundled, architecture = plan.supply == "bundle", plan.site.system.architecture
     common = template("common.sh")
     options = [part for part, has in (("option", bundled), ("licence_option", plan.licences)) if has]
     usage = [word for word, has in (("--bundle DIR", bundled), ("[--accept-licence NAME]", plan.licences)) if has]
@@ -89,6 +90,10 @@ def arguments(plan: Plan, name: str, about: str) -> str:
         bundle="bundle=${HPCGEN_BUNDLE:-}" if bundled else "",
         variable=NOTEST,
         notest=line(format_for(plan.format).notest),
+        machines="aarch64 | arm64" if architecture == "aarch64" else architecture,
+        architecture=architecture,
+        emulate=EMULATE,
+        platform=line(builder_of(plan.engine).platform_words(architecture)),
         name=name,
         options=[line for part in options for line in common.fill(part).splitlines()],
         accepted=f"accepted={_accepted_before(plan)}${{{ACCEPT_LICENCES}:-}}" if plan.licences else "",

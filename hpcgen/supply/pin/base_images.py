@@ -27,10 +27,10 @@ from typing import Any
 import msgspec
 
 from hpcgen.backends.hardware.mirrors import qualified
-from hpcgen.blocks.inputs.image import PLATFORMS
 from hpcgen.core.errors import FetchError, HpcgenError, InputError, Problem
 from hpcgen.core.model.lock import ORIGIN_PATTERN, ImagePin
 from hpcgen.core.model.network import ImageMirror
+from hpcgen.core.model.release import PLATFORMS
 from hpcgen.core.support.hashing import hash_file, sha256_of
 from hpcgen.core.support.leftovers import scratch_folder
 from hpcgen.core.support.processes import require_program, stream

@@ -65,7 +65,19 @@ _fleet_options = option_group(
 )
 _FLEET = {"fleet_file", "lock_file", "force", "reports", "array", "limit", "build_on"}
 _OF_JOBS = {"time", "queue", "account"}
-_BOTH = {"every", "names", "accept", "engine", "no_cache", "notest", "engine_option", "dry_run", "record", "as_json"}
+_BOTH = {
+    "every",
+    "names",
+    "accept",
+    "engine",
+    "no_cache",
+    "notest",
+    "emulate",
+    "engine_option",
+    "dry_run",
+    "record",
+    "as_json",
+}
 _NOT_IN_TASK = {**NOT_IN_JOB, "--all": 0, "--member": 1, "--array": 0, "--limit": 1, "--on": 1}
 
 

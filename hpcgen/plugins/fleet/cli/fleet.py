@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpcgen.cli.common import option_group, print_json, say
+from hpcgen.cli.common import option_group, print_json, say, say_foreign
 from hpcgen.cli.tables import table
 from hpcgen.cli.trust import allow_of
 from hpcgen.core.errors import InputError, Problems
@@ -76,6 +76,7 @@ def command(
         print_json(rows_of(loaded, shown))
     else:
         _print(shown, changed)
+        say_foreign(each.plan.site for each in shown if each.plan is not None and each.to_build)
     Problems(problem for each in states for problem in each.problems).raise_as(InputError)
 
 

@@ -40,6 +40,17 @@ done
 kit=$(cd "$(dirname "$0")" && pwd)
 read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
 [ "$notest" = 0 ] || options+=(@{notest})
+case $(uname -m) in
+    @{machines}) ;;
+    *)
+        if [ "${@{emulate}:-0}" = 0 ]; then
+            echo "build.sh: the image is for @{architecture}, and this machine is $(uname -m)" >&2
+            echo "  remedy: build it on such a machine, or set @{emulate}=1 where an emulator is registered (qemu)" >&2
+            exit 69
+        fi
+        options+=(@{platform})
+        ;;
+esac
 @{licences_asked}
 #: option
 --bundle)

@@ -51,6 +51,17 @@ done
 kit=$(cd "$(dirname "$0")" && pwd)
 read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
 [ "$notest" = 0 ] || options+=(--build-arg HPCGEN_NOTEST=1)
+case $(uname -m) in
+    x86_64) ;;
+    *)
+        if [ "${HPCGEN_EMULATE:-0}" = 0 ]; then
+            echo "build.sh: the image is for x86_64, and this machine is $(uname -m)" >&2
+            echo "  remedy: build it on such a machine, or set HPCGEN_EMULATE=1 where an emulator is registered (qemu)" >&2
+            exit 69
+        fi
+        options+=(--arch=amd64)
+        ;;
+esac
 refused=0
 accept_licence() { # name, title, address: accepted by a word, or by the user on a terminal
     local answer=
