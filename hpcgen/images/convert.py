@@ -22,16 +22,17 @@ import msgspec
 from hpcgen.core.config.decoding import record_from
 from hpcgen.core.errors import BuildFailedError, HpcgenError, InputError, MissingToolError, OutputError, Problem
 from hpcgen.core.model.fields import EnvName
+from hpcgen.core.model.release import PLATFORMS
 from hpcgen.core.support.quoting import sh
 from hpcgen.images import roots
 from hpcgen.images.folder import COPY_AGAIN
 from hpcgen.images.kinds import KINDS, every_kind, kind_for
 from hpcgen.images.kinds.base import ConversionRule, ConversionStep, ConversionTask
+from hpcgen.images.machine import SHELL, machine_of
 from hpcgen.images.recorded import LABEL, StoredKit, stored_kit
 from hpcgen.images.reference import ImageReference, stored_reference
 from hpcgen.images.roots import Marks
 
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _TAIL = 20
 
 
@@ -55,18 +56,20 @@ class ConversionPlan(msgspec.Struct, frozen=True):
 
 
 def marks_of(image: ImageReference) -> Marks:
-    """Variables and labels of an image: its own, and those of its record where it has one."""
+    """Variables and labels of an image: its own, and those of its record where it has one; and its machine."""
     environment, labels = _own_marks(image)
+    machine = ""
     try:
+        machine = machine_of(image.read([SHELL]).get(SHELL, b""))
         kit = stored_kit(image)
     except (InputError, MissingToolError):
-        return Marks(environment, labels)
+        return Marks(environment, labels, machine)
     recorded = kit.lock.get("environment")
     try:
         environment |= record_from(recorded or {}, dict[EnvName, str])
     except msgspec.ValidationError as failure:
         raise InputError(Problem(f"the lock in {image} is not understood: {failure}", remedy=COPY_AGAIN)) from failure
-    return Marks(environment, {**_labels_of(kit), **labels})
+    return Marks(environment, {**_labels_of(kit), **labels}, machine)
 
 
 def _own_marks(image: ImageReference) -> tuple[dict[str, str], dict[str, str]]:
@@ -139,7 +142,7 @@ def planned(
     """All steps of a conversion that works in the folder ``work``; with ``force`` the output may be there already."""
     rows = [row for row in rows_for(image, output) if row.cost]
     token = secrets.token_hex(4)
-    architecture = _ARCHITECTURES.get(platform.machine(), platform.machine())
+    architecture = marks.architecture or PLATFORMS.get(platform.machine(), platform.machine())
     steps: list[ConversionStep] = []
     place, passing = image.name, None
     for number, row in enumerate(rows, 1):

@@ -38,10 +38,14 @@ _CHUNK = 1 << 20
 
 
 class Marks(msgspec.Struct, frozen=True):
-    """What an image says of itself beside its files: variables and labels."""
+    """What an image says of itself beside its files: variables and labels.
+
+    ``architecture``: of its programs, as registries call it; empty where that is not known.
+    """
 
     environment: dict[str, str] = {}
     labels: dict[str, str] = {}
+    architecture: str = ""
 
 
 def mark_files(marks: Marks) -> dict[str, str]:

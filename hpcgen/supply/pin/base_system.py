@@ -7,13 +7,12 @@ from pathlib import Path
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import FetchError
 from hpcgen.core.model.plan import Plan
+from hpcgen.images.machine import SHELL, machine_of
 from hpcgen.images.oci_layout import folder_layout
 from hpcgen.machine.detect.probes.system import os_settings
 from hpcgen.recipe.bases import BaseSystem, wanted_system
 
-OS_RELEASE, SHELL = "/etc/os-release", "/bin/sh"
-_MACHINES = {b"\x3e\0": "amd64", b"\xb7\0": "arm64", b"\x03\0": "i386", b"\x15\0": "ppc64el", b"\xf3\0": "riscv64"}
-"""Bytes 18 and 19 of a program, and what dpkg calls their machine. Source: elf(5), ``EM_`` of elf.h."""
+OS_RELEASE = "/etc/os-release"
 
 
 def check_base(plan: Plan, catalog: Catalog, name: str, origin: str, layout: Path) -> None:
@@ -42,9 +41,8 @@ def check_base(plan: Plan, catalog: Catalog, name: str, origin: str, layout: Pat
 def _found(layout: Path, name: str, otherwise: str) -> BaseSystem:
     files = folder_layout(layout).image(name).read([OS_RELEASE, SHELL])
     settings = os_settings(files.get(OS_RELEASE, b"").decode("utf-8", "replace"))
-    shell = files.get(SHELL, b"")
     # Its configuration was held against the plan when it was fetched.
-    machine = _MACHINES.get(shell[18:20], "another machine") if shell.startswith(b"\x7fELF") else otherwise
+    machine = machine_of(files.get(SHELL, b"")) or otherwise
     said = ("".join(filter(str.isprintable, settings.get(key, "")))[:40] for key in ("ID", "VERSION_ID"))
     return BaseSystem(machine, *said)
 

@@ -27,6 +27,7 @@ import pytest
 
 from hpcgen.core.errors import InputError, UnknownNameError
 from hpcgen.core.support import limits
+from hpcgen.images.oci_layout import archive_image
 from hpcgen.images.recorded import recorded_kit
 from hpcgen.images.reference import ImageReference, parse_image
 from tests.conftest import GOLDEN, Command
@@ -470,11 +471,18 @@ def test_a_folder_becomes_oci_archive_tar_and_folder_again(root: Path, tmp_path:
     assert tool.stat().st_mode & 0o111 and tool.samefile(tmp_path / "c" / "usr" / "lib" / "same")
 
 
+def test_an_image_is_said_to_be_for_the_machine_of_its_programs(root: Path, tmp_path: Path, hpcgen: Command) -> None:
+    """Converted on another machine, it stays what it is."""
+    (root / "bin").mkdir(exist_ok=True)
+    for machine, said in ((b"\xb7\0", "arm64"), (b"\x3e\0", "amd64")):
+        (root / "bin" / "sh").write_bytes(b"\x7fELF" + b"\0" * 14 + machine)
+        assert hpcgen("convert", "root", f"{said}.oci", env=with_programs(tmp_path)).returncode == 0
+        assert archive_image(str(tmp_path / f"{said}.oci")).config()["architecture"] == said
+
+
 def test_variables_and_labels_go_with_the_image(root: Path, tmp_path: Path, hpcgen: Command) -> None:
     env = with_programs(tmp_path)
     assert hpcgen("convert", "root", "a.oci", env=env).returncode == 0
-    from hpcgen.images.oci_layout import archive_image
-
     config = archive_image(str(tmp_path / "a.oci")).settings()
     assert "MPI_HOME=/opt/mpich" in config["Env"]
     assert config["Labels"]["io.hpcgen.kit.plan.json"] + "\n" == (STORED / "plan.json").read_text()
