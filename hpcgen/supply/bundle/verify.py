@@ -10,11 +10,22 @@ import msgspec
 
 from hpcgen.core.errors import HpcgenError, InputError, MissingToolError, PolicyError, Problem
 from hpcgen.core.model.bundle import Manifest
-from hpcgen.core.model.bundle_paths import COLLECTIONS, FILES, IMAGES, LOCK, MANIFEST, SIGNATURE, SUMS, image_name
+from hpcgen.core.model.bundle_paths import (
+    COLLECTIONS,
+    FILES,
+    IMAGES,
+    LOCK,
+    LOCK_SIGNATURE,
+    MANIFEST,
+    SIGNATURE,
+    SUMS,
+    image_name,
+)
 from hpcgen.core.model.lock import Lock
 from hpcgen.core.support.file_formats import NewerFormatError
 from hpcgen.core.support.hashing import file_sha256, sha256_of
 from hpcgen.core.support.progress import Watch
+from hpcgen.core.support.units import some
 from hpcgen.images.folder import MAX_FILE
 from hpcgen.images.oci_layout import BLOBS, LayoutError, OciLayout, blob_path
 from hpcgen.supply.bundle.documents import INCREMENT, MANIFEST_BYTES, Increment, read_record, sums_of, sums_text
@@ -113,12 +124,16 @@ def check_signed(folder: Path, signers: Path) -> str:
     data = source.manifest_bytes()
     signer = _signer(source, data, signers)
     signed = {item.path: item.sha256 for item in read_record(data, Manifest, MANIFEST).items}
-    for path in [*source.files, *signed]:
-        if path == LOCK or path.startswith((f"{LOCK}.", f"{COLLECTIONS}/")):
+    unsigned = source.files.keys() - signed.keys() - {MANIFEST, SUMS, SIGNATURE}
+    wrong = [*source.problems, *(f"{path} was not signed" for path in sorted(unsigned))]
+    for path in signed:
+        if path in (LOCK, LOCK_SIGNATURE) or path.startswith(f"{COLLECTIONS}/"):
             held = source.files.get(path)
-            if held is None or path not in signed or sha256_of(source.read(path)) != signed[path]:
-                message = f"{path} in {folder} is not as it was signed"
-                raise PolicyError(message, remedy="hpcgen bundle verify names all that differs; get the bundle again")
+            if held is None or held.size > MANIFEST_BYTES or sha256_of(source.read(path)) != signed[path]:
+                wrong.append(f"{path} is not as it was signed")
+    if wrong:
+        remedy = "hpcgen bundle verify names all that differs; get the bundle again"
+        raise PolicyError(f"in {folder}: {some(wrong, 3)}", remedy=remedy)
     return signer
 
 

@@ -79,13 +79,21 @@ def test_files_that_run_before_the_build_are_held_against_the_signed_manifest(
     make(tmp_path, "B", sign=keys / "alice")
     done = hpcgen("render", "--bundle", "B", "-o", "kit", "--signer", str(keys / "signers"))
     assert done.returncode == 0 and f"B is {ALICE}" in done.stderr, done.stderr
-    for name in ("collections/ours/building_blocks/x.py", "hpcgen.lock.sig"):
-        shutil.copytree(tmp_path / "B", tmp_path / "C", dirs_exist_ok=True)
+    for name in ("collections/ours/building_blocks/x.py", "hpcgen.lock.sig", "more"):
+        shutil.copytree(tmp_path / "B", tmp_path / "C")
         (tmp_path / "C" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "C" / name).write_text("")
         done = hpcgen("render", "--bundle", "C", "-o", "kit2", "--signer", str(keys / "signers"))
-        assert done.returncode == 6 and f"{name} in C is not as it was signed" in done.stderr, done.stderr
+        assert done.returncode == 6 and f"in C: {name} was not signed" in done.stderr, done.stderr
         shutil.rmtree(tmp_path / "C")
+    lock = tmp_path / "B" / "hpcgen.lock"
+    lock.write_text(a_lock(epoch=1).text)
+    done = hpcgen("render", "--bundle", "B", "-o", "kit2", "--signer", str(keys / "signers"))
+    assert done.returncode == 6 and "in B: hpcgen.lock is not as it was signed" in done.stderr, done.stderr
+    lock.rename(tmp_path / "elsewhere")
+    lock.symlink_to(tmp_path / "elsewhere")
+    done = hpcgen("render", "--bundle", "B", "-o", "kit2", "--signer", str(keys / "signers"))
+    assert done.returncode == 6 and "in B: hpcgen.lock is a symbolic link" in done.stderr, done.stderr
 
 
 def test_an_increment_brings_the_signature_along(tmp_path: Path, keys: Path, hpcgen: Command) -> None:
