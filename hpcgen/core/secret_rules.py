@@ -29,12 +29,12 @@ _ALWAYS = _names(
     "password passwords passwd passphrase passcode pwd secret secrets credential credentials creds userpwd apikey "
     "apitoken webhook webhooks auth"
 )
-_BY_OWNER = _names("key token pass pat cookie hook signature sig")
+_BY_OWNER = _names("key token pass pat cookie hook")
 """A secret where the word before says whose it is: ``API_KEY``, but not ``SORT_KEY``."""
 _OWNERS = _names(
     "access account admin anthropic api app auth aws azure bearer bot ci claude clearml client cloud cohere comet "
     "conda dagshub dashscope databricks db database deepseek deploy discord docker dockerhub dvc earthdata email "
-    "encryption ext ftp gcp gemini gh git github gitlab globus google grafana groq hf hub huggingface huggingfacehub "
+    "encryption ftp gcp gemini gh git github gitlab globus google grafana groq hf hub huggingface huggingfacehub "
     "imap jenkins jupyter jwt kaggle langchain langsmith ldap licence license login mail mapbox mistral mlflow mongo "
     "mongodb mysql neptune netrc ngc npm nvidia oauth openai openrouter osf perplexity personal pg planet postgres "
     "private proxy pypi redis refresh registry replicate roboflow root rsa s3 secret security sentry service session "
@@ -120,6 +120,7 @@ def _sureness(name: str) -> float:
     words = _words(name)
     while len(words) > 1 and (words[-1] in _KEEPS or words[-1].isdigit()):
         words.pop()
+    doubtful = name[-2:].lower() == "id"
     if words[-2:] in (["webhook", "url"], ["hook", "url"]):
         words.pop()
     if not words or words[0] in _NOT:
@@ -128,7 +129,7 @@ def _sureness(name: str) -> float:
     inside = not sure and any(
         _sureness_of(words[:end]) >= 2 and words[end - 1] != "auth" for end in range(1, len(words))
     )
-    return 0.5 if inside else sure
+    return 0.5 if inside else min(sure, 1) if doubtful else sure
 
 
 def _sureness_of(words: Sequence[str]) -> int:
@@ -179,6 +180,7 @@ _TEXTS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         r"(?:hooks\.slack\.com/\w+/|discord(?:app)?\.com/api/webhooks/|\.webhook\.office\.com/|api\.telegram\.org/bot|"
         rf"packagecloud\.io/priv/|dl\.cloudsmith\.io/(?!public/|basic/))(?!\$)(?P<secret>{_SIGN}+)",
     ),
+    (TOKEN, ("://", "?"), r"[?&](?i:sig|signature|x-\w{2,5}-signature)=(?P<secret>[^\s&'\"#]{8,})"),
     # conda's. https://discuss.example.org/t/TOPIC/NUMBER is a forum's, .../pool/main/t/tar a list by first letters.
     (
         TOKEN,
@@ -201,7 +203,8 @@ _TEXTS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         PASSWORD,
         ("-", ":", " "),
-        r"(?<!\S)(?:-u|--user|--login|--credentials)[ =]['\"]?[^\s:'\"$]+:(?!//|\d+(?:\s|\Z)|GID)(?P<secret>[^\s'\"]+)",
+        r"(?<!\S)(?:-u|--user|--login|--credentials)[ =]['\"]?[^\s:'\"$+%]+:"
+        r"(?!//|\d+(?:\s|\Z)|GID)(?P<secret>[^\s'\"]+)",
     ),
 )
 """What it is, pieces of text without which it is not there, and its form: most texts need no expression."""

@@ -122,9 +122,7 @@ def _stack() -> dict[str, Any]:
             "checkpoint": ["kill", "-USR1", "1"],
             "steps": [{"name": "prepare", "command": ["python3", "prepare.py", "a b"]}],
         },
-        "copy": [
-            {"from": "pyproject.toml", "to": "/opt/tried/read.md", "ignore": ["*.log"], "not_secret": ["a.key"]},
-        ],
+        "copy": [{"from": "pyproject.toml", "to": "/opt/tried/read.md", "ignore": ["*.log"], "not_secret": ["*.key"]}],
         "git": [{"from": "https://example.org/group/code.git", "commit": "c" * 40, "to": "/opt/tried/code"}],
         "build": {"in": "/opt/tried/code", "commands": ["make"]},
         "commands": ["python3", {"program": "train=/app/bin/train", "words": ["fit", "--epochs"]}],

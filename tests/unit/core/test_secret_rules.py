@@ -254,6 +254,10 @@ PLAIN_OPTIONS = r"""
 --token_dropout 0.1
 --secret_dim 4
 --keypoints 17
+--secret-id munge_key_a
+--extpass echo
+--date-format +%H:%M
+-u +%H:%M:%S
 --key_frame 5
 --public-key abc
 --signature fft
@@ -421,6 +425,7 @@ https://example.org/a?api_key=abcdef
 https://bucket.example.org/a?X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F2&X-Amz-Signature=0a1b2c3d4e5f60718293
 https://gitlab.example.org/api/v4/x?private_token=abcdef
 https://hooks.slack.com/services/T0/B0/abc
+https://blob.example.org/a?sv=2020&sig=abcdefgh%2Fx
 https://discord.com/api/webhooks/1/abc
 https://packagecloud.io/priv/abcdef/ubuntu
 https://dl.cloudsmith.io/abcdef/org/repo
