@@ -114,7 +114,12 @@ def workspace(target: Path) -> Iterator[Workspace]:
                 (place.folder / _MARK).write_text(_MARK_TEXT, encoding="utf-8")
         place.load()
         yield place
-        _remove(place.folder)
+        try:
+            _remove(place.folder)
+        except OSError as failure:
+            reason, _ = said_of_writing(failure)
+            message = f"{target} is whole, but {place.folder} cannot be removed: {reason}"
+            raise OutputError(message, remedy=f"remove it: rm -r {place.folder}") from failure
     finally:
         os.close(descriptor)
 
