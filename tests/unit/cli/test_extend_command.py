@@ -38,6 +38,9 @@ def test_a_folder_is_brought_into_the_store_and_added_to_there(image: Path, hpcg
     assert f"mv {image.parent}/.hpcgen-" in done.stdout and f"{image}-extended\n" in done.stdout
     recipe = (image.parent / "kit" / "build.sh").read_text()
     assert "\nFROM hpcgen-extended-" in recipe and "--no-install-recommends bc &&" in recipe
+    # The finished image is looked at as any other base.
+    stage = recipe.partition("\nFROM hpcgen-extended-")[2]
+    assert stage.count("hpcgen: wrong base image: ") == 1 and "extend an image that was built for this site" in stage
     assert "hpcgen extend root --add apt:bc --add os_packages" in recipe
     assert (image.parent / "kit" / "root").resolve() == image
 
