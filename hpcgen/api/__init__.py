@@ -19,6 +19,7 @@ from hpcgen.catalog.checks import check_site, check_stack
 from hpcgen.catalog.collections import collections_from_environment
 from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.in_memory import InMemory, checked
+from hpcgen.core.config.user_config import allowed_signers
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.fields import FormatName, RankGpus
@@ -246,9 +247,13 @@ def locked_kit(
     bundle: Path | None = None,
     format: FormatName | None = None,
 ) -> Kit:
-    """The kit of a lock, in another format than its own if one is named."""
-    from hpcgen.supply.locked import locked_plan
+    """The kit of a lock, in another format than its own if one is named.
 
+    PolicyError where ``signers`` of the user's config file require a signature that it has not.
+    """
+    from hpcgen.supply.locked import hold_signed, locked_plan
+
+    hold_signed(lock, bundle, allowed_signers())
     folders = list(catalog.folders[:-1])
     if bundle is not None:
         from hpcgen.catalog.trust import content_offered, not_trusted, untrusted

@@ -79,12 +79,14 @@ def build(
     ------
     BuildFailedError: the engine did not build it; under the image's name is what was there before.
     MissingToolError: the engine, or what it needs, is not installed here.
-    PolicyError: a licence is not accepted, or the site does not allow the engine's format.
+    PolicyError: a licence is not accepted, the site does not allow the engine's format, or a lock or bundle lacks the
+        signature that the user's config file requires.
     InputError, OutputError: the kit cannot be used; the image, its log or its record cannot be written.
     KeyboardInterrupt: Ctrl-C or SIGTERM, after everything was undone.
     """
     from hpcgen.builders.display import PlainDisplay
     from hpcgen.builders.running import BuildOptions, build_kit
+    from hpcgen.core.config.user_config import allowed_signers
     from hpcgen.core.support.leftovers import scratch_folder
     from hpcgen.planning.licences import require_accepted
 
@@ -97,6 +99,7 @@ def build(
         log=Path(log) if log is not None else None,
         record=record,
         bundle=Path(bundle).absolute() if bundle is not None else None,
+        signers=allowed_signers(),
     )
     with scratch_folder("hpcgen-kit-") as folder:
         catalog = catalog_with(blocks, catalog)

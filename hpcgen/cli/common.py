@@ -108,13 +108,12 @@ def required_signers(ctx: click.Context) -> Path | None:
 
     UsageError where it is named beside nothing that could be signed.
     """
-    from hpcgen.core.config.user_config import configured
+    from hpcgen.core.config.user_config import allowed_signers
 
     named = ctx.params.get("signers")
     if named is not None and not any(ctx.params.get(each) for each in ("bundle", "locked")):
         raise click.UsageError("--signer is about a bundle or a lock: it requires --bundle or --locked")
-    found = named or configured("signers", None)
-    return Path(found) if found is not None else None
+    return allowed_signers(named)
 
 
 def named_kit(options: PlanOptions) -> KitFolder | None:

@@ -23,6 +23,20 @@ from hpcgen.supply.bundle.copied_files import bundled_tree
 from hpcgen.supply.pin.wanted import check_lock
 
 
+def hold_signed(lock: Lock, bundle: Path | None, signers: Path | None) -> None:
+    """PolicyError unless one of the allowed signers signed the bundle, or the lock where there is none."""
+    if signers is None:
+        return
+    if bundle is not None:
+        from hpcgen.supply.bundle.verify import check_signed
+
+        check_signed(bundle, signers)
+        return
+    from hpcgen.core.support import signatures
+
+    signatures.signer_of("the lock", lock.text.encode(), lock.signature, signatures.LOCK, signers)
+
+
 def locked_plan(
     lock: Lock,
     catalog: Catalog,

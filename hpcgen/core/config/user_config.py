@@ -104,6 +104,12 @@ def configured(field: str, default: Any) -> Any:
     return default if found is None else getattr(found, field)
 
 
+def allowed_signers(named: Path | None = None) -> Path | None:
+    """The file of allowed signers, one of whom must have signed: the named one, else that of the config file."""
+    found = named or configured("signers", None)
+    return Path(found) if found is not None else None
+
+
 def account_for(site: Site, asked: str | None, stack: Stack | None = None) -> str | None:
     """The account that is asked for, else that of the user's stack, else the user's own at that site."""
     if asked is not None or site.scheduler.account == "none":

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import hpcgen as library
+from hpcgen.core.errors import PolicyError
 from tests.conftest import Command
 from tests.helpers.bundles import NAMES, a_lock, make, tree
 from tests.helpers.ssh_keys import allowed, ssh_key
@@ -209,3 +211,14 @@ def test_the_command_says_it_as_json(tmp_path: Path, keys: Path, hpcgen: Command
     make(tmp_path, "B", sign=keys / "alice")
     done = hpcgen("bundle", "verify", "B", "--json", "--signer", str(keys / "signers"))
     assert json.loads(done.stdout)["signer"].startswith("alice@example.org (ED25519 key SHA256:")
+
+
+def test_the_library_requires_the_signature_that_the_config_file_requires(
+    tmp_path: Path, keys: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = a_lock()
+    assert library.render(lock).recipe
+    (tmp_path / "config.yaml").write_text(f"signers: {keys}/signers\n")
+    monkeypatch.setenv("HPCGEN_CONFIG", str(tmp_path / "config.yaml"))
+    with pytest.raises(PolicyError, match="is not signed"):
+        library.render(lock)
