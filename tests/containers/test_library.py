@@ -1,17 +1,41 @@
-"""``hpcgen.build``, ``test`` and ``run`` as a notebook calls them, with the real engines."""
+"""``hpcgen.build``, ``test``, ``run`` and ``submit`` as a notebook calls them, with real engines and a real Slurm."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from container_tools import BaseImage, Tool
+from container_tools import BaseImage, Slurm, Tool
 from test_build import Small, output_of
 from test_build import here as here
 from test_build import small as small
+
+SUBMITTING = """
+import io, json, sys
+from pathlib import Path
+
+import hpcgen
+
+collection, output, result = sys.argv[1:]
+catalog = hpcgen.Catalog([Path(collection)])
+record = hpcgen.build(hpcgen.plan("here", "small", catalog=catalog), engine="ch-image", output=output, catalog=catalog)
+job = hpcgen.submit(record, folder="jobs", walltime="5m", catalog=catalog)
+printed = io.StringIO()
+# The stream of a notebook has no bytes below it.
+sys.stdout = printed
+ended = hpcgen.follow(job)
+try:
+    hpcgen.follow(hpcgen.submit(record, ["sh", "-c", "exit 3"], folder="jobs", catalog=catalog))
+except hpcgen.JobFailedError as error:
+    refused = str(error)
+Path(result).write_text(json.dumps({
+    "job": repr(job), "state": ended.state, "output": printed.getvalue(), "refused": refused,
+}))
+"""
 
 NOTEBOOK = """
 import json, sys, threading
@@ -65,3 +89,19 @@ def test_a_notebook_builds_starts_and_tests_an_image(
     assert found["failed"] == 0 and " passed, 0 failed" in found["tests"]
     assert any(line.startswith("building small for here with") for line in found["said"])
     assert found["said"][-1].startswith("added to the build record ")
+
+
+def test_a_notebook_submits_to_slurm_and_follows(
+    slurm_cluster: Callable[..., Slurm], here: Tool, small: Small, tmp_path: Path
+) -> None:
+    cluster = slurm_cluster("general")
+    small.profile["containers"] = {"preferred": "charliecloud", "engines": {"charliecloud": {"allowed": True}}}
+    small.profile["scheduler"] = {"kind": "slurm", "output": "./%x.%j.out"}
+    small.profile["partitions"]["cpu"]["queues"] = [{"name": cluster.partitions[0]}]
+    (tmp_path / "notebook.py").write_text(SUBMITTING)
+    words = [small.collection("hello"), tmp_path / "image", tmp_path / "result.json"]
+    Tool({**cluster.env, **here.env}).run([sys.executable, tmp_path / "notebook.py", *words], cwd=tmp_path)
+    found = json.loads((tmp_path / "result.json").read_text())
+    assert found["job"].startswith("<Submitted job ") and found["job"].endswith("/jobs/small.job.slurm>")
+    assert found["state"] == "COMPLETED" and "hello" in found["output"].splitlines()
+    assert "with status 3" in found["refused"]
