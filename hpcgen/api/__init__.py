@@ -215,7 +215,7 @@ def render(
 
     Raises
     ------
-    InputError: these collections would not make the image that the lock pins.
+    InputError: these collections would not make the image that the lock pins; the bundle is of another lock.
     PolicyError: the bundle brings a collection that neither the catalog nor the config file names.
     """
     catalog = catalog_with(blocks, catalog)
@@ -257,8 +257,13 @@ def locked_kit(
     folders = list(catalog.folders[:-1])
     if bundle is not None:
         from hpcgen.catalog.trust import content_offered, not_trusted, untrusted
+        from hpcgen.core.model.image_paths import LOCK
+        from hpcgen.kit.lockfile.lock import read_lock
         from hpcgen.supply.bundle.own_collections import bundled_collections
 
+        if read_lock(bundle / LOCK).content != lock.content:
+            message = f"the bundle {bundle} is of another lock"
+            raise InputError(message, remedy=f"build that one: hpcgen.read_lock({str(bundle / LOCK)!r})")
         brought = bundled_collections(bundle, lock)
         if missing := untrusted([content_offered(each, f"the bundle {bundle}") for each in brought], folders):
             raise not_trusted(missing)

@@ -159,6 +159,16 @@ def test_a_lock_is_rendered_as_the_command_does(tmp_path: Path) -> None:
         [sys.executable, "-m", "hpcgen", *words], cwd=tmp_path, env=HERE, capture_output=True, text=True, check=True
     )
     assert hpcgen.render(hpcgen.read_lock(tmp_path / "hpcgen.lock")).recipe == done.stdout
+    assert "from=bundle" in hpcgen.render(lock, bundle=tmp_path).recipe
+
+
+def test_a_bundle_is_of_the_lock_that_is_built_from_it(tmp_path: Path) -> None:
+    locks = [lock_of(hpcgen.plan("workstation", stack), Catalog(), Pins()) for stack in ("mpi-hello", "pytorch")]
+    with pytest.raises(hpcgen.InputError, match="cannot be read: No such file"):
+        hpcgen.render(locks[0], bundle=tmp_path / "bundle")
+    (tmp_path / "hpcgen.lock").write_text(locks[1].text)
+    with pytest.raises(hpcgen.InputError, match="is of another lock"):
+        hpcgen.build(locks[0], bundle=tmp_path)
 
 
 def test_nothing_is_locked_or_built_before_its_licences_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
