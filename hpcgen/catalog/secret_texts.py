@@ -20,33 +20,41 @@ _ELSEWHERE = {
     "mirrors": "leave it out, and use a mirror that asks for none",
 }
 """What to do instead, by the part of ``network`` that it is in."""
+_OF_A_BLOCK = "leave it out, and take it from an address that everybody may read, or from a mirror of the site"
 _VARIABLES = ("environment", "variables")
 """Fields that map names of variables to what these are set to."""
-_WRITTEN = "which would end up in the plan, the recipe and the image"
 
 
 def secret_texts(document: Document) -> Iterator[Problem]:
     """Each place of a document with a secret, which is not shown."""
     for path, what in _found(document.data, ()):
-        remedy = _ELSEWHERE.get(str(path[1]), "") if path[0] == "network" and len(path) > 1 else ""
-        yield Problem(f"{what}, {_WRITTEN}", document.position(path), remedy=remedy or LEAVE_OUT)
+        yield _problem(path, what).at(document.position(path))
 
 
 def check_request(job: JobRequest) -> None:
     """InputError where the command of a job that is written down has a secret."""
-    _raise(_found(msgspec.to_builtins(job), ()), "the command")
+    Problems(_problem(path, what) for path, what in _found(msgspec.to_builtins(job), ())).raise_as(InputError)
 
 
 def check_plan(plan: Plan) -> None:
-    """InputError where a plan has a secret, from wherever: a file of packages, an option, a table of a collection."""
-    _raise(_found(msgspec.to_builtins(plan), ()), "")
+    """InputError where a plan has a secret, from wherever: a file of packages, an option, a table of a collection.
+
+    What the user said comes first; a plan repeats it in several places, of which one is told.
+    """
+    found: dict[str, Path] = {}
+    for path, what in sorted(_found(msgspec.to_builtins(plan), ()), key=lambda each: each[0][0] != "settings"):
+        found.setdefault(what, path)
+    Problems(
+        _problem(path, what).at(f"--set {path[1]}" if path[0] == "settings" else ".".join(map(str, path)))
+        for what, path in found.items()
+    ).raise_as(InputError)
 
 
-def _raise(found: Iterator[tuple[Path, str]], where: str) -> None:
-    problems = [
-        Problem(f"{what}, {_WRITTEN}", where or ".".join(map(str, path)), "", LEAVE_OUT) for path, what in found
-    ]
-    Problems(problems).raise_as(InputError)
+def _problem(path: Path, what: str) -> Problem:
+    remedy = _OF_A_BLOCK if path[0] in ("blocks", "settings", "conda") else LEAVE_OUT
+    if path[0] == "network" and len(path) > 1:
+        remedy = _ELSEWHERE.get(str(path[1]), LEAVE_OUT)
+    return Problem(f"{what}, which would end up in the plan, the recipe and the image", remedy=remedy)
 
 
 def _found(data: Any, path: Path) -> Iterator[tuple[Path, str]]:
@@ -55,10 +63,7 @@ def _found(data: Any, path: Path) -> Iterator[tuple[Path, str]]:
         what = secret_in(data)
         # git@ is a user's name too; of a mirror or a proxy it may be a token.
         if what and (what != USER or "network" in path):
-            yield (
-                path,
-                f"this address contains {what}" if "://" in data or "@" in data else f"this text contains {what}",
-            )
+            yield path, f"this {'address' if '://' in data or '@' in data else 'text'} contains {what}"
     elif isinstance(data, dict):
         for key, value in data.items():
             if path[-1:] and path[-1] in _VARIABLES and isinstance(value, str) and secret_name(str(key), value, False):
@@ -70,7 +75,7 @@ def _found(data: Any, path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _of_command(name: str) -> str:
-    return f"the command has {name}, which may be a secret"
+    return f"the command has {name}" if " " in name else f"`{name}` of the command may be a secret"
 
 
 def _of_list(data: list[Any], path: Path) -> Iterator[tuple[Path, str]]:

@@ -97,11 +97,13 @@ def _present(file: Path) -> str | None:
 def _show_changes(file: Path, old: str, new: str) -> None:
     import difflib
 
+    from hpcgen.core.secret_rules import without_secrets
+
     lines = difflib.unified_diff(
         old.splitlines(), new.splitlines(), f"{file} (now)", f"{file} (init)", lineterm="", n=1
     )
     for line in lines:
-        click.echo(line, err=True)
+        click.echo(without_secrets(line), err=True)
 
 
 def _next_steps(folder: Path, output: str, draft: Draft) -> None:
