@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.writers import WRITERS, Outcome, Runner, View
+from tests.helpers.stopped import Outcome, Runner
+from tests.helpers.writers import WRITERS, View
 
 pytestmark = pytest.mark.slow
 ROUNDS = int(os.environ.get("HPCGEN_TEST_ROUNDS", "20"))
