@@ -39,10 +39,15 @@ def foreign(site: Site) -> Problem | None:
 _REGISTER = "--emulate, once an emulator is registered (Debian: qemu-user-static)"
 
 
+def runs(architecture: str) -> bool:
+    """Whether programs of an architecture start here, by an emulator or without."""
+    return architecture == here() or bool(emulator_of(architecture))
+
+
 def check_architecture(site: Site, emulate: bool) -> None:
     """PolicyError where a build here is for another architecture, and nobody asked for an emulator or there is none."""
     problem = foreign(site)
-    if problem is not None and not (emulate and emulator_of(site.system.architecture)):
+    if problem is not None and not (emulate and runs(site.system.architecture)):
         raise PolicyError([problem])
 
 

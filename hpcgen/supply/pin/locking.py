@@ -218,6 +218,7 @@ def _packages(
     say: Say,
 ) -> tuple[dict[StageName, StagePackages], list[KeyPin], int]:
     """What apt adds to each stage; as an older lock has it, if the same is asked of the same images."""
+    from hpcgen.backends.hardware.emulation import here, runs
     from hpcgen.supply.pin.base_images import fetch_image
     from hpcgen.supply.pin.base_system import check_base
     from hpcgen.supply.pin.os_packages import resolve_packages
@@ -226,9 +227,16 @@ def _packages(
     same = {name: _portable(pin) for name, pin in images.items()}
     if old is not None and old.pins.images == same and _asked_then(old, catalog) == _asked(plan, loose):
         return {**old.pins.packages}, old.pins.keys, old.pins.epoch
+    architecture = plan.site.system.architecture
+    if not runs(architecture):
+        raise PolicyError(
+            f"this machine is {here()}, and apt has to be asked in an image for {architecture}",
+            expected=f"a machine of {architecture}, or an emulator that is registered (Debian: qemu-user-static)",
+            remedy="make the lock there",
+        )
     for name, pin in images.items():
         say(f"fetching {name} ({pin.digest[:19]}…)")
-        fetch_image(pin, name, plan.site.system.architecture, layout)
+        fetch_image(pin, name, architecture, layout)
         check_base(plan, catalog, name, pin.origin, layout)
     names = _asked(plan, loose)
     answers = resolve_packages(layout, [(stage, names[part]) for part, stage in stages], "apt", say)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import msgspec
@@ -10,7 +11,7 @@ import pytest
 from hpcgen.backends.hardware.mirrors import with_mirrors
 from hpcgen.blocks.steps import image
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.core.errors import PolicyError
+from hpcgen.core.errors import FetchError, PolicyError
 from hpcgen.core.model.lock import ImagePin, Lock, PackagePin, StagePackages
 from hpcgen.core.model.network import ImageMirror, Mirrors
 from hpcgen.core.model.plan import Plan
@@ -175,3 +176,17 @@ def test_what_was_chosen_is_held_against_the_node_before_anything_is_fetched(
     allowed = msgspec.structs.replace(made, command=f"{made.command} --allow-unsupported")
     assert make_lock(allowed, CATALOG, say=said.append).pins.wheels["python_packages"]
     assert any(line.startswith("warning: polars 1.30.0") for line in said)
+
+
+def test_apt_of_another_architecture_is_not_asked_where_nothing_starts_it(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Said before a base is fetched."""
+    asked, here = plan(), os.uname().machine
+    other = "aarch64" if here == "x86_64" else "x86_64"
+    monkeypatch.setattr("hpcgen.backends.hardware.emulation.emulator_of", lambda architecture: "")
+    system = msgspec.structs.replace(asked.site.system, architecture=other)
+    site = msgspec.structs.replace(asked.site, system=system)
+    with pytest.raises(FetchError, match=f"this machine is {here}, and apt has to be asked in an image for {other}"):
+        make_lock(msgspec.structs.replace(asked, site=site), CATALOG)
+    assert "packages" not in network.asked
