@@ -99,8 +99,10 @@ class _Reading:
 def _calls(path: str, text: str) -> Iterator[_Call]:
     """The commands of a file, comments left out, in their order."""
     plain = _COMMENT.sub(lambda match: " " * len(match[0]), text)
+    line, counted = 1, 0
     for match in _CALL.finditer(plain):
         words = [quoted or bare for quoted, bare in _WORD.findall(match[2])]
         start = match.start(1)
-        where = Position(path, plain.count("\n", 0, start) + 1, start - plain.rfind("\n", 0, start))
+        line, counted = line + plain.count("\n", counted, start), start
+        where = Position(path, line, start - plain.rfind("\n", 0, start))
         yield _Call(match[1].lower(), [" ".join(word.split()) for word in words], where)

@@ -13,7 +13,7 @@ from hpcgen.core.model.requirement import PackageRequirement
 from hpcgen.core.secret_rules import LEAVE_OUT, public, secret_in, secret_name
 from hpcgen.core.support.quoting import ENV_NAME_PATTERN
 from hpcgen.readers.conda_text import EXPECTED, spec_name
-from hpcgen.readers.folder import ProjectFolder
+from hpcgen.readers.folder import WRITTEN_BYTES, ProjectFolder
 from hpcgen.readers.pip_text import EXPECTED as EXPECTED_OF_PIP
 from hpcgen.readers.pip_text import Fault, requirement
 from hpcgen.readers.requirements_txt import read_requirements
@@ -33,7 +33,7 @@ class _Environment(msgspec.Struct):
 
 def read_environment(folder: ProjectFolder, path: str) -> CondaFile:
     """What an environment.yml asks for; InputError with all that is wrong with it."""
-    file = YamlFile(folder, path)
+    file = YamlFile(folder, path, WRITTEN_BYTES)
     said = file.record(_Environment)
     channels = _channels(file, said.channels or [])
     needs: list[CondaNeed] = []

@@ -8,8 +8,8 @@ from pathlib import Path
 from hpcgen.core.errors import InputError, Position
 from hpcgen.core.support.hashing import read_plain, sha256_of
 
-MAX_BYTES = 16 * 1024 * 1024
-"""Of one file, and of all that one includes; locks of large projects have some megabytes."""
+MAX_BYTES, WRITTEN_BYTES = 8 * 1024 * 1024, 2 * 1024 * 1024
+"""Of one file, and of all that one includes: locks of large projects have some megabytes, what people write less."""
 MOST_FILES = 100
 
 
@@ -28,7 +28,7 @@ class ProjectFolder:
     def __init__(self, top: Path) -> None:
         self.top = top
         self.read: dict[str, str] = {}
-        self._left = MAX_BYTES
+        self._taken = 0
 
     def shown(self, path: str) -> str:
         """What messages call a file."""
@@ -48,13 +48,13 @@ class ProjectFolder:
         found = Path(os.path.realpath(top / path)) if "\0" not in path else top.parent
         return found.is_relative_to(top) and found.exists()
 
-    def text(self, path: str, asked: Position | None = None) -> str:
+    def text(self, path: str, asked: Position | None = None, most: int = WRITTEN_BYTES) -> str:
         """What a file holds.
 
         Parameters
         ----------
         path: from the folder.
-        asked: where another file names it.
+        asked: where another file names it. most: bytes that it may have, with all that were read before it.
 
         Raises
         ------
@@ -74,18 +74,17 @@ class ProjectFolder:
         if len(self.read) >= MOST_FILES:
             raise InputError(f"more than {MOST_FILES} files are included", where, remedy="put them together")
         try:
-            data = read_plain(found, self._left)
+            left = max(0, most - self._taken)
+            data = read_plain(found, left)
         except FileNotFoundError:
             raise InputError(f"{said} is not there", where, remedy="check the spelling of its path") from None
         except OSError as failure:
             raise InputError(
                 f"{said} cannot be read: {failure.strerror}", where, remedy="make it a readable file"
             ) from None
-        self._left -= len(data)
-        if self._left < 0:
-            raise InputError(
-                f"{said} is too large", where, f"at most {MAX_BYTES} bytes", "check that it is the right file"
-            )
+        self._taken += len(data)
+        if len(data) > left:
+            raise InputError(f"{said} is too large", where, f"at most {most} bytes", "check that it is the right file")
         self.read[path] = f"sha256:{sha256_of(data)}"
         try:
             return data.decode("utf-8-sig")

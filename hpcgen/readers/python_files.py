@@ -1,5 +1,6 @@
 """Files of Python packages."""
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
@@ -84,11 +85,11 @@ def with_project_ranges(top: Path, lock: PackageFile) -> PackageFile:
 
 def _ranges(project: PackageFile, versions: dict[str, str]) -> dict[str, str]:
     """Of what is asked for once, and not only in some environments."""
-    names = [each.name for each in project.requirements]
+    times = Counter(each.name for each in project.requirements)
     return {
         each.name: each.specifier
         for each in project.requirements
-        if names.count(each.name) == 1
+        if times[each.name] == 1
         and not each.marker
         and each.name in versions
         and SpecifierSet(each.specifier).contains(versions[each.name].partition("+")[0], prereleases=True)

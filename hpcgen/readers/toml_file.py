@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from bisect import bisect_right
 from typing import Any
 
 if sys.version_info >= (3, 11):
@@ -12,7 +13,7 @@ else:
     import tomli as tomllib
 
 from hpcgen.core.errors import InputError, Position, Problems
-from hpcgen.readers.folder import ProjectFolder
+from hpcgen.readers.folder import MAX_BYTES, ProjectFolder
 
 _PLACE = re.compile(r" ?\(at (?:line (\d+), column (\d+)|end of document)\)")
 
@@ -29,7 +30,8 @@ class TomlFile:
         """Read it; InputError as :meth:`ProjectFolder.text`, and where it is no TOML."""
         self.path = path
         self.folder = folder
-        self._text = folder.text(path)
+        self._text = folder.text(path, most=MAX_BYTES)
+        self._lines = [0, *(match.end() for match in re.finditer("\n", self._text))]
         self._headers: dict[str, list[int]] = {}
         try:
             self.data: dict[str, Any] = tomllib.loads(self._text)
@@ -69,14 +71,11 @@ class TomlFile:
         return self.folder.at(where)
 
     def _position(self, offset: int) -> Position:
-        start = self._text.rfind("\n", 0, offset) + 1
-        return Position(self.path, self._text.count("\n", 0, offset) + 1, offset - start + 1)
+        line = bisect_right(self._lines, offset)
+        return Position(self.path, line, offset - self._lines[line - 1] + 1)
 
     def _offset(self, where: Position) -> int:
-        at = 0
-        for _ in range(where.line - 1):
-            at = self._text.index("\n", at) + 1
-        return at + where.column - 1
+        return self._lines[where.line - 1] + where.column - 1
 
     def _end(self) -> tuple[int, int]:
         return self._text.count("\n") + 1, len(self._text) - self._text.rfind("\n")

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.yamlfile import LONG_LIST, loads
 from hpcgen.core.errors import Position, Problems
-from hpcgen.readers.folder import ProjectFolder
+from hpcgen.readers.folder import MAX_BYTES, ProjectFolder
 
 T = TypeVar("T")
 
@@ -27,12 +27,12 @@ class YamlFile:
     problems: what is wrong with it.
     """
 
-    def __init__(self, folder: ProjectFolder, path: str) -> None:
+    def __init__(self, folder: ProjectFolder, path: str, most: int = MAX_BYTES) -> None:
         """Read it; InputError as :meth:`ProjectFolder.text`, and where it is not the plain kind of YAML."""
         self.path = path
         self.folder = folder
         self.problems = Problems()
-        self._document = loads(folder.text(path), folder.shown(path), LONG_LIST)
+        self._document = loads(folder.text(path, most=most), folder.shown(path), LONG_LIST)
 
     def record(self, type_: type[T]) -> T:
         """What it holds, of the fields that ``type_`` has; InputError with the place of each that is another type."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from hpcgen.core.errors import InputError, Position, Problem
-from hpcgen.readers.folder import ProjectFolder
+from hpcgen.readers.folder import MAX_BYTES, ProjectFolder
 
 MOST_LINES, MOST_KEYS = 100_000, 200
 _DEEPEST = 8
@@ -54,7 +54,7 @@ def read_conf(folder: ProjectFolder, file: str) -> Conf:
 def _read(
     folder: ProjectFolder, file: str, asked: Position | None, conf: Conf, problems: list[Problem], depth: int
 ) -> None:
-    text = folder.text(file, asked)
+    text = folder.text(file, asked, MAX_BYTES)
     for number, line in _logical(text):
         where = Position(folder.shown(file), number, 1)
         if len(conf.lines) >= MOST_LINES:

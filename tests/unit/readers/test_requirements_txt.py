@@ -115,3 +115,9 @@ def test_a_file_without_end_is_not_read_whole(tmp_path: Path) -> None:
 def test_another_kind_of_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no file of Python packages"):
         read_packages(tmp_path, "Pipfile.lock")
+
+
+def test_a_list_that_nobody_writes_is_too_large(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("".join(f"a{number}==1\n" for number in range(250_000)))
+    with pytest.raises(InputError, match="at most 2097152 bytes"):
+        read_packages(tmp_path, "requirements.txt")
