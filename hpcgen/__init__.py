@@ -34,10 +34,9 @@ if TYPE_CHECKING:
         TestFailedError,
         UnknownNameError,
     )
-    from hpcgen.core.model.job import JobRequest
+    from hpcgen.core.model.job import JobRequest, Queueing
     from hpcgen.core.model.lock import Lock
     from hpcgen.core.model.plan import Plan
-    from hpcgen.core.model.queueing import Queueing
     from hpcgen.core.model.record import BuildRecord, TestRun
     from hpcgen.core.model.site import Site
     from hpcgen.core.model.stack import Stack
@@ -94,10 +93,9 @@ _PLACES = {
     "hpcgen.core.errors": (*(name for name in __all__ if name.endswith("Error")), "Position", "Problem"),
     "hpcgen.kit.kit": ("Kit",),
     "hpcgen.kit.lockfile.lock": ("read_lock",),
-    "hpcgen.core.model.job": ("JobRequest",),
+    "hpcgen.core.model.job": ("JobRequest", "Queueing"),
     "hpcgen.core.model.lock": ("Lock",),
     "hpcgen.core.model.plan": ("Plan",),
-    "hpcgen.core.model.queueing": ("Queueing",),
     "hpcgen.core.model.record": ("BuildRecord", "TestRun"),
     "hpcgen.core.model.site": ("Site",),
     "hpcgen.core.model.stack": ("Stack",),

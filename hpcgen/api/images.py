@@ -16,10 +16,9 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.in_memory import checked
 from hpcgen.core.config.user_config import account_for
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.job import JobRequest
+from hpcgen.core.model.job import JobRequest, Queueing
 from hpcgen.core.model.lock import Lock
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.queueing import Queueing
 from hpcgen.core.model.record import BuildRecord, TestRun
 from hpcgen.core.model.site import Site
 from hpcgen.images.reference import ImageReference, parse_image

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgen.backends.hardware.mirrors import conda_mirror, repository_lines
 from hpcgen.blocks.steps import Archive, Image, command
-from hpcgen.core.model.bundle_paths import MOUNT, WHEEL_INDEX, file_path
-from hpcgen.core.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import MOUNT, SCRATCH, WHEEL_INDEX, file_path
 from hpcgen.core.model.network import AptMirror, Mirrors, Network
 
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ class Supply:
 
 
 class BundleSupply(Supply):
-    """A bundle, bound at :data:`hpcgen.core.model.bundle_paths.MOUNT` while the steps run; no remote source is left."""
+    """A bundle, bound at :data:`hpcgen.core.model.image_paths.MOUNT` while the steps run; no remote source is left."""
 
     packages_from = "the bundle"
 

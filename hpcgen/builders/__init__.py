@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpcgen.builders.choosing import choose_builder
+from hpcgen.builders.display import Watcher
 from hpcgen.builders.running import BuildOptions, build_kit
-from hpcgen.builders.watching import Watcher
 from hpcgen.core.model.record import BuildRecord
 from hpcgen.kit.folder import read_kit
 from hpcgen.kit.kit import Kit

@@ -10,7 +10,7 @@ import msgspec
 from hpcgen.backends.engines.building import BundledBase, BundleFolder
 from hpcgen.blocks.steps import Image
 from hpcgen.core.errors import InputError, MissingToolError, PolicyError
-from hpcgen.core.model.bundle_paths import IMAGES, LOCK, image_name
+from hpcgen.core.model.image_paths import IMAGES, LOCK, image_name
 from hpcgen.core.model.lock import ImagePin
 from hpcgen.core.support.quoting import sh
 from hpcgen.kit.folder import KitFolder

@@ -21,7 +21,7 @@ import msgspec
 
 from hpcgen.backends.engines import Engine, builders
 from hpcgen.backends.engines.building import LeftImage, query
-from hpcgen.builders.unfinished import remove_unfinished
+from hpcgen.builders.log import remove_unfinished
 from hpcgen.core.config.compiled_yaml import built_in
 from hpcgen.core.config.user_config import cache_folder
 from hpcgen.core.model.bundle import COLLECTED_FOLDERS

@@ -1,15 +1,23 @@
-"""The log of a build: where it was asked for, beside the record, or for the time of the build alone."""
+"""What a build keeps beside the image: the engine's whole output, and a note of itself while it runs."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO
 
+from hpcgen.backends.engines import builders
+from hpcgen.backends.engines.building import Target, query
 from hpcgen.core.errors import BuildFailedError, OutputError
+from hpcgen.core.support.leftovers import work_folder
+from hpcgen.core.support.placing import PARTIAL, remove
+
+# The log of a build: where it was asked for, beside the record, or for the time of the build alone.
 
 
 @contextlib.contextmanager
@@ -55,3 +63,32 @@ def log_file(asked: Path | None, record: bool, identity: str) -> Iterator[IO[str
         if passing:
             with contextlib.suppress(OSError):
                 path.unlink()
+
+
+# The folder of a build, and what a killed build leaves: a half image beside its final place, or a name in a store.
+
+_NOTE = "unfinished"
+"""The file in a build's folder that says where its image is until it is whole."""
+_STORED = re.compile(r"(localhost/)?hpcgen-build:[0-9a-f]{8}")
+"""Such a name in a store of docker, podman or buildah."""
+
+
+def build_folder() -> AbstractContextManager[tuple[Path, int]]:
+    """A build's folder and the descriptor that locks it; what killed builds have left goes first."""
+    return work_folder("hpcgen-build-", remove_unfinished)
+
+
+def note(folder: Path, builder: str, target: Target) -> None:
+    """Note where the image of a builder will be while it is not whole."""
+    (folder / _NOTE).write_text(f"{builder}\n{target.temporary}", encoding="utf-8")
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove the half image that a killed build noted in its folder."""
+    with contextlib.suppress(OSError, ValueError):
+        builder, _, temporary = (folder / _NOTE).read_text(encoding="utf-8").partition("\n")
+        path = Path(temporary)
+        if path.is_absolute() and path.name.startswith(PARTIAL):
+            remove(path)
+        elif _STORED.fullmatch(temporary) and builder in builders():
+            query([builder, "rmi", temporary])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hpcgen.backends.engines.building import Work, query
 from hpcgen.backends.engines.squashing import squashing_words
-from hpcgen.core.support.shell_words import line
+from hpcgen.core.support.quoting import line
 
 _FOLDER = "programs/bin"
 # What follows ch-convert's -e is left out of the image, so the options come before that.

@@ -16,8 +16,7 @@ from hpcgen.core.model.image_paths import KIT
 from hpcgen.core.model.plan import Plan, PlannedCopy
 from hpcgen.core.model.stack import Copied, Stack
 from hpcgen.core.secret_rules import secret_file
-from hpcgen.core.support.hashing import hash_file, read_plain
-from hpcgen.core.support.trees import MOST_FILES, SELF, FileTree, TreeFile, tree_of, wrong_name
+from hpcgen.core.support.hashing import MOST_FILES, SELF, FileTree, TreeFile, hash_file, read_plain, tree_of, wrong_name
 from hpcgen.core.support.units import files, size, some
 
 if TYPE_CHECKING:

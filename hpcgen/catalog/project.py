@@ -14,7 +14,7 @@ from hpcgen.core.model.project import BLOCK
 
 if TYPE_CHECKING:
     from hpcgen.core.model.conda import CondaFile
-    from hpcgen.core.model.requirement import PackageFile
+    from hpcgen.core.model.project import PackageFile
 
 T = TypeVar("T")
 CONDA = "conda_packages"

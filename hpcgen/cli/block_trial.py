@@ -18,9 +18,8 @@ from hpcgen.blocks.base import Block
 from hpcgen.blocks.guarded import NOT_YIELDED
 from hpcgen.catalog.catalog import FOLDERS, Catalog
 from hpcgen.core.errors import ConflictError, InputError, PolicyError, Problem, Problems
-from hpcgen.core.support.own_python import own_module
 from hpcgen.core.support.places import shown
-from hpcgen.core.support.processes import end
+from hpcgen.core.support.processes import end, own_module
 
 LIMIT_S = 60.0
 SITES = {"nvidia": "slurm-nvidia", "amd": "slurm-amd"}

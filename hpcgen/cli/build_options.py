@@ -74,7 +74,7 @@ def job_of_build(site: Site, partition: str, name: str, left_out: Mapping[str, i
     from hpcgen.core.config.user_config import account_for
     from hpcgen.core.model.job import JobRequest
     from hpcgen.running.build_job import BuildJob
-    from hpcgen.running.own_job import passed_on, without_options
+    from hpcgen.running.submission import passed_on, without_options
 
     account = account_for(site, options.account)
     return BuildJob(

@@ -12,11 +12,11 @@ from hpcgen.blocks.options import option_problems
 from hpcgen.blocks.requirements import in_range
 from hpcgen.blocks.requirements import version as version_of
 from hpcgen.blocks.ways import wheel_tags
+from hpcgen.catalog.block_checks import is_empty, key_problems
 from hpcgen.catalog.catalog import Catalog, Virtuals
 from hpcgen.catalog.checks import check_stack
 from hpcgen.catalog.copied import check_copied
 from hpcgen.catalog.project import CONDA
-from hpcgen.catalog.release_versions import is_empty, key_problems
 from hpcgen.catalog.trust import Allow, refuse
 from hpcgen.cli.plugged import FileKind, file_kinds
 from hpcgen.cli.project_stack import PROJECT
@@ -27,7 +27,7 @@ from hpcgen.core.model.project import BLOCK as PYTHON
 from hpcgen.core.model.release import Beside, Concern, DatedImage, Release, ReleaseTable, ReleaseWay
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack, StackBlock
-from hpcgen.core.support.spdx_expressions import licence_expression
+from hpcgen.core.support.package_names import licence_expression
 from hpcgen.planning.code import with_code
 
 KINDS = {
@@ -158,7 +158,7 @@ def _check_site(catalog: Catalog, document: Document, path: Path) -> Site:
     merged = catalog.with_parents(document, (name,))
     problems = Problems()
     if document.data.get("abstract") is True:
-        from hpcgen.catalog.parent_checks import completed, own_problems
+        from hpcgen.catalog.block_checks import completed, own_problems
 
         merged = completed(merged)
         try:

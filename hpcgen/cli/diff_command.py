@@ -102,7 +102,7 @@ def _profile(catalog: Catalog, name: str, folder: Path) -> Document:
     if not at:
         return catalog.site_document(name)
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.machine.revision import profiles_at
+    from hpcgen.machine.site_difference import profiles_at
 
     now = Path(plain) if plain.endswith(".yaml") else catalog.find("site", plain)
     folder.mkdir()

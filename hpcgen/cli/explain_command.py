@@ -13,7 +13,7 @@ from hpcgen.cli.options import PlanOptions, word_or_plan_options
 from hpcgen.cli.project_stack import stack_here
 from hpcgen.cli.recorded_plan import named_plan
 from hpcgen.core.errors import HpcgenError, InputError, Problems, UnknownNameError
-from hpcgen.core.model.bundle_paths import LOCK
+from hpcgen.core.model.image_paths import LOCK
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog

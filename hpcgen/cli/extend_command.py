@@ -148,7 +148,7 @@ def _kit(
     from hpcgen.builders.extended import extended_image, put_beside
     from hpcgen.kit.folder import read_kit
     from hpcgen.kit.kit import make_kit, store_kit
-    from hpcgen.planning.added_files import added_words
+    from hpcgen.planning.added import added_words
     from hpcgen.planning.extending import extended_plan
 
     catalog = catalog_of(ctx)
@@ -178,7 +178,7 @@ def _kit(
 
 def _know_files(catalog: Catalog, kit: RecordedKit, name: str) -> None:
     """Of the files that the image has of its stack, the list alone is at hand, and is all that is asked of them."""
-    from hpcgen.core.support.trees import LIST
+    from hpcgen.core.support.hashing import LIST
     from hpcgen.kit.copied import trees_of_list
 
     if kit.plan.copied:

@@ -63,7 +63,7 @@ def _drawn(form: str) -> Callable[[PlanGraph], str]:
         from hpcgen.planning.explain.graph_svg import svg
 
         return svg
-    from hpcgen.planning.explain import graph_text
+    from hpcgen.planning.explain import graph as graph_text
 
     return {"tree": graph_text.tree, "dot": graph_text.dot, "mermaid": graph_text.mermaid}[form]
 

@@ -8,8 +8,16 @@ import click
 from msgspec.structs import replace
 
 from hpcgen.cli.common import PATH, START, print_json, say
-from hpcgen.cli.job_options import JobCommand, JobOptions, job_data, job_from, job_options
-from hpcgen.cli.queueing_options import QueueingOptions, queueing_from, queueing_options
+from hpcgen.cli.job_options import (
+    JobCommand,
+    JobOptions,
+    QueueingOptions,
+    job_data,
+    job_from,
+    job_options,
+    queueing_from,
+    queueing_options,
+)
 from hpcgen.core.errors import OutputError
 
 

@@ -31,7 +31,7 @@ def plan_of_lock(
     ----------
     engine: the program that builds, if it is asked for: where no format is, the one that it reads.
     """
-    from hpcgen.core.model.bundle_paths import LOCK
+    from hpcgen.core.model.image_paths import LOCK
     from hpcgen.kit.lockfile.lock import read_lock
     from hpcgen.supply.bundle.verify import check_signed
     from hpcgen.supply.locked import locked_plan

@@ -15,7 +15,7 @@ from hpcgen.cli.options import Options, in_record
 from hpcgen.cli.words import QUEUE
 
 if TYPE_CHECKING:
-    from hpcgen.core.model.queueing import Queueing
+    from hpcgen.core.model.job import Queueing
     from hpcgen.core.model.site import Site
     from hpcgen.running.image_job import ImageJob
     from hpcgen.running.submission import Submitted
@@ -107,7 +107,7 @@ def submit_array(
     ------
     JobFailedError: it failed, or the batch system refuses one of the two.
     """
-    from hpcgen.core.model.queueing import Queueing
+    from hpcgen.core.model.job import Queueing
 
     array = own_job(job, f"{about}.", each, queueing=Queueing(tasks=submission.tasks))
     say(f"array {array.id} of {submission.tasks} tasks submitted with {array.script}: {array.hint}")
@@ -126,9 +126,8 @@ def own_job(
     part: what the job's name says beside the subcommand.
     queueing: as for :func:`hpcgen.running.submission.submit_itself`; by default plain.
     """
-    from hpcgen.core.model.queueing import Queueing
-    from hpcgen.running.own_job import passed_on, without_options
-    from hpcgen.running.submission import submit_itself
+    from hpcgen.core.model.job import Queueing
+    from hpcgen.running.submission import passed_on, submit_itself, without_options
 
     verb = (click.get_current_context().info_name or "hpcgen") + part
     words = [*without_options(sys.argv[1:], _NOT_IN_JOB), *more]

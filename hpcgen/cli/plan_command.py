@@ -58,7 +58,7 @@ def command(ctx: click.Context, inputs: bool, as_json: bool, options: PlanOption
 
 def _show_inputs(plan: Plan, catalog: Catalog, as_json: bool) -> None:
     from hpcgen.recipe.assemble import assemble
-    from hpcgen.recipe.input_list import input_list
+    from hpcgen.recipe.stages import input_list
 
     rows = input_list(assemble(plan, catalog))
     if as_json:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RecordFilters(Options, frozen=True, kw_only=True):
-    """Which records, as :class:`hpcgen.builders.records.selection.Selection` has it."""
+    """Which records, as :class:`hpcgen.builders.records.store.Selection` has it."""
 
     site: str | None = None
     stack: str | None = None
@@ -50,8 +50,7 @@ def command(ctx: click.Context, /, as_json: bool, limit: int | None, filters: Re
     """
     if ctx.invoked_subcommand is not None:
         return
-    from hpcgen.builders.records.selection import Selection
-    from hpcgen.builders.records.store import load_all, records_folder
+    from hpcgen.builders.records.store import Selection, load_all, records_folder
 
     records = islice(load_all(Selection(**filters.values()).has), limit)
     if as_json:
@@ -119,8 +118,8 @@ def prune(keep: int | None, dry_run: bool, filters: RecordFilters) -> None:
 
     The options choose which: all of them have to hold, and at least one has to be given.
     """
-    from hpcgen.builders.records.selection import Selection
-    from hpcgen.builders.records.selection import prune as remove
+    from hpcgen.builders.records.store import Selection
+    from hpcgen.builders.records.store import prune as remove
 
     if keep is None and not filters.given():
         raise click.UsageError("this would remove all records: say which, such as --older-than 365 or --keep 100")

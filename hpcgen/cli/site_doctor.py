@@ -60,7 +60,7 @@ def command(
     catalog = catalog_of(ctx)
     if sources:
         from hpcgen.machine.detect.combine import combine
-        from hpcgen.machine.doctor.described import report_on_files
+        from hpcgen.machine.doctor import report_on_files
 
         seen = combine(read_files(sources, catalog.site(name).name))
         report = report_on_files(catalog, name, seen, partition)

@@ -57,7 +57,7 @@ def command(
     in the profile, and is listed on stderr.
     """
     from hpcgen.core.config.schemas import editor_comment
-    from hpcgen.machine.detect.skeleton import skeleton
+    from hpcgen.machine.detect.profile import skeleton
 
     if root is not None and not detect:
         raise click.UsageError("--root requires --detect")

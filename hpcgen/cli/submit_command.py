@@ -9,8 +9,15 @@ import click
 from msgspec.structs import replace
 
 from hpcgen.cli.common import PATH, START, print_json, say
-from hpcgen.cli.job_options import JobCommand, JobOptions, job_from, job_options
-from hpcgen.cli.queueing_options import QueueingOptions, queueing_from, queueing_options
+from hpcgen.cli.job_options import (
+    JobCommand,
+    JobOptions,
+    QueueingOptions,
+    job_from,
+    job_options,
+    queueing_from,
+    queueing_options,
+)
 
 if TYPE_CHECKING:
     from hpcgen.running.follow import JobResult

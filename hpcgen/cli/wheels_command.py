@@ -60,7 +60,7 @@ def lock(
     NAME is that of the lists: jax-0.10.2 gives jax-0.10.2-cp312.txt and jax-0.10.2-aarch64-cp312.txt. A range as
     REQUIREMENT holds a version back. The package index is that of pip's settings, and its address is never written.
     """
-    from hpcgen.supply.pin.wheel_lists import ListRequest, lock_lists, pythons_of, write_lists
+    from hpcgen.supply.pin.wheels import ListRequest, lock_lists, pythons_of, write_lists
 
     folder = into or _folder(ctx)
     asked = ListRequest(

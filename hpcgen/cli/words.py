@@ -1,4 +1,4 @@
-"""Words on the command line that a shell completes."""
+"""Words on the command line that a shell completes, and values that are held against the fields of records."""
 
 from __future__ import annotations
 

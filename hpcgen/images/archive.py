@@ -10,11 +10,14 @@ import posixpath
 import tarfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
 from typing import IO, cast
 
 import msgspec
 
 from hpcgen.core.errors import InputError
+from hpcgen.core.support.hashing import open_plain
 from hpcgen.core.support.limits import LONGEST_PATH, READING_S, BoundedMember, ReadingLimit, Unpacked
 from hpcgen.images.folder import MAX_FILE, MAX_LINKS, too_large
 
@@ -201,3 +204,35 @@ def prefixes(path: str) -> list[str]:
 def normal(path: str) -> str:
     """An absolute path without . and .., none of which leads out of the image."""
     return "/" + posixpath.normpath("/" + path).lstrip("/")
+
+
+# Read files of an image that is one tar file of a root.
+
+
+def read_tar(path: str, paths: Sequence[str]) -> dict[str, bytes]:
+    """Files of a tar file of an image's root; the root may lie in one folder of its own."""
+    packed = sum(map(stream_bytes, opened(path)))
+    found = read_archive(lambda: opened(path), paths, path, packed)
+    if not found and (top := _first_folder(path)):
+        return read_archive(lambda: opened(path), paths, path, packed, top)
+    return found
+
+
+def opened(path: str) -> Iterator[IO[bytes]]:
+    """One file, open while it is used; InputError if it cannot be."""
+    try:
+        stream = open_plain(Path(path), links=True)
+    except OSError as failure:
+        raise InputError(f"{path} cannot be read: {failure.strerror}") from failure
+    with stream:
+        yield stream
+
+
+def _first_folder(path: str) -> str:
+    """The folder that the first members lie in, as ``/name``; empty if there is none in common."""
+    for stream in opened(path):
+        names = [member.name.removeprefix("./").split("/") for _, member in islice(members(stream, path), 3)]
+        tops = {parts[0] for parts in names} - {"", "."}
+        if len(tops) == 1:
+            return f"/{tops.pop()}"
+    return ""

@@ -18,7 +18,7 @@ from typing import IO, Any
 import msgspec
 
 from hpcgen.core.errors import InputError, OutputError, Problem
-from hpcgen.core.model.bundle_paths import image_name
+from hpcgen.core.model.image_paths import image_name
 from hpcgen.core.support.hashing import hash_file, open_plain, sha256_of
 from hpcgen.core.support.leftovers import alone_in
 from hpcgen.core.support.limits import BoundedMember
@@ -93,7 +93,7 @@ class OciLayout:
         return {digest: -1, **dict(LayoutImage(self, digest).blobs())}
 
     def image(self, name: str) -> LayoutImage:
-        """The image of a name, as :func:`~hpcgen.core.model.bundle_paths.image_name` writes it."""
+        """The image of a name, as :func:`~hpcgen.core.model.image_paths.image_name` writes it."""
         named = self.named()
         if image_name(name) not in named:
             raise LayoutError(self.where, f"its index names no image {image_name(name)}")

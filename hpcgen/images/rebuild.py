@@ -8,7 +8,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import HpcgenError, InputError
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.file_formats import KIT
-from hpcgen.core.support.trees import FOLDER, LIST, FileTree
+from hpcgen.core.support.hashing import FOLDER, LIST, FileTree
 from hpcgen.core.support.writing import CopiedFile, KitFile
 from hpcgen.images.recorded import StoredKit, typed_kit
 from hpcgen.kit.copied import files_of_trees, trees_of_list

@@ -23,9 +23,8 @@ import msgspec
 from hpcgen.core.errors import InputError
 from hpcgen.core.support.hashing import sha256_of
 from hpcgen.core.support.quoting import sh_assign
-from hpcgen.images.archive import members, normal, prefixes
+from hpcgen.images.archive import members, normal, opened, prefixes
 from hpcgen.images.oci_layout import LayoutImage, archive_image
-from hpcgen.images.tarball import opened
 
 ENVIRONMENT = "ch/environment"
 _ENV_SCRIPT = ".singularity.d/env/91-environment.sh"

@@ -9,8 +9,19 @@ from pathlib import Path
 
 from hpcgen.core.errors import HpcgenError, InputError
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.support.hashing import file_sha256, read_plain
-from hpcgen.core.support.trees import FOLDER, LIST, MAX_BYTES, SELF, FileTree, TreeFile, below, parse_list, tree_of
+from hpcgen.core.support.hashing import (
+    FOLDER,
+    LIST,
+    MAX_BYTES,
+    SELF,
+    FileTree,
+    TreeFile,
+    below,
+    file_sha256,
+    parse_list,
+    read_plain,
+    tree_of,
+)
 from hpcgen.core.support.writing import CopiedFile
 
 

@@ -12,13 +12,12 @@ import msgspec
 from hpcgen.backends.schedulers import SCHEDULERS
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.decoding import record_from
-from hpcgen.core.model.bundle_paths import LOCK_SIGNATURE
 from hpcgen.core.model.fields import Record
+from hpcgen.core.model.image_paths import LOCK_SIGNATURE
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.recipe_facts import Certificate, RecipeFacts
 from hpcgen.core.support.file_formats import KIT, RECIPE
-from hpcgen.core.support.hashing import read_plain
-from hpcgen.core.support.trees import LIST
+from hpcgen.core.support.hashing import LIST, read_plain
 from hpcgen.core.support.units import counted, size, some
 from hpcgen.core.support.writing import CopiedFile, KitFile
 from hpcgen.kit.copied import files_of_trees, list_text

@@ -15,7 +15,7 @@ from hpcgen.backends.schedulers import launched_by
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import BatchSystem, Gpu, HostMpi
 from hpcgen.core.support.cpu_lists import list_text, read_list
-from hpcgen.core.support.shell_words import Shell
+from hpcgen.core.support.quoting import Shell
 from hpcgen.core.support.templates import Template
 
 VISIBLE = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "ROCR_VISIBLE_DEVICES", "intel": "ZE_AFFINITY_MASK"}

@@ -1,20 +1,39 @@
-"""The parts of which the scripts that start an image consist: what comes before the container, and its words."""
+"""The parts of which the scripts that start an image consist: libraries, what comes before the container, its words."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from hpcgen.backends.engines import Engine
+from hpcgen.backends.engines import Engine, engine_for
 from hpcgen.backends.engines.base import NO_IMAGE
 from hpcgen.backends.schedulers import Scheduler
 from hpcgen.backends.schedulers.none import Direct
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.support.quoting import sh, sh_assign
-from hpcgen.core.support.shell_words import FOLDER, joined, line, loading, quoted
+from hpcgen.core.model.site import HostMpi
+from hpcgen.core.support.quoting import FOLDER, joined, line, loading, quoted, sh, sh_assign
 from hpcgen.core.support.templates import Template
 from hpcgen.core.support.traced import Subject, together, traced
 from hpcgen.launch.environment import BOOTSTRAP
-from hpcgen.launch.start import Start, group_subjects
+from hpcgen.launch.start import Start, group_subjects, host_mpi
+
+# Where the MPI library of a rank must come from: the host's folders as they are seen inside, or the image's own.
+
+
+def swapped_in(plan: Plan) -> HostMpi | None:
+    """The host's MPI, where it takes the place of the image's; not where it only starts the image's ranks."""
+    host = host_mpi(plan, engine_for(plan.engine, None))
+    return host if host is not None and host.shown_inside else None
+
+
+def mpi_folders(plan: Plan) -> tuple[str, list[str]]:
+    """Whose MPI the ranks must use, in words, and the folders that its libraries are below, inside of the image."""
+    host, block = swapped_in(plan), plan.block("mpi")
+    if host is None:
+        return "the image's own", [f"/opt/{block.name}"] if block is not None else []
+    # A link among the libraries leads to another folder that is bound too.
+    folders = [*host.libraries, *(bind.target for bind in host.binds), host.root]
+    return f"the host's ({host.flavour})", list(dict.fromkeys(folder for folder in folders if folder is not None))
+
 
 fill = Template(Path(__file__).with_name("templates") / "job.sh").fill
 """A part of the scripts' common template."""

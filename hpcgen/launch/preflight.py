@@ -28,12 +28,11 @@ from hpcgen.blocks.rank_test import (
 )
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import HostMpi, Site
-from hpcgen.core.support.quoting import sh
-from hpcgen.core.support.shell_words import Shell, line, quoted
+from hpcgen.core.support.quoting import Shell, line, quoted, sh
 from hpcgen.core.support.templates import Template
 from hpcgen.launch.binding import local_rank
 from hpcgen.launch.collectives import DEVICES, collectives_environment, collectives_text, gpu_network
-from hpcgen.launch.libraries import mpi_folders, swapped_in
+from hpcgen.launch.parts import mpi_folders, swapped_in
 from hpcgen.launch.start import Start
 from hpcgen.recipe.selftest import DRIVER_FILE, GPU_DEVICES
 

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from hpcgen.backends.schedulers import Scheduler
 from hpcgen.core.errors import PolicyError, Problem
+from hpcgen.core.model.job import Queueing
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.queueing import Queueing
 from hpcgen.launch.start import Start
 
 TASK = "HPCGEN_TASK"

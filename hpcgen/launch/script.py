@@ -11,12 +11,11 @@ from hpcgen.backends.schedulers import Header, Scheduler, scheduler_for
 from hpcgen.backends.schedulers.base import option
 from hpcgen.backends.schedulers.none import Direct
 from hpcgen.backends.schedulers.slurm import Slurm
+from hpcgen.core.model.job import Queueing
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.queueing import Queueing
 from hpcgen.core.model.reasons import JobReason
 from hpcgen.core.model.site import Bind
-from hpcgen.core.support.quoting import plain, sh
-from hpcgen.core.support.shell_words import line
+from hpcgen.core.support.quoting import line, plain, sh
 from hpcgen.core.support.traced import Subject, Traced, together, traced
 from hpcgen.launch.binding import binding_text
 from hpcgen.launch.environment import output_variables
@@ -26,7 +25,7 @@ from hpcgen.launch.preflight import PREFLIGHT, STATUS, has_rank_test, preflight_
 from hpcgen.launch.queueing import TASK, options, refuse, with_task
 from hpcgen.launch.start import Start, start
 from hpcgen.launch.steps import steps_text
-from hpcgen.recipe.formats.header import header as file_header
+from hpcgen.recipe.formats.base import header as file_header
 
 _WIDTH = 120
 

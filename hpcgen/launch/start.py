@@ -16,7 +16,7 @@ from hpcgen.core.errors import PolicyError, Problem
 from hpcgen.core.model.job import Job
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import BatchSystem, Bind, HostMpi, SiteEngine
-from hpcgen.core.support.shell_words import Shell
+from hpcgen.core.support.quoting import Shell
 from hpcgen.core.support.traced import Subject
 from hpcgen.launch.binding import Binding, binding, gpus_by_launcher
 from hpcgen.launch.collectives import by_engine

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.core.model.job import JobStep
-from hpcgen.core.support.shell_words import line
+from hpcgen.core.support.quoting import line
 from hpcgen.core.support.templates import Template
 
 MARK = "hpcgen-step:"

@@ -1,8 +1,10 @@
-"""``--add`` of packages: ``pip:h5py==3.11`` and ``apt:git`` beside names of blocks."""
+"""``--add`` of packages and files, beside names of blocks: ``pip:h5py==3.11``, ``apt:git``, ``copy:DIR=/opt/NAME``."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -10,9 +12,10 @@ import msgspec
 from hpcgen.blocks.options import option_fields
 from hpcgen.blocks.requirements import Origin, Requirement
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.config.decoding import record_from
 from hpcgen.core.errors import InputError, Position, Problems
 from hpcgen.core.model.project import BLOCK
-from hpcgen.core.model.stack import Stack, StackBlock
+from hpcgen.core.model.stack import Copied, Stack, StackBlock
 from hpcgen.core.secret_rules import public
 
 KINDS = {"pip": (BLOCK, "h5py==3.11.0"), "apt": ("os_packages", "git")}
@@ -90,3 +93,51 @@ def _with(stack: Stack, packages: dict[str, list[str]]) -> Stack:
         options = {**block.options, "packages": list(dict.fromkeys(listed))}
         blocks[name] = msgspec.structs.replace(block, options=options)
     return msgspec.structs.replace(stack, blocks=blocks)
+
+
+# ``--add copy:FOLDER=/opt/NAME``: files of this machine beside the blocks and packages that :mod:`added` reads.
+
+KIND = "copy:"
+
+
+class AddedCopy(msgspec.Struct, frozen=True):
+    """A file or folder of this machine: its parent folder, and the entry of a stack for it there."""
+
+    folder: Path
+    entry: Copied
+
+
+class AddedWords(msgspec.Struct, frozen=True):
+    """Words of ``--add``: files of this machine, and the others, which name blocks and packages."""
+
+    others: tuple[str, ...] = ()
+    copies: tuple[AddedCopy, ...] = ()
+
+    def packages(self, kind: str) -> list[str]:
+        """The text after ``pip:`` or ``apt:``."""
+        return [word.partition(":")[2] for word in self.others if word.startswith(f"{kind}:")]
+
+
+def added_words(words: Sequence[str]) -> AddedWords:
+    """Separate files from blocks and packages; InputError for all that cannot be copied."""
+    copies: list[AddedCopy] = []
+    problems = Problems()
+    known = list(dict.fromkeys(words))
+    for word in known:
+        if word.startswith(KIND):
+            with problems.caught(lambda: "--add"):
+                copies.append(_copy(word.removeprefix(KIND)))
+    problems.raise_as(InputError)
+    return AddedWords(tuple(word for word in known if not word.startswith(KIND)), tuple(copies))
+
+
+def _copy(text: str) -> AddedCopy:
+    source, equals, target = text.rpartition("=")
+    if not equals or not source:
+        raise InputError(f"copy:{text} needs SOURCE=TARGET", expected="copy:FOLDER=/opt/NAME")
+    path = Path(os.path.normpath(Path.cwd() / source))
+    try:
+        entry = record_from({"from": path.name, "to": target}, Copied)
+    except msgspec.ValidationError as failure:
+        raise InputError(f"copy:{text}: {failure}", expected="copy:FOLDER=/opt/NAME") from failure
+    return AddedCopy(path.parent, entry)

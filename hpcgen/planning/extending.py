@@ -14,10 +14,10 @@ from hpcgen.core.model.network import Network
 from hpcgen.core.model.plan import ExtendedImage, Plan, PlannedBlock, PlannedCopy
 from hpcgen.core.model.project import BLOCK
 from hpcgen.core.model.stack import Stack, StackBlock
-from hpcgen.core.support.python_names import normal_name
-from hpcgen.planning.added_files import AddedWords
+from hpcgen.core.support.package_names import normal_name
+from hpcgen.planning.added import AddedWords
+from hpcgen.planning.code import check_seen
 from hpcgen.planning.contract.site import OTHER_FORMAT
-from hpcgen.planning.copied import check_seen
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.extension import added_blocks
 

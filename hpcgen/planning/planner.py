@@ -25,13 +25,10 @@ from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.file_formats import KIT
 from hpcgen.launch.job.layout import job_findings, lay_out
 from hpcgen.planning.added import added_packages
-from hpcgen.planning.asked import MisfitError, PlanRequest, UnusedSettingError
-from hpcgen.planning.code import with_code
-from hpcgen.planning.conda import planned_conda
-from hpcgen.planning.copied import copied_files
+from hpcgen.planning.code import copied_files, with_code
 from hpcgen.planning.findings import release_concerns, site_findings, unverified_releases
-from hpcgen.planning.project import asked_files, project_of, resolved_with
-from hpcgen.planning.question import place_in, question_of, with_blocks
+from hpcgen.planning.project import asked_files, planned_conda, project_of, resolved_with
+from hpcgen.planning.question import MisfitError, PlanRequest, UnusedSettingError, place_in, question_of, with_blocks
 from hpcgen.planning.reproduce import reproduce
 from hpcgen.planning.resolver.resolve import NoPlanError, resolve
 from hpcgen.planning.resolver.settings import parse_settings
@@ -88,11 +85,11 @@ def make_plan(
 
         raise explained(error.question, asked, site, planner.plan) from None
     except UnusedSettingError as error:
-        from hpcgen.planning.retried import with_added
+        from hpcgen.planning.remedies import with_added
 
         raise with_added(error, asked, site, planner.plan) from None
     except MisfitError as error:
-        from hpcgen.planning.retried import with_other_job
+        from hpcgen.planning.remedies import with_other_job
 
         raise with_other_job(error, asked, site, wanted, planner.plan) from None
 

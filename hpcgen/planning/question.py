@@ -1,4 +1,4 @@
-"""The resolver's question: the requests of stack, ``--add`` and ``--set``, and the facts of the site."""
+"""What the user asks of the planner, and the question that the resolver is asked for it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,59 @@ import msgspec
 from hpcgen.blocks.requirements import Origin, Requirement, version_range
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.yamlfile import Document
-from hpcgen.core.errors import InputError, Position, Problems, UnknownNameError
+from hpcgen.core.errors import InputError, PolicyError, Position, Problems, Remedy, UnknownNameError
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack, StackBlock
 from hpcgen.planning.resolver.choices import Choices
 from hpcgen.planning.resolver.node import node_of
 from hpcgen.planning.resolver.question import Question
 from hpcgen.planning.resolver.settings import unknown_block
+
+# The request to the planner, and the errors that another request may avoid.
+
+_NOTHING: dict[str, Any] = {"version": "", "provider": None}
+
+
+class PlanRequest(msgspec.Struct, frozen=True):
+    """The user's overrides: the stack, the partition, ``--set``, ``--add``."""
+
+    stack: Stack
+    partition: str | None
+    settings: tuple[str, ...]
+    added: tuple[str, ...] = ()
+
+    def after(self, remedy: Remedy) -> PlanRequest:
+        """The same with a remedy's changes."""
+        settings = [text for text in self.settings if text.partition("=")[0] not in remedy.settings]
+        settings += [f"{name}={value}" for name, value in remedy.settings.items() if value is not None]
+        blocks = dict(self.stack.blocks)
+        for name, value in remedy.stack.items():
+            block, _, what = name.rpartition(".")
+            blocks[block] = msgspec.structs.replace(blocks[block], **{what: value or _NOTHING[what]})
+        stack = msgspec.structs.replace(self.stack, blocks=blocks)
+        added = tuple(name for name in (*self.added, *remedy.added) if name not in remedy.without)
+        return PlanRequest(stack, remedy.partition or self.partition, tuple(settings), added)
+
+    def names(self) -> list[str]:
+        """Each BLOCK.OPTION that ``--set`` names."""
+        return list(dict.fromkeys(text.partition("=")[0] for text in self.settings))
+
+    def said(self, name: str) -> str | None:
+        """The value of a BLOCK.OPTION in ``--set``."""
+        values = [value for text in self.settings for key, _, value in [text.partition("=")] if key == name]
+        return values[-1] if values else None
+
+
+class MisfitError(PolicyError):
+    """The job does not fit the machine, or breaks the contract with it; another job may be the remedy."""
+
+
+class UnusedSettingError(UnknownNameError):
+    """``--set`` names blocks that the plan does not have: ``names``."""
+
+    def __init__(self, problems: Problems, names: Sequence[str]) -> None:
+        super().__init__(problems)
+        self.names = names
 
 
 def with_blocks(catalog: Catalog, stack: Stack, added: Sequence[str]) -> Stack:

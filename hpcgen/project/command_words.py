@@ -6,9 +6,8 @@ import re
 from typing import Any, NamedTuple
 
 from hpcgen.core.support.quoting import command
-from hpcgen.project.draft import Draft
+from hpcgen.project.draft import APP, Draft
 from hpcgen.project.found import Found
-from hpcgen.project.places import APP
 
 _TORCHRUN = ("torch.distributed.run", "torch.distributed.launch")
 _TORCHRUN_PLAIN = {"--standalone", "--use_env", "--use-env", "-m", "--module", "--no_python", "--no-python"}

@@ -10,6 +10,9 @@ from hpcgen.core.model.fields import Record, Text
 from hpcgen.core.secret_rules import without_secrets
 from hpcgen.core.support.units import harmless
 
+APP = "/app"
+
+
 Path = tuple[str | int, ...]
 
 

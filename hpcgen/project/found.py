@@ -15,7 +15,7 @@ from hpcgen.readers.tree import ProjectTree, project_tree
 
 if TYPE_CHECKING:
     from hpcgen.core.model.conda import CondaFile
-    from hpcgen.core.model.requirement import PackageFile
+    from hpcgen.core.model.project import PackageFile
 
 T = TypeVar("T")
 _JOB = re.compile(
@@ -105,7 +105,7 @@ def _build(top: Path, tree: ProjectTree, problems: Problems) -> BuildFile | None
 
 
 def _table(top: Path, tree: ProjectTree, problems: Problems) -> ProjectTable:
-    from hpcgen.readers.project_table import read_project_table
+    from hpcgen.readers.pyproject import read_project_table
 
     if not tree.has("pyproject.toml"):
         return ProjectTable()

@@ -2,19 +2,269 @@
 
 from __future__ import annotations
 
+import re
+from fnmatch import fnmatchcase
+from glob import escape
 from pathlib import Path
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.core.errors import InputError
-from hpcgen.project.compiled import choose_build
-from hpcgen.project.copied import choose_copied
-from hpcgen.project.draft import Draft
-from hpcgen.project.found import look_at
-from hpcgen.project.identity import identify
-from hpcgen.project.os_packages import choose_os_packages
-from hpcgen.project.others import name_unread
+from hpcgen.catalog.copied import check_public, files_of
+from hpcgen.core.errors import HpcgenError, InputError, Position
+from hpcgen.core.model.own_project import BuildFile
+from hpcgen.core.model.stack import Copied
+from hpcgen.core.secret_rules import secret_file
+from hpcgen.core.support.quoting import NAME_PATTERN, command
+from hpcgen.core.support.units import counted, size
+from hpcgen.project.command_words import commands_of
+from hpcgen.project.draft import APP, Draft
+from hpcgen.project.found import Found, look_at
 from hpcgen.project.packages import choose_packages
 from hpcgen.project.started import choose_command
+from hpcgen.readers.apt_txt import read_apt
+
+# What the stack is called.
+
+_LONGEST = 60
+
+
+def identify(found: Found, draft: Draft) -> None:
+    """Name and title, from pyproject.toml or the folder."""
+    table = found.table
+    folder = found.top.resolve().name
+    said = table.name.text if table.name is not None else folder
+    name = re.sub(r"[^a-z0-9._-]+", "-", said.lower())[:_LONGEST].strip("._-")
+    if not re.search(NAME_PATTERN, name):
+        draft.put(("name",), "project", f"the folder's name, {folder!a}, cannot be that of a stack")
+    elif table.name is not None:
+        draft.put(("name",), name, "the project's name", table.name.where)
+    else:
+        draft.put(("name",), name, "the folder's name")
+    text = table.description.text if table.description is not None else ""
+    if text and len(text) <= 200:
+        draft.put(
+            ("title",),
+            text,
+            "the project's own words",
+            table.description.where if table.description is not None else None,
+        )
+    else:
+        draft.put(("title",), f"The project {draft.data['name']}", "one line that describes the software")
+
+
+# Packages of the distribution: those of apt.txt, and the libraries that a build looks for.
+
+_LIBRARIES = {
+    "Armadillo": "libarmadillo-dev",
+    "BLAS": "libopenblas-dev",
+    "Boost": "libboost-all-dev",
+    "BZip2": "libbz2-dev",
+    "CURL": "libcurl4-openssl-dev",
+    "Eigen3": "libeigen3-dev",
+    "FFTW3": "libfftw3-dev",
+    "fmt": "libfmt-dev",
+    "GSL": "libgsl-dev",
+    "GTest": "libgtest-dev",
+    "HDF5": "libhdf5-dev",
+    "LAPACK": "liblapack-dev",
+    "LibXml2": "libxml2-dev",
+    "nlohmann_json": "nlohmann-json3-dev",
+    "OpenSSL": "libssl-dev",
+    "PNG": "libpng-dev",
+    "SQLite3": "libsqlite3-dev",
+    "TBB": "libtbb-dev",
+    "yaml-cpp": "libyaml-cpp-dev",
+    "ZLIB": "zlib1g-dev",
+}
+"""What CMake calls a library, and the package that has its headers. Source: package lists of Debian 12, 2026-11-25."""
+_NONE_NEEDED = ("Threads", "OpenMP", "PkgConfig", "CMakePackageConfigHelpers")
+
+
+def choose_os_packages(found: Found, draft: Draft) -> None:
+    """The block that installs them, each with the line that asks for it."""
+    names: dict[str, tuple[str, Position]] = {}
+    if found.tree.has("apt.txt"):
+        for each in found.read(lambda folder, path: read_apt(folder, path, found.problems), "apt.txt") or []:
+            names.setdefault(each.text, ("apt.txt", each.where))
+    unknown = []
+    for library in found.build.libraries if found.build is not None else []:
+        if library.text in _LIBRARIES:
+            why = f"find_package({library.text}) asks for {_LIBRARIES[library.text]}"
+            names.setdefault(_LIBRARIES[library.text], (why, library.where))
+        elif library.text not in _NONE_NEEDED:
+            unknown.append(library)
+    for library in unknown:
+        text = f"find_package({library.text}): if it is not part of the project, name its package under os_packages"
+        draft.remark(text, library.where)
+    if not names:
+        return
+    options = {"packages": list(names)}
+    # Names of one file are told once.
+    if listed_there := [where for why, where in names.values() if why == "apt.txt"]:
+        why = f"{counted(len(listed_there), 'package')} of apt.txt; the names are Debian's and Ubuntu's"
+        draft.add_block("os_packages", why, listed_there[0], **options)
+    for why, where in names.values():
+        if why != "apt.txt":
+            draft.add_block("os_packages", why, where, **options)
+
+
+# How what has to be compiled is compiled: CMakeLists.txt and Makefiles.
+
+_FOLDER = "build"
+_OLD_CMAKE = (3, 16)
+"""The oldest that a base of hpcgen has; what asks for no newer one needs no range."""
+
+
+def choose_build(found: Found, draft: Draft) -> None:
+    """The ``build`` of the stack, the MPI that it asks for, and where its programs are then."""
+    build = found.build
+    if build is None:
+        return
+    if build.mpi is None and not build.programs:
+        draft.remark(
+            f"{build.file} exists, but init finds no program in it; `build:` in the stack says how it is compiled"
+        )
+        return
+    if build.mpi is not None:
+        draft.add_block("mpi", f"{build.mpi.text} asks for MPI; the site decides which one", build.mpi.where)
+    if build.fortran is not None:
+        why = f"{build.fortran.text}: the Fortran compiler is only installed on request"
+        draft.add_block("gnu", why, build.fortran.where, fortran=True)
+        if build.mpi is not None:
+            text = "for MPI in Fortran add --set mpich.fortran=true or --set openmpi.fortran=true, by the site's MPI"
+            draft.remark(text, build.fortran.where)
+    commands = _cmake(build, draft) if build.kind == "cmake" else [_make(build)]
+    first = build.programs[0] if build.programs else build.mpi
+    where = first.where if first is not None else None
+    said = f"{build.file} makes {build.programs[0].path}" if build.programs else f"{build.file} compiles it"
+    draft.put(("build", "commands"), commands, f"{said}; compiled for the CPUs of the partition", where)
+    if build.mpi is not None:
+        draft.put(("build", "mpi"), True, "the program is linked with the image's MPI", build.mpi.where)
+    for program in build.programs:
+        below = f"{_FOLDER}/{program.path}" if build.kind == "cmake" else program.path
+        draft.programs[program.path.rpartition("/")[2]] = f"{APP}/{below}"
+
+
+def _cmake(build: BuildFile, draft: Draft) -> list[str]:
+    minimum = build.minimum
+    if minimum is not None and re.fullmatch(r"\d+\.\d+(\.\d+)*", minimum.text):
+        parts = tuple(int(each) for each in minimum.text.split(".")[:2])
+        if parts > _OLD_CMAKE:
+            draft.put(("blocks", "cmake"), {"version": f">={minimum.text}"}, "cmake_minimum_required", minimum.where)
+    return [f"cmake -B {_FOLDER} -DCMAKE_BUILD_TYPE=Release", f'cmake --build {_FOLDER} -j "$(nproc)"']
+
+
+def _make(build: BuildFile) -> str:
+    words = [command(f"{name}={said.text}") for name, said in build.weak.items()]
+    file = [] if build.file in ("Makefile", "makefile", "GNUmakefile") else [command("-f", build.file)]
+    return " ".join(["make", *file, '-j "$(nproc)"', *words])
+
+
+# What of the project goes into the image, and what stays behind.
+
+_OWN = ("hpcgen.yaml", "hpcgen.lock", "*.sif", "*.sqfs")
+"""What hpcgen itself leaves in the folder; a changed stack would be other code."""
+_LEFT = ("slurm-*.out", "*.o[0-9]*", "*.e[0-9]*", "*.o", "*.pyc", "*.egg-info")
+_CACHES = ("node_modules", "wandb", "mlruns", "lightning_logs")
+_LARGE = 1024**3
+"""Bytes of a folder that is data rather than code."""
+
+
+def choose_copied(found: Found, draft: Draft) -> None:
+    """The ``copy`` of the stack, where the project has code that is compiled or started."""
+    named = any(word.startswith(f"{APP}/") for words in commands_of(draft.data["run"]) for word in words)
+    if not (found.sources or "build" in draft.data or named):
+        return
+    ignore: dict[str, str] = {".*": "hidden files are caches, settings and secrets (.env)"}
+    ignore |= dict.fromkeys(_OWN, "files that hpcgen writes here")
+    names = [each.path.rpartition("/")[2] for each in found.tree.files]
+    for each in found.tree.files:
+        if secret_file(each.path) and not any(part.startswith(".") for part in each.path.split("/")):
+            ignore[escape(each.path)] = "it may be a secret, and everybody can read an image"
+    for path in found.secret_scripts:
+        ignore[escape(path)] = "there may be a secret in it, and everybody can read an image"
+        if any(f"{APP}/{path}" in word for words in commands_of(draft.data["run"]) for word in words):
+            draft.remark(f"{path} is started and not in the image: take the secrets out of it, and it out of `ignore`")
+    for pattern in _LEFT:
+        if any(fnmatchcase(name, pattern) for name in names):
+            ignore[pattern] = "left by builds and jobs"
+    for top in found.tree.tops:
+        if top.name.startswith("."):
+            continue
+        if top.kind == "link":
+            ignore[top.name] = "a link to a folder, or out of this one"
+        elif top.kind == "environment":
+            ignore[f"{top.name}/*"] = "an environment of this machine"
+        elif top.kind == "cmake":
+            ignore[f"{top.name}/*"] = "built for this machine"
+        elif top.folder and top.name in _CACHES:
+            ignore[f"{top.name}/*"] = "results and downloads"
+        elif top.size > _LARGE:
+            ignore[f"{top.name}/*" if top.folder else top.name] = (
+                f"{size(top.size)} of data, which belongs on the site's file system"
+            )
+    if found.build is not None:
+        for program in found.build.programs if found.build.kind == "make" else []:
+            if found.tree.has(program.path):
+                ignore[program.path] = "compiled for this machine"
+    _put(found, draft, ignore)
+
+
+def _put(found: Found, draft: Draft, ignore: dict[str, str]) -> None:
+    entry = {"from": ".", "to": APP, "ignore": list(ignore)}
+    draft.put(("copy",), [entry], f"the project's own files; they are in {APP} of the image")
+    groups: dict[str, list[str]] = {}
+    for pattern, why in ignore.items():
+        groups.setdefault(why, []).append(pattern)
+    for why, patterns in groups.items():
+        draft.because(("copy",), patterns, f"without {' '.join(patterns)}: {why}")
+    try:
+        copied = Copied(".", APP, list(ignore))
+        check_public((path for path, _ in files_of(found.top, copied)), copied)
+    except HpcgenError as error:
+        draft.problems += error.problems
+
+
+# Files that say something of a project which init does not read: they are named, with what to do.
+
+_UNREAD = {
+    "Dockerfile": "name its software as blocks and its files under `copy`",
+    "Containerfile": "name its software as blocks and its files under `copy`",
+    "Singularity": "name its software as blocks and its files under `copy`",
+    "*.def": "name its software as blocks and its files under `copy`",
+    "Pipfile.lock": "`pipenv requirements --hash > requirements.txt` writes the same as a file that is read",
+    "Pipfile": "`pipenv requirements --hash > requirements.txt` writes the same as a file that is read",
+    "setup.py": "it would have to be run; write its requirements into requirements.txt",
+    "setup.cfg": "write its requirements into requirements.txt or pyproject.toml",
+    "pixi.toml": "`pixi lock` writes pixi.lock, which is read",
+    "spack.yaml": "name the blocks that it asks for; `hpcgen list blocks`",
+    "meson.build": "`build:` in the stack says how it is compiled",
+    "configure": "`build:` in the stack says how it is compiled",
+    "configure.ac": "`build:` in the stack says how it is compiled",
+    "Cargo.toml": "no block provides Rust; `os_packages: [cargo]` does, and `build:` compiles",
+    "Project.toml": "no block provides Julia",
+    "renv.lock": "no block provides R packages; `os_packages: [r-base]` provides R",
+    "DESCRIPTION": "no block provides R packages; `os_packages: [r-base]` provides R",
+}
+_COVERED = {
+    "setup.py": "python_packages",
+    "setup.cfg": "python_packages",
+    "pixi.toml": "conda_packages",
+    "Pipfile": "python_packages",
+    "Pipfile.lock": "python_packages",
+}
+"""Files that are not needed once another file is taken for that block."""
+
+
+def name_unread(found: Found, draft: Draft) -> None:
+    """A remark for each."""
+    for pattern, what in _UNREAD.items():
+        for top in found.tree.tops:
+            taken = _COVERED.get(top.name) in draft.blocks
+            if not top.folder and fnmatchcase(top.name, pattern) and not taken:
+                draft.remark(f"{top.name} was skipped: {what}", Position(top.name, 1, 1))
+    if not found.tree.whole:
+        draft.remark("the folder has more files than init looks at; `copy` may need more under `ignore`")
+
 
 READ = (
     "requirements.txt, pylock.toml, uv.lock, poetry.lock, pdm.lock, pyproject.toml, environment.yml, pixi.lock, "

@@ -14,7 +14,7 @@ from hpcgen.project.found import Found
 
 if TYPE_CHECKING:
     from hpcgen.core.model.conda import CondaFile
-    from hpcgen.core.model.requirement import PackageFile, PackageRequirement
+    from hpcgen.core.model.project import PackageFile, PackageRequirement
 
 MPI_BLOCKS = ("mpi4py", "horovod", "deepspeed")
 GPU_BLOCKS = ("pytorch", "tensorflow", "jax", "horovod", "deepspeed", "mxnet", "onnxruntime", "vllm")

@@ -20,10 +20,9 @@ from hpcgen.project.command_words import (
     unknown_variables,
     without_torchrun,
 )
-from hpcgen.project.draft import Draft, Option
+from hpcgen.project.draft import APP, Draft, Option
 from hpcgen.project.found import Found
 from hpcgen.project.packages import GPU_BLOCKS
-from hpcgen.project.places import APP
 
 _USUAL = ("main.py", "train.py", "run.py", "app.py", "solve.py", "simulate.py", "inference.py", "predict.py")
 PROGRAMS = {"lmp": "lammps", "gmx": "gromacs", "gmx_mpi": "gromacs", "vllm": "vllm"}

@@ -1,15 +1,114 @@
-"""Files of conda packages."""
+"""Files of conda packages: environment.yml, explicit lists, and which file is of which kind."""
+
+from __future__ import annotations
 
 import re
+import shlex
+
+import msgspec
 
 from hpcgen.core.errors import InputError, Position, Problems
-from hpcgen.core.model.conda import INDEPENDENT, CondaFile, CondaPackage, CondaPlatform
+from hpcgen.core.model.conda import INDEPENDENT, CondaFile, CondaNeed, CondaPackage, CondaPlatform
+from hpcgen.core.model.project import PackageRequirement
+from hpcgen.core.secret_rules import LEAVE_OUT, public, secret_in, secret_name
+from hpcgen.core.support.quoting import ENV_NAME_PATTERN
 from hpcgen.readers.conda_lock import read_conda_lock
-from hpcgen.readers.conda_locked import Locked, conda_package
-from hpcgen.readers.environment_yml import read_environment
-from hpcgen.readers.folder import ProjectFolder
+from hpcgen.readers.conda_text import EXPECTED, Locked, conda_package, spec_name
+from hpcgen.readers.folder import WRITTEN_BYTES, ProjectFolder, Readers
+from hpcgen.readers.pip_text import EXPECTED as EXPECTED_OF_PIP
+from hpcgen.readers.pip_text import Fault, requirement
 from hpcgen.readers.pixi_lock import read_pixi_lock
-from hpcgen.readers.readers import Readers
+from hpcgen.readers.requirements_txt import read_requirements
+from hpcgen.readers.yaml_file import YamlFile
+
+# environment.yml: https://docs.conda.io/projects/conda/en/stable/user-guide/tasks/manage-environments.html.
+
+_CHANNEL = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._+-]+)*/?|[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
+
+
+class _Environment(msgspec.Struct):
+    """Of what conda knows, what is used here."""
+
+    name: str | None = None
+    channels: list[str] | None = None
+    dependencies: list[str | dict[str, list[str]]] | None = None
+    variables: dict[str, str] | None = None
+
+
+def read_environment(folder: ProjectFolder, path: str) -> CondaFile:
+    """What an environment.yml asks for; InputError with all that is wrong with it."""
+    file = YamlFile(folder, path, WRITTEN_BYTES)
+    said = file.record(_Environment)
+    channels = _channels(file, said.channels or [])
+    needs: list[CondaNeed] = []
+    pip: list[PackageRequirement] = []
+    pip_where: Position | None = None
+    for number, each in enumerate(said.dependencies or []):
+        at: list[str | int] = ["dependencies", number]
+        if isinstance(each, dict):
+            for key, listed in each.items():
+                if key == "pip":
+                    pip_where = pip_where or file.place(*at, key, key=True)
+                    pip += _of_pip(file, listed, at)
+                else:
+                    file.wrong(f"{key!r} is no list that conda knows", at, "`pip:` and a list, or a package")
+        elif not (name := spec_name(each)):
+            remedy = "name the package and, where it is not in the file's channels, CHANNEL::NAME"
+            file.wrong(f"{public(each, 120)!r} names no package of conda", at, EXPECTED, remedy if "/" in each else "")
+        else:
+            needs.append(CondaNeed(spec=each.strip(), name=name, where=file.place(*at)))
+    variables = said.variables or {}
+    for key in [key for key in variables if not re.search(ENV_NAME_PATTERN, key) or not variables[key].isprintable()]:
+        file.wrong(f"the variable {key[:60]!r} has a name or a value that cannot be set", ["variables", key])
+    for key in [key for key, value in variables.items() if secret_name(key, value) or secret_in(value)]:
+        message = f"the variable {key[:60]!r} may be a secret, which would be in the plan and the image"
+        file.wrong(message, ["variables", key], remedy=LEAVE_OUT)
+    file.problems.raise_as(InputError)
+    return CondaFile(
+        file=path,
+        kind="environment",
+        name=said.name or "",
+        channels=channels,
+        needs=needs,
+        pip=pip,
+        variables=variables,
+        pip_where=pip_where,
+        read=dict(folder.read),
+    )
+
+
+def _channels(file: YamlFile, named: list[str]) -> list[str]:
+    for number, each in enumerate(named):
+        at: list[str | int] = ["channels", number]
+        if secret := secret_in(each):
+            file.wrong(
+                f"the address of a channel contains {secret}, which would be in the image",
+                at,
+                "a channel that everybody may read",
+                "remove it, and have a mirror that asks for none",
+            )
+        elif not _CHANNEL.fullmatch(each) or len(each) > 300:
+            file.wrong(f"{public(each, 120)!r} is no channel", at, "a name such as conda-forge, or https://HOST/PATH")
+    return [each.rstrip("/") for each in named]
+
+
+def _of_pip(file: YamlFile, listed: list[str], at: list[str | int]) -> list[PackageRequirement]:
+    """What is asked of a Python package index, with the files that are named for it (``-r``)."""
+    found: list[PackageRequirement] = []
+    for number, text in enumerate(listed):
+        path = [*at, "pip", number]
+        if match := re.fullmatch(r"(?:-r|--requirement)[\s=]*(\S.*)", text.strip()):
+            words = shlex.split(match[1]) if match[1].count('"') + match[1].count("'") == 0 else [match[1].strip("\"'")]
+            with file.problems.caught():
+                more = read_requirements(file.folder, file.folder.beside(file.path, words[0]))
+                found += more.requirements
+            continue
+        try:
+            found.append(requirement(text.strip(), file.place(*path)))
+        except Fault as fault:
+            file.wrong(fault.message, path, EXPECTED_OF_PIP, fault.remedy)
+    return found
+
 
 # Explicit lists of packages, as ``conda list --explicit --sha256`` and conda-lock write them.
 MARK = "@EXPLICIT"

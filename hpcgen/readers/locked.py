@@ -7,7 +7,7 @@ import urllib.parse
 from collections.abc import Sequence
 
 from hpcgen.core.errors import Position
-from hpcgen.core.model.requirement import KnownWheel, Needed, PackageRequirement
+from hpcgen.core.model.project import KnownWheel, Needed, PackageRequirement
 from hpcgen.readers.pip_text import is_marker, is_version
 from hpcgen.readers.toml_file import Reader
 

@@ -11,9 +11,9 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from hpcgen.core.errors import Position
-from hpcgen.core.model.requirement import PackageRequirement
+from hpcgen.core.model.project import PackageRequirement
 from hpcgen.core.secret_rules import public
-from hpcgen.core.support.python_names import normal_name
+from hpcgen.core.support.package_names import normal_name
 
 LONGEST = 2000
 """Characters of one requirement without its hashes."""

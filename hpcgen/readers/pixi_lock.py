@@ -13,7 +13,7 @@ import msgspec
 
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.conda import CondaFile, CondaPackage, CondaPlatform, CondaWheel
-from hpcgen.readers.conda_locked import Locked, conda_package
+from hpcgen.readers.conda_text import Locked, conda_package
 from hpcgen.readers.folder import ProjectFolder
 from hpcgen.readers.yaml_file import YamlFile
 

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from hpcgen.core.errors import InputError, Position
-from hpcgen.core.model.requirement import KnownWheel, PackageFile, PackageRequirement
-from hpcgen.core.support.python_names import normal_name
+from hpcgen.core.model.project import KnownWheel, PackageFile, PackageRequirement
+from hpcgen.core.support.package_names import normal_name
 from hpcgen.readers.folder import ProjectFolder
 from hpcgen.readers.locked import known_file, locked_package, not_from_index
 from hpcgen.readers.pip_text import is_marker

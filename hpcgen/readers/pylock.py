@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from hpcgen.core.errors import InputError, Position
-from hpcgen.core.model.requirement import KnownWheel, PackageFile, PackageRequirement
-from hpcgen.core.support.python_names import normal_name
+from hpcgen.core.model.project import KnownWheel, PackageFile, PackageRequirement
+from hpcgen.core.support.package_names import normal_name
 from hpcgen.readers.folder import ProjectFolder
 from hpcgen.readers.locked import file_name, known_file, locked_package, not_from_index
 from hpcgen.readers.toml_file import Reader, TomlFile

@@ -8,13 +8,12 @@ from msgspec.structs import replace
 from packaging.specifiers import SpecifierSet
 
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.requirement import PackageFile
-from hpcgen.readers.folder import ProjectFolder
+from hpcgen.core.model.project import PackageFile
+from hpcgen.readers.folder import ProjectFolder, Readers
 from hpcgen.readers.pdm_lock import read_pdm_lock
 from hpcgen.readers.poetry_lock import read_poetry_lock
 from hpcgen.readers.pylock import read_pylock
 from hpcgen.readers.pyproject import read_pyproject
-from hpcgen.readers.readers import Readers
 from hpcgen.readers.requirements_txt import read_requirements
 from hpcgen.readers.uv_lock import read_uv_lock
 

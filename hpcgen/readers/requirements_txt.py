@@ -7,7 +7,7 @@ import shlex
 from typing import NamedTuple
 
 from hpcgen.core.errors import InputError, Position, Problems, did_you_mean
-from hpcgen.core.model.requirement import PackageFile, PackageRequirement
+from hpcgen.core.model.project import PackageFile, PackageRequirement
 from hpcgen.core.support.wheel_lines import logical_lines
 from hpcgen.readers.folder import ProjectFolder
 from hpcgen.readers.pip_text import EXPECTED, Fault, requirement

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from packaging.markers import Marker
 
-from hpcgen.core.model.requirement import PackageFile, PackageRequirement
+from hpcgen.core.model.project import PackageFile, PackageRequirement
 
 
 def environment(python: str, architecture: str) -> dict[str, str]:

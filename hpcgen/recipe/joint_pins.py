@@ -18,7 +18,7 @@ from hpcgen.blocks.base import Chosen
 from hpcgen.blocks.steps import Wheels
 from hpcgen.core.errors import Problem
 from hpcgen.core.model.plan import Finding, PlannedBlock
-from hpcgen.core.support.python_names import normal_name
+from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.units import some
 
 if TYPE_CHECKING:

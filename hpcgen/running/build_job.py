@@ -17,8 +17,7 @@ from hpcgen.core.support.quoting import sh
 from hpcgen.core.support.writing import write_file
 from hpcgen.launch.job.layout import resolve_job
 from hpcgen.running.image_job import ImageJob
-from hpcgen.running.own_job import own_call, own_script
-from hpcgen.running.submission import Submitted, require_programs, submit_script
+from hpcgen.running.submission import Submitted, own_call, own_script, require_programs, submit_script
 
 
 class BuildJob(msgspec.Struct, frozen=True):
@@ -31,7 +30,7 @@ class BuildJob(msgspec.Struct, frozen=True):
     members: with some, the job is an array with one task each, which gets ``--member NAME``.
     limit: how many tasks may run at once; 0 for no limit.
     after: the job that has to end first; "" for none.
-    environment: what :func:`hpcgen.running.own_job.passed_on` gives.
+    environment: what :func:`hpcgen.running.submission.passed_on` gives.
     """
 
     site: Site

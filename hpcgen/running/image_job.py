@@ -17,9 +17,8 @@ from hpcgen.backends.hardware.mpi_abi import wanted_abi, whose
 from hpcgen.core.config.user_config import usual
 from hpcgen.core.errors import PolicyError
 from hpcgen.core.model.fields import EngineName
-from hpcgen.core.model.job import JobRequest
+from hpcgen.core.model.job import JobRequest, Queueing
 from hpcgen.core.model.plan import Finding, Plan
-from hpcgen.core.model.queueing import Queueing
 from hpcgen.core.model.record import ImageKindName
 from hpcgen.core.model.site import Bind, Site
 from hpcgen.core.model.stack import Stack
@@ -29,8 +28,7 @@ from hpcgen.launch.job.layout import job_findings
 from hpcgen.launch.script import job_script, preflight_script
 from hpcgen.planning.reproduce import step_words
 from hpcgen.recipe.assemble import bind_targets
-from hpcgen.running.host_side import host_side
-from hpcgen.running.laid_out import laid_out, started_as
+from hpcgen.running.host_side import host_side, laid_out, started_as
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog

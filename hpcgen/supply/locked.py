@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.bundle_paths import LOCK
 from hpcgen.core.model.fields import FormatName
+from hpcgen.core.model.image_paths import LOCK
 from hpcgen.core.model.lock import Lock
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.quoting import command
@@ -19,7 +19,7 @@ from hpcgen.kit.lockfile.lock import for_build
 from hpcgen.planning.contract.chosen import hold_chosen, was_overruled
 from hpcgen.planning.planner import in_format
 from hpcgen.recipe.formats import format_for
-from hpcgen.supply.bundle.copied_files import bundled_tree
+from hpcgen.supply.bundle.own_collections import bundled_tree
 from hpcgen.supply.pin.wanted import check_lock
 
 

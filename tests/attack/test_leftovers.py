@@ -124,4 +124,4 @@ def test_hpcgen_starts_its_own_python_in_one_way() -> None:
         for path in (ROOT / "hpcgen").rglob("*.py")
         if re.search(r"sys\.executable, ?[\"'](-m|-c)", path.read_text("utf-8"))
     ]
-    assert [name for name in found if "/programs/" not in name] == ["hpcgen/core/support/own_python.py"]
+    assert [name for name in found if "/programs/" not in name] == ["hpcgen/core/support/processes.py"]

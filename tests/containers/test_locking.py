@@ -162,7 +162,7 @@ def test_packages_are_those_that_apt_then_installs_from_them_alone(
 ) -> None:
     """Nothing but the resolved files and their index: afterwards the base has what the lock says, to the version."""
     from hpcgen.core.model.bundle import BundleItem
-    from hpcgen.core.model.bundle_paths import file_path
+    from hpcgen.core.model.image_paths import file_path
     from hpcgen.supply.bundle.apt_index import write_apt_index
     from hpcgen.supply.pin.base_shell import OWN
 

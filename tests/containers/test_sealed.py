@@ -10,7 +10,7 @@ from container_tools import BaseImage, ChImage, Sid
 
 from hpcgen.backends.engines import Call, engine_for
 from hpcgen.core.model.site import Bind
-from hpcgen.core.support.shell_words import line
+from hpcgen.core.support.quoting import line
 
 LOOK = """\
 echo "interfaces: $(tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' \\n')"

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from hpcgen.core.model.bundle import Manifest, WantedFile
-from hpcgen.core.model.bundle_paths import image_name
+from hpcgen.core.model.image_paths import image_name
 from hpcgen.core.model.lock import ImagePin, Lock, Pins
 from hpcgen.images.oci_layout import REF_NAME
 from hpcgen.supply.bundle.create import Creation, create_bundle

@@ -21,7 +21,7 @@ from hpcgen.core.model.fields import Source
 from hpcgen.core.model.release import Beside, Release
 from hpcgen.core.model.stack import RunSpec, Stack, StackBlock
 from hpcgen.planning.question import question_of
-from hpcgen.planning.resolver.conflicts import clash_of
+from hpcgen.planning.resolver.clash import clash_of
 from tests.helpers.plain_search import expected
 from tests.helpers.random_worlds import Range, World, random_world
 from tests.helpers.true_words import false_clash, false_reasons

@@ -36,7 +36,7 @@ from hpcgen.backends.engines.steps import (
     Step,
     definition_steps,
 )
-from hpcgen.core.model.bundle_paths import EVERY_IMAGE_HAS
+from hpcgen.core.model.image_paths import EVERY_IMAGE_HAS
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.release import PLATFORMS
 

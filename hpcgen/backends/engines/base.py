@@ -12,7 +12,7 @@ from hpcgen.core.errors import InputError, PolicyError, Problem
 from hpcgen.core.model.fields import FormatName
 from hpcgen.core.model.release import PLATFORMS
 from hpcgen.core.model.site import Bind
-from hpcgen.core.support.shell_words import FOLDER, IMAGE, Shell, joined
+from hpcgen.core.support.quoting import FOLDER, IMAGE, Shell, joined
 
 if TYPE_CHECKING:
     from hpcgen.backends.engines.building import BuildFolder, EngineCommand, LeftImage, Target, Work

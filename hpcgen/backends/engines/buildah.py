@@ -20,7 +20,7 @@ from typing import ClassVar
 from hpcgen.backends.engines.building import BuildFolder, EngineCommand, Target, Work, query
 from hpcgen.backends.engines.dockerfiles import DockerfileEngine
 from hpcgen.backends.engines.steps import Event, Reader, Recipe
-from hpcgen.core.model.bundle_paths import IMAGES
+from hpcgen.core.model.image_paths import IMAGES
 from hpcgen.core.model.record import BuiltImage
 
 _STEP = re.compile(r"(?:\[(\d+)/(\d+)\] )?STEP (\d+)/(\d+): ([A-Z]+)\b")

@@ -11,7 +11,7 @@ import msgspec
 
 from hpcgen.backends.engines.steps import Step
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.bundle_paths import FILES
+from hpcgen.core.model.image_paths import FILES
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.recipe_facts import PulledBase, StoredBase
 from hpcgen.core.model.record import BuiltImage, ImageKindName

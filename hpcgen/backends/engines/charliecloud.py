@@ -43,11 +43,10 @@ from hpcgen.backends.engines.building import (
     query,
 )
 from hpcgen.backends.engines.steps import HPCGEN, Event, Labels, Reader, Recipe, Step, dockerfile_steps
-from hpcgen.core.model.bundle_paths import MOUNT
-from hpcgen.core.model.image_paths import SUBMIT_FOLDER
+from hpcgen.core.model.image_paths import MOUNT, SUBMIT_FOLDER
 from hpcgen.core.model.plan import ExtendedImage, Plan
 from hpcgen.core.model.record import BuiltImage
-from hpcgen.core.support.shell_words import Shell, joined
+from hpcgen.core.support.quoting import Shell, joined
 from hpcgen.core.support.templates import Template
 
 UNSET_OPTION = "0.9.8"

@@ -11,9 +11,9 @@ docs/build-install/containers.md.
 from __future__ import annotations
 
 from hpcgen.backends.engines.base import Call, environment_words
+from hpcgen.backends.engines.common import Enroot
 from hpcgen.backends.engines.edf import BIND_IN_PLACE, edf
-from hpcgen.backends.engines.enroot import Enroot
-from hpcgen.core.support.shell_words import Shell
+from hpcgen.core.support.quoting import Shell
 
 
 class ContainerEngine(Enroot):

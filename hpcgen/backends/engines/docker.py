@@ -20,9 +20,9 @@ from hpcgen.backends.engines.building import EngineCommand, Target, Work, query,
 from hpcgen.backends.engines.dockerfiles import DockerfileEngine
 from hpcgen.backends.engines.steps import Event, Reader, Recipe
 from hpcgen.core.errors import MissingToolError, Problem
-from hpcgen.core.model.bundle_paths import IMAGES
+from hpcgen.core.model.image_paths import IMAGES
 from hpcgen.core.model.record import BuiltImage
-from hpcgen.core.support.shell_words import Shell
+from hpcgen.core.support.quoting import Shell
 
 _NAMED = re.compile(r"#(\d+) \[(?:(\S+) +)?(\d+)/(\d+)\] ([A-Z]+)\b")
 _STATE = re.compile(r"#(\d+) (CACHED|CANCELED|DONE(?: ([\d.]+)s)?|ERROR:? .*)$")

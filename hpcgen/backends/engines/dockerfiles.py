@@ -6,14 +6,13 @@ import re
 
 from hpcgen.backends.engines.base import NO_IMAGE, Call, Engine, bind_words, file_system_words
 from hpcgen.backends.engines.building import EngineCommand, FromFile, LeftImage, Target, Word, Work, query
-from hpcgen.backends.engines.devices import gpu_devices
+from hpcgen.backends.engines.common import gpu_devices
 from hpcgen.backends.engines.steps import Labels, Recipe, dockerfile_steps
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.image_paths import SUBMIT_FOLDER
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.record import ImageKindName
-from hpcgen.core.support.quoting import sh
-from hpcgen.core.support.shell_words import Shell, joined
+from hpcgen.core.support.quoting import Shell, joined, sh
 
 LONGEST_LABEL = 100_000
 """In bytes. Linux takes no word of a command line above 128 KiB; the image has the whole kit in any case."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from hpcgen.backends.engines.base import Call, file_system_words
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.image_paths import SUBMIT_FOLDER
-from hpcgen.core.support.shell_words import joined
+from hpcgen.core.support.quoting import joined
 
 BIND_IN_PLACE = r'"  \"$path:$path\","'
 """A line of the file that shows the host's folder ``$path`` in its own place."""

@@ -13,9 +13,9 @@ AMD's GPUs, are known from texts alone.
 from __future__ import annotations
 
 from hpcgen.backends.engines.base import Call, environment_words, file_system_words, refuse_separators
-from hpcgen.backends.engines.enroot import Enroot
+from hpcgen.backends.engines.common import Enroot
 from hpcgen.core.model.image_paths import SUBMIT_FOLDER
-from hpcgen.core.support.shell_words import joined
+from hpcgen.core.support.quoting import joined
 
 
 class Pyxis(Enroot):

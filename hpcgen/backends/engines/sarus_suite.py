@@ -23,10 +23,9 @@ Read, and never run.
 from __future__ import annotations
 
 from hpcgen.backends.engines.base import Call, environment_words
-from hpcgen.backends.engines.by_reference import ByReference
-from hpcgen.backends.engines.devices import gpu_devices
+from hpcgen.backends.engines.common import ByReference, gpu_devices
 from hpcgen.backends.engines.edf import BIND_IN_PLACE, edf
-from hpcgen.core.support.shell_words import Shell
+from hpcgen.core.support.quoting import Shell
 
 _MIGRATE = """\
 # Jobs read it from the store of Sarus Suite, by the name that Podman has given it.

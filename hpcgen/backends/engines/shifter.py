@@ -19,10 +19,10 @@ doc/mpi/mpich_abi.rst, doc/wlm/slurm.rst, doc/bestpractices.rst. Read, and never
 from __future__ import annotations
 
 from hpcgen.backends.engines.base import Call, environment_words, refuse_separators
-from hpcgen.backends.engines.by_reference import ByReference
+from hpcgen.backends.engines.common import ByReference
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.site import Bind
-from hpcgen.core.support.shell_words import joined
+from hpcgen.core.support.quoting import joined
 
 MPI_MODULES = {"mpich": "mpich"}
 GPU_MODULE = "gpu"

@@ -84,7 +84,7 @@ class ImageView(msgspec.Struct, frozen=True):
 
     def licence(self, sha256: str, block: PlannedBlock | None = None) -> str:
         """Of a file of the bundle, else of a block's release, as an SPDX expression; empty where it is not known."""
-        from hpcgen.core.support.spdx_expressions import licence_expression
+        from hpcgen.core.support.package_names import licence_expression
 
         known = licence_expression(self.licences.get(sha256, ""))
         return known or (licence_expression(self.release(block).licence) if block is not None else "")

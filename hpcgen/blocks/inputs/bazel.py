@@ -32,8 +32,7 @@ import msgspec
 from hpcgen.blocks.inputs.base import INDEX, Fetcher, ImageView, Input, OfBlocks, Pinned
 from hpcgen.core.errors import InputError, Problem
 from hpcgen.core.model.bazel import BazelFile
-from hpcgen.core.model.bundle_paths import MOUNT, WHEEL_INDEX, file_path
-from hpcgen.core.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import MOUNT, SCRATCH, WHEEL_INDEX, file_path
 from hpcgen.core.model.network import Mirrors
 from hpcgen.core.support.quoting import command
 

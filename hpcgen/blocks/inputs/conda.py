@@ -66,7 +66,7 @@ class CondaFiles(Input, frozen=True):
     def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[WantedFile]:
         from hpcgen.backends.hardware.mirrors import conda_mirror
         from hpcgen.core.model.bundle import WantedFile
-        from hpcgen.core.support.spdx_expressions import licence_expression
+        from hpcgen.core.support.package_names import licence_expression
 
         return [
             WantedFile(
@@ -86,7 +86,7 @@ class CondaFiles(Input, frozen=True):
     def components(cls, inputs: OfBlocks[Self], view: ImageView) -> Iterator[tuple[Component, bool]]:
         from hpcgen.core.model.component import Component
         from hpcgen.core.support import purl
-        from hpcgen.core.support.spdx_expressions import licence_expression
+        from hpcgen.core.support.package_names import licence_expression
 
         for _, item in inputs:
             for each in item.packages:

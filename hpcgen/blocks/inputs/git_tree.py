@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgen.blocks.inputs.base import Fetcher, ImageView, Input, OfBlocks, Pinned
 from hpcgen.core.errors import InputError, Problem
-from hpcgen.core.model.bundle_paths import MOUNT, file_path
-from hpcgen.core.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import MOUNT, SCRATCH, file_path
 from hpcgen.core.model.network import Mirrors
 from hpcgen.core.support.quoting import URL_PATTERN, command
 
@@ -79,7 +78,7 @@ class GitTree(Input, frozen=True):
     def components(cls, inputs: OfBlocks[Self], view: ImageView) -> Iterator[tuple[Component, bool]]:
         from hpcgen.core.model.component import Component
         from hpcgen.core.support import purl
-        from hpcgen.core.support.spdx_expressions import licence_expression
+        from hpcgen.core.support.package_names import licence_expression
 
         for block, item in inputs:
             rows = view.release(block).trees.values()

@@ -10,7 +10,7 @@ import msgspec
 from hpcgen.blocks.inputs.base import INDEX, Fetcher, ImageView, Input, OfBlocks, Pinned
 from hpcgen.core.model.network import Mirrors
 from hpcgen.core.model.plan import PlannedBlock
-from hpcgen.core.support.python_names import normal_name
+from hpcgen.core.support.package_names import normal_name
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from hpcgen.core.errors import Position
 from hpcgen.core.model.fields import Digest, Record, Sha256, Text, WholeNumber, matching
-from hpcgen.core.model.requirement import PackageRequirement
+from hpcgen.core.model.project import PackageRequirement
 
 CondaKind = Literal["environment", "pixi", "conda-lock", "explicit"]
 CondaName = Annotated[

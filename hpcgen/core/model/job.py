@@ -1,4 +1,4 @@
-"""A job: how many processes of what size are started where, and for how long."""
+"""A job: how many processes of what size are started where, for how long, and how it is queued."""
 
 from typing import Annotated
 
@@ -87,3 +87,21 @@ class JobRequest(Record, frozen=True):
     command: list[Text] | None = None
     steps: list[JobStep] | None = None
     name: JobName | None = None
+
+
+# Options of one submission besides the size of the job. They are in no plan.
+
+
+class Queueing(Record, frozen=True):
+    """How a job is queued.
+
+    ``after``: id of a job whose end it waits for. ``tasks``: it is an array of so many, of which ``at_once`` run at a
+    time. ``checkpoint_s``: so long before the time limit the stack's checkpoint command runs. ``requeue``: it is put
+    back into the queue after that, and where a node fails.
+    """
+
+    after: Text = ""
+    tasks: Count | None = None
+    at_once: Count | None = None
+    checkpoint_s: Count | None = None
+    requeue: bool = False

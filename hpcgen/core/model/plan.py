@@ -102,7 +102,7 @@ class PlannedLicence(Record, frozen=True):
 class PlannedCopy(Record, frozen=True):
     """The files that a stack copies to one place in the image.
 
-    ``sha256``: of the list of its files (:mod:`hpcgen.core.support.trees`), wherever they lie. ``files``, ``bytes``:
+    ``sha256``: of the list of its files (:mod:`hpcgen.core.support.hashing`), wherever they lie. ``files``, ``bytes``:
     how many, and their size together. ``single``: it is one file, not a folder.
     """
 

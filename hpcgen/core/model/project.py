@@ -1,8 +1,130 @@
-"""The Python packages of the user's project files in a plan, each with the line that asks for it."""
+"""Python packages that the files of the user's project ask for, each with its line: as read, and as a plan has them."""
 
-from typing import Annotated
+from __future__ import annotations
 
+from typing import Annotated, Literal
+
+from hpcgen.core.errors import Position
 from hpcgen.core.model.fields import Digest, Record, Text, matching
+
+# Python packages that a user's own files ask for, each with the place where it does.
+
+FileKind = Literal["requirements", "pylock", "uv", "poetry", "pdm", "pyproject"]
+
+
+class Needed(Record, frozen=True):
+    """A dependency of a package of a lock, or of the project itself.
+
+    Parameters
+    ----------
+    name: of the other, in its normal form.
+    version: which of several versions in the lock is meant; empty where there is only one.
+    extras: of the other that are wanted.
+    marker: in which environments (PEP 508); empty for all.
+    extra: with which extra of the package that needs it; empty for always.
+    """
+
+    name: Text
+    version: Text = ""
+    extras: list[Text] = []
+    marker: Text = ""
+    extra: Text = ""
+
+
+class KnownWheel(Record, frozen=True):
+    """A file of a package that a lock names: its name, which has its tags, and its hash, where the lock has it."""
+
+    file: Text
+    sha256: Digest | None = None
+
+
+class PackageRequirement(Record, frozen=True):
+    """One Python package that a file asks for.
+
+    Parameters
+    ----------
+    name: in its normal form (PEP 503): ``scikit-learn``.
+    where: file, line and column that say so; the file by its path from the folder of the project.
+    extras: of it that are wanted, sorted.
+    specifier: a range of versions (PEP 440); empty for any.
+    version: the one version that is meant, where there is one.
+    marker: in which environments (PEP 508); empty for all.
+    hashes: of the files of it that are accepted; with any, nothing else is.
+    wheels: the wheels that a lock names; empty where a file does not name any.
+    sdist: the source package that a lock names.
+    needs: what it needs in turn, where the lock keeps a graph of all packages.
+    """
+
+    name: Text
+    where: Position
+    extras: list[Text] = []
+    specifier: Text = ""
+    version: Text = ""
+    marker: Text = ""
+    hashes: list[Digest] = []
+    wheels: list[KnownWheel] = []
+    sdist: KnownWheel | None = None
+    needs: list[Needed] = []
+
+    @property
+    def origin(self) -> str:
+        """Where it is asked for: ``requirements.txt:3``."""
+        return f"{self.where.file}:{self.where.line}"
+
+    @property
+    def asked(self) -> str:
+        """What is asked for, in pip's form without marker and hashes: ``dask[array]>=2024.1``."""
+        extras = f"[{','.join(self.extras)}]" if self.extras else ""
+        return f"{self.name}{extras}{self.specifier}"
+
+    @property
+    def line(self) -> str:
+        """The whole in pip's form, on one line."""
+        marker = f" ; {self.marker}" if self.marker else ""
+        return f"{self.asked}{marker}{''.join(f' --hash={each}' for each in self.hashes)}"
+
+
+class PackageFile(Record, frozen=True):
+    """The Python packages of one file of a user's project, with the files that it includes.
+
+    Parameters
+    ----------
+    file: its path from the project's folder.
+    kind: what it is.
+    locked: whether it has every package that is installed in one version; else versions are still to be chosen.
+    requirements: what it asks for; of a lock all its packages. Of a graph (``roots``) not all are wanted everywhere.
+    constraints: versions that others are held to if something asks for them (``-c``).
+    groups: further packages by the name of an extra (``[project.optional-dependencies]``) or of a group
+        (``[dependency-groups]``), which are installed only where somebody names it.
+    roots: where a lock keeps a graph, what the project itself needs; with ``extra`` set to a group's name, what
+        that group does.
+    group_names: groups and extras that the file knows, beside those that are installed anyhow.
+    default_groups: those of ``pylock.toml`` that are installed anyhow.
+    ranges: of a lock, what the project itself asks for, by name, where the lock says that too.
+    requires_python: the range of Pythons that it is for; empty for any.
+    python_where: where it says so.
+    read: sha256 of each file that was read, by path from the project's folder.
+    """
+
+    file: Text
+    kind: FileKind
+    locked: bool = False
+    requirements: list[PackageRequirement] = []
+    constraints: list[PackageRequirement] = []
+    groups: dict[Text, list[PackageRequirement]] = {}
+    roots: list[Needed] = []
+    group_names: list[Text] = []
+    default_groups: list[Text] = []
+    ranges: dict[Text, Text] = {}
+    requires_python: Text = ""
+    python_where: Position | None = None
+    read: dict[Text, Digest] = {}
+
+    @property
+    def hashed(self) -> bool:
+        """Whether every package has a hash, so that the file alone decides what is installed."""
+        return self.locked and bool(self.requirements) and all(each.hashes for each in self.requirements)
+
 
 BLOCK = "python_packages"
 """The block whose options ``files`` and ``groups`` name them, and which installs them."""

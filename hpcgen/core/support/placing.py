@@ -1,4 +1,4 @@
-"""The last step of making an image file: its final name, the removal of an older one, its size."""
+"""Files that take the place of others: an image's final name, and files of a folder that change together."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import contextlib
 import os
 import shutil
 import stat
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
-from hpcgen.core.errors import OutputError
+from hpcgen.core.errors import OutputError, Problem
+from hpcgen.core.support.below import folder_of, is_below, rmdir_below, unlink_below
+from hpcgen.core.support.hashing import read_plain
 
 PARTIAL = ".hpcgen-"
 """How the name of an image begins that is not whole."""
@@ -93,3 +96,147 @@ def folder_bytes(folder: Path) -> int:
                 seen.add((facts.st_dev, facts.st_ino))
             total += facts.st_size
     return total
+
+
+# Files of a folder that change together: new ones come, older ones go, or all stays as it was.
+
+SWAP = ".hpcgen-swap"
+"""The hidden folder in it that has the new files before, and the older ones meanwhile."""
+_ADDED = "added"  # in the hidden folder: the names that were not there before
+_MARKER = "marker"  # and which of the names is the marker
+_LONGEST_LIST = 16 * 1024 * 1024
+_KIT_MARKER = "hpcgen.lock"  # of what hpcgen 0.1.0 left, which changed kits alone
+
+
+def replace_together(
+    directory: Path, files: Collection[str], retired: frozenset[str], marker: str, fill: Callable[[Path], None]
+) -> None:
+    """Change files of a folder together, or none of them; all others are left alone.
+
+    Parameters
+    ----------
+    files: their paths in it.
+    retired: those that go, if they are there.
+    marker: the one of ``files`` that leaves first and comes last: where it is, all are.
+    fill: writes the new ones into an empty folder, and waits until they are on the disk.
+    """
+    swap = directory / SWAP
+    new, old = swap / "new", swap / "old"
+    present = {name for name in (*files, *retired) if (directory / name).exists()}
+    try:
+        for folder in (swap, new, old):
+            folder.mkdir()
+        fill(new)
+        for name in present:
+            (old / name).parent.mkdir(parents=True, exist_ok=True)
+        # From here on the files change; this list says which names to remove in order to go back.
+        # Half a list could name the wrong file, so it too appears whole or not at all.
+        _write_list(swap / _MARKER, [marker])
+        _write_list(swap / "list", sorted(set(files) - present))
+        (swap / "list").rename(swap / _ADDED)
+        sync_folder(swap)
+        # Folders take room for data, so they come before the first file that is moved.
+        for name in files:
+            with folder_of(directory, name, make=True):
+                pass
+        # The marker leaves first and comes last: a folder with a marker is whole.
+        for name in sorted(present, key=lambda name: (name != marker, name)):
+            _move(directory, name, f"{SWAP}/old/{name}")
+        for name in sorted(files, key=lambda name: (name == marker, name)):
+            _move(directory, f"{SWAP}/new/{name}", name)
+    except BaseException:
+        settle(directory)
+        raise
+    sync_folder(directory)
+    settle(directory)
+
+
+def settle(directory: Path) -> None:
+    """Bring an unfinished replacement back to the older files, and forget a finished one.
+
+    It goes by what is on the disk alone, so that it can also follow a process that was killed, even one
+    that was killed in here.
+
+    Raises
+    ------
+    OutputError: what lies there is not what this module leaves, as in a folder from somebody else. Nothing is changed.
+    """
+    swap = directory / SWAP
+    if not os.path.lexists(swap):
+        return
+    new, added = swap / "new", swap / _ADDED
+    marker, names, kept = _left(swap)
+    begun = added.exists()
+    # The marker is the last to leave `new`, so nothing is left there only when all is done.
+    done = begun and not (new / marker).exists()
+    if begun and not done:
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                unlink_below(directory, name)
+        remove_empty(directory, names)
+        for name in sorted(kept, key=lambda name: (name == marker, name)):
+            _move(directory, f"{SWAP}/old/{name}", name)
+        sync_folder(directory)
+    if done:
+        remove_empty(directory, kept)
+    shutil.rmtree(swap, ignore_errors=True)
+
+
+def _left(swap: Path) -> tuple[str, list[str], list[str]]:
+    """The marker, the names that are removed to go back, and those that come back.
+
+    Raises
+    ------
+    OutputError: it is not this user's, or has what is not written here.
+    """
+    found = swap.lstat()
+    strange = not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid()
+    texts = {} if strange else {name: _listed(swap / name) for name in (_MARKER, _ADDED)}
+    marker, names = texts.get(_MARKER) or [_KIT_MARKER], texts.get(_ADDED) or []
+    old = swap / "old"
+    kept = [] if strange else [str(path.relative_to(old)) for path in old.rglob("*") if not path.is_dir()]
+    if strange or None in texts.values() or len(marker) != 1 or not all(map(is_below, (*marker, *names, *kept))):
+        message = f"{swap} is not what an unfinished replacement of hpcgen leaves"
+        raise OutputError(Problem(message, remedy=f"look at what is in it; if it is worth nothing: rm -r {swap}"))
+    return marker[0], names, kept
+
+
+def _listed(path: Path) -> list[str] | None:
+    """The lines of a list; none where there is no such file, None for what is no list."""
+    try:
+        return read_plain(path, _LONGEST_LIST).decode("utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError):
+        return None
+
+
+def _write_list(path: Path, names: Iterable[str]) -> None:
+    with open(path, "x", encoding="utf-8") as stream:
+        stream.write("\n".join(names))
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _move(directory: Path, source: str, target: str) -> None:
+    """Rename a file, or one of the hidden folder, wherever its path may lead by now."""
+    with folder_of(directory, source) as old, folder_of(directory, target, make=True) as new:
+        os.replace(Path(source).name, Path(target).name, src_dir_fd=old, dst_dir_fd=new)
+
+
+def remove_empty(directory: Path, names: Iterable[str]) -> None:
+    """Remove the folders that files were in, as far as nothing else is in them."""
+    for name in names:
+        for parent in Path(name).parents[:-1]:
+            with contextlib.suppress(OSError):
+                rmdir_below(directory, str(parent))
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on the disk too; some network file systems cannot, and need not."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

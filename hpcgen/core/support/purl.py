@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcgen.core.support.python_names import normal_name
+from hpcgen.core.support.package_names import normal_name
 
 
 def purl(kind: str, name: str, version: str = "", *, namespace: str = "", **qualifiers: str) -> str:

@@ -1,8 +1,11 @@
-"""Numbers for people."""
+"""Numbers for people, and time limits as people write them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+from hpcgen.core.errors import InputError
 
 
 def size(count: int | None) -> str:
@@ -54,3 +57,35 @@ def counted(number: int, what: str) -> str:
     if number == 1:
         return f"{number} {what}"
     return f"{number} {what}{'es' if what.endswith(('s', 'sh', 'ch', 'x')) else 's'}"
+
+
+# Time limits as people write them.
+
+_WALLTIME = re.compile(
+    r"(?:(?P<days>\d{1,3})-)?(?P<hours>\d{1,4}):(?P<minutes>[0-5]\d):(?P<seconds>[0-5]\d)"
+    r"|(?P<number>\d{1,6})(?P<unit>[smhd])",
+    re.ASCII,
+)
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def parse_walltime(text: str, where: str | None = "--time") -> int:
+    """Seconds of ``36h``, ``90m``, ``2d``, ``36:00:00`` (hours:minutes:seconds) or ``1-12:00:00`` (days first).
+
+    Raises
+    ------
+    InputError: another form, or nothing at all.
+    """
+    found = _WALLTIME.fullmatch(text.strip())
+    seconds = 0
+    if found is not None:
+        if found["unit"]:
+            seconds = int(found["number"]) * _UNIT_SECONDS[found["unit"]]
+        else:
+            days, hours, minutes, rest = (int(found[n] or 0) for n in ("days", "hours", "minutes", "seconds"))
+            seconds = ((days * 24 + hours) * 60 + minutes) * 60 + rest
+    if seconds < 1:
+        raise InputError(
+            f"{text!r} is not a time limit", where, "36h, 90m, 36:00:00 (hours first) or 1-12:00:00 (days first)"
+        )
+    return seconds

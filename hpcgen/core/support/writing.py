@@ -34,8 +34,8 @@ import msgspec
 from hpcgen.core.errors import InputError
 from hpcgen.core.support.hashing import CHUNK, open_plain
 from hpcgen.core.support.leftovers import PATIENCE_S, alone_in, new_file, new_folder, opened_folder, remove_left
+from hpcgen.core.support.placing import SWAP, replace_together, settle, sync_folder
 from hpcgen.core.support.refusals import explained, refusal
-from hpcgen.core.support.swapping import SWAP, replace_together, settle, sync_folder
 
 _MARKER = "hpcgen.lock"
 """The file by which a folder is known to be a kit."""

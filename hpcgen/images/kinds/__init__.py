@@ -21,7 +21,7 @@ KINDS: Registry[ImageKind] = Registry(
         "directory": "hpcgen.images.kinds.directory:DirectoryKind",
         "squashfs": "hpcgen.images.kinds.squashfs:SquashfsKind",
         "sif": "hpcgen.images.kinds.sif:SifKind",
-        "ch-image": "hpcgen.images.kinds.ch_image:ChImageStore",
+        "ch-image": "hpcgen.images.kinds.store:ChImageStore",
     },
 )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from hpcgen.core.errors import InputError
 from hpcgen.core.support.limits import BoundedMember
 from hpcgen.images import roots
+from hpcgen.images.archive import read_tar
 from hpcgen.images.folder import COPY_AGAIN
 from hpcgen.images.kinds.base import (
     ConversionRule,
@@ -22,7 +23,6 @@ from hpcgen.images.kinds.base import (
 from hpcgen.images.kinds.directory import marked
 from hpcgen.images.oci_layout import archive_image
 from hpcgen.images.roots import Marks
-from hpcgen.images.tarball import read_tar
 
 # An OCI archive has a member for each blob and three more; an image's root has thousands.
 _FIRST_MEMBERS = 200

@@ -11,8 +11,7 @@ from hpcgen.core.errors import Problem, did_you_mean
 from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.reasons import JobReason
 from hpcgen.core.model.site import Queue, Site
-from hpcgen.core.support.units import counted, walltime_text
-from hpcgen.launch.job.walltime import parse_walltime
+from hpcgen.core.support.units import counted, parse_walltime, walltime_text
 
 
 class QueueChoice(msgspec.Struct, frozen=True):

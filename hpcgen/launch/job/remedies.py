@@ -13,10 +13,9 @@ from hpcgen.core.errors import InputError, PolicyError, Problem, Remedy
 from hpcgen.core.model.job import Job, JobRequest
 from hpcgen.core.model.site import Partition, Queue, Site
 from hpcgen.core.model.stack import Stack
-from hpcgen.core.support.units import walltime_text
+from hpcgen.core.support.units import parse_walltime, walltime_text
 from hpcgen.launch.job.layout import lay_out, memory_problem
 from hpcgen.launch.job.measured_layouts import usable_gb
-from hpcgen.launch.job.walltime import parse_walltime
 
 OPTIONS = {
     "threads_per_rank": "--threads",

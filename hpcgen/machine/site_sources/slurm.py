@@ -12,9 +12,16 @@ from hpcgen.core.errors import InputError, Problems, did_you_mean
 from hpcgen.machine.detect.seen import Seen
 from hpcgen.machine.site_sources.asked import SourceSettings
 from hpcgen.machine.site_sources.gpu_names import gpu_of
-from hpcgen.machine.site_sources.host_lists import MOST_NAMES, HostListError, HostLists, TooManyNamesError
 from hpcgen.machine.site_sources.said import kind_name, whole
-from hpcgen.machine.site_sources.slurm_conf import Conf, SlurmLine, read_conf
+from hpcgen.machine.site_sources.slurm_conf import (
+    MOST_NAMES,
+    Conf,
+    HostListError,
+    HostLists,
+    SlurmLine,
+    TooManyNamesError,
+    read_conf,
+)
 from hpcgen.readers.folder import ProjectFolder
 
 _NODE_KEYS = {"sockets", "corespersocket", "threadspercore", "cpus", "procs", "realmemory", "gres", "boards"}

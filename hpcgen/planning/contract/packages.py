@@ -15,7 +15,7 @@ import msgspec
 from hpcgen.backends.hardware.microarchitecture import code_features
 from hpcgen.blocks.requirements import in_range
 from hpcgen.core.model.project import BLOCK, ProjectPackage
-from hpcgen.core.support.python_names import normal_name
+from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.units import some
 from hpcgen.core.support.wheel_tags import as_numbers, glibc_of
 from hpcgen.planning.contract.case import Check, ContractCase, holds, skipped

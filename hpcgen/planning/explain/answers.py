@@ -9,7 +9,7 @@ import msgspec
 
 from hpcgen.core.errors import InputError, UnknownNameError, did_you_mean
 from hpcgen.core.model.reasons import JOB_WORDS
-from hpcgen.core.support.python_names import normal_name
+from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.traced import Subject, subjects_of
 from hpcgen.planning.explain import blocks, conda_package, image, jobs, os_package, python_package
 from hpcgen.planning.explain.case import ExplainCase, value_at

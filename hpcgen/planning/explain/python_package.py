@@ -10,7 +10,7 @@ import msgspec
 from hpcgen.blocks.inputs.wheels import Wheels, parse_pin
 from hpcgen.core.model.plan import PlannedBlock
 from hpcgen.core.model.project import BLOCK, HandedOver, ProjectPackage
-from hpcgen.core.support.python_names import normal_name
+from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.units import counted, some
 from hpcgen.planning.contract.packages import gpu_vendor
 from hpcgen.planning.contract.packages import packages as suits
@@ -20,7 +20,7 @@ from hpcgen.planning.explain.case import ExplainCase
 from hpcgen.planning.explain.explanation import Explanation, Ground, Refused
 
 if TYPE_CHECKING:
-    from hpcgen.core.model.requirement import PackageFile, PackageRequirement
+    from hpcgen.core.model.project import PackageFile, PackageRequirement
 
 KIND = "Python package"
 

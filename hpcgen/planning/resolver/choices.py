@@ -11,8 +11,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import Position, Problem, Problems, UnknownNameError, did_you_mean
 from hpcgen.core.model.stack import Stack, StackBlock
-from hpcgen.planning.resolver.block_here import BlockHere
-from hpcgen.planning.resolver.node import ResolverNode
+from hpcgen.planning.resolver.node import BlockHere, ResolverNode
 
 
 class Choices(Mapping[str, BlockChoice]):

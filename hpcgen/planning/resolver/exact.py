@@ -12,9 +12,8 @@ from itertools import combinations
 from typing import Any
 
 from hpcgen.blocks.requirements import Candidate, Form, Origin, Requirement
-from hpcgen.planning.resolver.order import Circle, built_before, in_order
 from hpcgen.planning.resolver.question import Question
-from hpcgen.planning.resolver.search import Agenda, in_forms
+from hpcgen.planning.resolver.search import Agenda, Circle, built_before, in_forms, in_order
 
 
 # The SAT solver Glucose 4.1, by python-sat's compiled module alone: its package takes ten times as long to import.

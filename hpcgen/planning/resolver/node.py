@@ -7,20 +7,206 @@ still. So all that rests on the site, and on a block's own options, is kept here
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from typing import Any
 
 import msgspec
 
-from hpcgen.blocks.base import Facts
+from hpcgen.blocks.base import Facts, Need, Situation
 from hpcgen.blocks.options import BlockChoice, block_options
-from hpcgen.blocks.requirements import Candidate, Form, Origin, Refusal, Requirement
+from hpcgen.blocks.requirements import (
+    Candidate,
+    Form,
+    Origin,
+    Refusal,
+    Requirement,
+    host_refusals,
+    option_refusals,
+    version,
+)
+from hpcgen.blocks.ways import for_gpu, in_use, way_refusals
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import Position
 from hpcgen.core.model.reasons import Reason
+from hpcgen.core.model.release import Beside, Release
 from hpcgen.core.model.site import Site
-from hpcgen.planning.resolver.block_here import BlockHere
+from hpcgen.core.model.stack import OptionValue
+
+# A block with its options on one node: its rows as they are there, what rules them out, and what they need.
+
+
+class BlockHere:
+    """Computed on first use; later calls return the same objects."""
+
+    def __init__(self, node: ResolverNode, name: str, choose: Callable[[], BlockChoice]) -> None:
+        self.node = node
+        self.name = name
+        self._choose = choose
+        self.block = node.catalog.block(name)
+        self.rows = node.catalog.releases(name)
+        self._releases: dict[str, Release] = {}
+        self._candidates: dict[str, list[Candidate]] = {}
+        self._refusals: dict[Candidate, list[Refusal]] = {}
+        self._fits: dict[Candidate, bool] = {}
+        self._needs: dict[Candidate, list[tuple[str, bool, Requirement]]] = {}
+
+    @cached_property
+    def choice(self) -> BlockChoice:
+        """The options; computed late, because those of a block that nothing asks for may be incomplete."""
+        return self._choose()
+
+    @cached_property
+    def _data(self) -> Mapping[str, OptionValue]:
+        return self.choice.as_data()
+
+    def release(self, number: str) -> Release:
+        """A row as it is for the options and the node's architecture."""
+        if not self.rows[number].ways:
+            return self.rows[number]
+        if number not in self._releases:
+            self._releases[number] = in_use(self.rows[number], self._data, self.node.facts.architecture)
+        return self._releases[number]
+
+    @cached_property
+    def bound_to_base(self) -> bool:
+        """Whether only some distributions have one of the releases."""
+        return any(self.release(number).on for number in self.rows)
+
+    def candidates(self, identifier: str) -> list[Candidate]:
+        """Every version, best first."""
+        if identifier not in self._candidates:
+            numbers = sorted(self.rows, key=version, reverse=True)
+            # What only another distribution has comes after what the preferred one has; last what is no default.
+            numbers.sort(key=lambda each: (bool(self.release(each).not_default), self._distance(self.release(each))))
+            self._candidates[identifier] = [Candidate(identifier, self.name, each) for each in numbers]
+        return self._candidates[identifier]
+
+    def _distance(self, release: Release) -> int:
+        """How far down the order of distributions the first one is that has a release."""
+        bases = self.node.providers("base") if release.on else []
+        return min((bases.index(name) for name in release.on if name in bases), default=0)
+
+    def refusals(self, candidate: Candidate) -> Sequence[Refusal]:
+        """Which facts of the node and options of the block rule a candidate out."""
+        if candidate not in self._refusals:
+            row, release = self.rows[candidate.version], self.release(candidate.version)
+            found = [*self._vendor_refusal(candidate), *host_refusals(candidate, release, self.node.known)]
+            if row.only or row.ways:
+                found += option_refusals(candidate, row, self._data)
+                found += way_refusals(candidate, row, self._data, self.node.facts.architecture, self.node.gpu)
+            self._refusals[candidate] = found
+        return self._refusals[candidate]
+
+    def _vendor_refusal(self, candidate: Candidate) -> Iterator[Refusal]:
+        """Whether the block is for GPUs of another make than the node's."""
+        gpu, wanted = self.node.facts.partition.gpu, self.block.gpu_vendor
+        if gpu is not None and wanted and gpu.vendor != wanted:
+            place = f"partitions.{self.node.partition}.gpu.vendor"
+            requires, newer = {"vendor": wanted}, candidate.version
+            yield Refusal(
+                candidate, Reason(rule="vendor", requires=requires, found=gpu.vendor, newer=newer, place=place)
+            )
+
+    def fits_site(self, candidate: Candidate) -> bool:
+        """Whether the site and the block's own options leave a candidate: the search need not look at the others."""
+        if candidate not in self._fits:
+            ranges = self.node.site_ranges(candidate.identifier)
+            self._fits[candidate] = all(r.accepts(candidate) for r in ranges) and not self.refusals(candidate)
+        return self._fits[candidate]
+
+    def for_gpu(self, number: str) -> bool:
+        """Whether a release can be had for the node's GPU in some way, be it with other options."""
+        ways = self.release(number).ways
+        return not ways or any(for_gpu(way, self.node.gpu[0]) for way in ways)
+
+    def needs(self, candidate: Candidate) -> list[tuple[str, bool, Requirement]]:
+        """The active needs of a candidate: name, whether only for the build, the requirement.
+
+        Among them what it asks of others that it does not need, should they be there: not ``demanded``.
+        """
+        if candidate not in self._needs:
+            return self._needs.setdefault(candidate, list(self._find_needs(candidate)))
+        return self._needs[candidate]
+
+    @cached_property
+    def _active_needs(self) -> list[Need]:
+        """The needs of the block that hold with its options on this node."""
+        situation = Situation(self.node.facts, self.choice.options)
+        return [need for need in self.block.needs if need.when is None or need.when(situation)]
+
+    def _find_needs(self, candidate: Candidate) -> Iterator[tuple[str, bool, Requirement]]:
+        release = self.release(candidate.version)
+        for need in self._active_needs:
+            narrowed = list(self._accepted(need.name, release))
+            if need.versions or not narrowed:
+                asked = self._requirement(need.name, need.versions, self._origin(candidate, None), need.enough)
+                yield need.name, need.build_only, asked
+            for accepted in narrowed:
+                versions = release.accepts[accepted]
+                if accepted != need.name:
+                    others = {p: "" for p in self.node.catalog.virtuals[need.name] if p != accepted}
+                    allowed: Mapping[str, str] = {accepted: versions, **others}
+                    asked = Requirement(need.name, allowed, self._origin(candidate, ("accepts", accepted)), need.enough)
+                else:
+                    origin = self._origin(candidate, ("accepts", accepted))
+                    asked = self._requirement(need.name, versions, origin, need.enough)
+                yield need.name, need.build_only, asked
+        for said in release.beside:
+            for name, versions in said.accepts.items():
+                virtuals = [each for each, names in self.node.catalog.virtuals.items() if name in names]
+                for identifier in virtuals or [name]:
+                    yield name, False, self._beside(candidate, identifier, {name: versions}, said)
+        if release.on:
+            # In the order of the distributions, whichever the table has them in.
+            known = self.node.catalog.virtuals.get("base", [])
+            on = {name: release.on[name] for name in (*known, *release.on) if name in release.on}
+            yield "base", True, Requirement("base", on, self._origin(candidate, ("on",)))
+
+    def _beside(self, candidate: Candidate, identifier: str, range_: Mapping[str, str], said: Beside) -> Requirement:
+        allowed = {**dict.fromkeys(self.node.catalog.virtuals.get(identifier, ()), ""), **range_}
+        why = f"{said.message}; {said.remedy}" if said.remedy else said.message
+
+        def place() -> Any:
+            ways = (["releases", candidate.version, "beside"], ["beside"])
+            documents = self.node.catalog.release_documents(candidate.block)
+            return next((d.position(way) for d in documents for way in ways if _has(d.data, way)), None)
+
+        origin = Origin(candidate.block, place, version=candidate.version, why=why)
+        return Requirement(identifier, allowed, origin, demanded=False)
+
+    def _accepted(self, name: str, release: Release) -> Iterator[str]:
+        for accepted in release.accepts:
+            if accepted == name or accepted in self.node.catalog.virtuals.get(name, ()):
+                yield accepted
+
+    def _origin(self, candidate: Candidate, below: tuple[str, ...] | None) -> Origin:
+        def place() -> Any:
+            if below is None:
+                return self.node.catalog.block_origin(candidate.block)
+            for document in self.node.catalog.release_documents(candidate.block):
+                if candidate.version in document.data.get("releases", {}):
+                    return document.position(["releases", candidate.version, *below])
+            return None
+
+        return Origin(candidate.block, place, version=candidate.version)
+
+    def _requirement(self, name: str, versions: str, origin: Origin, enough: Mapping[str, str]) -> Requirement:
+        """A requirement on a block or on a virtual as a whole."""
+        if name in self.node.catalog.virtuals:
+            allowed = dict.fromkeys(self.node.catalog.virtuals[name], versions) if versions else None
+            return Requirement(name, allowed, origin, enough)
+        return Requirement(self.node.catalog.identifier(name), {name: versions}, origin, enough)
+
+
+def _has(data: Any, path: Sequence[str]) -> bool:
+    for step in path:
+        if not isinstance(data, Mapping) or step not in data:
+            return False
+        data = data[step]
+    return True
+
 
 KEPT = 64
 """Of so many nodes that were asked for last a catalog keeps what was worked out."""

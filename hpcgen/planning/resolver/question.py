@@ -14,9 +14,8 @@ from hpcgen.blocks.base import Facts
 from hpcgen.blocks.requirements import Candidate, Origin, Refusal, Requirement
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.model.release import Release
-from hpcgen.planning.resolver.block_here import BlockHere
 from hpcgen.planning.resolver.choices import Choices
-from hpcgen.planning.resolver.node import ResolverNode
+from hpcgen.planning.resolver.node import BlockHere, ResolverNode
 
 ALWAYS = ("base", "site_trust")
 """What every image has, whatever the stack says."""

@@ -15,13 +15,12 @@ from hpcgen.core.errors import ConflictError
 from hpcgen.core.model.plan import PlannedBlock
 from hpcgen.core.model.reasons import Reason, Rule
 from hpcgen.core.model.release import Release
-from hpcgen.planning.resolver.order import build_order
 from hpcgen.planning.resolver.question import ALWAYS, Question
-from hpcgen.planning.resolver.search import Chosen, search
+from hpcgen.planning.resolver.search import Chosen, build_order, search
 
 
 class NoPlanError(ConflictError):
-    """No plan exists. What clashes takes longer to say, so ``conflicts`` does where somebody wants to know."""
+    """No plan exists. What clashes takes longer to say, so ``clash`` does where somebody wants to know."""
 
     def __init__(self, question: Question) -> None:
         self.question = question

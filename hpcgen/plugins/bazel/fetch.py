@@ -23,15 +23,13 @@ from hpcgen.blocks.steps import command
 from hpcgen.core.errors import FetchError, InputError, Problem
 from hpcgen.core.model.bazel import BazelFile, BazelPin
 from hpcgen.core.model.bundle import BundleItem
-from hpcgen.core.model.bundle_paths import MOUNT, WHEEL_INDEX, file_path
-from hpcgen.core.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import MOUNT, SCRATCH, WHEEL_INDEX, file_path
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.secret_rules import without_secrets
 from hpcgen.core.support.certificates import read_certificates
 from hpcgen.core.support.units import files as number_of_files
 from hpcgen.machine.detect.tree import MachineTree
-from hpcgen.plugins.bazel.log import Requested, requested
-from hpcgen.plugins.bazel.pins import Fetched, listed
+from hpcgen.plugins.bazel.pins import Fetched, Requested, listed, requested
 from hpcgen.plugins.bazel.registry_recorder import RegistryRecorder
 from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.supply.net.package_index import find_files

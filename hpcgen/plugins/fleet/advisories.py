@@ -165,7 +165,7 @@ def _is_package(component: Component, affected: _Affected, ecosystem: str, relea
 
 def _is_python(component: Component, affected: _Affected) -> bool:
     """Whether it is that package of Python, or the same software from conda or from source."""
-    from hpcgen.core.support.python_names import normal_name
+    from hpcgen.core.support.package_names import normal_name
 
     of_name = normal_name(component.name) == normal_name(affected.package.name)
     return of_name and component.kind in ("python", "conda", "software")

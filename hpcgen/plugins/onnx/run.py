@@ -17,7 +17,7 @@ from hpcgen.core.errors import InputError, JobFailedError, Problems, UnknownName
 from hpcgen.core.model.fields import Name, Record, Text, WholeNumber
 from hpcgen.core.model.site import Bind
 from hpcgen.core.support.hashing import open_plain
-from hpcgen.core.support.own_python import own_program
+from hpcgen.core.support.processes import own_program
 from hpcgen.core.support.quoting import command
 from hpcgen.core.support.refusals import explained
 from hpcgen.launch.binding import VISIBLE

@@ -12,9 +12,8 @@ from hpcgen.backends.schedulers import scheduler_for
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError, Problems, UnknownNameError, did_you_mean
 from hpcgen.core.model.fields import FormatName
-from hpcgen.core.model.job import JobRequest
+from hpcgen.core.model.job import JobRequest, Queueing
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.queueing import Queueing
 from hpcgen.core.model.site import Site
 from hpcgen.core.support.quoting import command as quoted
 from hpcgen.core.support.writing import KitFile

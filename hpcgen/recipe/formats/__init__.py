@@ -5,8 +5,8 @@ from __future__ import annotations
 from hpcgen.backends.engines import runners
 from hpcgen.core.model.fields import EngineName, FormatName
 from hpcgen.core.model.plan import Plan
+from hpcgen.core.support.hashing import LIST
 from hpcgen.core.support.registry import Registry
-from hpcgen.core.support.trees import LIST
 from hpcgen.recipe.formats.base import Format
 
 __all__ = ["FACTS_FILE", "FORMATS", "Format", "engines_reading", "format_for", "kit_files"]

@@ -7,15 +7,13 @@ from pathlib import Path
 
 from hpcgen.backends.engines import builder_of
 from hpcgen.blocks.steps import Image, Run, command, run
-from hpcgen.core.model.bundle_paths import EVERY_IMAGE_HAS, IMAGES, MOUNT, image_name
-from hpcgen.core.model.image_paths import ACCEPT_LICENCES, EMULATE, NOTEST
+from hpcgen.core.model.image_paths import ACCEPT_LICENCES, EMULATE, EVERY_IMAGE_HAS, IMAGES, MOUNT, NOTEST, image_name
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.support.quoting import plain, sh
-from hpcgen.core.support.shell_words import line
+from hpcgen.core.support.hashing import FOLDER, LIST
+from hpcgen.core.support.quoting import line, plain, sh
 from hpcgen.core.support.templates import Template
-from hpcgen.core.support.trees import FOLDER, LIST
 from hpcgen.recipe.formats import format_for, kit_files
-from hpcgen.recipe.formats.header import commented, header
+from hpcgen.recipe.formats.base import commented, header
 from hpcgen.recipe.formats.layout import wrapped
 from hpcgen.recipe.stages import Assembly
 

@@ -11,7 +11,7 @@ from hpcgen.backends.engines.squashing import squashing_words
 from hpcgen.backends.hardware.mirrors import names_image
 from hpcgen.blocks.steps import Image, run
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.bundle_paths import MOUNT
+from hpcgen.core.model.image_paths import MOUNT
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.recipe_facts import PulledBase, StoredBase
 from hpcgen.core.support.quoting import sh

@@ -10,14 +10,14 @@ from hpcgen.backends.engines import builder_of, engine_for
 from hpcgen.backends.engines.steps import HPCGEN, TEST_STEP
 from hpcgen.backends.hardware.mirrors import image_mirror, qualified
 from hpcgen.blocks.steps import Image, Run
-from hpcgen.core.model.bundle_paths import MOUNT
-from hpcgen.core.model.image_paths import KIT, NOTEST
+from hpcgen.core.model.image_paths import KIT, MOUNT, NOTEST
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.recipe_facts import StepLabel
+from hpcgen.core.support.hashing import FOLDER, LIST
 from hpcgen.core.support.quoting import docker_arg, docker_labels, docker_variables, sh
 from hpcgen.core.support.traced import Subject, together, traced
-from hpcgen.core.support.trees import FOLDER, LIST
 from hpcgen.recipe.formats import Format, kit_files
+from hpcgen.recipe.formats.base import commented, header
 from hpcgen.recipe.formats.bundled import (
     base_name,
     base_names,
@@ -26,7 +26,6 @@ from hpcgen.recipe.formats.bundled import (
     script,
     script_part,
 )
-from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primitive
 from hpcgen.recipe.formats.layout import FILES, RunLayer, copies, of_step, sections, wrapped
 from hpcgen.recipe.selftest import BUILD_TEST

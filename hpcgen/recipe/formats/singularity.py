@@ -14,14 +14,14 @@ from hpcgen.backends.engines.steps import step_mark
 from hpcgen.backends.hardware.mirrors import image_mirror
 from hpcgen.blocks.steps import Run, command, run
 from hpcgen.core.errors import PolicyError
-from hpcgen.core.model.bundle_paths import EVERY_IMAGE_HAS
-from hpcgen.core.model.image_paths import KIT
+from hpcgen.core.model.image_paths import EVERY_IMAGE_HAS, KIT
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.recipe_facts import StepLabel
+from hpcgen.core.support.hashing import FOLDER
 from hpcgen.core.support.quoting import plain, sh, sh_assign
 from hpcgen.core.support.traced import Subject, together, traced
-from hpcgen.core.support.trees import FOLDER
 from hpcgen.recipe.formats import Format, kit_files
+from hpcgen.recipe.formats.base import commented, header
 from hpcgen.recipe.formats.bundled import (
     BUNDLE_LINK,
     certificates,
@@ -34,7 +34,6 @@ from hpcgen.recipe.formats.bundled import (
     stack_files,
     unlink_steps,
 )
-from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primitive
 from hpcgen.recipe.formats.layout import FILES, grouped, of_step, wrapped
 from hpcgen.recipe.selftest import BUILD_TEST

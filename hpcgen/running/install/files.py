@@ -10,9 +10,8 @@ from pathlib import Path
 from hpcgen.core.errors import InputError, PolicyError
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.hashing import open_plain
-from hpcgen.core.support.quoting import VERSION_PATTERN, lua, plain, sh, tcl
+from hpcgen.core.support.quoting import VERSION_PATTERN, Shell, lua, plain, sh, tcl
 from hpcgen.core.support.quoting import command as words_of
-from hpcgen.core.support.shell_words import Shell
 from hpcgen.core.support.templates import Template
 from hpcgen.core.support.writing import KitFile
 from hpcgen.launch.command import command_script, command_start

@@ -13,8 +13,8 @@ from hpcgen.core.errors import InputError, OutputError, Problems
 from hpcgen.core.support.below import rmdir_below, unlink_below
 from hpcgen.core.support.file_formats import NewerFormatError
 from hpcgen.core.support.hashing import hash_file, sha256_of
+from hpcgen.core.support.placing import remove_empty
 from hpcgen.core.support.refusals import explained
-from hpcgen.core.support.swapping import remove_empty
 from hpcgen.core.support.writing import KitFile, settled, write_among, write_file
 from hpcgen.running.install.files import written_for
 from hpcgen.running.install.manifest import (

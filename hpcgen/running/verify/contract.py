@@ -14,7 +14,7 @@ from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.record import TestResult
 from hpcgen.core.support.units import some
 from hpcgen.launch.collectives import gpu_network
-from hpcgen.launch.libraries import mpi_folders, swapped_in
+from hpcgen.launch.parts import mpi_folders, swapped_in
 from hpcgen.recipe.selftest import DRIVER_FILE, GPU_DEVICES
 from hpcgen.running.here import status_text
 from hpcgen.running.verify.lines import CONTRACT

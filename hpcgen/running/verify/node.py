@@ -8,8 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.support.quoting import sh
-from hpcgen.core.support.shell_words import loading
+from hpcgen.core.support.quoting import loading, sh
 from hpcgen.launch.start import start
 from hpcgen.recipe.selftest import DRIVER_FILE, GPU_DEVICES
 

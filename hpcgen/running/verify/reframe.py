@@ -50,7 +50,7 @@ def reframe_checks(
 
     Parameters
     ----------
-    job: as :func:`hpcgen.running.verify.image.job_of_tests` lays it out.
+    job: as :func:`hpcgen.running.verify.job_of_tests` lays it out.
     selftest: the text of the image's self-test.
     rank_tests: those of the image's recipe.json, for a job of several nodes.
     command: which writes the file, and ``file``, its name: for its head.

@@ -21,7 +21,7 @@ import msgspec
 
 from hpcgen.core.errors import HpcgenError, InputError, Problems
 from hpcgen.core.model.bundle import BundleItem
-from hpcgen.core.model.bundle_paths import APT_INDEX
+from hpcgen.core.model.image_paths import APT_INDEX
 from hpcgen.core.support.deb822 import paragraphs
 from hpcgen.core.support.hashing import sha256_of
 from hpcgen.images.archive import content, members, normal

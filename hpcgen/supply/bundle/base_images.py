@@ -10,7 +10,7 @@ import msgspec
 
 from hpcgen.core.errors import FetchError, HpcgenError, Problem
 from hpcgen.core.model.bundle import BundleItem
-from hpcgen.core.model.bundle_paths import FILES, IMAGES, MANIFEST, file_path, image_name, root_tar_name
+from hpcgen.core.model.image_paths import FILES, IMAGES, MANIFEST, file_path, image_name, root_tar_name
 from hpcgen.core.model.lock import ImagePin, Lock
 from hpcgen.core.support.hashing import hash_file
 from hpcgen.core.support.progress import Watch

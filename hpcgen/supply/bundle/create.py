@@ -15,7 +15,7 @@ import msgspec
 
 from hpcgen.core.errors import HpcgenError, InputError, OutputError, Problem
 from hpcgen.core.model.bundle import BundleItem, Manifest, WantedFile
-from hpcgen.core.model.bundle_paths import (
+from hpcgen.core.model.image_paths import (
     APT_INDEX,
     HPCGEN_INDEX,
     IMAGES,
@@ -36,6 +36,8 @@ from hpcgen.supply.bundle.documents import (
     CYCLONEDX,
     README,
     SPDX,
+    known_licences,
+    licences,
     load_manifest,
     manifest_of,
     readme,
@@ -43,7 +45,6 @@ from hpcgen.supply.bundle.documents import (
     sums_of,
     sums_text,
 )
-from hpcgen.supply.bundle.licences import known_licences, licences
 from hpcgen.supply.bundle.own_collections import CollectedFile, collected, edited, left_behind
 from hpcgen.supply.bundle.publish import check_room, check_target, publish
 from hpcgen.supply.bundle.store import fitting, sweep, take, walk, write_through

@@ -13,7 +13,7 @@ import msgspec
 
 from hpcgen.core.errors import InputError, OutputError, Problem, Problems
 from hpcgen.core.model.bundle import BundleItem, Manifest
-from hpcgen.core.model.bundle_paths import LOCK, MANIFEST, SIGNATURE, SUMS
+from hpcgen.core.model.image_paths import LOCK, MANIFEST, SIGNATURE, SUMS
 from hpcgen.core.support.hashing import CHUNK, sha256_of
 from hpcgen.core.support.progress import TransferProgress, Watch
 from hpcgen.supply.bundle.documents import (

@@ -1,8 +1,10 @@
-"""The files of a bundle that say what is in it: manifest, sums, and a page for users without hpcgen."""
+"""The files of a bundle that say what is in it: manifest, sums, licences, and a page for users without hpcgen."""
 
-# No postponed annotations: msgspec reads those of Increment.
+from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+import threading
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,13 +12,15 @@ import msgspec
 
 from hpcgen.core.config.decoding import record_from
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.bundle import BundleItem, BundlePath, Manifest
-from hpcgen.core.model.bundle_paths import COLLECTIONS, MANIFEST
+from hpcgen.core.model.bundle import BundleItem, BundlePath, Manifest, WantedFile
 from hpcgen.core.model.fields import Record, Sha256
+from hpcgen.core.model.image_paths import COLLECTIONS, MANIFEST
 from hpcgen.core.model.lock import Lock
 from hpcgen.core.support.file_formats import BUNDLE
 from hpcgen.core.support.file_formats import INCREMENT as INCREMENT_FORMAT
 from hpcgen.core.support.hashing import read_plain
+from hpcgen.core.support.progress import TransferProgress, Watch
+from hpcgen.supply.net.workers import work_all
 
 R = TypeVar("R")
 
@@ -151,3 +155,55 @@ def load_manifest(path: Path) -> tuple[Manifest, bytes]:
     if len(data) > MANIFEST_BYTES:
         raise InputError(f"{path} is larger than any manifest", remedy="name a bundle: its folder or its tar file")
     return read_record(data, Manifest, str(path)), data
+
+
+# What licence each file of a bundle says itself that it has; many at once, since packages must be unpacked for it.
+
+
+def known_licences(old: Manifest) -> dict[str, str]:
+    """What an older bundle says of its files, by their sha256."""
+    return {item.sha256: item.licence for item in old.items if item.kind in ("package", "wheel", "hpcgen")}
+
+
+def licences(
+    folder: Path, wants: Mapping[str, Sequence[WantedFile]], known: Mapping[str, str], watch: Watch
+) -> dict[str, str]:
+    """The licence of each file, by its path; empty where it does not say it clearly.
+
+    Parameters
+    ----------
+    wants: the files of ``folder`` by relative path, and what each was wanted as.
+    known: licences by sha256, which need not be looked for again.
+    """
+    found = {path: known[each[0].sha256] for path, each in wants.items() if each[0].sha256 in known}
+    said = {path: text for path, each in wants.items() if (text := next((one.licence for one in each), ""))}
+    found |= said
+    left = [path for path in wants if path not in found]
+    progress = TransferProgress("reading licences", len(left), sum((folder / path).stat().st_size for path in left))
+
+    def work(path: str) -> None:
+        progress.begin(path)
+        found[path] = _licence(wants[path][0], folder / path)
+        progress.moved(path, (folder / path).stat().st_size)
+        progress.end(path)
+
+    if left:
+        watch.begin(progress)
+        try:
+            # Unpacking is done outside of Python's lock, so threads are enough.
+            work_all(left, work, os.cpu_count() or 1, watch.tick, threading.Event())
+        finally:
+            watch.end()
+    return found
+
+
+def _licence(want: WantedFile, path: Path) -> str:
+    if want.kind == "package":
+        from hpcgen.supply.bundle.apt_index import deb_licence
+
+        return deb_licence(path)
+    if want.kind in ("wheel", "hpcgen"):
+        from hpcgen.supply.net.wheel_index import wheel_licence
+
+        return wheel_licence(path)
+    return ""

@@ -1,4 +1,4 @@
-"""The collections of a lock in its bundle: as folders there, so that the offline machine can look them up in place."""
+"""Collections and copied files of a lock in its bundle, so that the offline machine finds them in place."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import msgspec
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.own_files import carried_files
 from hpcgen.core.errors import InputError, Problems
-from hpcgen.core.model.bundle_paths import COLLECTIONS
+from hpcgen.core.model.image_paths import COLLECTIONS, COPIED, COPIED_LIST, file_path
 from hpcgen.core.model.lock import Lock
-from hpcgen.core.support.hashing import sha256_of
+from hpcgen.core.model.plan import PlannedCopy
+from hpcgen.core.support.hashing import MAX_BYTES, FileTree, parse_list, read_plain, sha256_of
 from hpcgen.supply.bundle.reading import SAFE
 
 OLD_NAME = re.compile(r"/.*?(?=/building_blocks/)")
@@ -81,3 +82,26 @@ def bundled_collections(bundle: Path, lock: Lock) -> list[Path]:
             )
     problems.raise_as(InputError)
     return folders
+
+
+# The stack's own files in a bundle: each by its sha256, and a list for each entry of the stack's ``copy``.
+
+
+def bundled_tree(bundle: Path, copy: PlannedCopy) -> FileTree | None:
+    """The files of an entry as they lie in a bundle's folder; None where it has no list of them.
+
+    Raises
+    ------
+    InputError: the list is damaged.
+    """
+    place = bundle / file_path(copy.sha256, COPIED_LIST)
+    try:
+        text = read_plain(place, MAX_BYTES).decode()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as failure:
+        raise InputError(
+            f"{place} cannot be read: {failure}", remedy="hpcgen bundle verify lists the damaged files"
+        ) from failure
+    files = parse_list(text, str(place))
+    return FileTree([msgspec.structs.replace(each, source=bundle / file_path(each.sha256, COPIED)) for each in files])

@@ -16,7 +16,7 @@ from typing import Any
 
 from hpcgen.core.errors import InputError
 from hpcgen.core.support.hashing import CHUNK, open_plain
-from hpcgen.core.support.swapping import sync_folder
+from hpcgen.core.support.placing import sync_folder
 from hpcgen.supply.net.part import DiskError
 
 TOP = "hpcgen-bundle"

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from hpcgen.core.errors import InputError, OutputError
-from hpcgen.core.model.bundle_paths import MANIFEST, SUMS
+from hpcgen.core.model.image_paths import MANIFEST, SUMS
 from hpcgen.core.support.progress import TransferProgress, Watch
 from hpcgen.core.support.units import size
 from hpcgen.supply.bundle.parts import MOST_PIECES, PieceWriter, write_tar

@@ -18,7 +18,7 @@ import msgspec
 
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.bundle import Manifest
-from hpcgen.core.model.bundle_paths import MANIFEST
+from hpcgen.core.model.image_paths import MANIFEST
 from hpcgen.core.support.hashing import open_plain
 from hpcgen.core.support.limits import BoundedMember
 from hpcgen.supply.bundle.documents import MANIFEST_BYTES, read_record

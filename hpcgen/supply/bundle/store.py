@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from hpcgen.core.support.hashing import CHUNK, hash_file, hash_stream, open_plain
+from hpcgen.core.support.placing import sync_folder
 from hpcgen.core.support.progress import TransferProgress, Watch
-from hpcgen.core.support.swapping import sync_folder
 from hpcgen.supply.net.part import DiskError, PartialFile
 from hpcgen.supply.net.workers import work_all
 

@@ -10,7 +10,7 @@ import msgspec
 
 from hpcgen.core.errors import HpcgenError, InputError, MissingToolError, PolicyError, Problem
 from hpcgen.core.model.bundle import Manifest
-from hpcgen.core.model.bundle_paths import (
+from hpcgen.core.model.image_paths import (
     COLLECTIONS,
     FILES,
     IMAGES,

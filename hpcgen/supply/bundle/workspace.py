@@ -16,8 +16,8 @@ import msgspec
 
 from hpcgen.core.errors import OutputError
 from hpcgen.core.support.leftovers import lock
+from hpcgen.core.support.placing import sync_folder
 from hpcgen.core.support.refusals import NO_ROOM, said_of_writing
-from hpcgen.core.support.swapping import sync_folder
 from hpcgen.core.support.units import size
 from hpcgen.supply.bundle.store import write_through
 from hpcgen.supply.net.part import DiskError

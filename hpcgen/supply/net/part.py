@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.core.support.hashing import CHUNK
-from hpcgen.core.support.swapping import sync_folder
+from hpcgen.core.support.placing import sync_folder
 
 _TAG_BYTES = 4096
 

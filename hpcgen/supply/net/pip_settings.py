@@ -18,7 +18,7 @@ import sys
 import msgspec
 
 from hpcgen.core.errors import InputError, MissingToolError
-from hpcgen.core.support.own_python import NOT_HERE
+from hpcgen.core.support.processes import NOT_HERE
 
 _TIMEOUT_S = 60
 _SETTING = re.compile(r"(:env:|download|global)\.([a-z-]+)=(.+)")

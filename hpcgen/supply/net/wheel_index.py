@@ -25,7 +25,7 @@ from typing import IO, Any, cast
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.bundle import BundleItem
 from hpcgen.core.support.limits import BoundedMember, ReadingLimit, Unpacked
-from hpcgen.core.support.spdx_expressions import licence_expression
+from hpcgen.core.support.package_names import licence_expression
 
 _METADATA_BYTES = 1024 * 1024
 _READING_S = 60.0

@@ -19,7 +19,7 @@ from hpcgen.core.model.conda import CondaPackage
 from hpcgen.core.model.plan import PlannedConda
 from hpcgen.core.support.extras import extra
 from hpcgen.core.support.leftovers import scratch_folder
-from hpcgen.core.support.python_names import normal_name
+from hpcgen.core.support.package_names import normal_name
 from hpcgen.readers.pip_text import is_version
 
 _LIMIT_S = 900

@@ -21,8 +21,8 @@ from hpcgen.core.model.lock import ImagePin, KeyPin, Lock, Pins, StageName, Stag
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.hashing import file_sha256
 from hpcgen.core.support.leftovers import scratch_folder
+from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.places import recorded
-from hpcgen.core.support.python_names import normal_name
 from hpcgen.kit.lockfile.lock import parse_lock, sealed_text
 from hpcgen.planning.contract.chosen import hold_chosen, was_overruled
 from hpcgen.recipe.assemble import assemble

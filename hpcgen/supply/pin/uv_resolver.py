@@ -27,7 +27,7 @@ from packaging.requirements import Requirement
 from hpcgen.core.errors import ConflictError, FetchError, HpcgenError, InputError, Problem, Problems
 from hpcgen.core.support.extras import extra
 from hpcgen.core.support.leftovers import scratch_folder
-from hpcgen.core.support.python_names import normal_name
+from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.wheel_tags import WheelTarget, best_wheel
 from hpcgen.readers.locked import file_name
 from hpcgen.supply.net.package_index import PackageIndex

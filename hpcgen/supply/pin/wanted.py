@@ -10,9 +10,9 @@ from hpcgen.blocks.inputs.base import Fetcher, by_kind
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import FetchError, HpcgenError, InputError, Problem
 from hpcgen.core.model.bundle import WantedFile
-from hpcgen.core.model.bundle_paths import COPIED, COPIED_LIST
+from hpcgen.core.model.image_paths import COPIED, COPIED_LIST
 from hpcgen.core.model.lock import Lock
-from hpcgen.core.support.trees import TreeFile, below
+from hpcgen.core.support.hashing import TreeFile, below
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.stages import Assembly
 

@@ -20,8 +20,7 @@ from hpcgen.catalog.collections import built_in
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.bazel import BazelPin
 from hpcgen.core.model.bundle import WantedFile
-from hpcgen.core.model.bundle_paths import MOUNT
-from hpcgen.core.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import MOUNT, SCRATCH
 from hpcgen.core.model.lock import Pins
 from hpcgen.core.model.network import Mirrors
 from hpcgen.core.model.plan import Plan

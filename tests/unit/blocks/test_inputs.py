@@ -20,7 +20,7 @@ from hpcgen.kit.folder import KitFolder
 from hpcgen.kit.lockfile.diff.changes import changes
 from hpcgen.kit.sbom.sbom import cyclonedx, spdx
 from hpcgen.recipe.assemble import assemble
-from hpcgen.recipe.input_list import input_list
+from hpcgen.recipe.stages import input_list
 from hpcgen.supply.pin.wanted import wanted
 from tests.helpers.locks import lock
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from hpcgen.backends.engines.building import Target
-from hpcgen.builders.unfinished import build_folder, note
+from hpcgen.builders.log import build_folder, note
 
 KIT = Path(__file__).parents[2] / "golden" / "hlrs-testbed" / "mpi-hello"
 APPTAINER = """\

@@ -19,8 +19,7 @@ from hpcgen.core.model.plan import Plan
 from hpcgen.kit.lockfile.diff.changes import changes
 from hpcgen.kit.sbom.sbom import cyclonedx
 from hpcgen.recipe.assemble import assemble
-from hpcgen.recipe.input_list import input_list
-from hpcgen.recipe.stages import Assembly
+from hpcgen.recipe.stages import Assembly, input_list
 from hpcgen.supply.pin.locking import lock_of
 from tests.conftest import Command
 

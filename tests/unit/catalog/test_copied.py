@@ -15,7 +15,7 @@ from hpcgen.cli.checking import check_file
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.plan import Plan, PlannedCopy
 from hpcgen.core.model.stack import Stack
-from hpcgen.core.support.trees import parse_list
+from hpcgen.core.support.hashing import parse_list
 from hpcgen.planning.planner import make_plan
 from tests.conftest import Command
 

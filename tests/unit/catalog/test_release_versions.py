@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.catalog.release_versions import is_empty, key_problems
+from hpcgen.catalog.block_checks import is_empty, key_problems
 from tests.conftest import Command
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from hpcgen.core.errors import ConflictError
 from hpcgen.supply.net.pip_settings import pip_settings
-from hpcgen.supply.pin.wheel_lists import ListRequest, lock_lists, pythons_of
+from hpcgen.supply.pin.wheels import ListRequest, lock_lists, pythons_of
 from tests.conftest import Command
 from tests.helpers.stub_packages import index, sha256, wheel
 

@@ -9,8 +9,7 @@ import msgspec
 
 import hpcgen
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.planning.resolver.block_here import BlockHere
-from hpcgen.planning.resolver.node import KEPT, node_of
+from hpcgen.planning.resolver.node import KEPT, BlockHere, node_of
 
 
 def test_the_second_plan_of_a_node_works_out_no_block_again() -> None:

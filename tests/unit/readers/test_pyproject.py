@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.requirement import PackageFile
+from hpcgen.core.model.project import PackageFile
 from hpcgen.readers.pyproject import pep440
 from hpcgen.readers.python_files import read_packages
 

@@ -10,7 +10,7 @@ from hpcgen.blocks.steps import Archive, Wheels
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble
-from hpcgen.recipe.input_list import input_list
+from hpcgen.recipe.stages import input_list
 
 CATALOG = Catalog()
 

@@ -8,10 +8,10 @@ import pytest
 
 from hpcgen.core.errors import PolicyError
 from hpcgen.core.model.job import JobRequest
-from hpcgen.core.support.own_python import own_module
-from hpcgen.core.support.shell_words import line
+from hpcgen.core.support.processes import own_module
+from hpcgen.core.support.quoting import line
 from hpcgen.running.build_job import BuildJob, build_script, check_site
-from hpcgen.running.own_job import without_options
+from hpcgen.running.submission import without_options
 from tests.conftest import Command
 
 OWN = line(own_module("hpcgen"))

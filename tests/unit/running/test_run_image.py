@@ -19,8 +19,8 @@ from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.record import ImageKindName
 from hpcgen.core.model.site import SiteEngine
 from hpcgen.images.reference import parse_image
+from hpcgen.running.host_side import laid_out
 from hpcgen.running.image_job import ImageJob, batch_script, choose_engine, direct_script, plan_for_image
-from hpcgen.running.laid_out import laid_out
 from tests.conftest import GOLDEN
 from tests.unit.launch.test_launch import IMAGE, make_plan, site
 

@@ -1,15 +1,50 @@
-"""Differences between two plans: what was asked, the site, the stack, blocks and job."""
+"""A change between two locks or plans, and those between two plans: what was asked, site, stack, blocks and job."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
+from hpcgen.core.model.fields import Record
 from hpcgen.core.model.plan import Plan, PlannedBlock
 from hpcgen.core.model.reasons import JOB_WORDS, JobReason, Reason
-from hpcgen.kit.lockfile.diff.change import Change, What
+
+# One difference between two locks.
+
+What = Literal[
+    "hpcgen",
+    "command",
+    "site",
+    "stack",
+    "copied",
+    "block",
+    "option",
+    "job",
+    "image",
+    "package",
+    "index",
+    "key",
+    "wheel",
+    "archive",
+    "tree",
+    "bazel",
+    "input",
+    "collection",
+    "result",
+]
+
+
+class Change(Record, frozen=True):
+    """What is another now: ``old`` is empty if it is new, ``new`` if it is gone; ``why`` as far as locks tell."""
+
+    what: What
+    name: str
+    old: str
+    new: str
+    why: str = ""
+
 
 _NO_FACTS = ("sources", "notes", "links")
 """Parts of a profile or recipe that decide nothing."""

@@ -185,7 +185,7 @@ def serve_kit(ctx: click.Context, as_json: bool, options: ServeKitOptions) -> No
 
 
 def _request(catalog: Catalog, options: ServeKitOptions) -> ServeRequest:
-    from hpcgen.cli.queueing_options import QueueingOptions, queueing_from
+    from hpcgen.cli.job_options import QueueingOptions, queueing_from
     from hpcgen.core.config.user_config import account_for
     from hpcgen.core.model.job import JobRequest
     from hpcgen.plugins.onnx.serve import ServeRequest

@@ -297,7 +297,7 @@ def _measure_kept(outcomes: list[BenchOutcome], keep: Path, to: Path | None, opt
 def _task(outcomes: list[BenchOutcome]) -> int:
     """The number of the array's task that this is."""
     from hpcgen.backends.schedulers import scheduler_for
-    from hpcgen.running.own_job import task_number
+    from hpcgen.running.submission import task_number
 
     task = task_number(scheduler_for(outcomes[0].case.job.plan.site.scheduler), os.environ)
     if task is None:

@@ -87,7 +87,7 @@ def command(ctx: click.Context, image: str, workload: str, options: TuneOptions,
 
     The same command goes on with a search that was interrupted.
     """
-    from hpcgen.launch.job.walltime import parse_walltime
+    from hpcgen.core.support.units import parse_walltime
     from hpcgen.plugins.tuning.bench import workload_named
 
     chosen, catalog = workload_named(workload), catalog_of(ctx)
@@ -119,7 +119,7 @@ def command(ctx: click.Context, image: str, workload: str, options: TuneOptions,
 def _study(case: BenchCase, workload: BenchWorkload, options: TuneOptions) -> TuneStudy:
     from hpcgen.backends.schedulers import scheduler_for
     from hpcgen.plugins.tuning.tune import open_study, space_for
-    from hpcgen.running.own_job import task_number
+    from hpcgen.running.submission import task_number
 
     space = space_for(case, workload, options.vary, options.layouts)
     plan = case.job.plan

@@ -15,7 +15,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError, MissingToolError, UnknownNameError
 from hpcgen.plugins.fleet.publish import credentials
 from hpcgen.running.image_job import choose_engine
-from hpcgen.running.own_job import passed_on
+from hpcgen.running.submission import passed_on
 from hpcgen.supply.pin.base_shell import BaseShell
 from tests.conftest import Command
 

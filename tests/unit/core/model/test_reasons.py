@@ -12,7 +12,7 @@ from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.reasons import Reason, requirement_text
 from hpcgen.kit.kit import plan_text
-from hpcgen.running.laid_out import laid_out
+from hpcgen.running.host_side import laid_out
 
 GOLDEN = Path(__file__).parents[3] / "golden"
 

@@ -12,10 +12,9 @@ from hpcgen.core.errors import InputError, PolicyError
 from hpcgen.core.model.job import Job, JobRequest
 from hpcgen.core.model.site import Layout, Site
 from hpcgen.core.model.stack import RunSpec, Stack
-from hpcgen.core.support.units import walltime_text
+from hpcgen.core.support.units import parse_walltime, walltime_text
 from hpcgen.launch.job.layout import job_findings, resolve_job
 from hpcgen.launch.job.measured_layouts import consider, explain
-from hpcgen.launch.job.walltime import parse_walltime
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.machine.detect.reductions import Private, reduce_file, reduce_output
+from hpcgen.machine.detect.capture import Private, reduce_file, reduce_output
 from tests.conftest import Command
 from tests.helpers.trees import INTEL, library
 

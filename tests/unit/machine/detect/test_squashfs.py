@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from hpcgen.machine.detect.capture import reduce_file
 from hpcgen.machine.detect.machine import Machine
 from hpcgen.machine.detect.probes import squashfs
 from hpcgen.machine.detect.profile import profile_of
-from hpcgen.machine.detect.reductions import reduce_file
 from hpcgen.machine.detect.tree import MAX_TEXT
 from tests.conftest import Command
 from tests.helpers.trees import library, link, make_tree, seen_in

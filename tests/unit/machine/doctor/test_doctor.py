@@ -23,8 +23,7 @@ from hpcgen.machine.detect.commands import ProgramOutput
 from hpcgen.machine.detect.elf import Library
 from hpcgen.machine.detect.machine import Machine
 from hpcgen.machine.detect.seen import Seen
-from hpcgen.machine.doctor import Report, report_on
-from hpcgen.machine.doctor.look import which_partition
+from hpcgen.machine.doctor import Report, report_on, which_partition
 from hpcgen.machine.doctor.present import look
 from hpcgen.machine.doctor.rules import RULES, rule_for
 from hpcgen.machine.doctor.values import (

@@ -11,10 +11,10 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import PolicyError
 from hpcgen.core.model.job import JobRequest
 from hpcgen.kit.kit import make_kit
-from hpcgen.launch.libraries import mpi_folders
+from hpcgen.launch.parts import mpi_folders
 from hpcgen.planning.contract.verdict import case_of, checks_of
+from hpcgen.running.host_side import laid_out
 from hpcgen.running.image_job import _check_mpi
-from hpcgen.running.laid_out import laid_out
 from tests.conftest import ROOT
 from tests.helpers.contract_cases import INFINIBAND, NVIDIA, OMNI_PATH, SLINGSHOT, Workshop, changed
 

@@ -12,9 +12,8 @@ import pytest
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.model.plan import Plan
-from hpcgen.planning.explain.graph import PlanGraph, graph_of
+from hpcgen.planning.explain.graph import PlanGraph, dot, graph_of, mermaid, tree
 from hpcgen.planning.explain.graph_svg import layered, svg
-from hpcgen.planning.explain.graph_text import dot, mermaid, tree
 from hpcgen.planning.planner import make_plan
 from tests.conftest import Command
 

@@ -15,7 +15,7 @@ import pytest
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import FetchError, InputError
 from hpcgen.core.model.bazel import BazelFile, BazelPin
-from hpcgen.core.model.bundle_paths import MOUNT
+from hpcgen.core.model.image_paths import MOUNT
 from hpcgen.core.model.lock import Pins
 from hpcgen.core.model.plan import Plan
 from hpcgen.kit.lockfile.lock import parse_lock

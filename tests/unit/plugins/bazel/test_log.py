@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcgen.core.errors import FetchError
-from hpcgen.plugins.bazel.log import Requested, requested
-from hpcgen.plugins.bazel.pins import Fetched, listed
+from hpcgen.plugins.bazel.pins import Fetched, Requested, listed, requested
 
 A, B, C, D = (letter * 64 for letter in "abcd")
 URLS = ("https://mirror.example.org/gone/a-1.tar.gz", "https://example.org/a-1.tar.gz")

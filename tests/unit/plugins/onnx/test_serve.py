@@ -10,8 +10,7 @@ import pytest
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError, PolicyError, UnknownNameError
-from hpcgen.core.model.job import JobRequest
-from hpcgen.core.model.queueing import Queueing
+from hpcgen.core.model.job import JobRequest, Queueing
 from hpcgen.kit.kit import make_kit
 from hpcgen.planning.planner import in_format
 from hpcgen.plugins.onnx.records import ConversionReport, Converted, ConvertedVariant, OnnxFile, Provider, ReportedModel

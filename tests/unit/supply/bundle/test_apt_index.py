@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from hpcgen.core.errors import HpcgenError, InputError
 from hpcgen.core.model.bundle import BundleItem
-from hpcgen.core.model.bundle_paths import file_path
+from hpcgen.core.model.image_paths import file_path
 from hpcgen.supply.bundle.apt_index import deb_licence, read_control, read_copyright, spdx_of, write_apt_index
 
 CONTROL = """\

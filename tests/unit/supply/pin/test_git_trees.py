@@ -13,8 +13,7 @@ import pytest
 
 from hpcgen.blocks.steps import GitTree
 from hpcgen.core.errors import FetchError, InputError
-from hpcgen.core.model.bundle_paths import MOUNT, file_path
-from hpcgen.core.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import MOUNT, SCRATCH, file_path
 from hpcgen.supply.pin.git_trees import fetch_tree
 
 ADDRESS = "https://git.example.org/tools/probe.git"

@@ -1,3 +1,0 @@
-"""Where the image has the project."""
-
-APP = "/app"
