@@ -257,7 +257,7 @@ def locked_kit(
     folders = list(catalog.folders[:-1])
     if bundle is not None:
         from hpcgen.catalog.trust import content_offered, not_trusted, untrusted
-        from hpcgen.core.model.bundle_paths import LOCK
+        from hpcgen.core.model.image_paths import LOCK
         from hpcgen.kit.lockfile.lock import read_lock
         from hpcgen.supply.bundle.own_collections import bundled_collections
 
