@@ -19,8 +19,9 @@ import yaml
 
 from hpcgen import api
 from hpcgen.core.errors import HpcgenError
+from hpcgen.core.support.writing import yaml_text
 from hpcgen.kit.kit import make_kit
-from hpcgen.kit.lockfile.lock import SEAL, _dump, for_build, parse_lock
+from hpcgen.kit.lockfile.lock import SEAL, for_build, parse_lock
 from hpcgen.plugins.fleet.changes import member_states
 from hpcgen.plugins.fleet.file import load_fleet
 from hpcgen.plugins.fleet.pipelines.github import github_matrices, github_workflow
@@ -142,7 +143,7 @@ def _of_fleet(one: Case) -> Files:
 
 def _of_lock(one: Case) -> Files:
     try:
-        body = "# x\n" + _dump(replaced(lock_data(), one.path, one.text))
+        body = "# x\n" + yaml_text(replaced(lock_data(), one.path, one.text))
         seal = hashlib.sha256(body.encode()).hexdigest()
     except UnicodeEncodeError:
         return {}

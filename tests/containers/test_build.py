@@ -424,9 +424,18 @@ def test_clean_removes_what_builds_left_in_a_store_and_nothing_else(small: Small
         (tmp_path / "text").write_text(text)
         here.run(["podman", "build", "--layers=false", "-q", "-t", "own", tmp_path])
         theirs.update(ids("own"))
+    # A base that lost its name to a newer one, and a step of a recipe's on it.
+    for base, line, name in (("scratch", "/text", "base"), ("base", "/opt/hpcgen/build/text", "step")):
+        (tmp_path / "Dockerfile").write_text(f"FROM {base}\nCOPY text {line}\n")
+        here.run(["podman", "build", "--layers=false", "-q", "-t", name, tmp_path])
+    theirs.update(ids("base"))
+    (step,) = ids("step")
+    here.run(["podman", "untag", "base"])
+    here.run(["podman", "untag", "step"])
     found = listed()
+    assert step in found["build-cache"]
     assert found["images"] == {first} and found["build-cache"]
-    assert len(theirs) == 3 and not theirs & {*found["images"], *found["build-cache"]}
+    assert len(theirs) == 4 and not theirs & {*found["images"], *found["build-cache"]}
     listed("--yes")
     assert listed() == {"images": set(), "build-cache": set()}
     assert theirs <= set(ids("--all")) and first not in ids("--all")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from hpcgen.backends.engines.base import NO_IMAGE, Call, Engine, bind_words, file_system_words
 from hpcgen.backends.engines.building import EngineCommand, FromFile, LeftImage, Target, Word, Work, query
@@ -141,6 +142,10 @@ class DockerfileEngine(Engine):
             if told[0] == 0 and own_label(told[1].partition("\n")[0]):
                 found.append(LeftImage(name))
         return found
+
+    def remove_images(self, names: Sequence[str]) -> list[list[str]]:
+        """Without what they were made from, which may be a base that lost its name."""
+        return [[self.builder_name(), "rmi", "--no-prune", *names]]
 
     def recipe(self, text: str, labels: Labels | None = None) -> Recipe:
         """The steps of the Dockerfile."""

@@ -7,7 +7,7 @@ Source: github.com/ROCm/container-toolkit@192fe8e, docs/container-runtime/runnin
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hpcgen.backends.engines.base import Call
@@ -42,26 +42,44 @@ class Podman(Buildah):
         A step is known by the folder that only hpcgen's recipes fill. What an image with a name is made of stays: it
         takes no room of its own.
         """
-        status, text = query(["podman", "images", "--all", "--format", "json"])
-        if status != 0 or another_build():
+        images = _stored()
+        if another_build():
             return []
-        images: dict[str, dict[str, Any]] = {each["Id"]: each for each in json.loads(text) or []}
-        named = [name for name, each in images.items() if {*(each.get("Names") or ())} - _unfinished(each)]
-        kept = {step for name in named for step in _steps_of(name, images)}
+        kept = _named(images)
         loose = [name for name in images if name not in kept]
         status, text = query(["podman", "image", "inspect", *loose]) if loose else (0, "[]")
         inspected = json.loads(text) if status == 0 else []
         of_builds = {each["Id"].removeprefix("sha256:"): found for each in inspected if (found := _kind_of(each))}
-        # What somebody made from one keeps it.
-        kept |= {step for name in loose if name not in of_builds for step in _steps_of(name, images)}
+        # Steps before them are the build's too, up to its base; what somebody made from one of these keeps it.
+        before = {step for name in of_builds for step in _steps_of(name, images) if images[step].get("ParentId")}
+        made = {*of_builds, *before}
+        kept |= {step for name in loose if name not in made for step in _steps_of(name, images)}
         # The last steps of a recipe give labels, one after the other.
         of_builds |= {name: "step" for each in images.values() if (name := each.get("ParentId") or "") in of_builds}
-        ours = [name for name in of_builds if name not in kept]
-        ours.sort(key=lambda name: -len(list(_steps_of(name, images))))
-        return [LeftImage(name, _own_bytes(images[name], images), of_builds[name] == "step") for name in ours]
+        ours = sorted(made - kept, key=lambda name: (-len(list(_steps_of(name, images))), name))
+        return [LeftImage(name, _own_bytes(images[name], images), of_builds.get(name) != "image") for name in ours]
+
+    def remove_images(self, names: Sequence[str]) -> list[list[str]]:
+        """First the working containers that a killed build left of them, and of the steps before them."""
+        images = _stored()
+        steps = {step for name in names for step in _steps_of(name, images)} - _named(images)
+        left = [each["id"] for each in self._containers() if each["imageid"] in steps and each["state"] == "storage"]
+        return [*([["podman", "rm", "-f", *left]] if left else []), *super().remove_images(names)]
 
     def _amd_groups(self, call: Call) -> list[str]:
         return ["--group-add", "keep-groups"] if call.gpu_cdi else super()._amd_groups(call)
+
+
+def _stored() -> dict[str, dict[str, Any]]:
+    """The images of the store by their IDs, those without a name too."""
+    status, text = query(["podman", "images", "--all", "--format", "json"])
+    return {each["Id"]: each for each in json.loads(text) or []} if status == 0 else {}
+
+
+def _named(images: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    """Those that have a name of the user's, and those that they were made from."""
+    named = [name for name, each in images.items() if {*(each.get("Names") or ())} - _unfinished(each)]
+    return {step for name in named for step in _steps_of(name, images)}
 
 
 def _kind_of(image: Mapping[str, Any]) -> str:

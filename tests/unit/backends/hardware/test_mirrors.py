@@ -135,7 +135,7 @@ def test_a_base_without_a_configuration_of_dnf_ends_the_build(tmp_path: Path) ->
     (tmp_path / "etc/dnf").mkdir(parents=True)
     (tmp_path / "etc/dnf/dnf.conf").write_text("# nothing\n")
     planned = plan(with_mirrors(site(), ["dnf=https://mirror.example.org/rocky"]), base="rockylinux")
-    step = assemble(planned, CATALOG).final.steps[0][1]
+    step = next(each for _, each in assemble(planned, CATALOG).final.steps if "dnf.conf" in " ".join(each.commands))
     script = "\n".join(["set -e", *step.commands]).replace(" /etc/", f" {tmp_path}/etc/")
     assert subprocess.run(["/bin/sh", "-c", script]).returncode == 1
 

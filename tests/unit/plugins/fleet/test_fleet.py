@@ -20,7 +20,7 @@ from hpcgen.plugins.fleet.publish import credentials, push_commands
 from hpcgen.plugins.fleet.records import LockedImage
 from tests.conftest import Command
 from tests.unit.builders.test_build import docker
-from tests.unit.run.test_build_job import BUILDING_SITE, OWN
+from tests.unit.running.test_build_job import BUILDING_SITE, OWN
 
 SITES = ("supermuc", "workstation", "hlrs-testbed")
 STACKS = ("mpi-hello", "tf-horovod")
