@@ -23,7 +23,7 @@ import pytest
 from hpcgen.builders.records import store
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.cli.checking import check_file
-from hpcgen.cli.describe_record import described
+from hpcgen.cli.records_command import described
 from hpcgen.core.config.user_config import load_user_config
 from hpcgen.core.config.yamlfile import loads
 from hpcgen.core.errors import HpcgenError
