@@ -306,8 +306,8 @@ HPCGEN_DOCKERFILE
 export USER=${USER:-$(id -un)}
 
 # ch-image's cache knows what was imported at most by its name (lib/build_cache.py, adopt; 0.31 not even by that), so it
-# would take the steps of another image of the name for those of this one. It is told which one it is by an argument: the
-# tree of git that it keeps of the image. What was pulled it knows.
+# would take the steps of another image of the name for those of this one. It is told which one it is by an argument:
+# names, sizes and times of its files, as a hash. What was pulled it knows.
 base_words() { # NAME ARGUMENT of each image: words for ch-image build; an image with a digest has no ARGUMENT
     local storage held found words=()
     storage=$(ch-image gestalt storage-path | tail -n 1) || storage=
@@ -316,8 +316,7 @@ base_words() { # NAME ARGUMENT of each image: words for ch-image build; an image
         held=${held//:/+}
         case $(git -C "$storage/bucache" log -n 1 --format=%s "refs/heads/$held" 2> /dev/null) in
             PULL*) found= ;;
-            ?*) found=$(git -C "$storage/bucache" rev-parse "refs/heads/$held^{tree}") ;;
-            *) found=$(uncached "$storage/img/$held") ;;
+            *) found=$(listing "$storage/img/$held") ;;
         esac
         if [ -n "$found" ] && [ -n "$2" ]; then
             words+=(--build-arg "$2=$found")
@@ -329,8 +328,9 @@ base_words() { # NAME ARGUMENT of each image: words for ch-image build; an image
     done
     echo "${words[*]}"
 }
-uncached() { # FOLDER of an image that was imported without the cache: names, sizes and times of its files, as a hash
-    [ ! -d "$1" ] || find "$1" -type f -printf '%P %s %T@\n' | LC_ALL=C sort | sha256sum | cut -c -64
+listing() { # FOLDER of an image, without what ch-image puts there; nothing if there is none
+    [ ! -d "$1" ] || find "$1" -path "$1/ch" -prune -o -type f ! -name '.git*' -printf '%P %s %T@\n' |
+        LC_ALL=C sort | sha256sum | cut -c -64
 }
 read -r -a told <<< "$(base_words docker.io/library/ubuntu:jammy-20260901.2 '')"
 options+=("${told[@]}")
