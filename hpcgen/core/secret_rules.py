@@ -165,13 +165,21 @@ _KNOWN = (
     r"wandb_v1_\w{20,}|\d{8,10}:AA[\w-]{30,}|eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}"
 )
 """Tokens that show by their form whose they are: GitHub's, GitLab's, Hugging Face's, AWS', Slack's, JWTs and others."""
+_BEGINNINGS = (
+    *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "hf_", "AKIA", "ASIA", "xox", "xapp-", "sk-", "k_live_"),
+    *("k_test_", "AIza", "ya29.", "GOCSPX-", "npm_", "pypi-", "SG.", "dckr_", "dapi", "_v1_", "hvs.", "nvapi-", "r8_"),
+    *("gsk_", "lsv2_", "glsa_", "tskey-", "AGE-SECRET-KEY-1", "KGAT_", ":AA", "eyJ", "glpat-", "gldt-", "glrt-"),
+    *("glptt-", "glcbt-", "glft-", "glimt-", "glagent-", "glsoat-", "glffct-"),
+)
+"""One of these stands in each of them, so that most texts need no expression."""
+_SHORTEST = 15
+"""Characters of what has no colon and may have a secret."""
 _TEXTS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         PRIVATE_KEY,
         ("PRIVATE KEY",),
         r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?P<secret>[\s\S]*?)(?=-----END|\Z)",
     ),
-    (TOKEN, (), rf"(?<![\w-])(?P<secret>{_KNOWN})"),
     (TOKEN, ("earer",), r"(?i:\bbearer)\s+(?=\S*\d)(?P<secret>[\w+/=.~-]{8,})"),
     (TOKEN, ("uthoriz",), r"(?i:authorization)['\"]?\s*[:=]\s*['\"]?\w+\s+(?P<secret>[\w+/=.~-]{8,})"),
     (
@@ -219,8 +227,13 @@ _VALUE = r"\\?\"(?P<double>[^\"\\]*)|'(?P<single>[^']*)|(?P<bare>(?:[^\s,;&'\"]|
 
 def _found(text: str) -> Iterator[tuple[str, str]]:
     """The patterns that may fit, with what they find."""
-    for kind, hint, pattern in _TEXTS:
-        if all(piece in text for piece in hint):
+    if len(text) >= _SHORTEST:
+        if any(each in text for each in _BEGINNINGS):
+            yield TOKEN, rf"(?<![\w-])(?P<secret>{_KNOWN})"
+    elif ":" not in text:
+        return
+    for kind, (first, *more), pattern in _TEXTS:
+        if first in text and all(piece in text for piece in more):
             yield kind, pattern
 
 
@@ -273,8 +286,8 @@ def secret_in(text: str) -> str:
     kinds = [kind for kind, pattern in _found(text) if any(each != MASK for each in _secrets(pattern, text))]
     if kinds:
         return min(kinds, key=lambda kind: kind == USER)
-    asked = text.partition("://")[2].partition("?")[2]
-    return TOKEN if _without_named(asked, _ASSIGNED, MASK, doubtful=False) != asked else ""
+    asked = text.partition("://")[2].partition("?")[2] if "://" in text else ""
+    return TOKEN if asked and _without_named(asked, _ASSIGNED, MASK, doubtful=False) != asked else ""
 
 
 class PublicWords(NamedTuple):

@@ -501,6 +501,62 @@ def test_addresses(text: str, secret: bool) -> None:
     assert [each for each in lines(text) if (MASK in without_secrets(f"it is {each!r} there")) != secret] == []
 
 
+# Made up, one of each form; in two parts, so that nothing takes this file for one that has a secret.
+TOKENS = """
+ghp_ aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1
+gho_ aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1
+ghu_ aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1
+ghs_ aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1
+ghr_ aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1
+github_pat_ 11aaaaaaaaaaaaaaaaaaaaaaaa
+glpat- aaaaaaaaaaaaaaaaaa1
+gldt- aaaaaaaaaaaaaaaaaa1
+glrt- aaaaaaaaaaaaaaaaaa1
+glptt- aaaaaaaaaaaaaaaaaa1
+glcbt- aaaaaaaaaaaaaaaaaa1
+glft- aaaaaaaaaaaaaaaaaa1
+glimt- aaaaaaaaaaaaaaaaaa1
+glagent- aaaaaaaaaaaaaaaaaa1
+glsoat- aaaaaaaaaaaaaaaaaa1
+glffct- aaaaaaaaaaaaaaaaaa1
+hf_ aaaaaaaaaaaaaaaaaaaa1
+AKIA AAAAAAAAAAAAAAA1
+ASIA AAAAAAAAAAAAAAA1
+xoxb- 1234567890
+xapp- 1234567890
+sk- aaaaaaaaaaaaaaaaaaa1
+sk_live_ aaaaaaaaa1
+rk_test_ aaaaaaaaa1
+AIza aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1
+ya29. aaaaaaaaaaaaaaaaaaaa1
+GOCSPX- aaaaaaaaaaaaaaaaaaaa1
+npm_ aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1
+pypi- aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1
+SG. aaaaaaaaaaaaaaa1.aaaaaaaaaaaaaaa1
+dckr_ pat_aaaaaaaaaaaaaaaaaaaa1
+dapi 0123456789abcdef0123456789abcdef
+dop_v1_ 0123456789abcdef0123456789abcdef
+hvs. aaaaaaaaaaaaaaaaaaaa1
+nvapi- aaaaaaaaaaaaaaaaaaaa1
+r8_ aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1
+gsk_ aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1
+lsv2_ pt_aaaaaaaaaaaaaaaaaaaa1
+glsa_ aaaaaaaaaaaaaaaaaaaa1
+tskey- aaaaaaaaaaaaaaaa1
+AGE-SECRET-KEY-1 AAAAAAAAAAAAAAAAAAAA1
+KGAT_ aaaaaaaaaaaaaaaaaaaa1
+wandb_v1_ aaaaaaaaaaaaaaaaaaaa1
+123456789 :AAaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1
+eyJ aaaaaaaa.eyJaaaaaaaa.aaaaaaaa
+"""
+
+
+@pytest.mark.parametrize("form", lines(TOKENS))
+def test_a_token_shows_by_its_form(form: str) -> None:
+    token = form.replace(" ", "")
+    assert secret_in(f"it is {token} there") == "a token" and token not in without_secrets(f"X: {token}")
+
+
 def test_what_is_masked_stays_as_it_is_and_is_no_secret_again() -> None:
     for text in lines(SECRET_ADDRESSES + SECRET_EXPORTS + SECRET_OPTIONS):
         once = without_secrets(text)
