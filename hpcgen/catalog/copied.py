@@ -204,6 +204,16 @@ def _place(document: Document | None, path: list[str | int]) -> Position | None:
 # finding
 
 
+def _exists(path: Path) -> bool:
+    """Whether there is such a file or folder; InputError for a path of which the system does not say so."""
+    try:
+        return path.exists()
+    except OSError as failure:
+        from hpcgen.core.support.refusals import refused
+
+        raise refused(failure) or failure from failure
+
+
 def files_of(folder: Path, entry: Copied) -> list[tuple[str, Path]]:
     """The files of one entry: their paths below it, and where each lies, links resolved. Nothing is read.
 
@@ -215,7 +225,7 @@ def files_of(folder: Path, entry: Copied) -> list[tuple[str, Path]]:
     top = Path(os.path.realpath(folder))
     start = Path(os.path.realpath(folder / entry.from_))
     _check_inside(start, top, entry.from_)
-    if not start.exists():
+    if not _exists(start):
         raise InputError(
             f"there is no {entry.from_!r} in {folder.absolute()}",
             expected="a file or folder, by its path from the folder of the stack's file",

@@ -50,6 +50,11 @@ def test_the_plan_has_what_is_in_the_files(tmp_path: Path) -> None:
     assert (file.to, file.files, file.bytes, file.single) == ("/data/x/one", 1, 1, True)
 
 
+def test_a_path_that_the_system_does_not_take_is_a_mistake_of_the_stack(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="name is too long"):
+        planned(stack_file(tmp_path, f"  - {{from: {'a' * 300}, to: /opt/a}}"))
+
+
 def test_where_when_and_for_whom_they_were_written_is_all_the_same(tmp_path: Path) -> None:
     first = planned(stack_file(tmp_path / "here", MODELS))
     there = stack_file(tmp_path / "there", MODELS)
