@@ -85,7 +85,6 @@ def lock(number: int) -> int:
 
     with pytest.MonkeyPatch.context() as here:
         Network(here)
-        here.setattr("hpcgen.supply.pin.locking.find_own_wheels", lambda *words: [], raising=False)
         return hpcgen("lock", *SITE, "--stack", "mpi-hello", "--set", "base.provider=debian", "-o", "the.lock")
 
 
@@ -223,9 +222,8 @@ def init(number: int) -> int:
 
 
 def parts() -> None:
-    from hpcgen.core.model.fleet import LockedImage
-
     from hpcgen.plugins.fleet.lock import update_lock
+    from hpcgen.plugins.fleet.records import LockedImage
     from tests.unit.plugins.fleet.test_fleet import locked
 
     Path("fleet.yaml").write_text("fleet: 1\n")
