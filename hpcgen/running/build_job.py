@@ -14,10 +14,9 @@ from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import RunSpec, Stack
 from hpcgen.core.support.quoting import sh
-from hpcgen.core.support.writing import write_file
 from hpcgen.launch.job.layout import resolve_job
 from hpcgen.running.image_job import ImageJob
-from hpcgen.running.submission import Submitted, own_call, own_script, require_programs, submit_script
+from hpcgen.running.submission import Submitted, own_call, own_script, require_programs, written_and_submitted
 
 
 class BuildJob(msgspec.Struct, frozen=True):
@@ -166,8 +165,5 @@ def submit_build(job: BuildJob, plan: Plan) -> Submitted:
     queue = scheduler_for(job.site.scheduler)
     require_programs(queue, job.site.name)
     name, text = build_script(job)
-    script = job.folder / f"{job.name}.{name}"
-    write_file(script, text, executable=True)
     here = ImageJob(plan=msgspec.structs.replace(plan, site=job.site, partition=job.partition), environment={})
-    before = job.site.scheduler.before_submitting
-    return Submitted(submit_script(queue, script, before), job.name, script, job.folder, here, queue)
+    return written_and_submitted(here, queue, job.name, job.folder / f"{job.name}.{name}", text)

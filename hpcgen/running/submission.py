@@ -164,9 +164,7 @@ def submit(job: ImageJob, folder: Path) -> Submitted:
     name, text = batch_script(job, preflight.name)
     script = folder / f"{plan.stack.name}.{name}"
     write_file(preflight, checks(job), executable=True)
-    write_file(script, text, executable=True)
-    before = plan.site.scheduler.before_submitting
-    return Submitted(submit_script(queue, script, before), plan.job_name, script, folder, job, queue)
+    return written_and_submitted(job, queue, plan.job_name, script, text)
 
 
 def queue_for(job: ImageJob, here: str) -> Scheduler:
@@ -224,9 +222,23 @@ def submit_itself(
     directives = [*queue.directives(header), *options(queueing, queue, plan.site.scheduler.max_array_size)]
     text = own_script(plan.site, directives, about, [own_call(words)], folder, environment)
     script = folder / f"{name}.{queue.file_name}"
+    return written_and_submitted(job, queue, name, script, text)
+
+
+def written_and_submitted(job: ImageJob, queue: Scheduler, name: str, script: Path, text: str) -> Submitted:
+    """Write a script and submit it from its folder.
+
+    Parameters
+    ----------
+    name: what the batch system calls the job.
+
+    Raises
+    ------
+    OutputError: the script cannot be written. JobFailedError: the batch system refuses the job.
+    """
     write_file(script, text, executable=True)
-    before = plan.site.scheduler.before_submitting
-    return Submitted(submit_script(queue, script, before), name, script, folder, job, queue)
+    before = job.plan.site.scheduler.before_submitting
+    return Submitted(submit_script(queue, script, before), name, script, script.parent, job, queue)
 
 
 def require_programs(queue: Scheduler, site: str) -> None:
