@@ -16,11 +16,13 @@ from hpcgen.plugins.onnx.records import (
     EnsembleInput,
     EnsembleModel,
     HashedFile,
+    Number,
     OnnxFile,
     OutputDifference,
     ReportedModel,
     Timing,
     Tolerance,
+    Trial,
     VariantName,
 )
 from hpcgen.plugins.onnx.results import Workshop
@@ -117,10 +119,13 @@ class _Steps:
         if done.problems:
             return done
         self.how.tell(self._said(converted))
+        for line in tried_lines(converted.tried):
+            self.how.tell(f"{self.name}: {line}")
         for variant, own in self.loaded.ensemble.optimise.items():
             self.how.doing(f"{self.name}: {variant}")
             said = self.variant(variant)
-            said = replace(said, differences=judged(self.asked, said.differences, own))
+            differences = judged(self.asked, said.differences, own)
+            said = replace(said, differences=differences, tried=with_verdicts(said.tried, differences))
             model.variants.append(said)
             self._tell_variant(said, done)
         if self.how.rounds and not done.problems:
@@ -134,6 +139,11 @@ class _Steps:
 
     def _said(self, converted: Converted) -> str:
         by = next((each.exporter for each in converted.attempts if not each.failed), "")
+        for each in converted.attempts:
+            if each.failed:
+                self.how.tell(f"warning: {self.name}: {by} was used, as {each.exporter} gave no model: {each.failed}")
+        for axis, length in converted.fixed.items():
+            self.how.tell(f"warning: {self.name}: the ONNX model takes the length {length} of the axis {axis} alone")
         file = converted.file
         what = f"opset {file.opset}, {file.nodes} nodes, " if file is not None else ""
         way = f" by {by}" if by else ""
@@ -153,8 +163,9 @@ class _Steps:
 
     def _wrong(self, name: str, said: Converted | ConvertedVariant) -> list[Problem]:
         """What is wrong with a model or a variant, for people."""
-        for each in said.findings:
-            self.how.tell(f"note: {name}: {each}")
+        shapes = {f"the output {each.output} has the {each.shapes}" for each in said.differences if each.shapes}
+        for finding in [*said.findings, *sorted(shapes)]:
+            self.how.tell(f"note: {name}: {finding}")
         if said.failed:
             return [Problem(said.failed.removeprefix(f"{self.name}: "), name, remedy=said.remedy)]
         return [Problem(failure_text(each), name, remedy=_BEYOND) for each in said.differences if not each.passed]
@@ -166,7 +177,8 @@ class _Steps:
             return Converted(model=self.name, origin=self.asked.from_, failed=said)
         if said.model != self.name or said.origin != self.asked.from_:
             return Converted(model=self.name, origin=self.asked.from_, failed="the program speaks of another model")
-        said = replace(said, differences=judged(self.asked, said.differences))
+        differences = judged(self.asked, said.differences)
+        said = replace(said, differences=differences, tried=with_verdicts(said.tried, differences))
         return replace(said, failed=said.failed or self._problem(said))
 
     def variant(self, variant: VariantName) -> ConvertedVariant:
@@ -250,8 +262,42 @@ def problem_of(said: Converted | ConvertedVariant, model: EnsembleModel, work: M
     compared = {each.output for each in said.differences}
     if not compared:
         return "no comparison with the original was made"
-    lacking = sorted(set(model.outputs) - compared)
-    return f"the output {lacking[0]} was not compared with the original's" if lacking else ""
+    if lacking := sorted(set(model.outputs) - compared):
+        return f"the output {lacking[0]} was not compared with the original's"
+    if not isinstance(said, Converted):
+        return ""
+    named = {each for put in model.inputs.values() for each in put.dimensions if isinstance(each, str)}
+    unvaried = sorted(each for each in named - set(said.fixed) if len(_lengths(said.tried, each)) < 2)
+    return f"no other length of the axis {unvaried[0]} was tried" if unvaried else ""
+
+
+def _lengths(tried: Sequence[Trial], axis: str) -> list[int]:
+    """The lengths of an axis at which it was compared."""
+    return sorted({each.axes[axis] for each in tried if axis in each.axes and not each.refused})
+
+
+def with_verdicts(tried: Sequence[Trial], differences: Sequence[OutputDifference]) -> list[Trial]:
+    """What was tried, with what the differences say of each; what was not compared has no place here."""
+    found = []
+    for each in tried:
+        own = [one for one in differences if one.data == each.data]
+        if own:
+            passed = all(one.passed for one in own)
+            found.append(replace(each, largest_absolute=most(own), passed=passed))
+        elif each.refused:
+            found.append(each)
+    return found
+
+
+def tried_lines(tried: Sequence[Trial]) -> list[str]:
+    """Which lengths of the axes were compared, and at which the original itself refuses, for people."""
+    axes = list(dict.fromkeys(axis for each in tried for axis in each.axes))
+    if not axes:
+        return []
+    lengths = "; ".join(f"{axis} {', '.join(map(str, _lengths(tried, axis)))}" for axis in axes)
+    refused = [" ".join(f"{axis} {length}" for axis, length in each.axes.items()) for each in tried if each.refused]
+    more = f"; the original itself does not run at {', '.join(refused)}" if refused else ""
+    return [f"compared at {lengths}{more}"]
 
 
 def _missing(file: OnnxFile, work: ModelWork, folder: str) -> str:
@@ -276,10 +322,15 @@ def failure_text(difference: OutputDifference) -> str:
 
 def largest(differences: Sequence[OutputDifference]) -> str:
     """The largest absolute difference, for people."""
+    found = most(differences)
+    return "not a number" if isinstance(found, str) else f"{found:.2g}"
+
+
+def most(differences: Sequence[OutputDifference]) -> Number:
+    """The largest absolute difference."""
     found = [each.largest_absolute for each in differences]
-    if any(isinstance(each, str) for each in found):
-        return "not a number"
-    return f"{max((each for each in found if isinstance(each, float | int)), default=0.0):.2g}"
+    words = [each for each in found if isinstance(each, str)]
+    return words[0] if words else max((float(each) for each in found), default=0.0)
 
 
 def number(value: float | str) -> str:

@@ -18,6 +18,7 @@ from hpcgen.plugins.onnx.records import (
     OnnxFile,
     OutputDifference,
     ReportedModel,
+    Trial,
 )
 from hpcgen.plugins.onnx.timing import ComparedTiming, compare_timings, runtime_name
 from hpcgen.plugins.tuning.bench.intervals import Interval
@@ -139,6 +140,12 @@ def _model(name: str, model: ReportedModel) -> Iterator[Markup]:
     notes = [*converted.findings, *_attempts(converted)]
     if notes:
         yield element("ul", joined(element("li", each) for each in notes))
+    if converted.fixed:
+        kept = ", ".join(f"{axis} {length}" for axis, length in converted.fixed.items())
+        yield element("p", _mark(False, f"The ONNX model takes no other lengths than {kept}."))
+    if converted.tried:
+        yield element("h3", "What was tried")
+        yield _tried(converted.tried)
     if converted.differences:
         yield element("h3", "Original against ONNX Runtime")
         yield _differences(converted.differences)
@@ -147,13 +154,25 @@ def _model(name: str, model: ReportedModel) -> Iterator[Markup]:
         yield _variants(name, model)
     for each in model.variants:
         if each.differences:
-            yield element(
-                "details", element("summary", f"Differences of {each.variant}"), _differences(each.differences)
-            )
+            summary = element("summary", f"What was tried, and differences of {each.variant}")
+            tried = [_tried(each.tried)] if each.tried else []
+            yield element("details", summary, *tried, _differences(each.differences))
 
 
 def _attempts(converted: Converted) -> list[str]:
     return [f"{each.exporter} gave no model: {each.failed}" for each in converted.attempts if each.failed]
+
+
+def _tried(tried: Sequence[Trial]) -> Markup:
+    """The lengths of all axes in each set of inputs, and what came of it."""
+    axes = list(dict.fromkeys(axis for each in tried for axis in each.axes))
+    rows: list[list[object]] = []
+    for each in tried:
+        verdict = _mark(each.passed, "within" if each.passed else "beyond")
+        said = [f"the original does not run: {each.refused}"] if each.refused else [verdict]
+        largest = "" if each.refused else _short(each.largest_absolute)
+        rows.append([each.data, *(each.axes.get(axis, "") for axis in axes), largest, *said])
+    return table(["data", *axes, "largest difference", ""], rows, numbers=tuple(range(1, len(axes) + 2)))
 
 
 def _differences(differences: Sequence[OutputDifference]) -> Markup:
@@ -165,7 +184,8 @@ def _differences(differences: Sequence[OutputDifference]) -> Markup:
         beyond = f"{100 * each.beyond:.3g} %"
         if each.distance is not None:
             beyond = f"distance {each.distance:.3g}, by chance up to {each.limit or 0:.3g}"
-        verdict = _mark(each.passed, each.wrong or ("within" if each.passed else "beyond"))
+        said = ("within" if each.passed else "beyond") + (f", {each.shapes}" if each.shapes else "")
+        verdict = _mark(each.passed, each.wrong or said)
         values = [where, _number(each.original), _number(each.converted), beyond, verdict]
         rows.append([each.output, each.data, f"{each.elements:,}", *map(_short, numbers), *values])
     return table(head, rows, numbers=(2, 3, 4, 6, 7, 8))

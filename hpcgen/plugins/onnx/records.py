@@ -73,6 +73,14 @@ Factory = Annotated[
         "models.py:alexnet",
     ),
 ]
+OutputChoice = Annotated[
+    str,
+    matching(
+        r"^([0-9]{1,3}|[A-Za-z_][A-Za-z0-9_.:/-]{0,99})$(?!\n)",
+        "the name of an output of the original, or its number from 0 on",
+        "logits",
+    ),
+]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1, description="a share: from 0 to 1")]
 NotNegative = Annotated[float, msgspec.Meta(ge=0, description="a number of at least 0")]
 
@@ -105,23 +113,33 @@ class EnsembleInput(Record, frozen=True):
         return [int(each) if each.isdecimal() else each for each in self.shape]
 
 
+class EnsembleOutput(Tolerance, frozen=True):
+    """One output, with its tolerance. ``take``: which of the original's it is: its name there, or its number from 0 on.
+
+    Where an output has neither this nor a name of the original's own, the outputs are all, in their order.
+    """
+
+    take: OutputChoice | None = None
+
+
 class EnsembleModel(Record, frozen=True, rename={"from_": "from"}):
     """One trained model.
 
     ``from``: what it is. ``factory``: returns the module or model, called with ``arguments``. ``file``: with a factory
     the weights (state dict, or weights of Keras), else the model itself. ``version``: of the framework that it is from;
-    an image with another is refused. ``inputs`` in the order in which the model takes them, and ``outputs``, by which
-    names the ONNX model calls them, in the order in which it gives them; each with a tolerance of its own or that of
-    the model. ``axes``: length of the named axes in what it is traced with. ``data``: files of test data, ``.npz`` with
-    an array for each input or ``.npy`` for a model of one; without any, seeded random values.
-    ``batches``: lengths of the axis ``batch`` that are tried. ``stochastic``: outputs differ from run to run, so that
-    their distributions are compared. ``opset``: of the ONNX model; by default 20, or the newest that the target runs.
-    ``signature`` of a SavedModel. ``calibration``: files of data for ``int8-static``.
+    an image with another is refused. ``inputs`` in the order in which the model takes them, or by the names of its
+    parameters. ``outputs``: those that are converted, by which names the ONNX model calls them, each with a tolerance
+    of its own or that of the model; all where it says none. ``axes``: length of the named axes in what it is traced
+    with; it is compared at others too. ``data``: files of test data, ``.npz`` with an array for each input or ``.npy``
+    for a model of one; without any, seeded random values. ``batches``: lengths of the axis ``batch`` that are tried.
+    ``stochastic``: outputs differ from run to run, so that their distributions are compared. ``opset``: of the ONNX
+    model; by default 20, or the newest that the target runs. ``signature`` of a SavedModel. ``calibration``: files of
+    data for ``int8-static``.
     """
 
     from_: Origin
     inputs: dict[TensorName, EnsembleInput]
-    outputs: dict[TensorName, Tolerance | None] = {}
+    outputs: dict[TensorName, EnsembleOutput | None] = {}
     tolerance: Tolerance = Tolerance()
     factory: Factory | None = None
     arguments: dict[Name, str | int | float | bool] = {}
@@ -185,6 +203,7 @@ class OutputDifference(Record, frozen=True):
     where the original has ``original`` and the converted model ``converted``. ``beyond``: share of elements beyond the
     tolerance. ``wrong``: what makes a comparison impossible, as another shape. Of stochastic models ``distance`` is the
     largest distance of the two distribution functions (Kolmogorov and Smirnov), and ``limit`` what chance explains.
+    ``shapes``: that they differ, by axes of length one alone, which changes no element and is allowed.
     """
 
     output: TensorName
@@ -199,6 +218,20 @@ class OutputDifference(Record, frozen=True):
     distance: float | None = None
     limit: float | None = None
     wrong: Text = ""
+    shapes: Text = ""
+    passed: bool = True
+
+
+class Trial(Record, frozen=True):
+    """What one set of inputs has shown, over all outputs. ``axes``: how long each named axis was.
+
+    ``refused``: why the original itself does not compute there, so that nothing was compared.
+    """
+
+    data: Text
+    axes: dict[AxisName, Count] = {}
+    refused: Text = ""
+    largest_absolute: Number = 0.0
     passed: bool = True
 
 
@@ -216,7 +249,9 @@ class OnnxFile(Record, frozen=True):
 class Converted(Record, frozen=True):
     """What the step ``convert`` says of one model.
 
-    ``versions`` of what converted it. ``findings``: what the user should know, as control flow that tracing has fixed.
+    ``versions`` of what converted it. ``tried``: at which lengths of its axes it was compared. ``fixed``: axes that
+    have one length alone in the ONNX model, as it was not proven for others. ``findings``: what the user should know,
+    as control flow that tracing has fixed.
     ``failed``: why there is no valid model; then what is known so far is there.
     """
 
@@ -225,6 +260,8 @@ class Converted(Record, frozen=True):
     versions: dict[Text, Version] = {}
     attempts: list[Attempt] = []
     file: OnnxFile | None = None
+    tried: list[Trial] = []
+    fixed: dict[AxisName, Count] = {}
     differences: list[OutputDifference] = []
     findings: list[Text] = []
     failed: Text = ""
@@ -238,6 +275,7 @@ class ConvertedVariant(Record, frozen=True):
     variant: VariantName
     runtime: Literal["onnxruntime", "openvino", "tvm"]
     file: OnnxFile | None = None
+    tried: list[Trial] = []
     differences: list[OutputDifference] = []
     findings: list[Text] = []
     failed: Text = ""

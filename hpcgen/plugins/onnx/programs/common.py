@@ -34,7 +34,7 @@ class Input:
     """One input of a model, as the ensemble file declares it."""
 
     def __init__(self, name, given):
-        self.name, self.shape = name, list(given["shape"])
+        self.name, self.declared, self.shape = name, list(given["shape"]), list(given["shape"])
         self.dtype = given.get("dtype", "float32")
         self.low, self.high = given.get("low", 0.0), given.get("high", 1.0)
 
@@ -61,12 +61,32 @@ class Model:
         self.opset, self.signature = given.get("opset"), given.get("signature") or "serving_default"
         named = {each for put in self.inputs for each in put.shape if isinstance(each, str)}
         self.axes = {each: (given.get("axes") or {}).get(each, 2) for each in sorted(named)}
+        self.fixed, self.reasons = {}, []
         self.folder = Path(name)
 
     @property
     def names(self):
         """Names of the outputs, [] where the ensemble file says none."""
         return list(self.outputs)
+
+    def fix(self, axes, *why):
+        """Let these axes, and no others, have their lengths here alone; ``reasons`` says why, until none is fixed."""
+        names = ", ".join(f"{each} stays {self.axes[each]}" for each in sorted(set(axes) - set(self.fixed)))
+        self.reasons = [*self.reasons, *(f"{names}: {each}" for each in why)] if axes else []
+        self.fixed = {each: self.axes[each] for each in sorted(axes)}
+        for put in self.inputs:
+            put.shape = [self.fixed.get(each, each) for each in put.declared]
+
+    def lengths_in(self, feeds):
+        """How long each axis is in these inputs."""
+        pairs = ((put.declared, feeds[put.name].shape) for put in self.inputs)
+        found = {axis: length for pair in pairs for axis, length in zip(*pair)}  # noqa: B905 (Python 3.9)
+        return {axis: int(found[axis]) for axis in self.axes if axis in found}
+
+    def takes(self, feeds):
+        """Whether the axes that are fixed are so in these inputs."""
+        lengths = self.lengths_in(feeds)
+        return all(lengths[axis] == length for axis, length in self.fixed.items())
 
     def tolerance(self, output):
         """Of one output: absolute, relative, share."""

@@ -40,22 +40,37 @@ def of_output(name, label, original, converted, limits, explicit=False):
     wrong = misfit(original, converted)
     if wrong:
         return _wrong(name, label, int(original.size), wrong)
+    more = shapes_of(original, converted)
+    converted = converted.reshape(original.shape)
     if not original.size:
-        return _difference(name, label, 0)
+        return _difference(name, label, 0, **more)
     if original.dtype.kind not in "fiub":
-        return _of_words(name, label, original, converted, limits)
+        return dict(_of_words(name, label, original, converted, limits), **more)
     exact = original.dtype.kind in "iub" and not explicit
     absolute, relative = (0.0, 0.0) if exact else (limits["absolute"], limits["relative"])
-    return _of_numbers(name, label, original, converted, absolute, relative, limits["share"])
+    return dict(_of_numbers(name, label, original, converted, absolute, relative, limits["share"]), **more)
 
 
 def misfit(original, converted):
     """Why two outputs cannot be compared, "" if they can."""
-    if original.shape != converted.shape:
+    if original.shape != converted.shape and not shapes_of(original, converted):
         return f"shape {list(converted.shape)} where the original gives {list(original.shape)}"
     if (original.dtype.kind in "fiub") != (converted.dtype.kind in "fiub"):
         return f"type {converted.dtype} where the original gives {original.dtype}"
     return ""
+
+
+def shapes_of(original, converted):
+    """What is said of shapes that differ by axes of length one alone: their elements are in one order."""
+    one, two = list(original.shape), list(converted.shape)
+    if one == two or [each for each in one if each != 1] != [each for each in two if each != 1]:
+        return {}
+    return {"shapes": f"shape {two} where the original gives {one}"}
+
+
+def not_run(names, label, failure):
+    """The differences where ONNX Runtime fails on some inputs."""
+    return [_wrong(name, label, 0, f"the runtime fails: {failure}") for name in names]
 
 
 def _difference(name, label, elements, **more):
@@ -151,7 +166,8 @@ def compare_distributions(model, label, original, converted, names=None, toleran
             found.append(_wrong(name, label, int(shapes[0].size), wrong))
             continue
         limits = dict(model.tolerance(name), **(tolerance or {}))
-        found.append(of_samples(name, label, int(shapes[0].size), original[1][at], converted[1][at], limits))
+        compared = of_samples(name, label, int(shapes[0].size), original[1][at], converted[1][at], limits)
+        found.append(dict(compared, **shapes_of(*shapes)))
     return found
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from .common import GIVEN, RUNS, Cannot, imported, text
 from .compare import of_output
 from .data import datasets, probes, traced
-from .reference import Reference, computed, differences
+from .reference import Reference, computed, differences, outputs_of
+from .trials import Trials, told, unproven
 
 ORIGINS = {
     "pytorch": "origin_pytorch",
@@ -52,16 +53,31 @@ def work(asked, model, record):
     from . import checks
 
     checks.check_weights(model, original.weights(), model.file or model.factory)
-    found = datasets(model, asked, record["findings"])
-    names = settled(model, original, found, record)
-    runs = int(asked.get("runs") or RUNS)
-    kept = computed(model, names, found, _guarded(model, original), runs)
+    outputs, trials = referred(asked, model, original, record)
+    kept = trials.kept
     check_outputs(model, kept, record)
     model.folder.mkdir(exist_ok=True)
-    kept.save(model.folder)
     limit = min(each for each in (model.opset, asked.get("opset"), checks.newest_opset()) if each)
     asked_for = model.opset or min(USUAL, limit)
-    export(asked, model, original, record, kept, (min(asked_for, checks.newest_opset()), limit))
+    job = Job(asked, model, original, record, trials, outputs, (min(asked_for, checks.newest_opset()), limit))
+    job.export()
+    job.compared.save(model.folder)
+
+
+def referred(asked, model, original, record):
+    """The :class:`Outputs` of the original, and what it computes on the user's data and at other lengths."""
+    found, runs = datasets(model, asked, record["findings"]), int(asked.get("runs") or RUNS)
+    run = _guarded(model, original)
+    outputs = settled(model, original, found, record)
+
+    def chosen(feeds):
+        return outputs.of(run(feeds))
+
+    kept = computed(model, outputs.names, found, chosen, runs)
+    trials = Trials(model, asked, kept, lambda feeds: outputs_of(model, outputs.names, feeds, chosen, runs))
+    trials.all()
+    record["tried"] = told(model, kept, trials.refused)
+    return outputs, trials
 
 
 def validate(asked, model, record):
@@ -71,10 +87,9 @@ def validate(asked, model, record):
 
     path = model.folder / FILE
     record["file"] = onnxfile.describe(path)
-    names = settled(model, original, datasets(model, asked, record["findings"]), record)
-    found, runs = datasets(model, asked, []), int(asked.get("runs") or RUNS)
-    kept = computed(model, names, found, _guarded(model, original), runs)
-    record["differences"] = differences(model, kept, checks.run_of(checks.session(path, model, asked), names), runs)
+    outputs, trials = referred(asked, model, original, record)
+    run = checks.run_of(checks.session(path, model, asked), outputs.names)
+    record["differences"] = differences(model, trials.kept, run, int(asked.get("runs") or RUNS))
     refuse_differences(model, record)
 
 
@@ -96,23 +111,71 @@ def _guarded(model, original):
     return run
 
 
+class Outputs:
+    """The outputs that are converted: ``names``, ``places`` among ``all``, the names of what the original gives."""
+
+    def __init__(self, model, own, count):
+        self.all = list(own) or (["output"] if count == 1 else [f"output_{at}" for at in range(count)])
+        self.names = model.names or self.all
+        take = {name: (model.outputs.get(name) or {}).get("take") or "" for name in self.names}
+        # By their own names, or by what the ensemble file says that they are.
+        if any(take.values()) or set(self.names) <= set(self.all):
+            self.places = [self._place(model, name, take[name] or name) for name in self.names]
+        elif len(self.names) == count:
+            self.places = list(range(count))
+        else:
+            raise model.wrong(
+                f"it gives {count} outputs ({', '.join(self.all)}), and the ensemble file names {len(self.names)}: "
+                f"{', '.join(self.names)}",
+                "name each of them in outputs, in their order, or say which ones with take: NAME or take: NUMBER",
+            )
+        named = dict(zip(self.places, self.names))  # noqa: B905 (Python 3.9)
+        taken = set(self.names)
+        for at, each in enumerate(self.all):
+            named.setdefault(at, each if each not in taken else f"{each}__inner")
+        self.all = [named[at] for at in range(count)]
+
+    def _place(self, model, name, take):
+        if take in self.all:
+            return self.all.index(take)
+        if take.isdigit() and int(take) < len(self.all):
+            return int(take)
+        raise model.wrong(
+            f"its output {name} is to be {take}, and it gives {', '.join(self.all)}",
+            f"take: one of these names, or a number from 0 to {len(self.all) - 1}",
+        )
+
+    def of(self, given):
+        """Those among all."""
+        return [np.asarray(given[at]) for at in self.places]
+
+
 def settled(model, original, found, record):
-    """Names of the outputs; two runs on the same data tell whether the original is stochastic."""
+    """The :class:`Outputs`; two runs on the same data tell whether the original is stochastic."""
     run, feeds = _guarded(model, original), found[0][1]
     first, second = run(feeds), run(feeds)
-    given = list(original.names or [])
-    names = model.names or given or (["output"] if len(first) == 1 else [f"output_{at}" for at in range(len(first))])
-    if len(names) != len(first):
-        raise model.wrong(
-            f"it gives {len(first)} outputs ({', '.join(str(list(np.shape(each))) for each in first)}), and the "
-            f"ensemble file names {len(names)}: {', '.join(names)}",
-            "name each output in outputs, in their order",
-        )
+    outputs = Outputs(model, original.names or (), len(first))
+    first, second = outputs.of(first), outputs.of(second)
+    for name, each in zip(outputs.names, first):  # noqa: B905 (Python 3.9)
+        if each.dtype.kind == "c":
+            raise model.wrong(
+                f"its output {name} is complex, and no model of ONNX gives complex numbers",
+                "return its real and imaginary parts, as torch.view_as_real and numpy.stack give them",
+            )
     random = []
-    for name, one, two in zip(names, first, second):  # noqa: B905 (Python 3.9)
-        apart = of_output(name, found[0][0], np.asarray(one), np.asarray(two), model.tolerance(name))
+    for name, one, two in zip(outputs.names, first, second):  # noqa: B905 (Python 3.9)
+        apart = of_output(name, found[0][0], one, two, model.tolerance(name))
         if not apart["passed"] or np.shape(one) != np.shape(two):
             random.append(f"{name} by up to {apart.get('largest_absolute', '?')}")
+    changes = original.changed() if hasattr(original, "changed") else []
+    if changes and random:
+        raise model.wrong(
+            f"each run changes its {', '.join(changes)}, on which {', '.join(random)} depends, and an ONNX model keeps "
+            "nothing from one run to the next",
+            "take what it keeps as an input, and return its new value as an output",
+        )
+    if changes:
+        record["findings"].append(f"each run of the original changes its {', '.join(changes)}; the ONNX model does not")
     if random and not model.stochastic:
         causes = original.random_parts()
         raise model.wrong(
@@ -122,7 +185,7 @@ def settled(model, original, found, record):
         )
     if model.stochastic and not random:
         record["findings"].append("stochastic: true, but two runs of the original on the same data were equal")
-    return names
+    return outputs
 
 
 def check_outputs(model, kept, record):
@@ -141,65 +204,91 @@ def check_outputs(model, kept, record):
                 )
 
 
-def export(asked, model, original, record, kept, opsets):
-    """Try each exporter of the original until one gives a model that computes the same."""
-    feeds = traced(model, asked)
-    failures = []
-    for exporter, make in original.exporters():
-        attempt = {"exporter": exporter, "failed": ""}
-        record["attempts"].append(attempt)
-        for each in ("file", "differences"):
-            record.pop(each, None)
-        try:
-            branches = one_export(asked, model, record, kept, opsets, (make, feeds))
-        except Cannot as why:
-            failures.append(why)
-        except (MemoryError, OSError) as failure:
-            attempt["failed"] = text(f"{type(failure).__name__}: {failure}")
-            raise
-        except Exception as failure:
-            failures.append(original.explained(failure))
-        else:
-            record["findings"] += branches
+class Job:
+    """An original on its way to an ONNX model; ``compared``: the part of the reference that the model was held to."""
+
+    def __init__(self, asked, model, original, record, trials, outputs, opsets):
+        self.asked, self.model, self.original, self.record = asked, model, original, record
+        self.trials, self.outputs, self.opsets = trials, outputs, opsets
+        self.compared = trials.kept
+
+    def export(self):
+        """Try each exporter of the original until one gives a model that computes the same."""
+        model, record, failures = self.model, self.record, []
+        for exporter, make in self.original.exporters():
+            attempt = {"exporter": exporter, "failed": ""}
+            record["attempts"].append(attempt)
+            for each in ("file", "differences", "fixed"):
+                record.pop(each, None)
+            model.fix(())
+            self.original.ends, self.original.sets = {}, [each[1] for each in self.trials.kept.sets]
             try:
-                check_branches(asked, model, original, record, kept, branches)
+                self._proven(make)
                 return
             except Cannot as why:
                 failures.append(why)
-        attempt["failed"] = text(failures[-1].message.removeprefix(f"{model.name}: "))
-    worst = failures[-1] if record.get("differences") else failures[0]
-    more = " (both exporters failed)" if len(failures) == 2 else ""
-    raise model.wrong(worst.message.removeprefix(f"{model.name}: ") + more, worst.remedy)
+            except (MemoryError, OSError) as failure:
+                attempt["failed"] = text(f"{type(failure).__name__}: {failure}")
+                raise
+            except Exception as failure:
+                failures.append(self.original.explained(failure))
+            attempt["failed"] = text(failures[-1].message.removeprefix(f"{model.name}: "))
+        worst = failures[-1] if record.get("differences") else failures[0]
+        more = " (both exporters failed)" if len(failures) == 2 else ""
+        raise model.wrong(worst.message.removeprefix(f"{model.name}: ") + more, worst.remedy)
+
+    def _proven(self, make):
+        """One exporter's model; axes at whose other lengths it computes something else keep theirs.
+
+        An exporter may have fixed axes itself, where it knows that its model is not for other lengths.
+        """
+        model, record = self.model, self.record
+        branches = self._once(make)
+        more = unproven(model, record["differences"], self.compared)
+        if more and getattr(self.original, "fixes", False):
+            wrong = next(each for each in record["differences"] if not each["passed"])
+            model.fix({*model.fixed, *more}, f"a model that left it free computed something else: {failure_of(wrong)}")
+            branches = self._once(make)
+        if model.fixed:
+            record["fixed"] = dict(model.fixed)
+        refuse_differences(model, record)
+        check_branches(self.asked, model, self.original, record, self.compared, self.outputs, branches)
+        record["findings"] += [*branches, *model.reasons]
+
+    def _once(self, make):
+        """Written, checked and compared; the branches that its exporter has fixed."""
+        from . import checks, onnxfile
+
+        model, (opset, limit) = self.model, self.opsets
+        path = model.folder / FILE
+        proto, branches = make(path, opset, traced(model, self.asked), self.outputs.all)
+        # The standard operators come first: a model with too new or unknown ones is not for the checker either.
+        checks.check_opset(model, proto, limit, self.asked)
+        onnxfile.rename(proto, [each.name for each in model.inputs], self.outputs.all)
+        onnxfile.keep_outputs(proto, self.outputs.names)
+        onnxfile.tidy(proto)
+        onnxfile.save(proto, path, self.asked)
+        del proto
+        checks.check(path, model, self.asked, limit)
+        self.record["file"] = onnxfile.describe(path)
+        run = checks.run_of(checks.session(path, model, self.asked), self.outputs.names)
+        for axis, lengths in self.original.ends.items():
+            # Just beyond the lengths for which an exporter knows that its model holds.
+            for each in lengths:
+                self.trials.attempt({axis: each})
+        self.compared = self.trials.kept.within(model)
+        if not self.compared.sets:
+            raise model.wrong(
+                f"only a model that keeps {_lengths(model.fixed)} can be made of it, and no test data are so long",
+                "give the lengths of the test data as axes, or data of these lengths",
+            )
+        self.record["differences"] = differences(model, self.compared, run, int(self.asked.get("runs") or RUNS))
+        self.record["tried"] = told(model, self.compared, self.trials.refused)
+        return branches
 
 
-def one_export(asked, model, record, kept, opsets, how):
-    """One exporter's model: written, checked and compared; what tracing it has fixed."""
-    from . import checks, onnxfile
-
-    (opset, limit), (make, feeds) = opsets, how
-    path = model.folder / FILE
-    proto, branches = make(path, opset, feeds, kept.names)
-    # The standard operators come first: a model with too new or unknown ones is not for the checker either.
-    checks.check_opset(model, proto, limit, asked)
-    onnxfile.rename(proto, [each.name for each in model.inputs], kept.names)
-    onnxfile.tidy(proto)
-    onnxfile.save(proto, path, asked)
-    del proto
-    checks.check(path, model, asked, limit)
-    record["file"] = onnxfile.describe(path)
-    opened = checks.session(path, model, asked)
-    try:
-        record["differences"] = differences(
-            model, kept, checks.run_of(opened, kept.names), int(asked.get("runs") or RUNS)
-        )
-    except Exception as failure:
-        if isinstance(failure, (Cannot, MemoryError, OSError)):
-            raise
-        raise model.wrong(
-            f"ONNX Runtime does not run the converted model: {failure}", "see whether an axis was fixed in tracing"
-        ) from failure
-    refuse_differences(model, record)
-    return branches
+def _lengths(axes):
+    return ", ".join(f"{axis} {length}" for axis, length in axes.items())
 
 
 def refuse_differences(model, record):
@@ -207,21 +296,25 @@ def refuse_differences(model, record):
     wrong = [each for each in record["differences"] if not each["passed"]]
     if not wrong:
         return
-    first = wrong[0]
-    said = first.get("wrong") or (
-        f"its distribution is {first['distance']:.3f} away, where chance explains {first['limit']:.3f}"
-        if first.get("distance") is not None
-        else f"{first['converted']} where the original gives {first['original']} at {first['at']}; "
-        f"{100 * first['beyond']:.3g} % of its elements are beyond the tolerance"
-    )
     raise model.wrong(
-        f"the converted model computes something else: output {first['output']} on {first['data']}: {said}"
+        f"the converted model computes something else: {failure_of(wrong[0])}"
         + (f" ({len(wrong)} of {len(record['differences'])} comparisons failed)" if len(wrong) > 1 else ""),
         "find which operator differs, or allow more in the output's tolerance: {absolute, relative, share}",
     )
 
 
-def check_branches(asked, model, original, record, kept, branches):
+def failure_of(difference):
+    """Output, data, and how far it is away."""
+    said = difference.get("wrong") or (
+        f"its distribution is {difference['distance']:.3f} away, where chance explains {difference['limit']:.3f}"
+        if difference.get("distance") is not None
+        else f"{difference['converted']} where the original gives {difference['original']} at {difference['at']}; "
+        f"{100 * difference['beyond']:.3g} % of its elements are beyond the tolerance"
+    )
+    return f"output {difference['output']} on {difference['data']}: {said}"
+
+
+def check_branches(asked, model, original, record, kept, outputs, branches):
     """Where tracing has fixed branches, compare on data that differ much; they are not kept for variants."""
     if not branches or model.stochastic:
         return
@@ -230,7 +323,7 @@ def check_branches(asked, model, original, record, kept, branches):
     more = Reference(kept.names)
     for label, feeds in probes(model, asked):
         try:
-            more.sets.append((label, feeds, [np.asarray(each) for each in original.run(feeds)], None))
+            more.sets.append((label, feeds, outputs.of(original.run(feeds)), None))
         except Exception as failure:
             record["findings"].append(text(f"the original does not run on {label}: {failure}"))
     run = checks.run_of(checks.session(model.folder / FILE, model, asked), kept.names)

@@ -9,17 +9,13 @@ from .common import GIVEN, seed_of
 
 
 def datasets(model, asked, findings):
-    """Name and values of each set of inputs: every file, then the batches that were asked for.
-
-    Without files and batches a model with the axis ``batch`` is tried at 1 and at one more than it was traced with.
-    """
+    """Name and values of each set of inputs: every file, then the batches that were asked for, else the example."""
     found = [(each, read_data(each, model, findings)) for each in model.data]
-    batches = model.batches
-    if "batch" in model.axes:
-        if not batches and not found:
-            batches = [1, model.axes["batch"] + 1]
-        found += [(f"random, batch {each}", random_feeds(model, each, seed_of(asked))) for each in batches]
-    elif not found:
+    for batch in model.batches or ([] if found else [model.axes.get("batch")]):
+        axes = dict(model.axes, **({} if batch is None else {"batch": batch}))
+        where = "".join(f", {axis} {length}" for axis, length in axes.items())
+        found.append((f"random{where}", random_feeds(model, batch, seed_of(asked))))
+    if not model.axes and not model.data:
         found = [(f"random {each}", random_feeds(model, None, seed_of(asked) + each)) for each in (1, 2)]
     return found
 

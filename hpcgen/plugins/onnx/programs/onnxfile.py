@@ -75,6 +75,38 @@ def _rename_in(graph, change):
         each.values.name = change.get(each.values.name, each.values.name)
 
 
+def keep_outputs(proto, names):
+    """Leave these outputs alone, in this order, and what they are computed from."""
+    graph = proto.graph
+    outputs = {each.name: each for each in graph.output}
+    if list(outputs) == list(names):
+        return
+    kept = [onnx.ValueInfoProto.FromString(outputs[name].SerializeToString()) for name in names]
+    del graph.output[:]
+    graph.output.extend(kept)
+    needed, nodes = set(names), []
+    for node in reversed(graph.node):
+        if needed.intersection(node.output):
+            needed.update(_read_by(node))
+            nodes.append(node)
+    if len(nodes) < len(graph.node):
+        nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in reversed(nodes)]
+        del graph.node[:]
+        graph.node.extend(nodes)
+    # Inputs stay, so that a model which needs one no longer is refused for it by name.
+    for kept_in in (graph.initializer, graph.value_info):
+        for at in reversed(range(len(kept_in))):
+            if kept_in[at].name not in needed:
+                del kept_in[at]
+
+
+def _read_by(node):
+    """Names that a node reads, those of graphs inside it too."""
+    inner = [graph for attribute in node.attribute for graph in [attribute.g, *attribute.graphs]]
+    found = {*node.input, *(each.name for graph in inner for each in graph.output)}
+    return found.union(*(_read_by(each) for graph in inner for each in graph.node))
+
+
 def tidy(proto):
     """Without what exporters note of this machine, and with the oldest format that holds these operators."""
     del proto.metadata_props[:]

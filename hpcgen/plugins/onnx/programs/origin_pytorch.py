@@ -1,5 +1,6 @@
 """Models of PyTorch: a factory with weights, a whole module, a program of torch.export or of TorchScript."""
 
+import inspect
 import pickle
 import re
 import warnings
@@ -7,7 +8,9 @@ import zipfile
 
 import torch
 
+from . import torch_axes, torch_outputs
 from .common import GIVEN, need_version, seed_of, threads_of, version_of
+from .data import traced
 from .factory import made, place_of, shown
 from .onnxfile import load
 
@@ -23,10 +26,12 @@ NAMED = (
 class Original:
     """A module of PyTorch that computes on the CPU."""
 
-    names = ()
+    fixes = True
+    """Its exporters make a model for one length of an axis, too."""
 
     def __init__(self, model, asked, record):
-        self.model = model
+        self.model, self.asked = model, asked
+        self.names, self.ends, self.sets = [], {}, []
         record["versions"] = version_of(torch)
         need_version(model, "torch", torch.__version__)
         torch.manual_seed(seed_of(asked))
@@ -35,6 +40,7 @@ class Original:
         self.module = self._factory() if model.factory else self._file()
         if self.program is None:
             self.module.eval()
+        self.flat, self.begun = self._flat(), self._state_of_buffers()
         import onnxscript
 
         record["versions"].update(version_of(onnxscript))
@@ -130,20 +136,45 @@ class Original:
             ) from failure
         return self.program.module()
 
-    def run(self, feeds):
-        """Outputs in their order; those of a mapping in its order."""
-        given = [torch.from_numpy(feeds[each.name].copy()) for each in self.model.inputs]
-        with torch.no_grad():
-            return [each.numpy() for each in self._flat(self.module(*given))]
+    def _flat(self):
+        """The module, or one around it that takes its inputs by their names where all are those of its parameters."""
+        if self.program is not None or isinstance(self.module, torch.jit.ScriptModule):
+            return self.module
+        parameters = inspect.signature(self.module.forward).parameters.values()
+        takes = [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+        mine = [each.name for each in self.model.inputs]
+        by_name = set(mine) <= set(takes) and takes[: len(mine)] != mine
+        return torch_outputs.Flat(self.module, mine) if by_name else self.module
 
-    def _flat(self, result):
-        if isinstance(result, torch.Tensor):
-            return [result.float() if result.dtype == torch.bfloat16 else result]
-        if isinstance(result, dict):
-            result = list(result.values())
-        if isinstance(result, (list, tuple)):
-            return [each for part in result if part is not None for each in self._flat(part)]
-        raise self.model.wrong(f"it returns {type(result).__name__}, and not tensors", "return tensors")
+    def run(self, feeds):
+        """Outputs in their order; what is no tensor is left out."""
+        with torch.no_grad():
+            result = self.flat(*self._given(feeds))
+            if not torch_outputs.is_plain(result) and self.flat is self.module and self.program is None:
+                self.flat = torch_outputs.Flat(self.module, [])
+        if isinstance(self.flat, torch_outputs.Flat):
+            with torch.no_grad():
+                result = self.flat.called(*self._given(feeds))
+        found = list(torch_outputs.named(result))
+        tensors = [(path, each) for path, each in found if isinstance(each, torch.Tensor)]
+        if not tensors:
+            raise self.model.wrong(f"it returns {type(result).__name__}, and not tensors", "return tensors")
+        for path, each in found:
+            said = f"its output {path} is a {type(each).__name__}, and no tensor: it is left out"
+            if not isinstance(each, torch.Tensor) and said not in self.record["findings"]:
+                self.record["findings"].append(said)
+        self.names = torch_outputs.names_of([path for path, _ in tensors])
+        return [(each.float() if each.dtype == torch.bfloat16 else each).numpy() for _, each in tensors]
+
+    def _state_of_buffers(self):
+        # Versions of tensors count what is written into them.
+        if isinstance(self.module, torch.jit.ScriptModule):
+            return {}
+        return {name: (id(each), each._version) for name, each in self.module.named_buffers()}
+
+    def changed(self):
+        """Buffers that its runs have changed."""
+        return [f"buffer {name}" for name, state in self._state_of_buffers().items() if self.begun.get(name) != state]
 
     def weights(self):
         """Name and value of each weight."""
@@ -177,34 +208,44 @@ class Original:
     def _names(self, names):
         return {"input_names": [each.name for each in self.model.inputs], "output_names": list(names)}
 
+    def _axes(self):
+        """For each input the names of its axes by their place."""
+        shapes = [each.shape for each in self.model.inputs]
+        return tuple({at: axis for at, axis in enumerate(shape) if isinstance(axis, str)} for shape in shapes)
+
     def _dynamo(self, path, opset, feeds, names):
-        inputs = self.model.inputs
-        shapes = tuple({at: each for at, each in enumerate(put.shape) if isinstance(each, str)} for put in inputs)
-        if self.program is not None:
-            exported, more = self.program, {}
-        else:
-            exported, more = self.module, {"dynamic_shapes": self._dynamic(shapes)}
+        shapes, given = self._axes(), self._given(feeds)
+        more = {} if self.program is not None else {"dynamic_shapes": torch_axes.dynamic(self.flat, shapes)}
         path.parent.mkdir(exist_ok=True)
-        torch.onnx.export(
-            exported,
-            self._given(feeds),
-            str(path),
-            dynamo=True,
-            opset_version=max(opset, 18),
-            verbose=False,
-            **self._names(names),
-            **more,
-        )
+        try:
+            exported = torch.onnx.export(
+                self.flat if self.program is None else self.program,
+                given,
+                str(path),
+                dynamo=True,
+                opset_version=max(opset, 18),
+                verbose=False,
+                **self._names(names),
+                **more,
+            )
+        except Exception:
+            if not more or not self._fixed_by_export(given, shapes):
+                raise
+            return self._dynamo(path, opset, traced(self.model, self.asked), names)
+        self.ends = torch_axes.ends(exported.exported_program, shapes)
         return self._read(path, opset), []
 
-    def _dynamic(self, shapes):
-        """Shapes by the names of the parameters where the module takes several in one."""
-        import inspect
-
-        kinds = inspect.signature(self.module.forward).parameters.values()
-        if any(each.kind == each.VAR_POSITIONAL for each in kinds):
-            return (shapes,)
-        return shapes
+    def _fixed_by_export(self, given, shapes):
+        """Whether ``torch.export`` takes the module with some axes at one length; they are fixed then."""
+        try:
+            found = torch_axes.specialised(self.flat, given, shapes)
+        except Exception:
+            return False
+        if found:
+            self.model.fix(
+                {*self.model.fixed, *found}, "torch.export finds that the model's code takes this length for a constant"
+            )
+        return bool(found)
 
     def _read(self, path, opset):
         proto = load(path, self.model)
@@ -215,16 +256,20 @@ class Original:
         return proto
 
     def _trace(self, path, opset, feeds, names):
-        axes = {
-            put.name: {at: each for at, each in enumerate(put.shape) if isinstance(each, str)}
-            for put in self.model.inputs
-        }
+        if not isinstance(self.module, torch.jit.ScriptModule) and any(self._axes()):
+            sets = [(self.model.lengths_in(each), self._given(each)) for each in self.sets]
+            found = torch_axes.taken(self.flat, sets) - set(self.model.fixed)
+            if found:
+                why = "the model was traced, and its code takes this length for a number"
+                self.model.fix({*self.model.fixed, *found}, why)
+                feeds = traced(self.model, self.asked)
+        axes = {put.name: each for put, each in zip(self.model.inputs, self._axes())}  # noqa: B905 (Python 3.9)
         path.parent.mkdir(exist_ok=True)
         training = any(each.training for each in self.module.modules()) and self.program is None
         with warnings.catch_warnings(record=True) as caught, torch.no_grad():
             warnings.simplefilter("always")
             torch.onnx.export(
-                self.module,
+                self.flat,
                 self._given(feeds),
                 str(path),
                 dynamo=False,

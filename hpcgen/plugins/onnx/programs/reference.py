@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from .compare import compare, compare_distributions, samples
+from .common import NO_MEMORY
+from .compare import compare, compare_distributions, not_run, samples
 
 FILE = "reference.npz"
 
@@ -42,16 +43,21 @@ class Reference:
                 made.sets.append((str(label), feeds, outputs, drawn))
         return made
 
+    def within(self, model):
+        """The sets in which the axes that a model keeps fixed have that length."""
+        return Reference(self.names, [each for each in self.sets if model.takes(each[1])])
+
 
 def computed(model, names, found, run, runs):
     """The reference of an original: ``found`` is what :func:`data.datasets` gives, ``run`` computes."""
     made = Reference(names)
     for label, feeds in found:
-        made.sets.append((label, feeds, *_outputs(model, names, feeds, run, runs)))
+        made.sets.append((label, feeds, *outputs_of(model, names, feeds, run, runs)))
     return made
 
 
-def _outputs(model, names, feeds, run, runs):
+def outputs_of(model, names, feeds, run, runs):
+    """The outputs for some inputs, and of a stochastic model the samples of all runs, else None."""
     if not model.stochastic:
         return [np.asarray(each) for each in run(feeds)], None
     return samples(model, names, lambda: [np.asarray(each) for each in run(feeds)], runs)
@@ -61,9 +67,15 @@ def differences(model, kept, run, runs, tolerance=None):
     """What ``run`` computes against the reference: a difference for each set and output."""
     found = []
     for label, feeds, outputs, drawn in kept.sets:
-        if drawn is None:
-            found += compare(model, label, outputs, run(feeds), tolerance, kept.names)
+        try:
+            if drawn is None:
+                found += compare(model, label, outputs, run(feeds), tolerance, kept.names)
+                continue
+            other = samples(model, kept.names, lambda feeds=feeds: run(feeds), runs)
+        except Exception as failure:
+            if isinstance(failure, (MemoryError, OSError)) or any(word in str(failure) for word in NO_MEMORY):
+                raise
+            found += not_run(kept.names, label, failure)
             continue
-        other = samples(model, kept.names, lambda feeds=feeds: run(feeds), runs)
         found += compare_distributions(model, label, (outputs, drawn), other, kept.names, tolerance)
     return found

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from .common import EXTERNAL_ABOVE, RUNS, imported, seed_of, text, threads_of
-from .data import datasets, read_data
+from .data import read_data
 from .reference import Reference, differences
 from .runtimes import open_runtime, options_of
+from .trials import told
 
 RUNTIME = {"openvino": "openvino", "openvino-bf16": "openvino", "tvm": "tvm", "tvm-tuned": "tvm"}
 """What runs a variant, if not ONNX Runtime."""
@@ -55,6 +56,7 @@ def work(asked, model, record, variant):
         if made.target.parent == made.folder and made.target.suffix == ".onnx":
             record["file"] = importlib.import_module(".onnxfile", __package__).describe(made.target)
         record["differences"] = validated(made)
+        record["tried"] = told(model, made.kept)
     except Exception:
         shutil.rmtree(made.folder, ignore_errors=True)
         raise
@@ -140,7 +142,7 @@ def calibration_sets(made):
     if files:
         return [read_data(path, model) for path in files]
     made.findings.append("calibrated with random values, since the ensemble file names no data: expect it to be worse")
-    return [feeds for _, feeds in datasets(model, made.asked, [])]
+    return [feeds for _, feeds, *_ in made.kept.sets]
 
 
 def openvino(made):
