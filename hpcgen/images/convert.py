@@ -57,7 +57,7 @@ class ConversionPlan(msgspec.Struct, frozen=True):
 
 def marks_of(image: ImageReference) -> Marks:
     """Variables and labels of an image: its own, and those of its record where it has one; and its machine."""
-    environment, labels = _own_marks(image)
+    environment, labels = own_marks(image)
     machine = ""
     try:
         machine = machine_of(image.read([SHELL]).get(SHELL, b""))
@@ -72,7 +72,8 @@ def marks_of(image: ImageReference) -> Marks:
     return Marks(environment, {**_labels_of(kit), **labels}, machine)
 
 
-def _own_marks(image: ImageReference) -> tuple[dict[str, str], dict[str, str]]:
+def own_marks(image: ImageReference) -> tuple[dict[str, str], dict[str, str]]:
+    """Variables and labels that an image has beside a record of hpcgen's, as far as they can be set."""
     if (beside := image.image_kind.settings(image.name)) is not None:
         return _proper(beside.environment.items()), dict(beside.labels)
     places = ["/" + roots.ENVIRONMENT, "/.singularity.d/labels.json"]

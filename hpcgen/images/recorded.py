@@ -68,6 +68,12 @@ def recorded_kit(image: ImageReference) -> RecordedKit:
     return typed_kit(stored_kit(image), str(image))
 
 
+def known_kit(image: ImageReference) -> RecordedKit | None:
+    """The same, or None for an image that hpcgen did not build; InputError for a damaged kit."""
+    found = found_kit(image)
+    return None if found is None else typed_kit(found, str(image))
+
+
 def typed_kit(kit: StoredKit, name: str) -> RecordedKit:
     """Plain data as records; InputError where another release of hpcgen wrote what this one does not know."""
     try:
@@ -83,6 +89,22 @@ def typed_kit(kit: StoredKit, name: str) -> RecordedKit:
 
 def stored_kit(image: ImageReference) -> StoredKit:
     """The kit that an image carries, as it is; InputError if there is none."""
+    if (found := found_kit(image)) is None:
+        raise InputError(
+            f"no kit in {image}: it was not built from a kit of hpcgen",
+            expected=f"a kit in the image's {KIT}",
+            remedy="render the kit again and build it with this hpcgen",
+        )
+    return found
+
+
+def found_kit(image: ImageReference) -> StoredKit | None:
+    """The same, or None for an image that hpcgen did not build.
+
+    Raises
+    ------
+    InputError: the image cannot be read, or what it has of a kit is damaged.
+    """
     from hpcgen.core.config.yamlfile import loads
 
     beside = image.image_kind.settings(image.name)
@@ -103,11 +125,7 @@ def stored_kit(image: ImageReference) -> StoredKit:
             remedy="read the image where its engine runs, or convert it to a file: hpcgen convert",
         )
     if "plan.json" not in data or "hpcgen.lock" not in data:
-        raise InputError(
-            f"no kit in {image}: it was not built from a kit of hpcgen",
-            expected=f"a kit in the image's {KIT}",
-            remedy="render the kit again and build it with this hpcgen",
-        )
+        return None
     files = {name: KitFile(_text(content, name, image), name in programs()) for name, content in data.items()}
     return StoredKit(
         files,

@@ -99,6 +99,16 @@ def job_script(
     return name, together(filter(None, parts), "\n")
 
 
+def plain_script(plan: Plan) -> str:
+    """bash that starts a plan's command right here without a container, with what a job has outside of one.
+
+    Raises
+    ------
+    PolicyError: as :func:`job_script`.
+    """
+    return str(exports_part(start(plan, {}), Direct())) + f"exec {line(plan.job.command)}\n"
+
+
 def preflight_script(
     plan: Plan,
     image_environment: Mapping[str, str],

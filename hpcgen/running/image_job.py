@@ -25,7 +25,7 @@ from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.quoting import sh
 from hpcgen.images.kinds import kind_for
 from hpcgen.launch.job.layout import job_findings
-from hpcgen.launch.script import job_script, preflight_script
+from hpcgen.launch.script import job_script, plain_script, preflight_script
 from hpcgen.planning.reproduce import step_words
 from hpcgen.recipe.assemble import bind_targets
 from hpcgen.running.host_side import host_side, laid_out, started_as
@@ -48,6 +48,8 @@ class ImageJob(msgspec.Struct, frozen=True):
     queueing: how it is queued, if it goes to a batch system.
     sealed: foreign code runs in it: without a network, and with nothing of the host but the folder that it starts in.
     shown: folders of the host that it sees beside that.
+    content: hash of the plan that the image was built from; "" where hpcgen did not build it.
+    plain: there is no image: the command runs on the machine itself.
     """
 
     plan: Plan
@@ -59,6 +61,8 @@ class ImageJob(msgspec.Struct, frozen=True):
     queueing: Queueing = Queueing()
     sealed: bool = False
     shown: tuple[Bind, ...] = ()
+    content: str = ""
+    plain: bool = False
 
     @property
     def named(self) -> bool:
@@ -78,6 +82,7 @@ def plan_for_image(
     account: Callable[[Site], str | None] | None = None,
     elsewhere: bool = False,
     stack: Stack | None = None,
+    foreign: Callable[[], Site] | None = None,
 ) -> ImageJob:
     """The plan that an image carries, laid out for a site.
 
@@ -92,6 +97,7 @@ def plan_for_image(
     account: the user's own account at a site, for a request without one; it comes before the recorded one.
     elsewhere: it is started on the site's nodes, so that what is installed here says nothing.
     stack: the stack that it was built from as its user has it now, which decides how the program is started.
+    foreign: takes an image that hpcgen did not build, too: the site that it is started at where none is named.
 
     Raises
     ------
@@ -99,10 +105,16 @@ def plan_for_image(
     PolicyError: nothing allowed here starts this kind of image; the job does not fit the machine.
     UnknownNameError: there is no such partition.
     """
-    from hpcgen.images.recorded import recorded_kit
+    from hpcgen.images.recorded import known_kit, recorded_kit
 
     replace = msgspec.structs.replace
-    kit = recorded_kit(image)
+    kit = known_kit(image) if foreign is not None else recorded_kit(image)
+    if kit is None:
+        from hpcgen.running.foreign import bare, foreign_kit
+
+        assert foreign is not None
+        site, trust = bare(site or foreign()), False
+        kit = foreign_kit(image, site, partition)
     asked = request or JobRequest()
     side = host_side(kit.plan, site, catalog, trust=trust, stack=stack)
     if asked.account is None and account is not None:
@@ -125,7 +137,7 @@ def plan_for_image(
     ]
     plan = replace(plan, findings=findings)
     built_for = kit.plan.site.partitions[kit.plan.partition].cpu.target
-    return ImageJob(plan, dict(kit.environment), image.name, image.kind, built_for, inside)
+    return ImageJob(plan, dict(kit.environment), image.name, image.kind, built_for, inside, content=kit.content)
 
 
 def plan_for_stack(
@@ -169,6 +181,8 @@ def direct_script(job: ImageJob, preflight: str = "") -> str:
     ------
     PolicyError, InputError: as :func:`hpcgen.launch.job_script`.
     """
+    if job.plain:
+        return plain_script(job.plan)
     _, text = job_script(
         job.plan,
         job.environment,

@@ -101,6 +101,7 @@ def report_of(
         given=[own, *_once(given for each in done.values() for given in each.given)],
         hpcgen=__version__,
         image=runner.content,
+        foreign=runner.foreign,
         blocks=dict(runner.blocks),
         site=target.site,
         partition=target.partition,

@@ -215,12 +215,14 @@ def _variants(name: str, model: ReportedModel) -> Markup:
 def _provenance(report: ConversionReport) -> Iterator[Markup]:
     yield element("h2", "Provenance")
     image = f"the image of the plan {report.image}" if report.image else "the current environment"
+    if report.foreign:
+        image = f"an image that hpcgen did not build ({report.image or 'its files could not all be read'})"
     yield element("p", f"Made by hpcgen {report.hpcgen} in {image}.")
     if report.command:
         yield element("p", element("code", report.command))
     if report.blocks:
         blocks = ", ".join(f"{name} {version}" for name, version in sorted(report.blocks.items()))
-        yield element("p", f"Blocks: {blocks}.")
+        yield element("p", f"{'Packages' if report.foreign else 'Blocks'}: {blocks}.")
     for title, files in (
         ("Inputs", report.given),
         ("Results", [each for model in report.models.values() for each in model.files]),

@@ -21,12 +21,14 @@ from hpcgen.core.support.processes import own_program
 from hpcgen.core.support.quoting import command
 from hpcgen.core.support.refusals import explained
 from hpcgen.launch.binding import VISIBLE
+from hpcgen.plugins.onnx.needs import refuse_lacking
 from hpcgen.plugins.onnx.records import Provider
 from hpcgen.plugins.onnx.results import check_variant, read_report
 from hpcgen.plugins.onnx.stack import provider_for
 from hpcgen.plugins.tuning.bench.program import packed
 from hpcgen.running.here import status_text
 from hpcgen.running.image_job import ImageJob
+from hpcgen.running.python_inside import python_inside
 from hpcgen.running.verify.starts import StartResult, start_job, start_script, with_layout
 
 PARTS = ("onnx_sessions", "onnx_arrays", "onnx_infer")
@@ -143,6 +145,7 @@ def run_in_image(
     ------
     InputError: the data have no folder in common, or links lead out of it.
     PolicyError: the engine cannot seal a container off. OutputError: there can be no folder for results.
+    MissingToolError: an image that hpcgen did not build lacks what computes.
     JobFailedError: it failed, with what it said last.
     """
     asked = asked.checked()
@@ -169,12 +172,22 @@ def _sealed(asked: RunRequest, job: ImageJob, catalog: Catalog, folder: Path, th
     for bind, place in zip(binds, ("DIR", "DATA"), strict=True):
         refuse_separators(bind.source, place)
     data = [(Path(DATA_INSIDE) / each.relative_to(folder)).as_posix() for each in asked.data]
-    words = ["python3", "-c", program(catalog), *asked.words(MODELS_INSIDE, ".", data)]
+    python = "python3" if job.content else _python(asked, msgspec.structs.replace(job, sealed=True))
+    words = [python, "-c", program(catalog), *asked.words(MODELS_INSIDE, ".", data)]
     whole = job.plan.job
     threads = threads or max(1, whole.ranks_per_node * whole.threads_per_rank)
     told = {name: os.environ[name] for name in (*ARRAY, *VISIBLE.values()) if name in os.environ}
     started = with_layout(job, words, 1, told, threads=threads)
     return msgspec.structs.replace(started, sealed=True, shown=binds)
+
+
+def _python(asked: RunRequest, job: ImageJob) -> str:
+    """The Python of an image that hpcgen did not build, which computes the model."""
+    by_openvino = provider_for(asked.variant, asked.provider) == "openvino"
+    needs = ["numpy", "openvino" if by_openvino else "onnxruntime"]
+    python = python_inside(job, needs, job.image)
+    refuse_lacking(python, needs, job.image)
+    return python.program
 
 
 def run_here(asked: RunRequest, catalog: Catalog, on_line: OnLine, threads: int | None = None) -> RunReport:

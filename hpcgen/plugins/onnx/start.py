@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,6 +16,7 @@ import msgspec
 from hpcgen.core.model.fields import Name, Version
 from hpcgen.core.support.extras import extra
 from hpcgen.core.support.refusals import explained
+from hpcgen.plugins.onnx.needs import ALWAYS, BETTER, refuse_lacking
 from hpcgen.plugins.onnx.work import ModelWork, remove_any
 from hpcgen.running.here import status_text
 from hpcgen.running.verify.starts import StartResult, start_job, start_script, with_layout
@@ -29,8 +30,6 @@ MOST_LOGGED = 64 * 1024 * 1024
 LAST_LINES = 8
 PROGRAM = "programs/main.py"
 _AVAILABLE = re.compile(r"^MemAvailable:\s+(\d{1,15}) kB$", re.MULTILINE)
-PACKAGES = ("onnx", "onnxruntime")
-"""What every program needs."""
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -54,11 +53,13 @@ class Ended(msgspec.Struct, frozen=True):
 class Runner(Protocol):
     """Where steps run.
 
-    ``content``: the plan hash of the image, "" without one. ``blocks`` of it by version. ``memory_gb``: what each
-    process of a step may take; by default nine tenths of what is free when it starts.
+    ``content``: the plan hash of the image, "" without one; of a ``foreign`` one, which hpcgen did not build, what
+    tells it from others. ``blocks`` of it by version, or packages of its Python. ``memory_gb``: what each process of a
+    step may take; by default nine tenths of what is free when it starts.
     """
 
     content: str
+    foreign: bool
     blocks: dict[Name, Version]
     threads: int
     memory_gb: float | None
@@ -76,6 +77,7 @@ class ImageRunner:
         catalog: Catalog,
         threads: int | None = None,
         memory_gb: float | None = None,
+        needs: Sequence[str] = ALWAYS,
         **how: Any,
     ) -> None:
         """
@@ -83,22 +85,35 @@ class ImageRunner:
         ----------
         threads: of each step, those of the image's job if None.
         memory_gb: as in :class:`Runner`.
+        needs: modules that the image must have, whoever built it.
         how: as for :func:`~hpcgen.running.image_job.plan_for_image`, which says what is raised.
-        """
-        from hpcgen.images.recorded import recorded_kit
-        from hpcgen.running.image_job import plan_for_image
 
-        job: ImageJob = plan_for_image(image, catalog, **how)
+        Raises
+        ------
+        MissingToolError: the image lacks one of them. JobFailedError: it cannot be started.
+        """
+        from hpcgen.images.identity import identity_of
+        from hpcgen.running.image_job import plan_for_image
+        from hpcgen.running.python_inside import lacking, python_inside
+
+        job: ImageJob = plan_for_image(image, catalog, foreign=lambda: catalog.site("workstation"), **how)
         whole = job.plan.job
         self.threads = threads or max(1, whole.ranks_per_node * whole.threads_per_rank)
         self.memory_gb = memory_gb
         self.job = msgspec.structs.replace(with_layout(job, [], 1, threads=self.threads), sealed=True)
-        self.content = recorded_kit(image).content
-        self.blocks = {name: block.version for name, block in sorted(blocks_of(job).items())}
-        self.image = str(image)
+        self.foreign = not job.content
+        python = python_inside(self.job, [*needs, *BETTER], str(image))
+        refuse_lacking(python, needs, str(image))
+        self.python = python.program
+        self.lacks = [
+            f"{image} has no {each}: {BETTER[each]}" for each in lacking(python, [*BETTER]) if "torch" in needs
+        ]
+        self.content = job.content or identity_of(image)
+        known = {each.name: each.version for each in job.plan.blocks}
+        self.blocks = python.versions() if self.foreign else dict(sorted(known.items()))
 
     def start(self, work: ModelWork, words: list[str], timeout_s: float, log: LogFile) -> StartResult:
-        job = with_layout(self.job, ["python3", PROGRAM, *words], 1, threads=self.threads)
+        job = with_layout(self.job, [self.python, PROGRAM, *words], 1, threads=self.threads)
         return start_job(job, timeout_s, log.line, work.folder)
 
 
@@ -106,6 +121,7 @@ class HereRunner:
     """With the Python that hpcgen runs with; foreign code then runs as the user."""
 
     content = ""
+    foreign = False
     blocks: dict[Name, Version] = {}
 
     def __init__(self, threads: int | None = None, memory_gb: float | None = None) -> None:
@@ -113,7 +129,7 @@ class HereRunner:
         from importlib.util import find_spec
 
         with extra("onnx", "convert models here"):
-            for name in PACKAGES:
+            for name in ALWAYS:
                 if find_spec(name) is None:
                     raise ModuleNotFoundError(name=name)
         self.threads = threads or len(os.sched_getaffinity(0))
@@ -211,8 +227,3 @@ def _logged(path: Path) -> Iterator[LogFile]:
             log = LogFile(stream)
             yield log
             log.end()
-
-
-def blocks_of(job: ImageJob) -> dict[str, Any]:
-    """The blocks of an image by their names."""
-    return {each.name: each for each in job.plan.blocks}

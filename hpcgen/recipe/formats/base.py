@@ -26,12 +26,14 @@ def header(plan: Plan, what: str = "") -> list[str]:
     """
     asked = [block for name in (*plan.stack.blocks, "mpi") if (block := plan.block(name)) is not None]
     named = {block.name: f"{block.name} {block.version}" for block in asked if not block.build_only}
-    base = plan.blocks[0]
-    named.pop(base.name, None)
+    # Of an image that hpcgen did not build no block is known.
+    base = plan.blocks[0] if plan.blocks else None
+    if base is not None:
+        named.pop(base.name, None)
     made = f": {plan.command}" if plan.command else " from Python"
     return [
-        f"{what}{plan.stack.name} for {plan.site.name}, partition {plan.partition}: {', '.join(named.values())} "
-        f"on {base.name} {base.version}",
+        f"{what}{plan.stack.name} for {plan.site.name}, partition {plan.partition}"
+        + (f": {', '.join(named.values())} on {base.name} {base.version}" if base is not None else ""),
         f"made by hpcgen {plan.hpcgen}{made}",
         "why these versions: plan.json next to this file, or the same command with plan in place of render",
     ]

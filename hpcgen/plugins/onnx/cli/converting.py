@@ -138,7 +138,14 @@ def bench(
         timings = measure_models(there, names, runner, how, loaded)
     compared = compare_timings(timings)
     if as_json:
-        print_json({"ensemble": there.report.ensemble, "image": runner.content, "runtimes": data(compared)})
+        print_json(
+            {
+                "ensemble": there.report.ensemble,
+                "image": runner.content,
+                "foreign": runner.foreign,
+                "runtimes": data(compared),
+            }
+        )
     else:
         click.echo(report(compared, sys.stdout))
     if not any(each.seconds for each in compared):

@@ -101,7 +101,7 @@ class KeptRounds:
             "seconds": [f"{self._seconds:g}"],
             "nodes": [str(plan.job.nodes) for plan in plans],
             "machines": [f"{plan.site.name}/{plan.partition}" for plan in plans],
-            "engines": [plan.engine for plan in plans],
+            "engines": [each.case.engine for each in cells],
             "images": [each.case.content or each.case.image for each in cells],
             "variants": [str(each.variant) for each in cells],
         }

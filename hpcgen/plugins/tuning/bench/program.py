@@ -14,9 +14,11 @@ import msgspec
 from hpcgen.core.errors import InputError, Problem
 from hpcgen.core.model.fields import AbsolutePath, Count, Text, Version
 from hpcgen.core.model.job import Job
+from hpcgen.core.support.processes import NOT_HERE
 from hpcgen.plugins.tuning.bench.variants import Variant
 from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
 from hpcgen.plugins.tuning.measurements.records import Positive
+from hpcgen.running.python_inside import FoundPython
 
 MARK = "hpcgen-bench:"
 """What a line with a result begins with, as programs/bench_common.py writes it."""
@@ -35,9 +37,22 @@ def module(name, text):
 """
 
 
-def command_of(workload: BenchWorkload, framework: str, variant: Variant, job: Job, seconds: float) -> list[str]:
-    """What each rank starts."""
-    start = ["python3", "-c", bootstrap(framework), asked(workload, variant, job, seconds)]
+def command_of(
+    workload: BenchWorkload,
+    framework: str,
+    variant: Variant,
+    job: Job,
+    seconds: float,
+    python: FoundPython | None = None,
+) -> list[str]:
+    """What each rank starts.
+
+    Parameters
+    ----------
+    python: that starts it, where that may be another than ``python3``.
+    """
+    program = f"{NOT_HERE}; {bootstrap(framework)}"
+    start = [python.program if python is not None else "python3", "-c", program, asked(workload, variant, job, seconds)]
     return ["python3", RANKS_OF[framework], *start] if framework in RANKS_OF and job.ranks > 1 else start
 
 

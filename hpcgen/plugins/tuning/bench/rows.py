@@ -72,12 +72,14 @@ def software_of(outcome: BenchOutcome, rate: Rate) -> Software:
         version=rate.version,
         install=install,
         compiler="" if variant.compiler == "none" else variant.compiler,
-        stack=plan.stack.name,
-        engine=plan.engine,
+        stack=plan.stack.name if case.python is None else None,
+        engine=case.engine,
         mpi=_mpi(outcome),
         environment={**plan.stack.run.environment, **case.job.inside, **variant.environment, **preloaded},
         blocks={each.name: each.version for each in plan.blocks if not each.build_only},
         content=case.content,
+        foreign=case.image if case.foreign else "",
+        unknown=case.unknown,
     )
 
 

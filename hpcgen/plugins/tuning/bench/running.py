@@ -10,7 +10,6 @@ import msgspec
 
 from hpcgen.core.errors import HpcgenError, PolicyError
 from hpcgen.core.model.fields import Text, Version
-from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.units import counted, some
 from hpcgen.launch.start import start
 from hpcgen.plugins.tuning.bench.program import BenchRefusal, RankResult, command_of, read_results
@@ -19,6 +18,7 @@ from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
 from hpcgen.plugins.tuning.measurements.records import Metric, Positive
 from hpcgen.running.here import status_text
 from hpcgen.running.image_job import ImageJob
+from hpcgen.running.python_inside import FoundPython
 from hpcgen.running.verify.several import fixed_launcher
 from hpcgen.running.verify.starts import StartResult, start_job, with_layout
 
@@ -28,8 +28,11 @@ SECONDS = 2.0
 TIMEOUT_S = 900.0
 ROUNDS = 5
 _LAST_LINES = 3
-_BLOCK = {name: name for name in ("pytorch", "tensorflow", "jax", "mpi4py")}
-"""The block that brings a framework; NumPy comes with many, and the program sees for itself."""
+MODULES = {"pytorch": "torch", "tensorflow": "tensorflow", "jax": "jax", "mpi4py": "mpi4py", "numpy": "numpy"}
+"""The module of Python by which a framework is found where no block tells of it."""
+
+_NO_BLOCK = frozenset({"numpy"})
+"""NumPy comes with many blocks, and the program sees for itself."""
 
 
 MEMORY: tuple[Metric, ...] = ("memory_gb", "device_memory_gb")
@@ -37,11 +40,45 @@ MEMORY: tuple[Metric, ...] = ("memory_gb", "device_memory_gb")
 
 
 class BenchCase(msgspec.Struct, frozen=True):
-    """An image that is measured: its name for people, its job on the nodes that are measured, and its plan hash."""
+    """An image that is measured, or a Python without one.
+
+    Parameters
+    ----------
+    image: its name for people.
+    job: on the nodes that are measured.
+    content: the hash of its plan; of an image that hpcgen did not build its own, "" where not all of it can be read.
+    python: that runs the programs where no block tells what is there: in such an image, or without one.
+    """
 
     image: str
     job: ImageJob
     content: str = ""
+    python: FoundPython | None = None
+
+    @property
+    def foreign(self) -> bool:
+        """Whether hpcgen did not build it."""
+        return self.python is not None and not self.job.plain
+
+    @property
+    def engine(self) -> str:
+        """What starts it, ``none`` without a container."""
+        return "none" if self.job.plain else self.job.plan.engine
+
+    @property
+    def unknown(self) -> list[str]:
+        """What rows say of images of hpcgen's, and cannot of this one, by the fields of their ``software``."""
+        return (
+            []
+            if self.python is None
+            else ["install", "blocks", *(["content"] if self.foreign and not self.content else [])]
+        )
+
+    def has(self, framework: str) -> bool:
+        """Whether it has a framework, as far as that is known without a start."""
+        if self.python is not None:
+            return MODULES[framework] in self.python.modules
+        return framework in _NO_BLOCK or self.job.plan.block(framework) is not None
 
 
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
@@ -97,7 +134,7 @@ def outcomes_for(
 ) -> list[BenchOutcome]:
     """What there is to measure, by workload; of each the first variant of the first image comes first."""
     return [
-        BenchOutcome(case, workload, variant, variant.framework or framework_for(workload, case.job.plan))
+        BenchOutcome(case, workload, variant, variant.framework or framework_for(workload, case))
         for workload in workloads
         for case in cases
         for variant in variants
@@ -159,12 +196,9 @@ def run_variants(
     return outcomes
 
 
-def framework_for(workload: BenchWorkload, plan: Plan) -> str:
+def framework_for(workload: BenchWorkload, case: BenchCase) -> str:
     """The first framework of an image that runs a workload; "" without one."""
-    for name in workload.frameworks:
-        if name not in _BLOCK or plan.block(_BLOCK[name]) is not None:
-            return name
-    return ""
+    return next((name for name in workload.frameworks if case.has(name)), "")
 
 
 def measure(cell: BenchOutcome, seconds: float, timeout_s: float, starter: Starter = start_job) -> Rate | str:
@@ -191,12 +225,12 @@ def _unfit(cell: BenchOutcome) -> str:
     """What is known without a start."""
     names = cell.workload.frameworks
     plan = cell.case.job.plan
+    python = cell.case.python
     if cell.framework not in names:
-        wanted = cell.framework or "the image's blocks"
+        wanted = cell.framework or (f"{python}" if python is not None else "the image's blocks")
         return f"there is no program for it with {wanted}, only with {', '.join(names)}"
-    block = _BLOCK.get(cell.framework)
-    if block is not None and plan.block(block) is None:
-        return f"the image has no {block}"
+    if not cell.case.has(cell.framework):
+        return f"{python} has no {MODULES[cell.framework]}" if python else f"the image has no {cell.framework}"
     if layout_of(cell)[0] * plan.job.nodes < cell.workload.ranks:
         return f"it needs {counted(cell.workload.ranks, 'rank')}: --layout {cell.workload.ranks}x1"
     if cell.variant.batch and cell.workload.network is None:
@@ -215,7 +249,7 @@ def job_of(cell: BenchOutcome, seconds: float) -> ImageJob:
     whole = cell.case.job
     job = with_layout(whole, [], ranks, variant.environment, nodes=whole.plan.job.nodes, threads=threads)
     replace = msgspec.structs.replace
-    command = command_of(cell.workload, cell.framework, variant, job.plan.job, seconds)
+    command = command_of(cell.workload, cell.framework, variant, job.plan.job, seconds, cell.case.python)
     # A variable of the stack, which a stranger's has in the container alone, gives way to the variant's.
     inside = {name: value for name, value in job.inside.items() if name not in variant.environment}
     job = replace(job, plan=replace(job.plan, job=replace(job.plan.job, command=command)), inside=inside)

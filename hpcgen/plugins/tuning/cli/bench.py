@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from msgspec.structs import replace
 
 from hpcgen.cli.common import PATH, TRUST, catalog_of, option_group, print_json, say, status_line
 from hpcgen.cli.options import ImageOptions, in_record
@@ -23,16 +22,15 @@ from hpcgen.core.support.refusals import unwritable
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.images.reference import ImageReference
-    from hpcgen.plugins.tuning.bench import BenchCase, BenchOutcome, BenchWorkload
+    from hpcgen.plugins.tuning.bench import BenchOutcome, BenchWorkload
     from hpcgen.plugins.tuning.measurements.records import Measurement
-    from hpcgen.running.image_job import ImageJob
 
 EXAMPLES = {
     "bench": (
         "hpcgen bench image.sif --workload mnist-cnn --vary threads=1,2,4",
         "hpcgen bench image.sif --workload resnet50,mlp --vary compiler=none,torch.compile --to bench.jsonl",
-        "hpcgen bench one.sif other.sif --workload gemm --layout 1x8 --layout 2x4 --rounds 7",
+        "hpcgen bench docker:tensorflow/tensorflow:2.15.0 tf.sif --workload mnist-cnn",
+        "hpcgen bench tf.sif --here --python venv/bin/python --workload resnet50-inference",
     ),
 }
 
@@ -56,6 +54,13 @@ class BenchOptions(MeasuringOptions, frozen=True, kw_only=True):
     timeout: float = 900.0
     keep: Path | None = None
     share: int | None = None
+    here: bool = False
+    python: str | None = None
+
+    @property
+    def plain(self) -> str | None:
+        """The Python that is measured without a container, if one is."""
+        return (self.python or sys.executable) if self.here else None
 
 
 measuring_options = option_group(
@@ -99,6 +104,8 @@ measuring_options = option_group(
     metavar="SECONDS",
     help="Time limit for each start of an image.",
 )
+@click.option("--here", is_flag=True, help="Also measure without a container, by hpcgen's own Python; it comes first.")
+@click.option("--python", metavar="PROGRAM", help="With --here: another Python, such as that of an environment.")
 @click.option("--keep", metavar="FOLDER", type=PATH, help="Keep every round here, and go on with those that are there.")
 @click.option("--share", type=COUNT, metavar="N", help="In a task of an array: only every N-th round, and no table.")
 @click.option("--tasks", type=COUNT, metavar="N", help="With --submit: the rounds in an array of so many tasks.")
@@ -116,15 +123,16 @@ def command(
     """Measure standard workloads in IMAGES right here, variant against variant, and keep the numbers.
 
     Every combination of --layout and --vary is a variant; the first of the first image is what the others are compared
-    with.
+    with. Images that hpcgen did not build are measured as well, if they have a framework.
     """
     from hpcgen.plugins.tuning.bench import outcomes_for, parse_variants, workload_named
+    from hpcgen.plugins.tuning.cli.bench_cases import cases_of
     from hpcgen.plugins.tuning.cli.bench_report import list_of_workloads
 
-    if not images and not workloads:
+    if not images and not workloads and not options.here:
         click.echo(list_of_workloads(sys.stdout))
         return
-    if not images or not workloads:
+    if not (images or options.here) or not workloads:
         raise click.UsageError(
             "give at least one IMAGE and --workload; `hpcgen bench` without options lists the workloads"
         )
@@ -136,7 +144,7 @@ def command(
     if submission.submit:
         _submit(images, catalog, options, submission)
         return
-    outcomes = outcomes_for([case_of(image, catalog, options) for image in images], chosen, variants)
+    outcomes = outcomes_for(cases_of(images, catalog, options, options.plain), chosen, variants)
     _measure(outcomes, options.to or own_file(catalog), options)
 
 
@@ -145,51 +153,21 @@ def _check(options: BenchOptions, submission: SubmissionOptions) -> None:
     submission.check()
     if options.share is not None and options.keep is None:
         raise click.UsageError("--share requires --keep")
+    if options.python is not None and not options.here:
+        raise click.UsageError("--python requires --here")
+    if options.here and options.nodes > 1:
+        raise click.UsageError("--here measures one node: leave out --nodes")
     if submission.tasks is not None and submission.tasks > options.rounds:
         raise click.UsageError(f"{submission.tasks} tasks for {options.rounds} rounds: a task runs whole rounds")
-
-
-def case_of(image: str, catalog: Catalog, options: MeasuringOptions) -> BenchCase:
-    """An image with its job, which can be started from here."""
-    from hpcgen.images.recorded import recorded_kit
-    from hpcgen.images.reference import parse_image
-    from hpcgen.plugins.tuning.bench import BenchCase
-    from hpcgen.running.here import require_nodes
-
-    reference = parse_image(image)
-    job = job_of(reference, catalog, options)
-    require_nodes(job, os.environ, "hpcgen bench --submit, or hpcgen bench")
-    return BenchCase(reference.name, job, recorded_kit(reference).content)
-
-
-def job_of(
-    image: ImageReference, catalog: Catalog, options: MeasuringOptions, submission: SubmissionOptions | None = None
-) -> ImageJob:
-    """The job of an image on one node, or on as many as ``nodes`` says; what is started in it is another matter.
-
-    Parameters
-    ----------
-    submission: where the job goes to the batch system.
-    """
-    from hpcgen.core.model.job import JobRequest
-    from hpcgen.running.image_job import plan_for_image
-    from hpcgen.running.verify.starts import with_layout
-
-    request, account = JobRequest(nodes=options.nodes if options.nodes > 1 else None), None
-    if submission is not None:
-        request = replace(request, walltime=submission.time, queue=submission.queue)
-        account = submission.account_at
-    elsewhere = submission is not None
-    job = plan_for_image(
-        image, catalog, request=request, account=account, elsewhere=elsewhere, **options.place(catalog)
-    )
-    return with_layout(job, [], job.plan.job.ranks_per_node, nodes=options.nodes)
 
 
 def _submit(images: Sequence[str], catalog: Catalog, options: BenchOptions, submission: SubmissionOptions) -> None:
     """The same command as a job of the first image's size; with tasks an array for the rounds, and a job after it."""
     from hpcgen.images.reference import parse_image
+    from hpcgen.plugins.tuning.cli.bench_cases import job_of
 
+    if not images:
+        raise click.UsageError("--submit requires an IMAGE, whose size the job has")
     job = job_of(parse_image(images[0], start=False), catalog, options, submission)
     about = f"Measurements on {job.plan.site.name} by hpcgen"
     if not submission.tasks:

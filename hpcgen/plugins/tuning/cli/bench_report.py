@@ -13,7 +13,7 @@ from hpcgen.plugins.tuning.measurements.records import UNITS, Metric
 if TYPE_CHECKING:
     from hpcgen.plugins.tuning.bench.comparison import Compared
     from hpcgen.plugins.tuning.bench.intervals import Interval
-    from hpcgen.plugins.tuning.bench.running import BenchOutcome
+    from hpcgen.plugins.tuning.bench.running import BenchCase, BenchOutcome
     from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
 
 _MANY = 10
@@ -37,7 +37,15 @@ def report(compared: Sequence[Compared], out: TextIO) -> str:
         rows.append([outcome.workload.name, *image, str(outcome.variant), outcome.framework, *speed, *ratio])
         rows[-1] += [*(_gigabytes(outcome.memory(metric)) for metric in memory), printable(each.verdict)]
     parts = [table(head, rows, out)]
-    return "\n\n".join([*parts, *doubt_of(each.ratio for each in compared)])
+    notes = list(dict.fromkeys(_not_ours(each.outcome.case) for each in compared if each.outcome.case.python))
+    return "\n\n".join([*parts, *(["\n".join(notes)] if notes else []), *doubt_of(each.ratio for each in compared)])
+
+
+def _not_ours(case: BenchCase) -> str:
+    """What is measured where hpcgen did not build it, and what nobody can tell of it."""
+    known = f"{case.content or 'its files cannot all be read'}; " if case.foreign else ""
+    whose = "not built by hpcgen: " if case.foreign else ""
+    return f"{case.image}: {whose}{known}{case.python}; not known: {', '.join(case.unknown)}"
 
 
 def doubt_of(ratios: Iterable[Interval | None]) -> list[str]:
@@ -67,6 +75,9 @@ def data(compared: Sequence[Compared]) -> list[dict[str, Any]]:
         {
             "workload": each.outcome.workload.name,
             "image": each.outcome.case.image,
+            "engine": each.outcome.case.engine,
+            "foreign": each.outcome.case.foreign,
+            "content": each.outcome.case.content,
             "variant": each.outcome.variant,
             "framework": each.outcome.framework,
             "metric": each.outcome.workload.metric,

@@ -16,7 +16,8 @@ from hpcgen.cli.common import PATH, catalog_of, print_json, say, status_line
 from hpcgen.cli.options import in_record
 from hpcgen.cli.own_job_options import SubmissionOptions, submit_array, submit_own_call, submitted_options
 from hpcgen.cli.words import COUNT, IMAGE, SECONDS, WHOLE
-from hpcgen.plugins.tuning.cli.bench import MeasuringOptions, case_of, job_of, measuring_options, own_file, rows_today
+from hpcgen.plugins.tuning.cli.bench import MeasuringOptions, measuring_options, own_file, rows_today
+from hpcgen.plugins.tuning.cli.bench_cases import case_of, job_of
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog

@@ -92,7 +92,7 @@ def chosen(whole: Mapping[str, str]) -> Settings:
 def cell_of(case: BenchCase, workload: BenchWorkload, settings: Settings) -> BenchOutcome:
     """What is measured with some settings; InputError for values that there cannot be."""
     variant = variant_of(settings)
-    return BenchOutcome(case, workload, variant, variant.framework or framework_for(workload, case.job.plan))
+    return BenchOutcome(case, workload, variant, variant.framework or framework_for(workload, case))
 
 
 def space_for(case: BenchCase, workload: BenchWorkload, vary: Sequence[str] = (), layouts: Sequence[str] = ()) -> Space:
