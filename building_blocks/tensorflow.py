@@ -170,7 +170,7 @@ class Tensorflow(Block):
             "configure TensorFlow",
             command("cd", SOURCE),
             command("env", *variables, "./configure") + " < /dev/null",
-            # configure adds the build machine's own CPU to --config=opt, whatever it was told.
+            # Up to 2.3 configure adds the building machine's own CPU for host tools, whatever it was told.
             command("sed", "-i", "/march=native/d", ".tf_configure.bazelrc"),
         )
         target = f"//tensorflow/tools/pip_package:{'wheel' if ctx.me.at_least('2.17') else 'build_pip_package'}"
@@ -285,7 +285,11 @@ def uses_mkl(ctx: Context) -> bool:
 def configuration(ctx: Context) -> dict[str, str]:
     """Environment of ``./configure``, which asks no question that is answered here.
 
-    Source: easybuilders/easybuild-easyblocks tensorflow.py, spack/spack-packages py_tensorflow.
+    ``CC_OPT_FLAGS`` are not the flags for the partition's CPU: from 2.4.1 on configure writes them as ``--host_copt``
+    too, for the tools that Bazel compiles and runs on the building machine (protoc, MLIR's generators, the API's).
+    ``build_words`` gives the partition's as ``--copt``, which Bazel keeps from host tools in every release.
+    Source: easybuilders/easybuild-easyblocks tensorflow.py, spack/spack-packages py_tensorflow; for the host tools
+    set_cc_opt_flags in TensorFlow's configure.py, changed by its pull request 46433.
     """
     python = ctx.use("python")
     minor = ".".join(python.version.split(".")[:2])
@@ -294,7 +298,7 @@ def configuration(ctx: Context) -> dict[str, str]:
         "PYTHON_BIN_PATH": f"{python.prefix}/bin/python3",
         "PYTHON_LIB_PATH": f"{python.prefix}/lib/python{minor}/site-packages",
         "USE_DEFAULT_PYTHON_LIB_PATH": "1",
-        "CC_OPT_FLAGS": " ".join(ctx.flags),
+        "CC_OPT_FLAGS": "-Wno-sign-compare",
         "TF_ENABLE_XLA": "1" if ctx.options.xla else "0",
         "TF_NEED_CUDA": "1" if _on_gpu(ctx) else "0",
         "TF_NEED_ROCM": "0",

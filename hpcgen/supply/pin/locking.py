@@ -267,7 +267,10 @@ def _wheels(plan: Plan, catalog: Catalog, loose: Assembly, old: Lock | None, say
     python = plan.block("python")
     base = plan.blocks[0]
     glibc = str(catalog.release(base).values["glibc"])
-    fixed = [line for _, item in loose.inputs if isinstance(item, Wheels) and item.hashed for line in item.requirements]
+    # What rules of Bazel install for themselves is beside nothing of the image's.
+    installed = {each.name for stage in (loose.builder, loose.final) for _, step in stage.steps for each in step.installs}
+    listed = [item for _, item in loose.inputs if isinstance(item, Wheels) and item.hashed and item.name in installed]
+    fixed = [line for item in listed for line in item.requirements]
     kept = old.pins.wheels if old is not None and _runs_on(old.plan) == _runs_on(plan) else {}
     wanted = {name: lines for name, lines in sorted(loose.loose.items()) if name != PIP_LIST}
     fitting = {name: kept[name] for name, lines in wanted.items() if _still_fits(lines, kept.get(name, []), fixed)}
