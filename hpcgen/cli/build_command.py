@@ -26,10 +26,10 @@ from hpcgen.cli.common import (
     with_usual_place,
 )
 from hpcgen.cli.licences import licence_option, require_licences, with_licences
-from hpcgen.cli.locked import plan_of_lock
 from hpcgen.cli.options import PlanOptions, in_record, kit_or_plan_options
 from hpcgen.cli.plugged import ExtensibleCommand
 from hpcgen.cli.project_stack import stack_here
+from hpcgen.cli.recorded_plan import plan_of_lock
 from hpcgen.cli.words import EngineChoice
 from hpcgen.core.model.image_paths import NOTEST
 

@@ -36,7 +36,7 @@ def read_files(sources: Sequence[tuple[str, Path]], system: str, run_settings: b
     ------
     InputError: with what is wrong in any of them.
     """
-    from hpcgen.machine.site_sources.asked import SourceSettings
+    from hpcgen.machine.site_sources.said import SourceSettings
     from hpcgen.machine.site_sources.sources import read_sources
 
     def may_run(file: str, why: str) -> bool:

@@ -31,8 +31,8 @@ def command(ctx: click.Context, folder: Path, dry_run: bool, force: bool, output
     Reads lists and locks of packages, apt.txt, CMakeLists.txt, Makefiles, job scripts and Python programs; nothing of
     them is run. Each line of the stack says why it is as it is.
     """
+    from hpcgen.project.draft import stack_text
     from hpcgen.project.making import draft_of
-    from hpcgen.project.text import stack_text
 
     if "/" in output or output in ("", ".", ".."):
         raise click.UsageError("-o names a file in FOLDER, since the paths of a stack are from its own folder")

@@ -63,7 +63,7 @@ def command(
     lock = None
     required_signers(ctx)
     if locked is not None or bundle is not None:
-        from hpcgen.cli.locked import plan_of_lock
+        from hpcgen.cli.recorded_plan import plan_of_lock
 
         catalog, plan, lock = plan_of_lock(ctx, locked, bundle, options)
     else:

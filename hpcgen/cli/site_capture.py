@@ -19,7 +19,7 @@ def command(folder: Path, as_json: bool) -> None:
     machine, passwords and serial numbers stay out.
     """
     from hpcgen.machine.detect.capture import DROPPED, capture
-    from hpcgen.machine.detect.recording import Recorder
+    from hpcgen.machine.detect.machine import Recorder
 
     captured = capture(Recorder.live(), folder)
     for what in DROPPED:

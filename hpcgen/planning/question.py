@@ -15,8 +15,7 @@ from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack, StackBlock
 from hpcgen.planning.resolver.choices import Choices
 from hpcgen.planning.resolver.node import node_of
-from hpcgen.planning.resolver.question import Question
-from hpcgen.planning.resolver.settings import unknown_block
+from hpcgen.planning.resolver.question import Question, unknown_block
 
 # The request to the planner, and the errors that another request may avoid.
 

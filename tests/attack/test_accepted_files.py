@@ -24,11 +24,11 @@ from hpcgen.core.model.stack import Stack
 from hpcgen.core.support import purl
 from hpcgen.machine.detect.combine import combine
 from hpcgen.machine.detect.profile import profile_of
-from hpcgen.machine.site_sources.asked import SourceSettings
+from hpcgen.machine.site_sources.said import SourceSettings
 from hpcgen.machine.site_sources.sources import read_source
 from hpcgen.plugins.fleet.advisories import judged, read_advisories
+from hpcgen.project.draft import stack_text
 from hpcgen.project.making import draft_of
-from hpcgen.project.text import stack_text
 from tests.attack.bounded import Outcome, attempt, in_processes
 from tests.attack.payloads import PAYLOADS
 from tests.attack.test_damaged_files import CATALOG, damaged

@@ -32,7 +32,7 @@ from hpcgen.images.reference import parse_image
 from hpcgen.kit.lockfile.lock import parse_lock
 from hpcgen.machine.detect.combine import combine
 from hpcgen.machine.detect.profile import profile_of
-from hpcgen.machine.site_sources.asked import SourceSettings
+from hpcgen.machine.site_sources.said import SourceSettings
 from hpcgen.machine.site_sources.sources import read_source
 from hpcgen.plugins.fleet.changes import member_states
 from hpcgen.plugins.fleet.file import load_fleet

@@ -22,8 +22,7 @@ from hpcgen.core.support import file_formats
 from hpcgen.kit.folder import read_kit
 from hpcgen.machine.detect.capture import capture
 from hpcgen.machine.detect.detection import detect
-from hpcgen.machine.detect.machine import Machine
-from hpcgen.machine.detect.recording import Recorder
+from hpcgen.machine.detect.machine import Machine, Recorder
 from tests.conftest import GOLDEN, ROOT, Command
 
 SPECIMENS = ROOT / "tests" / "specimens" / "0.1.0"

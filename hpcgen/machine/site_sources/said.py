@@ -1,10 +1,12 @@
-"""Plain data of a file with the line of everything, whatever it was written in."""
+"""What the readers of these files share: what the user asked for beside them, and data with the line of everything."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from typing import Any
+
+import msgspec
 
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.support.quoting import VERSION_PATTERN
@@ -88,3 +90,20 @@ def version(text: str) -> str | None:
 def kind_name(text: str) -> str:
     """What a profile may call a kind of node, after the name that another program has for it."""
     return re.sub(r"[^a-z0-9_-]+", "-", text.lower()).strip("-_")[:64] or "main"
+
+
+def _never(file: str, why: str) -> bool:
+    return False
+
+
+class SourceSettings(msgspec.Struct, frozen=True):
+    """How sources are read.
+
+    Parameters
+    ----------
+    system: which system is meant, where a file has several.
+    may_run: whether a settings file may be run, by its name and why that would help.
+    """
+
+    system: str
+    may_run: Callable[[str, str], bool] = _never

@@ -10,9 +10,8 @@ import msgspec
 
 from hpcgen.core.errors import InputError, Problems, did_you_mean
 from hpcgen.machine.detect.seen import Seen
-from hpcgen.machine.site_sources.asked import SourceSettings
 from hpcgen.machine.site_sources.gpu_names import gpu_of
-from hpcgen.machine.site_sources.said import kind_name, whole
+from hpcgen.machine.site_sources.said import SourceSettings, kind_name, whole
 from hpcgen.machine.site_sources.slurm_conf import (
     MOST_NAMES,
     Conf,

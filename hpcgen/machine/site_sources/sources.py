@@ -9,11 +9,10 @@ import msgspec
 
 from hpcgen.core.errors import InputError, Problems
 from hpcgen.machine.detect.seen import Seen
-from hpcgen.machine.site_sources.asked import SourceSettings
 from hpcgen.machine.site_sources.reframe import read_reframe
+from hpcgen.machine.site_sources.said import SourceSettings
 from hpcgen.machine.site_sources.slurm import read_slurm
-from hpcgen.machine.site_sources.spack import read_spack
-from hpcgen.machine.site_sources.stackinator import read_stackinator
+from hpcgen.machine.site_sources.spack import read_spack, read_stackinator
 from hpcgen.readers.folder import ProjectFolder
 
 

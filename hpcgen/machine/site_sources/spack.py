@@ -1,7 +1,8 @@
-"""Spack's ``packages.yaml``, ``compilers.yaml`` and environments → what is installed on the system.
+"""Spack's ``packages.yaml``, ``compilers.yaml`` and environments, clusters for Stackinator → what is installed there.
 
 Source: Spack's documentation, "Package Settings" (externals, providers), "Compiler Configuration", "Configuration
-Files" (scopes, ``::``, includes).
+Files" (scopes, ``::``, includes). Stackinator's, "Cluster Configuration", and eth-cscs/alps-cluster-config:
+``packages.yaml`` and ``network.yaml`` have Spack's externals, ``network.yaml`` also the MPIs of stacks.
 """
 
 from __future__ import annotations
@@ -17,9 +18,8 @@ from hpcgen.backends.hardware.mpi_abi import abi_of
 from hpcgen.core.config.yamlfile import loads
 from hpcgen.core.errors import InputError
 from hpcgen.machine.detect.seen import NODE, Seen
-from hpcgen.machine.site_sources.asked import SourceSettings
 from hpcgen.machine.site_sources.gpu_names import gpu_of_arch
-from hpcgen.machine.site_sources.said import SourceFacts, version
+from hpcgen.machine.site_sources.said import SourceFacts, SourceSettings, version
 from hpcgen.readers.folder import ProjectFolder
 
 FILES = ("packages.yaml", "compilers.yaml", "toolchains.yaml", "upstreams.yaml", "mirrors.yaml", "config.yaml")
@@ -256,3 +256,30 @@ def _mpi(found: list[External], wanted: list[str], seen: Seen) -> None:
         seen.add("mpi.modules", each.modules, each.how)
         seen.add_unseen("mpi.launcher", "Spack does not say how ranks are started: srun, mpiexec, mpirun")
         seen.add_unseen("mpi.libraries", f"the folder of its libraries in {each.prefix or 'its prefix'}, and the binds")
+
+
+_FILES = ("packages.yaml", "network.yaml", "compilers.yaml", "upstreams.yaml", "mirrors.yaml")
+
+
+def read_stackinator(folder: ProjectFolder, file: str, asked: SourceSettings) -> Seen:
+    """The facts of a cluster's folder.
+
+    Parameters
+    ----------
+    folder: that which holds it: files of clusters are often links to what several share.
+    file: the cluster's folder in it.
+    asked: is not used.
+
+    Raises
+    ------
+    InputError: it is no such folder, or its files are not as Spack's are.
+    """
+    files = [path for name in _FILES if folder.holds(path := posixpath.normpath(f"{file}/{name}"))]
+    if not any(path.endswith("packages.yaml") for path in files):
+        expected = "a folder with packages.yaml, and network.yaml or compilers.yaml"
+        raise InputError(
+            "this is no cluster of Stackinator's", folder.shown(file), expected, "name the cluster's folder"
+        )
+    seen = read_files(folder, files)
+    seen.notes.append(f"{folder.shown(file)}: recipes and environments of stacks do not describe the system")
+    return seen

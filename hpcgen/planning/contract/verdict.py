@@ -12,7 +12,7 @@ from hpcgen.core.errors import Position, Problem
 from hpcgen.core.model.plan import Finding, Plan, PlannedLicence
 from hpcgen.core.model.site import SiteEngine
 from hpcgen.launch.start import host_mpi
-from hpcgen.planning.contract import collectives, conda, fabric, gpu, mpi, node, packages, site
+from hpcgen.planning.contract import conda, fabric, gpu, mpi, node, packages, site
 from hpcgen.planning.contract import engine as engines
 from hpcgen.planning.contract.case import Check, ContractCase
 from hpcgen.recipe.assemble import assemble, outline
@@ -27,7 +27,7 @@ CHECKS: dict[str, Callable[[ContractCase], Check | list[Check]]] = {
     "fabric provider": fabric.provider,
     "libfabric": fabric.libfabric,
     "TCP fallback": fabric.fallback,
-    "collectives": collectives.collectives,
+    "collectives": fabric.collectives,
     "GPU use": gpu.use,
     "GPU driver": gpu.driver,
     "GPU architecture": gpu.architecture,

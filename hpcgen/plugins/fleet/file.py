@@ -18,7 +18,7 @@ from hpcgen.core.errors import HpcgenError, InputError, Position, Problem, Probl
 from hpcgen.core.model.fields import FormatName, Name
 from hpcgen.core.model.record import BuilderName
 from hpcgen.core.model.site import Site
-from hpcgen.planning.resolver.settings import parse_settings
+from hpcgen.planning.resolver.question import parse_settings
 from hpcgen.plugins.fleet.records import Fleet, Member
 from hpcgen.recipe.formats import FORMATS
 

@@ -14,8 +14,8 @@ from hpcgen.planning.question import question_of, with_blocks
 from hpcgen.planning.resolver.clash import clash
 from hpcgen.planning.resolver.exact import exact
 from hpcgen.planning.resolver.question import Question as Asking
+from hpcgen.planning.resolver.question import parse_settings
 from hpcgen.planning.resolver.resolve import resolve
-from hpcgen.planning.resolver.settings import parse_settings
 from tests.helpers.shipped.clashes import faults
 from tests.helpers.shipped.plans import of_plan, of_reasons, truly_asked
 from tests.helpers.shipped.problem import Problem, Question

@@ -13,8 +13,8 @@ from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.yamlfile import loads
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.stack import Stack
+from hpcgen.project.draft import stack_text
 from hpcgen.project.making import draft_of
-from hpcgen.project.text import stack_text
 
 TEXTS = [
     "a: b # c",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpcgen.core.support.simple_commands import operator_in
+from hpcgen.blocks.steps import operator_in
 
 MORE = [
     ("cat x | tee y", "|"),

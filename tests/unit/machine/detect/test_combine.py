@@ -9,7 +9,7 @@ from hpcgen.core.config.yamlfile import loads
 from hpcgen.machine.detect.combine import combine, kinds_of
 from hpcgen.machine.detect.profile import profile_of
 from hpcgen.machine.detect.seen import Seen
-from hpcgen.machine.site_sources.asked import SourceSettings
+from hpcgen.machine.site_sources.said import SourceSettings
 from hpcgen.machine.site_sources.sources import read_sources
 from tests.conftest import ROOT
 

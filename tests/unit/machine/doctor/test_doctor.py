@@ -24,9 +24,9 @@ from hpcgen.machine.detect.elf import Library
 from hpcgen.machine.detect.machine import Machine
 from hpcgen.machine.detect.seen import Seen
 from hpcgen.machine.doctor import Report, report_on, which_partition
-from hpcgen.machine.doctor.present import look
-from hpcgen.machine.doctor.rules import RULES, rule_for
-from hpcgen.machine.doctor.values import (
+from hpcgen.machine.doctor.examine import look
+from hpcgen.machine.doctor.rules import (
+    RULES,
     by_compressor,
     by_cpus,
     by_fabric,
@@ -36,6 +36,7 @@ from hpcgen.machine.doctor.values import (
     by_size,
     by_target,
     by_version,
+    rule_for,
 )
 from tests.conftest import Command
 from tests.helpers.trees import NAMES

@@ -8,7 +8,7 @@ import pytest
 
 from hpcgen.core.errors import InputError
 from hpcgen.machine.detect.seen import Seen
-from hpcgen.machine.site_sources.asked import SourceSettings
+from hpcgen.machine.site_sources.said import SourceSettings
 from hpcgen.machine.site_sources.sources import read_source
 from tests.conftest import ROOT
 
