@@ -268,7 +268,9 @@ def _wheels(plan: Plan, catalog: Catalog, loose: Assembly, old: Lock | None, say
     base = plan.blocks[0]
     glibc = str(catalog.release(base).values["glibc"])
     # What rules of Bazel install for themselves is beside nothing of the image's.
-    installed = {each.name for stage in (loose.builder, loose.final) for _, step in stage.steps for each in step.installs}
+    installed = {
+        each.name for stage in (loose.builder, loose.final) for _, step in stage.steps for each in step.installs
+    }
     listed = [item for _, item in loose.inputs if isinstance(item, Wheels) and item.hashed and item.name in installed]
     fixed = [line for item in listed for line in item.requirements]
     kept = old.pins.wheels if old is not None and _runs_on(old.plan) == _runs_on(plan) else {}
