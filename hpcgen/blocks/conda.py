@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 
-from hpcgen.backends.hardware.conda_channels import channel_addresses, channel_of
-from hpcgen.backends.hardware.mirrors import conda_mirror
+from hpcgen.backends.hardware.mirrors import channel_addresses, channel_of, conda_mirror
 from hpcgen.blocks.context import Context
 from hpcgen.blocks.steps import CondaFiles, Part, TextFile, Wheels, command, lines
 from hpcgen.core.model.conda import PIP_LIST

@@ -1,7 +1,7 @@
 """A ``mksquashfs`` that adds the site's compressor, for converters without an option for it, such as ch-convert.
 
 The engine is started with a folder first on PATH that has it. How it compresses: :mod:`squashing
-<hpcgen.backends.engines.squashing>`.
+<hpcgen.backends.engines.common>`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hpcgen.backends.engines.building import Work, query
-from hpcgen.backends.engines.squashing import squashing_words
+from hpcgen.backends.engines.common import squashing_words
 from hpcgen.core.support.quoting import line
 
 _FOLDER = "programs/bin"

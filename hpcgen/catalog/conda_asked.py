@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from hpcgen.backends.hardware.conda_channels import channel_addresses, channel_of
+from hpcgen.backends.hardware.mirrors import channel_addresses, channel_of
 from hpcgen.catalog.project import CONDA, ProjectFiles, files_of
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import ConflictError, InputError, Position, Problems, did_you_mean

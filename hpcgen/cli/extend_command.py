@@ -148,8 +148,8 @@ def _kit(
     from hpcgen.builders.extended import extended_image, put_beside
     from hpcgen.kit.folder import read_kit
     from hpcgen.kit.kit import make_kit, store_kit
-    from hpcgen.planning.added import added_words
     from hpcgen.planning.extending import extended_plan
+    from hpcgen.planning.question import added_words
 
     catalog = catalog_of(ctx)
     added = added_words(options.added)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hpcgen.core.model.stack import Stack
     from hpcgen.images.reference import ImageReference
     from hpcgen.running.image_job import ImageJob
-    from hpcgen.running.install.commands import InstalledCommand
+    from hpcgen.running.install.files import InstalledCommand
     from hpcgen.running.install.manifest import InstallRecord
 
 PREFIX = click.option("--prefix", required=True, metavar="DIR", type=PATH, help="The folder that gets bin/, share/ …")
@@ -138,8 +138,7 @@ def _described(
     from hpcgen.core.config.decoding import record_from
     from hpcgen.core.errors import InputError
     from hpcgen.core.model.fields import Name
-    from hpcgen.running.install.commands import wanted_commands
-    from hpcgen.running.install.files import version_of
+    from hpcgen.running.install.files import version_of, wanted_commands
     from hpcgen.running.install.manifest import InstallRecord
 
     plan = job.plan

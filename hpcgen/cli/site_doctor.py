@@ -59,7 +59,7 @@ def command(
         raise click.UsageError("--from compares only with files: without --root and --login")
     catalog = catalog_of(ctx)
     if sources:
-        from hpcgen.machine.detect.combine import combine
+        from hpcgen.machine.detect.detection import combine
         from hpcgen.machine.doctor import report_on_files
 
         seen = combine(read_files(sources, catalog.site(name).name))

@@ -90,7 +90,7 @@ def _seen(
         found.append(examine(Machine.live() if root is None else Machine.captured(root)))
     if not sources:
         return found[0]
-    from hpcgen.machine.detect.combine import combine
+    from hpcgen.machine.detect.detection import combine
 
     return combine(found)
 

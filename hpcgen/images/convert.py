@@ -25,10 +25,9 @@ from hpcgen.core.model.fields import EnvName
 from hpcgen.core.model.release import PLATFORMS
 from hpcgen.core.support.quoting import sh
 from hpcgen.images import roots
-from hpcgen.images.folder import COPY_AGAIN
+from hpcgen.images.folder import COPY_AGAIN, SHELL, machine_of
 from hpcgen.images.kinds import KINDS, every_kind, kind_for
 from hpcgen.images.kinds.base import ConversionRule, ConversionStep, ConversionTask
-from hpcgen.images.machine import SHELL, machine_of
 from hpcgen.images.recorded import LABEL, StoredKit, stored_kit
 from hpcgen.images.reference import ImageReference, stored_reference
 from hpcgen.images.roots import Marks

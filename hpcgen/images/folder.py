@@ -69,3 +69,14 @@ def too_large(path: str) -> InputError:
 
 if __name__ == "__main__":
     sys.stdout.buffer.write(msgspec.msgpack.encode(read_folder(sys.argv[1], sys.argv[2:])))
+
+
+SHELL = "/bin/sh"
+"""The program that is looked at: no image of hpcgen is built without one."""
+# Source: elf(5), bytes 18 and 19 of a program, with the constants ``EM_`` of elf.h.
+_MACHINES = {b"\x3e\0": "amd64", b"\xb7\0": "arm64"}
+
+
+def machine_of(program: bytes) -> str:
+    """What registries and dpkg call the machine of a program, ``unknown`` for one of no site; empty if it is none."""
+    return _MACHINES.get(program[18:20], "unknown") if program.startswith(b"\x7fELF") else ""

@@ -15,10 +15,10 @@ from hpcgen.core.model.plan import ExtendedImage, Plan, PlannedBlock, PlannedCop
 from hpcgen.core.model.project import BLOCK
 from hpcgen.core.model.stack import Stack, StackBlock
 from hpcgen.core.support.package_names import normal_name
-from hpcgen.planning.added import AddedWords
 from hpcgen.planning.code import check_seen
 from hpcgen.planning.contract.site import OTHER_FORMAT
 from hpcgen.planning.planner import make_plan
+from hpcgen.planning.question import AddedWords
 from hpcgen.recipe.extension import added_blocks
 
 _OF_FILES = ("files", "groups")

@@ -27,10 +27,17 @@ from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.file_formats import KIT
 from hpcgen.core.support.units import some
 from hpcgen.launch.job.layout import job_findings, lay_out
-from hpcgen.planning.added import added_packages
 from hpcgen.planning.code import copied_files, with_code
 from hpcgen.planning.project import asked_files, planned_conda, project_of, resolved_with
-from hpcgen.planning.question import MisfitError, PlanRequest, UnusedSettingError, place_in, question_of, with_blocks
+from hpcgen.planning.question import (
+    MisfitError,
+    PlanRequest,
+    UnusedSettingError,
+    added_packages,
+    place_in,
+    question_of,
+    with_blocks,
+)
 from hpcgen.planning.reproduce import reproduce
 from hpcgen.planning.resolver.question import parse_settings
 from hpcgen.planning.resolver.resolve import NoPlanError, resolve

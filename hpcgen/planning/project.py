@@ -161,7 +161,7 @@ def _locked_versions(asked: RequestedFiles, catalog: Catalog, python: str, archi
 
 def _selected(asked: RequestedFiles, catalog: Catalog, python: str, architecture: str) -> list[PackageRequirement]:
     """The packages of all files, locked ones before mere requests."""
-    from hpcgen.readers.select import selected
+    from hpcgen.readers.locked import selected
 
     owned = catalog.distributions
     return [each for file in asked.files for each in selected(file, python, architecture, asked.groups, owned)]

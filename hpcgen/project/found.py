@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hpcgen.core.errors import HpcgenError, InputError, Position, Problem, Problems
 from hpcgen.core.model.own_project import BuildFile, JobFile, ProjectTable, PythonSource
-from hpcgen.readers.folder import ProjectFolder
-from hpcgen.readers.tree import ProjectTree, project_tree
+from hpcgen.readers.folder import ProjectFolder, ProjectTree, project_tree
 
 if TYPE_CHECKING:
     from hpcgen.core.model.conda import CondaFile
@@ -67,7 +66,7 @@ def look_at(top: Path) -> Found:
     InputError: the folder cannot be read.
     """
     from hpcgen.readers.job_script import has_secrets, read_job
-    from hpcgen.readers.python_source import read_python
+    from hpcgen.readers.program_sources import read_python
 
     try:
         tree = project_tree(top)
@@ -94,8 +93,7 @@ def look_at(top: Path) -> Found:
 
 
 def _build(top: Path, tree: ProjectTree, problems: Problems) -> BuildFile | None:
-    from hpcgen.readers.cmake_lists import NAME, read_cmake
-    from hpcgen.readers.makefile import NAMES, read_makefile
+    from hpcgen.readers.program_sources import NAME, NAMES, read_cmake, read_makefile
 
     if tree.has(NAME):
         return _read(top, problems, read_cmake, NAME)

@@ -93,7 +93,7 @@ def _loose(names: Iterable[str]) -> bool:
 
 def _frameworks(file: PackageFile, catalog: Catalog, draft: Draft) -> None:
     """The blocks that bring packages of the file."""
-    from hpcgen.readers.select import selected
+    from hpcgen.readers.locked import selected
 
     owners: dict[str, PackageRequirement] = {}
     wanted = selected(file, _FOR_PYTHON, _FOR_ARCHITECTURE)

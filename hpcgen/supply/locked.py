@@ -16,7 +16,7 @@ from hpcgen.core.model.lock import Lock
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.quoting import command
 from hpcgen.kit.lockfile.lock import for_build
-from hpcgen.planning.contract.chosen import hold_chosen, was_overruled
+from hpcgen.planning.contract.verdict import hold_chosen, was_overruled
 from hpcgen.planning.planner import in_format
 from hpcgen.recipe.formats import format_for
 from hpcgen.supply.bundle.own_collections import bundled_tree

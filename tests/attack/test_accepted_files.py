@@ -22,7 +22,7 @@ from hpcgen.core.model.component import Component
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack
 from hpcgen.core.support import purl
-from hpcgen.machine.detect.combine import combine
+from hpcgen.machine.detect.detection import combine
 from hpcgen.machine.detect.profile import profile_of
 from hpcgen.machine.site_sources.said import SourceSettings
 from hpcgen.machine.site_sources.sources import read_source

@@ -30,7 +30,7 @@ from hpcgen.core.errors import HpcgenError
 from hpcgen.images.recorded import recorded_kit, stored_kit, with_its_files
 from hpcgen.images.reference import parse_image
 from hpcgen.kit.lockfile.lock import parse_lock
-from hpcgen.machine.detect.combine import combine
+from hpcgen.machine.detect.detection import combine
 from hpcgen.machine.detect.profile import profile_of
 from hpcgen.machine.site_sources.said import SourceSettings
 from hpcgen.machine.site_sources.sources import read_source

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from hpcgen.backends.engines.base import Call, Engine, bind_words, environment_words, file_system_words
 from hpcgen.backends.engines.building import BuildFolder, EngineCommand, Target, Work, file_target, query
-from hpcgen.backends.engines.squashing import SQUASHING, squashing_words
+from hpcgen.backends.engines.common import SQUASHING, squashing_words
 from hpcgen.backends.engines.steps import (
     HPCGEN,
     STEP_BEGINS,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import ClassVar
 
 from hpcgen.backends.engines.base import Call, Engine
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.site import SquashfsCompressor
 from hpcgen.core.support.quoting import sh
 
 # What engines have in common that start enroot's squashfs file by an option of srun.
@@ -69,3 +72,21 @@ def gpu_devices(call: Call) -> tuple[str, ...]:
     if call.gpu and call.gpu_cdi:
         return (call.gpu_cdi,)
     return _USUAL.get(call.gpu, ())
+
+
+MKSQUASHFS_OPTIONS: Mapping[SquashfsCompressor, tuple[str, ...]] = MappingProxyType(
+    {
+        "gzip": ("-comp", "gzip", "-Xcompression-level", "6"),
+        "zstd": ("-comp", "zstd", "-Xcompression-level", "3"),
+    }
+)
+"""Words for mksquashfs, which uses all processors by itself."""
+
+SQUASHING = "--mksquashfs-args"
+"""Apptainer's option for words of mksquashfs, since 1.4.0 (its CHANGELOG.md)."""
+
+
+def squashing_words(plan: Plan) -> tuple[str, ...]:
+    """What mksquashfs is told for an image of the plan's engine: gzip where the profile does not name a compressor."""
+    engine = plan.site.containers.engines.get(plan.engine)
+    return MKSQUASHFS_OPTIONS[engine.squashfs if engine is not None and engine.squashfs else "gzip"]

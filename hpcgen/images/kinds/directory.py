@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from hpcgen.backends.engines.squashing import MKSQUASHFS_OPTIONS
+from hpcgen.backends.engines.common import MKSQUASHFS_OPTIONS
 from hpcgen.core.support.placing import folder_bytes
 from hpcgen.images import roots
 from hpcgen.images.folder import read_folder

@@ -12,7 +12,7 @@ from hpcgen.core.config.diagnostics import wrong_value
 from hpcgen.core.config.type_words import bare, only_optional
 from hpcgen.core.errors import Problem, did_you_mean
 from hpcgen.core.model.site import Site
-from hpcgen.machine.detect.combine import PARTITIONS
+from hpcgen.machine.detect.detection import PARTITIONS
 from hpcgen.machine.detect.seen import NODE, Seen
 from hpcgen.machine.detect.yaml_text import comment, dump
 

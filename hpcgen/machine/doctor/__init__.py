@@ -15,8 +15,7 @@ from hpcgen.backends.hardware.mpi_abi import MPI_LIBRARIES, STANDARD
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.provenance import Fact, facts_of
 from hpcgen.core.model.site import MPI_LAUNCHERS, Partition, Site
-from hpcgen.machine.detect.combine import PARTITIONS, kinds_of
-from hpcgen.machine.detect.detection import detect
+from hpcgen.machine.detect.detection import PARTITIONS, detect, kinds_of
 from hpcgen.machine.detect.machine import Machine
 from hpcgen.machine.detect.probes.batch import offered_pmi
 from hpcgen.machine.detect.probes.mpi import ROOTS, standard_library
@@ -177,7 +176,7 @@ def report_on_files(catalog: Catalog, name: str, seen: Seen, partition: str | No
 
     Parameters
     ----------
-    seen: of :func:`hpcgen.machine.detect.combine.combine`.
+    seen: of :func:`hpcgen.machine.detect.detection.combine`.
     partition: which kind of node is compared; the profile's default if None.
 
     Raises

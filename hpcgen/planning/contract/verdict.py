@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
 from hpcgen.backends.engines import engine_for
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.core.errors import Position, Problem
+from hpcgen.core.errors import PolicyError, Position, Problem, Problems
+from hpcgen.core.model.conda import PIP_LIST
 from hpcgen.core.model.plan import Finding, Plan, PlannedLicence
+from hpcgen.core.model.project import BLOCK
 from hpcgen.core.model.site import SiteEngine
 from hpcgen.launch.start import host_mpi
 from hpcgen.planning.contract import conda, fabric, gpu, mpi, node, packages, site
@@ -131,3 +133,35 @@ def planned_licences(case: ContractCase) -> list[PlannedLicence]:
     """The licences that the user must accept before the build, in the order of the blocks."""
     needed = {each.name: each for of_block in case.capabilities.values() for each in of_block.licences}
     return [PlannedLicence(each.name, each.title, each.url) for each in needed.values()]
+
+
+OWN = (BLOCK, PIP_LIST)
+"""Lists of the user's own packages; what blocks bring is for their tables to say."""
+
+
+def hold_chosen(
+    plan: Plan, catalog: Catalog, wheels: Mapping[str, Sequence[str]], *, allow_unsupported: bool = False
+) -> list[Finding]:
+    """Findings against the chosen packages, as warnings.
+
+    Parameters
+    ----------
+    wheels: hashed lines by the name of their list, as a lock pins them.
+    allow_unsupported: what is broken is a warning too.
+
+    Raises
+    ------
+    PolicyError: all that is broken, where it is not allowed.
+    """
+    lines = [line for name in OWN for line in wheels.get(name, ())]
+    if not lines:
+        return []
+    checks = packages.chosen(case_of(plan, catalog), lines)
+    if not allow_unsupported:
+        Problems(problems_of(checks, lambda path: f"{path} of the profile of {plan.site.name}")).raise_as(PolicyError)
+    return findings_of(checks)
+
+
+def was_overruled(plan: Plan) -> bool:
+    """Whether the plan was requested although it breaks the contract."""
+    return "--allow-unsupported" in plan.command.split()

@@ -1,10 +1,14 @@
-"""Every partition of every site × stack × way of installing it: what would become of it."""
+"""Every partition of every site × stack × way of installing it: what would become of it, kept and shown."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import sys
 import typing
 from collections.abc import Iterable, Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -13,11 +17,16 @@ from hpcgen.blocks.base import Facts
 from hpcgen.blocks.guarded import BlockCodeError
 from hpcgen.blocks.options import block_options, literal_words, option_fields
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.core.errors import HpcgenError, Problem
+from hpcgen.core.config.user_config import cache_folder
+from hpcgen.core.errors import HpcgenError, OutputError, Problem
+from hpcgen.core.model.bundle import COLLECTED_FOLDERS
 from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.reasons import JobReason
 from hpcgen.core.model.stack import Stack
+from hpcgen.core.support.hashing import read_plain
+from hpcgen.core.support.registry import entry_points
+from hpcgen.core.support.writing import write_file
 from hpcgen.planning.contract import gpu
 from hpcgen.planning.contract.verdict import case_of
 from hpcgen.planning.planner import make_plan
@@ -205,3 +214,154 @@ def counts(found: Iterable[MatrixOutcome]) -> dict[str, dict[Result, int]]:
     for each in found:
         numbers.setdefault(each.stack, dict.fromkeys(RESULTS, 0))[each.result] += 1
     return dict(sorted(numbers.items()))
+
+
+MARKS: dict[Result, str] = {"renders": "yes", "cpu": "cpu", "refused": "no", "bug": "BUG"}
+"""The cells of a grid."""
+OTHERWISE = "*"
+"""After a mark, where another way of installing has another result."""
+LEGEND = (
+    "yes: renders; cpu: renders, and leaves the node's GPUs alone; no: refused; "
+    f"{OTHERWISE}: another way of installing has another result"
+)
+COUNTED = ["stack", *RESULTS]
+
+
+def grid(found: Sequence[MatrixOutcome]) -> tuple[list[str], list[list[str]]]:
+    """The names of the stacks, and for each partition its name and a mark for each of them."""
+    stacks = list(dict.fromkeys(each.stack for each in found))
+    cells: dict[str, dict[str, list[MatrixOutcome]]] = {}
+    for each in found:
+        cells.setdefault(node(each), {}).setdefault(each.stack, []).append(each)
+    return stacks, [[name, *(_mark(row.get(stack, [])) for stack in stacks)] for name, row in cells.items()]
+
+
+def node(outcome: MatrixOutcome) -> str:
+    """Site and partition in a word."""
+    return f"{outcome.site}:{outcome.partition}"
+
+
+def _mark(ways: Sequence[MatrixOutcome]) -> str:
+    if not ways:
+        return "-"
+    usual = next((each for each in ways if each.usual), ways[0])
+    return MARKS[usual.result] + (OTHERWISE if len({each.result for each in ways}) > 1 else "")
+
+
+def columns_that_fit(stacks: Sequence[str], first: int, width: int) -> list[list[int]]:
+    """The numbers of the columns that stand beside each other in lines of a width; ``first``: of the row's name."""
+    groups: list[list[int]] = []
+    room = 0
+    for number, name in enumerate(stacks):
+        needed = max(len(name), len("yes*")) + 2
+        if not groups or needed > room:
+            groups.append([])
+            room = width - first
+        groups[-1].append(number)
+        room -= needed
+    return groups
+
+
+def count_rows(found: Sequence[MatrixOutcome]) -> list[list[str]]:
+    """How many of each result, by stack, and of all."""
+    by_stack = counts(found)
+    rows = [[stack, *map(str, numbers.values())] for stack, numbers in by_stack.items()]
+    total = [str(sum(numbers[result] for numbers in by_stack.values())) for result in RESULTS]
+    return [*rows, ["all", *total]]
+
+
+def markdown(found: Sequence[MatrixOutcome]) -> str:
+    """A page: the grid, the counts, and for each stack what is refused or left to the CPU, and why."""
+    stacks, rows = grid(found)
+    lines = ["# Which stack renders where", "", f"Written by `hpcgen matrix --markdown`. {LEGEND}.", ""]
+    lines += _table(["partition", *stacks], rows)
+    lines += ["", "## How many", "", *_table(COUNTED, count_rows(found))]
+    for stack in stacks:
+        reasons: dict[tuple[Result, str], list[str]] = {}
+        for each in found:
+            if each.stack == stack and each.result != "renders":
+                where = node(each) + (f" ({each.way})" if each.way else "")
+                reasons.setdefault((each.result, each.why), []).append(where)
+        if reasons:
+            body = [[MARKS[result], _cell(why), ", ".join(where)] for (result, why), where in reasons.items()]
+            lines += ["", f"## {stack}", "", *_table(["result", "why", "where"], body)]
+    return "\n".join(lines) + "\n"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows]]
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+PACKAGE = Path(__file__).resolve().parents[2]
+USED = ("archspec", "hpccm", "msgspec", "packaging", "python-sat", "pyyaml")
+"""Packages that plans rest on."""
+_MOST_BYTES = 64 * 1024 * 1024
+_KEPT = 4
+
+_outcomes = msgspec.json.Decoder(list[MatrixOutcome])
+
+
+def remembered(catalog: Catalog, chosen: Sequence[Combination], processes: int) -> Iterator[MatrixOutcome]:
+    """As :func:`outcomes`, but those that were worked out before from the very same files are read."""
+    path = _file(catalog)
+    known = _read(path) if path is not None else {}
+    missing = [each for each in chosen if _key(each) not in known]
+    new: dict[tuple[str, ...], MatrixOutcome] = {}
+    for each in outcomes(catalog, missing, processes):
+        # A bug is looked at again each time, by whoever is mending it.
+        new[_key(each)] = each
+    if path is not None and new:
+        _write(path, {**known, **{key: each for key, each in new.items() if each.result != "bug"}})
+    for which in chosen:
+        key = _key(which)
+        yield known[key] if key in known else new[key]
+
+
+def _key(each: Combination | MatrixOutcome) -> tuple[str, ...]:
+    return each.site, each.partition, each.stack, each.way
+
+
+def _file(catalog: Catalog) -> Path | None:
+    """The file for what the answers rest on now; None where that cannot be said."""
+    groups = ("engines", "schedulers", "formats")
+    if any(True for group in groups for _ in entry_points(f"hpcgen.{group}")):
+        return None
+    try:
+        return cache_folder("matrix") / f"{_state(catalog)}.json"
+    except (OSError, RuntimeError):
+        return None
+
+
+def _state(catalog: Catalog) -> str:
+    """A hash of hpcgen's own code, of what it uses, and of every file of the collections."""
+    digest = hashlib.sha256(f"{sys.version} {' '.join(map(version, USED))}".encode())
+    trees = [PACKAGE, *(folder / part for folder in catalog.folders for part in COLLECTED_FOLDERS)]
+    for tree in trees:
+        digest.update(f"\n{tree}\n".encode("utf-8", "surrogateescape"))
+        for path in sorted(tree.rglob("*")):
+            if path.suffix != ".pyc" and path.is_file():
+                data = read_plain(path, _MOST_BYTES)
+                name = path.relative_to(tree).as_posix()
+                digest.update(f"{name} {len(data)}\n".encode("utf-8", "surrogateescape"))
+                digest.update(data)
+    return digest.hexdigest()
+
+
+def _read(path: Path) -> dict[tuple[str, ...], MatrixOutcome]:
+    try:
+        return {_key(each): each for each in _outcomes.decode(read_plain(path, _MOST_BYTES))}
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
+def _write(path: Path, known: dict[tuple[str, ...], MatrixOutcome]) -> None:
+    """Store what is known, and remove what was stored for files as they are no longer."""
+    with contextlib.suppress(OutputError, OSError):
+        write_file(path, msgspec.json.encode(list(known.values())).decode(), folders=True)
+        stored = sorted(path.parent.glob("*.json"), key=lambda each: each.stat().st_mtime, reverse=True)
+        for old in stored[_KEPT:]:
+            old.unlink(missing_ok=True)

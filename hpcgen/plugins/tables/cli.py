@@ -63,8 +63,7 @@ def refresh(
     Tells newer releases, hashes that differ, files that are gone or withdrawn, and rows that have aged. A table is
     compared by the names in its field `upstream`.
     """
-    from hpcgen.plugins.tables.findings import Kind
-    from hpcgen.plugins.tables.refresh import RefreshRequest, compared, wheel_findings
+    from hpcgen.plugins.tables.refresh import Kind, RefreshRequest, compared, wheel_findings
     from hpcgen.plugins.tables.rows import Addition, add_rows, months_before
     from hpcgen.supply.net.package_index import PackageIndex
 

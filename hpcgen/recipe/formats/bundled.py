@@ -13,8 +13,7 @@ from hpcgen.core.support.hashing import FOLDER, LIST
 from hpcgen.core.support.quoting import line, plain, sh
 from hpcgen.core.support.templates import Template
 from hpcgen.recipe.formats import format_for, kit_files
-from hpcgen.recipe.formats.base import commented, header
-from hpcgen.recipe.formats.layout import wrapped
+from hpcgen.recipe.formats.base import commented, header, wrapped
 from hpcgen.recipe.stages import Assembly
 
 BUNDLE_LINK = "bundle"

@@ -7,7 +7,7 @@ from types import MappingProxyType
 import msgspec
 
 from hpcgen.backends.engines.charliecloud import CHECK, TELL, base_script
-from hpcgen.backends.engines.squashing import squashing_words
+from hpcgen.backends.engines.common import squashing_words
 from hpcgen.backends.hardware.mirrors import names_image
 from hpcgen.blocks.steps import Image, run
 from hpcgen.core.errors import InputError

@@ -17,7 +17,7 @@ from hpcgen.core.support.hashing import FOLDER, LIST
 from hpcgen.core.support.quoting import docker_arg, docker_labels, docker_variables, sh
 from hpcgen.core.support.traced import Subject, together, traced
 from hpcgen.recipe.formats import Format, kit_files
-from hpcgen.recipe.formats.base import commented, header
+from hpcgen.recipe.formats.base import FILES, RunLayer, commented, copies, header, of_step, sections, wrapped
 from hpcgen.recipe.formats.bundled import (
     base_name,
     base_names,
@@ -27,7 +27,6 @@ from hpcgen.recipe.formats.bundled import (
     script_part,
 )
 from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primitive
-from hpcgen.recipe.formats.layout import FILES, RunLayer, copies, of_step, sections, wrapped
 from hpcgen.recipe.selftest import BUILD_TEST
 from hpcgen.recipe.stages import Assembly, Stage
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from types import MappingProxyType
 
-from hpcgen.backends.engines.squashing import SQUASHING, squashing_words
+from hpcgen.backends.engines.common import SQUASHING, squashing_words
 from hpcgen.backends.engines.steps import step_mark
 from hpcgen.backends.hardware.mirrors import image_mirror
 from hpcgen.blocks.steps import Run, command, run
@@ -21,7 +21,7 @@ from hpcgen.core.support.hashing import FOLDER
 from hpcgen.core.support.quoting import plain, sh, sh_assign
 from hpcgen.core.support.traced import Subject, together, traced
 from hpcgen.recipe.formats import Format, kit_files
-from hpcgen.recipe.formats.base import commented, header
+from hpcgen.recipe.formats.base import FILES, commented, grouped, header, of_step, wrapped
 from hpcgen.recipe.formats.bundled import (
     BUNDLE_LINK,
     certificates,
@@ -35,7 +35,6 @@ from hpcgen.recipe.formats.bundled import (
     unlink_steps,
 )
 from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primitive
-from hpcgen.recipe.formats.layout import FILES, grouped, of_step, wrapped
 from hpcgen.recipe.selftest import BUILD_TEST
 from hpcgen.recipe.stages import Assembly, Stage
 

@@ -1,14 +1,18 @@
-"""The files that make an image commands of the host, each as text by its path below the prefix."""
+"""Which programs of an image become commands of the host, and the files that make them so, by their paths."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from hpcgen.core.errors import InputError, PolicyError
+import msgspec
+
+from hpcgen.core.config.decoding import record_from
+from hpcgen.core.errors import InputError, PolicyError, Problem, Problems
 from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.stack import OfferedCommand, Program, Stack
 from hpcgen.core.support.hashing import open_plain
 from hpcgen.core.support.quoting import VERSION_PATTERN, Shell, lua, plain, sh, tcl
 from hpcgen.core.support.quoting import command as words_of
@@ -16,7 +20,6 @@ from hpcgen.core.support.templates import Template
 from hpcgen.core.support.writing import KitFile
 from hpcgen.launch.command import command_script, command_start
 from hpcgen.running.image_job import ImageJob
-from hpcgen.running.install.commands import InstalledCommand
 from hpcgen.running.install.manifest import SHARE
 
 KERNEL = ("python3", "-m", "ipykernel_launcher", "-f")
@@ -205,3 +208,76 @@ def completion_files(commands: Sequence[InstalledCommand], name: str) -> dict[st
         if each.words
         for shell, place in PLACES.items()
     }
+
+
+class InstalledCommand(msgspec.Struct, frozen=True):
+    """A command of the host, and the program in the image that it starts: a name or an absolute path.
+
+    ``words``: what shells complete after it, beside files.
+    """
+
+    name: str
+    program: str
+    words: tuple[str, ...] = ()
+
+
+def commands_of(stack: Stack) -> list[InstalledCommand]:
+    """The commands that a stack names; by default the programs that its jobs start."""
+    if stack.commands:
+        return [
+            _command(each.program, each.words) if isinstance(each, OfferedCommand) else _command(each)
+            for each in stack.commands
+        ]
+    started = [words[0] for words in (stack.run.command, *(step.command for step in stack.run.steps)) if words]
+    return [_command(f"{PurePosixPath(each).name}={each}" if "/" in each else each) for each in dict.fromkeys(started)]
+
+
+def wanted_commands(asked: Sequence[str], recorded: Stack, own: Stack | None, *, trust: bool) -> list[InstalledCommand]:
+    """What is installed of an image.
+
+    Parameters
+    ----------
+    asked: the person's own words, ``NAME`` or ``NAME=PATH``, which decide alone where there are any.
+    recorded: the stack in the image, which may be a stranger's.
+    own: the person's stack of that name, if there is one.
+    trust: the image's record may name programs of this host.
+
+    Raises
+    ------
+    InputError: a word is none, two commands have one name, or nobody who may names any.
+    """
+    if asked:
+        found = [_command(each) for each in asked]
+    elif own is not None or trust:
+        found = commands_of(own if own is not None else recorded)
+    else:
+        programs = [each.program if isinstance(each, OfferedCommand) else each for each in recorded.commands]
+        names = " ".join(f"--command {word}" for word in programs) or "--command NAME=/PATH/IN/THE/IMAGE"
+        raise InputError(
+            f"there is no stack {recorded.name} of yours, and the image's own record must not decide which commands "
+            "exist on this host",
+            expected="a stack of yours with `commands`",
+            remedy=f"{names}; or --stack FILE, or --trust-image if the image is from somebody you trust",
+        )
+    problems = Problems()
+    for name in sorted({each.name for each in found if [other.name for other in found].count(each.name) > 1}):
+        problems.add(f"two commands would be called {name}", "commands", remedy="name one of them otherwise: NAME=PATH")
+    if not found:
+        problems.add(f"the stack {recorded.name} starts no program, and names no commands", remedy="--command NAME")
+    problems.raise_as(InputError)
+    return found
+
+
+def _command(word: str, words: Sequence[str] = ()) -> InstalledCommand:
+    try:
+        record_from(word, Program)
+    except msgspec.ValidationError as failure:
+        raise InputError(
+            Problem(
+                f"{word!r} cannot be a command",
+                expected="NAME, or NAME=/PATH/IN/THE/IMAGE, of letters, digits and . _ + -",
+                remedy="name the commands: `commands` in the stack, or --command",
+            )
+        ) from failure
+    name, _, path = word.partition("=")
+    return InstalledCommand(name, path or name, tuple(words))

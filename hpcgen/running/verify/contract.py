@@ -17,9 +17,8 @@ from hpcgen.launch.collectives import gpu_network
 from hpcgen.launch.parts import mpi_folders, swapped_in
 from hpcgen.recipe.selftest import DRIVER_FILE, GPU_DEVICES
 from hpcgen.running.here import status_text
-from hpcgen.running.verify.lines import CONTRACT
+from hpcgen.running.verify.lines import CONTRACT, Ranks, agree, read_ranks, version_of
 from hpcgen.running.verify.node import ObservedNode, engine_version
-from hpcgen.running.verify.ranks import Ranks, agree, read_ranks, version_of
 from hpcgen.running.verify.starts import StartResult
 
 _FEW = 6

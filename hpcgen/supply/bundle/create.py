@@ -46,9 +46,8 @@ from hpcgen.supply.bundle.documents import (
     sums_text,
 )
 from hpcgen.supply.bundle.own_collections import CollectedFile, collected, edited, left_behind
-from hpcgen.supply.bundle.publish import check_room, check_target, publish
 from hpcgen.supply.bundle.store import fitting, sweep, take, walk, write_through
-from hpcgen.supply.bundle.workspace import Workspace, explained_disk, workspace
+from hpcgen.supply.bundle.workspace import Workspace, check_room, check_target, explained_disk, publish, workspace
 from hpcgen.supply.net.download import Download, Downloader, RetryPolicy
 from hpcgen.supply.net.web import shown
 

@@ -25,11 +25,10 @@ from hpcgen.supply.bundle.documents import (
     sums_of,
     sums_text,
 )
-from hpcgen.supply.bundle.publish import check_room, check_target, publish
 from hpcgen.supply.bundle.reading import BundleReader, open_bundle
 from hpcgen.supply.bundle.store import sweep, take, write_through
 from hpcgen.supply.bundle.verify import verify
-from hpcgen.supply.bundle.workspace import Workspace, explained_disk, workspace
+from hpcgen.supply.bundle.workspace import Workspace, check_room, check_target, explained_disk, publish, workspace
 from hpcgen.supply.net.part import PartialFile
 
 _AGAIN = "copy or fetch that bundle again; `hpcgen bundle verify` names all that is damaged"

@@ -7,7 +7,7 @@ from pathlib import Path
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import FetchError
 from hpcgen.core.model.plan import Plan
-from hpcgen.images.machine import SHELL, machine_of
+from hpcgen.images.folder import SHELL, machine_of
 from hpcgen.images.oci_layout import folder_layout
 from hpcgen.machine.detect.probes.system import os_settings
 from hpcgen.recipe.bases import BaseSystem, wanted_system

@@ -24,7 +24,7 @@ from hpcgen.core.support.leftovers import scratch_folder
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.places import recorded
 from hpcgen.kit.lockfile.lock import parse_lock, sealed_text
-from hpcgen.planning.contract.chosen import hold_chosen, was_overruled
+from hpcgen.planning.contract.verdict import hold_chosen, was_overruled
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.formats import format_for
 from hpcgen.recipe.stages import Assembly, Stage

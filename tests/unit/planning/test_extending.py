@@ -12,9 +12,9 @@ from hpcgen.core.errors import ConflictError, HpcgenError, InputError, PolicyErr
 from hpcgen.core.model.fields import FormatName
 from hpcgen.core.model.plan import ExtendedImage, Plan
 from hpcgen.kit.kit import Kit, make_kit, plan_text, read_plan
-from hpcgen.planning.added import added_words
 from hpcgen.planning.extending import extended_plan
 from hpcgen.planning.planner import make_plan
+from hpcgen.planning.question import added_words
 from hpcgen.recipe.assemble import assemble
 
 CATALOG = Catalog()

@@ -8,11 +8,8 @@ import pytest
 
 from hpcgen.core.errors import InputError, Problems
 from hpcgen.readers.apt_txt import read_apt
-from hpcgen.readers.cmake_lists import read_cmake
-from hpcgen.readers.folder import ProjectFolder
-from hpcgen.readers.makefile import read_makefile
-from hpcgen.readers.python_source import read_python
-from hpcgen.readers.tree import project_tree
+from hpcgen.readers.folder import ProjectFolder, project_tree
+from hpcgen.readers.program_sources import read_cmake, read_makefile, read_python
 
 
 def written(folder: Path, files: dict[str, str]) -> ProjectFolder:

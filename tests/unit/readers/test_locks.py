@@ -8,8 +8,8 @@ import pytest
 
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.project import PackageFile
+from hpcgen.readers.locked import selected
 from hpcgen.readers.python_files import read_packages
-from hpcgen.readers.select import selected
 
 FILES = Path(__file__).parent / "files"
 

@@ -11,7 +11,7 @@ from hpcgen.backends.engines.steps import dockerfile_steps
 from hpcgen.blocks.steps import Image, StepError, TextFile, run
 from hpcgen.kit.folder import read_kit
 from hpcgen.recipe.assemble import content_hash
-from hpcgen.recipe.formats.layout import layers, sections
+from hpcgen.recipe.formats.base import layers, sections
 from hpcgen.recipe.stages import Stage
 
 GOLDEN = Path(__file__).parents[2] / "golden"

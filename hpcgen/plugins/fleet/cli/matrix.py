@@ -60,9 +60,8 @@ def command(
     The reasons are listed where one site or one stack is named, or with --only. Exit 70 if anything but a plan or a
     refusal comes of one.
     """
-    from hpcgen.plugins.fleet.matrix import combinations, counts, outcomes
-    from hpcgen.plugins.fleet.matrix_cache import remembered
-    from hpcgen.plugins.fleet.matrix_view import markdown as page
+    from hpcgen.plugins.fleet.matrix import combinations, counts, outcomes, remembered
+    from hpcgen.plugins.fleet.matrix import markdown as page
 
     if as_json and markdown:
         raise click.UsageError("--json and --markdown: only one of them")
@@ -92,14 +91,14 @@ def command(
 
 
 def _list(found: list[MatrixOutcome]) -> None:
-    from hpcgen.plugins.fleet.matrix_view import node
+    from hpcgen.plugins.fleet.matrix import node
 
     rows = [[node(o), o.stack, word(o.way), o.result, word(o.software), word(o.why)] for o in found]
     click.echo(table(["partition", "stack", "way", "result", "software", "why"], rows, sys.stdout))
 
 
 def _grid(found: list[MatrixOutcome]) -> None:
-    from hpcgen.plugins.fleet.matrix_view import COUNTED, LEGEND, columns_that_fit, count_rows, grid
+    from hpcgen.plugins.fleet.matrix import COUNTED, LEGEND, columns_that_fit, count_rows, grid
 
     stacks, rows = grid(found)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgen.core.config.yamlfile import loads
-from hpcgen.machine.detect.combine import combine, kinds_of
+from hpcgen.machine.detect.detection import combine, kinds_of
 from hpcgen.machine.detect.profile import profile_of
 from hpcgen.machine.detect.seen import Seen
 from hpcgen.machine.site_sources.said import SourceSettings

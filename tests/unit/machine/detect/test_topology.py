@@ -10,7 +10,7 @@ import pytest
 from hpcgen.core.support.cpu_lists import read_mask
 from hpcgen.machine.detect.capture import capture
 from hpcgen.machine.detect.machine import Recorder
-from hpcgen.machine.detect.probes import topology
+from hpcgen.machine.detect.probes import cpu as topology
 from hpcgen.machine.detect.seen import Seen
 from hpcgen.machine.detect.tree import MachineTree
 from tests.helpers.hwloc import FACTS, machines

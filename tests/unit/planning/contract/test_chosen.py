@@ -11,7 +11,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import PolicyError
 from hpcgen.core.model.plan import Finding, Plan
 from hpcgen.core.model.project import BLOCK
-from hpcgen.planning.contract.chosen import hold_chosen
+from hpcgen.planning.contract.verdict import hold_chosen
 from tests.unit.planning.contract.test_packages import OLDEST_CPU, STACK
 
 HASH = f" --hash=sha256:{1:064x}"

@@ -10,9 +10,18 @@ import pytest
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import Problem
-from hpcgen.plugins.fleet.matrix import Combination, combinations, concrete_sites, counts, outcome, outcomes
-from hpcgen.plugins.fleet.matrix_cache import remembered
-from hpcgen.plugins.fleet.matrix_view import columns_that_fit, grid, markdown
+from hpcgen.plugins.fleet.matrix import (
+    Combination,
+    columns_that_fit,
+    combinations,
+    concrete_sites,
+    counts,
+    grid,
+    markdown,
+    outcome,
+    outcomes,
+    remembered,
+)
 from tests.conftest import Command
 
 SAMPLE = ("workstation", "supermuc", "hlrs-testbed", "lumi-g", "jupiter")

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.running.install.commands import InstalledCommand
-from hpcgen.running.install.files import completion_files
+from hpcgen.running.install.files import InstalledCommand, completion_files
 from tests.conftest import Command as Hpcgen
 from tests.unit.running.install.test_install import image, own_stack, prefix, programs, tree
 

@@ -22,8 +22,7 @@ from hpcgen.core.errors import OutputError, PolicyError
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.writing import KitFile
 from hpcgen.running.image_job import ImageJob
-from hpcgen.running.install.commands import InstalledCommand
-from hpcgen.running.install.files import devcontainer_text, files_of
+from hpcgen.running.install.files import InstalledCommand, devcontainer_text, files_of
 from hpcgen.running.install.manifest import InstallRecord, manifest_path
 from hpcgen.running.install.prefix import install as write
 from hpcgen.running.install.prefix import uninstall

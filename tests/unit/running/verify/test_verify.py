@@ -18,9 +18,8 @@ from hpcgen.kit.kit import make_kit
 from hpcgen.planning.planner import make_plan
 from hpcgen.running.verify.contract import engine_tests, node_tests, older, rank_tests
 from hpcgen.running.verify.junit import junit_xml
-from hpcgen.running.verify.lines import SelfTestLines
+from hpcgen.running.verify.lines import SelfTestLines, agree, read_ranks, version_of
 from hpcgen.running.verify.node import engine_script, engine_version, node_command, read_node
-from hpcgen.running.verify.ranks import agree, read_ranks, version_of
 from hpcgen.running.verify.starts import StartResult, start_script
 from tests.conftest import ROOT, Command
 

@@ -120,7 +120,7 @@ def test_a_lock_finds_them_beside_itself_or_in_its_stack(ours: Path, tmp_path: P
 def test_a_bundle_has_the_files_of_a_stack_in_no_collection(
     ours: Path, tmp_path: Path, hpcgen: Command, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    monkeypatch.setattr("hpcgen.supply.pin.own_wheels.own_wheels", lambda folder: [])  # these want an index
+    monkeypatch.setattr("hpcgen.supply.pin.wanted.own_wheels", lambda folder: [])  # these want an index
     made, _ = lock_of(ours)
     place = {"beside the lock": "locks", "in the present folder": ".", "by --stack": "stacks"}[where]
     shutil.copytree(ours / "recipes", tmp_path / place, dirs_exist_ok=True)

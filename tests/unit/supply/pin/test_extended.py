@@ -14,9 +14,9 @@ from hpcgen.images.reference import ImageReference
 from hpcgen.kit.kit import make_kit
 from hpcgen.kit.lockfile.lock import parse_lock
 from hpcgen.kit.sbom.sbom import cyclonedx
-from hpcgen.planning.added import added_words
 from hpcgen.planning.extending import extended_plan
 from hpcgen.planning.planner import make_plan
+from hpcgen.planning.question import added_words
 from hpcgen.recipe.assemble import assemble
 from hpcgen.supply.pin.extended import lock_of_added
 

@@ -14,7 +14,7 @@ import pytest
 
 from hpcgen.core.errors import FetchError, InputError
 from hpcgen.supply.net.pip_settings import pip_settings
-from hpcgen.supply.pin import own_wheels
+from hpcgen.supply.pin import wanted
 from tests.helpers.stub_packages import index, sha256, wheel
 
 
@@ -42,14 +42,14 @@ def copied(like: Path, folder: Path) -> importlib.metadata.Distribution:
 def test_an_installed_package_gives_its_wheel_back(tmp_path: Path) -> None:
     """The same bytes wherever it was installed, without what pip and Python added."""
     original = wheel(tmp_path / "wheels", "hpcgen-like", "1.2", needs=["click>=8"])
-    first = own_wheels.rebuild(install(tmp_path / "one", original), tmp_path)
+    first = wanted.rebuild(install(tmp_path / "one", original), tmp_path)
     assert first.name == original.name
     with zipfile.ZipFile(original) as before, zipfile.ZipFile(first) as after:
         assert sorted(after.namelist()) == sorted(before.namelist())
         for name in after.namelist():
             assert name.endswith("/RECORD") or after.read(name) == before.read(name)
         assert after.namelist()[-1].endswith("/RECORD")
-    again = own_wheels.rebuild(install(tmp_path / "two", first), tmp_path / "wheels")
+    again = wanted.rebuild(install(tmp_path / "two", first), tmp_path / "wheels")
     assert again.read_bytes() == first.read_bytes()
 
 
@@ -57,12 +57,12 @@ def test_a_damaged_installation_is_told(like: Path, tmp_path: Path) -> None:
     installed = copied(like, tmp_path)
     (tmp_path / "one" / "hpcgen_like.py").unlink()
     with pytest.raises(InputError) as error:
-        own_wheels.rebuild(installed, tmp_path)
+        wanted.rebuild(installed, tmp_path)
     assert "lacks 1 files: hpcgen_like.py" in str(error.value)
     assert "--force-reinstall" in str(error.value)
     (tmp_path / "one" / "hpcgen_like-1.2.dist-info" / "RECORD").unlink()
     with pytest.raises(InputError, match="no list of its files"):
-        own_wheels.rebuild(installed, tmp_path)
+        wanted.rebuild(installed, tmp_path)
 
 
 def test_a_record_that_leaves_its_folder_is_not_followed(like: Path, tmp_path: Path) -> None:
@@ -70,14 +70,14 @@ def test_a_record_that_leaves_its_folder_is_not_followed(like: Path, tmp_path: P
     installed = copied(like, tmp_path)
     record = tmp_path / "one" / "hpcgen_like-1.2.dist-info" / "RECORD"
     record.write_text(record.read_text() + f"../secret,,\n{tmp_path}/secret,,\n")
-    with zipfile.ZipFile(own_wheels.rebuild(installed, tmp_path)) as made:
+    with zipfile.ZipFile(wanted.rebuild(installed, tmp_path)) as made:
         assert not [name for name in made.namelist() if "secret" in name]
 
 
 def test_neither_installed_nor_a_checkout_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_wheels, "_package", lambda: tmp_path / "hpcgen")
+    monkeypatch.setattr(wanted, "_package", lambda: tmp_path / "hpcgen")
     with pytest.raises(InputError, match="install hpcgen with pip"):
-        own_wheels.own_wheel(tmp_path / "into")
+        wanted.own_wheel(tmp_path / "into")
 
 
 def test_a_checkout_that_cannot_be_built_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,11 +87,11 @@ def test_a_checkout_that_cannot_be_built_says_what_to_do(tmp_path: Path, monkeyp
         '[project]\nname = "hpcgen"\nversion = "1"\n'
     )
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setattr(own_wheels, "_package", lambda: tmp_path / "hpcgen")
+    monkeypatch.setattr(wanted, "_package", lambda: tmp_path / "hpcgen")
     pip_settings.cache_clear()
     try:
         with pytest.raises(FetchError) as error:
-            own_wheels.own_wheel(tmp_path / "into")
+            wanted.own_wheel(tmp_path / "into")
     finally:
         pip_settings.cache_clear()
     assert "could not be built" in str(error.value) and "no-such-build-system" in str(error.value)
@@ -115,7 +115,7 @@ def test_everything_that_it_needs_for_every_python(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("PIP_INDEX_URL", index(tmp_path, *compiled, too_new, rich, old))
     pip_settings.cache_clear()
     try:
-        found = own_wheels.dependencies(own_wheels.requirements_of(own), ("3.10", "3.13"))
+        found = wanted.dependencies(wanted.requirements_of(own), ("3.10", "3.13"))
     finally:
         pip_settings.cache_clear()
     assert {(each.file, each.sha256) for each in found} == {
