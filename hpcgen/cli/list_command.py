@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -62,7 +62,7 @@ def _names(catalog: Catalog, kind: str) -> list[str]:
     return catalog.names(KINDS[kind])
 
 
-def _entry(catalog: Catalog, kind: str, name: str, facts: bool) -> dict[str, Any]:
+def _entry(catalog: Catalog, kind: str, name: str, facts: bool) -> dict[str, object]:
     from hpcgen.cli.describe import one_line, origin_of
 
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 import click
 import msgspec
@@ -47,7 +47,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         """The options that the command line has, as people write them, without those in ``free``."""
         return [_SPELT.get(name, f"--{name.replace('_', '-')}") for name in sorted(self.values()) if name not in free]
 
-    def values(self) -> dict[str, Any]:
+    def values(self) -> dict[str, object]:
         """What the command line has of these options, by name: what a function takes by keyword."""
         every = {name: getattr(self, name) for name in self.__struct_fields__}
         # A number of 0 was asked for, though it equals False.

@@ -10,7 +10,7 @@ import importlib
 import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hpcgen.catalog.trust import Allow
     from hpcgen.core.config.yamlfile import Document
     from hpcgen.core.model.site import Site
+    from hpcgen.supply.pin.locking import BazelFetcher
 
 SCHEMAS = plugins.SCHEMAS
 INSTALLED = "plug-ins"
@@ -98,9 +99,10 @@ class ExtensibleCommand(click.Command):
         return super().get_help(ctx)
 
 
-def fetcher_of(tool: str) -> Any:
+def fetcher_of(tool: str) -> BazelFetcher:
     """What runs a build tool to learn what it fetches, as :func:`hpcgen.supply.pin.locking.make_lock` takes it."""
-    return load_target(plugins.FETCHERS[tool])
+    fetcher: BazelFetcher = load_target(plugins.FETCHERS[tool])
+    return fetcher
 
 
 def every_group(installed: bool = True) -> dict[str, dict[str, str]]:

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TextIO
 
 import click
+from msgspec import convert
 
 from hpcgen.cli.common import option_group, print_json, print_json_list, say
 from hpcgen.cli.options import Options, in_record
@@ -53,7 +54,7 @@ def command(ctx: click.Context, /, as_json: bool, limit: int | None, filters: Re
         return
     from hpcgen.builders.records.store import Selection, load_all, records_folder
 
-    records = islice(load_all(Selection(**filters.values()).has), limit)
+    records = islice(load_all(convert(filters, Selection, from_attributes=True).has), limit)
     if as_json:
         print_json_list(records)
         return
@@ -121,7 +122,7 @@ def prune(keep: int | None, dry_run: bool, filters: RecordFilters) -> None:
     if keep is None and not filters.given():
         raise click.UsageError("this would remove all records: say which, such as --older-than 365 or --keep 100")
     count = freed = 0
-    for head, taken in remove(Selection(**filters.values()), keep or 0, dry_run=dry_run):
+    for head, taken in remove(convert(filters, Selection, from_attributes=True), keep or 0, dry_run=dry_run):
         click.echo(f"{head.id}  {head.started[:10]}  {head.stack}  {head.site}  {head.result}")
         count, freed = count + 1, freed + taken
     done = "would be removed" if dry_run else "removed"

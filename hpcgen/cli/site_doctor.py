@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -135,8 +135,8 @@ def _short(text: str) -> str:
     return text if len(text) <= _WIDE else f"{text[: _WIDE - 1]}…"
 
 
-def _data(report: Report) -> dict[str, Any]:
+def _data(report: Report) -> dict[str, object]:
     from hpcgen.machine.doctor.report import ORDER
 
-    data: dict[str, Any] = msgspec.to_builtins(report)
+    data: dict[str, object] = msgspec.to_builtins(report)
     return {"counts": {name: report.count(name) for name in ORDER}, **data}

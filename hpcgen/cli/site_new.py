@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -97,7 +97,7 @@ def _seen(
 
 def _filled_in(
     name: str, seen: Seen, detect: bool, root: Path | None, sources: Sequence[tuple[str, Path]]
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str, dict[str, object]]:
     """The profile's text, and as data what is known, what stays open and what has no place in a profile."""
     import datetime
 

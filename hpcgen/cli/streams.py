@@ -6,9 +6,12 @@ import contextlib
 import io
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, TextIO
 
 from hpcgen.core.support.refusals import STDOUT
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 _FLAGS = (os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)
 
@@ -16,7 +19,7 @@ _FLAGS = (os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)
 class _Results(io.FileIO):
     """Stdout: what it does not take is told from what other files do not."""
 
-    def write(self, data: Any) -> int:
+    def write(self, data: ReadableBuffer) -> int:
         try:
             return super().write(data)
         except OSError as failure:
@@ -27,11 +30,11 @@ class _Results(io.FileIO):
 class _Notes(io.FileIO):
     """Stderr: that nobody can have notes, warnings and errors changes nothing of what is done."""
 
-    def write(self, data: Any) -> int:
+    def write(self, data: ReadableBuffer) -> int:
         try:
             return super().write(data)
         except OSError:
-            return len(data)
+            return memoryview(data).nbytes
 
 
 def open_streams() -> None:
@@ -51,9 +54,9 @@ def open_streams() -> None:
     sys.stderr = _text(_Notes(2, "w", closefd=False), sys.stderr)
 
 
-def _text(raw: io.FileIO, before: Any) -> io.TextIOWrapper:
+def _text(raw: io.FileIO, before: TextIO | None) -> io.TextIOWrapper:
     """The stream by which text is written, as the one that Python made."""
-    if before is None:
+    if not isinstance(before, io.TextIOWrapper):
         return io.TextIOWrapper(io.BufferedWriter(raw))
     return io.TextIOWrapper(
         io.BufferedWriter(raw),

@@ -56,7 +56,7 @@ def command(ctx: click.Context, /, as_json: bool, filters: MeasurementFilters) -
     if ctx.invoked_subcommand is not None:
         return
     known = known_measurements(ctx)
-    rows = known.find(**filters.values())
+    rows = known.find(filters.workload, filters.framework, filters.machine, filters.metric)
     if as_json:
         print_json_list(rows)
         return

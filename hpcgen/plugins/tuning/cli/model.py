@@ -247,7 +247,9 @@ def wanted_from(options: RowOptions) -> RowQuery:
     """What options say of rows."""
     from hpcgen.plugins.tuning.predict.asked import RowQuery
 
-    software = {field: value for field, value in options.values().items() if field in _SOFTWARE}
+    software = {
+        field: value for field, value in options.values().items() if field in _SOFTWARE and isinstance(value, str)
+    }
     return RowQuery(options.workload, options.kind, options.machine, software, options.ranks_per_node, options.threads)
 
 
