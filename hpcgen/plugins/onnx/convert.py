@@ -295,8 +295,11 @@ def tried_lines(tried: Sequence[Trial]) -> list[str]:
     if not axes:
         return []
     lengths = "; ".join(f"{axis} {', '.join(map(str, _lengths(tried, axis)))}" for axis in axes)
-    refused = [" ".join(f"{axis} {length}" for axis, length in each.axes.items()) for each in tried if each.refused]
-    more = f"; the original itself does not run at {', '.join(refused)}" if refused else ""
+    refused = []
+    for axis in axes:
+        none = {each.axes[axis] for each in tried if axis in each.axes and each.refused} - {*_lengths(tried, axis)}
+        refused += [f"{axis} {', '.join(map(str, sorted(none)))}"] if none else []
+    more = f" (the original itself does not run at {'; '.join(refused)})" if refused else ""
     return [f"compared at {lengths}{more}"]
 
 

@@ -93,7 +93,7 @@ def _of_words(name, label, original, converted, limits):
 
 def _of_numbers(name, label, original, converted, absolute, relative, share):
     # What is large in a copy as float64 is compared in parts of its own array, as outputs can be of gigabytes.
-    a, b = converted.astype(np.float64), original.astype(np.float64)
+    a, b = (np.atleast_1d(each.astype(np.float64)) for each in (converted, original))
     with np.errstate(all="ignore"):
         apart = np.abs(a - b)
         apart[(a == b) | (np.isnan(a) & np.isnan(b))] = 0.0
@@ -110,7 +110,7 @@ def _of_numbers(name, label, original, converted, absolute, relative, share):
         int(b.size),
         largest_absolute=number(_largest(apart)),
         largest_relative=number(_largest(ratio)),
-        at=[int(each) for each in at],
+        at=[int(each) for each in at][: original.ndim],
         original=number(b[at]),
         converted=number(a[at]),
         beyond=beyond,

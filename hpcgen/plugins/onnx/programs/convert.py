@@ -162,15 +162,15 @@ def settled(model, original, found, record):
                 f"its output {name} is complex, and no model of ONNX gives complex numbers",
                 "return its real and imaginary parts, as torch.view_as_real and numpy.stack give them",
             )
-    random = []
+    random = {}
     for name, one, two in zip(outputs.names, first, second):  # noqa: B905 (Python 3.9)
         apart = of_output(name, found[0][0], one, two, model.tolerance(name))
         if not apart["passed"] or np.shape(one) != np.shape(two):
-            random.append(f"{name} by up to {apart.get('largest_absolute', '?')}")
+            random[name] = f"{name} by up to {apart.get('largest_absolute', '?')}"
     changes = original.changed() if hasattr(original, "changed") else []
     if changes and random:
         raise model.wrong(
-            f"each run changes its {', '.join(changes)}, on which {', '.join(random)} depends, and an ONNX model keeps "
+            f"each run changes its {', '.join(changes)}, on which its {', '.join(random)} depends, and an ONNX model keeps "
             "nothing from one run to the next",
             "take what it keeps as an input, and return its new value as an output",
         )
@@ -179,7 +179,7 @@ def settled(model, original, found, record):
     if random and not model.stochastic:
         causes = original.random_parts()
         raise model.wrong(
-            f"two runs of the original on the same data differ: {', '.join(random)}"
+            f"two runs of the original on the same data differ: {', '.join(random.values())}"
             + (f"; it has {', '.join(causes)}" if causes else ""),
             "switch off random layers such as dropout, or write stochastic: true, which compares distributions",
         )
@@ -262,16 +262,6 @@ class Job:
         model, (opset, limit) = self.model, self.opsets
         path = model.folder / FILE
         proto, branches = make(path, opset, traced(model, self.asked), self.outputs.all)
-        # The standard operators come first: a model with too new or unknown ones is not for the checker either.
-        checks.check_opset(model, proto, limit, self.asked)
-        onnxfile.rename(proto, [each.name for each in model.inputs], self.outputs.all)
-        onnxfile.keep_outputs(proto, self.outputs.names)
-        onnxfile.tidy(proto)
-        onnxfile.save(proto, path, self.asked)
-        del proto
-        checks.check(path, model, self.asked, limit)
-        self.record["file"] = onnxfile.describe(path)
-        run = checks.run_of(checks.session(path, model, self.asked), self.outputs.names)
         for axis, lengths in self.original.ends.items():
             # Just beyond the lengths for which an exporter knows that its model holds.
             for each in lengths:
@@ -282,6 +272,17 @@ class Job:
                 f"only a model that keeps {_lengths(model.fixed)} can be made of it, and no test data are so long",
                 "give the lengths of the test data as axes, or data of these lengths",
             )
+        # The standard operators come first: a model with too new or unknown ones is not for the checker either.
+        checks.check_opset(model, proto, limit, self.asked)
+        onnxfile.rename(proto, [each.name for each in model.inputs], self.outputs.all)
+        onnxfile.keep_outputs(proto, self.outputs.names)
+        onnxfile.free_outputs(proto, [each[2] for each in self.compared.sets])
+        onnxfile.tidy(proto)
+        onnxfile.save(proto, path, self.asked)
+        del proto
+        checks.check(path, model, self.asked, limit)
+        self.record["file"] = onnxfile.describe(path)
+        run = checks.run_of(checks.session(path, model, self.asked), self.outputs.names)
         self.record["differences"] = differences(model, self.compared, run, int(self.asked.get("runs") or RUNS))
         self.record["tried"] = told(model, self.compared, self.trials.refused)
         return branches

@@ -107,6 +107,24 @@ def _read_by(node):
     return found.union(*(_read_by(each) for graph in inner for each in graph.node))
 
 
+def free_outputs(proto, computed):
+    """Let no axis of an output have one length where the original gives others: exporters note the example's there.
+
+    ``computed``: for each set of inputs the outputs of the original, in their order.
+    """
+    wrong = False
+    for at, each in enumerate(proto.graph.output):
+        dims = each.type.tensor_type.shape.dim
+        shapes = [outputs[at].shape for outputs in computed if outputs[at].ndim == len(dims)]
+        for axis, dim in enumerate(dims):
+            if dim.HasField("dim_value") and any(shape[axis] != dim.dim_value for shape in shapes):
+                dim.ClearField("dim_value")
+                wrong = True
+    if wrong:
+        # What is noted of the values between is from the same example.
+        del proto.graph.value_info[:]
+
+
 def tidy(proto):
     """Without what exporters note of this machine, and with the oldest format that holds these operators."""
     del proto.metadata_props[:]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .common import NO_MEMORY
+from .common import NO_MEMORY, Cannot
 from .compare import compare, compare_distributions, not_run, samples
 
 FILE = "reference.npz"
@@ -68,14 +68,14 @@ def differences(model, kept, run, runs, tolerance=None):
     found = []
     for label, feeds, outputs, drawn in kept.sets:
         try:
-            if drawn is None:
-                found += compare(model, label, outputs, run(feeds), tolerance, kept.names)
-                continue
-            other = samples(model, kept.names, lambda feeds=feeds: run(feeds), runs)
+            other = run(feeds) if drawn is None else samples(model, kept.names, lambda feeds=feeds: run(feeds), runs)
         except Exception as failure:
-            if isinstance(failure, (MemoryError, OSError)) or any(word in str(failure) for word in NO_MEMORY):
+            if isinstance(failure, (Cannot, MemoryError, OSError)) or any(word in str(failure) for word in NO_MEMORY):
                 raise
             found += not_run(kept.names, label, failure)
             continue
-        found += compare_distributions(model, label, (outputs, drawn), other, kept.names, tolerance)
+        if drawn is None:
+            found += compare(model, label, outputs, other, tolerance, kept.names)
+        else:
+            found += compare_distributions(model, label, (outputs, drawn), other, kept.names, tolerance)
     return found

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .common import EXTERNAL_ABOVE, RUNS, imported, seed_of, text, threads_of
+from .common import EXTERNAL_ABOVE, RUNS, Cannot, imported, seed_of, text, threads_of
 from .data import read_data
 from .reference import Reference, differences
 from .runtimes import open_runtime, options_of
@@ -73,7 +73,16 @@ def validated(made):
     runtime = open_runtime(kind, made.target, made.threads, feeds=feeds, variant=made.variant)
 
     def run(feeds):
-        return [np.asarray(each) for each in runtime.run(feeds)]
+        try:
+            return [np.asarray(each) for each in runtime.run(feeds)]
+        except (Cannot, MemoryError, OSError):
+            raise
+        except Exception as failure:
+            where = ", ".join(f"{axis} {length}" for axis, length in made.model.lengths_in(feeds).items())
+            raise made.model.wrong(
+                f"it does not run{where and f' at {where}'}: {text(failure)}",
+                f"leave {made.variant} out for this model",
+            ) from failure
 
     return differences(made.model, made.kept, run, int(made.asked.get("runs") or RUNS), tolerance)
 

@@ -36,8 +36,9 @@ os.makedirs("/".join([model, *rest]), exist_ok=True)
 open("/".join([model, *rest, "model.onnx"]), "w").write(model)
 open(f"{model}/reference.npz", "w").write("x")
 difference = {"output": "y", "data": "random, batch 2", "elements": 4, "largest_absolute": 1e-7, "beyond": 0.0}
+tried = [{"data": f"random, batch {each}", "axes": {"batch": each}} for each in (2, 1)]
 file = {"name": "model.onnx", "opset": 18, "nodes": 1, "parameters": 4}
-said = {"model": model, "file": file, "differences": [difference]}
+said = {"model": model, "file": file, "differences": [difference], "tried": tried}
 if step == "convert":
     said["origin"] = "onnx"
 else:
@@ -45,6 +46,8 @@ else:
 print("working")
 """
 END = """
+if isinstance(said, dict):
+    said["differences"] += [dict(each, data="random, batch 1") for each in said["differences"]]
 with open(f"said/{model}.{(rest or [step])[0]}.json", "w") as out:
     out.write(said if isinstance(said, str) else json.dumps(said))
 """

@@ -67,10 +67,37 @@ def test_whole_numbers_and_words_are_compared_exactly() -> None:
 
 
 def test_other_shapes_types_and_counts_are_said() -> None:
-    assert difference([[1.0, 2.0]], [1.0, 2.0]).wrong == "shape [2] where the original gives [1, 2]"
+    assert difference([[1.0, 2.0]], [[1.0], [2.0], [3.0]]).wrong == "shape [3, 1] where the original gives [1, 2]"
+    assert difference([[1.0, 2.0]], [[1.0, 2.0]]).shapes == ""
     assert "type" in difference([1.0], ["a"]).wrong
     found = compare.compare(model(outputs={"a": None, "b": None}), "x", [np.ones(2)] * 2, [np.ones(2)])
     assert [each["wrong"] for each in found] == ["1 outputs where the original gives 2"] * 2
+
+
+def test_shapes_that_differ_by_axes_of_length_one_are_compared_and_said() -> None:
+    found = difference([[1.0, 2.0]], [1.0, 2.0])
+    assert found.passed and found.shapes == "shape [2] where the original gives [1, 2]"
+    assert not difference([[1.0, 2.0]], [2.0, 1.0]).passed
+    # All of them, as squeeze() leaves none of a batch of one.
+    found = difference(3.0, [[3.5]])
+    assert not found.passed and found.shapes and found.at == [] and found.converted == 3.5
+
+
+def test_where_the_runtime_fails_the_other_data_are_compared_nevertheless() -> None:
+    of, feeds = model(), {"x": np.ones((2, 2), "f4")}
+    kept = reference.computed(
+        of, ["y"], [("a", feeds), ("b", {"x": np.ones((3, 2), "f4")})], lambda given: [given["x"]], 1
+    )
+
+    def run(given: Any) -> Any:
+        if len(given["x"]) == 2:
+            raise RuntimeError("Non-zero status code")
+        return [given["x"]]
+
+    first, second = reference.differences(of, kept, run, 1)
+    assert first["wrong"] == "the runtime fails: Non-zero status code" and not first["passed"] and second["passed"]
+    with pytest.raises(MemoryError):
+        reference.differences(of, kept, lambda given: (_ for _ in ()).throw(MemoryError()), 1)
 
 
 def test_each_output_has_its_tolerance_a_variant_one_for_all() -> None:
