@@ -49,7 +49,8 @@ class LoadedEnsemble(msgspec.Struct, frozen=True):
         """The files and folders that a model needs, by their paths below the folder."""
         model = self.ensemble.models[name]
         first = [model.factory.partition(":")[0]] if model.factory else []
-        named = [*first, *([model.file] if model.file else []), *model.data, *model.calibration]
+        first += [each for each in (model.file, model.converters) if each]
+        named = [*first, *model.data, *model.calibration]
         return list(dict.fromkeys([*named, *self.ensemble.include]))
 
     def chosen(self, names: tuple[str, ...]) -> list[str]:
@@ -131,6 +132,11 @@ def _check_source(loaded: LoadedEnsemble, name: str, model: EnsembleModel, probl
         problems.add("arguments are those of a factory", document.position((*at, "arguments")), "a factory too")
     if document.has((*at, "signature")) and model.from_ != "tensorflow":
         problems.add("only a SavedModel has signatures", document.position((*at, "signature")), "no signature")
+    if model.converters is not None:
+        given = document.position((*at, "converters"))
+        if not model.converters.endswith(".py"):
+            problems.add(f"{model.converters} is no file of Python", given, "FILE.py, which registers converters")
+        _check_given(loaded, model.converters, problems, given)
     if model.factory is not None:
         _check_given(loaded, model.factory.partition(":")[0], problems, document.position((*at, "factory")))
     if model.file is not None:

@@ -25,7 +25,7 @@ from hpcgen.core.model.fields import (
 Origin = Literal["pytorch", "torch-export", "tensorflow", "keras", "sklearn", "onnx"]
 """What a model is: a PyTorch module, a program of ``torch.export``, a SavedModel, a file of Keras, a pickle, ONNX."""
 
-DType = Literal["float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool"]
+DType = Literal["float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool", "string"]
 Provider = Literal["cpu", "openvino", "cuda", "tensorrt", "migraphx"]
 VariantName = Literal[
     "ort-basic",
@@ -99,7 +99,8 @@ class Tolerance(Record, frozen=True):
 class EnsembleInput(Record, frozen=True):
     """One input. ``shape``: lengths, and names of axes whose length may change.
 
-    ``low``, ``high``: between which random values lie where no data are given; of integers ``high`` is excluded.
+    ``low``, ``high``: between which random values lie where no data are given; of integers ``high`` is excluded. Texts
+    are those that a fitted estimator knows.
     """
 
     shape: list[Dimension]
@@ -134,7 +135,7 @@ class EnsembleModel(Record, frozen=True, rename={"from_": "from"}):
     for a model of one; without any, seeded random values. ``batches``: lengths of the axis ``batch`` that are tried.
     ``stochastic``: outputs differ from run to run, so that their distributions are compared. ``opset``: of the ONNX
     model; by default 20, or the newest that the target runs. ``signature`` of a SavedModel. ``calibration``: files of
-    data for ``int8-static``.
+    data for ``int8-static``. ``converters``: a Python file that registers further ones; it runs where the model runs.
     """
 
     from_: Origin
@@ -152,6 +153,7 @@ class EnsembleModel(Record, frozen=True, rename={"from_": "from"}):
     stochastic: bool = False
     opset: Count | None = None
     signature: Text = "serving_default"
+    converters: GivenPath | None = None
 
 
 class EnsembleTarget(Record, frozen=True):
@@ -185,7 +187,15 @@ Number = float | Literal["nan", "inf", "-inf"]
 Seconds = Annotated[float, msgspec.Meta(gt=0, description="seconds, more than 0")]
 Step = Literal["convert", "variant", "time", "run"]
 Exporter = Literal[
-    "torch dynamo", "torch trace", "tf2onnx from_function", "tf2onnx SavedModel", "keras export", "skl2onnx", "as it is"
+    "torch dynamo",
+    "torch trace",
+    "tf2onnx from_function",
+    "tf2onnx SavedModel",
+    "keras export",
+    "skl2onnx",
+    "skl2onnx double",
+    "onnxmltools",
+    "as it is",
 ]
 
 
@@ -201,8 +211,10 @@ class OutputDifference(Record, frozen=True):
 
     ``data``: the file, or ``random, batch N``. ``at``: index of the element with the largest excess over the tolerance,
     where the original has ``original`` and the converted model ``converted``. ``beyond``: share of elements beyond the
-    tolerance. ``wrong``: what makes a comparison impossible, as another shape. Of stochastic models ``distance`` is the
-    largest distance of the two distribution functions (Kolmogorov and Smirnov), and ``limit`` what chance explains.
+    tolerance. ``tied``: labels that differ where the scores that decide them are within the tolerance of each other,
+    which count as equal. ``wrong``: what makes a comparison impossible, as another shape. Of stochastic models
+    ``distance`` is the largest distance of the two distribution functions (Kolmogorov and Smirnov), and ``limit`` what
+    chance explains.
     ``shapes``: that they differ, by axes of length one alone, which changes no element and is allowed.
     """
 
@@ -215,6 +227,7 @@ class OutputDifference(Record, frozen=True):
     original: Number = 0.0
     converted: Number = 0.0
     beyond: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    tied: WholeNumber = 0
     distance: float | None = None
     limit: float | None = None
     wrong: Text = ""
@@ -326,9 +339,8 @@ class ReportedModel(Record, frozen=True):
 class ConversionReport(Record, frozen=True):
     """``report.json``. ``image``: the plan hash of the image that converted, "" in the current environment.
 
-    ``foreign``: hpcgen did not build that image: ``image`` is its sha256 then, "" where it could not be read whole, and
-    ``blocks`` are its Python and the packages that were looked for. ``opset``: the newest that the target's runtime
-    takes, ``runtime`` its version. ``conversion``: the number of this file's format.
+    ``opset``: the newest that the target's runtime takes, ``runtime`` its version. ``conversion``: the number of this
+    file's format.
     """
 
     ensemble: Name
@@ -336,7 +348,6 @@ class ConversionReport(Record, frozen=True):
     given: list[HashedFile]
     hpcgen: Version
     image: Text = ""
-    foreign: bool = False
     blocks: dict[Name, Version] = {}
     site: Text = ""
     partition: Text = ""

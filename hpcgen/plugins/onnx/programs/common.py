@@ -37,6 +37,7 @@ class Input:
         self.name, self.declared, self.shape = name, list(given["shape"]), list(given["shape"])
         self.dtype = given.get("dtype", "float32")
         self.low, self.high = given.get("low", 0.0), given.get("high", 1.0)
+        self.texts = []  # of a string: for each column a function that draws one, as the original knows it
 
     def lengths(self, axes):
         """Its shape where the named axes have these lengths."""
@@ -56,6 +57,7 @@ class Model:
         self.own = given.get("tolerance") or {}
         self.factory, self.file = given.get("factory"), given.get("file")
         self.arguments, self.version = given.get("arguments") or {}, given.get("version") or ""
+        self.converters = given.get("converters")
         self.data, self.calibration = given.get("data") or [], given.get("calibration") or []
         self.batches, self.stochastic = given.get("batches") or [], bool(given.get("stochastic"))
         self.opset, self.signature = given.get("opset"), given.get("signature") or "serving_default"

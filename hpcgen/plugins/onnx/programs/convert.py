@@ -11,6 +11,7 @@ import importlib
 
 import numpy as np
 
+from . import factory
 from .common import GIVEN, RUNS, Cannot, imported, text
 from .compare import of_output
 from .data import datasets, probes, traced
@@ -38,13 +39,15 @@ def begun(model, *rest):
 
 def original_of(asked, model, record):
     """The original, loaded; what it is from goes into the record."""
-    for path in filter(None, [model.file, model.factory and model.factory.rpartition(":")[0]]):
+    for path in filter(None, [model.file, model.converters, model.factory and model.factory.rpartition(":")[0]]):
         if not (GIVEN / path).exists():
             raise model.wrong(f"{path} is missing", "put it next to the ensemble file")
     imported("onnx", model.origin)
     imported("onnxruntime", model.origin)
-    module = importlib.import_module(f".{ORIGINS[model.origin]}", __package__)
-    return module.Original(model, asked, record)
+    origin = importlib.import_module(f".{ORIGINS[model.origin]}", __package__)
+    if model.converters:
+        factory.module(model, model.converters)
+    return origin.Original(model, asked, record)
 
 
 def work(asked, model, record):

@@ -11,6 +11,7 @@ from .common import GIVEN, seed_of
 def datasets(model, asked, findings):
     """Name and values of each set of inputs: every file, then the batches that were asked for, else the example."""
     found = [(each, read_data(each, model, findings)) for each in model.data]
+    _know_texts(model, found)
     for batch in model.batches or ([] if found else [model.axes.get("batch")]):
         axes = dict(model.axes, **({} if batch is None else {"batch": batch}))
         where = "".join(f", {axis} {length}" for axis, length in axes.items())
@@ -18,6 +19,26 @@ def datasets(model, asked, findings):
     if not model.axes and not model.data:
         found = [(f"random {each}", random_feeds(model, None, seed_of(asked) + each)) for each in (1, 2)]
     return found
+
+
+def _know_texts(model, found):
+    """Texts of which an original says nothing are those of the test data."""
+    for put in model.inputs:
+        if put.dtype != "string" or put.texts:
+            continue
+        if not found:
+            raise model.wrong(
+                f"nothing says which texts its input {put.name} takes: it has no categories and no vocabulary",
+                "name test data: data: [FILE.npz], with an array of text for each such input",
+            )
+        arrays = [feeds[put.name] for _, feeds in found]
+        columns = zip(*(np.atleast_2d(each.T) for each in arrays))  # noqa: B905 (Python 3.9)
+        put.texts = [drawn_from(np.unique(np.concatenate(each))) for each in columns]
+
+
+def drawn_from(words):
+    """A function that draws one of them."""
+    return lambda source: str(words[source.integers(len(words))])
 
 
 def random_feeds(model, batch, seed, low=None, high=None):
@@ -31,9 +52,24 @@ def _random(model, put, shape, seed, low, high):
     low, high = put.low if low is None else low, put.high if high is None else high
     if put.dtype == "bool":
         return source.random(shape) < 0.5
+    if put.dtype == "string":
+        return _texts(put, shape, source)
     if put.dtype.startswith("float"):
         return (low + (high - low) * source.random(shape)).astype(put.dtype)
     return source.integers(int(low), max(int(high), int(low) + 1), shape).astype(put.dtype)
+
+
+def _texts(put, shape, source):
+    """Texts of which each column has its own, from what is known of it; without that, letters."""
+    made = np.empty(shape, object)
+    for at in np.ndindex(*shape):
+        draw = put.texts[at[-1] if len(put.texts) > 1 else 0] if put.texts else _letters
+        made[at] = draw(source)
+    return made.astype(str)
+
+
+def _letters(source):
+    return "".join("abcdefgh"[each] for each in source.integers(8, size=4))
 
 
 def traced(model, asked):
@@ -90,16 +126,18 @@ def _arrays(path, model):
         raise model.wrong(f"the test data {path} are missing", "put the file next to the ensemble file") from None
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as failure:
         raise model.wrong(
-            f"{path} cannot be read as NumPy data: {failure}", "write it with numpy.save or numpy.savez, no objects"
+            f"{path} cannot be read as NumPy data: {failure}",
+            "write it with numpy.save or numpy.savez, no objects; texts with .astype(str)",
         ) from failure
 
 
 def _check(path, model, put, array, axes):
     expected = f"the ensemble file says {put}"
-    if array.dtype.name != put.dtype:
+    kind = "string" if array.dtype.kind == "U" else array.dtype.name
+    if kind != put.dtype:
         raise model.wrong(
-            f"{path}: the array {put.name} has the type {array.dtype.name}, and {expected}",
-            f"convert it with .astype('{put.dtype}'), or correct dtype",
+            f"{path}: the array {put.name} has the type {kind}, and {expected}",
+            f"convert it with .astype('{'str' if put.dtype == 'string' else put.dtype}'), or correct dtype",
         )
     if array.ndim != len(put.shape):
         raise model.wrong(

@@ -12,7 +12,7 @@ from .common import GIVEN, text
 def made(model):
     """The model that the factory gives for the arguments of the ensemble file."""
     path, _, name = model.factory.rpartition(":")
-    function = getattr(_module(model, path), name, None)
+    function = getattr(module(model, path), name, None)
     if not callable(function):
         raise model.wrong(f"{path} has no function {name}", "correct factory in the ensemble file")
     try:
@@ -31,7 +31,8 @@ def made(model):
         ) from failure
 
 
-def _module(model, path):
+def module(model, path):
+    """A file of the user's, run once: a factory's, or one that registers converters."""
     file = GIVEN / path
     name = file.stem
     if name not in sys.modules:

@@ -1,28 +1,19 @@
 """Models of scikit-learn in a file of pickle or joblib. Reading one runs what it says: only in the container."""
 
 import pickle
-import re
 import warnings
 
 import joblib
 import numpy as np
 import skl2onnx
 import sklearn
-from skl2onnx.common import data_types
 from sklearn.exceptions import InconsistentVersionWarning
 
+from . import boosting, skl_columns, skl_graphs
 from .common import GIVEN, need_version, text, version_of
 from .factory import made, place_of
 
-TYPES = {
-    "float32": "FloatTensorType",
-    "float64": "DoubleTensorType",
-    "int64": "Int64TensorType",
-    "int32": "Int32TensorType",
-    "bool": "BooleanTensorType",
-}
-ML = 3
-"""Version of ONNX's operators for machine learning; all runtimes of the last years take it."""
+REGISTER = "register a converter in a file that converters names, or do that step outside the model"
 
 
 class Original:
@@ -32,13 +23,18 @@ class Original:
         self.model = model
         record["versions"] = version_of(sklearn, skl2onnx)
         need_version(model, "scikit-learn", sklearn.__version__)
-        self.fitted = made(model) if model.factory else self._file()
+        self.fitted = boosting.wrapped(made(model) if model.factory else self._file())
         if not hasattr(self.fitted, "predict") and not hasattr(self.fitted, "transform"):
             raise model.wrong(
                 f"{model.file or model.factory} holds {type(self.fitted).__name__}, and not a fitted estimator",
                 "write the estimator itself with joblib.dump",
             )
+        boosting.register()
+        self.columns = skl_columns.Columns(model, self.fitted)
+        self.kind = getattr(self.fitted, "_estimator_type", "") or _kind(self.fitted)
         self.methods = self._methods()
+        self.single = None  # the first model, in the precision of the inputs, where there is one
+        self._refuse_unknown()
         self.names = model.names or [each for each, _ in self.methods]
 
     def _file(self):
@@ -76,38 +72,30 @@ class Original:
     def _methods(self):
         """Names and functions that give what a converted estimator gives, in its order."""
         fitted = self.fitted
+        if not hasattr(fitted, "predict"):
+            return [("variable", fitted.transform)]
         if hasattr(fitted, "predict_proba"):
             return [("label", fitted.predict), ("probabilities", fitted.predict_proba)]
-        if hasattr(fitted, "predict"):
-            kind = getattr(fitted, "_estimator_type", "") or _kind(fitted)
-            if kind == "classifier":
-                return [("label", fitted.predict), ("scores", fitted.decision_function)]
-            if kind == "clusterer" and hasattr(fitted, "transform"):
-                return [("label", fitted.predict), ("scores", fitted.transform)]
-            if kind == "outlier_detector":
-                return [("label", fitted.predict), ("scores", fitted.decision_function)]
-            return [("variable", fitted.predict)]
-        return [("variable", fitted.transform)]
+        if self.kind in ("classifier", "outlier_detector"):
+            scores = getattr(fitted, "decision_function", None)
+            return [("label", fitted.predict), *([("scores", scores)] if scores else [])]
+        if self.kind == "clusterer" and hasattr(fitted, "transform"):
+            return [("label", fitted.predict), ("scores", fitted.transform)]
+        return [("variable", fitted.predict)]
+
+    @property
+    def decides(self):
+        """Name of the output that is a label, and of the one with the scores that decide it; () without such a pair."""
+        return tuple(self.names) if len(self.methods) == 2 and self.kind != "clusterer" else ()
 
     def run(self, feeds):
-        """Outputs in their order; of a regression a column, as ONNX gives it."""
-        given = self._table(feeds)
-        made = [np.asarray(_dense(function(given))) for _, function in self.methods]
+        """Outputs in their order; of a regression, and of scores, a column, as ONNX gives it."""
+        given = self.columns.table(feeds)
+        made = [_array(function(given)) for _, function in self.methods]
         return [
             each.reshape(-1, 1) if name in ("variable", "scores") and each.ndim == 1 else each
             for (name, _), each in zip(self.methods, made)  # noqa: B905 (Python 3.9)
         ]
-
-    def _table(self, feeds):
-        arrays = [feeds[each.name] for each in self.model.inputs]
-        if len(arrays) == 1:
-            return arrays[0]
-        if not hasattr(self.fitted, "feature_names_in_"):
-            return np.concatenate(arrays, axis=1)
-        from .common import imported
-
-        pandas = imported("pandas", "an estimator that takes columns by name")
-        return pandas.DataFrame({name: np.asarray(each).reshape(-1) for name, each in feeds.items()})
 
     def weights(self):
         """Name and value of each fitted array of numbers."""
@@ -121,42 +109,48 @@ class Original:
         """Nothing that can be told."""
         return []
 
-    def exporters(self):
-        """The one there is."""
-        return [("skl2onnx", self._convert)]
-
-    def _convert(self, path, opset, feeds, names):
-        declared = []
+    def _refuse_unknown(self):
+        if isinstance(self.fitted, boosting.Boosted):
+            return
+        missing = skl_graphs.without_converter(self.fitted)
+        if missing:
+            raise self.model.wrong(f"no converter to ONNX knows the estimator {', '.join(missing)}", REGISTER)
+        unknown = "" if self.model.converters else skl_graphs.unknown_part(self.fitted)
+        if unknown:
+            raise self.model.wrong(f"skl2onnx {skl2onnx.__version__} has no right converter for {unknown}", REGISTER)
         for put in self.model.inputs:
-            if put.dtype not in TYPES:
-                raise self.model.wrong(f"skl2onnx takes no {put.dtype}", f"use one of {', '.join(TYPES)}")
-            shape = [None if isinstance(each, str) else each for each in put.shape]
-            declared.append((put.name, getattr(data_types, TYPES[put.dtype])(shape)))
-        newest = min(opset, skl2onnx.__max_supported_opset__)
-        options = {}
-        last = self.fitted.steps[-1][1] if hasattr(self.fitted, "steps") else self.fitted
-        if hasattr(last, "predict_proba"):
-            # Classes are a list of mappings otherwise.
-            options = {id(last): {"zipmap": False}}
-        proto = skl2onnx.convert_sklearn(
-            self.fitted,
-            self.model.name,
-            initial_types=declared,
-            options=options,
-            target_opset={"": newest, "ai.onnx.ml": ML},
-        )
+            if put.dtype not in skl_graphs.TYPES:
+                raise self.model.wrong(f"skl2onnx takes no {put.dtype}", f"use one of {', '.join(skl_graphs.TYPES)}")
+
+    def exporters(self):
+        """In the precision of the inputs; then in double precision inside, as scikit-learn mostly computes."""
+        if isinstance(self.fitted, boosting.Boosted):
+            yield "onnxmltools", self._convert
+            return
+        yield "skl2onnx", self._convert
+        if self.single is not None and any(each.dtype == "float32" for each in self.model.inputs):
+            yield "skl2onnx double", self._in_double
+
+    def _in_double(self, path, opset, feeds, names):
+        return self._convert(path, opset, feeds, names, double=True)
+
+    def _convert(self, path, opset, feeds, names, double=False):
+        if isinstance(self.fitted, boosting.Boosted):
+            proto = self.fitted.converted(self.columns.declared(), self.model.name, opset)
+        else:
+            proto = skl_graphs.converted(self.fitted, self.model.name, self.columns.declared(), opset, double)
+        self.single = self.single or proto
+        skl_graphs.only(proto, len(names))
+        skl_graphs.shaped(proto, [put.name for put in self.model.inputs], feeds, self.run(feeds))
         return proto, []
 
     def explained(self, failure):
-        """A failure of the converter; an estimator without one by its name."""
+        """A failure of the converter in one line."""
         said = str(failure)
-        if "shape calculator" in said or "converter" in type(failure).__name__.lower():
-            kind = (re.findall(r"<class '([\w.]+)'>", said) or [said])[0]
-            return self.model.wrong(
-                f"no converter to ONNX knows the estimator {kind.rpartition('.')[2]}",
-                "replace it by one that skl2onnx knows, or do that step outside the model",
-            )
-        return self.model.wrong(f"{type(failure).__name__}{place_of(failure)}: {text(said)}")
+        first = text(said.partition("\n")[0].partition(" You may raise an issue")[0])
+        where = place_of(failure)
+        whose = f"its converter fails{where}" if where else f"skl2onnx {skl2onnx.__version__} cannot convert it"
+        return self.model.wrong(f"{whose}: {first[:300] or type(failure).__name__}", REGISTER)
 
 
 def _kind(fitted):
@@ -165,5 +159,8 @@ def _kind(fitted):
     return get_tags(fitted).estimator_type or ""
 
 
-def _dense(result):
-    return result.toarray() if hasattr(result, "toarray") else result
+def _array(result):
+    """What a method gives as one array; of several labels, the shares of their classes behind each other, as ONNX."""
+    result = result.toarray() if hasattr(result, "toarray") else result
+    value = np.asarray(result)
+    return value.astype(str) if value.dtype.kind == "O" else value
