@@ -64,6 +64,11 @@ class Workspace:
         """Keep the state for the next run."""
         write_through(self.folder / _STATE, msgspec.json.encode(self.state))
 
+    def holds_anything(self) -> bool:
+        """Whether there is something fetched or finished, which a next run goes on from."""
+        places = (self.bundle, self.parts, self.out)
+        return any(path.is_file() for place in places for path in place.rglob("*"))
+
     def publish_folder(self) -> None:
         """Rename the finished bundle to its final name."""
         with explained_disk(self):
@@ -116,7 +121,14 @@ def workspace(target: Path) -> Iterator[Workspace]:
                 # There in one step; only its name counts.
                 (place.folder / _MARK).write_text(_MARK_TEXT, encoding="utf-8")
         place.load()
-        yield place
+        try:
+            yield place
+        except BaseException:
+            # What a next run could not use is not worth a folder that somebody has to remove.
+            if not place.holds_anything():
+                with contextlib.suppress(OSError):
+                    _remove(place.folder)
+            raise
         try:
             _remove(place.folder)
         except OSError as failure:

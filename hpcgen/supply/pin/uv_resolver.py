@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import zipfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -38,6 +39,7 @@ ARCHITECTURES = ("x86_64", "aarch64")
 _GLIBC = (40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 28, 17)
 """The versions of glibc 2 for which uv has a platform."""
 _LIMIT_S = 900
+_FINDING = threading.Lock()
 _LAST_LINES = 16
 _LINE = 400
 _NO_ANSWER = re.compile(r"Failed to fetch|error sending request|[Tt]imed ?out|dns error|invalid peer certificate")
@@ -106,8 +108,12 @@ def run_uv(
 
 
 def _uv(purpose: str) -> str:
-    """The uv of the extra, or one on PATH."""
-    with extra("lock", purpose):
+    """The uv of the extra, or one on PATH.
+
+    One thread at a time: while Python's sysconfig is first asked in one, it tells others that names have no value
+    (up to 3.12), and ``find_uv_bin`` puts such a name together.
+    """
+    with _FINDING, extra("lock", purpose):
         try:
             from uv import find_uv_bin
 

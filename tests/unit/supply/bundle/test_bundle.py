@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from hpcgen.core.errors import FetchError, InputError, OutputError
+from hpcgen.core.model.bundle import WantedFile
 from hpcgen.core.model.lock import ImagePin
 from hpcgen.core.support.progress import ProgressLines
 from hpcgen.supply.bundle.create import Creation, create_bundle
@@ -91,6 +92,15 @@ def test_nothing_that_is_there_is_touched(tmp_path: Path) -> None:
     (tmp_path / "E").mkdir()
     make(tmp_path, "E")
     assert sums_hold(tmp_path / "E")
+
+
+def test_what_fails_before_anything_is_fetched_leaves_nothing(tmp_path: Path) -> None:
+    def unknown(folder: Path) -> list[WantedFile]:
+        raise InputError("nobody knows what belongs in it")
+
+    with pytest.raises(InputError):
+        create_bundle(a_lock(), unknown, tmp_path / "B", Creation(catalog=CATALOG))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:

@@ -304,3 +304,32 @@ def test_a_source_package_of_zeros_without_end_is_left_alone(tmp_path: Path, mon
     assert wheel_licence(path) == "MIT"
     monkeypatch.setattr(limits, "_BYTES", 1000)
     assert wheel_licence(path) == ""
+
+
+IN_THREADS = """
+import sys, threading
+from pathlib import Path
+sys.setswitchinterval(1e-6)
+from hpcgen.supply.pin.uv_resolver import run_uv
+import uv
+failures, together = [], threading.Barrier(8)
+def ask():
+    together.wait()
+    try:
+        run_uv(["--version"], [], Path("."), "try")
+    except Exception as failure:
+        failures.append(repr(failure))
+threads = [threading.Thread(target=ask) for _ in range(8)]
+for each in threads: each.start()
+for each in threads: each.join()
+print(failures)
+"""
+
+
+def test_several_threads_find_uv_at_the_same_time() -> None:
+    # In a process of its own each time: it is the first question in one that can fail.
+    for _ in range(4):
+        done = subprocess.run(
+            [sys.executable, "-c", IN_THREADS], capture_output=True, text=True, timeout=60, check=True
+        )
+        assert done.stdout == "[]\n"
