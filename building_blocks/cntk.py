@@ -78,8 +78,8 @@ class Cntk(Block):
         ]
 
     def capabilities(self, ctx: Context) -> Capabilities:
-        """An MPI of its own, under a name that others have too."""
-        return Capabilities(private_mpi=LIBRARIES[0])
+        """An MPI of its own, under a name that others have too, and Intel's OpenMP (``cntk/libs`` of its wheel)."""
+        return Capabilities(private_mpi=LIBRARIES[0], kmp=True)
 
     def notices(self, ctx: Context) -> list[str]:
         """That a GPU is not used."""

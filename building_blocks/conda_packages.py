@@ -119,13 +119,16 @@ class CondaPackages(Block):
         return tests
 
     def capabilities(self, ctx: Context) -> Capabilities:
-        """NVIDIA's GPUs, where packages with CUDA are there, or those are asked for that channels have with it."""
+        """NVIDIA's GPUs, where packages with CUDA are there, or those are asked for that channels have with it.
+
+        The channels' packages share LLVM's or Intel's OpenMP in most environments.
+        """
         asked = asked_of_conda(ctx)
         if asked.packages:
             uses = any(each.name in CUDA_PACKAGES or "cuda" in each.build for each in asked.packages)
         else:
             uses = "__cuda" in asked.virtual and bool(asked_with_cuda(asked.needs))
-        return Capabilities(gpu_vendors=("nvidia",) if uses else ())
+        return Capabilities(gpu_vendors=("nvidia",) if uses else (), kmp=True)
 
     def notices(self, ctx: Context) -> list[str]:
         """That nobody has chosen yet."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, need
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import Input, Run, Test, Wheels, command, run
 
 
@@ -24,6 +25,10 @@ class Ngraph(Block):
     def build(self, ctx: Context) -> Iterable[Run]:
         """Install it beside TensorFlow."""
         yield run("install", ctx.pip(_wheels(ctx)), caches=("pip",))
+
+    def capabilities(self, ctx: Context) -> Capabilities:
+        """Intel's OpenMP is in its wheel."""
+        return Capabilities(kmp=True)
 
     def test(self, ctx: Context) -> list[Test]:
         """A network is trained by it: it says itself which backend it uses."""

@@ -111,7 +111,7 @@ class PythonPackages(Block):
         return tests
 
     def capabilities(self, ctx: Context) -> Capabilities:
-        """The GPUs that the index's builds of well-known frameworks compute on."""
+        """The GPUs that the index's builds of well-known frameworks compute on, and whether Intel's OpenMP is there."""
         pins = [tuple(pin.split("==")) for pin in ctx.options.packages]
         vendors = dict.fromkeys(vendor for name, version in pins if (vendor := _vendor(name, version)))
         gpu = ctx.facts.partition.gpu
@@ -119,7 +119,8 @@ class PythonPackages(Block):
             # What is for others is told with its line by the contract.
             if gpu is not None and _vendor(each.name, each.version) == gpu.vendor:
                 vendors[gpu.vendor] = None
-        return Capabilities(gpu_vendors=tuple(vendors))
+        names = {pin[0] for pin in pins} | {each.name for each in (ctx.project.packages if ctx.project else ())}
+        return Capabilities(gpu_vendors=tuple(vendors), kmp=not names.isdisjoint(("intel-openmp", "intel-tensorflow")))
 
     def notices(self, ctx: Context) -> list[str]:
         """What is not checked but by version, or not even that; which packages have ended and what took their place."""

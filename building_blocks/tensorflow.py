@@ -149,8 +149,17 @@ class Tensorflow(Block):
         return bool(ctx.options.install != "hub")
 
     def capabilities(self, ctx: Context) -> Capabilities:
-        """Whose GPUs it computes on; the project's own images bring CUDA with them."""
-        return Capabilities(gpu_vendors=("nvidia",) if _on_gpu(ctx) else ())
+        """Whose GPUs it computes on (the project's own images bring CUDA with them), and whose threads it has.
+
+        Its pools have as many threads as there are CPUs; only a build with OpenMP, which has LLVM's, reads
+        OMP_NUM_THREADS. Source: tensorflow/core/common_runtime/process_util.cc.
+        """
+        openmp = _has_openmp(ctx)
+        return Capabilities(
+            gpu_vendors=("nvidia",) if _on_gpu(ctx) else (),
+            thread_variables=() if openmp else ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"),
+            kmp=openmp,
+        )
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """The steps for the chosen way of installing."""
@@ -280,6 +289,10 @@ def uses_mkl(ctx: Context) -> bool:
     if ctx.options.mkl is not None:
         return bool(ctx.options.mkl)
     return ctx.facts.architecture == "x86_64" and not ctx.me.at_least("2.4")
+
+
+def _has_openmp(ctx: Context) -> bool:
+    return bool(ctx.options.install == "source" and uses_mkl(ctx))
 
 
 def configuration(ctx: Context) -> dict[str, str]:

@@ -43,6 +43,9 @@ class Capabilities(msgspec.Struct, frozen=True):
         MPI nor over it: ``Gloo``.
     private_mpi: the name (SONAME) of an MPI library that it brings for its own programs alone, and that no other may
         replace: what a host or another block has under that name has another binary interface.
+    thread_variables: variables by which a framework is told the threads of its pools, where it does not read
+        ``OMP_NUM_THREADS``; the job sets each to the threads of a rank.
+    kmp: it brings Intel's or LLVM's OpenMP, which reads variables ``KMP_…``, or may bring it: a conda environment.
     mpi_flavour: which software an MPI is, in the words of a profile's ``mpi.flavour``: versions of the same compare.
     """
 
@@ -58,3 +61,5 @@ class Capabilities(msgspec.Struct, frozen=True):
     cpu_collectives: str = ""
     private_mpi: str = ""
     linked_mpi: str = ""
+    thread_variables: tuple[str, ...] = ()
+    kmp: bool = False

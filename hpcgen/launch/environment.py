@@ -139,13 +139,16 @@ def _exported(plan: Plan, engine: Engine, mpi: HostMpi | None, no_pinning: bool)
     """
     found, job = _Values(), plan.job
     found.put(collectives_environment(plan, engine), "collectives")
-    found.put(plan.site.environment, "site", "environment.{name}")
-    of_partition = plan.site.partitions[plan.partition].environment
+    found.put(_read_by(plan, plan.site.environment), "site", "environment.{name}")
+    of_partition = _read_by(plan, plan.site.partitions[plan.partition].environment)
     found.put(of_partition, "site", f"partitions.{plan.partition}.environment.{{name}}")
     found.put(plan.stack.run.environment, "stack", "run.environment.{name}")
     of_mpi = {name: value for name, value in mpi.environment.items() if name not in ONLY_INSIDE} if mpi else {}
     found.put(of_mpi, "site", "mpi.environment.{name}")
-    found.put({"OMP_NUM_THREADS": str(job.threads_per_rank)}, "job", "threads_per_rank")
+    threads = str(job.threads_per_rank)
+    found.put({"OMP_NUM_THREADS": threads}, "job", "threads_per_rank")
+    pools = [name for block in plan.in_image for name in block.thread_variables]
+    found.put(dict.fromkeys(pools, threads), "job", "threads_per_rank", over=False)
     found.put({"HPCGEN_RANKS": str(job.ranks)}, "job", "nodes ranks_per_node")
     if mpi is not None and mpi.bootstrap is not None and mpi.launcher in MPI_LAUNCHERS and mpi.flavour in BOOTSTRAP:
         found.put({BOOTSTRAP[mpi.flavour]: mpi.bootstrap}, "site", "mpi.bootstrap", over=False)
@@ -156,6 +159,12 @@ def _exported(plan: Plan, engine: Engine, mpi: HostMpi | None, no_pinning: bool)
         # Intel MPI pins its ranks by itself, wherever they were.
         found.put({"I_MPI_PIN": "off"}, "pinning", over=False)
     return found
+
+
+def _read_by(plan: Plan, values: Mapping[str, str]) -> dict[str, str]:
+    """Those that something in the image reads: KMP_… are of Intel's and LLVM's OpenMP, and GCC's does not know them."""
+    kmp = any(block.kmp for block in plan.in_image)
+    return {name: value for name, value in values.items() if kmp or not name.startswith("KMP_")}
 
 
 def _put_host_mpi(inside: _Values, mpi: HostMpi, image: Mapping[str, str], engine: Engine) -> None:

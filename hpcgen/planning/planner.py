@@ -228,7 +228,7 @@ def _held_to_contract(
 
 
 def _as_launched(block: PlannedBlock, capabilities: Capabilities) -> PlannedBlock:
-    """A block with the facts for launching: of an MPI, and of a library of collectives between GPUs."""
+    """A block with the facts for launching: of an MPI, of collectives, and of threads."""
     mpi = PlannedMpi(abi=capabilities.mpi_abi, flavour=capabilities.mpi_flavour) if capabilities.mpi_abi else None
     return msgspec.structs.replace(
         block,
@@ -236,6 +236,8 @@ def _as_launched(block: PlannedBlock, capabilities: Capabilities) -> PlannedBloc
         gpu_collectives=capabilities.gpu_collectives,
         gpu_networks=list(capabilities.gpu_networks),
         cpu_collectives=capabilities.cpu_collectives,
+        thread_variables=list(capabilities.thread_variables),
+        kmp=capabilities.kmp,
     )
 
 

@@ -51,7 +51,8 @@ class PlannedBlock(Record, frozen=True):
     release asks of a node's GPU: ``driver``, ``capability``, ``target``; ``mpi``: of a block that provides it.
     ``gpu_collectives``: the library of collectives between GPUs that it is, such as ``NCCL``; ``gpu_networks``: names
     of ``NCCL_NET`` by which it lets GPUs reach other nodes; ``cpu_collectives``: the library between CPUs, such as
-    ``Gloo``.
+    ``Gloo``. ``thread_variables``: those that tell its pools their threads, where OMP_NUM_THREADS does not; ``kmp``: it
+    has an OpenMP that reads variables KMP_….
     """
 
     name: Text
@@ -65,6 +66,8 @@ class PlannedBlock(Record, frozen=True):
     gpu_collectives: Text = ""
     gpu_networks: list[Text] = []
     cpu_collectives: Text = ""
+    thread_variables: list[EnvName] = []
+    kmp: bool = False
     build_only: bool = False
     origin: Text = ""
 
@@ -257,6 +260,11 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
         if self.job.nodes == 1:
             return []
         return list(dict.fromkeys(block.cpu_collectives for block in self.blocks if block.cpu_collectives))
+
+    @property
+    def in_image(self) -> list[PlannedBlock]:
+        """All blocks of the image: those of the one that it extends, too."""
+        return [*(self.extends.blocks if self.extends is not None else []), *self.blocks]
 
     @property
     def mpi(self) -> PlannedMpi:
