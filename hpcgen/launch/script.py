@@ -94,6 +94,8 @@ def job_script(
         container_part(how, name),
         _preflight(how, place, name) if preflight else "",
         _checkpoint(plan, how, scheduler, name, queueing) if queueing.checkpoint_s is not None else "",
+        _host_command(plan.job.before, "host_before"),
+        _host_command(plan.job.afterwards, "host_afterwards"),
         _run(plan, how, scheduler, attended=queueing.checkpoint_s is not None),
     ]
     return name, together(filter(None, parts), "\n")
@@ -204,11 +206,17 @@ def _plain_output() -> str:
     return fill("plain_output", names=" \\\n    ".join(names))
 
 
+def _host_command(words: Sequence[str], part: str) -> str:
+    """What runs on the host before the program, or when the script ends."""
+    return traced(fill(part, words=line(words)), Subject("command")) if words else ""
+
+
 def _run(plan: Plan, how: Start, scheduler: Scheduler, *, attended: bool) -> str:
     words = 'attended "$@"' if attended else f'{_outer(how)}"${{container[@]}}" "$@"'
     if plan.job.steps:
         return steps_text(plan.job.steps, words)
-    replaced = "exec " if isinstance(scheduler, Direct) and not how.engine.launcher and not attended else ""
+    alone = isinstance(scheduler, Direct) and not how.engine.launcher and not attended and not plan.job.afterwards
+    replaced = "exec " if alone else ""
     return traced(f"{replaced}{words}\n", Subject("launch"))
 
 

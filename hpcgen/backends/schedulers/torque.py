@@ -72,10 +72,11 @@ class Torque(Scheduler):
         return lines + site_options(header)
 
     def resources(self, header: Header) -> list[str]:
-        """Whole nodes: as many slots as a node has, and all its GPUs."""
+        """Whole nodes: as many slots as a node has, and all its GPUs; ``chunk`` has properties that the nodes have."""
         wanted = f"nodes={header.job.nodes}:ppn={header.slots}"
         if header.gpus:
             wanted += f":gpus={header.gpus}"
+        wanted += "".join(f":{each}" for each in header.partition.chunk)
         of = of_job("nodes", *(["gpus_per_node"] if header.gpus else []), "walltime_s")
         return [option("-l", f"{wanted},walltime={walltime_text(header.job.walltime_s)}", " ", of)]
 

@@ -30,6 +30,7 @@ class Job(Record, frozen=True):
     ``rank_gpus``: whether each rank sees its own of them or all;
     ``steps`` are started in the place of ``command``, which is empty then;
     ``name``: what the batch system calls it, the stack's name if None;
+    ``before``, ``afterwards``: commands that its script runs once, on the first node and outside of the image;
     ``queue`` and ``account`` are empty where the site has none; ``reasons`` say where each number is from (sentences
     in plans of hpcgen 0.1.0).
     """
@@ -46,6 +47,8 @@ class Job(Record, frozen=True):
     memory_per_rank_gb: Gigabytes | None = None
     gpus_per_node: WholeNumber | None = None
     rank_gpus: RankGpus = "own"
+    before: list[Text] = []
+    afterwards: list[Text] = []
     reasons: list[JobReason | Text] = []
 
     @property
@@ -87,6 +90,8 @@ class JobRequest(Record, frozen=True):
     command: list[Text] | None = None
     steps: list[JobStep] | None = None
     name: JobName | None = None
+    before: list[Text] | None = None
+    afterwards: list[Text] | None = None
 
 
 # Options of one submission besides the size of the job. They are in no plan.

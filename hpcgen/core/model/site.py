@@ -179,9 +179,9 @@ class Partition(Record, frozen=True):
     """One kind of node. ``slots`` is what the scheduler counts per node (PBS ``ppn``), the cores unless given.
 
     ``directives`` are header options of jobs on these nodes, such as how the site asks for its GPUs. ``chunk``: how PBS
-    Pro's ``select`` names such a node, instead of by its numbers of cores and GPUs. ``parallel_environment``: Grid
-    Engine's for these nodes, in the place of the site's. ``fabric`` takes the place of the
-    site's on these nodes, ``environment`` is set there beside the site's and wins over it.
+    Pro's ``select`` names such a node, instead of by its numbers of cores and GPUs; for Torque properties of the nodes.
+    ``parallel_environment``: Grid Engine's for these nodes, in the place of the site's. ``fabric`` takes the place of
+    the site's on these nodes, ``environment`` is set there beside the site's and wins over it.
     """
 
     cpu: Cpu

@@ -97,6 +97,8 @@ def lay_out(
         memory_per_rank_gb=memory,
         gpus_per_node=gpus,
         rank_gpus=request.rank_gpus or stack.run.rank_gpus,
+        before=request.before or [],
+        afterwards=request.afterwards or [],
         reasons=reasons,
     )
     return job, problems
@@ -193,7 +195,8 @@ def _misfits(site: Site, partition_name: str, stack: Stack, nodes: int, shape: _
             f"stack {stack.name} runs without MPI, as one process, not as {nodes} × {shape.ranks}",
             remedy="give the stack the block mpi, and mpi: true in its run",
         )
-    hardware = partition.cpu.cores * partition.cpu.threads_per_core
+    # Where a batch system counts more slots, its nodes have, or take on, so many processes.
+    hardware = max(partition.cpu.cores * partition.cpu.threads_per_core, partition.slots or 0)
     if shape.ranks * shape.threads > hardware:
         problems.add(
             f"{counted(shape.ranks, 'rank')} × {counted(shape.threads, 'thread')} = {shape.ranks * shape.threads} "

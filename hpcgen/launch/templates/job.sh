@@ -123,6 +123,19 @@ attended() {
         [ -n "$told" ] || return "$status"
     done
 }
+#: host_before
+# Outside of the image, once.
+@{words}
+#: host_afterwards
+# Outside of the image, once, whatever became of the program, whose status the job has.
+afterwards() {
+    local ended=$?
+    trap - EXIT
+    rm -f "${edf:-}"
+    @{words} || true
+    exit "$ended"
+}
+trap afterwards EXIT
 #: steps
 # The steps are started one after the other, each by the whole launch line; the first that fails ends the job.
 step() { # name, command

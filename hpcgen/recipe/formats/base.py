@@ -22,6 +22,9 @@ from hpcgen.recipe.stages import Assembly
 
 # The header of every file.
 
+DECIDED = "hpcgen optimise "
+"""How the command of a plan begins that comes with a report of its decision."""
+
 
 def header(plan: Plan, what: str = "") -> list[str]:
     """Three lines without comment marks: what it makes of which versions, how it was made, where the reasons are.
@@ -39,11 +42,12 @@ def header(plan: Plan, what: str = "") -> list[str]:
     if base is not None:
         named.pop(base.name, None)
     made = f": {plan.command}" if plan.command else " from Python"
+    where = "plan.json next to this file, or the same command with plan in place of render"
     return [
         f"{what}{plan.stack.name} for {plan.site.name}, partition {plan.partition}"
         + (f": {', '.join(named.values())} on {base.name} {base.version}" if base is not None else ""),
         f"made by hpcgen {plan.hpcgen}{made}",
-        "why these versions: plan.json next to this file, or the same command with plan in place of render",
+        f"why these versions: {'decision.md next to this file' if plan.command.startswith(DECIDED) else where}",
     ]
 
 

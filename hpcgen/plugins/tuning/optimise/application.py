@@ -22,12 +22,15 @@ _COMMIT, _SHA256 = re.compile("[0-9a-f]{40}"), re.compile("[0-9a-f]{64}")
 _HERE = re.compile(r"\./([^/]+)")
 
 
-def checked_build(request: OptimiseRequest, where: Where | None = None) -> tuple[OptimiseRequest, list[Finding]]:
+def checked_build(
+    request: OptimiseRequest, where: Where | None = None, again: str = ""
+) -> tuple[OptimiseRequest, list[Finding]]:
     """The request whose own program is pinned and found, and what the user should know of that.
 
     Parameters
     ----------
     where: the place of a field in the request's file.
+    again: the command that reads the request.
 
     Raises
     ------
@@ -41,8 +44,11 @@ def checked_build(request: OptimiseRequest, where: Where | None = None) -> tuple
         return request, []
     build, run = request.build, request.run
     with problems.caught(None if where is None else (lambda: where(("build", "src")))):
-        build = _pinned(build)
+        build = pinned(build, again)
     problems.raise_as(InputError)
+    if request.container is not None:
+        message = "build.sh builds the program in the image, in the folder of the job"
+        return replace(request, build=build), [Finding(name="build", severity="note", message=message)]
     message = "the stack has the request's program too; with -o the kit has it as stack.yaml"
     found = [Finding(name="build", severity="note", message=message)]
     if request.hardware.accelerator not in (None, "none") and request.framework is None and request.stack is None:
@@ -66,8 +72,14 @@ def _field(problem: Problem) -> tuple[str, ...]:
     return tuple(place.field.split(".")) if isinstance(place, FieldPlace) else ()
 
 
-def _pinned(build: Build) -> Build:
-    """The build with address and pin apart; InputError where nothing pins it."""
+def pinned(build: Build, again: str = "") -> Build:
+    """The build with address and pin apart; InputError where nothing pins it.
+
+    Parameters
+    ----------
+    again: the command that reads the request; with ``--pin`` it pins it.
+    """
+    once = f"`{again} --pin` fetches it once and writes that into the request; " if again else ""
     address, hashed, pin = build.src.partition("#sha256=")
     if hashed and _SHA256.fullmatch(pin) and build.sha256 in (None, pin):
         build = replace(build, src=address, sha256=pin)
@@ -78,7 +90,7 @@ def _pinned(build: Build) -> Build:
         build = replace(build, src=address, commit=pin)
     elif at:
         address = address.rstrip("/")
-        how = f"`{command('git', 'ls-remote', address, pin)}` says its commit"
+        how = once + f"`{command('git', 'ls-remote', address, pin)}` says its commit"
         raise InputError(f"{pin!r} does not pin {address}: it can move", expected="URL@COMMIT", remedy=how)
     if (build.commit is None) != (build.sha256 is None):
         return build
@@ -88,8 +100,13 @@ def _pinned(build: Build) -> Build:
     raise InputError(
         f"nothing pins {build.src}",
         expected="URL@COMMIT for a git repository, URL#sha256=HASH for an archive or another file",
-        remedy=f"`{head}` says the newest commit, `sha256sum {build.src.rpartition('/')[2]}` the hash of a file",
+        remedy=once + f"`{head}` says the newest commit, `sha256sum {build.src.rpartition('/')[2]}` the hash of a file",
     )
+
+
+def command_lines(build: Build) -> list[str]:
+    """The commands that build a program, each on one line."""
+    return [line.strip() for line in build.text.replace("\\\n", " ").split("\n") if line.strip()]
 
 
 def with_application(stack: Stack, request: OptimiseRequest, ranks: bool) -> Stack:
@@ -103,8 +120,7 @@ def with_application(stack: Stack, request: OptimiseRequest, ranks: bool) -> Sta
     if build is None:
         return stack
     mpi = stack.run.mpi and (ranks or request.framework is not None)
-    lines = [line.strip() for line in build.text.replace("\\\n", " ").split("\n") if line.strip()]
-    options: dict[str, OptionValue] = {"source": build.src, "commands": lines, "mpi": mpi}
+    options: dict[str, OptionValue] = {"source": build.src, "commands": command_lines(build), "mpi": mpi}
     options |= {"commit": build.commit} if build.commit is not None else {"sha256": build.sha256}
     program = [*request.run.command, *request.run.arguments]
     run = replace(stack.run, mpi=mpi, **({"command": program, "steps": []} if program else {}))

@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import msgspec
+from packaging.specifiers import SpecifierSet
 
 from hpcgen.backends.hardware.microarchitecture import vendor
+from hpcgen.blocks.declared import Facts
 from hpcgen.blocks.options import literal_words, option_fields
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.site import Partition, Site
 from hpcgen.core.model.stack import Stack, Suited
+from hpcgen.plugins.tuning.optimise.nearest import nearest_first
 from hpcgen.plugins.tuning.requests.records import OptimiseRequest
 
 _INSTALL = {"hub": ("hub",), "pip": ("pip", "wheel"), "source": ("source",)}
-"""Ways of a request → the words by which blocks' option ``install`` says them."""
+"""Ways of a request → the words by which blocks' option ``install`` says them. Any wheel is one of pip's."""
+
+_NEAREST = 4
+"""How many releases of an MPI are tried beside the one that is wished for."""
 
 
 _VENDORS = {"intel": "GenuineIntel", "amd": "AuthenticAMD", "arm": "ARM"}
@@ -26,6 +32,7 @@ class RunCandidate(msgspec.Struct, frozen=True):
     """One way to run a program; ``settings`` and ``added`` are those of ``--set`` and ``--add``.
 
     ``install``: the request's word for how the framework gets into the image; "" where the block decides.
+    ``mpi``: settings for the MPI that is wished for, the nearest first, of which the first that can be planned counts.
     """
 
     stack: Stack
@@ -34,6 +41,7 @@ class RunCandidate(msgspec.Struct, frozen=True):
     install: str
     settings: tuple[str, ...]
     added: tuple[str, ...] = ()
+    mpi: tuple[tuple[str, ...], ...] = ()
 
     @property
     def framework(self) -> str:
@@ -61,13 +69,15 @@ def candidates(catalog: Catalog, request: OptimiseRequest, site: Site, partition
             f"no stack is for {wanted}{compiler}{ranks}", remedy="name one: `stack: …` (hpcgen list stacks)"
         )
     found = []
-    ways: list[str] = [*request.install] or [""]
+    ways: list[str] = [*request.install] or ["", *_INSTALL]
     for partition in partitions:
+        facts = Facts.of(site, partition)
         for stack, suited in stacks:
             for install in ways:
-                if (settings := _settings(catalog, request, stack, suited, install)) is not None:
+                if (settings := _settings(catalog, request, facts, suited, install)) is not None:
                     added = ("keras",) if request.framework == "keras" else ()
-                    found.append(RunCandidate(stack, partition, suited, install, settings, added))
+                    mpi = _mpi(catalog, request) if stack.run.mpi else ()
+                    found.append(RunCandidate(stack, partition, suited, install, settings, added, mpi))
     if not found:
         raise InputError(
             f"{request.framework} is installed in no way of {', '.join(request.install)}", remedy="leave out `install`"
@@ -131,6 +141,13 @@ def _stacks(catalog: Catalog, request: OptimiseRequest) -> Iterator[tuple[Stack,
     yield from sorted(fitting, key=lambda each: (bool(_compiler(each[1], framework)), each[0].name))
 
 
+def compiler_environment(catalog: Catalog, request: OptimiseRequest) -> dict[str, str]:
+    """The variables that switch on the graph compiler that a request names, by the stack that is for it."""
+    if request.compilers.use is None:
+        return {}
+    return next((dict(stack.run.environment) for stack, _ in _stacks(catalog, request)), {})
+
+
 def _framework_of(catalog: Catalog, stack: Stack) -> str | None:
     """The first block of a stack that some stack is chosen for."""
     known = {suited.framework for name in catalog.names("stack") for suited in catalog.stack(name).suits}
@@ -162,7 +179,7 @@ def _may(request: OptimiseRequest, compiler: str) -> bool:
 
 
 def _settings(
-    catalog: Catalog, request: OptimiseRequest, stack: Stack, suited: Suited, install: str
+    catalog: Catalog, request: OptimiseRequest, facts: Facts, suited: Suited, install: str
 ) -> tuple[str, ...] | None:
     """What ``--set`` says for a candidate; None where the framework is not installed in that way."""
     settings = list(suited.settings)
@@ -171,20 +188,33 @@ def _settings(
         settings.append(f"keras.version={request.version}")
     elif framework is not None and request.version and request.framework not in suited.takes:
         settings.append(f"{framework}.version={request.version}")
-    if request.mpi.library is not None and stack.run.mpi:
-        settings.append(f"mpi.provider={request.mpi.library}")
-        settings += [f"{request.mpi.library}.version={request.mpi.version}"] if request.mpi.version else []
-    if not install or framework is None:
+    if not install:
         return tuple(settings)
-    words = _install_words(catalog, framework)
-    word = next((each for each in _INSTALL[install] if each in words), None)
+    if framework is None:
+        # Without a framework there is one way alone, whatever the request allows.
+        return tuple(settings) if request.install else None
+    word = _install_word(catalog, framework, facts, install)
     return None if word is None else (*settings, f"{framework}.install={word}")
 
 
-def _install_words(catalog: Catalog, framework: str) -> list[str]:
-    """The ways in which a framework's block can be installed; none where it has one way only."""
+def _install_word(catalog: Catalog, framework: str, facts: Facts, way: str) -> str | None:
+    """The block's own word for a way of installing, its default if that is one; None where it has no such way."""
     block = catalog.block(framework)
-    for field in option_fields(block.Options):
-        if field.encode_name == "install":
-            return literal_words(field.type)
-    return []
+    known = [literal_words(field.type) for field in option_fields(block.Options) if field.encode_name == "install"]
+    words = [each for each in _INSTALL[way] if known and each in known[0]]
+    usual = block.defaults(facts).get("install")
+    return usual if usual in words else next(iter(words), None)
+
+
+def _mpi(catalog: Catalog, request: OptimiseRequest) -> tuple[tuple[str, ...], ...]:
+    """Settings for the MPI that is wished for: that release, then others of it by their distance, then any MPI."""
+    library, wanted = request.mpi.library, request.mpi.version
+    if library is None:
+        return ()
+    provider = f"mpi.provider={library}"
+    known = list(catalog.releases(library))
+    if not wanted:
+        return ((provider,), ())
+    exact = [(provider, f"{library}.version={wanted}")] if any(map(SpecifierSet(wanted).contains, known)) else []
+    near = nearest_first(wanted, known)[:_NEAREST]
+    return (*exact, *((provider, f"{library}.version==={each}") for each in near), (provider,), ())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
+from packaging.specifiers import SpecifierSet
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import ConflictError, HpcgenError, InputError, Problem, did_you_mean
@@ -18,24 +19,32 @@ from hpcgen.planning.reproduce import reproduce
 from hpcgen.plugins.tuning.measurements.lookup import Measurements
 from hpcgen.plugins.tuning.measurements.records import Measurement
 from hpcgen.plugins.tuning.optimise.application import Where, checked_build, with_application
-from hpcgen.plugins.tuning.optimise.candidates import RunCandidate, candidates, fitting_partitions, wants_ranks
+from hpcgen.plugins.tuning.optimise.candidates import (
+    RunCandidate,
+    candidates,
+    compiler_environment,
+    fitting_partitions,
+    wants_ranks,
+)
 from hpcgen.plugins.tuning.optimise.evidence import kind_of, rows_of_workload, software_of
 from hpcgen.plugins.tuning.optimise.judge import Judged, best_of, judged, planned
 from hpcgen.plugins.tuning.optimise.layouts import layouts
 from hpcgen.plugins.tuning.optimise.modelled import Modelled
-from hpcgen.plugins.tuning.optimise.records import Alternative, Decision, LayoutOption
+from hpcgen.plugins.tuning.optimise.records import Alternative, Decision, Estimate, LayoutOption
 from hpcgen.plugins.tuning.requests.records import OptimiseRequest
 
 
 class Optimised(msgspec.Struct, frozen=True):
     """What was decided, and its plan.
 
-    ``stack``: where no collection has it, since the request brings its own program.
+    ``stack``: where no collection has it, since the request brings its own program. ``image``: the request that names
+    an image, of which no recipe is made.
     """
 
     decision: Decision
     plan: Plan
     stack: Stack | None = None
+    image: OptimiseRequest | None = None
 
 
 _OPEN = "leave the clashing choice open in the request"
@@ -49,6 +58,8 @@ def optimise(
     findings: Sequence[Finding] = (),
     name: str = "request",
     where: Where | None = None,
+    again: str = "",
+    settings: Sequence[str] = (),
 ) -> Optimised:
     """Choose stack, versions, way of installing, graph compiler, partition and layout.
 
@@ -59,38 +70,37 @@ def optimise(
     findings: what reading the request had to say.
     name: of the request, for the report.
     where: the place of its fields, for messages.
+    again: the command that decides the same again.
+    settings: those of ``--set`` for every candidate.
 
     Raises
     ------
     ConflictError: no candidate can be planned; every candidate's reason.
     InputError: the request fits nothing that is known, or nothing pins the program that it brings.
     """
-    request, own = checked_build(request, where)
+    request, own = checked_build(request, where, again)
     if request.partition is not None and request.partition not in site.partitions:
         raise InputError(
             f"{site.name} has no partition {request.partition!r}",
             remedy=did_you_mean(request.partition, list(site.partitions)),
         )
-    planner, modelled, rows = (
-        Planner(catalog, site, request),
-        Modelled(known, request),
-        rows_of_workload(known, request),
-    )
+    modelled, rows = Modelled(known, request), rows_of_workload(known, request)
+    planner = Planner(catalog, site, request, again, tuple(settings))
     partitions, notes = _partitions(request, site, rows)
+    if request.container is not None:
+        return _as_named(planner, partitions[0], name, [*findings, *own, *notes])
     every = (_with_application(each, request) for each in candidates(catalog, request, site, partitions))
-    found = judged(planned(every, planner.plan), rows, modelled)
+    found = judged(planned(every, planner.settled), rows, modelled)
     best = best_of(found)
     if best is None or best.plan is None:
-        problems = [Problem(f"{_label(each.candidate)}: {each.refused}", remedy=_OPEN) for each in found]
-        raise ConflictError(
-            [
-                Problem("no candidate for the request can be planned", remedy=_OPEN),
-                *problems,
-            ]
-        )
+        alone = _in_one_process(request, found)
+        if alone is not None:
+            return optimise(catalog, alone[0], site, known, [*findings, alone[1]], name, where, again, settings)
+        raise _refusal(found)
     options = layouts(rows, software_of(best.candidate, best.plan), best.plan, request)
     plan, options, misfits = _laid_out(best, options, planner)
-    notes += misfits + _evidence_notes(found, best, request, known, rows) + unused(request, options)
+    notes += [*misfits, *_mpi_notes(request, plan)]
+    notes += _evidence_notes(found, best, request, known, rows) + unused(request, options)
     decision = Decision(
         request=name,
         goal=request.goal,
@@ -104,10 +114,75 @@ def optimise(
         layouts=options,
         findings=[*findings, *own, *notes, *plan.findings],
         measure=_measure(modelled, found),
-        # A profile that only the request knows, or a header that it wants, has no command line.
-        command=plan.command if catalog.document_of(site) is not None else "",
+        command=plan.command if again or catalog.document_of(site) is not None else "",
     )
     return Optimised(decision, plan, None if request.build is None else best.candidate.stack)
+
+
+def _in_one_process(request: OptimiseRequest, found: Sequence[Judged]) -> tuple[OptimiseRequest, Finding] | None:
+    """The request for a program of one process, where nothing else asks for several than that it is distributed."""
+    alone = msgspec.structs.replace(request, workload=msgspec.structs.replace(request.workload, distributed=False))
+    if not request.workload.distributed or wants_ranks(alone):
+        return None
+    message = f"no stack of several ranks can be planned, so this is one of a single process: {found[0].refused}"
+    return alone, Finding(name="distributed", severity="warning", message=message, remedy=_OPEN)
+
+
+def _refusal(found: Sequence[Judged]) -> ConflictError:
+    """Every candidate's reason, each once."""
+    told: dict[str, str] = {}
+    for each in found:
+        told.setdefault(each.refused, _label(each.candidate))
+    problems = [Problem(f"{label}: {why}", remedy=_OPEN) for why, label in told.items()]
+    return ConflictError([Problem("no candidate for the request can be planned", remedy=_OPEN), *problems])
+
+
+def _as_named(planner: Planner, partition: str, name: str, findings: list[Finding]) -> Optimised:
+    """The decision that the request has made: the image that it names."""
+    from hpcgen.plugins.tuning.optimise.named_image import image_plan
+
+    request, site = planner.request, planner.site
+    ranks = wants_ranks(request)
+    job = job_request(request, ranks)
+    environment = compiler_environment(planner.catalog, request)
+    plan = image_plan(site, partition, request, job, ranks, environment, planner.again)
+    image = Alternative(
+        stack=plan.stack.name,
+        partition=partition,
+        result="chosen",
+        software=str(request.container),
+        estimate=Estimate(basis="none"),
+        why="the request names it",
+    )
+    decision = Decision(
+        request=name,
+        goal=request.goal,
+        workload=request.workload.name,
+        site=site.name,
+        partition=partition,
+        stack=plan.stack.name,
+        alternatives=[image],
+        environment=environment,
+        findings=[*findings, *plan.findings, *unused(request, [])],
+        command=planner.again,
+    )
+    return Optimised(decision, plan, image=request)
+
+
+def _mpi_notes(request: OptimiseRequest, plan: Plan) -> list[Finding]:
+    """That another MPI, or another release of it, was taken than the request wishes for."""
+    wish, block = request.mpi, plan.block("mpi")
+    if wish.library is None or block is None:
+        return []
+    if block.name == wish.library and (not wish.version or SpecifierSet(wish.version).contains(block.version)):
+        return []
+    why = "the nearest that can be built here and works with the host"
+    message = (
+        f"the request wishes for {wish.library} {wish.version}".rstrip() + f", and the image has {block.label}: {why}"
+    )
+    return [
+        Finding(name="mpi", severity="warning", message=message, remedy="name an image that has it: `container: …`")
+    ]
 
 
 def _with_application(candidate: RunCandidate, request: OptimiseRequest) -> RunCandidate:
@@ -245,6 +320,29 @@ class Planner(msgspec.Struct, frozen=True):
     catalog: Catalog
     site: Site
     request: OptimiseRequest
+    again: str = ""
+    settings: tuple[str, ...] = ()
+
+    def settled(self, candidate: RunCandidate) -> tuple[RunCandidate, Plan]:
+        """A candidate with the MPI nearest to the one that is wished for, and its plan; raises as :meth:`plan`."""
+        wishes = [*candidate.mpi] or [()]
+        tries = [msgspec.structs.replace(candidate, settings=(*candidate.settings, *each)) for each in wishes]
+        first: HpcgenError | None = None
+        # With any MPI: where that cannot be planned either, the wish is not what is in the way.
+        last: tuple[RunCandidate, Plan] | None = None
+        for each in tries[:-1]:
+            try:
+                return each, self.plan(each)
+            except HpcgenError as error:
+                if first is None:
+                    first, last = error, self._any_mpi(tries[-1], error)
+        return last or (tries[-1], self.plan(tries[-1]))
+
+    def _any_mpi(self, candidate: RunCandidate, wished: HpcgenError) -> tuple[RunCandidate, Plan]:
+        try:
+            return candidate, self.plan(candidate)
+        except HpcgenError:
+            raise wished from None
 
     def plan(self, candidate: RunCandidate, layout: LayoutOption | None = None) -> Plan:
         """The plan of a candidate, in a layout that was chosen or in the site's own.
@@ -259,17 +357,23 @@ class Planner(msgspec.Struct, frozen=True):
             self.site,
             candidate.stack,
             partition=candidate.partition,
-            settings=candidate.settings,
+            settings=(*candidate.settings, *self.settings),
             added=candidate.added,
             job=job,
-            command=None if self.request.build is None else lambda: self._again(candidate, job),
+            command=self._command(candidate, job),
             site_document=self.catalog.document_of(self.site),
             stack_document=self.catalog.document_of(candidate.stack),
         )
 
+    def _command(self, candidate: RunCandidate, job: JobRequest) -> Callable[[], str] | None:
+        """What says the command that makes the plan again, where it is not that of the stack for the profile."""
+        if self.catalog.document_of(self.site) is None and self.again:
+            return lambda: self.again
+        return None if self.request.build is None else lambda: self._again(candidate, job)
+
     def _again(self, candidate: RunCandidate, job: JobRequest) -> str:
         """The command that makes the plan again, in the folder of the kit, which has the stack."""
-        settings, partition = candidate.settings, candidate.partition
+        settings, partition = (*candidate.settings, *self.settings), candidate.partition
         return reproduce(self.site.name, STACK, partition, settings, None, False, job, added=candidate.added)
 
 
@@ -298,6 +402,8 @@ def job_request(request: OptimiseRequest, ranks: bool, layout: LayoutOption | No
         gpus_per_node=gpus,
         command=command or None,
         name=wishes.name,
+        before=wishes.before,
+        afterwards=wishes.afterwards,
     )
 
 

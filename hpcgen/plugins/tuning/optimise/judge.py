@@ -14,7 +14,8 @@ from hpcgen.plugins.tuning.optimise.evidence import measured_here, on_gpus, rati
 from hpcgen.plugins.tuning.optimise.modelled import Modelled
 from hpcgen.plugins.tuning.optimise.records import Estimate
 
-MakePlan = Callable[[RunCandidate], Plan]
+MakePlan = Callable[[RunCandidate], tuple[RunCandidate, Plan]]
+"""The plan of a candidate, and the candidate with what was settled by planning it."""
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -34,13 +35,20 @@ class Judged(msgspec.Struct, frozen=True):
 
 
 def planned(found: Iterable[RunCandidate], make: MakePlan) -> list[Judged]:
-    """Each candidate with its plan or the reason for which there is none."""
+    """Each candidate with its plan or the reason for which there is none; what a block does by itself counts once."""
     result = []
+    usual = set()
     for candidate in found:
+        kind = (candidate.stack.name, candidate.partition, candidate.suited.compiler)
+        if (*kind, candidate.install) in usual:
+            continue
         try:
-            result.append(Judged(candidate, make(candidate)))
+            settled, plan = make(candidate)
         except HpcgenError as error:
             result.append(Judged(candidate, refused=error.problems[0].on_one_line))
+        else:
+            result.append(Judged(settled, plan))
+            usual.add((*kind, software_of(settled, plan).install))
     return result
 
 

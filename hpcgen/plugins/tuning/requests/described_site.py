@@ -134,8 +134,13 @@ def _file_systems(system: Infrastructure, notes: list[str]) -> dict[str, Any]:
             notes.append(f"{url} is no folder of the nodes, and left out")
             continue
         words = re.sub(r"[^a-z0-9._-]+", "-", place.path.lower()).strip("-._") or "root"
-        found[words[:64]] = {"kind": "other", "path": place.path, "use": f"storage class {kind}"}
+        found[words[:64]] = {"kind": "other", "path": place.path, "use": storage_words(kind)}
     return found
+
+
+def storage_words(kind: str) -> str:
+    """What a file system of a storage class is for, as the profile has it."""
+    return f"storage class {kind}"
 
 
 def _findings(name: str, missing: list[str], extends: str | None, notes: list[str]) -> list[Finding]:

@@ -231,8 +231,43 @@ class _Translation:
             place = self.document.position(self.origins["kind",])
             remedy = "write `config: {ai_framework: …}` into its section"
             self.problems.add("`ai_framework` is missing", place, f"one of {', '.join(FRAMEWORKS)}", remedy)
+        if not self.problems:
+            self.ranks()
+            self.target()
+            self.accelerator()
         if ("infrastructure",) in self.fields and (site := self.fields.pop(("site",), None)) is not None:
             self.fields["infrastructure",].setdefault("name", site)
+
+    def ranks(self) -> None:
+        """Of two numbers of processes that exclude each other the one counts that MODAK gives to the launcher."""
+        names = ("ranks", "nodes", "ranks_per_node")
+        total, nodes, each = (int(self.fields.get(("limits", name)) or 0) for name in names)
+        if nodes and each and total > nodes * each:
+            said = f"{each} on each of {nodes} nodes are fewer than the {total} of `mpi_ranks`, which are started"
+            self.find(self.origins.get(("limits", "ranks_per_node"), ()), said, "make the two agree")
+            del self.fields["limits", "ranks_per_node"]
+
+    def accelerator(self) -> None:
+        """``acc_type`` is what the image is made for: a program without a framework has GPUs if it requests some."""
+        options = (self.document.data.get("job") or {}).get("job_options")
+        kind, wanted = self.fields.get(("kind",)), ("hardware", "accelerator")
+        if not options or ("limits", "gpus_per_node") in self.fields or str(kind).startswith("ai_"):
+            return
+        if self.fields.get(wanted) not in (None, "none"):
+            said = f"{self.fields[wanted]}, but the job has no `request_gpus`, so it gets none"
+            self.find(self.origins.get(wanted, ()), said, "add `request_gpus`")
+            del self.fields[wanted]
+
+    def target(self) -> None:
+        """Without a target a job is Torque's, as in MODAK's own scripts of such requests (test/input/*.sh)."""
+        job = self.document.data.get("job")
+        if not isinstance(job, dict) or not isinstance(job.get("job_options"), dict):
+            return
+        if not {("site",), ("scheduler",), ("infrastructure",)} & self.fields.keys():
+            self.fields["scheduler",] = "torque"
+            self.find(
+                ("job", "target"), "not given, so the job is one of Torque's, as MODAK's own", "name the `target`"
+            )
 
 
 def _flat_storage(data: Any) -> Any:

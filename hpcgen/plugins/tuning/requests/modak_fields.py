@@ -21,10 +21,14 @@ from hpcgen.plugins.tuning.requests.values import (
     RequestValue,
     app_name,
     app_version,
+    arguments,
     as_it_is,
     cache,
     command,
+    copied_variables,
+    dependency,
     error_file,
+    executable,
     lines,
     lower,
     memory,
@@ -86,7 +90,6 @@ def lost(path: str, why: str, remedy: str = "", form: Form = "released") -> Row:
 
 
 _ANSWER = "it is MODAK's answer, not part of a request"
-_QUEUEING = "it is a matter of one submission"
 _CPU = {
     "x86": RequestValue({"hardware.architecture": "x86_64"}),
     "arm": RequestValue({"hardware.architecture": "aarch64"}),
@@ -136,43 +139,33 @@ _JOB_OPTIONS = (
     ),
     Row(f"{OPTIONS}.request_event_notification", "`job.notify`, from Torque's letters or Slurm's words", notifications),
     same(f"{OPTIONS}.email_address", "job.email"),
-    lost(
+    Row(
         f"{OPTIONS}.copy_environment",
-        "jobs set the variables that their image needs",
-        "name variables in `run.environment` of a stack",
+        "`job.environment`: all of it",
+        switch(RequestValue({"job.environment": True}), RequestValue()),
     ),
-    lost(
-        f"{OPTIONS}.copy_environment_variable",
-        "jobs set the variables that their image needs",
-        "as for `copy_environment`",
-    ),
-    lost(f"{OPTIONS}.request_specific_nodes", "single nodes cannot be requested", "name the `partition` or the queue"),
-    lost(f"{OPTIONS}.node_exclusive", "the site decides it", "see `directives` in its profile", "example"),
-    lost(f"{OPTIONS}.qos", "it belongs to a queue", "see `queues.directives` in the site's profile", "example"),
-    lost(f"{OPTIONS}.job_array", _QUEUEING, "`hpcgen submit --array`", "example"),
-    lost(f"{OPTIONS}.job_dependency", _QUEUEING, "`hpcgen submit --after`", "example"),
-    lost(f"{OPTIONS}.defer_job", _QUEUEING, "give `--begin` or `-a` to sbatch or qsub", "example"),
+    Row(f"{OPTIONS}.copy_environment_variable", "`job.environment`: these variables", copied_variables),
+    same(f"{OPTIONS}.request_specific_nodes", "job.nodes"),
+    same(f"{OPTIONS}.node_exclusive", "job.exclusive", "example"),
+    same(f"{OPTIONS}.qos", "job.qos", "example"),
+    same(f"{OPTIONS}.job_array", "job.array", "example"),
+    Row(f"{OPTIONS}.job_dependency", "`job.after`", dependency, "example"),
+    same(f"{OPTIONS}.defer_job", "job.begin", "example"),
 )
 _TARGET = (
     same("job.target.name", "site"),
-    Row("job.target.job_scheduler_type", "`scheduler`, where no site is named", lower("scheduler")),
+    Row("job.target.job_scheduler_type", "`scheduler`, whatever the profile of the site says", lower("scheduler")),
 )
 _APPLICATION = (
     same(f"{PROGRAM}.app_tag", "workload.name"),
     Row(f"{PROGRAM}.app_type", "`run.mpi`, and `kind` without `optimisation`", started),
-    Row(f"{PROGRAM}.executable", "`run.command`, as words without expansion", command("run.command")),
-    Row(f"{PROGRAM}.arguments", "`run.arguments`, as words without expansion", command("run.arguments")),
-    lost(
-        f"{PROGRAM}.container_runtime",
-        "hpcgen writes the image that it runs",
-        "`install: [hub]` starts from a published one",
-    ),
+    Row(f"{PROGRAM}.executable", "`run.command`, as words; `${NAME}` is expanded in the image", executable),
+    Row(f"{PROGRAM}.arguments", "`run.arguments`, as words; `${NAME}` is expanded in the image", arguments),
+    same(f"{PROGRAM}.container_runtime", "container"),
     same(f"{PROGRAM}.mpi_ranks", "limits.ranks"),
     same(f"{PROGRAM}.threads", "limits.threads"),
     same(f"{PROGRAM}.minimal_efficiency", "limits.efficiency"),
-    lost(
-        f"{PROGRAM}.storage_class_pref", "profiles do not class their file systems", "name a folder in `run.arguments`"
-    ),
+    same(f"{PROGRAM}.storage_class_pref", "job.storage"),
     same(f"{PROGRAM}.build.src", "build.src"),
     Row(
         f"{PROGRAM}.build.build_command",
@@ -180,8 +173,8 @@ _APPLICATION = (
         lines("build.build_command"),
     ),
     same(f"{PROGRAM}.build.build_parallelism", "build.parallelism"),
-    lost(f"{PROGRAM}.pre-execution", "a job has one program", "name steps in `run.steps` of a stack", "example"),
-    lost(f"{PROGRAM}.post-execution", "a job has one program", "name steps in `run.steps` of a stack", "example"),
+    Row(f"{PROGRAM}.pre-execution", "`job.before`", command("job.before"), "example"),
+    Row(f"{PROGRAM}.post-execution", "`job.afterwards`", command("job.afterwards"), "example"),
     lost("job.{job_script|build_script|job_content|build_content}", _ANSWER),
 )
 _OPTIMISATION = (

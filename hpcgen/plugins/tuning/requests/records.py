@@ -7,6 +7,7 @@ import msgspec
 from hpcgen.core.model.fields import (
     Commit,
     Count,
+    EnvName,
     Gigabytes,
     Name,
     Record,
@@ -69,6 +70,34 @@ ShellLines = Annotated[
         description="lines of shell, without control characters",
         examples=["make -j {{BUILD_PARALLELISM}}"],
     ),
+]
+NamedImage = Annotated[
+    str,
+    matching(
+        r"^(docker://|library://|oras://|shub://)?[A-Za-z0-9._/][A-Za-z0-9._/:@+-]{0,254}$(?!\n)",
+        "an image: docker://NAME:TAG, NAME:TAG or a file such as /shared/solver.sif",
+        "docker://ethcscs/mpich:ub1804_cuda101_mpi314_gnugprof",
+    ),
+]
+WaitsFor = Annotated[
+    str,
+    matching(
+        r"^(after|afterok|afternotok|afterany)(:[A-Za-z0-9._\[\]-]{1,64}){1,16}$(?!\n)",
+        "afterok, afterany, afternotok or after, and ids of jobs after colons",
+        "afterok:1234",
+    ),
+]
+ArrayTasks = Annotated[
+    str,
+    matching(
+        r"^\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?){0,63}(%\d{1,6})?$(?!\n)",
+        "numbers of tasks and ranges of them, and after % how many run at a time",
+        "1-10%2",
+    ),
+]
+HeaderWord = Annotated[
+    str,
+    matching(r"^[A-Za-z0-9][A-Za-z0-9._:+,\[\]=/-]{0,255}$(?!\n)", "a word without spaces, quotes or $", "ssd"),
 ]
 PARALLELISM = "{{BUILD_PARALLELISM}}"
 """The one thing in a build command that is replaced; all other text stays as it is."""
@@ -209,14 +238,21 @@ class Compilers(Record, frozen=True):
 
 
 class Mpi(Record, frozen=True):
-    """The MPI that the program wants, where that is not left to the site."""
+    """The MPI that the program wants, where that is not left to the site; the nearest that works there is taken."""
 
     library: Literal["openmpi", "mpich", "intel_mpi", "mvapich", "mvapich2"] | None = None
     version: VersionRange = ""
 
 
 class JobWishes(Record, frozen=True):
-    """What the job is called, where it queues, and whom it tells. Without ``error`` errors go to ``output``."""
+    """What the job is called, where it queues, and whom it tells. Without ``error`` errors go to ``output``.
+
+    ``after``: jobs that it waits for; ``array``: it is an array of these tasks; ``begin``: not before, as the batch
+    system writes a time; ``nodes``: these alone, a property of nodes to Torque. ``exclusive``: nobody else is on its
+    nodes. ``environment``: that of the submission is copied, all of it or these variables. ``before``, ``afterwards``:
+    commands that the job runs once, on its first node and outside of the image, before the program and after it.
+    ``storage``: the class of the file system that the program is to see.
+    """
 
     name: JobName | None = None
     queue: Text = ""
@@ -225,6 +261,16 @@ class JobWishes(Record, frozen=True):
     error: JobFile | None = None
     email: Email | None = None
     notify: list[Event] = []
+    qos: HeaderWord | None = None
+    after: WaitsFor | None = None
+    array: ArrayTasks | None = None
+    begin: HeaderWord | None = None
+    nodes: HeaderWord | None = None
+    exclusive: bool = False
+    environment: bool | list[EnvName] = False
+    before: list[Text] = []
+    afterwards: list[Text] = []
+    storage: StorageClass | None = None
 
 
 class RequestedRun(Record, frozen=True):
@@ -259,6 +305,7 @@ class OptimiseRequest(Record, frozen=True):
 
     ``version``: a range of the framework's; a bare ``2.1`` is read as ``==2.1.*``. ``backend``: what Keras computes
     with. ``install``: the ways that may be chosen, all where none is named. ``tune``: runs may try settings out.
+    ``container``: an image that is there already and is started as it is.
     """
 
     kind: Kind
@@ -266,6 +313,7 @@ class OptimiseRequest(Record, frozen=True):
     version: VersionRange = ""
     backend: Framework | None = None
     stack: Reference | None = None
+    container: NamedImage | None = None
     mpi: Mpi = Mpi()
     site: Reference | None = None
     partition: Name | None = None

@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 
 from hpcgen.core.errors import InputError, nearest
+from hpcgen.core.support.quoting import sh
 from hpcgen.core.support.units import number, walltime_text
 from hpcgen.plugins.tuning.requests.mail import read_events
 
@@ -146,6 +148,52 @@ def command(field: str) -> Reader:
         return RequestValue({field: words}, why, "write the value itself, or start a script that sets it")
 
     return read
+
+
+_NAMED = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
+
+
+def _of_shell(file: Mapping[str, Any]) -> str:
+    """The program with its arguments, if variables are all that a shell would expand in it; else ""."""
+    job = file.get("job")
+    program = job.get("application") if isinstance(job, dict) else None
+    said = [program.get(name) for name in ("executable", "arguments")] if isinstance(program, dict) else []
+    text = " ".join(each for each in said if isinstance(each, str))
+    rest = _NAMED.sub("", text)
+    return text if rest != text and not re.search(r"[$`'\"]", rest) else ""
+
+
+def executable(value: Any, file: Mapping[str, Any]) -> RequestValue:
+    """The program; where it or an argument has variables, a shell of the image expands these, and nothing else."""
+    text = _of_shell(file)
+    if not text:
+        return command("run.command")(value, file)
+    words = []
+    for word in text.replace("\\\n", " ").split():
+        ends = [0, *(end for found in _NAMED.finditer(word) for end in found.span()), len(word)]
+        parts = [word[start:end] for start, end in pairwise(ends)]
+        names = ["".join(found.groups("")) for found in _NAMED.finditer(word)]
+        words.append(
+            "".join(f'"${{{names[at // 2]}}}"' if at % 2 else part and sh(part) for at, part in enumerate(parts))
+        )
+    return RequestValue({"run.command": ["/bin/sh", "-c", f"exec {' '.join(words)}"]})
+
+
+def arguments(value: Any, file: Mapping[str, Any]) -> RequestValue:
+    """The arguments, unless :func:`executable` has them."""
+    return RequestValue() if _of_shell(file) else command("run.arguments")(value, file)
+
+
+def dependency(value: Any, _file: Mapping[str, Any]) -> RequestValue:
+    """``afterok:ID``, before which Torque's option has ``depend=``."""
+    return RequestValue({"job.after": str(value).strip().removeprefix("depend=")})
+
+
+def copied_variables(value: Any, file: Mapping[str, Any]) -> RequestValue:
+    """Names of variables, with commas between them."""
+    if file.get("job", {}).get("job_options", {}).get("copy_environment") is True:
+        return RequestValue({}, "`copy_environment` copies these and all others", "remove one of the two")
+    return RequestValue({"job.environment": [each.strip() for each in str(value).split(",") if each.strip()]})
 
 
 def lines(field: str) -> Reader:
