@@ -339,8 +339,9 @@ class ReportedModel(Record, frozen=True):
 class ConversionReport(Record, frozen=True):
     """``report.json``. ``image``: the plan hash of the image that converted, "" in the current environment.
 
-    ``opset``: the newest that the target's runtime takes, ``runtime`` its version. ``conversion``: the number of this
-    file's format.
+    ``foreign``: hpcgen did not build that image: ``image`` is its sha256 then, "" where it could not be read whole, and
+    ``blocks`` are its Python and the packages that were looked for. ``opset``: the newest that the target's runtime
+    takes, ``runtime`` its version. ``conversion``: the number of this file's format.
     """
 
     ensemble: Name
@@ -348,6 +349,7 @@ class ConversionReport(Record, frozen=True):
     given: list[HashedFile]
     hpcgen: Version
     image: Text = ""
+    foreign: bool = False
     blocks: dict[Name, Version] = {}
     site: Text = ""
     partition: Text = ""
