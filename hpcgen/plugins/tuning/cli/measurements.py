@@ -63,7 +63,7 @@ def command(ctx: click.Context, /, as_json: bool, filters: MeasurementFilters) -
     if not rows:
         say(f"no such measurements; there are {len(known)}, of {', '.join(known.workloads) or 'no workload'}")
         return
-    head = ["workload", "software", "machine", "layout", "value", "from"]
+    head = ["workload", "software", "machine", "layout", "value", "date", "counts as", "from"]
     click.echo(table(head, [_cells(row) for row in rows], sys.stdout))
 
 
@@ -76,13 +76,16 @@ def known_measurements(ctx: click.Context) -> Measurements:
 
 
 def _cells(row: Measurement) -> list[str]:
+    from hpcgen.plugins.tuning.measurements.cited import date_of, lacks, source_of
     from hpcgen.plugins.tuning.measurements.records import layout_words, software_words, value_words
 
-    source = row.source.from_ if row.source else row.command
     doubt = f"DOUBTFUL: {row.doubtful}; " if row.doubtful else ""
     baseline = f" against {software_words(row.baseline)}" if row.baseline else ""
     software = software_words(row.software) + baseline
-    return [row.workload.name, software, row.hardware.name, layout_words(row), value_words(row), word(doubt + source)]
+    unsaid = ", ".join(f"no {each}" for each in lacks(row))
+    counts = f"prediction: {unsaid}" if unsaid else "measured"
+    told = [layout_words(row), value_words(row), date_of(row) or "-", counts, word(doubt + source_of(row))]
+    return [row.workload.name, software, row.hardware.name, *told]
 
 
 @command.command("import")

@@ -99,38 +99,32 @@ def command() -> None:
 @command.command("fit")
 @_rows_options
 @click.option("-o", "--output", type=PATH, metavar="FILE", help="Write the model to this file.")
-@click.option("--json", "as_json", is_flag=True, help="Print the model, its choices and the laws of scaling as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the model with its tests and the laws of scaling as JSON.")
 @click.pass_context
 def fit_command(
     ctx: click.Context, files: tuple[Path, ...], doubtful: bool, output: Path | None, as_json: bool
 ) -> None:
-    """Fit the linear model and the laws of scaling, and say how far off they are for what they do not know."""
+    """Fit the linear model and the laws of scaling; say how far off they are, and whether a model may choose."""
     from hpcgen.core.support.writing import check_folder_of, write_file
     from hpcgen.plugins.tuning.predict.fitting import fit
     from hpcgen.plugins.tuning.predict.linear import model_text
-    from hpcgen.plugins.tuning.predict.ranking import evaluate_left_out
 
     if output is not None:
         check_folder_of(output)
     rows = _rows(ctx, files)
     say(f"fitting {len(rows)} rows, each machine and each workload left out in turn")
     model = fit(rows, doubtful=doubtful)
-    usable = [row for row in rows if doubtful or not row.doubtful]
-    choices = [
-        ("machine is new", evaluate_left_out(usable, "new machine")),
-        ("workload is new", evaluate_left_out(usable, "new workload")),
-    ]
     laws = _laws(rows)
     if output is not None:
         write_file(output, model_text(model))
         say(f"wrote {output}")
     if as_json:
         scaled = [{"series": name, "law": law, "misfits": [each._asdict() for each in odd]} for name, law, odd in laws]
-        print_json({"model": model, "choices": dict(choices), "scaling": scaled})
+        print_json({"model": model, "scaling": scaled})
         return
     from hpcgen.plugins.tuning.cli import model_output
 
-    text = [model_output.model_text(model, sys.stdout), model_output.evaluation_text(choices)]
+    text = [model_output.model_text(model, sys.stdout)]
     if laws:
         text.append(model_output.scaling_text(laws, sys.stdout))
     click.echo("\n\n".join(text))
@@ -140,7 +134,7 @@ def fit_command(
 @click.argument("file", metavar="MODEL", type=PATH)
 @click.option("--json", "as_json", is_flag=True, help="Print the model as JSON.")
 def show(file: Path, as_json: bool) -> None:
-    """Show the terms and the errors of a model that fit -o wrote."""
+    """Show the terms, the errors and the tests of a model that fit -o wrote."""
     from hpcgen.plugins.tuning.predict.linear import read_model
 
     model = read_model(file)

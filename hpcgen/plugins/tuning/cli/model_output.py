@@ -23,17 +23,17 @@ from hpcgen.plugins.tuning.predict.scaling import law_and_misfits
 if TYPE_CHECKING:
     from hpcgen.plugins.tuning.predict.efficiency import EfficiencyTable
     from hpcgen.plugins.tuning.predict.linear import LinearModel
-    from hpcgen.plugins.tuning.predict.ranking import Evaluation
     from hpcgen.plugins.tuning.predict.scaling import Misfit, ScalingModel
 
 
 def model_text(model: LinearModel, out: TextIO) -> str:
-    """Its rows, terms and errors."""
+    """Its rows, terms, errors and tests."""
     rows = f"{counted(len(model.rows), 'row')} of {counted(len(model.workloads), 'workload')}"
     head = f"{rows} on {counted(len(model.machines), 'machine')}"
     if model.left_out:
         head += f"; {model.left_out} left out: doubtful, or no speed"
-    return f"{head}\n\n{_terms(model, out)}\n\n{_errors(model, out)}"
+    parts = [head, _terms(model, out), _errors(model, out)]
+    return "\n\n".join([*parts, _tests(model, out)] if model.tests else parts)
 
 
 def _terms(model: LinearModel, out: TextIO) -> str:
@@ -63,6 +63,21 @@ def _errors(model: LinearModel, out: TextIO) -> str:
     )
 
 
+def _tests(model: LinearModel, out: TextIO) -> str:
+    """What it costs to choose by a model, against the best choice and the best fixed one."""
+    rows = []
+    for each in model.tests:
+        gain = "too few groups"
+        if each.gain_low is not None and each.gain_high is not None:
+            gain = f"{each.gain_low:.1f} to {each.gain_high:.1f} %"
+        fixed = f"{each.fixed_cost_percent:.1f} % ({each.fixed})"
+        of = f"{each.answered} of {each.questions}"
+        cost, vote = f"{each.cost_percent:.1f} %", "yes" if each.better else "no"
+        rows.append([each.change, counted(each.groups, each.left_out), each.by, of, cost, fixed, gain, vote])
+    head = ["choice", "left out in turn", "by", "answered", "costs", "best fixed choice", "gain, 95 % interval", "vote"]
+    return table(head, rows, out)
+
+
 def scaling_text(found: Sequence[tuple[str, ScalingModel, Sequence[Misfit]]], out: TextIO) -> str:
     """The law of each series, and the rows that do not fit."""
     rows = [
@@ -84,11 +99,6 @@ def _odd(misfits: Sequence[Misfit]) -> str:
     return "; ".join(told) or "-"
 
 
-def evaluation_text(found: Sequence[tuple[str, Evaluation]]) -> str:
-    """How well the model would have chosen."""
-    return "\n".join(f"choice where the {name}: {each}" for name, each in found)
-
-
 def prediction_text(found: Prediction | PredictionRefusal) -> str:
     """A prediction with the rows that it rests on; or why there is none."""
     if isinstance(found, PredictionRefusal):
@@ -98,7 +108,7 @@ def prediction_text(found: Prediction | PredictionRefusal) -> str:
     lines = [
         f"{found.value:.4g} {unit}, 95 % interval {found.low:.4g} to {found.high:.4g} ({found.by}, {found.situation})"
     ]
-    lines += [f"  {row.value:.4g} {UNITS[row.metric]}: {row.label}" for row in found.rows_used]
+    lines += [f"  {row}" for row in found.rows_used]
     return "\n".join(lines)
 
 

@@ -108,7 +108,7 @@ def optimise(
         site=site.name,
         partition=plan.partition,
         stack=best.candidate.stack.name,
-        alternatives=[_alternative(each, best) for each in found],
+        alternatives=[_alternative(each, best, options) for each in found],
         versions={block.name: block.version for block in plan.blocks if not block.build_only},
         environment=dict(plan.stack.run.environment),
         layouts=options,
@@ -237,13 +237,13 @@ def _evidence_notes(
         message = f"no row is of the workload {request.workload.name!r}, {kind}; there are rows of {near}"
         return [Finding(name="evidence", severity="note", message=message)]
     others = [each for each in found if each.plan is not None and each is not best]
-    if others and all(each.ratio is None for each in others):
+    if others and not any(each.decides for each in others):
         message = "no measurement distinguishes the alternatives: this is the stack's documented default"
         return [Finding(name="evidence", severity="note", message=message)]
     return []
 
 
-def _alternative(each: Judged, best: Judged) -> Alternative:
+def _alternative(each: Judged, best: Judged, options: Sequence[LayoutOption]) -> Alternative:
     candidate, plan = each.candidate, each.plan
     block = plan.block(candidate.framework) if plan is not None else None
     both = each.ratio is not None and best.ratio is not None and each is not best
@@ -255,7 +255,8 @@ def _alternative(each: Judged, best: Judged) -> Alternative:
         compiler=candidate.suited.compiler,
         install=software_of(candidate, plan).install if plan is not None else candidate.install,
         settings=list(candidate.settings),
-        estimate=each.estimate,
+        # The figure of what is taken is that of the layout that is taken.
+        estimate=next((option.estimate for option in options if option.chosen and each is best), each.estimate),
         slowdown=round(best.ratio / each.ratio, 4) if both and each.ratio and best.ratio else None,
         why=each.refused or _basis_words(each, best),
     )
@@ -414,7 +415,8 @@ def _basis_words(each: Judged, best: Judged) -> str:
             return "the default; no faster choice is known"
         return f"{each.ratio:.3g} times as fast as the default"
     if each.ratio is None:
-        return each.estimate.why or "it has no measurements"
-    if best.ratio is not None and each.ratio <= best.ratio:
-        return "slower" if each.ratio < best.ratio else "no faster"
-    return "perhaps faster: not measured here, or its interval does not exclude that it is slower"
+        known = each.estimate.value is not None
+        return each.estimate.why or ("no row of the default is like its own" if known else "it has no measurements")
+    if not each.decides:
+        return f"perhaps {'faster' if each.ratio > 1 else 'slower'}: {each.estimate.why}"
+    return "slower" if best.ratio is not None and each.ratio < best.ratio else "no faster"

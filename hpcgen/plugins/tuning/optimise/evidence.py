@@ -10,27 +10,20 @@ import msgspec
 
 from hpcgen.core.model.plan import Plan
 from hpcgen.plugins.tuning.bench.rows import INSTALLED
+from hpcgen.plugins.tuning.measurements.cited import cited, lacks
 from hpcgen.plugins.tuning.measurements.lookup import Measurements, machines
 from hpcgen.plugins.tuning.measurements.records import (
     HIGHER_IS_BETTER,
     Kind,
     Measurement,
-    Metric,
     Software,
     layout_words,
-    software_words,
-    value_words,
 )
 from hpcgen.plugins.tuning.optimise.candidates import RunCandidate
 from hpcgen.plugins.tuning.optimise.records import Estimate
+from hpcgen.plugins.tuning.predict.pairs import SPEEDS, PairCase, RatioPair, as_run, change_of
+from hpcgen.plugins.tuning.predict.terms import identity
 from hpcgen.plugins.tuning.requests.records import OptimiseRequest
-
-SPEEDS: tuple[Metric, ...] = ("samples_per_second", "seconds_per_epoch", "seconds_per_batch", "seconds", "gflops")
-"""Metrics that say how fast a program is, what people look at first."""
-RUNTIMES = frozenset({"onnxruntime", "openvino", "tvm"})
-"""What runs the models of a framework in its place; stacks of theirs say in ``suits`` whose they take."""
-FEWEST = 3
-"""Machines on which a ratio was measured before their span says anything of another one."""
 
 
 def software_of(candidate: RunCandidate, plan: Plan) -> Software:
@@ -53,18 +46,13 @@ def software_of(candidate: RunCandidate, plan: Plan) -> Software:
 
 def is_of(row: Software, software: Software) -> bool:
     """Whether a row's software is this one, as far as the row says what it was."""
-    if row.compiler in RUNTIMES:
-        # `hpcgen bench` writes the model by its framework and runs it in the other's place.
-        row = Software(framework=row.compiler)
-    return (
-        row.framework == software.framework
-        and _has_version(row, software)
-        and row.compiler == software.compiler
-        and row.install in ("", software.install)
-    )
+    row = as_run(row)
+    same = row.framework == software.framework and row.compiler == software.compiler
+    return same and row.install in ("", software.install) and has_version(row, software)
 
 
-def _has_version(row: Software, software: Software) -> bool:
+def has_version(row: Software, software: Software) -> bool:
+    """Whether a row is of the release, or does not say of which one."""
     version = software.version or ""
     return row.version is None or version == row.version or version.startswith(f"{row.version}.")
 
@@ -90,8 +78,18 @@ def as_planned(row: Measurement, plan: Plan) -> bool:
     return all(planned.get(name) == value for name, value in row.software.environment.items())
 
 
-def measured_here(rows: Iterable[Measurement], software: Software, plan: Plan) -> Estimate:
-    """The speed of the same software on the same partition, by the fewest nodes that were measured."""
+def is_in_layout_of(plan: Plan, row: Measurement) -> bool:
+    """Whether a row was measured in the layout that is planned, as far as it says its own."""
+    job = plan.job
+    same = (row.nodes, row.ranks_per_node) == (job.nodes, job.ranks_per_node)
+    return same and row.threads_per_rank in (None, job.threads_per_rank)
+
+
+def rows_here(rows: Iterable[Measurement], software: Software, plan: Plan) -> list[Measurement]:
+    """The speeds of the same software on the same partition, of one metric and number of nodes, the best first.
+
+    Those that say all of themselves before others; in the layout of the plan, else on the fewest nodes.
+    """
     found = [
         row
         for row in rows
@@ -101,108 +99,76 @@ def measured_here(rows: Iterable[Measurement], software: Software, plan: Plan) -
         and computes_alike(plan, row)
         and as_planned(row, plan)
     ]
-    for metric in SPEEDS:
-        of_metric = [row for row in found if row.metric == metric]
-        fewest = min((row.nodes for row in of_metric), default=0)
-        of_layout = [row for row in of_metric if row.nodes == fewest]
-        if of_layout:
-            best = (max if metric in HIGHER_IS_BETTER else min)(of_layout, key=lambda row: row.value)
-            return Estimate(
-                basis="measured",
-                metric=metric,
-                value=best.value,
-                low=best.low,
-                high=best.high,
-                rows=[words(row) for row in of_layout],
-                why=f"on {fewest} node(s), the best layout that was measured" if len(of_layout) > 1 else "",
-            )
-    return Estimate(basis="none")
+    metric = next((each for each in SPEEDS if any(row.metric == each for row in found)), None)
+    of_metric = [row for row in found if row.metric == metric]
+    whole = [row for row in of_metric if not lacks(row)] or of_metric
+    exact = [row for row in whole if is_in_layout_of(plan, row)]
+    fewest = min((row.nodes for row in whole), default=0)
+    taken = exact or [row for row in whole if row.nodes == fewest]
+    return sorted(taken, key=lambda row: row.value, reverse=metric in HIGHER_IS_BETTER)
 
 
-def ratio_to(rows: Sequence[Measurement], software: Software, default: Software, plan: Plan) -> Estimate:
-    """How much faster than the default's the software is, by ratios that were measured of the same workload.
-
-    On the same partition and of this release where that was measured; else there of another release, else on other
-    machines with (or without) GPUs alike, which makes it a prediction.
-    """
-    found = [
-        row
-        for row in [*rows, *_pairs(rows)]
-        if row.metric == "speedup"
-        and row.baseline is not None
-        and _differs_alike(row.software, row.baseline, software, default)
-        and computes_alike(plan, row)
-    ]
-    there = [row for row in found if is_on_nodes_of(plan, row)]
-    here = [row for row in there if _has_version(row.software, software)]
-    used = here or there or found
-    if not used:
+def speed_of(found: Sequence[Measurement], plan: Plan) -> Estimate:
+    """The best of :func:`rows_here`: measured only if it says all of itself and is in the layout of the plan."""
+    if not found:
         return Estimate(basis="none")
-    other = "of other releases" if there else "on other machines"
-    value = math.exp(statistics.fmean(math.log(row.value) for row in used))
-    several = not here and len(used) >= FEWEST
+    best = found[0]
+    return estimate_of(best, found, "; ".join(filter(None, [unsaid(best), elsewhere([best], plan)])))
+
+
+def estimate_of(row: Measurement, rows: Sequence[Measurement], why: str = "") -> Estimate:
+    """A row's number as it is: measured, or for the reason ``why`` a prediction."""
     return Estimate(
-        basis="measured" if here else "predicted",
-        metric="speedup",
-        value=value,
-        low=min(row.low or row.value for row in used) if several else None,
-        high=max(row.high or row.value for row in used) if several else None,
-        rows=[words(row) for row in used],
-        why="" if here else f"measured {other}",
+        basis="predicted" if why else "measured",
+        metric=row.metric,
+        value=row.value,
+        low=row.low,
+        high=row.high,
+        layout=layout_words(row),
+        rows=[cited(each) for each in rows],
+        why=why,
     )
 
 
-def _pairs(rows: Sequence[Measurement]) -> list[Measurement]:
-    """Speeds of one framework's release in one layout, with a graph compiler and without, as ratios."""
-    speeds = [row for row in rows if row.metric in SPEEDS]
-    plain = {_setting(row): row for row in speeds if not row.software.compiler}
-    found = []
-    for row in speeds:
-        other = plain.get(_setting(row))
-        if row.software.compiler and other is not None:
-            ratio = row.value / other.value
-            value = ratio if row.metric in HIGHER_IS_BETTER else 1 / ratio
-            known = {"metric": "speedup", "value": value, "baseline": other.software, "low": None, "high": None}
-            found.append(msgspec.structs.replace(row, **known))
-    return found
+def unsaid(row: Measurement, software: Software | None = None) -> str:
+    """Why a row's number is a prediction: what it does not say, and that it is of another release than ``software``."""
+    missing = lacks(row)
+    is_or_are = "is" if len(missing) == 1 else "are"
+    found = [f"the {' and '.join(missing)} of what was measured {is_or_are} unknown"] if missing else []
+    if software is not None and not has_version(as_run(row.software), software):
+        found.append(f"measured with {row.software.framework} {row.software.version}")
+    return "; ".join(found)
 
 
-def _setting(row: Measurement) -> tuple[object, ...]:
-    """All that two rows of a pair have in common."""
-    software, layout = row.software, (row.nodes, row.ranks_per_node, row.threads_per_rank)
-    said = (software.framework, software.version, software.install, sorted(software.environment.items()))
-    return (row.hardware.name, row.metric, row.workload.batch, row.workload.precision, *layout, str(said))
+def elsewhere(rows: Iterable[Measurement], plan: Plan) -> str:
+    """That none of the rows is in the layout of a plan; "" where one is."""
+    if any(is_in_layout_of(plan, row) for row in rows):
+        return ""
+    job = plan.job
+    return f"nothing was measured in {job.nodes} x {job.ranks_per_node} x {job.threads_per_rank}"
 
 
-def same_release(one: Software, other: Software) -> bool:
-    """Whether two are of one framework in the same major and minor release, or of two frameworks.
-
-    What a graph compiler does for TensorFlow 1.14 says nothing of TensorFlow 2.21.
-    """
-    if one.framework != other.framework or one.version is None or other.version is None:
-        return True
-    return one.version.split(".")[:2] == other.version.split(".")[:2]
-
-
-def _differs_alike(row: Software, baseline: Software, software: Software, default: Software) -> bool:
-    """Whether the two of a row differ in the graph compiler, or in the way of installing, as the two candidates do."""
-    if row.framework != software.framework or baseline.framework != default.framework:
-        return False
-    if (row.compiler, baseline.compiler) != (software.compiler, default.compiler):
-        return False
-    if row.version != baseline.version:
-        return False
-    if software.compiler != default.compiler:
-        return True
-    return (row.install, baseline.install) == (software.install, default.install) and row.install != baseline.install
-
-
-def words(row: Measurement) -> str:
-    """A row on one line, with its source."""
-    against = f" against {software_words(row.baseline)}" if row.baseline else ""
-    source = row.source.from_ if row.source is not None else row.command or "no source"
-    measured = f"{row.workload.name}: {value_words(row)}, {software_words(row.software)}{against}"
-    return f"{measured}, on {row.hardware.name}, {layout_words(row)} ({source})"
+def ratios_here(known: Iterable[RatioPair], case: PairCase, plan: Plan) -> Estimate:
+    """How much faster than the default's the software is, by pairs of this release on this partition."""
+    change = change_of(case.software, case.baseline)
+    used = [
+        pair.row
+        for pair in known
+        if change is not None
+        and (pair.change, pair.turned) == (change.name, change.turned)
+        and identity(pair.row.workload) == identity(case.workload)
+        and not lacks(pair.row)
+        and has_version(as_run(pair.row.software), case.software)
+        and has_version(as_run(pair.row.baseline or case.baseline), case.baseline)
+        and is_on_nodes_of(plan, pair.row)
+        and computes_alike(plan, pair.row)
+        and as_planned(pair.row, plan)
+    ]
+    if not used:
+        return Estimate(basis="none")
+    ratio = math.exp(statistics.fmean(math.log(row.value) for row in used))
+    found = estimate_of(used[0], used, elsewhere(used, plan))
+    return msgspec.structs.replace(found, value=ratio, low=None, high=None)
 
 
 def rows_of_workload(known: Measurements, request: OptimiseRequest) -> list[Measurement]:

@@ -8,11 +8,13 @@ import msgspec
 
 from hpcgen.core.errors import HpcgenError
 from hpcgen.core.model.plan import Plan
+from hpcgen.plugins.tuning.measurements.cited import lacks
 from hpcgen.plugins.tuning.measurements.records import HIGHER_IS_BETTER, Measurement, Software
 from hpcgen.plugins.tuning.optimise.candidates import RunCandidate
-from hpcgen.plugins.tuning.optimise.evidence import measured_here, on_gpus, ratio_to, same_release, software_of
+from hpcgen.plugins.tuning.optimise.evidence import on_gpus, ratios_here, rows_here, software_of, speed_of
 from hpcgen.plugins.tuning.optimise.modelled import Modelled
 from hpcgen.plugins.tuning.optimise.records import Estimate
+from hpcgen.plugins.tuning.predict.pairs import PairCase, releases_between
 
 MakePlan = Callable[[RunCandidate], tuple[RunCandidate, Plan]]
 """The plan of a candidate, and the candidate with what was settled by planning it."""
@@ -21,8 +23,8 @@ MakePlan = Callable[[RunCandidate], tuple[RunCandidate, Plan]]
 class Judged(msgspec.Struct, frozen=True):
     """A candidate with its plan, or why there is none.
 
-    ``ratio``: how many times as fast as the default candidate it is thought to be, with its estimate's own interval in
-    ``low`` and ``high``; None where nothing tells.
+    ``ratio``: how many times as fast as the default candidate it is thought to be; None where nothing tells.
+    ``decides``: whether it may take the default's place by that.
     """
 
     candidate: RunCandidate
@@ -30,8 +32,7 @@ class Judged(msgspec.Struct, frozen=True):
     refused: str = ""
     estimate: Estimate = Estimate(basis="none")
     ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
+    decides: bool = False
 
 
 def planned(found: Iterable[RunCandidate], make: MakePlan) -> list[Judged]:
@@ -63,19 +64,18 @@ def judged(candidates: Sequence[Judged], rows: Sequence[Measurement], modelled: 
     if default is None or default.plan is None:
         return list(candidates)
     compared = _Compared(default.plan, software_of(default.candidate, default.plan), rows, modelled)
-    first = compared.default()
     return [
-        msgspec.structs.replace(each, estimate=first, ratio=1.0)
+        msgspec.structs.replace(each, estimate=compared.default(), ratio=1.0)
         if each is default
         else each
         if each.plan is None
-        else compared.with_default(each, each.plan, first)
+        else compared.with_default(each, each.plan)
         for each in candidates
     ]
 
 
 class _Compared(msgspec.Struct, frozen=True):
-    """The default candidate, and what others are compared by."""
+    """The default candidate, and what others are compared by; ``rows`` of the request's workload."""
 
     plan: Plan
     software: Software
@@ -84,29 +84,44 @@ class _Compared(msgspec.Struct, frozen=True):
 
     def default(self) -> Estimate:
         """How fast the default is."""
-        measured = measured_here(self.rows, self.software, self.plan)
-        return measured if measured.value is not None else self.modelled.estimate(self.software, self.plan)
+        return speed_of(rows_here(self.rows, self.software, self.plan), self.plan)
 
-    def with_default(self, each: Judged, plan: Plan, first: Estimate) -> Judged:
+    def with_default(self, each: Judged, plan: Plan) -> Judged:
         """A candidate with its estimate, by the best evidence that there is."""
         replace = msgspec.structs.replace
         software = software_of(each.candidate, plan)
-        own = measured_here(self.rows, software, plan)
-        if own.value is not None and own.metric == first.metric and first.basis == "measured":
-            return replace(each, estimate=own, ratio=_ratio(own, first))
-        if not same_release(software, self.software):
+        own, first = rows_here(self.rows, software, plan), rows_here(self.rows, self.software, self.plan)
+        estimate = speed_of(own, plan)
+        if own and first and (ratio := _ratio(own[0], first[0])) is not None:
+            return replace(each, estimate=estimate, ratio=ratio, decides=True)
+        relative, decides = self._relative(software, plan)
+        if relative.value is None:
+            return replace(each, estimate=estimate if own else relative)
+        return replace(each, estimate=relative, ratio=relative.value, decides=decides)
+
+    def _relative(self, software: Software, plan: Plan) -> tuple[Estimate, bool]:
+        """How many times as fast as the default it is, and whether that may decide."""
+        here = (plan.partition, on_gpus(plan))
+        if here != (self.plan.partition, on_gpus(self.plan)):
+            return Estimate(basis="none", why="it computes on other processors or nodes than the default"), False
+        if (
+            software.framework == self.software.framework
+            and releases_between(software.version, self.software.version) != 0
+        ):
             why = f"nothing compares it with {self.software.framework} {self.software.version}"
-            return replace(each, estimate=own if own.value is not None else Estimate(basis="none", why=why))
-        relative = ratio_to(self.rows, software, self.software, plan)
-        if relative.value is None or on_gpus(plan) != on_gpus(self.plan):
-            relative = self.modelled.compared(software, plan, self.software, self.plan)
-        if relative.value is not None:
-            return replace(each, estimate=relative, ratio=relative.value, low=relative.low, high=relative.high)
-        return replace(each, estimate=own if own.value is not None else relative)
+            return Estimate(basis="none", why=why), False
+        modelled = self.modelled
+        case = PairCase(modelled.workload, software, self.software, modelled.hardware(plan))
+        measured = ratios_here(modelled.pairs, case, plan)
+        if measured.value is not None:
+            return measured, True
+        return modelled.compared(case, plan)
 
 
-def _ratio(own: Estimate, first: Estimate) -> float | None:
-    if own.value is None or first.value is None or own.metric is None:
+def _ratio(own: Measurement, first: Measurement) -> float | None:
+    """How many times as fast one row is as another, if both say all of themselves and are of the same work."""
+    same = ((each.metric, each.nodes, each.workload.batch, each.workload.precision) for each in (own, first))
+    if len(set(same)) > 1 or lacks(own) or lacks(first):
         return None
     ratio = own.value / first.value
     return ratio if own.metric in HIGHER_IS_BETTER else 1 / ratio
@@ -115,15 +130,9 @@ def _ratio(own: Estimate, first: Estimate) -> float | None:
 def best_of(candidates: Sequence[Judged]) -> Judged | None:
     """The candidate to take: the fastest that is known to be so, else the default.
 
-    What was measured is believed as it is; a prediction takes the default's place only where its whole interval is on
-    the faster side.
+    What was measured is believed as it is; a prediction takes the default's place only where a held-out test shows that
+    choosing by such predictions costs less than any fixed choice.
     """
     default = next((each for each in candidates if each.plan is not None), None)
-    better = [each for each in candidates if each.ratio is not None and each.ratio > 1 and _is_sure(each)]
+    better = [each for each in candidates if each.ratio is not None and each.ratio > 1 and each.decides]
     return max(better, key=lambda each: each.ratio or 0, default=default)
-
-
-def _is_sure(each: Judged) -> bool:
-    if each.low is None:
-        return each.estimate.basis == "measured"
-    return each.low > 1

@@ -9,11 +9,12 @@ import msgspec
 
 from hpcgen.core.errors import InputError, MissingToolError
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.support.units import counted
-from hpcgen.plugins.tuning.measurements.records import HIGHER_IS_BETTER, Measurement, Metric, Software, value_words
-from hpcgen.plugins.tuning.optimise.evidence import SPEEDS, as_planned, computes_alike, is_on_nodes_of
+from hpcgen.plugins.tuning.measurements.cited import cited
+from hpcgen.plugins.tuning.measurements.records import HIGHER_IS_BETTER, Measurement, Software
+from hpcgen.plugins.tuning.optimise.evidence import as_planned, computes_alike, estimate_of, is_on_nodes_of, unsaid
 from hpcgen.plugins.tuning.optimise.records import Estimate, LayoutOption
 from hpcgen.plugins.tuning.predict.efficiency import node_speed
+from hpcgen.plugins.tuning.predict.pairs import SPEEDS
 from hpcgen.plugins.tuning.predict.prediction import PredictionRefusal
 from hpcgen.plugins.tuning.predict.scaling import ScalingModel, fit_scaling, measure_next, points_of
 from hpcgen.plugins.tuning.requests.records import OptimiseRequest
@@ -36,7 +37,7 @@ def layouts(
     options = []
     for shape, series in sorted(_series(rows, software, plan).items()):
         if _fits(shape, request):
-            options.append(_option(shape, series, plan, request))
+            options.append(_option(shape, series, software, plan, request))
     known = [each for each in options if each.estimate.value is not None]
     if not known:
         return options
@@ -92,7 +93,9 @@ def _fits(shape: NodeShape, request: OptimiseRequest) -> bool:
     )
 
 
-def _option(shape: NodeShape, series: list[Measurement], plan: Plan, request: OptimiseRequest) -> LayoutOption:
+def _option(
+    shape: NodeShape, series: list[Measurement], software: Software, plan: Plan, request: OptimiseRequest
+) -> LayoutOption:
     """A layout on as many nodes as the goal wants, and what is known of it there."""
     nodes = _most(shape, request)
     why, model = "", None
@@ -110,14 +113,13 @@ def _option(shape: NodeShape, series: list[Measurement], plan: Plan, request: Op
         except InputError as error:
             why, model = error.problems[0].message, None
     nodes = nodes or plan.job.nodes
-    lines = [f"{counted(row.nodes, 'node')}: {value_words(row)}" for row in series]
     exact = next((row for row in series if row.nodes == nodes), None)
     if exact is not None:
-        estimate = Estimate(
-            basis="measured", metric=exact.metric, value=exact.value, low=exact.low, high=exact.high, rows=lines
-        )
+        why = unsaid(exact, software)
+        alike = [row for row in series if row is not exact and unsaid(row, software) == why]
+        estimate = estimate_of(exact, [exact, *alike], why)
     else:
-        estimate = _predicted(model, nodes, series[0].metric, lines) if model else Estimate(basis="none", why=why)
+        estimate = _predicted(model, nodes, series, software) if model else Estimate(basis="none", why=why)
     return LayoutOption(
         nodes=nodes,
         ranks_per_node=shape.ranks_per_node,
@@ -141,15 +143,20 @@ def _efficiency(request: OptimiseRequest) -> float | None:
     return request.limits.efficiency or (USUAL_EFFICIENCY if request.goal == "efficiency" else None)
 
 
-def _predicted(model: ScalingModel, nodes: int, metric: Metric, rows: list[str]) -> Estimate:
+def _predicted(model: ScalingModel, nodes: int, series: Sequence[Measurement], software: Software) -> Estimate:
     """What a law of scaling says of a number of nodes that was not measured."""
-    answer = model.predict(nodes)
+    answer, first = model.predict(nodes), series[0]
+    rows = [cited(row) for row in series]
     if isinstance(answer, PredictionRefusal):
         return Estimate(basis="none", why=answer.reason, rows=rows)
     values = [answer.low, answer.value, answer.high]
     # A law is of seconds: of a speed, those of a unit of work.
-    low, value, high = sorted(1 / each for each in values) if metric in HIGHER_IS_BETTER else values
-    return Estimate(basis="predicted", metric=metric, value=value, low=low, high=high, rows=rows, why=answer.by)
+    low, value, high = sorted(1 / each for each in values) if first.metric in HIGHER_IS_BETTER else values
+    why = "; ".join(filter(None, [f"by the law of scaling ({model.form})", unsaid(first, software)]))
+    layout = f"{nodes} x {first.ranks_per_node} x {first.threads_per_rank}"
+    return Estimate(
+        basis="predicted", metric=first.metric, value=value, low=low, high=high, layout=layout, rows=rows, why=why
+    )
 
 
 def _most(shape: NodeShape, request: OptimiseRequest) -> int | None:

@@ -4,6 +4,7 @@ from typing import Literal
 
 from hpcgen.core.model.fields import EnvName, Name, Record, Text
 from hpcgen.core.model.plan import Finding
+from hpcgen.plugins.tuning.measurements.cited import RowUsed
 from hpcgen.plugins.tuning.measurements.records import Metric
 
 Basis = Literal["measured", "predicted", "none"]
@@ -12,7 +13,8 @@ Basis = Literal["measured", "predicted", "none"]
 class Estimate(Record, frozen=True):
     """How fast something is thought to be: ``value`` in the unit of ``metric``, with its 95 % interval if there is one.
 
-    ``basis``: rows of exactly this, or a model of others; ``rows``: those that it rests on, one line each.
+    ``basis``: ``measured`` where rows that say release, batch and date are of exactly this, else ``predicted``, with
+    the reason in ``why``; ``layout``: what the value is of, nodes x ranks on each x threads; ``rows`` that it rests on.
     """
 
     basis: Basis
@@ -20,7 +22,8 @@ class Estimate(Record, frozen=True):
     value: float | None = None
     low: float | None = None
     high: float | None = None
-    rows: list[Text] = []
+    layout: Text = ""
+    rows: list[RowUsed] = []
     why: Text = ""
 
 

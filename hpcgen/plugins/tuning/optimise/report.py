@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
+from hpcgen.plugins.tuning.measurements.cited import RowUsed
 from hpcgen.plugins.tuning.measurements.records import UNITS
 from hpcgen.plugins.tuning.optimise.records import Alternative, Decision, Estimate, LayoutOption
 
@@ -24,7 +26,7 @@ def _lines(decision: Decision, top: int | None) -> Iterator[str]:
     yield ""
     yield f"Goal: {decision.goal}. Workload: {decision.workload or 'not named'}."
     yield ""
-    yield f"**Taken:** {_what(chosen)}; {chosen.why}. Estimate: {_estimate_words(chosen.estimate)}."
+    yield f"**Taken:** {_what(chosen)}; {chosen.why}. Estimate: {_with_reason(chosen.estimate)}."
     yield from _rows(chosen.estimate.rows)
     yield ""
     yield "Versions: " + ", ".join(f"{name} {version}" for name, version in decision.versions.items()) + "."
@@ -38,7 +40,8 @@ def _lines(decision: Decision, top: int | None) -> Iterator[str]:
     yield "| stack | software | settings | partition | estimate | time against the chosen | why |"
     yield "|---|---|---|---|---|---|---|"
     for each in shown:
-        slower = f"x {each.slowdown:.3g}" if each.slowdown is not None else ""
+        guess = ", predicted" if each.estimate.basis == "predicted" else ""
+        slower = f"x {each.slowdown:.3g}{guess}" if each.slowdown is not None else ""
         cells = [
             f"**{each.stack}**" if each is chosen else each.stack,
             _what(each),
@@ -85,18 +88,26 @@ def _layouts(layouts: list[LayoutOption]) -> Iterator[str]:
     for each in layouts:
         name = f"{each.nodes} x {each.ranks_per_node} x {each.threads_per_rank}"
         share = f"{each.efficiency:.1%}" if each.efficiency is not None else ""
-        why = each.why if each.estimate.value is not None else each.estimate.why
-        yield f"| {f'**{name}**' if each.chosen else name} | {_estimate_words(each.estimate)} | {share} | {why} |"
-    for each in layouts:
+        why = "; ".join(filter(None, [each.why, each.estimate.why]))
+        yield f"| {f'**{name}**' if each.chosen else name} | {_number(each.estimate)} | {share} | {why} |"
+    # Those of the layout that is taken are above.
+    for each in (each for each in layouts if not each.chosen):
         yield ""
         yield f"Rows of {each.ranks_per_node} x {each.threads_per_rank}:"
         yield from _rows(each.estimate.rows)
 
 
-def _rows(rows: list[str]) -> Iterator[str]:
+def _rows(rows: list[RowUsed]) -> Iterator[str]:
+    """The rows with what each says of itself; what several in turn have in common is said once."""
     if rows:
         yield ""
-        yield from (f"- {row}" for row in rows)
+    for about, same in groupby(rows, lambda row: row.about):
+        of_it = list(same)
+        if len(of_it) == 1:
+            yield f"- {of_it[0]}"
+            continue
+        yield f"- {about}:"
+        yield from (f"  - {row.number}: {row.label}" for row in of_it)
 
 
 def _what(each: Alternative) -> str:
@@ -105,8 +116,18 @@ def _what(each: Alternative) -> str:
     return each.software + install + compiler
 
 
+def _with_reason(estimate: Estimate) -> str:
+    """The number, and where it is not what was measured, the reason."""
+    return f"{_estimate_words(estimate)}; {estimate.why}" if estimate.why else _estimate_words(estimate)
+
+
 def _estimate_words(estimate: Estimate) -> str:
-    """``predicted 1.09 times (0.8 to 1.4)``; ``unknown`` without a value."""
+    """``predicted 31.22 s per epoch in 128 x 4 x 12``; ``unknown`` without a value."""
+    layout = f" in {estimate.layout}" if estimate.layout and estimate.metric != "speedup" else ""
+    return _number(estimate) + layout
+
+
+def _number(estimate: Estimate) -> str:
     if estimate.value is None or estimate.metric is None:
         return "unknown"
     interval = ""

@@ -9,9 +9,11 @@ from hpcgen._version import __version__
 from hpcgen.core.errors import InputError
 from hpcgen.core.support.extras import extra
 from hpcgen.core.support.file_formats import MODEL
+from hpcgen.plugins.tuning.measurements.cited import cited
 from hpcgen.plugins.tuning.measurements.records import Measurement
 from hpcgen.plugins.tuning.predict.columns import TermColumn, places, seen_in
-from hpcgen.plugins.tuning.predict.left_out import spreads
+from hpcgen.plugins.tuning.predict.held_out import held_out_tests
+from hpcgen.plugins.tuning.predict.left_out import Fit, spreads
 from hpcgen.plugins.tuning.predict.linear import Coefficients, Column, Level, LinearModel, ModelRow
 from hpcgen.plugins.tuning.predict.observations import Observation, observations
 from hpcgen.plugins.tuning.predict.terms import identity
@@ -39,7 +41,9 @@ def fit(rows: Iterable[Measurement], *, doubtful: bool = False) -> LinearModel:
     """
     given = list(rows)
     taken = observations(given, doubtful=doubtful)
-    found = coefficients(taken)
+    # The errors and the tests leave out the same rows.
+    fitted = _fitted_once()
+    found = fitted(taken)
     if found is None:
         raise InputError(
             f"{len(taken)} rows say how fast something was, and they differ in nothing that a model could rest on",
@@ -50,16 +54,31 @@ def fit(rows: Iterable[Measurement], *, doubtful: bool = False) -> LinearModel:
         columns=found.columns,
         seen=found.seen,
         levels=found.levels,
-        spreads=spreads(taken, coefficients),
+        spreads=spreads(taken, fitted),
         rows=[
-            ModelRow(row=each.used(), level=each.level, position=_rounded(found.parts(each.terms))) for each in taken
+            ModelRow(row=cited(each.row), level=each.level, position=_rounded(found.parts(each.terms)))
+            for each in taken
         ],
         workloads={identity(each.case.workload): each.case.workload for each in reversed(taken)},
         machines={each.case.hardware.name: each.case.hardware for each in reversed(taken)},
         left_out=len(given) - len(taken),
+        tests=held_out_tests(taken, fitted),
         model=MODEL.newest,
         hpcgen=__version__,
     )
+
+
+def _fitted_once() -> Fit:
+    """:func:`coefficients` that remembers what it was asked; the rows live as long as it does."""
+    known: dict[tuple[int, ...], Coefficients | None] = {}
+
+    def fitted(rows: Sequence[Observation]) -> Coefficients | None:
+        key = tuple(map(id, rows))
+        if key not in known:
+            known[key] = coefficients(rows)
+        return known[key]
+
+    return fitted
 
 
 def coefficients(rows: Sequence[Observation]) -> Coefficients | None:
@@ -92,6 +111,10 @@ def coefficients(rows: Sequence[Observation]) -> Coefficients | None:
         seen=seen,
         levels=[_level(name, rows, members, speeds - raw[:, varies] @ slopes) for name, members in levels.items()],
     )
+
+
+def _row(row: Observation, found: Coefficients) -> ModelRow:
+    return ModelRow(row=cited(row.row), level=row.level, position=_rounded(found.parts(row.terms)))
 
 
 def _values(row: Observation, columns: Sequence[TermColumn]) -> list[float]:

@@ -143,13 +143,13 @@ def _spread(
         predicted=predicted,
         refused=refused,
         error=_short(error),
-        half=_short(error * _quantile(len(squares) - 1) * sqrt(1 + 1 / len(squares)))
+        half=_short(error * quantile(len(squares) - 1) * sqrt(1 + 1 / len(squares)))
         if len(squares) >= FEWEST_FOLDS
         else None,
     )
 
 
-def _quantile(freedom: int) -> float:
+def quantile(freedom: int) -> float:
     """Student's, for both sides: few folds say little of the error itself."""
     with extra("model", "fit models"):
         from scipy.stats import t

@@ -18,15 +18,16 @@ from hpcgen.core.errors import InputError
 from hpcgen.core.model.fields import Record
 from hpcgen.core.support.file_formats import MODEL
 from hpcgen.core.support.hashing import read_plain
+from hpcgen.plugins.tuning.measurements.cited import RowUsed
 from hpcgen.plugins.tuning.measurements.records import Hardware, Software, Workload
 from hpcgen.plugins.tuning.predict.columns import TermColumn, TermRange
 from hpcgen.plugins.tuning.predict.observations import SAMPLES, metric_of, own_level, value_of
 from hpcgen.plugins.tuning.predict.prediction import (
     REACH,
+    HeldOutTest,
     MeasureNext,
     Prediction,
     PredictionRefusal,
-    RowUsed,
     Situation,
 )
 from hpcgen.plugins.tuning.predict.terms import BY_NAME, Described, RunConditions, Term, described, identity
@@ -138,7 +139,8 @@ class LinearModel(Coefficients, frozen=True, kw_only=True):
     """A fitted model. ``model``: the number of its format; ``hpcgen``: what fitted it.
 
     ``workloads`` (by name and kind) and ``machines`` of the rows, so that a question may name them; ``left_out``: how
-    many rows were left out because they are doubtful or no speed.
+    many rows were left out because they are doubtful or no speed. ``tests``: whether choosing by this model, or by
+    pairs of the rows, costs less than the best fixed choice; ``hpcgen optimise`` chooses only by what passed one.
     """
 
     spreads: list[Spread]
@@ -148,6 +150,7 @@ class LinearModel(Coefficients, frozen=True, kw_only=True):
     model: int
     hpcgen: str
     left_out: int = 0
+    tests: list[HeldOutTest] = []
 
     def predict(
         self,
@@ -197,7 +200,8 @@ class LinearModel(Coefficients, frozen=True, kw_only=True):
             return self._refused(self._too_few(case), case)
         ratio = sum(self.parts(terms)) - sum(self.parts(against))
         low, value, high = (exp(ratio + side * spread.half) for side in (-1, 0, 1))
-        rows = self.nearest(terms, "")
+        level = self.level_of(workload)
+        rows = self.nearest(terms, level.name if level is not None else "")
         return Prediction(
             value=value, low=low, high=high, metric="speedup", rows_used=rows, by="linear", situation=spread.situation
         )

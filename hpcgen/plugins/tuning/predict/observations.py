@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from math import exp, log
 from typing import NamedTuple
 
-from hpcgen.plugins.tuning.measurements.records import Measurement, Metric, Workload, software_words
-from hpcgen.plugins.tuning.predict.prediction import RowUsed
+from hpcgen.plugins.tuning.measurements.records import Measurement, Metric, Workload
 from hpcgen.plugins.tuning.predict.terms import Described, RunConditions, case_of, described, identity
 
 SAMPLES = "samples_per_second"
@@ -30,14 +29,6 @@ class Observation(NamedTuple):
     row: Measurement
     terms: Described
     baseline_terms: Described | None
-
-    def used(self) -> RowUsed:
-        """It as part of an answer."""
-        label = self.case.label()
-        if self.baseline is not None:
-            label += f", against {software_words(self.baseline.software)}"
-        source = self.row.source.from_ if self.row.source else self.row.command
-        return RowUsed(label=label, metric=self.row.metric, value=self.row.value, source=source)
 
 
 def observations(rows: Iterable[Measurement], *, doubtful: bool = False) -> list[Observation]:

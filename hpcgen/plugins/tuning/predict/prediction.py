@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from hpcgen.core.model.fields import Count, Name, Record, Text
+from hpcgen.plugins.tuning.measurements.cited import RowUsed
 from hpcgen.plugins.tuning.measurements.records import UNITS, Metric, Positive
 
 LEVEL = 0.95
@@ -15,6 +16,8 @@ REACH = 2.0
 """How many times beyond the smallest or largest number of the rows a model may still be asked."""
 NodeCount = Annotated[int, msgspec.Meta(ge=1)]
 Situation = Literal["known", "new machine", "new workload", "new machine and workload"]
+LeftOut = Literal["machine", "workload"]
+ModelName = Literal["linear", "pairs"]
 
 
 class MeasureNext(Record, frozen=True):
@@ -32,15 +35,6 @@ class MeasureNext(Record, frozen=True):
         compiler = f" and {self.compiler}" if self.compiler else ""
         nodes = f" on {self.nodes} nodes" if self.nodes > 1 else ""
         return f"{self.workload} with {self.framework}{compiler} on {self.machine}{nodes}"
-
-
-class RowUsed(Record, frozen=True):
-    """A row that a prediction rests on: which one, in words, and what was measured."""
-
-    label: str
-    metric: Metric
-    value: Positive
-    source: str = ""
 
 
 class Prediction(Record, frozen=True):
@@ -69,3 +63,34 @@ class PredictionRefusal(Record, frozen=True):
 
     reason: str
     measure_next: MeasureNext | None = None
+
+
+class HeldOutTest(Record, frozen=True):
+    """How well a model chose on machines, or for workloads, that it had no rows of.
+
+    ``change``: the choice, such as ``xla in tensorflow``; ``groups``: how many machines or workloads were left out, and
+    ``questions`` how often there was a choice; of those the model ``answered`` some, and left the others as they were.
+    ``cost_percent``: how much longer than with the best choice it takes with the model's, each group with the same
+    weight; ``fixed_cost_percent``: with ``fixed``, the better of taking the change ``always`` or ``never``, which is
+    known only afterwards. ``gain_low``, ``gain_high``: the 95 % interval of what the model costs less, over the groups;
+    ``better``: all of it is above 0. ``half``: half of the 95 % interval of a ratio that it predicts, in logarithms.
+    """
+
+    change: str
+    left_out: LeftOut
+    by: ModelName
+    groups: int
+    questions: int
+    answered: int
+    cost_percent: float
+    fixed: Literal["always", "never"]
+    fixed_cost_percent: float
+    gain_low: float | None = None
+    gain_high: float | None = None
+    half: float | None = None
+    better: bool = False
+
+    def __str__(self) -> str:
+        model = "pairs of rows" if self.by == "pairs" else "the linear model"
+        fixed = f"{self.fixed} taking it costs {self.fixed_cost_percent:.1f} %"
+        return f"of each {self.left_out} left out in turn, a choice by {model} costs {self.cost_percent:.1f} %, {fixed}"

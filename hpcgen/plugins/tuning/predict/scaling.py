@@ -13,9 +13,10 @@ import msgspec
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.fields import Count, Record
 from hpcgen.core.support.extras import extra
+from hpcgen.plugins.tuning.measurements.cited import RowUsed, cited
 from hpcgen.plugins.tuning.measurements.records import Measurement, Positive
 from hpcgen.plugins.tuning.predict.observations import observations
-from hpcgen.plugins.tuning.predict.prediction import LEVEL, MeasureNext, Prediction, PredictionRefusal, RowUsed
+from hpcgen.plugins.tuning.predict.prediction import LEVEL, MeasureNext, Prediction, PredictionRefusal
 from hpcgen.plugins.tuning.predict.terms import identity
 
 # Laws of scaling: the time of fixed work on a number of nodes as a sum of terms, none of them negative.
@@ -314,7 +315,7 @@ def points_of(rows: Iterable[Measurement], *, doubtful: bool = False) -> list[Sc
     doubtful: take rows, too, that nobody should trust.
     """
     return [
-        ScalingPoint(nodes=each.case.nodes, seconds=exp(-each.speed), row=each.used())
+        ScalingPoint(nodes=each.case.nodes, seconds=exp(-each.speed), row=cited(each.row))
         for each in observations(rows, doubtful=doubtful)
         if each.baseline is None
     ]

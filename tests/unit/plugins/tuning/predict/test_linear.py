@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from hpcgen.core.errors import InputError
+from hpcgen.plugins.tuning.measurements.cited import cited
 from hpcgen.plugins.tuning.measurements.records import Hardware, Measurement, Software, Workload
 from hpcgen.plugins.tuning.predict.fitting import coefficients, fit
 from hpcgen.plugins.tuning.predict.left_out import folds, spreads
@@ -240,5 +241,5 @@ def test_the_papers_ratios_come_out_in_their_direction() -> None:
 
 def test_observations_keep_their_row() -> None:
     one: Observation = observations(PAPERS)[0]
-    assert one.used().source.startswith("paper: ") and coefficients([one]) is None
+    assert cited(one.row).source.startswith("paper: ") and coefficients([one]) is None
     assert isinstance(Software(framework="x"), Software)

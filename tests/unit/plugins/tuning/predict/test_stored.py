@@ -66,7 +66,7 @@ import sys
 for name in ("numpy", "scipy", "sklearn", "matplotlib"):
     sys.modules[name] = None
 from pathlib import Path
-from hpcgen.plugins.tuning.predict import asked, plots, ranking, scaling
+from hpcgen.plugins.tuning.predict import asked, held_out, pairs, plots, scaling
 from hpcgen.core.errors import MissingToolError
 from hpcgen.plugins.tuning.predict.fitting import fit
 from hpcgen.plugins.tuning.predict.linear import read_model
