@@ -24,7 +24,7 @@ from hpcgen.images.reference import parse_image
 from hpcgen.plugins.onnx.convert import job_of
 from hpcgen.plugins.onnx.ensemble import read_ensemble
 from hpcgen.plugins.onnx.records import Converted
-from hpcgen.plugins.onnx.start import ImageRunner, run_step
+from hpcgen.plugins.onnx.start import ImageRunner, run_steps
 from hpcgen.plugins.onnx.target import OnnxTarget
 from hpcgen.plugins.onnx.work import ModelWork
 
@@ -195,7 +195,7 @@ def validated(folder: Path, collection: Path, image: Path, file: Path, model: by
     (work.result / "model.onnx").write_bytes(model)
     runner = ImageRunner(parse_image(str(image)), Catalog([collection]))
     target = OnnxTarget(provider="cpu", engine="onnxruntime", runtime="1.32.0")
-    run_step(runner, work, "validate", job_of(loaded, target, runner.threads, 0), 600)
+    run_steps(runner, work, ["validate"], job_of(loaded, target, runner.threads, 0), 600)
     said = work.said("validate", Converted)
     assert said is not None
     print(said.failed or "computes the same")

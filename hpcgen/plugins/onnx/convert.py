@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from hpcgen.core.errors import HpcgenError, JobFailedError, Problem
+from hpcgen.core.errors import JobFailedError, Problem
 from hpcgen.plugins.onnx.ensemble import LoadedEnsemble
 from hpcgen.plugins.onnx.records import (
     Converted,
@@ -26,7 +26,7 @@ from hpcgen.plugins.onnx.records import (
     VariantName,
 )
 from hpcgen.plugins.onnx.results import Workshop
-from hpcgen.plugins.onnx.start import Ended, Runner, run_step
+from hpcgen.plugins.onnx.start import Ended, Runner, run_steps
 from hpcgen.plugins.onnx.target import OnnxTarget
 from hpcgen.plugins.onnx.work import ModelWork, remove_any
 
@@ -109,10 +109,15 @@ class _Steps:
         self.name = work.model
         self.asked: EnsembleModel = loaded.ensemble.models[self.name]
         self.job = job_of(loaded, how.target, runner.threads, how.rounds)
+        self.left = ["convert", *loaded.ensemble.optimise, *(["time"] if how.rounds else [])]
+        self.begun: list[str] = []
+        self.ended = Ended(None, [], 0.0)
 
     def all(self, given: list[HashedFile]) -> Done:
         """Convert, make the variants, measure."""
-        self.how.doing(f"{self.name}: converting from {self.asked.from_}")
+        measured = ["measuring"] if self.how.rounds else []
+        doing = [f"converting from {self.asked.from_}", *self.loaded.ensemble.optimise, *measured]
+        self.how.doing(f"{self.name}: {', '.join(doing)}")
         converted = self.convert()
         model = ReportedModel(converted=converted, stochastic=self.asked.stochastic)
         done = Done(self.work, model, given, self._wrong(self.name, converted))
@@ -122,14 +127,12 @@ class _Steps:
         for line in tried_lines(converted.tried):
             self.how.tell(f"{self.name}: {line}")
         for variant, own in self.loaded.ensemble.optimise.items():
-            self.how.doing(f"{self.name}: {variant}")
             said = self.variant(variant)
             differences = judged(self.asked, said.differences, own)
             said = replace(said, differences=differences, tried=with_verdicts(said.tried, differences))
             model.variants.append(said)
             self._tell_variant(said, done)
         if self.how.rounds and not done.problems:
-            self.how.doing(f"{self.name}: measuring")
             model.timings.extend(self.times(model))
         try:
             done.model = replace(model, files=self.work.files())
@@ -184,7 +187,7 @@ class _Steps:
     def variant(self, variant: VariantName) -> ConvertedVariant:
         """A variant of the converted model."""
         runtime: Any = RUNTIMES.get(variant, "onnxruntime")
-        said = self._run("variant", ConvertedVariant, variant)
+        said = self._run(variant, ConvertedVariant)
         if isinstance(said, str):
             return ConvertedVariant(model=self.name, variant=variant, runtime=runtime, failed=said)
         if said.model != self.name or said.variant != variant:
@@ -207,15 +210,22 @@ class _Steps:
         except JobFailedError as failure:
             return failure.problems[0].message
 
-    def _run(self, step: str, type_: type[T], *more: str) -> T | str:
-        """What a step says, as the record, or why it says nothing."""
-        ended: Ended = run_step(self.runner, self.work, step, self.job, self.how.timeout_s, *more)
+    def _run(self, step: str, type_: type[T]) -> T | str:
+        """What a step says, as the record, or why it says nothing.
+
+        All steps that are left are begun together, as it is the start of a framework that takes time. One that gives no
+        answer then, because the process ended before, is begun again by itself and those after it.
+        """
         try:
-            said = self.work.said(more[0] if more else step, type_)
-        except HpcgenError as failure:
+            said = self.work.said(step, type_) if step in self.begun else None
+            if said is None:
+                self.begun = self.left[self.left.index(step) :]
+                self.ended = run_steps(self.runner, self.work, self.begun, self.job, self.how.timeout_s)
+                said = self.work.said(step, type_)
+        except JobFailedError as failure:
             return failure.problems[0].on_one_line
         if said is None:
-            return f"{ended.why(self.how.timeout_s)} (full output: {self.work.log_name(more[0] if more else step)})"
+            return f"{self.ended.why(self.how.timeout_s)} (full output: {self.work.log_name(step)})"
         return said
 
 

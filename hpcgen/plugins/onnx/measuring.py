@@ -17,7 +17,7 @@ from hpcgen.plugins.onnx.convert import job_of_times, spelled
 from hpcgen.plugins.onnx.ensemble import LoadedEnsemble
 from hpcgen.plugins.onnx.records import ConversionReport, Ensemble, HashedFile, Provider, Timing
 from hpcgen.plugins.onnx.results import read_report
-from hpcgen.plugins.onnx.start import Runner, run_step
+from hpcgen.plugins.onnx.start import Runner, run_steps
 from hpcgen.plugins.onnx.work import ModelWork
 
 ROUNDS = 7
@@ -151,7 +151,7 @@ def _timed(work: ModelWork, there: MeasuredEnsemble, runner: Runner, how: Measur
         "framework": framework,
     }
     job = job_of_times(job, there.report.models[work.model])
-    ended = run_step(runner, work, "time", job, how.timeout_s)
+    ended = run_steps(runner, work, ["time"], job, how.timeout_s)
     said = work.said("time", list[Timing])
     if said is None:
         raise JobFailedError(

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 MOST_LOGGED = 64 * 1024 * 1024
 LAST_LINES = 8
 PROGRAM = "programs/main.py"
+TOO_LONG = 124
+"""The exit status of a program of which a step took longer than it may."""
 _AVAILABLE = re.compile(r"^MemAvailable:\s+(\d{1,15}) kB$", re.MULTILINE)
 
 
@@ -143,27 +145,27 @@ class HereRunner:
         return start_script(script, timeout_s, log.line, folder=work.folder)
 
 
-def run_step(runner: Runner, work: ModelWork, step: str, job: dict[str, Any], timeout_s: float, *more: str) -> Ended:
-    """Run one step of one model.
+def run_steps(runner: Runner, work: ModelWork, steps: Sequence[str], job: dict[str, Any], timeout_s: float) -> Ended:
+    """Run steps of one model, one after the other in one start.
 
     Parameters
     ----------
-    step: ``convert``, ``variant``, ``time`` or ``run``.
+    steps: ``convert``, ``validate``, ``time`` or a variant's name.
     job: what the programs are asked.
-    more: further words for the program, such as a variant's name.
+    timeout_s: for each step.
 
     Raises
     ------
     OutputError: its log or its job cannot be written, as on a full disk.
     KeyboardInterrupt: after what was started has been ended.
     """
-    name = more[0] if more else step
     most = int(runner.memory_gb * 1e9) if runner.memory_gb else free_memory() * 9 // 10
-    work.write({**job, "memory_bytes": most})
-    work.forget(name)
-    with _logged(work.log(name)) as log:
-        ended = runner.start(work, [step, work.model, *more], timeout_s, log)
-    return Ended(ended.status, list(log.last), ended.seconds)
+    work.write({**job, "memory_bytes": most, "timeout_s": timeout_s})
+    work.begin(steps)
+    with _logged(work.log(steps[0])) as log:
+        # The program ends itself in time unless foreign code keeps it from that.
+        ended = runner.start(work, [work.model, *steps], timeout_s * len(steps), log)
+    return Ended(None if ended.status == TOO_LONG else ended.status, list(log.last), ended.seconds)
 
 
 def free_memory() -> int:

@@ -17,6 +17,7 @@ import contextlib
 import os
 import shutil
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -47,6 +48,7 @@ class ModelWork:
     def __init__(self, folder: Path, model: str) -> None:
         self.folder = folder
         self.model = model
+        self._begun: dict[str, str] = {}
 
     @property
     def result(self) -> Path:
@@ -54,8 +56,8 @@ class ModelWork:
         return self.folder / self.model
 
     def log(self, step: str) -> Path:
-        """The file with what a step printed."""
-        return self.folder / "log" / f"{self.model}.{step}.log"
+        """The file with what a step printed, and the others that were begun with it."""
+        return self.folder / "log" / f"{self.model}.{self._begun.get(step, step)}.log"
 
     def log_name(self, step: str) -> str:
         """The same below the folder of all models, which has another name after a failure."""
@@ -100,9 +102,11 @@ class ModelWork:
                     remove_any(self.folder / name)
                     (self.folder / name).mkdir()
 
-    def forget(self, step: str) -> None:
-        """Remove what an earlier start said."""
-        remove_any(self.folder / "said" / f"{self.model}.{step}.json")
+    def begin(self, steps: Sequence[str]) -> None:
+        """Remove what an earlier start of these steps said; what they print is in the log of the first."""
+        for step in steps:
+            remove_any(self.folder / "said" / f"{self.model}.{step}.json")
+            self._begun[step] = steps[0]
 
     def said(self, step: str, type_: type[T]) -> T | None:
         """What a program said at its end; None if it said nothing.

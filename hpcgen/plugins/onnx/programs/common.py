@@ -65,6 +65,7 @@ class Model:
         self.axes = {each: (given.get("axes") or {}).get(each, 2) for each in sorted(named)}
         self.fixed, self.reasons = {}, []
         self.folder = Path(name)
+        self.original = None  # once it is loaded
 
     @property
     def names(self):
@@ -114,13 +115,24 @@ NO_MEMORY = (
 """How PyTorch, ONNX Runtime, C++ and Linux say that there is no memory left."""
 
 
-def reason(failure, model, asked):
-    """Of any failure: what is wrong, and what to do."""
+def _causes(failure):
     chain, each = [], failure
     while each is not None and each not in chain:
         chain.append(each)
         each = each.__cause__ or each.__context__
-    if any(isinstance(each, MemoryError) or any(word in str(each) for word in NO_MEMORY) for each in chain):
+    return chain
+
+
+def lacks_memory(failure):
+    """Whether it is of a lack of memory."""
+    return any(
+        isinstance(each, MemoryError) or any(word in str(each) for word in NO_MEMORY) for each in _causes(failure)
+    )
+
+
+def reason(failure, model, asked):
+    """Of any failure: what is wrong, and what to do."""
+    if lacks_memory(failure):
         most = asked.get("memory_bytes")
         limit = f" than the {most / 1e9:.1f} GB that it may take (--memory)" if most else ""
         return (
@@ -130,7 +142,7 @@ def reason(failure, model, asked):
     if isinstance(failure, Cannot):
         return failure.message, failure.remedy
     full = os.strerror(errno.ENOSPC)
-    if any(getattr(each, "errno", None) == errno.ENOSPC or full in str(each) for each in chain):
+    if any(getattr(each, "errno", None) == errno.ENOSPC or full in str(each) for each in _causes(failure)):
         return f"{model}: the disk is full: {failure}", f"free space on the disk of the folder that -o names; {space()}"
     return f"{model}: {type(failure).__name__}: {failure}", "the log of this step has the whole report"
 
@@ -189,6 +201,14 @@ def said(name, record):
     partial = SAID / f".{name}.partial"
     partial.write_text(json.dumps(record, sort_keys=True, allow_nan=False) + "\n", encoding="utf-8")
     partial.replace(SAID / f"{name}.json")
+
+
+def heard(name):
+    """What another step has said, None if nothing."""
+    try:
+        return json.loads((SAID / f"{name}.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
 
 
 def imported(module, what):

@@ -47,12 +47,14 @@ def original_of(asked, model, record):
     origin = importlib.import_module(f".{ORIGINS[model.origin]}", __package__)
     if model.converters:
         factory.module(model, model.converters)
-    return origin.Original(model, asked, record)
+    original = origin.Original(model, asked, record)
+    original.versions = record["versions"]
+    return original
 
 
 def work(asked, model, record):
     """Convert and validate."""
-    original = original_of(asked, model, record)
+    original = model.original = original_of(asked, model, record)
     from . import checks
 
     checks.check_weights(model, original.weights(), model.file or model.factory)

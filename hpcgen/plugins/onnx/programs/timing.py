@@ -1,8 +1,9 @@
-"""How long one call takes, runtime against runtime: all of a model in rounds, each in a process of its own.
+"""How long one call takes, runtime against runtime: all of a model in rounds, each runtime in a process of its own.
 
 The processes are begun together and only one computes at a time: the others wait for the next word of theirs, so that
-no threads or memory of one framework disturb another, and every round meets the same machine. A round begins with the
-runtime after the one that the last began with. What a call costs at first, compilation and caches, is measured apart.
+no threads or memory of one framework disturb another, and every round meets the same machine. What one runtime computes
+with, the converted model and its variants, is in one process. A round begins with what comes after that with which the
+last began. What a call costs at first, compilation and caches, is measured apart.
 """
 
 import contextlib
@@ -21,8 +22,8 @@ from .runtimes import open_runtime, placed
 from .variants import RUNTIME, loaded_from
 
 ROUNDS = 5
-SECONDS = 1.0
-"""How long calls are repeated in each round."""
+SECONDS = 0.25
+"""How long calls are repeated in each round, unless it is said: hundreds of calls of what is fast, one of what is not."""
 
 WARMUP = 1
 """Calls before those that count, in each round."""
@@ -33,13 +34,21 @@ START_S = 900.0
 MOST_CALLS = 1000
 
 
-# the process that measures one runtime
+HERE = ("sklearn",)
+"""Origins whose framework is measured in the process that has loaded the model to convert it.
+
+Others were set up for something else there: TensorFlow without oneDNN, PyTorch with the hooks of its exporter.
+"""
 
 
-class Worker:
+# the process that measures what one runtime computes with
+
+
+class Measured:
     """What answers the words of the parent: ``open``, ``first`` (with a batch), ``time``."""
 
-    def __init__(self):
+    def __init__(self, original=None):
+        self.original = original
         self.model = self.feeds = None
         self.calls = 1
 
@@ -48,11 +57,13 @@ class Worker:
         self.given = job()
         self.record = model_record(self.given, asked["model"])
         if asked["runtime"] == "framework":
-            # The module keeps GPUs away from whatever is imported after it.
-            original_of = importlib.import_module(".convert", __package__).original_of
             told = {}
-            self.model = original_of(self.given, self.record, told)
-            return {"version": version_of(self.record.origin, told.get("versions", {})), "provider": ""}
+            # The module keeps GPUs away from whatever is imported after it.
+            convert = importlib.import_module(".convert", __package__)
+            self.model = self.original or convert.original_of(self.given, self.record, told)
+            self.record = self.model.model if self.original else self.record
+            versions = told.get("versions") or getattr(self.model, "versions", {})
+            return {"version": version_of(self.record.origin, versions), "provider": ""}
         self._draw(asked["batch"])
         path = loaded_from(self.record, asked["variant"])
         how = {"provider": asked["provider"], "feeds": self.feeds, "variant": asked["variant"]}
@@ -85,6 +96,28 @@ class Worker:
         return (time.perf_counter() - begin) / calls
 
 
+class Worker:
+    """What is measured in this process, by number; ``original``: one that is loaded already."""
+
+    failed = ""
+
+    def __init__(self, original=None):
+        self.original, self.measured = original, {}
+
+    def ask(self, word, of, **more):
+        """The answer of one."""
+        one = self.measured.setdefault(of, Measured(self.original))
+        try:
+            return getattr(one, word)(more)
+        except Cannot as why:
+            return {"failed": text(why.message)}
+        except Exception as why:
+            return {"failed": text(f"{type(why).__name__}: {why}")}
+
+    def end(self):
+        """Nothing to end."""
+
+
 def work_as_asked():
     """Answer words until there are none; what the model prints goes to stderr."""
     answers = os.fdopen(os.dup(1), "w")
@@ -92,26 +125,17 @@ def work_as_asked():
     sys.path.append(str(Path("given").resolve()))
     worker = Worker()
     for line in sys.stdin:
-        asked = json.loads(line)
-        try:
-            told = getattr(worker, asked.pop("word"))(asked)
-        except Cannot as why:
-            told = {"failed": text(why.message)}
-        except Exception as why:
-            told = {"failed": text(f"{type(why).__name__}: {why}")}
-        answers.write(json.dumps(told) + "\n")
+        answers.write(json.dumps(worker.ask(**json.loads(line))) + "\n")
         answers.flush()
 
 
 # the process that asks
 
 
-class Runner:
-    """One runtime or variant of a model, in a process of its own."""
+class Process:
+    """One runtime in a process of its own; ``failed``: how it has ended."""
 
-    def __init__(self, asked, threads):
-        self.asked = asked
-        self.found = {}
+    def __init__(self, threads):
         self.failed = ""
         # Frameworks read these as they are imported.
         names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TVM_NUM_THREADS")
@@ -121,23 +145,20 @@ class Runner:
             stdout=subprocess.PIPE,
             env=dict(os.environ, TF_ENABLE_ONEDNN_OPTS="1", **dict.fromkeys(names, str(threads))),
         )
-        told = self.ask("open", **asked)
-        self.version, self.provider = told.get("version"), told.get("provider", "")
 
-    def ask(self, word, **more):
-        """The answer of the process; without one it has failed and is ended."""
-        if self.failed:
-            return {}
-        line = json.dumps({"word": word, **more}).encode() + b"\n"
+    def ask(self, word, of, **more):
+        """The answer of one that is measured there."""
+        line = json.dumps({"word": word, "of": of, **more}).encode() + b"\n"
         answer, ready = b"", True
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(line)
             self.process.stdin.flush()
             ready, _, _ = select.select([self.process.stdout], [], [], START_S)
             answer = self.process.stdout.readline() if ready else b""
-        told = json.loads(answer) if answer else {"failed": self._why(ready)}
-        self.failed = told.get("failed", "")
-        return told
+        if answer:
+            return json.loads(answer)
+        self.failed = self._why(ready)
+        return {"failed": self.failed}
 
     def _why(self, ready):
         if not ready:
@@ -153,6 +174,32 @@ class Runner:
         self.process.wait()
         self.process.stdin.close()
         self.process.stdout.close()
+
+
+class Runner:
+    """The framework, the converted model or a variant; ``of``: its number in the process where it is measured."""
+
+    def __init__(self, asked, of, process, another):
+        """``another``: gives a new process, where this one is ended by something else that is measured in it."""
+        self.asked, self.of, self.process, self.another = asked, of, process, another
+        self.found, self.failed, self.began = {}, "", {}
+        told = self.ask("open", **asked)
+        self.version, self.provider = told.get("version"), told.get("provider", "")
+
+    def ask(self, word, **more):
+        """The answer; without one it has failed."""
+        if not self.failed and self.process.failed:
+            self.process = self.another()
+            if word != "open":
+                self.ask("open", **self.asked)
+            if word == "time":
+                self.ask("first", **self.began)
+        if self.failed:
+            return {}
+        self.began = more if word == "first" else self.began
+        told = self.process.ask(word, self.of, **more)
+        self.failed = told.get("failed", "")
+        return told
 
     def told(self, batch):
         """The record of one batch."""
@@ -199,15 +246,26 @@ def begun(model):
 
 def work(asked, model, record):
     """Measure all runtimes of a model; what cannot be measured says why, and the others go on."""
-    runners, threads = [], threads_of(asked)
+    threads, processes = threads_of(asked), []
+
+    def another():
+        processes.append(Process(threads))
+        return processes[-1]
+
+    places, runners = {}, []
+    if model.original is not None and model.origin in HERE:
+        places["framework"] = Worker(model.original)
     try:
-        for each in runtimes_of(asked, model):
-            runners.append(Runner(each, threads))
+        for of, each in enumerate(runtimes_of(asked, model)):
+            # A model that is ONNX already is computed by ONNX Runtime.
+            place = "onnxruntime" if model.origin == "onnx" and each["runtime"] == "framework" else each["runtime"]
+            places[place] = places.get(place) or another()
+            runners.append(Runner(each, of, places[place], another))
         for batch in batches_of(asked, model):
             in_rounds(runners, batch, asked)
             record += [each.told(batch) for each in runners]
     finally:
-        for each in runners:
+        for each in processes:
             each.end()
 
 

@@ -31,7 +31,9 @@ models:
 VARIANT = "optimise: {fp16: {share: 0.5}}\n"
 PROGRAM = """
 import json, os, sys
-step, model, *rest = sys.argv[1:]
+model, *steps = sys.argv[1:]
+step = steps[0]
+rest = [] if step in ("convert", "time") else [step]
 os.makedirs("/".join([model, *rest]), exist_ok=True)
 open("/".join([model, *rest, "model.onnx"]), "w").write(model)
 open(f"{model}/reference.npz", "w").write("x")

@@ -120,7 +120,7 @@ def test_a_step_runs_on_its_own_and_a_file_that_is_missing_is_said(tmp_path: Pat
     (tmp_path / "given" / "onnx.py").write_text("raise ImportError('no onnx')\n")
     record = {"from": "sklearn", "inputs": {"x": {"shape": [2]}}, "file": "away.pkl"}
     (tmp_path / "job.json").write_text(json.dumps({"ensemble": {"models": {"m": record}}}))
-    command = [sys.executable, "programs/main.py", "convert", "m"]
+    command = [sys.executable, "programs/main.py", "m", "convert"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     said = msgspec.json.decode((tmp_path / "said" / "m.convert.json").read_bytes(), type=Converted)
     assert done.returncode == 1 and said.failed == "m: away.pkl is missing" and said.remedy in done.stderr
@@ -140,11 +140,12 @@ def test_a_step_may_take_no_more_memory_than_it_was_given(tmp_path: Path) -> Non
     for each in PROGRAMS.glob("*.py"):
         (tmp_path / "programs" / each.name).write_text(each.read_text())
     (tmp_path / "programs" / "variants.py").write_text(
-        "def begun(model):\n    return {}\n\n\ndef work(asked, model, record):\n    bytearray(1 << 32)\n"
+        "RUNTIME = {}\n\n\ndef begun(model, variant):\n    return {}\n\n\n"
+        "def work(asked, model, record, variant):\n    bytearray(1 << 32)\n"
     )
     job = {"memory_bytes": 1 << 30, "ensemble": {"models": {"m": {"from": "onnx", "inputs": {}}}}}
     (tmp_path / "job.json").write_text(json.dumps(job))
-    command = [sys.executable, "programs/main.py", "variant", "m"]
+    command = [sys.executable, "programs/main.py", "m", "fp16"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1 and "m: it needs more memory than the 1.1 GB that it may take" in done.stderr
 
