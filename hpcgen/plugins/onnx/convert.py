@@ -171,7 +171,9 @@ class _Steps:
             self.how.tell(f"note: {name}: {finding}")
         if said.failed:
             return [Problem(said.failed.removeprefix(f"{self.name}: "), name, remedy=said.remedy)]
-        return [Problem(failure_text(each), name, remedy=_BEYOND) for each in said.differences if not each.passed]
+        # Of each output the first: others are in the report.
+        first = {each.output: each for each in reversed(said.differences) if not each.passed}
+        return [Problem(failure_text(each), name, remedy=_BEYOND) for each in reversed(first.values())]
 
     def convert(self) -> Converted:
         """The first step."""

@@ -175,8 +175,8 @@ def settled(model, original, found, record):
     changes = original.changed() if hasattr(original, "changed") else []
     if changes and random:
         raise model.wrong(
-            f"each run changes its {', '.join(changes)}, on which its {', '.join(random)} depends, and an ONNX model keeps "
-            "nothing from one run to the next",
+            f"each run changes its {', '.join(changes)}, on which its {', '.join(random)} depends, and an ONNX model "
+            "keeps nothing from one run to the next",
             "take what it keeps as an input, and return its new value as an output",
         )
     if changes:
@@ -258,7 +258,8 @@ class Job:
             record["fixed"] = dict(model.fixed)
         refuse_differences(model, record)
         check_branches(self.asked, model, self.original, record, self.compared, self.outputs, branches)
-        record["findings"] += [*branches, *model.reasons]
+        left = sorted(set(model.data) - {each[0] for each in self.compared.sets})
+        record["findings"] += [*branches, *model.reasons, *(f"{each} has other lengths: not compared" for each in left)]
 
     def _once(self, make):
         """Written, checked and compared; the branches that its exporter has fixed."""
