@@ -69,11 +69,10 @@ def candidates(catalog: Catalog, request: OptimiseRequest, site: Site, partition
             f"no stack is for {wanted}{compiler}{ranks}", remedy="name one: `stack: …` (hpcgen list stacks)"
         )
     found = []
-    ways: list[str] = [*request.install] or ["", *_INSTALL]
     for partition in partitions:
         facts = Facts.of(site, partition)
         for stack, suited in stacks:
-            for install in ways:
+            for install in _ways(request, suited):
                 if (settings := _settings(catalog, request, facts, suited, install)) is not None:
                     added = ("keras",) if request.framework == "keras" else ()
                     mpi = _mpi(catalog, request) if stack.run.mpi else ()
@@ -83,6 +82,12 @@ def candidates(catalog: Catalog, request: OptimiseRequest, site: Site, partition
             f"{request.framework} is installed in no way of {', '.join(request.install)}", remedy="leave out `install`"
         )
     return found
+
+
+def _ways(request: OptimiseRequest, suited: Suited) -> list[str]:
+    """The ways of installing to look at: those of the request, else all; of what compiles graphs the block's own."""
+    aside = suited.compiler and request.compilers.use is None
+    return [*request.install] or ["", *([] if aside else _INSTALL)]
 
 
 def fitting_partitions(request: OptimiseRequest, site: Site) -> list[str]:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from packaging.specifiers import SpecifierSet
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import ConflictError, HpcgenError, InputError, Problem, did_you_mean
-from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.plan import Finding, Plan
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack
-from hpcgen.kit.kit import STACK
-from hpcgen.planning.planner import make_plan
-from hpcgen.planning.reproduce import reproduce
 from hpcgen.plugins.tuning.measurements.lookup import Measurements
 from hpcgen.plugins.tuning.measurements.records import Measurement
 from hpcgen.plugins.tuning.optimise.application import Where, checked_build, with_application
+from hpcgen.plugins.tuning.optimise.candidate_plans import Planner, PlanTerms, job_request
 from hpcgen.plugins.tuning.optimise.candidates import (
     RunCandidate,
     candidates,
@@ -59,7 +56,7 @@ def optimise(
     name: str = "request",
     where: Where | None = None,
     again: str = "",
-    settings: Sequence[str] = (),
+    terms: PlanTerms | None = None,
 ) -> Optimised:
     """Choose stack, versions, way of installing, graph compiler, partition and layout.
 
@@ -71,7 +68,7 @@ def optimise(
     name: of the request, for the report.
     where: the place of its fields, for messages.
     again: the command that decides the same again.
-    settings: those of ``--set`` for every candidate.
+    terms: what every candidate is planned with.
 
     Raises
     ------
@@ -85,7 +82,7 @@ def optimise(
             remedy=did_you_mean(request.partition, list(site.partitions)),
         )
     modelled, rows = Modelled(known, request), rows_of_workload(known, request)
-    planner = Planner(catalog, site, request, again, tuple(settings))
+    planner = Planner(catalog, site, request, again, terms or PlanTerms())
     partitions, notes = _partitions(request, site, rows)
     if request.container is not None:
         return _as_named(planner, partitions[0], name, [*findings, *own, *notes])
@@ -95,7 +92,7 @@ def optimise(
     if best is None or best.plan is None:
         alone = _in_one_process(request, found)
         if alone is not None:
-            return optimise(catalog, alone[0], site, known, [*findings, alone[1]], name, where, again, settings)
+            return optimise(catalog, alone[0], site, known, [*findings, alone[1]], name, where, again, terms)
         raise _refusal(found)
     options = layouts(rows, software_of(best.candidate, best.plan), best.plan, request)
     plan, options, misfits = _laid_out(best, options, planner)
@@ -310,102 +307,6 @@ def _unused(request: OptimiseRequest, layouts: list[LayoutOption]) -> Iterator[s
     said += ["workload.epochs"] if request.workload.epochs is not None else []
     if said:
         yield f"{', '.join(said)}: pass these to the program itself, in `run.arguments`"
-
-
-# Candidates planned: what the request asks of the job, and the command that makes the plan again.
-
-
-class Planner(msgspec.Struct, frozen=True):
-    """Plans the candidates of one request for one site."""
-
-    catalog: Catalog
-    site: Site
-    request: OptimiseRequest
-    again: str = ""
-    settings: tuple[str, ...] = ()
-
-    def settled(self, candidate: RunCandidate) -> tuple[RunCandidate, Plan]:
-        """A candidate with the MPI nearest to the one that is wished for, and its plan; raises as :meth:`plan`."""
-        wishes = [*candidate.mpi] or [()]
-        tries = [msgspec.structs.replace(candidate, settings=(*candidate.settings, *each)) for each in wishes]
-        first: HpcgenError | None = None
-        # With any MPI: where that cannot be planned either, the wish is not what is in the way.
-        last: tuple[RunCandidate, Plan] | None = None
-        for each in tries[:-1]:
-            try:
-                return each, self.plan(each)
-            except HpcgenError as error:
-                if first is None:
-                    first, last = error, self._any_mpi(tries[-1], error)
-        return last or (tries[-1], self.plan(tries[-1]))
-
-    def _any_mpi(self, candidate: RunCandidate, wished: HpcgenError) -> tuple[RunCandidate, Plan]:
-        try:
-            return candidate, self.plan(candidate)
-        except HpcgenError:
-            raise wished from None
-
-    def plan(self, candidate: RunCandidate, layout: LayoutOption | None = None) -> Plan:
-        """The plan of a candidate, in a layout that was chosen or in the site's own.
-
-        Raises
-        ------
-        HpcgenError: it cannot be planned.
-        """
-        job = job_request(self.request, candidate.stack.run.mpi, layout)
-        return make_plan(
-            self.catalog,
-            self.site,
-            candidate.stack,
-            partition=candidate.partition,
-            settings=(*candidate.settings, *self.settings),
-            added=candidate.added,
-            job=job,
-            command=self._command(candidate, job),
-            site_document=self.catalog.document_of(self.site),
-            stack_document=self.catalog.document_of(candidate.stack),
-        )
-
-    def _command(self, candidate: RunCandidate, job: JobRequest) -> Callable[[], str] | None:
-        """What says the command that makes the plan again, where it is not that of the stack for the profile."""
-        if self.catalog.document_of(self.site) is None and self.again:
-            return lambda: self.again
-        return None if self.request.build is None else lambda: self._again(candidate, job)
-
-    def _again(self, candidate: RunCandidate, job: JobRequest) -> str:
-        """The command that makes the plan again, in the folder of the kit, which has the stack."""
-        settings, partition = (*candidate.settings, *self.settings), candidate.partition
-        return reproduce(self.site.name, STACK, partition, settings, None, False, job, added=candidate.added)
-
-
-def job_request(request: OptimiseRequest, ranks: bool, layout: LayoutOption | None = None) -> JobRequest:
-    """What a request asks of the job, in a layout that was chosen or in the site's own.
-
-    Parameters
-    ----------
-    ranks: the program runs as several, which may be as many as the limits allow; one process is one whatever they say.
-    """
-    limits, wishes = request.limits, request.job
-    per_node = limits.ranks_per_node
-    if limits.ranks is not None:
-        spread = max(1, limits.ranks // (limits.nodes or 1))
-        per_node = min(per_node or spread, spread)
-    command = [*request.run.command, *request.run.arguments]
-    gpus = 0 if request.hardware.accelerator == "none" else limits.gpus_per_node
-    return JobRequest(
-        nodes=layout.nodes if layout is not None else limits.nodes if ranks else None,
-        ranks_per_node=layout.ranks_per_node if layout is not None else per_node if ranks else None,
-        threads_per_rank=layout.threads_per_rank if layout is not None else limits.threads,
-        walltime=limits.walltime,
-        queue=wishes.queue or None,
-        account=wishes.account or None,
-        memory_per_rank_gb=limits.memory_per_rank_gb,
-        gpus_per_node=gpus,
-        command=command or None,
-        name=wishes.name,
-        before=wishes.before,
-        afterwards=wishes.afterwards,
-    )
 
 
 def _basis_words(each: Judged, best: Judged) -> str:

@@ -193,9 +193,10 @@ def _elsewhere(papers: Measurements) -> list[Measurement]:
 
 def test_version_is_a_range_of_releases_and_no_substring(catalog: Catalog, papers: Measurements) -> None:
     decision = decide(catalog, MNIST, papers)
-    assert {each.software for each in decision.alternatives if each.stack == "tf"} == {"tensorflow 2.1.4"}
+    assert {each.software for each in decision.alternatives if each.stack == "tf"} >= {"tensorflow 2.1.4"}
+    assert all(each.result == "refused" or "tensorflow 2.1." in each.software for each in decision.alternatives)
     newer = decide(catalog, MNIST.replace("hlrs-testbed", "workstation").replace("2.1\n", "2.11\n"), papers)
-    assert {each.software for each in newer.alternatives if each.stack == "tf"} == {"tensorflow 2.11.1"}
+    assert {each.software for each in newer.alternatives if each.stack == "tf"} >= {"tensorflow 2.11.1"}
 
 
 def test_the_best_row_decides_and_not_the_last(catalog: Catalog) -> None:
