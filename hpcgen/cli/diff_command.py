@@ -63,7 +63,7 @@ def _is_profile(catalog: Catalog, name: str) -> bool:
 
 def _plans(old: str, new: str) -> Found:
     from hpcgen.cli.recorded_plan import recorded_plan
-    from hpcgen.kit.lockfile.diff.changes import changes_text
+    from hpcgen.kit.lockfile.changes import changes_text
     from hpcgen.kit.plan_difference import planned_changes
 
     one, other = recorded_plan(old), recorded_plan(new)
@@ -76,7 +76,7 @@ def _since_last_build(catalog: Catalog) -> Found:
     """The plan of the image that was built last in this folder against what the same command would plan now."""
     from hpcgen.cli.project_stack import PROJECT, wanted_here
     from hpcgen.images.recorded import recorded_kit
-    from hpcgen.kit.lockfile.diff.changes import changes_text
+    from hpcgen.kit.lockfile.changes import changes_text
     from hpcgen.kit.plan_difference import planned_changes, replanned
 
     old = recorded_kit(wanted_here(catalog, None, say)).plan

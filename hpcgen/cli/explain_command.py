@@ -33,7 +33,7 @@ def command(ctx: click.Context, origin: str | None, as_json: bool, options: Plan
     needs neither --site nor --stack. Without a word, what can be asked for is listed.
     """
     from hpcgen.planning.explain.answers import explain, words
-    from hpcgen.planning.explain.explanation import explanation_text
+    from hpcgen.planning.explain.case import explanation_text
 
     given = options.words
     case = _case(ctx, origin or _there(options), replace(options, words=()))

@@ -123,7 +123,7 @@ def _write_difference(ctx: click.Context, kit: KitFolder, record: BuildRecord, o
         return
     from hpcgen.core.support.writing import write_file
     from hpcgen.images.reference import ImageReference
-    from hpcgen.kit.sbom.sbom import cyclonedx
+    from hpcgen.kit.sbom import cyclonedx
     from hpcgen.supply.pin.extended import lock_of_added
 
     catalog = catalog_of(ctx)

@@ -194,7 +194,7 @@ def _check_there(options: PlanOptions) -> None:
 
 def _tell(old: Lock, new: Lock, as_json: bool) -> bool:
     """Print what changed; whether anything did."""
-    from hpcgen.kit.lockfile.diff.changes import changes, changes_text
+    from hpcgen.kit.lockfile.changes import changes, changes_text
 
     found = changes(old, new)
     if as_json:

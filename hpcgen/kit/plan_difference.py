@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hpcgen.core.model.plan import Plan
-from hpcgen.kit.lockfile.diff.changes import changes, in_order
-from hpcgen.kit.lockfile.diff.plan_changes import Change, plan_changes
+from hpcgen.kit.lockfile.changes import changes, in_order
+from hpcgen.kit.lockfile.plan_changes import Change, plan_changes
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog

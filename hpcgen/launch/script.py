@@ -1,21 +1,25 @@
-"""The job script and the run line as text."""
+"""The job script, of one command or several in order, and the run line as text."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from hpcgen.backends.schedulers import Header, Scheduler, scheduler_for
 from hpcgen.backends.schedulers.base import option
 from hpcgen.backends.schedulers.none import Direct
 from hpcgen.backends.schedulers.slurm import Slurm
-from hpcgen.core.model.job import Queueing
+from hpcgen.core.model.job import JobStep, Queueing
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.reasons import JobReason
 from hpcgen.core.model.site import Bind
 from hpcgen.core.support.quoting import line, plain, sh
+from hpcgen.core.support.templates import Template
 from hpcgen.core.support.traced import Subject, Traced, together, traced
 from hpcgen.launch.binding import binding_text
 from hpcgen.launch.environment import output_variables
@@ -24,7 +28,6 @@ from hpcgen.launch.parts import container_part, exports_part, fill, image_part, 
 from hpcgen.launch.preflight import PREFLIGHT, STATUS, has_rank_test, preflight_text
 from hpcgen.launch.queueing import TASK, options, refuse, with_task
 from hpcgen.launch.start import Start, start
-from hpcgen.launch.steps import steps_text
 from hpcgen.recipe.formats.base import header as file_header
 
 _WIDTH = 120
@@ -265,3 +268,54 @@ def _before(plan: Plan, scheduler: Scheduler) -> str:
     """What the user does first where the site wants it."""
     before = plan.site.scheduler.before_submitting
     return fill("before", before=plain(before, "scheduler.before_submitting")) if before and scheduler.mark else ""
+
+
+MARK = "hpcgen-step:"
+"""What the lines begin with; the time in UTC, the step and what became of it follow."""
+
+_LINE = re.compile(
+    rf"{MARK} \S+ (?P<name>[a-z0-9._-]+) \((?P<number>\d+) of (?P<count>\d+)\) "
+    r"(?:begins|ended with status (?P<status>\d+) after (?P<seconds>\d+) s)"
+)
+_fill = Template(Path(__file__).with_name("templates") / "job.sh").fill
+
+
+class StepState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How far a step is, the ``number``-th of ``count``; without a status it has begun."""
+
+    name: str
+    number: int
+    count: int
+    exit_status: int | None = None
+    seconds: int | None = None
+
+    @property
+    def title(self) -> str:
+        """``train (2 of 3)``."""
+        return f"{self.name} ({self.number} of {self.count})"
+
+
+def steps_text(steps: Sequence[JobStep], run: str) -> str:
+    """The end of a job script that starts steps.
+
+    Parameters
+    ----------
+    run: shell that starts the words in ``$@`` on all ranks.
+    """
+    calls = [line(["step", step.name, *step.command]) for step in steps]
+    return _fill("steps", count=str(len(steps)), mark=MARK, run=run, steps=calls)
+
+
+def read_step(text: str) -> StepState | None:
+    """What one of the lines says; None for any other line."""
+    found = _LINE.fullmatch(text.strip())
+    if found is None:
+        return None
+    status, seconds = found["status"], found["seconds"]
+    return StepState(
+        found["name"],
+        int(found["number"]),
+        int(found["count"]),
+        int(status) if status is not None else None,
+        int(seconds) if seconds is not None else None,
+    )

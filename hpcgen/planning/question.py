@@ -19,9 +19,8 @@ from hpcgen.core.model.project import BLOCK
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Copied, Stack, StackBlock
 from hpcgen.core.secret_rules import public
-from hpcgen.planning.resolver.choices import Choices
 from hpcgen.planning.resolver.node import node_of
-from hpcgen.planning.resolver.question import Question, unknown_block
+from hpcgen.planning.resolver.question import Choices, Question, unknown_block
 
 # The request to the planner, and the errors that another request may avoid.
 

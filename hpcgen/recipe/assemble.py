@@ -26,8 +26,7 @@ from hpcgen.core.model.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER,
 from hpcgen.core.model.plan import ExtendedImage, Plan
 from hpcgen.core.model.site import Site
 from hpcgen.core.support.hashing import sha256_of
-from hpcgen.recipe.bases import base_check, base_for, base_labels, base_notes
-from hpcgen.recipe.package_managers import install
+from hpcgen.recipe.bases import base_check, base_for, base_labels, base_notes, install
 from hpcgen.recipe.parts import Parts, PlannedPart, parts_of
 from hpcgen.recipe.selftest import rank_tests, selftest_script
 from hpcgen.recipe.stages import Assembly, Outline, Stage

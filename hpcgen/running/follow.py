@@ -15,7 +15,7 @@ import msgspec
 
 from hpcgen.backends.schedulers.base import GONE, JobState, Scheduler
 from hpcgen.core.errors import JobFailedError
-from hpcgen.launch.steps import MARK, StepState, read_step
+from hpcgen.launch.script import MARK, StepState, read_step
 from hpcgen.running.here import OWN_STATUS, status_text
 from hpcgen.running.submission import Submitted
 

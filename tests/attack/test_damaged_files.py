@@ -36,7 +36,7 @@ from hpcgen.machine.site_sources.said import SourceSettings
 from hpcgen.machine.site_sources.sources import read_source
 from hpcgen.plugins.fleet.changes import member_states
 from hpcgen.plugins.fleet.file import load_fleet
-from hpcgen.plugins.fleet.lock import read_lock as read_fleet_lock
+from hpcgen.plugins.fleet.records import read_lock as read_fleet_lock
 from hpcgen.supply.bundle.verify import verify
 from hpcgen.supply.pin.wanted import check_lock
 from tests.attack.bounded import Outcome, attempt, in_processes

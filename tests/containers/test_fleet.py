@@ -19,8 +19,7 @@ from test_rendered_kits import site_profile
 from hpcgen.builders.choosing import builders_reading
 from hpcgen.plugins.fleet.changes import member_states
 from hpcgen.plugins.fleet.file import load_fleet
-from hpcgen.plugins.fleet.lock import read_lock, update_lock
-from hpcgen.plugins.fleet.records import LockedImage
+from hpcgen.plugins.fleet.records import LockedImage, read_lock, update_lock
 
 MEMBER = "mpi-hello-here"
 SETTINGS = ["mpi.provider=intel_mpi", "intel_mpi.version=2021.17.2"]

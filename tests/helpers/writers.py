@@ -222,8 +222,7 @@ def init(number: int) -> int:
 
 
 def parts() -> None:
-    from hpcgen.plugins.fleet.lock import update_lock
-    from hpcgen.plugins.fleet.records import LockedImage
+    from hpcgen.plugins.fleet.records import LockedImage, update_lock
     from tests.unit.plugins.fleet.test_fleet import locked
 
     Path("fleet.yaml").write_text("fleet: 1\n")

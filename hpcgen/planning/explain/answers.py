@@ -12,8 +12,7 @@ from hpcgen.core.model.reasons import JOB_WORDS
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.traced import Subject, subjects_of
 from hpcgen.planning.explain import blocks, conda_package, image, jobs, os_package, python_package
-from hpcgen.planning.explain.case import ExplainCase, value_at
-from hpcgen.planning.explain.explanation import Explanation, Ground
+from hpcgen.planning.explain.case import ExplainCase, Explanation, Ground, value_at
 
 _LINE = re.compile(r"(?P<file>.+):(?P<line>[1-9]\d{0,6})")
 

@@ -7,8 +7,7 @@ from hpcgen.blocks.options import literal_words, option_fields
 from hpcgen.core.config.provenance import shown_value
 from hpcgen.core.model.plan import PlannedBlock
 from hpcgen.core.model.reasons import Reason
-from hpcgen.planning.explain.case import ExplainCase
-from hpcgen.planning.explain.explanation import Explanation, Ground, Refused
+from hpcgen.planning.explain.case import ExplainCase, Explanation, Ground, Refused
 
 
 def block(case: ExplainCase, name: str) -> Explanation:

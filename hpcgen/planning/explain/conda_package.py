@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from hpcgen.catalog.project import CONDA
 from hpcgen.core.model.conda import CondaPackage
 from hpcgen.core.support.units import some
-from hpcgen.planning.explain.case import ExplainCase
-from hpcgen.planning.explain.explanation import Explanation, Ground, Refused
+from hpcgen.planning.explain.case import ExplainCase, Explanation, Ground, Refused
 from hpcgen.readers.conda_text import spec_name
 
 _FACTS = {"__archspec": "partitions.*.cpu.target", "__cuda": "partitions.*.gpu.driver"}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hpcgen.planning.explain.case import ExplainCase, parts_in
-from hpcgen.planning.explain.explanation import Explanation, Ground
+from hpcgen.planning.explain.case import ExplainCase, Explanation, Ground, parts_in
 from hpcgen.recipe.assemble import bind_targets, bound_file_systems
 from hpcgen.recipe.stages import Stage
 

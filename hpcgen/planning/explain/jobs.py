@@ -5,8 +5,7 @@ from __future__ import annotations
 from hpcgen.core.model.reasons import JobReason
 from hpcgen.launch.environment import HARMFUL, Giver
 from hpcgen.launch.job.queues import limits
-from hpcgen.planning.explain.case import ExplainCase
-from hpcgen.planning.explain.explanation import Explanation, Ground, Refused
+from hpcgen.planning.explain.case import ExplainCase, Explanation, Ground, Refused
 
 _RULES = {
     "collectives": "so that GPUs and processes of several nodes find each other by the network that is meant",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpcgen.core.model.lock import StagePackages
-from hpcgen.planning.explain.case import ExplainCase, parts_in
-from hpcgen.planning.explain.explanation import Explanation, Ground
+from hpcgen.planning.explain.case import ExplainCase, Explanation, Ground, parts_in
 
 BLOCK = "os_packages"
 

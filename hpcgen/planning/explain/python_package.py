@@ -16,8 +16,7 @@ from hpcgen.planning.contract.packages import gpu_vendor
 from hpcgen.planning.contract.packages import packages as suits
 from hpcgen.planning.contract.verdict import case_of
 from hpcgen.planning.explain import blocks
-from hpcgen.planning.explain.case import ExplainCase
-from hpcgen.planning.explain.explanation import Explanation, Ground, Refused
+from hpcgen.planning.explain.case import ExplainCase, Explanation, Ground, Refused
 
 if TYPE_CHECKING:
     from hpcgen.core.model.project import PackageFile, PackageRequirement

@@ -15,8 +15,7 @@ from hpcgen.core.model.record import BuildRecord, TestRun
 from hpcgen.core.model.site import Site
 from hpcgen.plugins.fleet.changes import MemberState
 from hpcgen.plugins.fleet.file import LoadedFleet, build_site
-from hpcgen.plugins.fleet.lock import update_lock
-from hpcgen.plugins.fleet.records import LockedImage
+from hpcgen.plugins.fleet.records import LockedImage, update_lock
 
 if TYPE_CHECKING:
     from hpcgen.builders import BuildOptions, Watcher

@@ -17,8 +17,7 @@ from hpcgen.core.support.processes import require_program, stream
 from hpcgen.core.support.quoting import sh
 from hpcgen.plugins.fleet.changes import published_name
 from hpcgen.plugins.fleet.file import LoadedFleet
-from hpcgen.plugins.fleet.lock import read_lock, update_lock
-from hpcgen.plugins.fleet.records import LockedImage
+from hpcgen.plugins.fleet.records import LockedImage, read_lock, update_lock
 
 USER, PASSWORD = "HPCGEN_REGISTRY_USER", "HPCGEN_REGISTRY_PASSWORD"
 

@@ -242,7 +242,7 @@ class _Making:
 
     def _describe(self) -> Manifest:
         """Indexes, bills of materials, the lock, the page for people, manifest and sums."""
-        from hpcgen.kit.sbom.sbom import cyclonedx, spdx
+        from hpcgen.kit.sbom import cyclonedx, spdx
         from hpcgen.supply.bundle.apt_index import write_apt_index
         from hpcgen.supply.net.wheel_index import wheel_index
 

@@ -17,8 +17,8 @@ from hpcgen.core.model.bundle import WantedFile
 from hpcgen.core.model.component import Component
 from hpcgen.core.model.network import Mirrors
 from hpcgen.kit.folder import KitFolder
-from hpcgen.kit.lockfile.diff.changes import changes
-from hpcgen.kit.sbom.sbom import cyclonedx, spdx
+from hpcgen.kit.lockfile.changes import changes
+from hpcgen.kit.sbom import cyclonedx, spdx
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.stages import input_list
 from hpcgen.supply.pin.wanted import wanted

@@ -15,7 +15,7 @@ import pytest
 
 from hpcgen.backends.engines import builder_for, builders
 from hpcgen.backends.engines.steps import Reader, Recipe, definition_steps, dockerfile_steps
-from hpcgen.builders.progress import BuildProgress, Event
+from hpcgen.builders.display import BuildProgress, Event
 from hpcgen.core.model.record import BuilderName
 from hpcgen.kit.folder import KitFolder, read_kit
 from hpcgen.kit.kit import plan_text

@@ -11,8 +11,7 @@ import pytest
 from hpcgen.backends.engines import builder_for
 from hpcgen.backends.engines.building import Target, Work
 from hpcgen.backends.engines.steps import Event, Step
-from hpcgen.builders.display import PlainDisplay
-from hpcgen.builders.progress import BuildProgress, WriteProgress
+from hpcgen.builders.display import BuildProgress, PlainDisplay, WriteProgress
 from hpcgen.core.support.processes import stream
 from hpcgen.kit.folder import read_kit
 

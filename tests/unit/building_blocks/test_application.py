@@ -16,7 +16,7 @@ from hpcgen.core.model.lock import Lock
 from hpcgen.core.model.plan import Plan
 from hpcgen.kit.kit import make_kit
 from hpcgen.kit.lockfile.lock import parse_lock, sealed_text
-from hpcgen.kit.sbom.sbom import cyclonedx
+from hpcgen.kit.sbom import cyclonedx
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble
 from hpcgen.supply.pin.locking import collection_files

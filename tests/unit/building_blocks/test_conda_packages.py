@@ -16,8 +16,8 @@ from hpcgen.core.errors import ConflictError, HpcgenError, InputError
 from hpcgen.core.model.conda import CondaPackage
 from hpcgen.core.model.lock import Pins
 from hpcgen.core.model.plan import Plan
-from hpcgen.kit.lockfile.diff.changes import changes
-from hpcgen.kit.sbom.sbom import cyclonedx
+from hpcgen.kit.lockfile.changes import changes
+from hpcgen.kit.sbom import cyclonedx
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.stages import Assembly, input_list
 from hpcgen.supply.pin.locking import lock_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.launch.steps import StepState, read_step
+from hpcgen.launch.script import StepState, read_step
 from hpcgen.running.follow import StepLines
 from tests.conftest import Command
 

@@ -137,7 +137,7 @@ def _many(ctx: click.Context, options: PlanOptions, fleet: FleetBuildOptions, bu
     from hpcgen.cli.trust import allow_of
     from hpcgen.plugins.fleet.changes import member_states
     from hpcgen.plugins.fleet.file import load_fleet
-    from hpcgen.plugins.fleet.lock import read_lock, require_room
+    from hpcgen.plugins.fleet.records import read_lock, require_room
 
     loaded = load_fleet(fleet.fleet_file or Path("fleet.yaml"), ctx.find_root().obj, allow_of(ctx))
     lock = fleet.lock_file or loaded.lock_path

@@ -159,7 +159,7 @@ def _parts(service: str, members: int, asked: int | None, jobs: bool) -> int:
 
 def _jobs(service: str, loaded: LoadedFleet, lock_file: Path | None, options: PipelineOptions) -> list[str]:
     from hpcgen.plugins.fleet.changes import member_states
-    from hpcgen.plugins.fleet.lock import read_lock
+    from hpcgen.plugins.fleet.records import read_lock
 
     states = member_states(loaded, read_lock(lock_file or loaded.lock_path))
     for each in states:

@@ -67,7 +67,7 @@ def command(
     from hpcgen.plugins.fleet.changes import as_json as rows_of
     from hpcgen.plugins.fleet.changes import member_states
     from hpcgen.plugins.fleet.file import load_fleet
-    from hpcgen.plugins.fleet.lock import read_lock
+    from hpcgen.plugins.fleet.records import read_lock
 
     loaded = load_fleet(fleet_file, ctx.find_root().obj, allow_of(ctx))
     states = member_states(loaded, read_lock(lock_file or loaded.lock_path), names)
@@ -96,7 +96,7 @@ def _print(states: list[MemberState], changed: bool) -> None:
 @click.argument("parts", nargs=-1, metavar="LOCK...", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 def merge(fleet_file: Path, lock_file: Path | None, parts: tuple[Path, ...]) -> None:
     """Merge the locks of single builds into the fleet's lock."""
-    from hpcgen.plugins.fleet.lock import read_lock, update_lock
+    from hpcgen.plugins.fleet.records import read_lock, update_lock
 
     target = lock_file or fleet_file.with_suffix(".lock")
     images = {name: image for part in parts for name, image in read_lock(part).items()}

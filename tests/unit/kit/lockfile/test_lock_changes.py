@@ -11,7 +11,7 @@ import pytest
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.lock import ImagePin, Lock
-from hpcgen.kit.lockfile.diff.changes import Change, changes, changes_text
+from hpcgen.kit.lockfile.changes import Change, changes, changes_text
 from tests.helpers.locks import BUILDER, CATALOG, FINAL, PRESENT, lock, pins
 
 replace = msgspec.structs.replace

@@ -13,7 +13,7 @@ from packageurl import PackageURL
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.model.bundle import BundleItem
 from hpcgen.core.model.lock import Lock
-from hpcgen.kit.sbom.sbom import cyclonedx, spdx
+from hpcgen.kit.sbom import cyclonedx, spdx
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.stages import Assembly
 from tests.helpers.locks import FINAL, PRESENT, lock, pins
@@ -178,7 +178,7 @@ def test_wheel_lists_are_not_read_out_of_commands(pip_lock: Lock, monkeypatch: p
         steps = [(label, replace(step, about="?", commands=("true",))) for label, step in assembly.builder.steps]
         return replace(assembly, builder=replace(assembly.builder, steps=steps))
 
-    monkeypatch.setattr("hpcgen.kit.sbom.components.assemble", reworded)
+    monkeypatch.setattr("hpcgen.kit.sbom.assemble", reworded)
     assert cyclonedx(pip_lock, []) == before
 
 

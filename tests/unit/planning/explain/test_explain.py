@@ -12,8 +12,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError, UnknownNameError
 from hpcgen.core.support.traced import subjects_of
 from hpcgen.planning.explain.answers import explain
-from hpcgen.planning.explain.case import ExplainCase
-from hpcgen.planning.explain.explanation import Explanation, explanation_text
+from hpcgen.planning.explain.case import ExplainCase, Explanation, explanation_text
 from hpcgen.planning.planner import make_plan
 from tests.conftest import Command
 

@@ -12,8 +12,7 @@ import hpcgen
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import UnknownNameError
 from hpcgen.planning.explain.answers import explain
-from hpcgen.planning.explain.case import ExplainCase
-from hpcgen.planning.explain.explanation import Explanation
+from hpcgen.planning.explain.case import ExplainCase, Explanation
 from tests.conftest import Command
 from tests.helpers import locks
 

@@ -15,9 +15,8 @@ from hpcgen.builders.choosing import builders_reading
 from hpcgen.core.errors import InputError
 from hpcgen.plugins.fleet.changes import member_states
 from hpcgen.plugins.fleet.file import load_fleet
-from hpcgen.plugins.fleet.lock import lock_text, read_lock, update_lock
 from hpcgen.plugins.fleet.publish import credentials, push_commands
-from hpcgen.plugins.fleet.records import LockedImage
+from hpcgen.plugins.fleet.records import LockedImage, lock_text, read_lock, update_lock
 from tests.conftest import Command
 from tests.unit.builders.test_build import docker
 from tests.unit.running.test_build_job import BUILDING_SITE, OWN

@@ -10,11 +10,10 @@ import pytest
 
 from hpcgen.core.config.yamlfile import MAX_BYTES, Limit
 from hpcgen.core.errors import InputError
-from hpcgen.plugins.fleet import lock as fleet_lock
+from hpcgen.plugins.fleet import records as fleet_lock
 from hpcgen.plugins.fleet.changes import member_states
 from hpcgen.plugins.fleet.file import load_fleet
-from hpcgen.plugins.fleet.lock import read_lock, require_room, update_lock
-from hpcgen.plugins.fleet.records import LockedImage
+from hpcgen.plugins.fleet.records import LockedImage, read_lock, require_room, update_lock
 from tests.conftest import Command
 
 IMAGE = LockedImage(

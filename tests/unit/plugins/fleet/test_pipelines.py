@@ -15,7 +15,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from hpcgen.plugins.fleet.lock import read_lock
+from hpcgen.plugins.fleet.records import read_lock
 from tests.conftest import Command
 from tests.unit.builders.test_build import docker
 from tests.unit.plugins.fleet.test_fleet import locked_as_planned, write_fleet

@@ -145,7 +145,7 @@ def test_a_bundle_has_the_files_of_a_stack_in_no_collection(
 
 
 def test_a_changed_file_is_another_lock_and_diff_says_which(ours: Path) -> None:
-    from hpcgen.kit.lockfile.diff.changes import changes, changes_text
+    from hpcgen.kit.lockfile.changes import changes, changes_text
 
     old, _ = lock_of(ours)
     (ours / "recipes/one.txt").write_bytes(b"2")

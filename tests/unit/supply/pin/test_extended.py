@@ -13,7 +13,7 @@ from hpcgen.core.model.plan import ExtendedImage, Plan
 from hpcgen.images.reference import ImageReference
 from hpcgen.kit.kit import make_kit
 from hpcgen.kit.lockfile.lock import parse_lock
-from hpcgen.kit.sbom.sbom import cyclonedx
+from hpcgen.kit.sbom import cyclonedx
 from hpcgen.planning.extending import extended_plan
 from hpcgen.planning.planner import make_plan
 from hpcgen.planning.question import added_words

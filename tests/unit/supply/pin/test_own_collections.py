@@ -11,7 +11,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.own_files import carried_files, collection_hash
 from hpcgen.core.errors import HpcgenError, InputError
 from hpcgen.core.model.lock import Lock
-from hpcgen.kit.lockfile.diff.changes import changes
+from hpcgen.kit.lockfile.changes import changes
 from hpcgen.supply.pin.wanted import check_lock
 from tests.conftest import Command
 from tests.helpers.bundles import tree

@@ -1,1 +1,0 @@
-"""Bills of materials of a lock: components, and their spellings CycloneDX and SPDX."""
