@@ -10,8 +10,8 @@ from typing import NamedTuple
 from hpcgen.backends.hardware.mirrors import channel_addresses, channel_of
 from hpcgen.catalog.project import CONDA, ProjectFiles, files_of
 from hpcgen.core.config.yamlfile import Document
-from hpcgen.core.errors import ConflictError, InputError, Position, Problems, did_you_mean
-from hpcgen.core.model.conda import INDEPENDENT, SUBDIRS, CondaFile, CondaPackage, CondaPlatform, CondaWheel
+from hpcgen.core.errors import ConflictError, InputError, Problems, did_you_mean
+from hpcgen.core.model.conda import INDEPENDENT, SUBDIRS, CondaFile, CondaPackage, CondaPlatform
 from hpcgen.core.model.plan import PlannedBlock, PlannedConda
 from hpcgen.readers.conda_text import spec_name
 
@@ -53,13 +53,15 @@ def asked_of_conda(
     if locks and (len(files) > 1 or said.packages or said.channels):
         raise InputError(
             f"{locks[0].file} is a lock, which alone decides what is installed",
-            _place(document),
+            document.position(files_of(CONDA)) if document is not None else None,
             "only the lock, or files and packages to choose from",
             "lock everything with the tool that wrote the lock, or name an environment.yml in its place",
         )
     subdir = SUBDIRS[architecture]
     locked = _locked(locks[0], said.environment, subdir, folder) if locks else CondaPlatform()
-    pip = [each.line for file in files for each in file.pip] or [_line(each) for each in locked.wheels]
+    pip = [each.line for file in files for each in file.pip] or [
+        f"{each.name}=={each.version} --hash=sha256:{each.sha256}" for each in locked.wheels
+    ]
     needs = [need.spec for each in files for need in each.needs] + list(said.packages)
     if pip and needs and "pip" not in map(spec_name, needs):
         needs.append("pip")
@@ -87,14 +89,6 @@ def _words(block: PlannedBlock) -> _Words:
         return value if isinstance(value, list) else []
 
     return _Words(texts("files"), texts("packages"), texts("channels"), str(block.options.get("environment") or ""))
-
-
-def _place(document: Document | None) -> Position | None:
-    return document.position(files_of(CONDA)) if document is not None else None
-
-
-def _line(wheel: CondaWheel) -> str:
-    return f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}"
 
 
 def _locked(lock: CondaFile, environment: str, subdir: str, folder: Path) -> CondaPlatform:

@@ -245,7 +245,7 @@ def _package(
         return replace(_of_lock(locked, target), direct=direct)
     extras = sorted({extra for each in several for extra in each.extras})
     joint = ",".join(dict.fromkeys(part for each in ranges for part in each.specifier.split(",") if part))
-    said = _joint(first.name, extras, joint)
+    said = f"{first.name}{'[' + ','.join(extras) + ']' if extras else ''}{joint}"
     return ProjectPackage(
         name=first.name,
         asked=said,
@@ -263,10 +263,6 @@ def _is_direct(asked: RequestedFiles, name: str) -> bool:
         if name in ({*file.ranges, *(need.name for need in file.roots)} if file.locked else set(listed)):
             return True
     return False
-
-
-def _joint(name: str, extras: Sequence[str], specifier: str) -> str:
-    return f"{name}{'[' + ','.join(extras) + ']' if extras else ''}{specifier}"
 
 
 def _accepts(asked: PackageRequirement, version: str) -> bool:

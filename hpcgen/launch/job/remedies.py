@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from hpcgen.core.errors import InputError, PolicyError, Problem, Remedy
-from hpcgen.core.model.job import Job, JobRequest
+from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.site import Partition, Queue, Site
 from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.units import parse_walltime, walltime_text
@@ -144,8 +144,4 @@ def _fits(site: Site, change: JobChange, stack: Stack) -> bool:
         job, problems = lay_out(site, change.partition, stack, change.request)
     except InputError:
         return False
-    return not problems and _has_memory(site, change.partition, job)
-
-
-def _has_memory(site: Site, partition: str, job: Job) -> bool:
-    return memory_problem(partition, site.partitions[partition], job) is None
+    return not problems and memory_problem(change.partition, site.partitions[change.partition], job) is None

@@ -33,7 +33,7 @@ _INSTALL = "apt-get -q update && apt-get -qy --no-install-recommends install"
 
 def gitlab_pipeline(options: PipelineOptions) -> str:
     """.gitlab-ci.yml as text: lists what changed, writes the child pipeline and starts it."""
-    files = [_file(number) for number in range(options.parts)]
+    files = [f"{WORK}/{part_name('jobs', number)}.yml" for number in range(options.parts)]
     data = {
         "stages": ["changed", "images"],
         "variables": _variables(options),
@@ -52,10 +52,6 @@ def gitlab_pipeline(options: PipelineOptions) -> str:
             "trigger": {"include": include, "strategy": "depend"},
         }
     return dump(data, _head(options))
-
-
-def _file(number: int) -> str:
-    return f"{WORK}/{part_name('jobs', number)}.yml"
 
 
 def gitlab_jobs(states: Sequence[MemberState], options: PipelineOptions) -> list[str]:
