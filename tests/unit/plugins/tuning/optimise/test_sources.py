@@ -25,7 +25,8 @@ from hpcgen.plugins.tuning.optimise.layouts import layouts
 from hpcgen.plugins.tuning.optimise.modelled import Modelled
 from hpcgen.plugins.tuning.optimise.records import Decision, Estimate
 from hpcgen.plugins.tuning.optimise.report import report
-from hpcgen.plugins.tuning.optimise.target import target_of, with_wishes
+from hpcgen.plugins.tuning.optimise.target import target_of
+from hpcgen.plugins.tuning.optimise.wishes import with_wishes
 from hpcgen.plugins.tuning.requests.reading import read_request, request_from
 from hpcgen.plugins.tuning.requests.records import OptimiseRequest
 from tests.conftest import ROOT
