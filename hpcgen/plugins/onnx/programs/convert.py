@@ -186,7 +186,8 @@ def settled(model, original, found, record):
         raise model.wrong(
             f"two runs of the original on the same data differ: {', '.join(random.values())}"
             + (f"; it has {', '.join(causes)}" if causes else ""),
-            "switch off random layers such as dropout, or write stochastic: true, which compares distributions",
+            "switch off random layers such as dropout, and what it keeps from one run to the next; or write "
+            "stochastic: true, which compares distributions",
         )
     if model.stochastic and not random:
         record["findings"].append("stochastic: true, but two runs of the original on the same data were equal")
@@ -239,7 +240,8 @@ class Job:
                 failures.append(self.original.explained(failure))
             attempt["failed"] = text(failures[-1].message.removeprefix(f"{model.name}: "))
         worst = failures[-1] if record.get("differences") else failures[0]
-        more = " (both exporters failed)" if len(failures) == 2 else ""
+        others = [each["exporter"] for at, each in enumerate(record["attempts"]) if failures[at] is not worst]
+        more = f" ({' and '.join(others)} gave no model either)" if others else ""
         raise model.wrong(worst.message.removeprefix(f"{model.name}: ") + more, worst.remedy)
 
     def _proven(self, make):

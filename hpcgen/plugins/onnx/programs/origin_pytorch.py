@@ -302,7 +302,12 @@ class Original:
                 f"control flow depends on the data{place}", "write the branch with torch.where or torch.cond"
             )
         first = next((line for line in str(chain[-1]).splitlines() if line.strip()), "")
-        return self.model.wrong(f"{type(chain[-1]).__name__}{place}: {first}", "the log has the exporter's report")
+        return self.model.wrong(
+            f"PyTorch's exporter fails{place}: {type(chain[-1]).__name__}: {first}",
+            "name a factory that returns the module itself, not its TorchScript"
+            if isinstance(self.module, torch.jit.ScriptModule)
+            else "write that part of the model with other operators; the log has the exporter's report",
+        )
 
 
 def _is_script(file):
