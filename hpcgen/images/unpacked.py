@@ -12,11 +12,11 @@ from hpcgen.core.support.refusals import explained
 from hpcgen.images.convert import convert
 from hpcgen.images.identity import identity_of
 from hpcgen.images.kinds import kind_for
-from hpcgen.images.reference import ImageReference, parse_image
+from hpcgen.images.reference import ImageReference
 
 
-def named_image(text: str, tell: Callable[[str], None]) -> ImageReference:
-    """The image that the user names, in a form that an engine starts.
+def startable(image: ImageReference, tell: Callable[[str], None] = lambda text: None) -> ImageReference:
+    """An image in a form that an engine starts: itself, or what an archive was unpacked to.
 
     Parameters
     ----------
@@ -24,10 +24,9 @@ def named_image(text: str, tell: Callable[[str], None]) -> ImageReference:
 
     Raises
     ------
-    HpcgenError: as :func:`~hpcgen.images.reference.parse_image` and :func:`~hpcgen.images.convert.convert`.
+    HpcgenError: as :func:`~hpcgen.images.convert.convert`.
     MissingToolError: no engine is here that starts what an archive can become.
     """
-    image = parse_image(text)
     form = image.image_kind.start_form(image.name)
     if any(form in each.starts for each in runners().values()):
         return image

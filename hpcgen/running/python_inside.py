@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -11,7 +12,7 @@ import msgspec
 from hpcgen.core.errors import JobFailedError, MissingToolError
 from hpcgen.core.model.fields import AbsolutePath, Name, Version
 from hpcgen.core.support.leftovers import scratch_folder
-from hpcgen.core.support.processes import NOT_HERE
+from hpcgen.core.support.processes import NOT_HERE, require_program
 from hpcgen.core.support.quoting import command
 from hpcgen.core.support.units import some
 from hpcgen.running.here import status_text
@@ -116,15 +117,17 @@ def python_inside(job: ImageJob, modules: Sequence[str], image: str) -> FoundPyt
     return _best(ended, modules, image)
 
 
-def python_here(program: str, modules: Sequence[str]) -> FoundPython:
-    """The same of a Python of this machine.
+def python_here(name: str, modules: Sequence[str]) -> FoundPython:
+    """The same of a Python of this machine, by its path or its name on PATH.
 
     Raises
     ------
-    MissingToolError: it is none.
+    MissingToolError: there is none of that name, or it is no Python.
     """
+    program = os.path.abspath(require_program(name, "measure without a container", "name another with --python"))
     ended = start_script(f"exec {command(program, '-c', _PROGRAM, *modules)}\n", TIMEOUT_S)
-    return _best(ended, modules, program)
+    # A wrapper that sets variables is started again, and not what it starts.
+    return msgspec.structs.replace(_best(ended, modules, program), program=program)
 
 
 def _best(ended: StartResult, modules: Sequence[str], where: str) -> FoundPython:

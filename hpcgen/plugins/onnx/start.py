@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -80,6 +80,7 @@ class ImageRunner:
         threads: int | None = None,
         memory_gb: float | None = None,
         needs: Sequence[str] = ALWAYS,
+        tell: Callable[[str], None] = lambda text: None,
         **how: Any,
     ) -> None:
         """
@@ -88,6 +89,7 @@ class ImageRunner:
         threads: of each step, those of the image's job if None.
         memory_gb: as in :class:`Runner`.
         needs: modules that the image must have, whoever built it.
+        tell: told of an archive that is unpacked.
         how: as for :func:`~hpcgen.running.image_job.plan_for_image`, which says what is raised.
 
         Raises
@@ -95,10 +97,12 @@ class ImageRunner:
         MissingToolError: the image lacks one of them. JobFailedError: it cannot be started.
         """
         from hpcgen.images.identity import identity_of
+        from hpcgen.images.unpacked import startable
         from hpcgen.running.image_job import plan_for_image
         from hpcgen.running.python_inside import lacking, python_inside
 
-        job: ImageJob = plan_for_image(image, catalog, foreign=lambda: catalog.site("workstation"), **how)
+        started = startable(image, tell)
+        job: ImageJob = plan_for_image(started, catalog, foreign=lambda: catalog.site("workstation"), **how)
         whole = job.plan.job
         self.threads = threads or max(1, whole.ranks_per_node * whole.threads_per_rank)
         self.memory_gb = memory_gb

@@ -115,7 +115,7 @@ def runner_of(
     ----------
     loaded, names: the models for which an image is built where none is named.
     """
-    from hpcgen.images.unpacked import named_image
+    from hpcgen.images.reference import parse_image
     from hpcgen.plugins.onnx.needs import ALWAYS, modules_for
     from hpcgen.plugins.onnx.start import HereRunner, ImageRunner
 
@@ -125,9 +125,9 @@ def runner_of(
         return HereRunner(running.threads, running.memory)
     if running.image is None and loaded is None:
         raise click.UsageError("say --image IMAGE, or --here")
-    image = named_image(running.image, say) if running.image else _built(catalog, running.host, loaded, names or [])
+    image = parse_image(running.image) if running.image else _built(catalog, running.host, loaded, names or [])
     needs = modules_for(loaded.ensemble, names or []) if loaded is not None else ALWAYS
-    runner = ImageRunner(image, catalog, running.threads, running.memory, needs, **running.place(catalog))
+    runner = ImageRunner(image, catalog, running.threads, running.memory, needs, say, **running.place(catalog))
     if runner.foreign:
         say(f"note: hpcgen did not build {image} ({runner.content or 'its files cannot all be read'})")
     for text in runner.lacks:

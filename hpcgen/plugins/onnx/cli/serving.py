@@ -99,11 +99,12 @@ def _run(catalog: Catalog, request: RunRequest, running: RunningOptions, as_json
     with interruptible():
         if running.here:
             return run_here(request, catalog, line, running.threads)
-        from hpcgen.images.unpacked import named_image
+        from hpcgen.images.reference import parse_image
+        from hpcgen.images.unpacked import startable
         from hpcgen.running.image_job import plan_for_image
 
         assert running.image is not None
-        image, place = named_image(running.image, say), running.place(catalog)
+        image, place = startable(parse_image(running.image), say), running.place(catalog)
         job = plan_for_image(image, catalog, foreign=lambda: catalog.site("workstation"), **place)
         return run_in_image(request, job, catalog, line, running.threads)
 

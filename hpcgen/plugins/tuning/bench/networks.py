@@ -291,6 +291,29 @@ def mnist_cnn() -> NeuralNetwork:
     )
 
 
+def alexnet() -> NeuralNetwork:
+    """AlexNet on one GPU's worth of filters, 61,100,840 parameters.  Source: arXiv 1404.5997, and torchvision's alexnet
+
+    The first convolution is padded by half of its kernel, and so has 56x56 places instead of 55x55.
+    """
+    pool, hidden = MaxPool(size=3, stride=2), (Dropout(rate=0.5), Dense(units=4096), RELU)
+    return NeuralNetwork(
+        (224, 224, 3),
+        (
+            *(Conv(filters=64, kernel=11, stride=4), RELU, pool),
+            *(Conv(filters=192, kernel=5), RELU, pool),
+            *(Conv(filters=384, kernel=3), RELU),
+            *(Conv(filters=256, kernel=3), RELU),
+            *(Conv(filters=256, kernel=3), RELU, pool),
+            Flatten(),
+            *hidden,
+            *hidden,
+            Dense(units=1000),
+        ),
+        1000,
+    )
+
+
 def mlp() -> NeuralNetwork:
     """CANDLE's P1B2 with its 29,540,618 parameters.  Source: ECP-CANDLE/Benchmarks, Pilot1/P1B2/README.md"""
     hidden: list[AnyLayer] = []

@@ -8,7 +8,7 @@ from functools import cache
 import msgspec
 
 from hpcgen.core.errors import UnknownNameError, did_you_mean
-from hpcgen.plugins.tuning.bench.networks import NeuralNetwork, bert_base, gan3d, mlp, mnist_cnn, resnet50
+from hpcgen.plugins.tuning.bench.networks import NeuralNetwork, alexnet, bert_base, gan3d, mlp, mnist_cnn, resnet50
 from hpcgen.plugins.tuning.measurements.records import Metric, Workload
 
 FRAMEWORKS = ("pytorch", "tensorflow", "jax", "mpi4py", "numpy")
@@ -64,6 +64,7 @@ def _operation(name: str, title: str, metric: Metric, size: int, *frameworks: st
 def _all() -> Iterator[BenchWorkload]:
     yield _network("mnist-cnn", "a small CNN on 28x28", mnist_cnn(), 128, layers=4, samples=60000)
     yield _network("mlp", "a wide MLP, CANDLE's P1B2", mlp(), 64, layers=4, samples=2400)
+    yield _network("alexnet", "AlexNet on 224x224", alexnet(), 128, layers=8)
     for name, size, batch in (("resnet50", 224, 96), ("resnet50-small", 64, 8)):
         for ending, title in (("", ""), ("-inference", ", inference")):
             yield _network(name + ending, f"ResNet-50 on {size}x{size}{title}", resnet50(size), batch, layers=50)

@@ -38,10 +38,10 @@ def cases_of(
     ----------
     plain: a Python of this machine, which is measured before them without a container.
     """
-    from hpcgen.images.unpacked import named_image
+    from hpcgen.images.reference import parse_image
     from hpcgen.running.here import require_nodes
 
-    named = [named_image(each, say) for each in images]
+    named = [parse_image(each) for each in images]
     jobs = _jobs(named, catalog, options)
     for job in jobs:
         require_nodes(job, os.environ, "hpcgen bench --submit, or hpcgen bench")
@@ -70,6 +70,7 @@ def job_of(
     beside: the job of an image that hpcgen built, on whose site others run where none is named.
     """
     from hpcgen.core.model.job import JobRequest
+    from hpcgen.images.unpacked import startable
     from hpcgen.running.image_job import plan_for_image
     from hpcgen.running.verify.starts import with_layout
 
@@ -78,7 +79,7 @@ def job_of(
         request = replace(request, walltime=submission.time, queue=submission.queue)
         account = submission.account_at
     job = plan_for_image(
-        image,
+        startable(image, say),
         catalog,
         request=request,
         account=account,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -156,3 +158,70 @@ def test_tasks_measure_and_the_last_job_adds_the_rows_once(
     more = bench(hpcgen, image, *GEMM, *keep, "--rounds", "3", own=True)
     assert "round 3 of 3" in more.stderr and "round 2" not in more.stderr
     assert json.loads(kept.read_text().splitlines()[-1])["repetitions"] == 3
+
+
+# without one of hpcgen's
+
+
+# What comes before the program are variables of the image, by which this machine's would not be found.
+ANY = """\
+#!/bin/bash
+[ "$1" != --version ] || { echo 0.31; exit; }
+while [ "$1" != -- ]; do shift; done
+while [ "$1" != -c ]; do program=$1; shift; done
+PYTHONPATH=MODULES exec "$program" "$@"
+"""
+
+
+@pytest.fixture
+def foreign(image: Path) -> Path:
+    """A folder that hpcgen did not build, beside the other, and an engine that starts whatever it is told."""
+    folder = image.parent
+    (folder / "bin" / "ch-run").write_text(ANY.replace("MODULES", str(folder / "modules")))
+    (folder / "foreign" / "bin").mkdir(parents=True)
+    return folder / "foreign"
+
+
+def rows_in(path: Path) -> dict[str, dict[str, Any]]:
+    """The software of the rates, by what started it and whose image it is."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    found = [row for row in rows if row["metric"] == "gflops"]
+    return {row["software"]["engine"] + row["software"].get("foreign", ""): row for row in found}
+
+
+def test_a_foreign_image_and_no_container_are_compared_with_ours(hpcgen: Command, image: Path, foreign: Path) -> None:
+    rows, python = image.parent / "rows.jsonl", foreign.parent / "bin" / "own-python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={foreign.parent / "modules"} exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    more = ("--here", "--python", str(python), "--to", str(rows))
+    done = bench(hpcgen, image, str(foreign), *GEMM[:2], "--vary", "framework=numpy", *more)
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if line.startswith("gemm ")]
+    assert "no container" in lines[0] and "the baseline of the comparison" in lines[0] and len(lines) == 3
+    assert f"{foreign}: not built by hpcgen: sha256:" in done.stdout
+    found = rows_in(rows)
+    assert set(found) == {"none", "charliecloud", f"charliecloud{foreign}"}
+    its, ours = found[f"charliecloud{foreign}"]["software"], found["charliecloud"]["software"]
+    assert its["content"].startswith("sha256:") and its["unknown"] == ["install", "blocks"] and "stack" not in its
+    assert "unknown" not in ours and ours["stack"] == "mpi-hello"
+    # All with the threads of the image that says how many.
+    assert len({each["threads_per_rank"] for each in found.values()}) == 1
+    assert {each["hardware"]["site"] for each in found.values()} == {"supermuc"}
+
+
+def test_a_foreign_image_alone_needs_a_site(hpcgen: Command, foreign: Path) -> None:
+    done = bench(hpcgen, foreign, *GEMM)
+    assert done.returncode == 3 and "--site NAME|FILE" in done.stderr and "has no record of a site" in done.stderr
+    done = bench(hpcgen, foreign, "--site", "supermuc", "--workload", "mlp,gemm", "--rounds", "1", "--seconds", "1")
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("mlp ")]
+    assert "there is no program for it with /" in line and "only with pytorch, tensorflow, jax" in line
+
+
+def test_what_means_nothing_without_a_container_is_refused(hpcgen: Command, image: Path) -> None:
+    for words, said in (
+        (("--python", "python3"), "--python requires --here"),
+        (("--here", "--nodes", "2"), "--here measures one node"),
+    ):
+        done = bench(hpcgen, image, *GEMM, *words)
+        assert done.returncode == 2 and said in done.stderr
