@@ -138,9 +138,10 @@ def _pinned(path: Path, read: ReadRequest) -> ReadRequest:
 
 def _again(request: Path, options: PlanOptions, without: tuple[str, ...]) -> str:
     """The command that decides the same again."""
+    from hpcgen.core.support.places import recorded
     from hpcgen.core.support.quoting import command
 
-    words = ["hpcgen", "optimise", str(request)]
+    words = ["hpcgen", "optimise", recorded(str(request))]
     for name, value in options.values().items():
         option = {"settings": "--set", "added": "--add", "runner": "--engine"}.get(name, f"--{name.replace('_', '-')}")
         for each in value if isinstance(value, tuple) else (value,):

@@ -6,15 +6,17 @@ from collections.abc import Callable
 
 import msgspec
 
+from hpcgen.blocks.rank_test import RANK_TEST
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.core.errors import HpcgenError
+from hpcgen.core.errors import ConflictError, HpcgenError
 from hpcgen.core.model.fields import FormatName, RankGpus
 from hpcgen.core.model.job import JobRequest
-from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.plan import Plan, PlannedBlock
 from hpcgen.core.model.site import Site
 from hpcgen.kit.kit import STACK
 from hpcgen.planning.planner import make_plan
 from hpcgen.planning.reproduce import reproduce
+from hpcgen.plugins.tuning.optimise.application import BLOCK
 from hpcgen.plugins.tuning.optimise.candidates import RunCandidate
 from hpcgen.plugins.tuning.optimise.records import LayoutOption
 from hpcgen.plugins.tuning.requests.records import OptimiseRequest
@@ -40,6 +42,29 @@ class Planner(msgspec.Struct, frozen=True):
     terms: PlanTerms = PlanTerms()
 
     def settled(self, candidate: RunCandidate) -> tuple[RunCandidate, Plan]:
+        """A candidate with what was open in it, and its plan.
+
+        Raises
+        ------
+        HpcgenError: it cannot be planned, or not without compiling where the request allows that not.
+        """
+        settled, plan = self._with_mpi(candidate)
+        if self.request.compile or not (found := compiled(plan)):
+            return settled, plan
+        ready = [f"{each.name}.obtain=wheels" for each in found if "obtain" in each.options]
+        if ready:
+            settled = msgspec.structs.replace(settled, settings=(*settled.settings, *ready))
+            plan = self.plan(settled)
+            found = compiled(plan)
+        if found:
+            remedy = "`compile: true`, or in a request of MODAK's `enable_opt_build: true`"
+            raise ConflictError(
+                f"{', '.join(each.name for each in found)} would be compiled, which the request rules out",
+                remedy=remedy,
+            )
+        return settled, plan
+
+    def _with_mpi(self, candidate: RunCandidate) -> tuple[RunCandidate, Plan]:
         """A candidate with the MPI nearest to the one that is wished for, and its plan; raises as :meth:`plan`."""
         wishes = [*candidate.mpi] or [()]
         tries = [msgspec.structs.replace(candidate, settings=(*candidate.settings, *each)) for each in wishes]
@@ -96,6 +121,11 @@ class Planner(msgspec.Struct, frozen=True):
         settings, added = (*candidate.settings, *terms.settings), (*candidate.added, *terms.added)
         how = (terms.format, terms.allow_unsupported)
         return reproduce(self.site.name, STACK, partition, settings, *how, job, added=added)
+
+
+def compiled(plan: Plan) -> list[PlannedBlock]:
+    """The blocks of a plan that need a compiler, the request's program and the small test of the ranks left out."""
+    return [each for each in plan.blocks if {"gnu", "llvm"} & each.needs.keys() and each.name not in (BLOCK, RANK_TEST)]
 
 
 def job_request(request: OptimiseRequest, ranks: bool, layout: LayoutOption | None = None) -> JobRequest:

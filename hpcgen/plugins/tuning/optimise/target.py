@@ -25,6 +25,9 @@ _GENERIC = ("nvidia", "amd")
 _NODES_OF = {"slurm": "--constraint=", "torque": "-l partition="}
 """How a job asks for a kind of node by a name that no profile explains."""
 
+_OLDEST = {"amd": "zen", "intel": "haswell"}
+"""Of a vendor's CPUs for servers the oldest with AVX2, which the profiles that stand for any cluster count on."""
+
 _FLAVOURS: dict[str, Any] = {"intel_mpi": "intel", "mvapich": "mvapich2"}
 """MPIs of a request that profiles call otherwise."""
 
@@ -119,6 +122,8 @@ def _generic(request: OptimiseRequest, catalog: Catalog) -> tuple[Site, list[Fin
     vendor = request.hardware.accelerator or ("nvidia" if request.limits.gpus_per_node else None)
     base = catalog.site(_generic_name(catalog, request.scheduler, vendor))
     site = base if request.scheduler in (None, base.scheduler.kind) else _with_scheduler(base, str(request.scheduler))
+    if request.hardware.architecture not in (None, site.system.architecture):
+        site = replace(site, system=replace(site.system, architecture=request.hardware.architecture))
     nodes = _asked_partitions(site, request)
     site, said = _with_mpi(replace(site, default_partition=next(iter(nodes)), partitions=nodes), request, catalog)
     if request.site is not None:
@@ -150,11 +155,17 @@ def _asked(node: Partition, request: OptimiseRequest) -> Partition:
         gpu = replace(gpu, count=max(gpu.count, limits.gpus_per_node))
     return replace(
         node,
-        cpu=replace(node.cpu, cores=cores, threads_per_core=per_core),
+        cpu=replace(node.cpu, target=_target_of(request) or node.cpu.target, cores=cores, threads_per_core=per_core),
         memory=replace(node.memory, total_gb=memory),
         slots=limits.ranks_per_node or node.slots,
         gpu=gpu,
     )
+
+
+def _target_of(request: OptimiseRequest) -> str:
+    """The CPU that code is compiled for, where the request says something of it."""
+    wanted = request.hardware
+    return "aarch64" if wanted.architecture == "aarch64" else _OLDEST.get(wanted.cpu_vendor or "", "")
 
 
 def _with_mpi(site: Site, request: OptimiseRequest, catalog: Catalog) -> tuple[Site, list[Finding]]:

@@ -180,8 +180,8 @@ _APPLICATION = (
 _OPTIMISATION = (
     Row(
         f"{WISH}.enable_opt_build",
-        "true: every way in `install`, source too; false: `install: [hub, pip]`",
-        switch(RequestValue(), RequestValue({"install": ["hub", "pip"]})),
+        "true: every way in `install`, source too; false: `install: [hub, pip]` and `compile: false`",
+        switch(RequestValue(), RequestValue({"install": ["hub", "pip"], "compile": False})),
         "released",
     ),
     Row(f"{WISH}.app_type", "`kind`", word(_KINDS), "released"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -15,12 +16,15 @@ from hpcgen.backends.hardware.microarchitecture import family
 from hpcgen.backends.schedulers import SCHEDULERS
 from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.type_words import shown
-from hpcgen.core.config.yamlfile import Document, load
+from hpcgen.core.config.yamlfile import Document, load, loads
 from hpcgen.core.errors import InputError, Position, Problems, did_you_mean
 from hpcgen.core.model.plan import Finding
+from hpcgen.core.support.hashing import read_plain
 from hpcgen.plugins.tuning.requests.modak import is_modak, translate
 from hpcgen.plugins.tuning.requests.records import InfrastructureNode, OptimiseRequest
 from hpcgen.plugins.tuning.requests.values import gigabytes, optimisation_of
+
+_MAX_BYTES = 1024 * 1024
 
 Dialect = Literal["hpcgen", "listing", "released", "example"]
 """hpcgen's own form; of MODAK the one printed in its paper, that of its release, and that of its longer examples."""
@@ -51,13 +55,16 @@ def read_request(path: Path) -> ReadRequest:
     """
     try:
         document = load(path)
-    except InputError as error:
-        first = error.problems[0]
-        if path.suffix != ".json" or "a tab" not in first.message:
+    except InputError:
+        text = ""
+        with suppress(OSError, ValueError):
+            text = read_plain(path, _MAX_BYTES).decode()
+        if path.suffix != ".json" or not text.lstrip().startswith('"'):
             raise
-        # Outside of braces YAML has no tabs, which JSON is often indented with: a part of a file, such as one section.
-        remedy = "put the text between { and }"
-        raise InputError("this is only a part of a JSON file", first.where, "one mapping in braces", remedy) from error
+        # One section of a file, as MODAK has some among its examples.
+        read = request_from(loads("{" + text + "}", str(path)))
+        message = f"{path.name} is only a part of a JSON file, and read as if it stood between braces"
+        return replace(read, findings=[Finding(name="request", severity="note", message=message), *read.findings])
     return request_from(document)
 
 

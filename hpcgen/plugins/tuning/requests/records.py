@@ -305,7 +305,8 @@ class OptimiseRequest(Record, frozen=True):
 
     ``version``: a range of the framework's; a bare ``2.1`` is read as ``==2.1.*``. ``backend``: what Keras computes
     with. ``install``: the ways that may be chosen, all where none is named. ``tune``: runs may try settings out.
-    ``container``: an image that is there already and is started as it is.
+    ``container``: an image that is there already and is started as it is. ``compile``: false where nothing may be
+    compiled but the request's own program.
     """
 
     kind: Kind
@@ -325,6 +326,7 @@ class OptimiseRequest(Record, frozen=True):
     limits: Limits = Limits()
     compilers: Compilers = Compilers()
     install: list[Literal["hub", "pip", "source"]] = []
+    compile: bool = True
     tune: bool = False
     job: JobWishes = JobWishes()
     run: RequestedRun = RequestedRun()
