@@ -165,6 +165,8 @@ def settings(ctx: Context) -> dict[str, str]:
         "CMAKE_C_FLAGS": flags,
         "CMAKE_CXX_FLAGS": flags,
         "BUILD_TESTING": "OFF",
+        # A shell's completions, for which the building machine's CPU would have to run what was compiled.
+        "GMX_BUILD_HELP": "OFF",
         "GMX_MPI": "ON",
         "GMX_OPENMP": "ON",
         "GMX_DOUBLE": "ON" if ctx.options.double else "OFF",

@@ -10,6 +10,7 @@ from packaging.version import Version
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
 from hpcgen.blocks.gcc_packages import gcc_libraries
+from hpcgen.blocks.host_tools import plain_file, plain_projects
 from hpcgen.blocks.nvidia import COMPANIONS
 from hpcgen.blocks.steps import Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, lines, run
 from hpcgen.core.model.image_paths import SCRATCH
@@ -236,6 +237,7 @@ def _compile(ctx: Context) -> Iterable[Run]:
             yield run(f"{name} for ONNX Runtime", ctx.tree(ctx.git_tree(name), f"{PARTS}/{name}"), _patch(name, row))
     yield run(
         "compile ONNX Runtime",
+        plain_file(ctx),
         command("cd", SOURCE),
         command("env", *_flags(ctx), python, "tools/ci_build/build.py", *build_words(ctx)),
     )
@@ -278,6 +280,8 @@ def build_words(ctx: Context) -> list[str]:
         # What the base happens to have is not taken instead.
         "FETCHCONTENT_TRY_FIND_PACKAGE_MODE=NEVER",
         "onnxruntime_BUILD_UNIT_TESTS=OFF",
+        # Its protoc writes the code that reads models.
+        *(f"{name}={path}" for name, path in plain_projects(ctx, ["protobuf"]).items()),
     ]
     words = ["--config=Release", "--build_dir=build", "--update", "--build", "--build_wheel", "--skip_tests"]
     words += ["--skip_submodule_sync", "--allow_running_as_root", "--compile_no_warning_as_error"]

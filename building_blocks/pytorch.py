@@ -11,6 +11,7 @@ from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, n
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.gpu_collectives import gpu_networks, with_verbs
+from hpcgen.blocks.host_tools import plain_file, plain_projects
 from hpcgen.blocks.hub import from_hub, hub_environment, hub_image, hub_packages, system_packages
 from hpcgen.blocks.nvidia import COMPANIONS, LICENCES
 from hpcgen.blocks.pytorch_wheels import wheel_accelerator, why_no_wheel
@@ -319,7 +320,7 @@ def _compile(ctx: Context) -> Iterable[Run]:
     yield run("PyTorch source", ctx.unpack(ctx.archive(), SOURCE))
     variables = [f"{name}={value}" for name, value in sorted(configuration(ctx).items())]
     install = [python, "-m", "pip", "install", "--no-deps", "--no-index", "--no-build-isolation", "."]
-    yield run("compile PyTorch", command("cd", SOURCE), command("env", *variables, *install))
+    yield run("compile PyTorch", plain_file(ctx), command("cd", SOURCE), command("env", *variables, *install))
     yield run("no sources", command("rm", "-rf", SOURCE), joins="previous")
 
 
@@ -349,6 +350,8 @@ def configuration(ctx: Context) -> dict[str, str]:
         # It would fetch Python packages while it is configured.
         "USE_NNPACK": "0",
         **({"CFLAGS": flags, "CXXFLAGS": flags} if flags else {}),
+        # protoc, and the generators of SLEEF, whose kernels have flags of their own; setup.py hands CMAKE_… on.
+        **plain_projects(ctx, ["protobuf", "SLEEF"]),
         **({"MAX_JOBS": str(ctx.options.jobs)} if ctx.options.jobs else {}),
     }
     if cuda:

@@ -14,10 +14,12 @@ from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.hub import from_hub, hub_image, hub_packages
 from hpcgen.blocks.nvidia import COMPANIONS
 from hpcgen.blocks.steps import BazelFiles, Environment, Image, Input, Packages, Run, Test, Wheels, command, run
+from hpcgen.blocks.tensorflow_source import build_words, configuration, has_openmp, on_gpu
 from hpcgen.core.model.image_paths import SCRATCH
 
 SOURCE = f"{SCRATCH}/tensorflow"
 BAZEL_ROOT = f"{SCRATCH}/bazel"
+PACKAGED = ("pip", "intel")
 OLD_TOOL = "tensorflow/tools/pip_package/build_pip_package"
 
 Copt = Annotated[
@@ -35,21 +37,16 @@ def _from_source(situation: Situation) -> bool:
     return bool(situation.options.install == "source")
 
 
-def _on_gpu(situation: Situation | Context) -> bool:
-    wanted, gpu = situation.options.gpu, situation.facts.partition.gpu
-    return gpu is not None and gpu.vendor == "nvidia" if wanted is None else bool(wanted)
-
-
 def _links_cuda(situation: Situation) -> bool:
-    return _on_gpu(situation) and not from_hub(situation)
+    return on_gpu(situation) and not from_hub(situation)
 
 
 def _builds_cuda(situation: Situation) -> bool:
-    return _on_gpu(situation) and _from_source(situation)
+    return on_gpu(situation) and _from_source(situation)
 
 
 def _by_clang(situation: Situation) -> bool:
-    return _from_source(situation) and not _on_gpu(situation) and bool(situation.options.compiler == "clang")
+    return _from_source(situation) and not on_gpu(situation) and bool(situation.options.compiler == "clang")
 
 
 class Tensorflow(Block):
@@ -63,7 +60,7 @@ class Tensorflow(Block):
     """
 
     name = "tensorflow"
-    distributions = ("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-rocm")
+    distributions = ("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-rocm", "intel-tensorflow")
     companions = COMPANIONS
     needs = (
         need("python"),
@@ -80,14 +77,15 @@ class Tensorflow(Block):
         """How TensorFlow gets into the image.
 
         ``install``: ``source`` compiles it for the partition's CPU (hours), ``pip`` takes the project's wheel,
-        ``hub`` starts from the image tensorflow/tensorflow. ``gpu``: for NVIDIA's GPUs, with CUDA, by default where
-        the partition has one. ``mkl``: oneDNN with OpenMP, decided by the version unless given. ``xla``: the XLA
-        compiler. ``copt``: compiler flags beside those for the CPU. ``jobs``: compile steps at a time, Bazel decides
-        if 0. ``memory_mb``: memory in MB that Bazel may plan with, all that it finds if 0. ``compiler``: ``clang`` is
-        what the project's own wheels are made with from 2.13 on. The last five are for ``source`` alone.
+        ``intel`` Intel's, for CPUs of x86-64 with oneDNN over OpenMP, ``hub`` starts from the image
+        tensorflow/tensorflow. ``gpu``: for NVIDIA's GPUs, with CUDA, by default where the partition has one. ``mkl``:
+        oneDNN with OpenMP, decided by the version unless given. ``xla``: the XLA compiler. ``copt``: compiler flags
+        beside those for the CPU. ``jobs``: compile steps at a time, Bazel decides if 0. ``memory_mb``: memory in MB
+        that Bazel may plan with, all that it finds if 0. ``compiler``: ``clang`` is what the project's own wheels are
+        made with from 2.13 on. The last five are for ``source`` alone.
         """
 
-        install: Literal["source", "pip", "hub"] = "pip"
+        install: Literal["source", "pip", "intel", "hub"] = "pip"
         gpu: bool | None = None
         mkl: bool | None = None
         xla: bool = True
@@ -117,13 +115,13 @@ class Tensorflow(Block):
         install = ctx.options.install
         if install == "hub":
             return []
-        if install == "pip":
+        if install in PACKAGED:
             return [_wheels(ctx)]
         return [ctx.archive(), _wheels(ctx), _bazel_files(ctx), *_bazel_wheels(ctx)]
 
     def base_image(self, ctx: Context, stage: str) -> Image | None:
         """The project's own image, if that is asked for."""
-        return hub_image(ctx, "hub-gpu" if _on_gpu(ctx) else "hub")
+        return hub_image(ctx, "hub-gpu" if on_gpu(ctx) else "hub")
 
     def packages(self, ctx: Context) -> Packages:
         """Tools that the build calls, and the C++ library that the result is linked with."""
@@ -154,9 +152,9 @@ class Tensorflow(Block):
         Its pools have as many threads as there are CPUs; only a build with OpenMP, which has LLVM's, reads
         OMP_NUM_THREADS. Source: tensorflow/core/common_runtime/process_util.cc.
         """
-        openmp = _has_openmp(ctx)
+        openmp = has_openmp(ctx)
         return Capabilities(
-            gpu_vendors=("nvidia",) if _on_gpu(ctx) else (),
+            gpu_vendors=("nvidia",) if on_gpu(ctx) else (),
             thread_variables=() if openmp else ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"),
             kmp=openmp,
         )
@@ -165,7 +163,7 @@ class Tensorflow(Block):
         """The steps for the chosen way of installing."""
         if ctx.options.install == "hub":
             yield run("use the image's TensorFlow", hub_packages(ctx))
-        elif ctx.options.install == "pip":
+        elif ctx.options.install in PACKAGED:
             yield run("install", ctx.pip(_wheels(ctx)), caches=("pip",))
         else:
             yield from self._compile(ctx)
@@ -213,8 +211,10 @@ class Tensorflow(Block):
             Test("matrix product", command(python, "-c", product), expect="128.0"),
         ]
         if ctx.options.install == "source":
-            tests += _build_tests(ctx, python)
-        if _on_gpu(ctx):
+            tests += [*_onednn_test(ctx, python), *_avx512_test(ctx, python)]
+        elif ctx.options.install == "intel":
+            tests += _onednn_test(ctx, python)
+        if on_gpu(ctx):
             tests.append(Test("GPU", command(python, "-c", gpus), device="gpu"))
         return tests
 
@@ -260,9 +260,11 @@ def _wheels(ctx: Context) -> Wheels:
 
 def _package(ctx: Context) -> str:
     """The package of the index; those without CUDA's parts are less than half the size."""
+    if ctx.options.install == "intel":
+        return "intel-tensorflow"
     if not ctx.me.at_least("1.15"):
-        return "tensorflow-gpu" if _on_gpu(ctx) else "tensorflow"
-    return "tensorflow-cpu" if _x86(ctx) and ctx.me.at_least("2.1") and not _on_gpu(ctx) else "tensorflow"
+        return "tensorflow-gpu" if on_gpu(ctx) else "tensorflow"
+    return "tensorflow-cpu" if _x86(ctx) and ctx.me.at_least("2.1") and not on_gpu(ctx) else "tensorflow"
 
 
 def _x86(ctx: Context) -> bool:
@@ -284,101 +286,6 @@ def _bazel_wheels(ctx: Context) -> list[Wheels]:
     return [ctx.wheels(f"bazel-tensorflow-{ctx.version}", [])]
 
 
-def uses_mkl(ctx: Context) -> bool:
-    """Whether ``--config=mkl`` is given; see the block's text."""
-    if ctx.options.mkl is not None:
-        return bool(ctx.options.mkl)
-    return ctx.facts.architecture == "x86_64" and not ctx.me.at_least("2.4")
-
-
-def _has_openmp(ctx: Context) -> bool:
-    return bool(ctx.options.install == "source" and uses_mkl(ctx))
-
-
-def configuration(ctx: Context) -> dict[str, str]:
-    """Environment of ``./configure``, which asks no question that is answered here.
-
-    ``CC_OPT_FLAGS`` are not the flags for the partition's CPU: from 2.4.1 on configure writes them as ``--host_copt``
-    too, for the tools that Bazel compiles and runs on the building machine (protoc, MLIR's generators, the API's).
-    ``build_words`` gives the partition's as ``--copt``, which Bazel keeps from host tools in every release.
-    Source: easybuilders/easybuild-easyblocks tensorflow.py, spack/spack-packages py_tensorflow; for the host tools
-    set_cc_opt_flags in TensorFlow's configure.py, changed by its pull request 46433.
-    """
-    python = ctx.use("python")
-    minor = ".".join(python.version.split(".")[:2])
-    values = {
-        "HOME": SCRATCH,
-        "PYTHON_BIN_PATH": f"{python.prefix}/bin/python3",
-        "PYTHON_LIB_PATH": f"{python.prefix}/lib/python{minor}/site-packages",
-        "USE_DEFAULT_PYTHON_LIB_PATH": "1",
-        "CC_OPT_FLAGS": "-Wno-sign-compare",
-        "TF_ENABLE_XLA": "1" if ctx.options.xla else "0",
-        "TF_NEED_CUDA": "1" if _on_gpu(ctx) else "0",
-        "TF_NEED_ROCM": "0",
-        "TF_NEED_OPENCL": "0",
-        "TF_NEED_MPI": "0",
-        "TF_DOWNLOAD_CLANG": "0",
-        "TF_CUDA_CLANG": "0",
-        "TF_SET_ANDROID_WORKSPACE": "0",
-        "TF_SYSTEM_LIBS": "",
-    }
-    if not ctx.me.at_least("2.4"):
-        values["TF_NEED_OPENCL_SYCL"] = "0"
-    if ctx.me.at_least("2.13"):
-        values["TF_NEED_CLANG"] = "1" if ctx.has("llvm") else "0"
-    if _on_gpu(ctx):
-        values |= _cuda(ctx)
-    return values
-
-
-def _cuda(ctx: Context) -> dict[str, str]:
-    capability = ctx.capability("TensorFlow")
-    cuda, cudnn, nccl = (ctx.use(name) for name in ("cuda", "cudnn", "nccl"))
-    suffix = ctx.use("gnu").release.values.get("suffix", "")
-    common = {"GCC_HOST_COMPILER_PATH": f"/usr/bin/gcc{suffix}", "GCC_HOST_COMPILER_PREFIX": "/usr/bin"}
-    if ctx.me.at_least("2.18"):
-        return common | {
-            "HERMETIC_CUDA_VERSION": cuda.version,
-            "HERMETIC_CUDNN_VERSION": cudnn.version,
-            "HERMETIC_CUDA_COMPUTE_CAPABILITIES": f"sm_{capability.replace('.', '')}",
-        }
-    return common | {
-        "TF_CUDA_VERSION": ".".join(cuda.version.split(".")[:2]),
-        "TF_CUDNN_VERSION": cudnn.version.split(".")[0],
-        "TF_NCCL_VERSION": nccl.version.split(".")[0],
-        "TF_CUDA_COMPUTE_CAPABILITIES": capability,
-        "TF_CUDA_PATHS": f"{cuda.prefix},{cudnn.prefix},{nccl.prefix},/usr",
-        "TF_NEED_TENSORRT": "0",
-    }
-
-
-def build_words(ctx: Context) -> list[str]:
-    """Options of ``bazel build``."""
-    words = ["--config=opt", *(f"--copt={flag}" for flag in (*ctx.flags, *ctx.options.copt))]
-    if uses_mkl(ctx):
-        words.append("--config=mkl")
-    if _on_gpu(ctx):
-        words += ["--config=cuda", *(["--config=cuda_wheel"] if ctx.me.at_least("2.18") else [])]
-    if not ctx.options.xla:
-        words.append("--define=with_xla_support=false")
-    if not ctx.me.at_least("2.18"):
-        words += ["--config=noaws", "--config=nohdfs"]
-    words.append("--config=nogcp")
-    if ctx.me.at_least("2.14"):
-        minor = ".".join(ctx.use("python").version.split(".")[:2])
-        words.append(f"--repo_env=TF_PYTHON_VERSION={minor}")
-    if ctx.options.jobs:
-        words.append(f"--jobs={ctx.options.jobs}")
-    if ctx.options.memory_mb:
-        words.append(f"--local_ram_resources={ctx.options.memory_mb}")
-    words += ["--curses=no", "--show_progress_rate_limit=60", "--verbose_failures"]
-    if ctx.me.at_least("2.17"):
-        words.append("--repo_env=WHEEL_NAME=tensorflow")
-    if ctx.me.at_least("2.20"):
-        words.append("--repo_env=USE_PYWRAP_RULES=1")
-    return words
-
-
 def _wheel_steps(ctx: Context) -> list[str]:
     """Commands that turn what Bazel built into an installed package."""
     install = command(f"{_python(ctx)}/bin/python", "-m", "pip", "install", "--no-deps", "--no-index")
@@ -388,19 +295,22 @@ def _wheel_steps(ctx: Context) -> list[str]:
     return [command(f"./bazel-bin/{OLD_TOOL}", folder), f"{install} {folder}/*.whl"]
 
 
-def _build_tests(ctx: Context, python: str) -> list[Test]:
-    """That oneDNN is on, and that TensorFlow does not say that it leaves instructions of the CPU unused."""
-    x86 = ctx.facts.architecture == "x86_64"
-    tests = []
-    if x86 and (uses_mkl(ctx) or ctx.me.at_least("2.5")):
-        onednn = "from tensorflow.python.framework import test_util; print('oneDNN', test_util.IsMklEnabled())"
-        tests.append(Test("oneDNN", command(python, "-c", onednn), expect="oneDNN True"))
-    if any("avx512" in flag for flag in ctx.flags):
-        unused = (
-            "import subprocess, sys; "
-            "p = subprocess.run([sys.executable, '-c', 'import tensorflow as tf; tf.add(1.0, 1.0)'], "
-            "check=True, stderr=subprocess.PIPE); "
-            "sys.exit(b'AVX512F' in p.stderr)"
-        )
-        tests.append(Test("AVX-512", command(python, "-c", unused)))
-    return tests
+def _onednn_test(ctx: Context, python: str) -> list[Test]:
+    """That oneDNN is on."""
+    if not _x86(ctx) or not (has_openmp(ctx) or ctx.me.at_least("2.5")):
+        return []
+    onednn = "from tensorflow.python.framework import test_util; print('oneDNN', test_util.IsMklEnabled())"
+    return [Test("oneDNN", command(python, "-c", onednn), expect="oneDNN True")]
+
+
+def _avx512_test(ctx: Context, python: str) -> list[Test]:
+    """That TensorFlow does not say that it leaves instructions of the CPU unused."""
+    if not any("avx512" in flag for flag in ctx.flags):
+        return []
+    unused = (
+        "import subprocess, sys; "
+        "p = subprocess.run([sys.executable, '-c', 'import tensorflow as tf; tf.add(1.0, 1.0)'], "
+        "check=True, stderr=subprocess.PIPE); "
+        "sys.exit(b'AVX512F' in p.stderr)"
+    )
+    return [Test("AVX-512", command(python, "-c", unused))]

@@ -8,7 +8,7 @@ import pytest
 
 import hpcgen
 from hpcgen.api import default_catalog
-from hpcgen.core.errors import ConflictError
+from hpcgen.core.errors import ConflictError, PolicyError
 from hpcgen.recipe.assemble import assemble, notices
 
 
@@ -77,3 +77,12 @@ def test_the_projects_image_with_cuda_uses_the_gpu() -> None:
     plan = hpcgen.plan("hlrs-testbed", "tf", settings={"tensorflow.install": "hub"})
     assert plan.job.gpus_per_node and plan.block("cuda") is None
     assert "-gpu" in hpcgen.render(plan).recipe
+
+
+def test_intels_packages_are_offered_for_cpus_with_hashes() -> None:
+    plan = hpcgen.plan("supermuc", "tf-horovod", settings={"tensorflow.install": "intel"})
+    block = plan.block("tensorflow")
+    assert block is not None and block.version == "2.14.0" and block.kmp and not block.thread_variables
+    assert "intel-tensorflow==2.14.0 --hash=sha256:" in "".join(file.text for file in hpcgen.render(plan).files.values())
+    with pytest.raises(PolicyError, match="the image cannot use them"):
+        hpcgen.plan("slurm-nvidia", "tf", settings={"tensorflow.install": "intel"})

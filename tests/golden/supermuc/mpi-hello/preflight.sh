@@ -50,8 +50,6 @@ export I_MPI_HYDRA_BOOTSTRAP=slurm
 export I_MPI_JOB_RESPECT_PROCESS_PLACEMENT=0
 export I_MPI_OFI_PROVIDER=psm2
 export I_MPI_PIN_RESPECT_CPUSET=0
-export KMP_AFFINITY=granularity=fine,compact,1,0
-export KMP_BLOCKTIME=0
 export OMP_NUM_THREADS=12
 # Without an allocation the ranks are started on this machine.
 if [ -z "${SLURM_JOB_ID:-}${PBS_JOBID:-}" ]; then

@@ -44,8 +44,6 @@ export I_MPI_FABRICS=shm:ofi
 export I_MPI_JOB_RESPECT_PROCESS_PLACEMENT=0
 export I_MPI_OFI_PROVIDER=psm2
 export I_MPI_PIN_RESPECT_CPUSET=0
-export KMP_AFFINITY=granularity=fine,compact,1,0
-export KMP_BLOCKTIME=0
 export OMP_NUM_THREADS=48
 
 preflight_finding() { # FAILED or warning, what, expected, seen, what to do

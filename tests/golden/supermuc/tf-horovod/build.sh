@@ -174,11 +174,10 @@ RUN mkdir -p /opt/hpcgen/build && \
     tar -xf /opt/hpcgen/build/tensorflow-2.15.1.tar.gz -C /opt/hpcgen/build/tensorflow --strip-components=1 \
         --no-same-owner
 RUN cd /opt/hpcgen/build/tensorflow && \
-    env 'CC_OPT_FLAGS=-march=skylake-avx512 -mtune=skylake-avx512' HOME=/opt/hpcgen/build \
-        PYTHON_BIN_PATH=/opt/python/bin/python3 PYTHON_LIB_PATH=/opt/python/lib/python3.10/site-packages \
-        TF_CUDA_CLANG=0 TF_DOWNLOAD_CLANG=0 TF_ENABLE_XLA=1 TF_NEED_CLANG=0 TF_NEED_CUDA=0 TF_NEED_MPI=0 \
-        TF_NEED_OPENCL=0 TF_NEED_ROCM=0 TF_SET_ANDROID_WORKSPACE=0 TF_SYSTEM_LIBS= USE_DEFAULT_PYTHON_LIB_PATH=1 \
-        ./configure < /dev/null && \
+    env CC_OPT_FLAGS=-Wno-sign-compare HOME=/opt/hpcgen/build PYTHON_BIN_PATH=/opt/python/bin/python3 \
+        PYTHON_LIB_PATH=/opt/python/lib/python3.10/site-packages TF_CUDA_CLANG=0 TF_DOWNLOAD_CLANG=0 \
+        TF_ENABLE_XLA=1 TF_NEED_CLANG=0 TF_NEED_CUDA=0 TF_NEED_MPI=0 TF_NEED_OPENCL=0 TF_NEED_ROCM=0 \
+        TF_SET_ANDROID_WORKSPACE=0 TF_SYSTEM_LIBS= USE_DEFAULT_PYTHON_LIB_PATH=1 ./configure < /dev/null && \
     sed -i /march=native/d .tf_configure.bazelrc
 RUN cd /opt/hpcgen/build/tensorflow && \
     env HOME=/opt/hpcgen/build bazel --batch --output_user_root=/opt/hpcgen/build/bazel \
@@ -298,7 +297,7 @@ LABEL org.opencontainers.image.title="tf-horovod for supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="tf-horovod" \
       io.hpcgen.blocks="ubuntu@22.04 site_trust@1 python@3.10.12 gnu@12.3.0 bazel@6.1.0 tensorflow@2.15.1 cmake@3.31.10 psm2@12.0.1 intel_mpi@2019.6.166 horovod@0.28.1 rank_test@1" \
-      io.hpcgen.content="13de53cd0d3ce5502775dc7ec078be95a7e47d6f39a85c856bb4f734669b51d1" \
+      io.hpcgen.content="e3174157df2ce938b19f5bce16d2771db9c87e51852dd48a4a5ecd0bd8795623" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 

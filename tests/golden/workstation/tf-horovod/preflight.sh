@@ -25,6 +25,8 @@ fi
 
 export HPCGEN_RANKS=1
 export OMP_NUM_THREADS=8
+export TF_NUM_INTEROP_THREADS=8
+export TF_NUM_INTRAOP_THREADS=8
 
 preflight_finding() { # FAILED or warning, what, expected, seen, what to do
     printf 'preflight\t%s\t%s\t%s\t%s\t%s\t%s\n' "$(uname -n)" "$@"

@@ -25,6 +25,8 @@ fi
 
 export HPCGEN_RANKS=1
 export OMP_NUM_THREADS=8
+export TF_NUM_INTEROP_THREADS=8
+export TF_NUM_INTRAOP_THREADS=8
 
 container=(
     docker run --rm
@@ -34,6 +36,8 @@ container=(
     -v "$folder":/mnt/0 -w /mnt/0
     -e HPCGEN_RANKS
     -e OMP_NUM_THREADS
+    -e TF_NUM_INTEROP_THREADS
+    -e TF_NUM_INTRAOP_THREADS
     -e HYDRA_BOOTSTRAP=fork
     -e I_MPI_HYDRA_BOOTSTRAP=fork
     "$image"
