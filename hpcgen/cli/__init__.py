@@ -66,6 +66,12 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
 }
 """The core's commands with a line about each, by what they are for; :mod:`hpcgen.cli.plugged` adds the others."""
 COMMANDS: Mapping[str, str] = {name: text for group in GROUPS.values() for name, text in group.items()}
+_IN_ANOTHER = {
+    "stack": "hpcgen.cli.block_command:stack",
+    "submit": "hpcgen.cli.run_command:submit",
+    "uninstall": "hpcgen.cli.install_command:uninstall",
+}
+"""Commands in the module of another one, of which they are the counterpart."""
 INTERNAL_ERROR = 70
 
 
@@ -158,7 +164,9 @@ def _add_examples(command: click.Command, path: str) -> None:
 
 
 class _Commands(LazyCommands):
-    rows = {name: (f"hpcgen.cli.{name}_command:command", line) for name, line in COMMANDS.items()}
+    rows = {
+        name: (_IN_ANOTHER.get(name, f"hpcgen.cli.{name}_command:command"), line) for name, line in COMMANDS.items()
+    }
 
     def lines(self) -> Mapping[str, str]:
         """Those of plug-ins, too."""

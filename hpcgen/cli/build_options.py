@@ -95,7 +95,7 @@ def hand_over(job: BuildJob, plan: Plan, dry_run: bool, follow: bool) -> str:
 
         click.echo(build_script(job)[1], nl=False)
         return "JOB-ID"
-    from hpcgen.cli.submit_command import followed
+    from hpcgen.cli.run_command import followed
     from hpcgen.running.build_job import submit_build
     from hpcgen.running.follow import failure
 

@@ -84,7 +84,7 @@ def command(
     as any other. Nothing of IMAGE is started on this machine but by the engine, as a build would.
     """
     from hpcgen.builders import BuildOptions
-    from hpcgen.builders.extended import adding_engine, new_name
+    from hpcgen.builders.choosing import adding_engine, new_name
     from hpcgen.cli.build_command import build_and_tell, dry_run_of, say_result
     from hpcgen.core.support.leftovers import scratch_folder
     from hpcgen.core.support.writing import check_folder_of
@@ -145,7 +145,7 @@ def _kit(
     options: ExtendOptions,
 ) -> KitFolder:
     """The kit of the new image, in its folder, with the finished one beside it."""
-    from hpcgen.builders.extended import extended_image, put_beside
+    from hpcgen.builders.choosing import extended_image, put_beside
     from hpcgen.kit.folder import read_kit
     from hpcgen.kit.kit import make_kit, store_kit
     from hpcgen.planning.extending import extended_plan

@@ -1,4 +1,4 @@
-"""``hpcgen install``."""
+"""``hpcgen install`` and ``hpcgen uninstall``."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hpcgen.running.image_job import ImageJob
     from hpcgen.running.install.files import InstalledCommand
     from hpcgen.running.install.manifest import InstallRecord
+
 
 PREFIX = click.option("--prefix", required=True, metavar="DIR", type=PATH, help="The folder that gets bin/, share/ …")
 
@@ -161,3 +162,25 @@ def _described(
         files=[],
     )
     return installed, commands
+
+
+@click.command("uninstall")
+@click.argument("name", required=False)
+@PREFIX
+@click.option("--force", is_flag=True, help="Remove files that were changed since, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print the removed files as JSON.")
+def uninstall(name: str | None, prefix: Path, force: bool, as_json: bool) -> None:
+    """Remove what hpcgen install wrote below a prefix for NAME, and nothing else.
+
+    Without NAME, what is installed there if it is one. The image itself stays.
+    """
+    from hpcgen.running.install.prefix import uninstall
+
+    place = absolute(prefix)
+    installed, removed = uninstall(place, name, force=force)
+    if as_json:
+        print_json({"prefix": str(place), "name": installed.name, "removed": [str(path) for path in removed]})
+        return
+    for path in removed:
+        click.echo(path)
+    say(f"{installed.name} removed from {place}; its image stays: {installed.image}")

@@ -76,7 +76,7 @@ def submit_own_call(
     ------
     JobFailedError: the job failed.
     """
-    from hpcgen.cli.submit_command import followed
+    from hpcgen.cli.run_command import followed
     from hpcgen.running.follow import failure
 
     submitted = own_job(job, about, more, part, queueing)

@@ -1,14 +1,30 @@
-"""``hpcgen run``."""
+"""``hpcgen run`` and ``hpcgen submit``."""
 
 from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
-from hpcgen.cli.common import print_json, say
-from hpcgen.cli.job_options import JobCommand, JobOptions, job_data, job_from, job_options
+from hpcgen.cli.common import PATH, START, print_json, say
+from hpcgen.cli.job_options import (
+    JobCommand,
+    JobOptions,
+    QueueingOptions,
+    job_data,
+    job_from,
+    job_options,
+    queueing_from,
+    queueing_options,
+)
+
+if TYPE_CHECKING:
+    from hpcgen.running.follow import JobResult
+    from hpcgen.running.submission import Submitted
 
 
 @click.command("run", cls=JobCommand)
@@ -26,3 +42,66 @@ def command(ctx: click.Context, as_json: bool, options: JobOptions) -> None:
         print_json({**job_data(job), "exit_status": ended.exit_status, "seconds": ended.seconds})
     if ended.exit_status:
         raise failure(job, ended.exit_status)
+
+
+@click.command("submit", cls=JobCommand)
+@job_options
+@queueing_options
+@START
+@click.option(
+    "--folder",
+    metavar="DIR",
+    default=".",
+    type=PATH,
+    help="Where the job starts and where its script and output go; by default the current folder.",
+)
+@click.option("--no-follow", is_flag=True, help="Print the job's id and do not wait for it.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; the job's output goes to stderr.")
+def submit(
+    ctx: click.Context,
+    folder: Path,
+    no_follow: bool,
+    as_json: bool,
+    queued: QueueingOptions,
+    start: bool,
+    options: JobOptions,
+) -> None:
+    """Submit IMAGE as a job of the site and follow it: its state, its output, its end."""
+    from hpcgen.running.submission import submit
+
+    queueing = queueing_from(queued)
+    submitted = submit(replace(job_from(ctx, options, start), queueing=queueing), folder)
+    say(f"job {submitted.id} submitted with {submitted.script}")
+    if queueing.tasks is not None:
+        say(f"an array is not followed: {submitted.hint}")
+    if no_follow or queueing.tasks is not None:
+        _print_id(submitted, as_json)
+        return
+    result = followed(submitted, to_stderr=as_json)
+    if as_json:
+        print_json(result)
+    if not result.good:
+        from hpcgen.running.follow import failure
+
+        raise failure(result, submitted.queue)
+    took = f" after {result.elapsed_s} s" if result.elapsed_s is not None else ""
+    say(f"job {result.id} succeeded{took}; output: {' '.join(result.output) or 'none'}")
+
+
+def _print_id(submitted: Submitted, as_json: bool) -> None:
+    if as_json:
+        data = {"id": submitted.id, "name": submitted.name, "script": str(submitted.script)}
+        print_json(data)
+    else:
+        click.echo(submitted.id)
+
+
+def followed(submitted: Submitted, to_stderr: bool = False) -> JobResult:
+    """How the job ended; a Ctrl-C leaves it to itself, and says how to find it again."""
+    from hpcgen.running.follow import Follower
+
+    try:
+        return Follower(submitted, say, to_stderr=to_stderr).follow()
+    except KeyboardInterrupt:
+        say(f"job {submitted.id} continues: {submitted.hint}")
+        raise

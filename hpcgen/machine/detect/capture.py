@@ -20,12 +20,10 @@ from hpcgen.core.support.file_formats import CAPTURE
 from hpcgen.machine.detect.detection import detect
 from hpcgen.machine.detect.elf import Library, find_text, read_library
 from hpcgen.machine.detect.machine import Recorder
-from hpcgen.machine.detect.probes.file_systems import KINDS
 from hpcgen.machine.detect.probes.images import BASE, LOCAL
-from hpcgen.machine.detect.probes.modules import WORTH_KNOWING
 from hpcgen.machine.detect.probes.mpi import SYMBOLS, VENDOR, VERSIONS
 from hpcgen.machine.detect.probes.squashfs import CONFIG_LINES, PROGRAMS
-from hpcgen.machine.detect.probes.system import RELEASE
+from hpcgen.machine.detect.probes.system import KINDS, RELEASE, WORTH_KNOWING
 from hpcgen.machine.detect.seen import Seen
 
 # What a captured tree keeps of each file: the lines that detection reads, without what is private.

@@ -6,20 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hpcgen.machine.detect.machine import Machine
-from hpcgen.machine.detect.probes import (
-    batch,
-    cpu,
-    engines,
-    fabric,
-    file_systems,
-    gpus,
-    images,
-    modules,
-    mpi,
-    network,
-    squashfs,
-    system,
-)
+from hpcgen.machine.detect.probes import batch, cpu, engines, fabric, gpus, images, mpi, network, squashfs, system
 from hpcgen.machine.detect.seen import NODE, Contradiction, Seen, SeenFact
 
 _PROBES = (
@@ -28,11 +15,11 @@ _PROBES = (
     gpus.probe,
     batch.probe,
     fabric.probe,
-    modules.probe,
+    system.see_modules,
     mpi.probe,
     engines.probe,
     squashfs.probe,
-    file_systems.probe,
+    system.see_file_systems,
     network.probe,
     images.probe,
 )

@@ -11,7 +11,7 @@ from hpcgen.core.errors import InputError, UnknownNameError, did_you_mean
 from hpcgen.core.model.reasons import JOB_WORDS
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.traced import Subject, subjects_of
-from hpcgen.planning.explain import blocks, conda_package, image, jobs, os_package, python_package
+from hpcgen.planning.explain import blocks, conda_package, image, jobs, python_package
 from hpcgen.planning.explain.case import ExplainCase, Explanation, Ground, value_at
 
 _LINE = re.compile(r"(?P<file>.+):(?P<line>[1-9]\d{0,6})")
@@ -66,7 +66,7 @@ def of_line(case: ExplainCase, name: str, line: int) -> list[Explanation]:
 def of_subject(case: ExplainCase, subject: Subject) -> list[Explanation]:
     """The explanation of one subject."""
     kind, name, stage = subject
-    staged = {"variable": image.variable, "argument": image.argument, "step": image.step, "package": os_package.package}
+    staged = {"variable": image.variable, "argument": image.argument, "step": image.step, "package": image.package}
     named = {
         "block": blocks.block,
         "option": blocks.option,
@@ -134,7 +134,7 @@ def _index(case: ExplainCase) -> dict[str, list[Subject]]:
             found.setdefault(name, []).append(subject)
     for name in python_package.left_out(case):
         found.setdefault(name, [Subject("Python package left out", name)])
-    for name, stage in os_package.locked(case):
+    for name, stage in image.locked(case):
         known = found.setdefault(name, [])
         if Subject("package", name, stage) not in known:
             known.append(Subject("package", name, stage))

@@ -17,7 +17,7 @@ from hpcgen.backends.hardware.mpi_abi import MPI_LIBRARIES, STANDARD, abi_of, wh
 from hpcgen.machine.detect.elf import Library, find_text, read_library
 from hpcgen.machine.detect.machine import Machine
 from hpcgen.machine.detect.probes.batch import offered_pmi
-from hpcgen.machine.detect.probes.modules import loaded
+from hpcgen.machine.detect.probes.system import loaded
 from hpcgen.machine.detect.seen import Seen
 
 _NAME = re.compile(r"libmpi(ch|_[a-z]+(_\d+)?)?\.so\.\d+")

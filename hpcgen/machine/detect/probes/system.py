@@ -1,9 +1,10 @@
-"""Operating system, C library, kernel, and whether users may make user namespaces."""
+"""What the system offers: its release, C library, kernel, user namespaces, environment modules, shared file systems."""
 
 from __future__ import annotations
 
 import re
 
+from hpcgen.core.support.units import some
 from hpcgen.machine.detect.machine import Machine
 from hpcgen.machine.detect.seen import Seen
 
@@ -81,3 +82,65 @@ def _namespaces(machine: Machine, seen: Seen) -> None:
     if int(most) == 0:
         closed.insert(0, "/proc/sys/user/max_user_namespaces")
     seen.add("system.user_namespaces", not closed, ", ".join(closed) or "/proc/sys/user/max_user_namespaces")
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+/-]{0,199}")
+WORTH_KNOWING = re.compile(r"(apptainer|singularity|charliecloud|podman|enroot|sarus|.*mpi.*|.*mpich.*)(/.*)?", re.I)
+_SHOWN = 20
+
+
+def see_modules(machine: Machine, seen: Seen) -> None:
+    """``system.modules``, and notes of modules that bring engines or an MPI."""
+    init = machine.module_init()
+    if init is None:
+        return
+    seen.add("system.modules", "module", init)
+    names = [name for name in available(machine) if WORTH_KNOWING.fullmatch(name)]
+    if names:
+        seen.notes.append(f"modules of engines and MPI: {some(names, _SHOWN)}")
+    elif machine.output("module-avail").text is None:
+        seen.notes.append(f"modules: {machine.output('module-avail').why}")
+
+
+def loaded(machine: Machine) -> list[str]:
+    """Modules that are loaded now."""
+    names = machine.environment.get("LOADEDMODULES", "").split(":")
+    return [name for name in names if _NAME.fullmatch(name)]
+
+
+def available(machine: Machine) -> list[str]:
+    """Modules that ``module -t avail`` names, without the folders that they lie in."""
+    lines = (line.strip().removesuffix("(default)") for line in (machine.output("module-avail").text or "").split("\n"))
+    return list(dict.fromkeys(line for line in lines if _NAME.fullmatch(line) and not line.endswith("/")))
+
+
+KINDS = {
+    "lustre": "lustre",
+    "gpfs": "gpfs",
+    "nfs": "nfs",
+    "nfs4": "nfs",
+    "beegfs": "beegfs",
+    "ceph": "cephfs",
+    "fuse.ceph": "cephfs",
+    "fuse.dfuse": "daos",
+    "fuse.daos": "daos",
+}
+_OF_THE_IMAGE = {"bin", "boot", "etc", "lib", "lib64", "opt", "root", "run", "sbin", "tmp", "usr", "var"}
+_PATH = re.compile(r"/[A-Za-z0-9._/+@%:,=-]{1,200}")
+_MOST = 30
+
+
+def see_file_systems(machine: Machine, seen: Seen) -> None:
+    """Facts below ``file_systems``, by a name made of the path. What would hide folders of images is not bound."""
+    found = 0
+    for line in (machine.text("/proc/mounts") or "").split("\n"):
+        parts = line.split(" ")
+        if len(parts) < 4 or parts[2] not in KINDS or not _PATH.fullmatch(parts[1]):
+            continue
+        name = re.sub(r"[^a-z0-9]+", "-", parts[1].lower()).strip("-")[:60]
+        if found >= _MOST:
+            seen.notes.append(f"/proc/mounts has more than {_MOST} shared file systems; the rest was skipped")
+            return
+        found += 1
+        bind = {} if parts[1].split("/")[1] in _OF_THE_IMAGE else {"bind": True}
+        seen.add(f"file_systems.{name}", {"kind": KINDS[parts[2]], "path": parts[1], **bind}, "/proc/mounts")
