@@ -14,7 +14,7 @@ from hpcgen.api import catalog_with, default_catalog, locked_kit, quiet, site_or
 from hpcgen.blocks.base import Block
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.in_memory import checked
-from hpcgen.core.config.user_config import account_for
+from hpcgen.core.config.user_config import account_for, allowed_signers
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.job import JobRequest, Queueing
 from hpcgen.core.model.lock import Lock
@@ -85,7 +85,6 @@ def build(
     """
     from hpcgen.builders.display import PlainDisplay
     from hpcgen.builders.running import BuildOptions, build_kit
-    from hpcgen.core.config.user_config import allowed_signers
     from hpcgen.core.support.leftovers import scratch_folder
     from hpcgen.planning.licences import require_accepted
 

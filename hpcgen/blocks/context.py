@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -13,6 +13,7 @@ from hpcgen.blocks.sources import Supply
 from hpcgen.blocks.steps import (
     Archive,
     BazelCall,
+    BazelFiles,
     GitTree,
     InstalledList,
     Part,
@@ -28,9 +29,6 @@ from hpcgen.core.model.image_paths import SCRATCH
 from hpcgen.core.model.plan import PlannedConda
 from hpcgen.core.model.project import Project
 from hpcgen.core.model.release import Release, ReleaseTree
-
-if TYPE_CHECKING:
-    from hpcgen.blocks.steps import BazelFiles
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -168,7 +166,6 @@ class Context(msgspec.Struct, frozen=True):
 
     def bazel_files(self, name: str) -> BazelFiles:
         """What Bazel fetches by itself, by the name of the list; empty where nobody has made one."""
-        from hpcgen.blocks.steps import BazelFiles
 
         return self.find_bazel(name) or BazelFiles(name, ())
 

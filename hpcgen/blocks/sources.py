@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hpcgen.backends.hardware.mirrors import conda_mirror, repository_lines
-from hpcgen.blocks.steps import Archive, Image, command
+from hpcgen.blocks.steps import Archive, BazelFiles, GitTree, Image, command
 from hpcgen.core.model.image_paths import MOUNT, SCRATCH, WHEEL_INDEX, file_path
 from hpcgen.core.model.network import AptMirror, Mirrors, Network
 
 if TYPE_CHECKING:
-    from hpcgen.blocks.steps import BazelFiles, GitTree
     from hpcgen.core.model.conda import CondaPackage
     from hpcgen.core.model.lock import ImagePin
 

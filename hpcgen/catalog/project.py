@@ -10,11 +10,10 @@ from msgspec.structs import replace
 
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import InputError, Position, Problem, Problems
-from hpcgen.core.model.project import BLOCK
+from hpcgen.core.model.project import BLOCK, PackageFile
 
 if TYPE_CHECKING:
     from hpcgen.core.model.conda import CondaFile
-    from hpcgen.core.model.project import PackageFile
 
 T = TypeVar("T")
 CONDA = "conda_packages"

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from hpcgen.cli.common import say
-from hpcgen.core.config.user_config import configured
+from hpcgen.core.config.user_config import accept, configured
 from hpcgen.core.errors import HpcgenError
 from hpcgen.core.model.site import Site
 from hpcgen.core.support.quoting import safe_path
@@ -36,8 +36,6 @@ def somebody_there() -> bool:
 def save_accepted(field: str, names: Iterable[str]) -> None:
     """Keep in the user's config file what was accepted today, so that it is asked for once."""
     import datetime
-
-    from hpcgen.core.config.user_config import accept
 
     today = datetime.datetime.now(datetime.timezone.utc).date()
     try:

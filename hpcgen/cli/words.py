@@ -11,7 +11,7 @@ import msgspec
 
 from hpcgen.core.errors import did_you_mean
 from hpcgen.core.model.fields import Count, Gigabytes, WholeNumber
-from hpcgen.core.model.job import JobName
+from hpcgen.core.model.job import JobName, JobStep
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -64,7 +64,6 @@ class StepType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gene
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
         """The step; wrong usage where it has no name or no command."""
-        from hpcgen.core.model.job import JobStep
         from hpcgen.core.support.quoting import NAME_PATTERN
 
         name, _, text = str(value).partition("=")

@@ -23,7 +23,7 @@ import msgspec
 from hpcgen.core.errors import InputError
 from hpcgen.core.support.hashing import sha256_of
 from hpcgen.core.support.quoting import sh_assign
-from hpcgen.images.archive import members, normal, opened, prefixes
+from hpcgen.images.archive import decompressed, members, normal, opened, prefixes
 from hpcgen.images.oci_layout import LayoutImage, archive_image
 
 ENVIRONMENT = "ch/environment"
@@ -150,7 +150,6 @@ def tar_to_oci(source: Path, target: Path, marks: Marks, architecture: str, leve
 
     Source: OCI image specification (image-layout.md, manifest.md, config.md).
     """
-    from hpcgen.images.archive import decompressed
 
     layer = target.with_name(f"{target.name}.layer")
     plain = hashlib.sha256()

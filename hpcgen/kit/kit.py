@@ -19,8 +19,8 @@ from hpcgen.core.model.recipe_facts import Certificate, RecipeFacts
 from hpcgen.core.support.file_formats import KIT, RECIPE
 from hpcgen.core.support.hashing import LIST, read_plain
 from hpcgen.core.support.units import counted, size, some
-from hpcgen.core.support.writing import CopiedFile, KitFile
-from hpcgen.kit.copied import files_of_trees, list_text
+from hpcgen.core.support.writing import CopiedFile, KitFile, write_kit
+from hpcgen.kit.copied import files_of_trees, list_text, listed, names_in
 from hpcgen.kit.lockfile.lock import HEADER, lock_text
 from hpcgen.recipe.assemble import assemble, notices
 from hpcgen.recipe.formats import FACTS_FILE, FORMATS, format_for
@@ -142,8 +142,6 @@ def store_kit(folder: Path, files: Mapping[str, KitFile | CopiedFile]) -> None:
     OutputError: as :func:`hpcgen.core.support.writing.write_kit`.
     InputError: a file that is copied is no longer what was planned.
     """
-    from hpcgen.core.support.writing import write_kit
-    from hpcgen.kit.copied import listed, names_in
 
     # Those that the new one names too may have been put there by hand, after a rebuild without them.
     new = files.get(LIST)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -20,15 +20,11 @@ from hpcgen.catalog.project import CONDA
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import ConflictError, Position, Problems, UnknownNameError, did_you_mean
 from hpcgen.core.model.plan import PlannedBlock, PlannedConda
-from hpcgen.core.model.project import BLOCK, HandedOver, Project, ProjectPackage
+from hpcgen.core.model.project import BLOCK, HandedOver, PackageFile, PackageRequirement, Project, ProjectPackage
 from hpcgen.core.model.site import Gpu, Site
 from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.package_names import normal_name
-from hpcgen.core.support.wheel_tags import WheelTarget, as_numbers
-
-if TYPE_CHECKING:
-    from hpcgen.core.model.project import PackageFile, PackageRequirement
-
+from hpcgen.core.support.wheel_tags import WheelTarget, as_numbers, best_wheel
 
 Resolve = Callable[[Sequence[Demand], Mapping[str, str]], list[PlannedBlock]]
 _ROUNDS = 4
@@ -273,7 +269,6 @@ def _accepts(asked: PackageRequirement, version: str) -> bool:
 
 def _of_lock(locked: PackageRequirement, target: WheelTarget) -> ProjectPackage:
     """A locked package with the wheel that is for this image, if the lock names wheels."""
-    from hpcgen.core.support.wheel_tags import best_wheel
 
     by_file = {each.file: each for each in locked.wheels}
     best = best_wheel(by_file, target) if by_file else None

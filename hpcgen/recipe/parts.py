@@ -11,7 +11,7 @@ import msgspec
 from hpcgen.backends.hardware.microarchitecture import compiler_flags
 from hpcgen.blocks.base import Block, Chosen, Context, Facts
 from hpcgen.blocks.sources import BundleSupply, Supply
-from hpcgen.blocks.steps import Input, WheelFile, Wheels
+from hpcgen.blocks.steps import BazelFiles, Input, WheelFile, Wheels
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.decoding import record_from
 from hpcgen.core.errors import ConflictError, InputError, Problem
@@ -21,7 +21,6 @@ from hpcgen.core.support.wheel_tags import as_numbers, glibc_of
 from hpcgen.recipe.joint_pins import ListInstallation, joined
 
 if TYPE_CHECKING:
-    from hpcgen.blocks.steps import BazelFiles
     from hpcgen.core.model.lock import Pins
 
 

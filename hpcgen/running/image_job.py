@@ -27,7 +27,7 @@ from hpcgen.images.kinds import kind_for
 from hpcgen.launch.job.layout import job_findings
 from hpcgen.launch.script import job_script, plain_script, preflight_script
 from hpcgen.planning.reproduce import step_words
-from hpcgen.recipe.assemble import bind_targets
+from hpcgen.recipe.assemble import assemble, bind_targets
 from hpcgen.running.host_side import host_side, laid_out, started_as
 
 if TYPE_CHECKING:
@@ -159,7 +159,6 @@ def plan_for_stack(
     ------
     PolicyError: the engine is not allowed, or starts no such image.
     """
-    from hpcgen.recipe.assemble import assemble
 
     if image is not None:
         chosen = choose_engine(_usual(plan.site), image.kind, image.name, engine, elsewhere)

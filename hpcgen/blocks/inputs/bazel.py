@@ -31,7 +31,7 @@ import msgspec
 
 from hpcgen.blocks.inputs.base import INDEX, Fetcher, ImageView, Input, OfBlocks, Pinned
 from hpcgen.core.errors import InputError, Problem
-from hpcgen.core.model.bazel import BazelFile
+from hpcgen.core.model.bazel import BazelFile, BazelList, BazelPin
 from hpcgen.core.model.image_paths import MOUNT, SCRATCH, WHEEL_INDEX, file_path
 from hpcgen.core.model.network import Mirrors
 from hpcgen.core.support.quoting import command
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from hpcgen.core.model.bazel import BazelPin
     from hpcgen.core.model.bundle import WantedFile
     from hpcgen.core.model.component import Component
 
@@ -260,7 +259,6 @@ def read_bazel_files(path: Path, shown: str) -> BazelFiles:
     """
     from hpcgen.core.config.decoding import convert
     from hpcgen.core.config.yamlfile import load
-    from hpcgen.core.model.bazel import BazelList
 
     document = load(path, shown)
     listed = convert(document, BazelList)

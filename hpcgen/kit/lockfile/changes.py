@@ -13,7 +13,7 @@ from hpcgen.blocks.inputs.wheels import parse_pin
 from hpcgen.core.model.lock import ImagePin, KeyPin, Lock, PackagePin
 from hpcgen.core.model.plan import PlannedBlock
 from hpcgen.core.support.package_names import normal_name
-from hpcgen.kit.lockfile.plan_changes import Change, What
+from hpcgen.kit.lockfile.plan_changes import Change, What, plan_changes
 
 # Differences between the pins of two locks: images, OS packages, keys, and the inputs that their texts list.
 
@@ -343,7 +343,6 @@ def changes(old: Lock, new: Lock) -> list[Change]:
 
     Where the locks' texts differ in nothing that has a line of its own (a reason, a note), one line says so.
     """
-    from hpcgen.kit.lockfile.plan_changes import plan_changes
 
     moved = {path for path, _ in old.collections.items() ^ new.collections.items()}
     tables = [name[1] for path in moved if (name := re.fullmatch(r"building_blocks/([^/]+)\.yaml", path))]

@@ -17,7 +17,7 @@ from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import HpcgenError, Position, Problems
 from hpcgen.core.model.fields import Digest, Record, Source
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.project import BLOCK
+from hpcgen.core.model.project import BLOCK, PackageFile
 from hpcgen.core.support.traced import Subject, subjects_of
 from hpcgen.launch.script import job_script
 from hpcgen.launch.start import Start, start
@@ -29,7 +29,6 @@ from hpcgen.recipe.stages import Assembly
 if TYPE_CHECKING:
     from hpcgen.core.model.conda import CondaFile
     from hpcgen.core.model.lock import Lock
-    from hpcgen.core.model.project import PackageFile
 
 
 class ExplainCase:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from hpcgen.blocks.inputs.wheels import Wheels, parse_pin
 from hpcgen.core.model.plan import PlannedBlock
-from hpcgen.core.model.project import BLOCK, HandedOver, ProjectPackage
+from hpcgen.core.model.project import BLOCK, HandedOver, PackageFile, PackageRequirement, ProjectPackage
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.units import counted, some
 from hpcgen.planning.contract.packages import gpu_vendor
@@ -17,9 +17,6 @@ from hpcgen.planning.contract.packages import packages as suits
 from hpcgen.planning.contract.verdict import case_of
 from hpcgen.planning.explain import blocks
 from hpcgen.planning.explain.case import ExplainCase, Explanation, Ground, Refused
-
-if TYPE_CHECKING:
-    from hpcgen.core.model.project import PackageFile, PackageRequirement
 
 KIND = "Python package"
 

@@ -11,7 +11,7 @@ import msgspec
 from packaging.requirements import Requirement
 
 from hpcgen.blocks.inputs.image import Image
-from hpcgen.blocks.steps import Wheels
+from hpcgen.blocks.steps import GitTree, Wheels
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.own_files import named_files
 from hpcgen.core.errors import FetchError, HpcgenError, InputError, PolicyError, Problems, did_you_mean
@@ -384,7 +384,6 @@ def _known_to_bazel(catalog: Catalog, before: Pins, steps: Iterable[BazelStep], 
 
 
 def _trees(loose: Assembly, before: Pins, folder: Path, say: Say) -> dict[str, str]:
-    from hpcgen.blocks.steps import GitTree
     from hpcgen.supply.pin.git_trees import fetch_tree
 
     result = {}

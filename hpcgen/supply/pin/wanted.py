@@ -51,7 +51,6 @@ def wanted(lock: Lock, catalog: Catalog, folder: Path, *, own: bool = True) -> l
     FetchError: an index does not have what the lock names.
     InputError: the lock does not fit this hpcgen's collections, or an input cannot be bundled.
     """
-    from hpcgen.supply.net.package_index import find_files
     from hpcgen.supply.pin.git_trees import fetch_tree
 
     inputs = check_lock(lock, catalog).inputs
