@@ -17,7 +17,7 @@ from hpcgen.core.support.units import some
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.machine.doctor.report import Drift, Report
+    from hpcgen.machine.doctor.rules import Drift, Report
 
 _FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
 _SHOWN = 6
@@ -136,7 +136,7 @@ def _short(text: str) -> str:
 
 
 def _data(report: Report) -> dict[str, object]:
-    from hpcgen.machine.doctor.report import ORDER
+    from hpcgen.machine.doctor.rules import ORDER
 
     data: dict[str, object] = msgspec.to_builtins(report)
     return {"counts": {name: report.count(name) for name in ORDER}, **data}

@@ -21,8 +21,7 @@ from hpcgen.machine.detect.probes.batch import offered_pmi
 from hpcgen.machine.detect.probes.mpi import ROOTS, standard_library
 from hpcgen.machine.detect.seen import NODE, Seen, SeenFact
 from hpcgen.machine.doctor.examine import examine, look
-from hpcgen.machine.doctor.report import Drift, Report, Unseen
-from hpcgen.machine.doctor.rules import by_model, by_number, by_size, by_target
+from hpcgen.machine.doctor.rules import Drift, Report, Unseen, by_model, by_number, by_size, by_target
 
 # A machine looked at for one profile: where several MPIs are installed, it is the profile's that counts.
 

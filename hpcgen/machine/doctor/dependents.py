@@ -15,7 +15,7 @@ from hpcgen.core.errors import HpcgenError, InputError
 from hpcgen.core.model.lock import Lock
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.hashing import read_plain
-from hpcgen.machine.doctor.report import Report
+from hpcgen.machine.doctor.rules import Report
 
 _MOST_FILES = 20_000
 _MAX_BYTES = 16 * 1024 * 1024

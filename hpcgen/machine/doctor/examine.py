@@ -12,8 +12,7 @@ from hpcgen.core.config.provenance import Fact, shown_value
 from hpcgen.machine.detect.commands import COMMANDS
 from hpcgen.machine.detect.machine import Machine
 from hpcgen.machine.detect.seen import NODE, Seen, SeenFact
-from hpcgen.machine.doctor.report import ORDER, Drift, Report, Severity, Unseen
-from hpcgen.machine.doctor.rules import by_text, rule_for, seen_path
+from hpcgen.machine.doctor.rules import ORDER, Drift, Report, Severity, Unseen, by_text, rule_for, seen_path
 
 _ENGINES = "containers.engines."
 _WIDE = 80

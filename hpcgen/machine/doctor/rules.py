@@ -1,4 +1,4 @@
-"""Which facts are compared how, and how grave it is when they differ.
+"""What the doctor finds, as data; which facts are compared how, and how grave it is when they differ.
 
 One row for each kind of fact, whatever the site. ``node.`` stands for the partition that the node belongs to.
 """
@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from hpcgen.core.errors import Position
 from hpcgen.core.support.cpu_lists import read_list
 from hpcgen.machine.detect.seen import NODE
-from hpcgen.machine.doctor.report import Severity
 
 Difference = Literal["lower", "higher", "other"]
 """How the seen value differs from the said one."""
@@ -306,3 +306,65 @@ def seen_path(path: str, partition: str) -> str | None:
     if path.startswith(f"{own}fabric."):
         return path.removeprefix(own)
     return f"{NODE}.{path.removeprefix(own)}" if partition and path.startswith(own) else None
+
+
+Severity = Literal["error", "warning", "note"]
+ORDER: tuple[Severity, ...] = ("error", "warning", "note")
+
+
+class Drift(msgspec.Struct, frozen=True):
+    """One fact of the profile that does not hold on the machine.
+
+    Parameters
+    ----------
+    fact: its path in the profile, such as ``partitions.thin.cpu.cores``.
+    severity: ``error`` breaks images or jobs; ``warning`` is an update that the profile has not followed.
+    said: the profile's value. seen: the machine's; None for what is gone.
+    where: the file and line that say it, the profile's own or a parent's.
+    how: where the machine's value was read.
+    means: what follows from it.
+    remedy: what to do.
+    depends: stacks, locks and kits that rest on the fact.
+    """
+
+    fact: str
+    severity: Severity
+    said: Any
+    seen: Any
+    where: Position
+    how: str
+    means: str
+    remedy: str
+    depends: tuple[str, ...] = ()
+
+
+class Unseen(msgspec.Struct, frozen=True):
+    """A fact of the profile that this machine does not show, and why."""
+
+    fact: str
+    said: Any
+    where: Position
+    why: str
+
+
+class Report(msgspec.Struct, frozen=True):
+    """All of one examination.
+
+    Parameters
+    ----------
+    partition: the kind of node that this one was compared as; "" for a login node. chosen: why that one.
+    agree: facts that hold.
+    unsaid: what the machine shows and the profile leaves open: path → value.
+    """
+
+    site: str
+    partition: str
+    chosen: str
+    drift: tuple[Drift, ...]
+    unseen: tuple[Unseen, ...]
+    agree: tuple[str, ...]
+    unsaid: dict[str, Any]
+
+    def count(self, severity: Severity) -> int:
+        """How many of a severity; notes are the facts that could not be detected."""
+        return len(self.unseen) if severity == "note" else sum(each.severity == severity for each in self.drift)

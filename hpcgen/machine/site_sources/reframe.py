@@ -19,9 +19,8 @@ from hpcgen.core.errors import InputError, did_you_mean
 from hpcgen.core.support.units import some
 from hpcgen.machine.detect.commands import ProbeCommand, ask
 from hpcgen.machine.detect.seen import Seen
-from hpcgen.machine.site_sources.gpu_names import gpu_of, gpu_of_arch
 from hpcgen.machine.site_sources.python_data import Literal, read_literal
-from hpcgen.machine.site_sources.said import SourceFacts, SourceSettings, kind_name, version, whole
+from hpcgen.machine.site_sources.said import SourceFacts, SourceSettings, gpu_of, gpu_of_arch, kind_name, version, whole
 from hpcgen.readers.folder import ProjectFolder
 
 SCHEDULERS = {

@@ -10,8 +10,7 @@ import msgspec
 
 from hpcgen.core.errors import InputError, Problems, did_you_mean
 from hpcgen.machine.detect.seen import Seen
-from hpcgen.machine.site_sources.gpu_names import gpu_of
-from hpcgen.machine.site_sources.said import SourceSettings, kind_name, whole
+from hpcgen.machine.site_sources.said import SourceSettings, gpu_of, kind_name, whole
 from hpcgen.machine.site_sources.slurm_conf import (
     MOST_NAMES,
     Conf,

@@ -18,8 +18,7 @@ from hpcgen.backends.hardware.mpi_abi import abi_of
 from hpcgen.core.config.yamlfile import loads
 from hpcgen.core.errors import InputError
 from hpcgen.machine.detect.seen import NODE, Seen
-from hpcgen.machine.site_sources.gpu_names import gpu_of_arch
-from hpcgen.machine.site_sources.said import SourceFacts, SourceSettings, version
+from hpcgen.machine.site_sources.said import SourceFacts, SourceSettings, gpu_of_arch, version
 from hpcgen.readers.folder import ProjectFolder
 
 FILES = ("packages.yaml", "compilers.yaml", "toolchains.yaml", "upstreams.yaml", "mirrors.yaml", "config.yaml")
