@@ -1,9 +1,9 @@
 """Drift: a profile held against the machine that it speaks of.
 
 :func:`examine` is pure: what was seen, and what is there, comes in as data. It is seen with the MPI of the profile
-(:func:`seen_for`). The parts: ``present`` looks for the paths and modules that the profile names, ``node`` finds out
-which partition a node belongs to, ``values`` compares two values by what they mean, ``rules`` says which facts are
-compared how and how grave a difference is, ``dependents`` what rests on a fact.
+(:func:`seen_for`). The parts: ``examine`` looks for the paths and modules that the profile names, and finds out which
+partition a node belongs to; ``rules`` says which facts are compared how, by what they mean, and how grave a difference
+is; ``dependents`` what rests on a fact.
 """
 
 from __future__ import annotations
