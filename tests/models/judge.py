@@ -22,6 +22,7 @@ from pathlib import Path
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import onnx
@@ -103,7 +104,9 @@ def judge(name, model, expected, reported, path):
 
 def compared(name, model, expected, path):
     """What is wrong, and what is worth a note."""
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 3
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     onnx.checker.check_model(str(path))
     fixed = fixed_axes(model, session)
     notes = [f"axis {axis} fixed at {length}" for axis, length in fixed.items()]
