@@ -83,6 +83,8 @@ def test_intels_packages_are_offered_for_cpus_with_hashes() -> None:
     plan = hpcgen.plan("supermuc", "tf-horovod", settings={"tensorflow.install": "intel"})
     block = plan.block("tensorflow")
     assert block is not None and block.version == "2.14.0" and block.kmp and not block.thread_variables
-    assert "intel-tensorflow==2.14.0 --hash=sha256:" in "".join(file.text for file in hpcgen.render(plan).files.values())
+    assert "intel-tensorflow==2.14.0 --hash=sha256:" in "".join(
+        file.text for file in hpcgen.render(plan).files.values()
+    )
     with pytest.raises(PolicyError, match="the image cannot use them"):
         hpcgen.plan("slurm-nvidia", "tf", settings={"tensorflow.install": "intel"})
