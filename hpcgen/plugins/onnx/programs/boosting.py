@@ -1,4 +1,4 @@
-"""Gradient boosting of LightGBM and XGBoost: converters for their estimators, which onnxmltools has, and their boosters.
+"""Gradient boosting of LightGBM and XGBoost: converters of onnxmltools for their estimators and boosters.
 
 An estimator may stand alone or inside a pipeline of scikit-learn. A booster is the same without the names of its
 classes, so it is given the methods of an estimator here.

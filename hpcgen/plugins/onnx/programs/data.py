@@ -7,6 +7,8 @@ import numpy as np
 
 from .common import GIVEN, seed_of
 
+ROWS = 300
+
 
 def datasets(model, asked, findings):
     """Name and values of each set of inputs: every file, then the batches that were asked for, else the example."""
@@ -19,6 +21,28 @@ def datasets(model, asked, findings):
     if not model.axes and not model.data:
         found = [(f"random {each}", random_feeds(model, None, seed_of(asked) + each)) for each in (1, 2)]
     return found
+
+
+def many_rows(model, asked):
+    """Some hundred samples, of the values that are declared and of ten times as wide, where they cost nothing.
+
+    A label is one of few values, so that a handful of samples proves little of it.
+    """
+    axis = model.inputs[0].shape[0]
+    if not isinstance(axis, str):
+        return
+    kept, model.axes = model.axes, dict(model.axes, **{axis: ROWS})
+    try:
+        yield f"random, {axis} {ROWS}", random_feeds(model, None, seed_of(asked))
+        floats = [each for each in model.inputs if each.dtype.startswith("float")]
+        if floats:
+            feeds = random_feeds(model, None, seed_of(asked) + 1)
+            for each in floats:
+                middle = (each.low + each.high) / 2
+                feeds[each.name] = (middle + 10 * (feeds[each.name] - middle)).astype(each.dtype)
+            yield f"random, {axis} {ROWS}, values ten times as wide", feeds
+    finally:
+        model.axes = kept
 
 
 def _know_texts(model, found):

@@ -78,7 +78,7 @@ class Steps:
             self.done += 1
             failed = status or failed
             # Without a model there are no variants; without a variant there are the others.
-            if status in (UNWRITTEN, ALONE) or status and step in STEPS:
+            if status in (UNWRITTEN, ALONE) or (status and step in STEPS):
                 break
         return failed
 

@@ -13,11 +13,16 @@ from . import boosting, skl_columns, skl_graphs
 from .common import GIVEN, need_version, text, version_of
 from .factory import made, place_of
 
+EQUAL = (
+    "it looks for neighbours: where some are equally far, scikit-learn and ONNX Runtime may each take others of them"
+)
 REGISTER = "register a converter in a file that converters names, or do that step outside the model"
 
 
 class Original:
     """A fitted estimator."""
+
+    remedy = "declare float64 inputs, write the estimator without that part, or "
 
     def __init__(self, model, asked, record):
         self.model = model
@@ -35,6 +40,11 @@ class Original:
         self.methods = self._methods()
         self.single = None  # the first model, in the precision of the inputs, where there is one
         self._refuse_unknown()
+        parts = skl_graphs.parts_of(self.fitted)
+        # A KNNImputer keeps its training data with their gaps.
+        self.gaps = any(type(each).__name__ == "KNNImputer" for each in parts)
+        if any(hasattr(each, "n_neighbors") for each in parts):
+            record["findings"].append(EQUAL)
         self.names = model.names or [each for each, _ in self.methods]
 
     def _file(self):
@@ -84,9 +94,13 @@ class Original:
         return [("variable", fitted.predict)]
 
     @property
-    def decides(self):
-        """Name of the output that is a label, and of the one with the scores that decide it; () without such a pair."""
-        return tuple(self.names) if len(self.methods) == 2 and self.kind != "clusterer" else ()
+    def deciding(self):
+        """A function that gives the scores from which the label is taken, for inputs; None where there is no such."""
+        scores = getattr(self.fitted, "decision_function", None) or getattr(self.fitted, "predict_proba", None)
+        one = self.kind in ("classifier", "outlier_detector") and not isinstance(
+            getattr(self.fitted, "classes_", ()), list
+        )
+        return (lambda feeds: np.asarray(scores(self.columns.table(feeds)), np.float64)) if scores and one else None
 
     def run(self, feeds):
         """Outputs in their order; of a regression, and of scores, a column, as ONNX gives it."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from . import ties
 from .common import NO_MEMORY, Cannot
 from .compare import compare, compare_distributions, not_run, samples
 
@@ -12,18 +13,22 @@ class Reference:
     """Sets of inputs with what the original gives for them.
 
     ``names`` of the outputs; ``sets``: for each its label, inputs by name, outputs in their order, and of a stochastic
-    model the samples of :func:`compare.samples`, else None.
+    model the samples of :func:`compare.samples`, else None. ``label``: name of the output that is one, and
+    ``scores`` that decide it, by the label of the set.
     """
 
-    def __init__(self, names, sets=()):
-        self.names, self.sets = list(names), list(sets)
+    def __init__(self, names, sets=(), label="", scores=None):
+        self.names, self.sets, self.label, self.scores = list(names), list(sets), label, scores or {}
 
     def save(self, folder):
         """Write it beside the model."""
         arrays = {"names": np.array(self.names), "labels": np.array([each[0] for each in self.sets])}
-        for at, (_, feeds, outputs, drawn) in enumerate(self.sets):
+        arrays["label"] = np.array(self.label)
+        for at, (label, feeds, outputs, drawn) in enumerate(self.sets):
             arrays.update({f"{at}.input.{name}": value for name, value in feeds.items()})
             arrays.update({f"{at}.output.{name}": outputs[each] for each, name in enumerate(self.names)})
+            if label in self.scores:
+                arrays[f"{at}.scores"] = self.scores[label]
             if drawn is not None:
                 arrays.update({f"{at}.samples.{name}": drawn[each] for each, name in enumerate(self.names)})
         np.savez(folder / FILE, **arrays)
@@ -32,8 +37,10 @@ class Reference:
     def load(cls, folder):
         """What :meth:`save` wrote."""
         with np.load(folder / FILE, allow_pickle=False) as kept:
-            made = cls([str(each) for each in kept["names"]])
+            made = cls([str(each) for each in kept["names"]], label=str(kept["label"]))
             for at, label in enumerate(kept["labels"]):
+                if f"{at}.scores" in kept.files:
+                    made.scores[str(label)] = kept[f"{at}.scores"]
                 begin = f"{at}.input."
                 feeds = {each.removeprefix(begin): kept[each] for each in kept.files if each.startswith(begin)}
                 outputs = [kept[f"{at}.output.{name}"] for name in made.names]
@@ -45,7 +52,7 @@ class Reference:
 
     def within(self, model):
         """The sets in which the axes that a model keeps fixed have that length."""
-        return Reference(self.names, [each for each in self.sets if model.takes(each[1])])
+        return Reference(self.names, [each for each in self.sets if model.takes(each[1])], self.label, self.scores)
 
 
 def computed(model, names, found, run, runs):
@@ -75,7 +82,9 @@ def differences(model, kept, run, runs, tolerance=None):
             found += not_run(kept.names, label, failure)
             continue
         if drawn is None:
-            found += compare(model, label, outputs, other, tolerance, kept.names)
+            other, tied = ties.without(model, kept, label, outputs, other, tolerance)
+            compared = compare(model, label, outputs, other, tolerance, kept.names)
+            found += [dict(each, tied=tied) if tied and each["output"] == kept.label else each for each in compared]
         else:
             found += compare_distributions(model, label, (outputs, drawn), other, kept.names, tolerance)
     return found

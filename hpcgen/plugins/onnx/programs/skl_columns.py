@@ -1,4 +1,4 @@
-"""Which columns of a table the inputs of a model are: for scikit-learn, for skl2onnx, and the texts that a column has."""
+"""Which columns of a table the inputs of a model are, for scikit-learn and for skl2onnx, and the texts of a column."""
 
 import numpy as np
 

@@ -1,5 +1,6 @@
 """From a fitted estimator to ONNX by skl2onnx, with what its release lacks mended or refused by name."""
 
+import json
 from contextlib import contextmanager
 
 import numpy as np
@@ -91,15 +92,19 @@ def options_of(fitted):
 
 @contextmanager
 def votes_alone(fitted):
-    """Without what skl2onnx refuses of a VotingClassifier though its prediction does not depend on it."""
-    voting = [each for each in parts_of(fitted) if getattr(each, "flatten_transform", False)]
+    """A vote as skl2onnx takes it: its weights in an array, its shares as they are, on which no prediction depends."""
+    voting = [each for each in parts_of(fitted) if type(each).__name__.startswith("Voting")]
+    given = [dict(vars(each)) for each in voting]
     for each in voting:
-        each.flatten_transform = False
+        if getattr(each, "flatten_transform", False):
+            each.flatten_transform = False
+        if each.weights is not None:
+            each.weights = np.asarray(each.weights)
     try:
         yield
     finally:
-        for each in voting:
-            each.flatten_transform = True
+        for each, before in zip(voting, given):  # noqa: B905 (Python 3.9)
+            vars(each).update(before)
 
 
 def without_converter(fitted):
@@ -109,24 +114,65 @@ def without_converter(fitted):
 
 
 def unknown_part(fitted):
-    """What of an estimator skl2onnx is known to convert wrongly or not at all, "" if nothing."""
+    """What of an estimator skl2onnx is known to convert wrongly or not at all, "" if nothing.
+
+    Each was seen with skl2onnx 1.20.0 and onnxmltools 1.16.0, by comparison.
+    """
     for part in parts_of(fitted):
         kind = type(part).__name__
-        if kind.startswith("HistGradientBoosting") and np.any(getattr(part, "is_categorical_", None)):
-            return f"the splits by category of {kind}"
-        if kind == "GaussianProcessClassifier" and len(part.classes_) > 2:
-            return f"{kind} of more than two classes"
-        if getattr(part, "stop_words", None) and getattr(part, "ngram_range", (1, 1))[1] > 1:
-            return f"{kind} of several words with stop_words"
-        if getattr(part, "sublinear_tf", False):
-            return f"sublinear_tf of {kind}"
-        methods = getattr(part, "stack_method_", ())
-        if kind == "StackingClassifier" and len(part.classes_) == 2 and set(methods) != {"predict_proba"}:
-            return f"{kind} of two classes with estimators that give no probabilities"
-        classes = getattr(part, "classes_", ())
-        if isinstance(classes, list) and len({len(each) for each in classes}) > 1:
-            return f"{kind} that predicts several labels of different numbers of classes"
+        for wrong, said in UNKNOWN:
+            if wrong(kind, part):
+                return said.format(kind)
     return ""
+
+
+def _of(kind, start, part=None, **wanted):
+    return kind.startswith(start) and all(getattr(part, name, None) == value for name, value in wanted.items())
+
+
+def _classes(part):
+    found = getattr(part, "classes_", ())
+    return [len(each) for each in found] if isinstance(found, list) else len(found)
+
+
+def _by_category(kind, part):
+    if kind.startswith("LGBM"):
+        return '"decision_type": "=="' in json.dumps(part.booster_.dump_model())
+    return kind.startswith("HistGradientBoosting") and bool(np.any(getattr(part, "is_categorical_", None)))
+
+
+UNKNOWN = [
+    (_by_category, "the splits by category of {}"),
+    (lambda kind, part: _of(kind, "GaussianProcessC") and _classes(part) > 2, "{} of more than two classes"),
+    (lambda kind, part: _of(kind, "SGDC", part, loss="modified_huber") and _classes(part) > 2, "{} of modified_huber"),
+    (lambda kind, part: getattr(part, "sublinear_tf", False), "sublinear_tf of {}"),
+    (
+        lambda kind, part: getattr(part, "stop_words", None) and getattr(part, "ngram_range", (1, 1))[1] > 1,
+        "{} of several words with stop_words",
+    ),
+    (
+        lambda kind, part: (
+            _of(kind, "StackingC") and _classes(part) == 2 and {*part.stack_method_} != {"predict_proba"}
+        ),
+        "{} of two classes with estimators that give no probabilities",
+    ),
+    (
+        lambda kind, part: isinstance(_classes(part), list) and len({*_classes(part)}) > 1,
+        "{} that predicts several labels of different numbers of classes",
+    ),
+    (lambda kind, part: getattr(part, "break_ties", False) and _classes(part) > 2, "break_ties of {}"),
+    (lambda kind, part: _of(kind, "RadiusNeighbors"), "{}, where a sample may have no neighbour"),
+    (
+        lambda kind, part: _of(kind, "KNeighbors", part, weights="distance") and part.effective_metric_ != "euclidean",
+        "{} weighted by a distance that is not the euclidean one",
+    ),
+    (lambda kind, part: _of(kind, "PLS"), "{}"),
+    (lambda kind, part: _of(kind, "SimpleImputer", part, add_indicator=True), "add_indicator of {}"),
+    (lambda kind, part: _of(kind, "XGB", part, booster="gblinear"), "{} of linear functions (gblinear)"),
+    (lambda kind, part: _of(kind, "XGBRFC") and _classes(part) > 2, "{} of more than two classes"),
+    (lambda kind, part: _of(kind, "LGBM", part, boosting_type="rf"), "{} of averaged trees (boosting_type rf)"),
+]
+"""What is recognised by the name of an estimator and the estimator, and what it is called."""
 
 
 def parts_of(fitted):
@@ -245,8 +291,8 @@ def _after(proto, at, shape, operator, constant, **attributes):
         kind.shape.dim.add(**({} if length is None else {"dim_value": length}))
 
 
-# Two mistakes of skl2onnx 1.20 in histogram-based trees: numbers of NumPy, which the newest onnx takes for no attribute,
-# and thresholds rounded to the nearest number of single precision, which may be above a value that lies between.
+# Two mistakes of skl2onnx 1.20 in histogram-based trees: numbers of NumPy, which the newest onnx takes for no
+# attribute, and thresholds rounded to the nearest number of single precision, which may be above a value in between.
 
 _add_node, _add_histogram_tree = (
     tree_ensemble.add_node,

@@ -23,7 +23,7 @@ from .variants import RUNTIME, loaded_from
 
 ROUNDS = 5
 SECONDS = 0.25
-"""How long calls are repeated in each round, unless it is said: hundreds of calls of what is fast, one of what is not."""
+"""How long calls are repeated in each round, unless it is said: many calls of what is fast, one of what is not."""
 
 WARMUP = 1
 """Calls before those that count, in each round."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from . import ties
 from .common import EXTERNAL_ABOVE, RUNS, Cannot, imported, seed_of, text, threads_of
 from .data import read_data
 from .reference import Reference, differences
@@ -56,6 +57,7 @@ def work(asked, model, record, variant):
         if made.target.parent == made.folder and made.target.suffix == ".onnx":
             record["file"] = importlib.import_module(".onnxfile", __package__).describe(made.target)
         record["differences"] = validated(made)
+        made.findings += ties.told(record["differences"])
         record["tried"] = told(model, made.kept)
     except Exception:
         shutil.rmtree(made.folder, ignore_errors=True)
