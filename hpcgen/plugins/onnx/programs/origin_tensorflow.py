@@ -6,10 +6,30 @@ import re
 import numpy as np
 import tensorflow as tf
 import tf2onnx
+from onnx import numpy_helper
+from tf2onnx.handler import tf_op
 
 from .common import GIVEN, imported, need_version, seed_of, text, threads_of, version_of
 from .factory import made, place_of
 from .onnxfile import load
+
+NEWEST = max(tf2onnx.constants.OPSET_TO_IR_VERSION)
+"""The newest opset that tf2onnx writes, which Keras' own export goes through too."""
+
+
+@tf_op("Erfc")
+class _Erfc:
+    """The complementary error function, of which Keras makes its exact gelu and tf2onnx 1.17 has no converter."""
+
+    @classmethod
+    def version_9(cls, ctx, node, **more):
+        shape, dtype = ctx.get_shape(node.output[0]), ctx.get_dtype(node.output[0])
+        kind = tf2onnx.utils.map_onnx_to_numpy_type(dtype)
+        put, made = node.input[0], node.output[0]
+        ctx.remove_node(node.name)
+        one = ctx.make_const(tf2onnx.utils.make_name("one"), np.array(1, kind)).output[0]
+        inner = ctx.make_node("Erf", [put], shapes=[shape], dtypes=[dtype]).output[0]
+        ctx.make_node("Sub", [one, inner], outputs=[made], shapes=[shape], dtypes=[dtype])
 
 
 class Original:
@@ -118,7 +138,15 @@ class Original:
 
     def run(self, feeds):
         """Outputs in their order."""
-        result = self.compiled(*[tf.constant(feeds[each.name]) for each in self.model.inputs])
+        try:
+            result = self.compiled(*[tf.constant(feeds[each.name]) for each in self.model.inputs])
+        except (MemoryError, tf.errors.ResourceExhaustedError):
+            raise
+        except Exception as failure:
+            raise self.model.wrong(
+                f"TensorFlow does not run it with the declared inputs: {_reason(failure)}",
+                "correct the shapes in the ensemble file; where a layer needs a length, write it in place of the axis",
+            ) from failure
         return [np.asarray(each) for each in tf.nest.flatten(result)]
 
     def weights(self):
@@ -130,6 +158,14 @@ class Original:
         for each in getattr(self.loaded, "variables", None) or ():
             if each.dtype.is_floating:
                 yield each.name, each.numpy()
+
+    @property
+    def remedy(self):
+        """What to do where the converted model computes something else."""
+        layers = getattr(self.keras, "_flatten_layers", lambda: ())()
+        if any(type(each).__name__ == "TimeDistributed" for each in layers):
+            return "reshape time into the batch before that layer and back behind it, instead of TimeDistributed, or "
+        return "find which operator differs, or "
 
     def random_parts(self):
         """Layers that draw random numbers."""
@@ -149,17 +185,16 @@ class Original:
 
         caught = _Log()
         logging.getLogger("tf2onnx").addHandler(caught)
-        newest = tf2onnx.constants.OPSET_TO_IR_VERSION
         function = tf.function(call, input_signature=self.signature)
         try:
-            proto, _ = tf2onnx.convert.from_function(
-                function, input_signature=self.signature, opset=min(opset, max(newest))
-            )
+            proto, _ = tf2onnx.convert.from_function(function, input_signature=self.signature, opset=min(opset, NEWEST))
         except Exception as failure:
             raise self._unknown(caught) or failure from failure
         unknown = self._unknown(caught)
         if unknown:
             raise unknown
+        captured = function.get_concrete_function().graph.captures
+        _constants(proto, {place.name: value for value, place in captured if value.dtype != tf.resource})
         _order(proto, [each.name for each in self.model.inputs], names)
         return proto, []
 
@@ -174,16 +209,28 @@ class Original:
 
     def _keras_export(self, path, opset, feeds, names):
         path.parent.mkdir(exist_ok=True)
-        self.keras.export(str(path), format="onnx", verbose=False, opset_version=opset)
+        self.keras.export(str(path), format="onnx", verbose=False, opset_version=min(opset, NEWEST))
         return load(path, self.model), []
 
     def explained(self, failure):
         """A failure of an exporter."""
-        lines = [each for each in str(failure).splitlines() if each.strip()]
         return self.model.wrong(
-            f"{type(failure).__name__}{place_of(failure)}: {text(' '.join(lines[:3]))}",
+            f"the exporter fails{place_of(failure)}: {_reason(failure)}",
             "write data-dependent choices with tf.cond or tf.where, and see the log",
         )
+
+
+def _reason(failure):
+    """The error itself: TensorFlow puts the lines of the code that led to it around."""
+    lines = [each.strip() for each in str(failure).splitlines() if each.strip()]
+    found = [at for at, each in enumerate(lines) if re.match(r"[A-Za-z.]*(Error|Exception): ", each)]
+    # Keras names the layer, and the reason in the next line.
+    said = (
+        " ".join(lines[found[-1] : found[-1] + 2])
+        if found
+        else f"{type(failure).__name__}: {lines[0] if lines else ''}"
+    )
+    return text(said)[:300]
 
 
 class _Log(logging.Handler):
@@ -199,6 +246,15 @@ class _Log(logging.Handler):
     @property
     def text(self):
         return "\n".join(self.lines)
+
+
+def _constants(proto, captured):
+    """Tensors that a function has caught as constants of the graph, where tf2onnx leaves them its inputs."""
+    for put in list(proto.graph.input):
+        value = captured.get(put.name)
+        if value is not None:
+            proto.graph.initializer.append(numpy_helper.from_array(np.asarray(value), put.name))
+            proto.graph.input.remove(put)
 
 
 def _order(proto, inputs, outputs):

@@ -145,6 +145,7 @@ UNKNOWN = [
     (_by_category, "the splits by category of {}"),
     (lambda kind, part: _of(kind, "GaussianProcessC") and _classes(part) > 2, "{} of more than two classes"),
     (lambda kind, part: _of(kind, "SGDC", part, loss="modified_huber") and _classes(part) > 2, "{} of modified_huber"),
+    (lambda kind, part: getattr(part, "analyzer", "word") != "word", "{} of anything but words (analyzer)"),
     (lambda kind, part: getattr(part, "sublinear_tf", False), "sublinear_tf of {}"),
     (
         lambda kind, part: getattr(part, "stop_words", None) and getattr(part, "ngram_range", (1, 1))[1] > 1,
