@@ -65,6 +65,11 @@ class ImageJob(msgspec.Struct, frozen=True):
     plain: bool = False
 
     @property
+    def foreign(self) -> bool:
+        """Whether hpcgen did not build the image, so that no block of it is known."""
+        return not self.plan.blocks
+
+    @property
     def named(self) -> bool:
         """Whether the image is a name in an engine's store."""
         return self.kind is not None and kind_for(self.kind).stored

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
-import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -124,7 +124,8 @@ def python_here(name: str, modules: Sequence[str]) -> FoundPython:
     ------
     MissingToolError: there is none of that name, or it is no Python.
     """
-    program = os.path.abspath(require_program(name, "measure without a container", "name another with --python"))
+    # Not resolved: the link to a Python is what makes an environment of it.
+    program = str(Path(require_program(name, "measure without a container", "name another with --python")).absolute())
     ended = start_script(f"exec {command(program, '-c', _PROGRAM, *modules)}\n", TIMEOUT_S)
     # A wrapper that sets variables is started again, and not what it starts.
     return msgspec.structs.replace(_best(ended, modules, program), program=program)

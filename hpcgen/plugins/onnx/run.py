@@ -172,7 +172,7 @@ def _sealed(asked: RunRequest, job: ImageJob, catalog: Catalog, folder: Path, th
     for bind, place in zip(binds, ("DIR", "DATA"), strict=True):
         refuse_separators(bind.source, place)
     data = [(Path(DATA_INSIDE) / each.relative_to(folder)).as_posix() for each in asked.data]
-    python = "python3" if job.content else _python(asked, msgspec.structs.replace(job, sealed=True))
+    python = _python(asked, msgspec.structs.replace(job, sealed=True)) if job.foreign else "python3"
     words = [python, "-c", program(catalog), *asked.words(MODELS_INSIDE, ".", data)]
     whole = job.plan.job
     threads = threads or max(1, whole.ranks_per_node * whole.threads_per_rank)

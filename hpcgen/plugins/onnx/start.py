@@ -107,7 +107,7 @@ class ImageRunner:
         self.threads = threads or max(1, whole.ranks_per_node * whole.threads_per_rank)
         self.memory_gb = memory_gb
         self.job = msgspec.structs.replace(with_layout(job, [], 1, threads=self.threads), sealed=True)
-        self.foreign = not job.content
+        self.foreign = job.foreign
         python = python_inside(self.job, [*needs, *BETTER], str(image))
         refuse_lacking(python, needs, str(image))
         self.python = python.program

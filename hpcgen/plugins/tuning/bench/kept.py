@@ -102,7 +102,7 @@ class KeptRounds:
             "nodes": [str(plan.job.nodes) for plan in plans],
             "machines": [f"{plan.site.name}/{plan.partition}" for plan in plans],
             "engines": [each.case.engine for each in cells],
-            "images": [each.case.content or each.case.image for each in cells],
+            "images": [each.case.identity for each in cells],
             "variants": [str(each.variant) for each in cells],
         }
         return {name: ", ".join(dict.fromkeys(each)) for name, each in words.items()}

@@ -66,6 +66,11 @@ class BenchCase(msgspec.Struct, frozen=True):
         return "none" if self.job.plain else self.job.plan.engine
 
     @property
+    def identity(self) -> str:
+        """What tells it from others, as far as that is known."""
+        return self.content or (self.image if self.python is None else f"{self.image}: {self.python}")
+
+    @property
     def unknown(self) -> list[str]:
         """What rows say of images of hpcgen's, and cannot of this one, by the fields of their ``software``."""
         return (

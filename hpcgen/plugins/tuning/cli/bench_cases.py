@@ -45,7 +45,7 @@ def cases_of(
     jobs = _jobs(named, catalog, options)
     for job in jobs:
         require_nodes(job, os.environ, "hpcgen bench --submit, or hpcgen bench")
-    like = next((each for each in jobs if each.content), jobs[0] if jobs else None)
+    like = next((each for each in jobs if not each.foreign), jobs[0] if jobs else None)
     found = [_case(image, job, like) for image, job in zip(named, jobs, strict=True)]
     return found if plain is None else [_plain(plain, like, catalog, options), *found]
 
@@ -98,7 +98,7 @@ def _jobs(images: Sequence[ImageReference], catalog: Catalog, options: Measuring
             found[number] = job_of(image, catalog, options)
         except _NoSiteError:
             continue
-    beside = next((each for each in found.values() if each.content), None)
+    beside = next((each for each in found.values() if not each.foreign), None)
     for number, image in enumerate(images):
         if number not in found:
             found[number] = job_of(image, catalog, options, beside=beside)
@@ -128,7 +128,7 @@ def _case(image: ImageReference, job: ImageJob, like: ImageJob | None) -> BenchC
     from hpcgen.plugins.tuning.bench.running import MODULES
     from hpcgen.running.python_inside import python_inside
 
-    if job.content:
+    if not job.foreign:
         return BenchCase(image.name, job, job.content)
     job = _as_large(job, like)
     return BenchCase(str(image), job, identity_of(image), python_inside(job, [*MODULES.values()], str(image)))

@@ -58,7 +58,7 @@ with open(f"said/{model}.{(rest or [step])[0]}.json", "w") as out:
 class Program:
     """Runs Python in the work folder, in the place of the programs."""
 
-    content, blocks, threads, memory_gb = "", {}, 1, None
+    content, foreign, blocks, threads, memory_gb = "", False, {}, 1, None
 
     def __init__(self, more: str = "", program: str = PROGRAM) -> None:
         self.text = program + more + END
