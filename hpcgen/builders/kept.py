@@ -33,7 +33,10 @@ from hpcgen.supply.bundle.workspace import unfinished
 KeptKind = Literal["images", "build-cache", "unfinished", "cache"]
 _CACHED = {
     "matrix": ("what matrix worked out", re.compile(r"[0-9a-f]{64}\.json")),
-    "images": ("images for converting models", re.compile(r"[\w.+-]+-[0-9a-f]{12}([.-][\w.+-]*)?", re.ASCII)),
+    "images": (
+        "images for converting models, unpacked archives",
+        re.compile(r"[\w.+-]+-[0-9a-f]{12}([.-][\w.+-]*)?", re.ASCII),
+    ),
 }
 """Folders of the cache: what is in each, and how its files are called."""
 _READ = re.compile(r".+\.yaml\.msgpack")

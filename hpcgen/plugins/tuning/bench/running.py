@@ -236,7 +236,11 @@ def _unfit(cell: BenchOutcome) -> str:
         return f"there is no program for it with {wanted}, only with {', '.join(names)}"
     if not cell.case.has(cell.framework):
         return f"{python} has no {MODULES[cell.framework]}" if python else f"the image has no {cell.framework}"
-    if layout_of(cell)[0] * plan.job.nodes < cell.workload.ranks:
+    ranks = layout_of(cell)[0] * plan.job.nodes
+    if python is not None and max(ranks, cell.workload.ranks) > 1:
+        where = "without a container" if cell.case.job.plain else "in an image that hpcgen did not build"
+        return f"several ranks are not started {where}"
+    if ranks < cell.workload.ranks:
         return f"it needs {counted(cell.workload.ranks, 'rank')}: --layout {cell.workload.ranks}x1"
     if cell.variant.batch and cell.workload.network is None:
         return "it has no batch"

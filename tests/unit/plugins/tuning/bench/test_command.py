@@ -212,9 +212,11 @@ def test_a_foreign_image_and_no_container_are_compared_with_ours(hpcgen: Command
 def test_a_foreign_image_alone_needs_a_site(hpcgen: Command, foreign: Path) -> None:
     done = bench(hpcgen, foreign, *GEMM)
     assert done.returncode == 3 and "--site NAME|FILE" in done.stderr and "has no record of a site" in done.stderr
-    done = bench(hpcgen, foreign, "--site", "supermuc", "--workload", "mlp,gemm", "--rounds", "1", "--seconds", "1")
+    words = ("--site", "supermuc", "--workload", "mlp,gemm", "--rounds", "1", "--seconds", "1")
+    done = bench(hpcgen, foreign, *words, "--layout", "1x2", "--layout", "2x1")
     assert done.returncode == 0, done.stderr
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("mlp ")]
+    assert done.stdout.count("several ranks are not started in an image that hpcgen did not build") == 1
+    line, _ = [line for line in done.stdout.splitlines() if line.startswith("mlp ")]
     assert "there is no program for it with /" in line and "only with pytorch, tensorflow, jax" in line
 
 
