@@ -183,6 +183,8 @@ def laid_out(
         if still and not same_place and all(each is None for each in layout):
             request = _as_large(old, request)
         job = resolve_job(here, name, recorded.stack, request, old.walltime_s if still else None)
+    # What runs on the host itself is never taken from a record.
+    job = msgspec.structs.replace(job, before=request.before or [], afterwards=request.afterwards or [])
     job = msgspec.structs.replace(job, command=command, steps=steps, name=request.name or old.name)
     return msgspec.structs.replace(recorded, site=here, partition=name, job=job)
 

@@ -44,6 +44,13 @@ def test_without_a_wish_the_job_is_the_recorded_one(recorded: Plan) -> None:
     assert [reason for reason in other.why() if reason.startswith("time ")] == ["time 00:10:00: requested"]
 
 
+def test_no_record_has_commands_run_on_the_host(recorded: Plan) -> None:
+    job = msgspec.structs.replace(recorded.job, before=["touch", "here"], afterwards=["touch", "there"])
+    hostile = msgspec.structs.replace(recorded, job=job)
+    assert laid_out(hostile, None, None, asked()) == recorded
+    assert laid_out(hostile, None, None, asked(before=["mine"])).job.before == ["mine"]
+
+
 def test_another_layout_keeps_what_was_not_asked_for(recorded: Plan) -> None:
     job = laid_out(recorded, None, None, asked(nodes=20)).job
     assert (job.nodes, job.ranks_per_node, job.queue, job.walltime_s, job.account) == (20, 4, "general", 7200, "pn12ab")

@@ -52,6 +52,6 @@ def test_a_repository_is_pinned_to_its_newest_commit_or_that_of_a_tag(tmp_path: 
     build = Build(src=address, build_command="make")
     assert pinned_address(build) == f"{address}@{of['HEAD']}"
     assert pinned_address(Build(src=f"{address}@v1", build_command="make")) == f"{address}@{of['HEAD~1']}"
-    with pytest.raises(FetchError, match="has no v2|v2"):
+    with pytest.raises(FetchError, match="v2"):
         pinned_address(Build(src=f"{address}@v2", build_command="make"))
     assert os.listdir(tmp_path) == [".git"]
