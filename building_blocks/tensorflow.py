@@ -234,7 +234,10 @@ class Tensorflow(Block):
         if ctx.options.install != "source":
             return []
         told = ["Bazel itself fetches what TensorFlow's workspace names, by sha256"]
-        if not _bazel_files(ctx).known:
+        files = _bazel_files(ctx)
+        if files.lacking:
+            told.append(files.lacking)
+        if not files.known:
             told.append(
                 f"nobody has listed what Bazel fetches for tensorflow {ctx.version}: to build it from a bundle, "
                 "make the lock with --fetch-bazel, which runs Bazel to learn it (docs/bazel-inputs.md)"

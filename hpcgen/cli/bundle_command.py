@@ -68,7 +68,7 @@ def create(
     from hpcgen.supply.bundle.create import Creation, create_bundle
     from hpcgen.supply.bundle.parts import parse_size
     from hpcgen.supply.locked import look_for_copied
-    from hpcgen.supply.pin.wanted import wanted
+    from hpcgen.supply.pin.wanted import lacking, wanted
 
     lock = read_lock(lock_file)
     if sign is not None:
@@ -79,6 +79,8 @@ def create(
     look_for_copied(catalog, lock, lock_file, stack)
     piece = parse_size(split) if split is not None else None
     given = _images(images, sorted(lock.pins.images))
+    for text in lacking(lock, catalog):
+        say(f"warning: {text}")
     with interruptible():
         if dry_run:
             _list(lock, catalog, as_json)

@@ -35,6 +35,7 @@ from hpcgen.core.model.bazel import BazelFile, BazelList, BazelPin
 from hpcgen.core.model.image_paths import MOUNT, SCRATCH, WHEEL_INDEX, file_path
 from hpcgen.core.model.network import Mirrors
 from hpcgen.core.support.quoting import command
+from hpcgen.core.support.units import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,12 +79,14 @@ class BazelCall(msgspec.Struct, frozen=True):
 class BazelFiles(Input, frozen=True):
     """What Bazel fetches by itself while it builds; ``files`` is empty where nobody has made the list ``name``.
 
-    ``run``: what a lock has of a Bazel that was run, which may also have fetched nothing.
+    ``run``: what a lock has of a Bazel that was run, which may also have fetched nothing. ``unknown``: repositories
+    that a build is known to need besides, of whose files no public sha256 was found.
     """
 
     name: str
     files: tuple[BazelFile, ...]
     run: BazelPin | None = None
+    unknown: tuple[str, ...] = ()
     key = "bazel"
 
     def entry(self) -> dict[str, Any]:
@@ -223,6 +226,17 @@ class BazelFiles(Input, frozen=True):
         """Whether it was listed what Bazel fetches, also where that is nothing."""
         return bool(self.files) or self.run is not None
 
+    @property
+    def lacking(self) -> str:
+        """What a bundle lacks for a build without a network, for people; empty if nothing is known of that."""
+        if not self.unknown:
+            return ""
+        return (
+            f"of what Bazel fetches for {self.name}, {counted(len(self.files), 'file')} have a known sha256 and "
+            f"{len(self.unknown)} have none: {', '.join(self.unknown)}; without these no build from a bundle succeeds "
+            "(hpcgen lock --fetch-bazel learns them: docs/bazel-inputs.md)"
+        )
+
     def require(self) -> None:
         """Refuse a list that nobody has made."""
         if not self.known:
@@ -278,4 +292,4 @@ def read_bazel_files(path: Path, shown: str) -> BazelFiles:
                 problems.append(Problem(f"{url} is listed with two hashes", where, remedy="keep the right one"))
     if problems:
         raise InputError(problems)
-    return BazelFiles(path.stem, tuple(listed.files))
+    return BazelFiles(path.stem, tuple(listed.files), unknown=tuple(each.name for each in listed.unknown))

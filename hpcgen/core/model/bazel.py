@@ -75,12 +75,22 @@ class SkippedInput(Record, frozen=True):
     why: Text
 
 
+class UnknownFile(Record, frozen=True):
+    """What a build is known to fetch, of which no public sha256 was found: whoever makes a bundle is told."""
+
+    name: RepositoryName
+    urls: tuple[FileUrl, ...] = ()
+    why: Text = ""
+
+
 class BazelList(Record, frozen=True):
     """``building_blocks/bazel/NAME.yaml``.
 
-    ``source`` says which files the list was read from. ``left_out`` is for people: hpcgen reads ``files`` alone.
+    ``source`` says which files the list was read from. ``unknown``: what a build needs besides ``files``.
+    ``left_out`` is for people: hpcgen does not read it.
     """
 
     source: Source
     files: list[BazelFile]
+    unknown: list[UnknownFile] = []
     left_out: list[SkippedInput] = []

@@ -378,8 +378,10 @@ def _known_to_bazel(catalog: Catalog, before: Pins, steps: Iterable[BazelStep], 
         pin = before.bazel.get(name)
         if pin is not None and pin.call == step.hash:
             known[name] = pin
-        elif catalog.beside.bazel_files(name) is None:
+        elif (listed := catalog.beside.bazel_files(name)) is None:
             say(f"no bundle can be made from this lock: Bazel's downloads for {name} are unknown (--fetch-bazel)")
+        elif listed.lacking:
+            say(f"warning: {listed.lacking}")
     return known
 
 

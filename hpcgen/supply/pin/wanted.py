@@ -24,6 +24,7 @@ import msgspec
 from packaging.requirements import Requirement
 
 from hpcgen.blocks.inputs.base import Fetcher, by_kind
+from hpcgen.blocks.inputs.bazel import BazelFiles
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import ConflictError, FetchError, HpcgenError, InputError, Problem
 from hpcgen.core.model.bundle import WantedFile
@@ -73,6 +74,12 @@ def wanted(lock: Lock, catalog: Catalog, folder: Path, *, own: bool = True) -> l
     # The same wheel may be both in the image and needed by hpcgen: then both indexes name it.
     once = {(each.kind, each.sha256, each.file): each for each in found}
     return sorted(once.values(), key=lambda each: (each.kind, each.name, each.file))
+
+
+def lacking(lock: Lock, catalog: Catalog) -> list[str]:
+    """What a build from the lock's bundle is known to need that no bundle can hold, for people."""
+    found = (item.lacking for _, item in check_lock(lock, catalog).inputs if isinstance(item, BazelFiles))
+    return [text for text in found if text]
 
 
 def check_lock(lock: Lock, catalog: Catalog) -> Assembly:
