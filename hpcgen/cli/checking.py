@@ -106,7 +106,7 @@ def check_file(catalog: Catalog, path: Path, allow: Allow = refuse) -> list[Site
         trial(path.resolve(), [own, *(each for each in catalog.folders[:-1] if each.resolve() != own)])
         return []
     if path.suffix == ".txt":
-        from hpcgen.catalog.wheel_lists import read_wheel_list
+        from hpcgen.catalog.beside_blocks import read_wheel_list
 
         read_wheel_list(path, str(path))
         return []

@@ -146,11 +146,11 @@ def plan_from(
     usual: bool = True,
     base_images: Mapping[str, str] | None = None,
 ) -> Plan:
-    """The plan that the command line asks for.
+    """The plan that the command line asks for; UsageError without a site or a stack.
 
     Parameters
     ----------
-    options: with a site; the stack is that of the present folder if they name none.
+    options: the site is the user's usual one, and the stack that of the present folder, where they name none.
     verb: the subcommand that the plan's own command line names.
     kept: versions of blocks that are tried before all others.
     unchecked: parts of the contract that are not asked.
@@ -160,6 +160,7 @@ def plan_from(
     from hpcgen.planning.planner import make_plan
     from hpcgen.planning.reproduce import reproduce
 
+    options = with_site(catalog, options)
     site, recipe = options.site, required_stack(options.stack)
     assert site is not None
     if usual:
@@ -272,24 +273,6 @@ def _together(steps: Sequence[JobStep], command: Sequence[str] | None) -> list[J
     if steps and command:
         raise click.UsageError("--step and a command after -- exclude each other: make the command a step")
     return list(steps)
-
-
-def asked_plan(
-    ctx: click.Context,
-    catalog: Catalog,
-    options: PlanOptions,
-    verb: str = "render",
-    kept: Mapping[str, str] | None = None,
-    usual: bool = True,
-    base_images: Mapping[str, str] | None = None,
-) -> Plan:
-    """The plan of options, for the user's usual site where none is given; UsageError without a site or a stack.
-
-    Parameters
-    ----------
-    verb, kept, usual, base_images: as for :func:`plan_from`.
-    """
-    return plan_from(ctx, catalog, with_site(catalog, options), verb, kept, usual=usual, base_images=base_images)
 
 
 _quiet = False

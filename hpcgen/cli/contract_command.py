@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from hpcgen.cli.common import asked_plan, catalog_of, print_json, say
+from hpcgen.cli.common import catalog_of, plan_from, print_json, say
 from hpcgen.cli.licences import licence_option
 from hpcgen.cli.options import PlanOptions, plan_options
 from hpcgen.cli.tables import table
@@ -33,7 +33,7 @@ def command(ctx: click.Context, as_json: bool, accept: tuple[str, ...], options:
     from hpcgen.planning.licences import accepted_here
 
     catalog = catalog_of(ctx)
-    plan = asked_plan(ctx, catalog, msgspec.structs.replace(options, allow_unsupported=True), verb="contract")
+    plan = plan_from(ctx, catalog, msgspec.structs.replace(options, allow_unsupported=True), verb="contract")
     checks = checks_of(case_of(plan, catalog, accepted_here(plan.licences, accept)))
     document = catalog.site_document(options.site or plan.site.name)
     places = [str(document.position(each.path.split("."))) if each.path else "" for each in checks]

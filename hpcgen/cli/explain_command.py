@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from hpcgen.cli.common import asked_plan, catalog_of, print_json, say
+from hpcgen.cli.common import catalog_of, plan_from, print_json, say
 from hpcgen.cli.options import PlanOptions, word_or_plan_options
 from hpcgen.cli.project_stack import stack_here
 from hpcgen.cli.recorded_plan import named_plan
@@ -76,7 +76,7 @@ def _case(ctx: click.Context, origin: str | None, options: PlanOptions) -> Expla
 
     catalog = catalog_of(ctx)
     if origin is None:
-        plan = asked_plan(ctx, catalog, options)
+        plan = plan_from(ctx, catalog, options)
         return ExplainCase(plan, catalog, site=options.site, stack=options.stack or stack_here())
     found = named_plan(origin, options)
     case = ExplainCase(found.plan, catalog, found.sealed(origin), stack=_own_stack(catalog, found.plan))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from hpcgen.cli.common import PATH, asked_plan, catalog_of, print_json, say
+from hpcgen.cli.common import PATH, catalog_of, plan_from, print_json, say
 from hpcgen.cli.options import PlanOptions, optional_plan_options
 from hpcgen.core.errors import InputError
 
@@ -80,7 +80,7 @@ def _form_of(output: Path | None) -> str:
 
 def _plan(ctx: click.Context, catalog: Catalog, origin: str | None, options: PlanOptions) -> Plan:
     if origin is None:
-        return asked_plan(ctx, catalog, replace(options, command=()))
+        return plan_from(ctx, catalog, replace(options, command=()))
     from hpcgen.cli.recorded_plan import named_plan
 
     return named_plan(origin, options).plan

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from hpcgen.cli.common import TRUST, catalog_of, job_request, option_group, plan_from, say, say_findings, with_site
+from hpcgen.cli.common import TRUST, catalog_of, job_request, option_group, plan_from, say, say_findings
 from hpcgen.cli.options import CHARGE, LAYOUT, NOTES, Options, PlanOptions, in_record
 from hpcgen.cli.project_stack import (
     PROJECT,
@@ -251,7 +251,6 @@ def _planned_anew(
     from hpcgen.running.image_job import plan_for_stack
 
     catalog = catalog_of(ctx)
-    options = with_site(catalog, options)
     plan = plan_from(ctx, catalog, replace(options, command=tuple(request.command or ())), unchecked=("network",))
     return plan_for_stack(plan, catalog, image, options.engine, batch)
 

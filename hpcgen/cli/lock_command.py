@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from hpcgen.cli.common import PATH, asked_plan, catalog_of, print_json, say
+from hpcgen.cli.common import PATH, catalog_of, plan_from, print_json, say
 from hpcgen.cli.licences import licence_option, with_licences
 from hpcgen.cli.options import PlanOptions, optional_plan_options, options_from
 from hpcgen.cli.plugged import fetcher_of
@@ -87,7 +87,7 @@ def command(
     told = (told_images(old) if old is not None else {}) | given
     told = {name: portable_origin(reference) for name, reference in told.items()}
     if old is None:
-        plan = with_licences(asked_plan(ctx, catalog, options, verb="lock", base_images=told), accept)
+        plan = with_licences(plan_from(ctx, catalog, options, verb="lock", base_images=told), accept)
         lock = make_lock(plan, catalog, images=given, fetch_bazel=fetch_bazel, say=say)
     else:
         plan, keep = _moved(ctx, catalog, old, updates, options, told)
@@ -152,7 +152,7 @@ def _moved(
         options = _as_asked_then(old.plan.command, options)
         _check_there(options)
     if not updates:
-        return asked_plan(ctx, catalog, options, verb="lock", usual=usual, base_images=told), []
+        return plan_from(ctx, catalog, options, verb="lock", usual=usual, base_images=told), []
     names = [block.name for block in old.plan.blocks]
     unknown = [name for name in updates if name not in names and name not in PARTS]
     if unknown:
@@ -161,7 +161,7 @@ def _moved(
             Problem(f"the lock has no {name!r} to update", "--update", remedy=each) for name, each in remedies.items()
         )
     kept = {block.name: block.version for block in old.plan.blocks if block.name not in updates}
-    plan = asked_plan(ctx, catalog, options, verb="lock", kept=kept, usual=usual, base_images=told)
+    plan = plan_from(ctx, catalog, options, verb="lock", kept=kept, usual=usual, base_images=told)
     return plan, [part for part in PARTS if part not in updates]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpcgen.cli.common import asked_plan, catalog_of, print_json, say_findings, say_foreign
+from hpcgen.cli.common import catalog_of, plan_from, print_json, say_findings, say_foreign
 from hpcgen.cli.licences import say_licences
 from hpcgen.cli.options import PlanOptions, plan_options
 from hpcgen.cli.tables import table
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def command(ctx: click.Context, inputs: bool, as_json: bool, options: PlanOptions) -> None:
     """Show every block that would be built, in which version and why, and the job's layout."""
     catalog = catalog_of(ctx)
-    plan = asked_plan(ctx, catalog, options)
+    plan = plan_from(ctx, catalog, options)
     if inputs:
         _show_inputs(plan, catalog, as_json)
         return

@@ -10,8 +10,8 @@ import click
 from hpcgen.cli.common import (
     PATH,
     SIGNER,
-    asked_plan,
     catalog_of,
+    plan_from,
     print_json,
     required_signers,
     say,
@@ -68,7 +68,7 @@ def command(
         catalog, plan, lock = plan_of_lock(ctx, locked, bundle, options)
     else:
         catalog = catalog_of(ctx)
-        plan = asked_plan(ctx, catalog, options)
+        plan = plan_from(ctx, catalog, options)
     if output is None and not as_json:
         _recipe_only(plan, catalog, lock, options.notes)
         return

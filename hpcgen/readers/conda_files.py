@@ -14,12 +14,12 @@ from hpcgen.core.secret_rules import LEAVE_OUT, public, secret_in, secret_name
 from hpcgen.core.support.quoting import ENV_NAME_PATTERN
 from hpcgen.readers.conda_lock import read_conda_lock
 from hpcgen.readers.conda_text import EXPECTED, Locked, conda_package, spec_name
+from hpcgen.readers.data_files import YamlFile
 from hpcgen.readers.folder import WRITTEN_BYTES, ProjectFolder, Readers
 from hpcgen.readers.pip_text import EXPECTED as EXPECTED_OF_PIP
 from hpcgen.readers.pip_text import Fault, requirement
 from hpcgen.readers.pixi_lock import read_pixi_lock
 from hpcgen.readers.requirements_txt import read_requirements
-from hpcgen.readers.yaml_file import YamlFile
 
 # environment.yml: https://docs.conda.io/projects/conda/en/stable/user-guide/tasks/manage-environments.html.
 

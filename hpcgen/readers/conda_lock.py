@@ -7,8 +7,8 @@ import msgspec
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.conda import CondaFile, CondaPackage, CondaPlatform, CondaWheel
 from hpcgen.readers.conda_text import Locked, conda_package
+from hpcgen.readers.data_files import YamlFile
 from hpcgen.readers.folder import ProjectFolder
-from hpcgen.readers.yaml_file import YamlFile
 
 DEFAULT = "main"
 """The category of what is wanted anyhow."""

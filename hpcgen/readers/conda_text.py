@@ -12,7 +12,7 @@ import msgspec
 from hpcgen.core.config.decoding import record_from
 from hpcgen.core.model.conda import CondaPackage
 from hpcgen.core.secret_rules import public
-from hpcgen.readers.yaml_file import Wrong
+from hpcgen.readers.data_files import Wrong
 
 LONGEST = 500
 """Characters of what is asked of one package."""

@@ -11,8 +11,8 @@ from packaging.markers import Marker
 
 from hpcgen.core.errors import Position
 from hpcgen.core.model.project import KnownWheel, Needed, PackageFile, PackageRequirement
+from hpcgen.readers.data_files import Reader
 from hpcgen.readers.pip_text import is_marker, is_version
-from hpcgen.readers.toml_file import Reader
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+!-]*")

@@ -10,10 +10,10 @@ import msgspec
 from hpcgen.core.errors import InputError, Position
 from hpcgen.core.model.project import KnownWheel, PackageFile, PackageRequirement
 from hpcgen.core.support.package_names import normal_name
+from hpcgen.readers.data_files import Reader, TomlFile
 from hpcgen.readers.folder import ProjectFolder
 from hpcgen.readers.locked import known_file, locked_package, not_from_index
 from hpcgen.readers.pip_text import is_marker
-from hpcgen.readers.toml_file import Reader, TomlFile
 
 _MAIN = "main"
 

@@ -9,9 +9,9 @@ from hpcgen.core.errors import InputError, Position
 from hpcgen.core.model.own_project import FileWord, ProjectTable
 from hpcgen.core.model.project import PackageFile, PackageRequirement
 from hpcgen.core.support.package_names import normal_name
+from hpcgen.readers.data_files import Reader, TomlFile
 from hpcgen.readers.folder import ProjectFolder
 from hpcgen.readers.pip_text import EXPECTED, LONGEST, Fault, is_marker, is_range, requirement
-from hpcgen.readers.toml_file import Reader, TomlFile
 
 _DEEPEST = 20
 """Groups that include groups."""

@@ -7,10 +7,10 @@ from typing import Any
 from hpcgen.core.errors import InputError, Position
 from hpcgen.core.model.project import KnownWheel, Needed, PackageFile, PackageRequirement
 from hpcgen.core.support.package_names import normal_name
+from hpcgen.readers.data_files import Reader, TomlFile
 from hpcgen.readers.folder import ProjectFolder
 from hpcgen.readers.locked import file_name, known_file, locked_package, not_from_index
 from hpcgen.readers.pip_text import is_marker, is_range
-from hpcgen.readers.toml_file import Reader, TomlFile
 
 _OWN = ("editable", "virtual", "directory")
 """Sources of the project itself and of members of its workspace."""

@@ -1,12 +1,17 @@
-"""The site's policy, the network of its build host, and licences."""
+"""The site's policy, the network of its build host, and licences; its nodes' C library, CPU and memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from hpcgen.backends.engines import engine_format
+from hpcgen.backends.hardware.microarchitecture import code_features
+from hpcgen.backends.schedulers import Scheduler, scheduler_for
+from hpcgen.core.model.site import Partition
 from hpcgen.core.support.units import some
-from hpcgen.planning.contract.case import Check, ContractCase, holds, skipped
+from hpcgen.launch.job.layout import memory_problem
+from hpcgen.launch.job.measured_layouts import memory_text
+from hpcgen.planning.contract.case import Check, ContractCase, holds, release_of, skipped, unknown
 from hpcgen.recipe.formats import engines_reading
 
 OTHER_FORMAT = "leave --format out"
@@ -91,3 +96,86 @@ def licences(case: ContractCase) -> list[Check]:
             remedy = f"lock and build require --accept-licence {each.name}"
             found.append(Check(name, "doubtful", reason, remedy))
     return found or [holds(name, f"accepted: {', '.join(needed)}")]
+
+
+def c_library(case: ContractCase) -> Check:
+    """The image's C library is not older than the one that the host's libraries inside need."""
+    name, host = "C library", case.host
+    if host is None or not (case.swapped or case.plan.fabric.kind in case.engine.brings_fabrics):
+        return skipped(name, "no library of the host enters the image")
+    base = case.plan.blocks[0]
+    label = f"{base.name} {base.version}"
+    here = str(case.releases[base.name].values.get("glibc", "")) if base.name in case.releases else ""
+    if not here:
+        return unknown(name, f"the release table does not say which one {label} has")
+    wanted, path = (host.glibc, "mpi.glibc") if host.glibc is not None else (case.site.system.glibc, "system.glibc")
+    if wanted is None:
+        return unknown(name, f"the profile does not say which glibc the host's {host.flavour} requires", "system.glibc")
+    if release_of(here) >= release_of(wanted):
+        return holds(name, f"{label} has {here}, the host's libraries ask for {wanted} or less")
+    # Intel builds its libraries for old systems, not for the host's own.
+    sure = host.glibc is not None or host.flavour != "intel"
+    asks = "ask for" if host.glibc is not None else "may ask for up to the host's own"
+    newer = [name for name, version in case.bases().items() if release_of(version) >= release_of(wanted)]
+    reason = f"{label} has {here}, and libraries of the host's {host.flavour} {asks} {wanted}: they are not loaded"
+    remedy = f"use a newer base: {some(newer)}" if newer else "no known base is new enough"
+    if host.glibc is None:
+        remedy += "; or set mpi.glibc to the newest GLIBC version that objdump -T shows for the host's libraries"
+    return Check(name, "broken" if sure else "doubtful", reason, remedy, f"{wanted} or newer", path)
+
+
+def cpu(case: ContractCase) -> list[Check]:
+    """Every kind of node that the job may get has the CPU features that the code was compiled for."""
+    name, plan = "CPU", case.plan
+    target, queue = case.partition.cpu.target, plan.job.queue
+    others = _sharing(case)
+    if not others:
+        where = f"in the queue {queue} there are" if queue else "the job runs on"
+        return [holds(name, f"{where} nodes of {plan.partition} only: {target}")]
+    selected = _selected(case.partition, scheduler_for(case.site.scheduler))
+    if selected:
+        return [holds(name, f"{selected} keeps the job on nodes of {plan.partition}: {target}")]
+    found = []
+    for other in others:
+        theirs = case.site.partitions[other].cpu.target
+        missing = sorted(code_features(target) - code_features(theirs)) if theirs != target else []
+        if missing:
+            reason = (
+                f"the queue {queue} also leads to {other} ({theirs}), which lacks {some(missing)} of {target}: "
+                "programs end there with SIGILL"
+            )
+            remedy = f"build for the older one: --partition {other}, or use a queue of {plan.partition} only"
+            path = f"partitions.{other}.cpu.target"
+            found.append(Check(name, "broken", reason, remedy, f"all that {target} has", path))
+    return found or [holds(name, f"all nodes of the queue {queue} have all features of {target}")]
+
+
+def _selected(partition: Partition, scheduler: Scheduler) -> str:
+    """The directive that asks for this kind of node; "" if there is none."""
+    asking = tuple(f"{option}{sign}" for option in scheduler.selecting for sign in "= ")
+    for line in partition.directives:
+        if line in scheduler.selecting or line.startswith(asking):
+            return line
+    return ":".join(partition.chunk)
+
+
+def _sharing(case: ContractCase) -> list[str]:
+    """Other partitions of the profile that the job's queue leads to."""
+    queue = case.plan.job.queue
+    return [
+        name
+        for name, partition in case.site.partitions.items()
+        if name != case.plan.partition and queue and any(each.name == queue for each in partition.queues)
+    ]
+
+
+def memory(case: ContractCase) -> Check:
+    """The ranks of a node fit into what a job may use of it."""
+    name, job = "memory", case.plan.job
+    problem = memory_problem(case.plan.partition, case.partition, job)
+    if problem is not None:
+        path = f"partitions.{case.plan.partition}.memory"
+        return Check(name, "broken", problem.message, problem.remedy, problem.expected, path)
+    if job.memory_per_rank_gb is None:
+        return skipped(name, f"no memory per rank was requested; {memory_text(case.partition, job)}")
+    return holds(name, memory_text(case.partition, job))

@@ -14,14 +14,14 @@ from hpcgen.core.model.plan import Finding, Plan, PlannedLicence
 from hpcgen.core.model.project import BLOCK
 from hpcgen.core.model.site import SiteEngine
 from hpcgen.launch.start import host_mpi
-from hpcgen.planning.contract import conda, fabric, gpu, mpi, node, packages, site
+from hpcgen.planning.contract import conda, fabric, gpu, mpi, packages, site
 from hpcgen.planning.contract import engine as engines
 from hpcgen.planning.contract.case import Check, ContractCase
 from hpcgen.recipe.assemble import assemble, outline
 
 CHECKS: dict[str, Callable[[ContractCase], Check | list[Check]]] = {
     "policy": site.policy,
-    "C library": node.c_library,
+    "C library": site.c_library,
     "MPI ABI": mpi.abi,
     "private MPI": mpi.private,
     "MPI version": mpi.version,
@@ -34,8 +34,8 @@ CHECKS: dict[str, Callable[[ContractCase], Check | list[Check]]] = {
     "GPU driver": gpu.driver,
     "GPU architecture": gpu.architecture,
     "conda packages": conda.packages,
-    "CPU": node.cpu,
-    "memory": node.memory,
+    "CPU": site.cpu,
+    "memory": site.memory,
     "Python packages": packages.packages,
     "binds": engines.binds,
     "engine": engines.flags,

@@ -12,8 +12,8 @@ import msgspec
 from packaging.version import Version
 
 from hpcgen.blocks.requirements import in_range
+from hpcgen.catalog.beside_blocks import read_wheel_list
 from hpcgen.catalog.catalog import FOLDERS, Catalog
-from hpcgen.catalog.wheel_lists import read_wheel_list
 from hpcgen.core.config.decoding import convert
 from hpcgen.core.errors import HpcgenError
 from hpcgen.core.model.release import Release, ReleaseTable, Upstream

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from hpcgen.catalog.beside_blocks import read_wheel_list
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.catalog.wheel_lists import read_wheel_list
 from hpcgen.core.errors import InputError
 from hpcgen.kit.lockfile.lock import parse_lock, sealed_text
 from hpcgen.recipe.assemble import assemble
