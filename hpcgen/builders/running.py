@@ -21,10 +21,10 @@ from hpcgen.backends.engines.steps import Event, Recipe, without_test
 from hpcgen.backends.hardware.emulation import check_architecture, here
 from hpcgen.builders.bundles import lock_signer, open_bundle
 from hpcgen.builders.choosing import choose_builder
-from hpcgen.builders.disks import Disks
 from hpcgen.builders.display import BuildProgress, Watcher, WriteProgress
 from hpcgen.builders.log import build_folder, log_file, note
 from hpcgen.builders.mksquashfs_shim import MksquashfsShim
+from hpcgen.builders.remedies import Disks
 from hpcgen.core.errors import BuildFailedError, HpcgenError, OutputError
 from hpcgen.core.model.record import BuildFailure, BuildRecord, BuiltImage
 from hpcgen.core.secret_rules import MASK, secrets_of, without_secrets

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from hpcgen.backends.engines.building import BuildFolder, Target, Work
-from hpcgen.builders.disks import Disks
+from hpcgen.builders.remedies import Disks
 from hpcgen.kit.folder import read_kit
 
 pytestmark = pytest.mark.root
