@@ -1,5 +1,6 @@
 """Whether a file is a valid ONNX model that fits what was declared and the runtime of the target."""
 
+import re
 from functools import cache
 
 import numpy as np
@@ -179,6 +180,12 @@ def session(path, model, asked, optimised=True):
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as failure:
+        lacking = re.search(r"Could not find an implementation for (\w+)\(", str(failure))
+        if lacking:
+            raise model.wrong(
+                f"ONNX Runtime {onnxruntime.__version__} has no {lacking[1]} of this type on a CPU",
+                "convert the model in single precision, as module.float() of PyTorch makes it",
+            ) from failure
         raise model.wrong(
             f"ONNX Runtime {onnxruntime.__version__} does not load {path.name}: {text(failure)}",
             "export it with another opset, or write that part with other operators",

@@ -36,6 +36,9 @@ class Original:
         need_version(model, "torch", torch.__version__)
         torch.manual_seed(seed_of(asked))
         torch.set_num_threads(threads_of(asked))
+        if hasattr(torch.backends, "mha"):
+            # Attention in one operator of PyTorch's own, which no exporter knows.
+            torch.backends.mha.set_fastpath_enabled(False)
         self.program, self.record = None, record
         self.module = self._factory() if model.factory else self._file()
         if self.program is None:
@@ -141,20 +144,19 @@ class Original:
         if self.program is not None or isinstance(self.module, torch.jit.ScriptModule):
             return self.module
         parameters = inspect.signature(self.module.forward).parameters.values()
-        takes = [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+        takes = [each.name for each in parameters if each.kind == each.POSITIONAL_OR_KEYWORD]
         mine = [each.name for each in self.model.inputs]
-        by_name = set(mine) <= set(takes) and takes[: len(mine)] != mine
+        more = {each.name for each in parameters if each.kind == each.KEYWORD_ONLY}
+        by_name = set(mine) <= {*takes, *more} and takes[: len(mine)] != mine
         return torch_outputs.Flat(self.module, mine) if by_name else self.module
 
     def run(self, feeds):
         """Outputs in their order; what is no tensor is left out."""
         with torch.no_grad():
-            result = self.flat(*self._given(feeds))
-            if not torch_outputs.is_plain(result) and self.flat is self.module and self.program is None:
-                self.flat = torch_outputs.Flat(self.module, [])
-        if isinstance(self.flat, torch_outputs.Flat):
-            with torch.no_grad():
-                result = self.flat.called(*self._given(feeds))
+            whole = self.flat.called if isinstance(self.flat, torch_outputs.Flat) else self.flat
+            result = whole(*self._given(feeds))
+        if self.flat is self.module and self.program is None and not torch_outputs.is_plain(result):
+            self.flat = torch_outputs.Flat(self.module, [])
         found = list(torch_outputs.named(result))
         tensors = [(path, each) for path, each in found if isinstance(each, torch.Tensor)]
         if not tensors:

@@ -57,7 +57,7 @@ class Measured:
         self.given = job()
         self.record = model_record(self.given, asked["model"])
         if asked["runtime"] == "framework":
-            told = {}
+            told = {"findings": []}
             # The module keeps GPUs away from whatever is imported after it.
             convert = importlib.import_module(".convert", __package__)
             self.model = self.original or convert.original_of(self.given, self.record, told)

@@ -5,6 +5,12 @@ import warnings
 
 import torch
 
+FEW, MOST = 130, 1 << 40
+"""Lengths that are looked at in what a program takes for granted; what is as long as never comes."""
+
+PIECES = ("aten::split", "aten::split_with_sizes", "aten::chunk", "aten::tensor_split", "aten::unbind")
+"""What gives a list, which is as long in each run as it was when it was traced. The last argument is the axis."""
+
 CONVERSIONS = ("__index__", "__bool__", "__int__", "__float__", "__len__", "__iter__", "item", "tolist", "numpy")
 """By these a tracer's tensor becomes a number of Python, which is a constant of what it traces."""
 
@@ -43,18 +49,44 @@ def _shapes(program):
 
 
 def ends(program, shapes):
-    """Of the axes for which a program of ``torch.export`` has limits: the next lengths beyond them."""
+    """Of each axis the lengths nearest to the example's for which a program of ``torch.export`` does not hold.
+
+    These are just beyond its range, and where what it has taken for granted is false, as after ``if n % 3 == 0``.
+    """
+    axes = [
+        (axis, shape[at].node)
+        for shape, names in zip(_shapes(program), shapes)  # noqa: B905 (Python 3.9)
+        for at, axis in names.items()
+        if _symbol(shape[at]) is not None
+    ]
+    example = {node.expr: node.hint for _, node in axes if node.hint is not None}
     found = {}
-    for shape, names in zip(_shapes(program), shapes):  # noqa: B905 (Python 3.9)
-        for at, axis in names.items():
-            limits = program.range_constraints.get(_symbol(shape[at]))
-            if limits is None:
-                continue
-            beyond = [int(limits.lower) - 1] if limits.lower > 2 else []
-            if limits.upper < 1 << 40:
-                beyond.append(int(limits.upper) + 1)
-            found.setdefault(axis, set()).update(beyond)
+    for axis, node in axes:
+        limits = program.range_constraints.get(node.expr)
+        beyond = found.setdefault(axis, set())
+        if limits is not None:
+            beyond.update([int(limits.lower) - 1] if limits.lower > 2 else [])
+            beyond.update([int(limits.upper) + 1] if limits.upper < MOST else [])
+        for statement in _statements(node.shape_env):
+            if node.expr in statement.free_symbols <= set(example):
+                beyond.update(_first_false(statement, node.expr, example))
     return {axis: sorted(each) for axis, each in found.items() if each}
+
+
+def _statements(environment):
+    """What is true of the lengths that a program was made for."""
+    granted = [each for each, truth in getattr(environment, "axioms", {}).items() if bool(truth)]
+    return dict.fromkeys([*granted, *(each.expr for each in environment.guards)])
+
+
+def _first_false(statement, symbol, example):
+    numbers = {int(each) for each in statement.atoms() if each.is_Integer and abs(each) < MOST}
+    near = {each + more for each in numbers for more in (-1, 0, 1)}
+    others = {each: length for each, length in example.items() if each != symbol}
+    alone = statement.subs(others)
+    lengths = sorted({*range(1, FEW), *near}, key=lambda each: abs(each - example[symbol]))
+    # Symbolic truth: neither True nor False where something else is open.
+    return [each for each in lengths if each > 0 and alone.subs(symbol, each) == False][:1]  # noqa: E712
 
 
 def taken(module, examples):
@@ -81,8 +113,18 @@ def _taken(module, given):
     seen = []
     with _watched(seen), torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.jit.trace(module, given, check_trace=False, strict=False)
-    return seen
+        graph = torch.jit.trace(module, given, check_trace=False, strict=False).inlined_graph
+    return seen + [length for node in graph.findAllNodes("prim::ListUnpack") for length in _divided(node)]
+
+
+def _divided(unpack):
+    """The length of an axis that is cut into as many pieces as a trace has seen."""
+    node = unpack.inputsAt(0).node()
+    if node.kind() not in PIECES:
+        return []
+    sizes, arguments = node.inputsAt(0).type().sizes(), list(node.inputs())
+    at = arguments[-1].toIValue()
+    return [sizes[at]] if sizes and isinstance(at, int) else sizes or []
 
 
 @contextlib.contextmanager
@@ -125,6 +167,8 @@ def _lengths(tensor):
             sizes = node.inputsAt(0).type().sizes()
             at = node.inputsAt(1).toIValue() if node.kind() == "aten::size" else 0
             found.append(sizes[at])
+        elif node.kind() == "aten::numel":
+            found += node.inputsAt(0).type().sizes()
         elif _is_number(value):
             stack.extend(node.inputs())
     return found

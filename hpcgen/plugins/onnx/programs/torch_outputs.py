@@ -43,7 +43,7 @@ class Flat(torch.nn.Module):
 
     def __init__(self, module, names):
         super().__init__()
-        self.module, self.names = module, names
+        self.module, self.names, self.training = module, names, module.training
 
     def forward(self, *given):
         """The tensors in the order of :func:`named`."""
