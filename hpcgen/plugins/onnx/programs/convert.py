@@ -7,14 +7,15 @@ os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
+import contextlib
 import importlib
 
 import numpy as np
 
-from . import factory
+from . import factory, ties
 from .common import GIVEN, RUNS, Cannot, imported, text
 from .compare import of_output
-from .data import datasets, probes, traced
+from .data import datasets, many_rows, probes, traced
 from .reference import Reference, computed, differences, outputs_of
 from .trials import Trials, told, unproven
 
@@ -79,9 +80,15 @@ def referred(asked, model, original, record):
         return outputs.of(run(feeds))
 
     kept = computed(model, outputs.names, found, chosen, runs)
+    for label, feeds in many_rows(model, asked) if model.origin == "sklearn" else ():
+        with contextlib.suppress(Cannot):  # The original takes no such values.
+            kept.sets.append((label, feeds, *outputs_of(model, outputs.names, feeds, chosen, runs)))
     trials = Trials(model, asked, kept, lambda feeds: outputs_of(model, outputs.names, feeds, chosen, runs))
     trials.all()
     record["tried"] = told(model, kept, trials.refused)
+    if model.origin == "sklearn" and original.deciding:
+        kept.label = outputs.all[0]
+        kept.scores = {label: original.deciding(feeds) for label, feeds, *_ in kept.sets}
     return outputs, trials
 
 
@@ -261,6 +268,7 @@ class Job:
         refuse_differences(model, record)
         check_branches(self.asked, model, self.original, record, self.compared, self.outputs, branches)
         left = sorted(set(model.data) - {each[0] for each in self.compared.sets})
+        record["findings"] += ties.told(record["differences"])
         record["findings"] += [*branches, *model.reasons, *(f"{each} has other lengths: not compared" for each in left)]
 
     def _once(self, make):
@@ -308,7 +316,8 @@ def refuse_differences(model, record):
     raise model.wrong(
         f"the converted model computes something else: {failure_of(wrong[0])}"
         + (f" ({len(wrong)} of {len(record['differences'])} comparisons failed)" if len(wrong) > 1 else ""),
-        "find which operator differs, or allow more in the output's tolerance: {absolute, relative, share}",
+        getattr(model.original, "remedy", "find which operator differs, or ")
+        + "allow more in the output's tolerance: {absolute, relative, share}",
     )
 
 

@@ -167,6 +167,41 @@ def test_a_variant_that_cannot_be_made_is_told_and_no_part_of_the_result(tmp_pat
     assert not convert(tmp_path, Program()).problems and not (tmp_path / "out" / "log").exists()
 
 
+ALL = """
+for step in steps:
+    os.makedirs("/".join([model, *([step] if step != "convert" else [])]), exist_ok=True)
+    open("/".join([model, *([step] if step != "convert" else []), "model.onnx"]), "w").write(model)
+    of = {"origin": "onnx"} if step == "convert" else {"variant": step, "runtime": "onnxruntime"}
+    each = [difference, dict(difference, data="random, batch 1")]
+    with open(f"said/{model}.{step}.json", "w") as out:
+        json.dump({"model": model, "file": file, "differences": each, "tried": tried, **of}, out)
+    if step == "fp16":
+        DIES
+os._exit(0)
+"""
+TWO = "optimise: {fp16: , ort-all: }\n"
+
+
+class Counted(Program):
+    """Notes the words of each start."""
+
+    def start(self, work: ModelWork, words: list[str], timeout_s: float, log: LogFile) -> StartResult:
+        self.words = [*getattr(self, "words", []), words]
+        return super().start(work, words, timeout_s, log)
+
+
+def test_all_steps_of_a_model_are_one_start(tmp_path: Path) -> None:
+    program = Counted(ALL.replace("DIES", "pass"))
+    assert not convert(tmp_path, program, TWO).problems
+    assert program.words == [[model, "convert", "fp16", "ort-all"] for model in "ab"]
+
+
+def test_steps_after_one_that_ended_the_process_are_begun_again(tmp_path: Path) -> None:
+    program = Counted(ALL.replace("DIES", "os._exit(1)"))
+    assert not convert(tmp_path, program, TWO).problems
+    assert [words[1:] for words in program.words[:2]] == [["convert", "fp16", "ort-all"], ["ort-all"]]
+
+
 def test_stochastic_models_are_judged_by_their_distributions(tmp_path: Path) -> None:
     more = "\ndifference.update(beyond=0.9, distance=0.1, limit=0.2)\n"
     assert convert(tmp_path, Program(more)).problems

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from hpcgen.plugins.onnx.programs import common, compare, reference
+from hpcgen.plugins.onnx.programs import common, compare, reference, ties
 from hpcgen.plugins.onnx.records import OutputDifference
 
 LIMITS = {"absolute": 1e-5, "relative": 1e-4, "share": 0.0}
@@ -106,6 +106,24 @@ def test_each_output_has_its_tolerance_a_variant_one_for_all() -> None:
     ones, off = [np.ones(2)] * 2, [np.full(2, 1.5)] * 2
     assert [each["passed"] for each in compare.compare(of, "x", ones, off)] == [True, False]
     assert all(each["passed"] for each in compare.compare(of, "x", ones, off, {"absolute": 1.0}))
+
+
+def test_a_label_may_be_another_at_a_tie_of_the_scores_and_nowhere_else() -> None:
+    of = model(outputs={"label": None, "scores": None})
+    labels, shares = np.array([0, 1, 1]), np.array([[0.5, 0.5], [0.2, 0.8], [0.3, 0.7]])
+    scores = np.array([[1.0, 1.000001], [1.0, 2.0], [1.0, 3.0]])
+    kept = reference.Reference(["label", "scores"], [("x", {}, [labels, shares], None)], "label", {"x": scores})
+    tied, wrong = np.array([1, 1, 1]), np.array([0, 0, 1])
+    found = reference.differences(of, kept, lambda feeds: [tied, shares], 1)
+    assert [(each["passed"], each.get("tied", 0)) for each in found] == [(True, 1), (True, 0)]
+    assert "1 of 3 values of label differ on x" in ties.told(found)[0]
+    assert not reference.differences(of, kept, lambda feeds: [wrong, shares], 1)[0]["passed"]
+    # What decides is the score, and not a share that both classes have.
+    kept.scores = {"x": np.array([[1.0, 5.0], [1.0, 2.0], [1.0, 3.0]])}
+    assert not reference.differences(of, kept, lambda feeds: [tied, shares], 1)[0]["passed"]
+    # One score decides against 0.
+    kept.scores = {"x": np.array([1e-7, 2.0, -3.0])}
+    assert reference.differences(of, kept, lambda feeds: [tied, shares], 1)[0]["passed"]
 
 
 def noise(shift: float, seed: int, runs: int = 100) -> Any:

@@ -60,6 +60,8 @@ def test_an_ensemble_names_its_models_and_their_files(folder: Path) -> None:
     loaded = read_ensemble(folder / "ensemble.yaml")
     assert loaded.chosen(()) == ["net", "trees", "old"]
     assert loaded.given("net") == ["models.py", "weights/net.pt", "data.npz", "helpers"]
+    (folder / "ensemble.yaml").write_text(GOOD.replace("file: trees.pkl", "file: trees.pkl\n    converters: models.py"))
+    assert read_ensemble(folder / "ensemble.yaml").given("trees")[:2] == ["trees.pkl", "models.py"]
     plain = spelled(loaded.ensemble)
     assert plain["models"]["net"]["inputs"]["x"]["shape"] == ["batch", 3, "length"]
     assert plain["models"]["net"]["from"] == "pytorch" and plain["models"]["trees"]["stochastic"] is False
@@ -84,6 +86,8 @@ def test_an_ensemble_names_its_models_and_their_files(folder: Path) -> None:
         ("absolute: 1e-3", "absolute: -1", ["10:29", "at least 0"]),
         ("target: {provider: cpu}", "target: {partition: gpu}", ["2:21", "without its site"]),
         ("  old:\n", "  said:\n", ["18:3", "no model can be called said"]),
+        ("file: trees.pkl", "file: trees.pkl\n    converters: data.npy", ["16:17", "data.npy is no file of Python"]),
+        ("file: trees.pkl", "file: trees.pkl\n    converters: gone.py", ["16:17", "there is no gone.py"]),
         ("include: [helpers]", "include: [nothing]", ["22:11", "there is no nothing"]),
     ],
 )

@@ -17,7 +17,7 @@ from tests.unit.plugins.onnx.test_conversion import VARIANT, Program, convert
 
 TIMES = """
 import json, pathlib, sys
-step, model = sys.argv[1:]
+model, step = sys.argv[1:]
 job = json.load(open("job.json"))
 seen = sorted(str(each) for each in pathlib.Path().rglob("*.onnx"))
 timings = [

@@ -66,6 +66,29 @@ def test_data_that_are_missing_or_cannot_be_read_are_refused(given: Path) -> Non
     assert "cannot be read as NumPy data" in refusal("objects.npy").message
 
 
+TEXTS = {"x": {"shape": ["batch", 2], "dtype": "string"}}
+
+
+def test_texts_are_those_of_the_data_or_of_the_fitted_estimator(given: Path) -> None:
+    np.save(given / "x.npy", np.array([["a", "n"], ["b", "m"]]))
+    of = model("x.npy", inputs=TEXTS)
+    assert data.datasets(of, JOB, [])[0][1]["x"].dtype.kind == "U"
+    drawn = data.random_feeds(of, 50, 7)["x"]
+    assert drawn.shape == (50, 2) and set(drawn[:, 0]) == {"a", "b"} and set(drawn[:, 1]) == {"m", "n"}
+    with pytest.raises(common.Cannot, match="nothing says which texts its input x takes"):
+        data.datasets(model(inputs=TEXTS), JOB, [])
+    assert "has the type string, and the ensemble file says float32" in refusal("x.npy").message
+    np.save(given / "x.npy", np.zeros((2, 2)))
+    assert ".astype('str')" in refusal("x.npy", inputs=TEXTS).remedy
+
+
+def test_estimators_are_tried_on_many_samples_and_on_wider_values() -> None:
+    of = model(inputs={"x": {"shape": ["batch", 4], "low": -1.0}})
+    (_, plain), (label, wide) = data.many_rows(of, JOB)
+    assert plain["x"].shape == wide["x"].shape == (data.ROWS, 4) and of.axes == {"batch": 2}
+    assert label.endswith("ten times as wide") and plain["x"].min() > -1.01 and wide["x"].min() < -8
+
+
 def test_one_axis_has_one_length_in_all_inputs(given: Path) -> None:
     np.savez(given / "two.npz", x=np.zeros((2, 4), "f4"), y=np.zeros((3, 4), "f4"))
     both = {each: {"shape": ["batch", 4]} for each in "xy"}
@@ -148,6 +171,26 @@ def test_a_step_may_take_no_more_memory_than_it_was_given(tmp_path: Path) -> Non
     command = [sys.executable, "programs/main.py", "m", "fp16"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1 and "m: it needs more memory than the 1.1 GB that it may take" in done.stderr
+
+
+def test_a_step_that_lacks_memory_beside_others_is_left_for_a_start_of_its_own(tmp_path: Path) -> None:
+    for name in ("given", "programs"):
+        (tmp_path / name).mkdir()
+    for each in PROGRAMS.glob("*.py"):
+        (tmp_path / "programs" / each.name).write_text(each.read_text())
+    (tmp_path / "programs" / "variants.py").write_text(
+        "RUNTIME = {}\n\n\ndef begun(model, variant):\n    return {'findings': []}\n\n\n"
+        "def work(asked, model, record, variant):\n    if variant == 'fp16':\n        raise MemoryError\n"
+    )
+    (tmp_path / "job.json").write_text(json.dumps({"ensemble": {"models": {"m": {"from": "onnx", "inputs": {}}}}}))
+
+    def run(*steps: str) -> tuple[int, list[str]]:
+        done = subprocess.run([sys.executable, "programs/main.py", "m", *steps], cwd=tmp_path, capture_output=True)
+        return done.returncode, sorted(path.name for path in (tmp_path / "said").iterdir())
+
+    assert run("ort-all", "fp16", "ort-basic") == (4, ["m.ort-all.json"])
+    # By itself it has its say, and those after it too.
+    assert run("fp16", "ort-basic") == (1, ["m.fp16.json", "m.ort-all.json", "m.ort-basic.json"])
 
 
 def test_a_full_disk_is_said_as_such() -> None:
