@@ -223,8 +223,7 @@ def _target(catalog: Catalog, request: OptimiseRequest, options: PlanOptions) ->
     """The profile that is meant, with the request's wishes for its jobs, and what there is to know of it."""
     from datetime import date
 
-    from hpcgen.plugins.tuning.optimise.target import target_of
-    from hpcgen.plugins.tuning.optimise.wishes import with_wishes
+    from hpcgen.plugins.tuning.optimise.target import target_of, with_wishes
 
     named = options.site
     if named is not None:

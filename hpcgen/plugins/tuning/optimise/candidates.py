@@ -86,7 +86,7 @@ def candidates(catalog: Catalog, request: OptimiseRequest, site: Site, partition
 
 def _ways(request: OptimiseRequest, suited: Suited) -> list[str]:
     """The ways of installing to look at: those of the request, else all; of what compiles graphs the block's own."""
-    aside = suited.compiler and request.compilers.use is None
+    aside = _compiler(suited, _computing(request)) and request.stack is None and request.compilers.use is None
     return [*request.install] or ["", *([] if aside else _INSTALL)]
 
 
@@ -132,7 +132,7 @@ def _stacks(catalog: Catalog, request: OptimiseRequest) -> Iterator[tuple[Stack,
         rows = [each for each in stack.suits if request.kind in each.kinds] or [own]
         yield from ((stack, each) for each in rows if _may(request, each.compiler))
         return
-    framework = (request.backend or "tensorflow") if request.framework == "keras" else request.framework
+    framework = _computing(request)
     ranks = wants_ranks(request)
     found = []
     for name in catalog.names("stack"):
@@ -157,6 +157,11 @@ def _framework_of(catalog: Catalog, stack: Stack) -> str | None:
     """The first block of a stack that some stack is chosen for."""
     known = {suited.framework for name in catalog.names("stack") for suited in catalog.stack(name).suits}
     return next((name for name in stack.blocks if name in known), None)
+
+
+def _computing(request: OptimiseRequest) -> str | None:
+    """The framework that computes: of Keras what is behind it."""
+    return (request.backend or "tensorflow") if request.framework == "keras" else request.framework
 
 
 def _compiler(suited: Suited, framework: str | None) -> str:

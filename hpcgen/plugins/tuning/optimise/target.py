@@ -16,7 +16,9 @@ from hpcgen.core.errors import UnknownNameError
 from hpcgen.core.model.plan import Finding
 from hpcgen.core.model.site import BatchSystem, HostMpi, Partition, Site
 from hpcgen.plugins.tuning.optimise.nearest import nearest_first
+from hpcgen.plugins.tuning.optimise.wishes import wished_options, with_storage
 from hpcgen.plugins.tuning.requests.described_site import described_site
+from hpcgen.plugins.tuning.requests.mail import mail_directives
 from hpcgen.plugins.tuning.requests.records import OptimiseRequest
 
 _GENERIC = ("nvidia", "amd")
@@ -183,3 +185,33 @@ def _with_mpi(site: Site, request: OptimiseRequest, catalog: Catalog) -> tuple[S
     message = f"the ranks are started by the mpirun of the host, which is taken to be that of {library} {version}"
     remedy = "load its module in the shell that submits, or say in a profile which MPI the host has"
     return replace(site, mpi=mpi), [_warning("mpi", message, remedy)]
+
+
+def with_wishes(site: Site, request: OptimiseRequest) -> tuple[Site, list[Finding]]:
+    """The site with what the request wants of its job's header, and the wishes that it cannot have."""
+    wishes, batch = request.job, site.scheduler
+    mail, unknown = mail_directives(batch.kind, wishes)
+    said = []
+    if unknown:
+        events = ", ".join(unknown)
+        said.append(Finding(name="job", severity="note", message=f"{batch.kind} sends no mail at {events}"))
+    if request.limits.memory_gb is not None:
+        message = "limits.memory_gb is not held against anything: limits.memory_per_rank_gb is"
+        said.append(Finding(name="limits", severity="note", message=message))
+    options, lost = wished_options(batch.kind, wishes)
+    title = scheduler_for(batch).title
+    for name in lost:
+        message = f"job.{name} is not honoured: hpcgen knows no option of {title} for it"
+        said.append(Finding(name="job", severity="warning", message=message))
+    header = replace(
+        batch,
+        output=wishes.output or batch.output,
+        error=wishes.error or batch.error,
+        directives=[*batch.directives, *mail, *options],
+    )
+    site = replace(site, scheduler=header)
+    if wishes.nodes is not None and batch.kind == "torque":
+        nodes = {name: replace(each, chunk=[*each.chunk, wishes.nodes]) for name, each in site.partitions.items()}
+        site = replace(site, partitions=nodes)
+    site, more = with_storage(site, wishes)
+    return site, [*said, *more]

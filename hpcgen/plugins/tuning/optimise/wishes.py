@@ -6,12 +6,10 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from hpcgen.backends.schedulers import scheduler_for
 from hpcgen.core.model.plan import Finding
 from hpcgen.core.model.site import Site
 from hpcgen.plugins.tuning.requests.described_site import storage_words
-from hpcgen.plugins.tuning.requests.mail import mail_directives
-from hpcgen.plugins.tuning.requests.records import JobWishes, OptimiseRequest
+from hpcgen.plugins.tuning.requests.records import JobWishes
 
 _PBS = {"after": "-W depend={}", "begin": "-a {}", "environment": "-v {}", "all": "-V"}
 _OPTIONS = {
@@ -36,37 +34,7 @@ its schedulers Maui and Moab); qsub(1B) of PBS Pro, whose arrays are one range; 
 """
 
 
-def with_wishes(site: Site, request: OptimiseRequest) -> tuple[Site, list[Finding]]:
-    """The site with what the request wants of its job's header, and the wishes that it cannot have."""
-    wishes, batch = request.job, site.scheduler
-    mail, unknown = mail_directives(batch.kind, wishes)
-    said = []
-    if unknown:
-        events = ", ".join(unknown)
-        said.append(Finding(name="job", severity="note", message=f"{batch.kind} sends no mail at {events}"))
-    if request.limits.memory_gb is not None:
-        message = "limits.memory_gb is not held against anything: limits.memory_per_rank_gb is"
-        said.append(Finding(name="limits", severity="note", message=message))
-    options, lost = _options(batch.kind, wishes)
-    title = scheduler_for(batch).title
-    for name in lost:
-        message = f"job.{name} is not honoured: hpcgen knows no option of {title} for it"
-        said.append(Finding(name="job", severity="warning", message=message))
-    header = replace(
-        batch,
-        output=wishes.output or batch.output,
-        error=wishes.error or batch.error,
-        directives=[*batch.directives, *mail, *options],
-    )
-    site = replace(site, scheduler=header)
-    if wishes.nodes is not None and batch.kind == "torque":
-        nodes = {name: replace(each, chunk=[*each.chunk, wishes.nodes]) for name, each in site.partitions.items()}
-        site = replace(site, partitions=nodes)
-    site, more = _with_storage(site, wishes)
-    return site, [*said, *more]
-
-
-def _options(kind: str, wishes: JobWishes) -> tuple[list[str], list[str]]:
+def wished_options(kind: str, wishes: JobWishes) -> tuple[list[str], list[str]]:
     """Options, and the names of wishes that there are none for."""
     known, options, lost = _OPTIONS.get(kind, {}), [], []
     for name, value in _said(wishes):
@@ -87,7 +55,7 @@ def _said(wishes: JobWishes) -> Iterator[tuple[str, object]]:
             yield name, ",".join(value) if isinstance(value, list) else value
 
 
-def _with_storage(site: Site, wishes: JobWishes) -> tuple[Site, list[Finding]]:
+def with_storage(site: Site, wishes: JobWishes) -> tuple[Site, list[Finding]]:
     """The site whose file systems of a class are seen in the job's containers."""
     if wishes.storage is None:
         return site, []

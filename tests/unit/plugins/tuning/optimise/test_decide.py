@@ -17,8 +17,7 @@ from hpcgen.plugins.tuning.measurements.records import Hardware, Measurement, So
 from hpcgen.plugins.tuning.optimise.decide import optimise
 from hpcgen.plugins.tuning.optimise.records import Decision
 from hpcgen.plugins.tuning.optimise.report import report
-from hpcgen.plugins.tuning.optimise.target import target_of
-from hpcgen.plugins.tuning.optimise.wishes import with_wishes
+from hpcgen.plugins.tuning.optimise.target import target_of, with_wishes
 from hpcgen.plugins.tuning.requests.reading import request_from
 
 TRAINING = "kind: ai_training\nframework: tensorflow\nversion: 2.1\nsite: hlrs-testbed\n"

@@ -21,8 +21,7 @@ from hpcgen.core.config.yamlfile import loads
 from hpcgen.plugins.tuning.cli.optimise import kit_files
 from hpcgen.plugins.tuning.measurements.lookup import Measurements
 from hpcgen.plugins.tuning.optimise.decide import Optimised, optimise
-from hpcgen.plugins.tuning.optimise.target import target_of
-from hpcgen.plugins.tuning.optimise.wishes import with_wishes
+from hpcgen.plugins.tuning.optimise.target import target_of, with_wishes
 from hpcgen.plugins.tuning.requests.reading import request_from
 from tests.unit.plugins.tuning.requests.test_modak_inputs import FOLDER
 

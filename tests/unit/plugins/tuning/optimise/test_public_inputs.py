@@ -9,8 +9,7 @@ from hpcgen.core.errors import HpcgenError
 from hpcgen.plugins.tuning.measurements.collection import load_measurements
 from hpcgen.plugins.tuning.optimise.decide import optimise
 from hpcgen.plugins.tuning.optimise.report import report
-from hpcgen.plugins.tuning.optimise.target import target_of
-from hpcgen.plugins.tuning.optimise.wishes import with_wishes
+from hpcgen.plugins.tuning.optimise.target import target_of, with_wishes
 from hpcgen.plugins.tuning.requests.reading import read_request
 from tests.unit.plugins.tuning.requests.test_modak_inputs import FOLDER, READ
 
