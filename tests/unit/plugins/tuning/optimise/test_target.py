@@ -114,7 +114,8 @@ def test_commands_before_and_after_run_once_on_the_host_and_the_program_keeps_it
     (tmp_path / "apptainer").chmod(0o755)
     (tmp_path / "image.sif").touch()
     run = {"command": ["sh", "-c", "echo program >> order; exit 7"], "mpi": False}
-    job = {"before": ["sh", "-c", "echo before >> order"], "afterwards": ["sh", "-c", "echo after >> order"]}
+    hostile = ["$(touch hit)", "'; touch hit", "`touch hit`", "a\\' touch hit"]
+    job = {"before": ["sh", "-c", "echo before >> order", *hostile], "afterwards": ["sh", "-c", "echo after >> order"]}
     data = {"kind": "hpc", "container": "./image.sif", "site": "slurm-cpu", "run": run, "job": job}
     _, files = made(data)
     (tmp_path / "job.slurm").write_text(files["job.slurm"])
@@ -122,6 +123,7 @@ def test_commands_before_and_after_run_once_on_the_host_and_the_program_keeps_it
     done = subprocess.run(["bash", "job.slurm"], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 7, done.stderr
     assert (tmp_path / "order").read_text().split() == ["before", "program", "after"]
+    assert not (tmp_path / "hit").exists()
 
 
 def test_the_file_system_of_a_storage_class_is_seen_in_the_container() -> None:
