@@ -232,8 +232,8 @@ class BazelFiles(Input, frozen=True):
         if not self.unknown:
             return ""
         return (
-            f"of what Bazel fetches for {self.name}, {counted(len(self.files), 'file')} have a known sha256 and "
-            f"{len(self.unknown)} have none: {', '.join(self.unknown)}; without these no build from a bundle succeeds "
+            f"of what Bazel fetches for {self.name}, the sha256 of {counted(len(self.files), 'file')} is known, and "
+            f"not that of {', '.join(self.unknown)}: without these no build from a bundle succeeds "
             "(hpcgen lock --fetch-bazel learns them: docs/bazel-inputs.md)"
         )
 

@@ -266,6 +266,17 @@ def test_what_nobody_listed_is_refused_with_the_way_to_list_it() -> None:
         assert "hpcgen lock --fetch-bazel" in str(failed.value)
 
 
+def test_what_has_no_public_hash_is_named_and_the_rest_is_wanted(tmp_path: Path) -> None:
+    path = tmp_path / "x-1.yaml"
+    entry = f"{{name: one, sha256: {A}, urls: ['https://example.org/one.zip']}}"
+    source = "source: {from: x, checked: 2026-11-27, verified: no}"
+    path.write_text(f"{source}\nfiles:\n  - {entry}\nunknown:\n  - {{name: other, why: nobody says it}}\n")
+    files = read_bazel_files(path, "x-1.yaml")
+    assert "the sha256 of 1 file is known, and not that of other" in files.lacking
+    assert [each.sha256 for each in bazel_wanted(files)] == [A]
+    assert not BazelFiles("x-1", (ONE,)).lacking
+
+
 # the build
 
 

@@ -36,6 +36,7 @@ class Network:
         self.asked: list[str] = []
         self.sources: list[str] = []
         self.digest = ""
+        self.held: list[str] = []
         monkeypatch.setattr(images, "pin_image", self.image)
         monkeypatch.setattr(images, "fetch_image", lambda *words: None)
         monkeypatch.setattr("hpcgen.supply.pin.base_system.check_base", lambda *words: None)
@@ -54,7 +55,8 @@ class Network:
 
     def wheels(self, requirements: Sequence[str], python: str, *more: str, constraints: Sequence[str]) -> list[str]:
         self.asked.append(f"wheels {python}")
-        return [f"{each.lower()} --hash=sha256:{'c' * 64}" for each in requirements]
+        self.held += constraints
+        return [f"{each.lower()} --hash=sha256:{'c' * 64}" for each in requirements if "==" in each]
 
     def again(self, plan: Plan, old: Lock) -> list[str]:
         """What is asked for a new lock that keeps all that it can."""
@@ -95,6 +97,14 @@ def test_a_list_that_clashes_with_those_of_the_collections_is_asked_again(networ
     lines = {name: [*held, f"absl-py==0.1 --hash=sha256:{'d' * 64}"] for name, held in old.pins.wheels.items()}
     other = msgspec.structs.replace(old, pins=msgspec.structs.replace(old.pins, wheels=lines))
     assert any(each.startswith("wheels") for each in network.again(plan(), other))
+
+
+def test_what_bazels_rules_install_for_themselves_holds_back_nothing_of_the_image(network: Network) -> None:
+    source = ["tensorflow.version=2.14.1", "tensorflow.install=source", "base.provider=ubuntu", "base.version=22.04"]
+    make_lock(plan(*source), CATALOG)
+    # The rules of that TensorFlow have setuptools 67, its own needs another.
+    versions = {line.split(" ")[0] for line in network.held if line.startswith("setuptools==")}
+    assert len(versions) == 1 and "setuptools==67.6.1" not in versions
 
 
 def test_a_mirror_that_is_new_is_asked_and_a_reference_given_by_hand_stays(network: Network) -> None:
