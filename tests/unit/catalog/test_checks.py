@@ -125,7 +125,7 @@ def test_options_of_a_stack_are_held_to_its_blocks_all_at_once(hpcgen: Command, 
     done = hpcgen("check", str(file))
     assert done.returncode == 3
     assert "s.yaml:6:23: block tensorflow has no option 'instal'\n  remedy: did you mean install?" in done.stderr
-    assert "s.yaml:6:37: `tensorflow.install` must be one of hub, pip, source" in done.stderr
+    assert "s.yaml:6:37: `tensorflow.install` must be one of hub, intel, pip, source" in done.stderr
     assert "did you mean pip?" in done.stderr
     assert "s.yaml:7:" in done.stderr
     assert "s.yaml:8:27: block cmake has no option 'jobs'" in done.stderr
