@@ -144,7 +144,7 @@ class _Steps:
         by = next((each.exporter for each in converted.attempts if not each.failed), "")
         for each in converted.attempts:
             if each.failed:
-                self.how.tell(f"warning: {self.name}: {by} was used, as {each.exporter} gave no model: {each.failed}")
+                self.how.tell(f"warning: {self.name}: {by} was used, not {each.exporter}: {each.failed}")
         for axis, length in converted.fixed.items():
             self.how.tell(f"warning: {self.name}: the ONNX model takes the length {length} of the axis {axis} alone")
         file = converted.file

@@ -160,7 +160,7 @@ def _model(name: str, model: ReportedModel) -> Iterator[Markup]:
 
 
 def _attempts(converted: Converted) -> list[str]:
-    return [f"{each.exporter} gave no model: {each.failed}" for each in converted.attempts if each.failed]
+    return [f"{each.exporter} was not used: {each.failed}" for each in converted.attempts if each.failed]
 
 
 def _tried(tried: Sequence[Trial]) -> Markup:

@@ -223,21 +223,25 @@ class Job:
     def __init__(self, asked, model, original, record, trials, outputs, opsets):
         self.asked, self.model, self.original, self.record = asked, model, original, record
         self.trials, self.outputs, self.opsets = trials, outputs, opsets
-        self.compared = trials.kept
+        self.compared, self.findings = trials.kept, list(record["findings"])
 
     def export(self):
-        """Try each exporter of the original until one gives a model that computes the same."""
-        model, record, failures = self.model, self.record, []
+        """Try each exporter of the original until one gives a model that computes the same at all lengths.
+
+        Where none does, the one that keeps the fewest axes at one length is taken.
+        """
+        model, record, failures, best = self.model, self.record, [], None
         for exporter, make in self.original.exporters():
             attempt = {"exporter": exporter, "failed": ""}
             record["attempts"].append(attempt)
-            for each in ("file", "differences", "fixed"):
-                record.pop(each, None)
-            model.fix(())
-            self.original.ends, self.original.sets = {}, [each[1] for each in self.trials.kept.sets]
             try:
                 self._proven(make)
-                return
+                if not model.fixed:
+                    return
+                if best is None or len(model.fixed) < len(best[0]):
+                    best = dict(model.fixed), attempt, make
+                attempt["failed"] = f"its model takes {_lengths(model.fixed)} alone"
+                continue
             except Cannot as why:
                 failures.append(why)
             except (MemoryError, OSError) as failure:
@@ -246,6 +250,11 @@ class Job:
             except Exception as failure:
                 failures.append(self.original.explained(failure))
             attempt["failed"] = text(failures[-1].message.removeprefix(f"{model.name}: "))
+        if best:
+            # Another exporter has written its own model since, or none.
+            best[1]["failed"] = ""
+            self._proven(best[2])
+            return
         worst = failures[-1] if record.get("differences") else failures[0]
         others = [each["exporter"] for at, each in enumerate(record["attempts"]) if failures[at] is not worst]
         more = f" ({' and '.join(others)} gave no model either)" if others else ""
@@ -257,6 +266,11 @@ class Job:
         An exporter may have fixed axes itself, where it knows that its model is not for other lengths.
         """
         model, record = self.model, self.record
+        for each in ("file", "differences", "fixed"):
+            record.pop(each, None)
+        model.fix(())
+        self.original.ends, self.original.sets = {}, [each[1] for each in self.trials.kept.sets]
+        record["findings"] = list(self.findings)
         branches = self._once(make)
         more = unproven(model, record["differences"], self.compared)
         if more and getattr(self.original, "fixes", False):

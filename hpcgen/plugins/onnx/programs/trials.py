@@ -80,7 +80,11 @@ class Trials:
             if sum(np.prod([float(each) for each in put.lengths(axes)]) for put in self.model.inputs) > MOST:
                 raise Cannot(f"that are more than {MOST} numbers, too many to try")
             feeds = self._feeds(axes)
-            self.kept.sets.append((label, feeds, *self.run(feeds)))
+            outputs, drawn = self.run(feeds)
+            if any(not each.size for each in outputs):
+                shapes = ", ".join(str(list(each.shape)) for each in outputs)
+                raise Cannot(f"what it gives there is empty: {shapes}")
+            self.kept.sets.append((label, feeds, outputs, drawn))
         except Exception as failure:
             why = failure.message if isinstance(failure, Cannot) else f"{type(failure).__name__}: {failure}"
             self.refused.append({"data": text(label), "axes": axes, "refused": text(why)})
