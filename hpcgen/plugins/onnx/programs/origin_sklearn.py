@@ -22,8 +22,6 @@ REGISTER = "register a converter in a file that converters names, or do that ste
 class Original:
     """A fitted estimator."""
 
-    remedy = "declare float64 inputs, write the estimator without that part, or "
-
     def __init__(self, model, asked, record):
         self.model = model
         record["versions"] = version_of(sklearn, skl2onnx)
@@ -56,7 +54,9 @@ class Original:
         except (AttributeError, ModuleNotFoundError) as failure:
             raise self.model.wrong(
                 f"{file} has a missing requirement: {failure}",
-                "name the file that defines it in include, or the version of scikit-learn that wrote it in version",
+                f"name an image that has {failure.name} and onnxmltools with --image, or --here where they are"
+                if getattr(failure, "name", "") in boosting.CONVERTERS
+                else "name the file that defines it in include, or the version that scikit-learn had then in version",
             ) from failure
         except (pickle.UnpicklingError, EOFError, ValueError, KeyError, IndexError) as failure:
             raise self.model.wrong(
@@ -118,6 +118,13 @@ class Original:
             for name, value in sorted(vars(part).items() if hasattr(part, "__dict__") else ()):
                 if name.endswith("_") and isinstance(value, np.ndarray) and value.dtype.kind == "f":
                     yield f"{step}.{name}".lstrip("."), value
+
+    @property
+    def remedy(self):
+        """What to do where the converted model computes something else."""
+        if any(type(each).__module__.startswith("sklearn.svm") for each in skl_graphs.parts_of(self.fitted)):
+            return "ONNX Runtime computes support vectors in single precision: "
+        return "declare float64 inputs, write the estimator without that part, or "
 
     def random_parts(self):
         """Nothing that can be told."""
