@@ -9,7 +9,6 @@ import msgspec
 
 from hpcgen.blocks.base import Block, BlockOptions, Condition, Context, Facts, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.host_tools import needs_the_cpu
 from hpcgen.blocks.steps import Input, Run, Runtime, Test, TextFile, Wheels, command, run
 from hpcgen.core.model.image_paths import SCRATCH
 
@@ -132,7 +131,7 @@ class Horovod(Block):
 
     def notices(self, ctx: Context) -> list[str]:
         """Where its CMake files cannot load the frameworks that they ask for flags."""
-        return needs_the_cpu(ctx, [each.block for each in _frameworks(ctx)])
+        return ctx.compiled_for_nodes([each.block for each in _frameworks(ctx)])
 
     def capabilities(self, ctx: Context) -> Capabilities:
         """Gloo, where that and not MPI carries what is in main memory."""

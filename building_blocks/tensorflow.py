@@ -8,13 +8,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
-from hpcgen.blocks.bazel_program import bazel_program
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.hub import from_hub, hub_image, hub_packages
 from hpcgen.blocks.nvidia import COMPANIONS
 from hpcgen.blocks.steps import BazelFiles, Environment, Image, Input, Packages, Run, Test, Wheels, command, run
-from hpcgen.blocks.tensorflow_source import build_words, configuration, has_openmp, on_gpu
+from hpcgen.blocks.tensorflow_source import bazel_program, build_words, configuration, has_openmp, on_gpu
 from hpcgen.core.model.image_paths import SCRATCH
 
 SOURCE = f"{SCRATCH}/tensorflow"
@@ -239,8 +238,8 @@ class Tensorflow(Block):
             told.append(files.lacking)
         if not files.known:
             told.append(
-                f"nobody has listed what Bazel fetches for tensorflow {ctx.version}: to build it from a bundle, "
-                "make the lock with --fetch-bazel, which runs Bazel to learn it (docs/bazel-inputs.md)"
+                "a bundle needs a list of that: hpcgen lock says what is known, and with --fetch-bazel runs Bazel to "
+                "learn it (docs/bazel-inputs.md)"
             )
         return told
 

@@ -111,6 +111,16 @@ class Context(msgspec.Struct, frozen=True):
             )
         return gpu.capability
 
+    def compiled_for_nodes(self, frameworks: Iterable[str]) -> list[str]:
+        """What to tell before a build that loads one of these blocks as compiled for the partition's CPU."""
+        found = [name for name in frameworks if self.flags and self.has(name)]
+        return [
+            f"{self.me.name}'s build loads {name}, which is then compiled for {self.facts.partition.cpu.target}: the "
+            f"building machine needs such a CPU, or {name}.install=pip"
+            for name in found
+            if self.use(name).options.install == "source"
+        ]
+
     def archive(self, name: str = "source") -> Archive:
         """An archive of this release's row."""
         row = known(self.release.archives, name, "the archives of this release")

@@ -36,14 +36,3 @@ def plain_file(ctx: Context) -> list[TextFile]:
         *(f'string(REPLACE "{flags}" "" {name} "${{{name}}}")' for name in ("CMAKE_C_FLAGS", "CMAKE_CXX_FLAGS")),
     )
     return [TextFile("files/settings/host_tools.cmake", PLAIN, text)]
-
-
-def needs_the_cpu(ctx: Context, frameworks: Iterable[str]) -> list[str]:
-    """What to tell before a build that loads one of these blocks, where it was compiled for the partition's CPU."""
-    found = [name for name in frameworks if ctx.flags and ctx.has(name) and ctx.use(name).options.install == "source"]
-    target = ctx.facts.partition.cpu.target
-    return [
-        f"{ctx.me.name}'s build loads {name}, which is then compiled for {target}: the building machine needs such "
-        f"a CPU, or {name}.install=pip"
-        for name in found
-    ]

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Need, Situation, need
-from hpcgen.blocks.host_tools import needs_the_cpu
 from hpcgen.blocks.pytorch_wheels import wheel_accelerator
 from hpcgen.blocks.steps import Input, Run, Test, Wheels, command, run
 from hpcgen.core.errors import ConflictError
@@ -80,7 +79,7 @@ class TorchLibrary(Block):
 
     def notices(self, ctx: Context) -> list[str]:
         """Where its setup.py cannot load PyTorch."""
-        return needs_the_cpu(ctx, ["pytorch"]) if ctx.options.install == "source" else []
+        return ctx.compiled_for_nodes(["pytorch"]) if ctx.options.install == "source" else []
 
     def variables(self, ctx: Context) -> dict[str, str]:
         """Environment of its setup.py, where it is compiled."""

@@ -222,8 +222,13 @@ def _conda(plan: Plan, pins: Pins | None) -> PlannedConda | None:
 
 
 def _find_bazel(catalog: Catalog, pins: Pins | None, name: str) -> BazelFiles | None:
-    """The files that a run of Bazel fetched, from the lock, or the list of a collection."""
-    if pins is not None and name in pins.bazel:
+    """The files that a run of Bazel fetched, from the lock, or the list of a collection.
+
+    Without pins there is no bundle, and the list need not be read.
+    """
+    if pins is None:
+        return None
+    if name in pins.bazel:
         from hpcgen.blocks.inputs.bazel import pinned_files
 
         return pinned_files(name, pins.bazel[name])
