@@ -106,21 +106,6 @@ def traced(model, asked):
         model.axes = kept
 
 
-def probes(model, asked):
-    """Sets that differ much from each other, for branches that depend on data."""
-    seed, batch = seed_of(asked), model.axes.get("batch")
-    if not any(each.dtype.startswith("float") for each in model.inputs):
-        return [(f"other random values {each}", random_feeds(model, batch, seed + 10 + each)) for each in range(4)]
-    spans = {"all 0": (0, 0), "from -1 to 0": (-1, 0), "from 0 to 10": (0, 10), "from -10 to 10": (-10, 10)}
-    made = []
-    for said, (low, high) in spans.items():
-        feeds = random_feeds(model, batch, seed + 10)
-        wide = random_feeds(model, batch, seed + 10, low, high)
-        floats = {each.name for each in model.inputs if each.dtype.startswith("float")}
-        made.append((f"random, {said}", {name: wide[name] if name in floats else feeds[name] for name in feeds}))
-    return made
-
-
 def read_data(path, model, findings=None):
     """The arrays of a file of test data, checked against the inputs that the ensemble file declares."""
     arrays = _arrays(path, model)

@@ -96,10 +96,13 @@ RIGHT: dict[str, tuple[dict[str, Any], list[str], list[int]]] = {
 }
 FIXED = {
     "loop": (model("Loop", STEPS), "torch.export finds that the model's code takes this length for a constant"),
-    "traced": (model("TracedLoop", STEPS), "the model was traced, and its code takes this length for a number"),
     "threshold": (model("Threshold", STEPS), "a model that left it free computed something else: output output on "),
 }
 REFUSED = {
+    "branch": (
+        model("TracedLoop", STEPS),
+        "the converted model has lost control flow that depends on the data: torch_",
+    ),
     "complex": (model("Complex"), "its output output is complex, and no model of ONNX gives complex numbers"),
     "remembering": (model("Remembering"), "each run changes its buffer calls, on which its output depends, and an"),
     "counted": (model("Counted"), "two runs of the original on the same data differ: output by up to "),
