@@ -66,6 +66,7 @@ class Model:
         self.fixed, self.reasons = {}, []
         self.folder = Path(name)
         self.original = None  # once it is loaded
+        self.gaps = False  # whether it takes NaN for values that are missing
 
     @property
     def names(self):

@@ -41,6 +41,12 @@ def many_rows(model, asked):
                 middle = (each.low + each.high) / 2
                 feeds[each.name] = (middle + 10 * (feeds[each.name] - middle)).astype(each.dtype)
             yield f"random, {axis} {ROWS}, values ten times as wide", feeds
+        if floats and model.gaps:
+            feeds = random_feeds(model, None, seed_of(asked) + 2)
+            for at, each in enumerate(floats):
+                missing = np.random.default_rng([seed_of(asked), at]).random(feeds[each.name].shape) < 0.2
+                feeds[each.name] = np.where(missing, np.array(np.nan, each.dtype), feeds[each.name])
+            yield f"random, {axis} {ROWS}, every fifth value missing", feeds
     finally:
         model.axes = kept
 

@@ -39,8 +39,7 @@ class Original:
         self.single = None  # the first model, in the precision of the inputs, where there is one
         self._refuse_unknown()
         parts = skl_graphs.parts_of(self.fitted)
-        # A KNNImputer keeps its training data with their gaps.
-        self.gaps = any(type(each).__name__ == "KNNImputer" for each in parts)
+        model.gaps = any(type(each).__name__.startswith(("SimpleImputer", "HistGradient")) for each in parts)
         if any(hasattr(each, "n_neighbors") for each in parts):
             record["findings"].append(EQUAL)
         self.names = model.names or [each for each, _ in self.methods]
