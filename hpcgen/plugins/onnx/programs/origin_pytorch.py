@@ -258,9 +258,11 @@ class Original:
         return proto
 
     def _trace(self, path, opset, feeds, names):
-        if not isinstance(self.module, torch.jit.ScriptModule) and any(self._axes()):
+        of_lengths = set()
+        if not isinstance(self.module, torch.jit.ScriptModule):
             sets = [(self.model.lengths_in(each), self._given(each)) for each in self.sets]
-            found = torch_axes.taken(self.flat, sets) - set(self.model.fixed)
+            found, of_lengths = torch_axes.taken(self.flat, sets)
+            found -= set(self.model.fixed)
             if found:
                 why = "the model was traced, and its code takes this length for a number"
                 self.model.fix({*self.model.fixed, *found}, why)
@@ -281,7 +283,7 @@ class Original:
                 do_constant_folding=not training,
                 **self._names(names),
             )
-        return load(path, self.model), branches(caught)
+        return load(path, self.model), branches(caught, of_lengths)
 
     def explained(self, failure):
         """A failure of an exporter: an operator without a converter by its name, else the user's line."""
@@ -317,14 +319,14 @@ def _is_script(file):
         return any(each.endswith("/constants.pkl") or "/code/" in each for each in archive.namelist())
 
 
-def branches(caught):
-    """What tracing said it takes for a constant: place, and what."""
+def branches(caught, of_lengths):
+    """What tracing said it takes for a constant: place, and what; not at places that ask for lengths alone."""
     found = []
     for each in caught:
         if issubclass(each.category, torch.jit.TracerWarning) and "might cause the trace" in str(each.message):
             what = str(each.message).split(" might cause")[0]
             place = f"{shown(each.filename)}:{each.lineno}"
             said = f"{place}: tracing keeps only one branch of a data-dependent choice here ({what})"
-            if said not in found:
+            if said not in found and (each.filename, each.lineno) not in of_lengths:
                 found.append(said)
     return found

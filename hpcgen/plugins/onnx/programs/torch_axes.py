@@ -1,6 +1,7 @@
 """For which lengths of its axes an exported or traced module of PyTorch holds."""
 
 import contextlib
+import sys
 import warnings
 
 import torch
@@ -90,31 +91,50 @@ def _first_false(statement, symbol, example):
 
 
 def taken(module, examples):
-    """Names of the axes whose lengths the code of a module takes for numbers when it is traced.
+    """Names of the axes whose lengths the code of a module takes for numbers when it is traced, and where it does so.
 
-    A tracer makes these constants without a word, as that in ``range(x.shape[1])``.
+    A tracer makes these constants without a word, as that in ``range(x.shape[1])``. The places, file and line, are
+    those at which numbers of lengths alone become numbers of Python, and none of the data.
 
     Parameters
     ----------
     examples: pairs of the lengths of all axes, and inputs.
     """
-    read = [(axes, _taken(module, given)) for axes, given in examples]
+    read = [(axes, _traced(module, given)) for axes, given in examples]
     found, several = set(), []
     for at, (axes, one) in enumerate(read):
         for others, two in read[:at]:
             changed = {each for each in axes if axes[each] != others[each]}
-            if one != two:
+            if one.lengths != two.lengths:
                 several.append(changed)
                 found |= changed if len(changed) == 1 else set()
-    return found.union(*(each for each in several if not each & found))
+    of_data = {place for _, seen in read for place in seen.of_data}
+    places = {place for _, seen in read for place in seen.places} - of_data
+    return found.union(*(each for each in several if not each & found)), places
 
 
-def _taken(module, given):
-    seen = []
+class _Seen:
+    """What tracing a module makes numbers of Python of: lengths, where, and where they are of the data."""
+
+    def __init__(self):
+        self.lengths, self.places, self.of_data = [], set(), set()
+
+    def add(self, tensor, place):
+        value = torch._C._get_value_trace(tensor)
+        lengths, of_data = _sources(value)
+        self.places.add(place)
+        self.of_data.update([place] if of_data else [])
+        if not _equal_lengths(value):
+            self.lengths += lengths
+
+
+def _traced(module, given):
+    seen = _Seen()
     with _watched(seen), torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         graph = torch.jit.trace(module, given, check_trace=False, strict=False).inlined_graph
-    return seen + [length for node in graph.findAllNodes("prim::ListUnpack") for length in _divided(node)]
+    seen.lengths += [length for node in graph.findAllNodes("prim::ListUnpack") for length in _divided(node)]
+    return seen
 
 
 def _divided(unpack):
@@ -136,8 +156,9 @@ def _watched(seen):
         def conversion(tensor, *rest, **more):
             if torch.jit.is_tracing():
                 if name in ("__len__", "__iter__"):
-                    seen.append(kept["__int__"](tensor.shape[0]))
-                seen.extend(_lengths(tensor))
+                    seen.lengths.append(kept["__int__"](tensor.shape[0]))
+                caller = sys._getframe(1)
+                seen.add(tensor, (caller.f_code.co_filename, caller.f_lineno))
             return kept[name](tensor, *rest, **more)
 
         return conversion
@@ -154,9 +175,9 @@ def _watched(seen):
                 delattr(torch.Tensor, name)
 
 
-def _lengths(tensor):
-    """The lengths from which a traced number is computed; none for one of the data."""
-    found, seen, stack = [], set(), [torch._C._get_value_trace(tensor)]
+def _sources(value):
+    """The lengths from which a traced number is computed, and whether it is computed from the data, too."""
+    found, of_data, seen, stack = [], False, set(), [value]
     while stack:
         value = stack.pop()
         if value is None or value.debugName() in seen:
@@ -164,14 +185,38 @@ def _lengths(tensor):
         seen.add(value.debugName())
         node = value.node()
         if node.kind() in ("aten::size", "aten::len"):
-            sizes = node.inputsAt(0).type().sizes()
-            at = node.inputsAt(1).toIValue() if node.kind() == "aten::size" else 0
-            found.append(sizes[at])
+            found.append(_size(node))
         elif node.kind() == "aten::numel":
             found += node.inputsAt(0).type().sizes()
-        elif _is_number(value):
+        elif node.kind() == "prim::GetAttr":
+            continue
+        elif node.kind() == "prim::Param" or not _is_number(value):
+            of_data = True
+        else:
             stack.extend(node.inputs())
-    return found
+    return found, of_data
+
+
+def _size(node):
+    at = node.inputsAt(1).toIValue() if node.kind() == "aten::size" else 0
+    return node.inputsAt(0).type().sizes()[at]
+
+
+def _equal_lengths(value):
+    """Whether a traced truth is that two lengths are the same, as checks of an input's shape ask."""
+    node = None if value is None else value.node()
+    if node is None or node.kind() not in ("aten::eq", "aten::ne"):
+        return False
+    sides = [_alone(each) for each in (node.inputsAt(0), node.inputsAt(1))]
+    return None not in sides and _size(sides[0]) == _size(sides[1])
+
+
+def _alone(value):
+    """The length that a number is without any arithmetic."""
+    node = value.node()
+    while node.kind() in ("prim::NumToTensor", "aten::Int"):
+        node = node.inputsAt(0).node()
+    return node if node.kind() in ("aten::size", "aten::len") else None
 
 
 def _is_number(value):

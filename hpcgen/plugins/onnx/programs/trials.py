@@ -84,6 +84,8 @@ class Trials:
             if any(not each.size for each in outputs):
                 shapes = ", ".join(str(list(each.shape)) for each in outputs)
                 raise Cannot(f"what it gives there is empty: {shapes}")
+            if any(each.dtype.kind == "f" and np.isnan(each).all() for each in outputs):
+                raise Cannot("what it gives there is no number, as of a mask that covers all")
             self.kept.sets.append((label, feeds, outputs, drawn))
         except Exception as failure:
             why = failure.message if isinstance(failure, Cannot) else f"{type(failure).__name__}: {failure}"

@@ -40,8 +40,8 @@ import numpy as np
 from programs import common, main
 
 name, places, sizes = sys.argv[1], *map(json.loads, sys.argv[2:])
-record = main.begin("convert", name, [])
-common.said(f"{name}.convert", record)
+main.Steps(name).one("convert")
+record = common.heard(f"{name}.convert")
 if not record.get("failed"):
     import onnxruntime, torch, torch_models
 
@@ -89,6 +89,7 @@ RIGHT: dict[str, tuple[dict[str, Any], list[str], list[int]]] = {
     "double": (model("Double", {"x": {"shape": ["batch", 6], "dtype": "float64"}}), ["output"], []),
     "convolution": (model("Convolution", IMAGE), ["output"], []),
     "recurrent": (model("Recurrent", STEPS), ["output_0", "output_1.0", "output_1.1"], []),
+    "time-first": (model("TimeFirst", {"x": {"shape": ["time", "batch", 6]}}), ["output"], []),
     "attention": (model("Attention", WORDS), ["output"], []),
     "scripted": (model("Scripted", STEPS), ["output"], []),
     "bert": (model("bert", TEXT), ["last_hidden_state", "pooler_output"], []),

@@ -46,6 +46,20 @@ def test_lengths_that_the_user_gave_are_not_tried_again() -> None:
     assert lengths(of, tried(of, begin=[{"batch": 1}, {"batch": 4}])) == [(1,), (4,)]
 
 
+def test_lengths_at_which_the_original_gives_no_number_are_no_trial() -> None:
+    """As attention whose random mask covers all that there is."""
+
+    def run(feeds: Any) -> Any:
+        return np.full(feeds["x"].shape, np.nan if len(feeds["x"]) == 1 else 1.0, "f4")
+
+    of = model(["time", 6], {"time": 10})
+    made = tried(of, run)
+    assert lengths(of, made) == [(10,), (5,), (15,)]
+    assert [each["refused"] for each in made.refused] == [
+        "what it gives there is no number, as of a mask that covers all"
+    ]
+
+
 def test_where_the_original_takes_multiples_alone_these_are_tried() -> None:
     """As a network that halves an image five times."""
 

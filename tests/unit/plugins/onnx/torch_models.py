@@ -116,6 +116,17 @@ class Recurrent(nn.Module):
         return self.layer(x)
 
 
+class TimeFirst(nn.Module):
+    """torch.export takes its length for a constant; PyTorch's own checks of shapes are choices where it is traced."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.GRU(6, 8)
+
+    def forward(self, x):
+        return self.layer(x)[0]
+
+
 class Attention(nn.Module):
     def __init__(self):
         super().__init__()
