@@ -118,7 +118,7 @@ class Context(msgspec.Struct, frozen=True):
             f"{self.me.name}'s build loads {name}, which is then compiled for {self.facts.partition.cpu.target}: the "
             f"building machine needs such a CPU, or {name}.install=pip"
             for name in found
-            if self.use(name).options.install == "source"
+            if getattr(self.use(name).options, "install", "") == "source"
         ]
 
     def archive(self, name: str = "source") -> Archive:

@@ -60,7 +60,7 @@ def _show_inputs(plan: Plan, catalog: Catalog, as_json: bool) -> None:
     from hpcgen.recipe.assemble import assemble
     from hpcgen.recipe.stages import input_list
 
-    rows = input_list(assemble(plan, catalog))
+    rows = input_list(assemble(plan, catalog, listed=True))
     if as_json:
         print_json(rows)
         return

@@ -38,7 +38,9 @@ SYSTEM_PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/s
 STAGES = ("builder", "final")
 
 
-def assemble(plan: Plan, catalog: Catalog, pins: Pins | None = None, content: str | None = None) -> Assembly:
+def assemble(
+    plan: Plan, catalog: Catalog, pins: Pins | None = None, content: str | None = None, listed: bool = False
+) -> Assembly:
     """Ask every block of the plan for its part and put the stages together.
 
     Parameters
@@ -46,13 +48,14 @@ def assemble(plan: Plan, catalog: Catalog, pins: Pins | None = None, content: st
     pins: exact versions and digests of a lock, which then stand in the recipe.
     content: the plan hash, if the same image is meant that another recipe makes (from a bundle, with other
         mirrors); computed from the stages if None.
+    listed: with every file that Bazel is known to fetch, as a list of inputs shows.
 
     Raises
     ------
     InputError: two blocks give one variable different values, or claim the base image both.
     InputError, ConflictError: as :func:`hpcgen.recipe.parts.parts_of`.
     """
-    found = parts_of(plan, catalog, pins)
+    found = parts_of(plan, catalog, pins, listed)
     parts = found.parts
     kept = _in_stage("final", parts)
     folders = sorted({path for part in kept for path in part.block.runtime(part.ctx).copies})

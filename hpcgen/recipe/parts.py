@@ -89,12 +89,13 @@ class _Lists:
         return found.lines
 
 
-def parts_of(plan: Plan, catalog: Catalog, pins: Pins | None = None) -> Parts:
+def parts_of(plan: Plan, catalog: Catalog, pins: Pins | None = None, listed: bool = False) -> Parts:
     """The parts of a plan, whose wheel lists agree on each package of an environment that they share.
 
     Parameters
     ----------
     pins: exact versions and digests of a lock.
+    listed: read what Bazel fetches also where nothing is pinned.
 
     Raises
     ------
@@ -104,7 +105,7 @@ def parts_of(plan: Plan, catalog: Catalog, pins: Pins | None = None) -> Parts:
     """
     chosen = _all_chosen(plan, catalog)
     lists = _Lists(catalog, pins, chosen.get("python"))
-    parts = list(_parts(plan, catalog, pins, chosen, lists))
+    parts = list(_parts(plan, catalog, pins, chosen, lists, listed))
     installed = list(_installed(parts))
     found = joined(installed, chosen.get("python"), plan.site.system.architecture)
     problems = [*_too_new(parts, lists, catalog), *found.problems]
@@ -160,7 +161,7 @@ def _bases(catalog: Catalog, glibc: str) -> list[str]:
 
 
 def _parts(
-    plan: Plan, catalog: Catalog, pins: Pins | None, chosen: Mapping[str, Chosen], lists: _Lists
+    plan: Plan, catalog: Catalog, pins: Pins | None, chosen: Mapping[str, Chosen], lists: _Lists, listed: bool
 ) -> Iterator[PlannedPart]:
     facts = Facts.of(plan.site, plan.partition)
     bundled = plan.supply == "bundle" and pins is not None
@@ -180,7 +181,7 @@ def _parts(
             flags=flags,
             supply=supply,
             find_wheels=partial(lists.find, planned.name),
-            find_bazel=partial(_find_bazel, catalog, pins),
+            find_bazel=partial(_find_bazel, catalog, pins, listed),
             find_file=catalog.beside.text_file,
             project=plan.project,
             conda=_conda(plan, pins),
@@ -221,14 +222,14 @@ def _conda(plan: Plan, pins: Pins | None) -> PlannedConda | None:
     return msgspec.structs.replace(plan.conda, packages=pins.conda)
 
 
-def _find_bazel(catalog: Catalog, pins: Pins | None, name: str) -> BazelFiles | None:
+def _find_bazel(catalog: Catalog, pins: Pins | None, listed: bool, name: str) -> BazelFiles | None:
     """The files that a run of Bazel fetched, from the lock, or the list of a collection.
 
-    Without pins there is no bundle, and the list need not be read.
+    Without pins there is no bundle, and the list is read for who asks for it alone.
     """
-    if pins is None:
+    if pins is None and not listed:
         return None
-    if name in pins.bazel:
+    if pins is not None and name in pins.bazel:
         from hpcgen.blocks.inputs.bazel import pinned_files
 
         return pinned_files(name, pins.bazel[name])

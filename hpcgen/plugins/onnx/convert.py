@@ -22,7 +22,7 @@ from hpcgen.plugins.onnx.records import (
     ReportedModel,
     Timing,
     Tolerance,
-    Trial,
+    TriedLengths,
     VariantName,
 )
 from hpcgen.plugins.onnx.results import Workshop
@@ -283,12 +283,12 @@ def problem_of(said: Converted | ConvertedVariant, model: EnsembleModel, work: M
     return f"no other length of the axis {unvaried[0]} was tried" if unvaried else ""
 
 
-def _lengths(tried: Sequence[Trial], axis: str) -> list[int]:
+def _lengths(tried: Sequence[TriedLengths], axis: str) -> list[int]:
     """The lengths of an axis at which it was compared."""
     return sorted({each.axes[axis] for each in tried if axis in each.axes and not each.refused})
 
 
-def with_verdicts(tried: Sequence[Trial], differences: Sequence[OutputDifference]) -> list[Trial]:
+def with_verdicts(tried: Sequence[TriedLengths], differences: Sequence[OutputDifference]) -> list[TriedLengths]:
     """What was tried, with what the differences say of each; what was not compared has no place here."""
     found = []
     for each in tried:
@@ -301,7 +301,7 @@ def with_verdicts(tried: Sequence[Trial], differences: Sequence[OutputDifference
     return found
 
 
-def tried_lines(tried: Sequence[Trial]) -> list[str]:
+def tried_lines(tried: Sequence[TriedLengths]) -> list[str]:
     """Which lengths of the axes were compared, and at which the original itself refuses, for people."""
     axes = list(dict.fromkeys(axis for each in tried for axis in each.axes))
     if not axes:

@@ -18,7 +18,7 @@ from hpcgen.plugins.onnx.records import (
     OnnxFile,
     OutputDifference,
     ReportedModel,
-    Trial,
+    TriedLengths,
 )
 from hpcgen.plugins.onnx.timing import ComparedTiming, compare_timings, runtime_name
 from hpcgen.plugins.tuning.bench.intervals import Interval
@@ -163,7 +163,7 @@ def _attempts(converted: Converted) -> list[str]:
     return [f"{each.exporter} was not used: {each.failed}" for each in converted.attempts if each.failed]
 
 
-def _tried(tried: Sequence[Trial]) -> Markup:
+def _tried(tried: Sequence[TriedLengths]) -> Markup:
     """The lengths of all axes in each set of inputs, and what came of it."""
     axes = list(dict.fromkeys(axis for each in tried for axis in each.axes))
     rows: list[list[object]] = []

@@ -235,7 +235,7 @@ class OutputDifference(Record, frozen=True):
     passed: bool = True
 
 
-class Trial(Record, frozen=True):
+class TriedLengths(Record, frozen=True):
     """What one set of inputs has shown, over all outputs. ``axes``: how long each named axis was.
 
     ``refused``: why the original itself does not compute there, so that nothing was compared.
@@ -273,7 +273,7 @@ class Converted(Record, frozen=True):
     versions: dict[Text, Version] = {}
     attempts: list[Attempt] = []
     file: OnnxFile | None = None
-    tried: list[Trial] = []
+    tried: list[TriedLengths] = []
     fixed: dict[AxisName, Count] = {}
     differences: list[OutputDifference] = []
     findings: list[Text] = []
@@ -288,7 +288,7 @@ class ConvertedVariant(Record, frozen=True):
     variant: VariantName
     runtime: Literal["onnxruntime", "openvino", "tvm"]
     file: OnnxFile | None = None
-    tried: list[Trial] = []
+    tried: list[TriedLengths] = []
     differences: list[OutputDifference] = []
     findings: list[Text] = []
     failed: Text = ""

@@ -246,7 +246,7 @@ def test_configure_asks_nothing_and_its_native_flags_go() -> None:
     (configure,) = [line for line in lines if "./configure" in line]
     assert configure.endswith("./configure < /dev/null")
     words = shlex.split(configure)
-    assert "CC_OPT_FLAGS=-march=skylake-avx512 -mtune=skylake-avx512" in words
+    assert "CC_OPT_FLAGS=-Wno-sign-compare" in words
     assert "TF_NEED_CLANG=0" in words
     assert "TF_NEED_CUDA=0" in words
     assert "sed -i /march=native/d .tf_configure.bazelrc" in lines

@@ -50,7 +50,7 @@ UNKNOWN = [
     ),
     (
         ["--site", "workstation", "--stack", "tf-horovod", "--set", "tensorflow.install=pipp"],
-        ["--set: `tensorflow.install` must be one of hub, pip, source", "not 'pipp'", "did you mean pip?"],
+        ["--set: `tensorflow.install` must be one of hub, intel, pip, source", "not 'pipp'", "did you mean pip?"],
     ),
     (
         ["--site", "workstation", "--stack", "mpi-hello", "--set", "mpi.provider=psm2"],

@@ -179,7 +179,7 @@ def test_unknown_command_and_wrong_usage_exit_with_2(hpcgen: Command) -> None:
 
 def test_options_of_a_block_are_told_in_plain_words(hpcgen: Command) -> None:
     told = hpcgen("show", "block", "tensorflow").stdout
-    assert "install: one of hub, pip, source; default pip" in told
+    assert "install: one of hub, intel, pip, source; default pip" in told
     assert "mkl: true or false; left open" in told
     assert "jobs: a whole number of at least 0; default 0" in told
     # In YAML a long line is folded.

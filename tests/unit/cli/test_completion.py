@@ -107,7 +107,7 @@ def test_a_tab_completes_a_name(bash: Bash, line: str, completed: str) -> None:
 
 def test_two_tabs_offer_what_fits(bash: Bash) -> None:
     assert bash.offered("hpcgen show site supermuc") == ["supermuc", "supermuc-phase2"]
-    assert sorted(bash.offered("hpcgen plan --set tensorflow.install=")) == ["hub", "pip", "source"]
+    assert sorted(bash.offered("hpcgen plan --set tensorflow.install=")) == ["hub", "intel", "pip", "source"]
     assert {"cuda.", "mpi.", "tensorflow."} <= set(bash.offered("hpcgen plan --set "))
     assert {"all", "intel-eula"} <= set(bash.offered("hpcgen build --accept-licence "))
     assert bash.offered("hpcgen plan --site nowhere --partition ") == []

@@ -78,20 +78,23 @@ class Trials:
         label = f"{self.model.data[0] if self.base else 'random'}, {where}"
         try:
             if sum(np.prod([float(each) for each in put.lengths(axes)]) for put in self.model.inputs) > MOST:
-                raise Cannot(f"that are more than {MOST} numbers, too many to try")
+                return self._refuse(label, axes, f"that are more than {MOST} numbers, too many to try")
             feeds = self._feeds(axes)
             outputs, drawn = self.run(feeds)
-            if any(not each.size for each in outputs):
-                shapes = ", ".join(str(list(each.shape)) for each in outputs)
-                raise Cannot(f"what it gives there is empty: {shapes}")
-            if any(each.dtype.kind == "f" and np.isnan(each).all() for each in outputs):
-                raise Cannot("what it gives there is no number, as of a mask that covers all")
-            self.kept.sets.append((label, feeds, outputs, drawn))
         except Exception as failure:
             why = failure.message if isinstance(failure, Cannot) else f"{type(failure).__name__}: {failure}"
-            self.refused.append({"data": text(label), "axes": axes, "refused": text(why)})
-            return False
+            return self._refuse(label, axes, why)
+        if any(not each.size for each in outputs):
+            shapes = ", ".join(str(list(each.shape)) for each in outputs)
+            return self._refuse(label, axes, f"what it gives there is empty: {shapes}")
+        if any(each.dtype.kind == "f" and np.isnan(each).all() for each in outputs):
+            return self._refuse(label, axes, "what it gives there is no number, as of a mask that covers all")
+        self.kept.sets.append((label, feeds, outputs, drawn))
         return True
+
+    def _refuse(self, label, axes, why):
+        self.refused.append({"data": text(label), "axes": axes, "refused": text(why)})
+        return False
 
     def _feeds(self, axes):
         if self.base is None:

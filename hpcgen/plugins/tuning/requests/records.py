@@ -74,7 +74,7 @@ ShellLines = Annotated[
 NamedImage = Annotated[
     str,
     matching(
-        r"^(docker://|library://|oras://|shub://)?[A-Za-z0-9._/][A-Za-z0-9._/:@+-]{0,254}$(?!\n)",
+        r"^((docker|library|oras|shub)://)?[A-Za-z0-9._/][A-Za-z0-9._/:+\x40-]{0,254}$(?!\n)",
         "an image: docker://NAME:TAG, NAME:TAG or a file such as /shared/solver.sif",
         "docker://ethcscs/mpich:ub1804_cuda101_mpi314_gnugprof",
     ),

@@ -78,7 +78,7 @@ def test_all_concrete_partitions_take_part(catalog: Catalog) -> None:
 def test_a_stack_is_tried_in_every_way_of_its_first_block(catalog: Catalog) -> None:
     ways = combinations(catalog, ["supermuc"], ["tf-horovod"])
     of_one = [each for each in ways if each.partition == ways[0].partition]
-    assert [each.way for each in of_one] == ["source", "pip", "hub"]
+    assert [each.way for each in of_one] == ["source", "pip", "intel", "hub"]
     assert [each.way for each in of_one if each.usual] == ["source"]
     assert of_one[1].settings == ["tensorflow.install=pip"]
     assert {each.way for each in combinations(catalog, ["supermuc"], way="pip")} == {"pip"}

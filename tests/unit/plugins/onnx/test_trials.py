@@ -10,7 +10,7 @@ import pytest
 
 from hpcgen.plugins.onnx.convert import tried_lines, with_verdicts
 from hpcgen.plugins.onnx.programs import common, reference, trials
-from hpcgen.plugins.onnx.records import OutputDifference, Trial
+from hpcgen.plugins.onnx.records import OutputDifference, TriedLengths
 
 JOB: dict[str, Any] = {"ensemble": {"seed": 7}}
 
@@ -137,8 +137,8 @@ def test_the_axes_that_explain_a_difference_are_found(wrong: list[tuple[int, int
 
 
 def test_the_table_has_verdicts_and_only_what_was_compared() -> None:
-    asked = [Trial("a", {"batch": 2, "time": 5}), Trial("b", {"batch": 2, "time": 9}), Trial("c", {"time": 7})]
-    asked.append(Trial("d", {"batch": 2, "time": 1}, refused="too short"))
+    asked = [TriedLengths("a", {"batch": 2, "time": 5}), TriedLengths("b", {"batch": 2, "time": 9}), TriedLengths("c", {"time": 7})]
+    asked.append(TriedLengths("d", {"batch": 2, "time": 1}, refused="too short"))
     differences = [
         OutputDifference(output="y", data="a", elements=4, largest_absolute=1e-7),
         OutputDifference(output="z", data="a", elements=4, largest_absolute=3e-7),

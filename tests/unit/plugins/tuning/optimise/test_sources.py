@@ -25,8 +25,7 @@ from hpcgen.plugins.tuning.optimise.layouts import layouts
 from hpcgen.plugins.tuning.optimise.modelled import Modelled
 from hpcgen.plugins.tuning.optimise.records import Decision, Estimate
 from hpcgen.plugins.tuning.optimise.report import report
-from hpcgen.plugins.tuning.optimise.target import target_of
-from hpcgen.plugins.tuning.optimise.wishes import with_wishes
+from hpcgen.plugins.tuning.optimise.target import target_of, with_wishes
 from hpcgen.plugins.tuning.requests.reading import read_request, request_from
 from hpcgen.plugins.tuning.requests.records import OptimiseRequest
 from tests.conftest import ROOT
@@ -132,7 +131,7 @@ def prepared() -> tuple[OptimiseRequest, list[Judged]]:
     """The request with its candidates planned: rows change neither."""
     catalog, request = Catalog(), request_from(loads(MNIST, "request.yaml")).request
     planner = Planner(catalog, catalog.site("hlrs-testbed"), request)
-    return request, planned(candidates(catalog, request, planner.site, ["gpu"]), planner.plan)
+    return request, planned(candidates(catalog, request, planner.site, ["gpu"]), planner.settled)
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
