@@ -116,7 +116,7 @@ class Context(msgspec.Struct, frozen=True):
         found = [name for name in frameworks if self.flags and self.has(name)]
         return [
             f"{self.me.name}'s build loads {name}, which is then compiled for {self.facts.partition.cpu.target}: the "
-            f"building machine needs such a CPU, or {name}.install=pip"
+            f"building machine needs such a CPU, or {name} the option install pip"
             for name in found
             if getattr(self.use(name).options, "install", "") == "source"
         ]
