@@ -115,8 +115,8 @@ class Context(msgspec.Struct, frozen=True):
         """What to tell before a build that loads one of these blocks as compiled for the partition's CPU."""
         found = [name for name in frameworks if self.flags and self.has(name)]
         return [
-            f"{self.me.name}'s build loads {name}, which is then compiled for {self.facts.partition.cpu.target}: the "
-            f"building machine needs such a CPU, or {name} the option install pip"
+            f"the build of {self.me.name} loads {name}, which is then compiled for {self.facts.partition.cpu.target}: the "
+            f"building machine needs such a CPU, or {name} installed by pip"
             for name in found
             if getattr(self.use(name).options, "install", "") == "source"
         ]

@@ -83,6 +83,8 @@ def write_back(path: Path, where: Position, old: str, new: str) -> None:
     at = (where.line or 1) - 1
     line = lines[at] if at < len(lines) else ""
     if line.count(old) != 1:
-        raise InputError(f"{old} stands there more than once or not as it is", where, remedy=f"write {new} in its place")
+        raise InputError(
+            f"{old} stands there more than once or not as it is", where, remedy=f"write {new} in its place"
+        )
     lines[at] = line.replace(old, new)
     write_file(path, "".join(lines))

@@ -137,7 +137,11 @@ def test_the_axes_that_explain_a_difference_are_found(wrong: list[tuple[int, int
 
 
 def test_the_table_has_verdicts_and_only_what_was_compared() -> None:
-    asked = [TriedLengths("a", {"batch": 2, "time": 5}), TriedLengths("b", {"batch": 2, "time": 9}), TriedLengths("c", {"time": 7})]
+    asked = [
+        TriedLengths("a", {"batch": 2, "time": 5}),
+        TriedLengths("b", {"batch": 2, "time": 9}),
+        TriedLengths("c", {"time": 7}),
+    ]
     asked.append(TriedLengths("d", {"batch": 2, "time": 1}, refused="too short"))
     differences = [
         OutputDifference(output="y", data="a", elements=4, largest_absolute=1e-7),
