@@ -114,9 +114,10 @@ class Context(msgspec.Struct, frozen=True):
     def compiled_for_nodes(self, frameworks: Iterable[str]) -> list[str]:
         """What to tell before a build that loads one of these blocks as compiled for the partition's CPU."""
         found = [name for name in frameworks if self.flags and self.has(name)]
+        target = self.facts.partition.cpu.target
         return [
-            f"the build of {self.me.name} loads {name}, which is then compiled for {self.facts.partition.cpu.target}: the "
-            f"building machine needs such a CPU, or {name} installed by pip"
+            f"the build of {self.me.name} loads {name}, which is then compiled for {target}: the building machine needs "
+            f"such a CPU, or {name} installed by pip"
             for name in found
             if getattr(self.use(name).options, "install", "") == "source"
         ]
