@@ -116,8 +116,8 @@ class Context(msgspec.Struct, frozen=True):
         found = [name for name in frameworks if self.flags and self.has(name)]
         target = self.facts.partition.cpu.target
         return [
-            f"the build of {self.me.name} loads {name}, which is then compiled for {target}: the building machine needs "
-            f"such a CPU, or {name} installed by pip"
+            f"the build of {self.me.name} loads {name}, which is then compiled for {target}: the building machine "
+            f"needs such a CPU, or {name} installed by pip"
             for name in found
             if getattr(self.use(name).options, "install", "") == "source"
         ]
