@@ -102,7 +102,7 @@ def validate(asked, model, record):
     outputs, trials = referred(asked, model, original, record)
     run = checks.run_of(checks.session(path, model, asked), outputs.names)
     record["differences"] = differences(model, trials.kept, run, int(asked.get("runs") or RUNS))
-    refuse_differences(model, record)
+    refuse_differences(model, record, original)
 
 
 def _guarded(model, original):
@@ -179,13 +179,9 @@ def settled(model, original, found, record):
         apart = of_output(name, found[0][0], one, two, model.tolerance(name))
         if not apart["passed"] or np.shape(one) != np.shape(two):
             random[name] = f"{name} by up to {apart.get('largest_absolute', '?')}"
-    changes = original.changed() if hasattr(original, "changed") else []
+    changes = changed_by(original)
     if changes and random:
-        raise model.wrong(
-            f"each run changes its {', '.join(changes)}, on which its {', '.join(random)} depends, and an ONNX model "
-            "keeps nothing from one run to the next",
-            "take what it keeps as an input, and return its new value as an output",
-        )
+        raise keeping(model, changes, f"on which its {', '.join(random)} depends")
     if changes:
         record["findings"].append(f"each run of the original changes its {', '.join(changes)}; the ONNX model does not")
     if random and not model.stochastic:
@@ -199,6 +195,20 @@ def settled(model, original, found, record):
     if model.stochastic and not random:
         record["findings"].append("stochastic: true, but two runs of the original on the same data were equal")
     return outputs
+
+
+def changed_by(original):
+    """What each run of an original changes, and so what its next run may depend on."""
+    return original.changed() if hasattr(original, "changed") else []
+
+
+def keeping(model, changes, effect):
+    """The refusal of a model that remembers."""
+    return model.wrong(
+        f"each run changes its {', '.join(changes)}, {effect}, and an ONNX model keeps nothing from one run to the "
+        "next",
+        "take what it keeps as an input, and return its new value as an output",
+    )
 
 
 def check_outputs(model, kept, record):
@@ -279,7 +289,7 @@ class Job:
             branches = self._once(make)
         if model.fixed:
             record["fixed"] = dict(model.fixed)
-        refuse_differences(model, record)
+        refuse_differences(model, record, self.original)
         if branches:
             # No data can prove that a branch which the model no longer has is never taken.
             raise lost(model, branches)
@@ -324,11 +334,14 @@ def _lengths(axes):
     return ", ".join(f"{axis} {length}" for axis, length in axes.items())
 
 
-def refuse_differences(model, record):
+def refuse_differences(model, record, original):
     """Say the first output that is another."""
     wrong = [each for each in record["differences"] if not each["passed"]]
     if not wrong:
         return
+    changes = changed_by(original)
+    if changes:
+        raise keeping(model, changes, "so that what it computes depends on the runs before")
     raise model.wrong(
         f"the converted model computes something else: {failure_of(wrong[0])}"
         + (f" ({len(wrong)} of {len(record['differences'])} comparisons failed)" if len(wrong) > 1 else ""),
