@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
-from hpcgen.backends.engines.building import BuildFolder, EngineCommand, Target, Work, query
+from hpcgen.backends.engines.building import BuildFolder, EngineCommand, Target, Work, query, query_list
 from hpcgen.backends.engines.dockerfiles import DockerfileEngine
 from hpcgen.backends.engines.steps import Event, Reader, Recipe
 from hpcgen.core.model.image_paths import IMAGES
@@ -65,10 +65,7 @@ class Buildah(DockerfileEngine):
 
     def _containers(self) -> list[dict[str, str]]:
         """Working containers of builds, with ``id``, ``imageid`` and ``image``."""
-        import json
-
-        status, text = query([self.builder_name(), *self.containers_words])
-        found = json.loads(text) or [] if status == 0 else []
+        found = query_list([self.builder_name(), *self.containers_words])
         lower = [{key.lower(): value for key, value in each.items()} for each in found]
         return [{**each, "image": each.get("imagename", each.get("image", ""))} for each in lower]
 
@@ -160,14 +157,9 @@ class Buildah(DockerfileEngine):
 
     def built_image(self, target: Target) -> BuiltImage:
         """Size as the store counts it, and the digest of the manifest."""
-        import json
-
-        status, text = query([self.builder_name(), *self.images_words, target.name])
-        size, digest = None, ""
-        if status == 0:
-            found: dict[str, object] = next(iter(json.loads(text)), {})
-            lower = {key.lower(): value for key, value in found.items()}
-            size, digest = _bytes(lower.get("size")), str(lower.get("digest", ""))
+        found = query_list([self.builder_name(), *self.images_words, target.name])
+        lower = {key.lower(): value for each in found[:1] for key, value in each.items()}
+        size, digest = _bytes(lower.get("size")), str(lower.get("digest", ""))
         return BuiltImage(kind=target.kind, name=target.name, bytes=size, digest=digest)
 
     def login(self, user: str, password: str, folder: Path) -> dict[str, str]:

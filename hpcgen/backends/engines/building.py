@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -201,8 +202,13 @@ def measured(kind: ImageKindName, path: Path) -> BuiltImage:
     return BuiltImage(kind="directory", name=str(path), bytes=folder_bytes(path))
 
 
-def query(argv: Sequence[str], env: Mapping[str, str] | None = None, timeout_s: float = 60) -> tuple[int, str]:
-    """Status and output of a command that answers soon; status 127 and why, if it cannot be started or does not."""
+def query(
+    argv: Sequence[str], env: Mapping[str, str] | None = None, timeout_s: float = 60, warnings: bool = True
+) -> tuple[int, str]:
+    """Status and output of a command that answers soon; status 127 and why, if it cannot be started or does not.
+
+    ``warnings``: with what it says beside its answer.
+    """
     import subprocess
 
     try:
@@ -211,7 +217,7 @@ def query(argv: Sequence[str], env: Mapping[str, str] | None = None, timeout_s: 
             env=None if env is None else dict(env),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=subprocess.STDOUT if warnings else subprocess.DEVNULL,
             encoding="utf-8",
             errors="replace",
             timeout=timeout_s,
@@ -220,6 +226,14 @@ def query(argv: Sequence[str], env: Mapping[str, str] | None = None, timeout_s: 
     except (OSError, subprocess.TimeoutExpired) as failure:
         return 127, str(failure)
     return done.returncode, done.stdout
+
+
+def query_list(argv: Sequence[str]) -> list[dict[str, Any]]:
+    """The JSON list that a command answers with; [] where it fails."""
+    import json
+
+    status, text = query(argv, warnings=False)
+    return json.loads(text) or [] if status == 0 else []
 
 
 def version_in(text: str) -> str:

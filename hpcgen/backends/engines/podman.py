@@ -6,13 +6,12 @@ Source: github.com/ROCm/container-toolkit@192fe8e, docs/container-runtime/runnin
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hpcgen.backends.engines.base import Call
 from hpcgen.backends.engines.buildah import Buildah, another_build
-from hpcgen.backends.engines.building import LeftImage, query
+from hpcgen.backends.engines.building import LeftImage, query_list
 from hpcgen.backends.engines.dockerfiles import CONTENT_LABEL, own_label
 from hpcgen.core.model.image_paths import KIT
 
@@ -47,8 +46,7 @@ class Podman(Buildah):
             return []
         kept = _named(images)
         loose = [name for name in images if name not in kept]
-        status, text = query(["podman", "image", "inspect", *loose]) if loose else (0, "[]")
-        inspected = json.loads(text) if status == 0 else []
+        inspected = query_list(["podman", "image", "inspect", *loose]) if loose else []
         of_builds = {each["Id"].removeprefix("sha256:"): found for each in inspected if (found := _kind_of(each))}
         # Steps before them are the build's too, up to its base; what somebody made from one of these keeps it.
         before = {step for name in of_builds for step in _steps_of(name, images) if images[step].get("ParentId")}
@@ -72,8 +70,7 @@ class Podman(Buildah):
 
 def _stored() -> dict[str, dict[str, Any]]:
     """The images of the store by their IDs, those without a name too."""
-    status, text = query(["podman", "images", "--all", "--format", "json"])
-    return {each["Id"]: each for each in json.loads(text) or []} if status == 0 else {}
+    return {each["Id"]: each for each in query_list(["podman", "images", "--all", "--format", "json"])}
 
 
 def _named(images: Mapping[str, Mapping[str, Any]]) -> set[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hpcgen.backends.engines.buildah import another_build
+from hpcgen.backends.engines.building import query_list
 
 
 @pytest.mark.parametrize(("store", "found"), [("here", True), ("elsewhere", False)])
@@ -30,3 +31,12 @@ def test_a_build_in_another_store_is_not_in_the_way(
     finally:
         other.kill()
         other.wait()
+
+
+def test_a_warning_beside_the_list_of_an_engine_is_not_part_of_it(tmp_path: Path) -> None:
+    """As buildah warns where another process removes an image while it lists them."""
+    engine = tmp_path / "buildah"
+    engine.write_text("#!/bin/sh\necho '[{\"size\": 5}]'\necho 'image not known: was it removed?' >&2\n")
+    engine.chmod(0o755)
+    assert query_list([str(engine)]) == [{"size": 5}]
+    assert query_list(["false"]) == []
