@@ -79,11 +79,14 @@ def referred(asked, model, original, record):
     def chosen(feeds):
         return outputs.of(run(feeds))
 
+    def answers(feeds):
+        return outputs_of(model, outputs.names, feeds, chosen, runs)
+
     kept = computed(model, outputs.names, found, chosen, runs)
     for label, feeds in many_rows(model, asked) if model.origin == "sklearn" else ():
         with contextlib.suppress(Cannot):  # The original takes no such values.
-            kept.sets.append((label, feeds, *outputs_of(model, outputs.names, feeds, chosen, runs)))
-    trials = Trials(model, asked, kept, lambda feeds: outputs_of(model, outputs.names, feeds, chosen, runs))
+            kept.sets.append((label, feeds, *answers(feeds)))
+    trials = Trials(model, asked, kept, answers)
     trials.all()
     record["tried"] = told(model, kept, trials.refused)
     if model.origin == "sklearn" and original.deciding:

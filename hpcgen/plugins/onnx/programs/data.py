@@ -15,11 +15,11 @@ def datasets(model, asked, findings):
     found = [(each, read_data(each, model, findings)) for each in model.data]
     _know_texts(model, found)
     for batch in model.batches or ([] if found else [model.axes.get("batch")]):
-        axes = dict(model.axes, **({} if batch is None else {"batch": batch}))
+        axes = with_batch(model, batch)
         where = "".join(f", {axis} {length}" for axis, length in axes.items())
-        found.append((f"random{where}", random_feeds(model, batch, seed_of(asked))))
+        found.append((f"random{where}", random_feeds(model, axes, seed_of(asked))))
     if not model.axes and not model.data:
-        found = [(f"random {each}", random_feeds(model, None, seed_of(asked) + each)) for each in (1, 2)]
+        found = [(f"random {each}", random_feeds(model, {}, seed_of(asked) + each)) for each in (1, 2)]
     return found
 
 
@@ -31,24 +31,21 @@ def many_rows(model, asked):
     axis = model.inputs[0].shape[0]
     if not isinstance(axis, str):
         return
-    kept, model.axes = model.axes, dict(model.axes, **{axis: ROWS})
-    try:
-        yield f"random, {axis} {ROWS}", random_feeds(model, None, seed_of(asked))
-        floats = [each for each in model.inputs if each.dtype.startswith("float")]
-        if floats:
-            feeds = random_feeds(model, None, seed_of(asked) + 1)
-            for each in floats:
-                middle = (each.low + each.high) / 2
-                feeds[each.name] = (middle + 10 * (feeds[each.name] - middle)).astype(each.dtype)
-            yield f"random, {axis} {ROWS}, values ten times as wide", feeds
-        if floats and model.gaps:
-            feeds = random_feeds(model, None, seed_of(asked) + 2)
-            for at, each in enumerate(floats):
-                missing = np.random.default_rng([seed_of(asked), at]).random(feeds[each.name].shape) < 0.2
-                feeds[each.name] = np.where(missing, np.array(np.nan, each.dtype), feeds[each.name])
-            yield f"random, {axis} {ROWS}, every fifth value missing", feeds
-    finally:
-        model.axes = kept
+    axes, seed = dict(model.axes, **{axis: ROWS}), seed_of(asked)
+    yield f"random, {axis} {ROWS}", random_feeds(model, axes, seed)
+    floats = [each for each in model.inputs if each.dtype.startswith("float")]
+    if floats:
+        feeds = random_feeds(model, axes, seed + 1)
+        for each in floats:
+            middle = (each.low + each.high) / 2
+            feeds[each.name] = (middle + 10 * (feeds[each.name] - middle)).astype(each.dtype)
+        yield f"random, {axis} {ROWS}, values ten times as wide", feeds
+    if floats and model.gaps:
+        feeds = random_feeds(model, axes, seed + 2)
+        for at, each in enumerate(floats):
+            missing = np.random.default_rng([seed, at]).random(feeds[each.name].shape) < 0.2
+            feeds[each.name] = np.where(missing, np.array(np.nan, each.dtype), feeds[each.name])
+        yield f"random, {axis} {ROWS}, every fifth value missing", feeds
 
 
 def _know_texts(model, found):
@@ -71,15 +68,19 @@ def drawn_from(words):
     return lambda source: str(words[source.integers(len(words))])
 
 
-def random_feeds(model, batch, seed, low=None, high=None):
-    """Seeded random values for each input, with that length of the axis ``batch``."""
-    axes = dict(model.axes, **({} if batch is None else {"batch": batch}))
-    return {each.name: _random(model, each, each.lengths(axes), seed, low, high) for each in model.inputs}
+def with_batch(model, batch):
+    """The lengths of a model's axes, with that of the axis ``batch``; None for its own."""
+    return dict(model.axes, **({} if batch is None else {"batch": batch}))
 
 
-def _random(model, put, shape, seed, low, high):
+def random_feeds(model, axes, seed):
+    """Seeded random values for each input, with these lengths of the axes."""
+    return {each.name: _random(model, each, each.lengths(axes), seed) for each in model.inputs}
+
+
+def _random(model, put, shape, seed):
     source = np.random.default_rng([seed, zlib.crc32(f"{model.name} {put.name}".encode())])
-    low, high = put.low if low is None else low, put.high if high is None else high
+    low, high = put.low, put.high
     if put.dtype == "bool":
         return source.random(shape) < 0.5
     if put.dtype == "string":
@@ -104,12 +105,7 @@ def _letters(source):
 
 def traced(model, asked):
     """What the model is traced with: each named axis at least 2 long, as exporters take a 1 for a constant."""
-    kept = model.axes
-    model.axes = {name: max(2, length) for name, length in kept.items()}
-    try:
-        return random_feeds(model, None, seed_of(asked))
-    finally:
-        model.axes = kept
+    return random_feeds(model, {name: max(2, length) for name, length in model.axes.items()}, seed_of(asked))
 
 
 def read_data(path, model, findings=None):

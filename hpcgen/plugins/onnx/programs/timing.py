@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from .common import Cannot, job, model_record, seed_of, text, threads_of
-from .data import random_feeds
+from .data import random_feeds, with_batch
 from .runtimes import open_runtime, placed
 from .variants import RUNTIME, loaded_from
 
@@ -74,7 +74,7 @@ class Measured:
         return {"version": self.model.version, "provider": self.model.provider}
 
     def _draw(self, batch):
-        self.feeds = random_feeds(self.record, batch, seed_of(self.given))
+        self.feeds = random_feeds(self.record, with_batch(self.record, batch), seed_of(self.given))
 
     def first(self, asked):
         """The first call of a batch, and by two more how many fit into a round."""

@@ -98,11 +98,7 @@ class Trials:
 
     def _feeds(self, axes):
         if self.base is None:
-            kept, self.model.axes = self.model.axes, axes
-            try:
-                return random_feeds(self.model, None, self.seed)
-            finally:
-                self.model.axes = kept
+            return random_feeds(self.model, axes, self.seed)
         found = dict(self.base)
         for put in self.model.inputs:
             for at, axis in enumerate(put.declared):

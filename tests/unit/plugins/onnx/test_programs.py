@@ -73,7 +73,7 @@ def test_texts_are_those_of_the_data_or_of_the_fitted_estimator(given: Path) -> 
     np.save(given / "x.npy", np.array([["a", "n"], ["b", "m"]]))
     of = model("x.npy", inputs=TEXTS)
     assert data.datasets(of, JOB, [])[0][1]["x"].dtype.kind == "U"
-    drawn = data.random_feeds(of, 50, 7)["x"]
+    drawn = data.random_feeds(of, data.with_batch(of, 50), 7)["x"]
     assert drawn.shape == (50, 2) and set(drawn[:, 0]) == {"a", "b"} and set(drawn[:, 1]) == {"m", "n"}
     with pytest.raises(common.Cannot, match="nothing says which texts its input x takes"):
         data.datasets(model(inputs=TEXTS), JOB, [])
@@ -113,10 +113,10 @@ def test_a_model_is_tried_on_the_data_and_batches_that_are_asked_for_else_on_the
 
 def test_random_values_are_those_of_the_seed_and_lie_between_low_and_high() -> None:
     words = {"ids": {"shape": ["batch", 300], "dtype": "int64", "low": 3, "high": 9}}
-    first, again = (data.random_feeds(model(inputs=words), 4, 7)["ids"] for _ in range(2))
+    first, again = (data.random_feeds(model(inputs=words), {"batch": 4}, 7)["ids"] for _ in range(2))
     assert np.array_equal(first, again) and first.dtype == np.int64
     assert set(np.unique(first)) == set(range(3, 9))
-    assert not np.array_equal(first, data.random_feeds(model(inputs=words), 4, 8)["ids"])
+    assert not np.array_equal(first, data.random_feeds(model(inputs=words), {"batch": 4}, 8)["ids"])
 
 
 def test_numbers_and_text_are_as_the_record_takes_them() -> None:
