@@ -11,6 +11,7 @@ from math import expm1, sqrt
 from typing import NamedTuple
 
 from hpcgen.plugins.tuning.predict.left_out import FEWEST_FOLDS, Fit, folds, quantile
+from hpcgen.plugins.tuning.predict.linear import Coefficients
 from hpcgen.plugins.tuning.predict.observations import Observation
 from hpcgen.plugins.tuning.predict.pairs import PairCase, RatioPair, pairs, shrunk_ratio
 from hpcgen.plugins.tuning.predict.prediction import HeldOutTest, LeftOut, ModelName
@@ -54,12 +55,12 @@ def _asked(rows: Sequence[Observation], left_out: LeftOut, fit: Fit) -> Iterator
         kept = [rows[index] for index in fold.kept]
         first = rows[fold.out[0]].case
         group = first.hardware.name if left_out == "machine" else first.workload.name
-        of_rest = pairs(each.row for each in kept)
+        of_rest, model = pairs(each.row for each in kept), fit(kept)
         for cell in _cells(out).values():
             pair = cell[0]
             ratio = sum(each.ratio for each in cell) / len(cell)
             yield pair.change, "pairs", HeldOutChoice(group, ratio, _by_pairs(of_rest, pair))
-            yield pair.change, "linear", HeldOutChoice(group, ratio, _by_linear(kept, fit, pair))
+            yield pair.change, "linear", HeldOutChoice(group, ratio, _by_linear(model, pair))
 
 
 def _cells(found: Sequence[RatioPair]) -> Mapping[tuple[str, ...], list[RatioPair]]:
@@ -77,8 +78,8 @@ def _by_pairs(known: Sequence[RatioPair], pair: RatioPair) -> float | None:
     return None if said is None else said.ratio * (-1 if pair.turned else 1)
 
 
-def _by_linear(kept: Sequence[Observation], fit: Fit, pair: RatioPair) -> float | None:
-    row, model = pair.row, fit(kept)
+def _by_linear(model: Coefficients | None, pair: RatioPair) -> float | None:
+    row = pair.row
     if model is None or row.baseline is None:
         return None
     layout = row.nodes, row.ranks_per_node, row.threads_per_rank
