@@ -45,7 +45,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     def given(self, free: Collection[str] = ()) -> list[str]:
         """The options that the command line has, as people write them, without those in ``free``."""
-        return [_SPELT.get(name, f"--{name.replace('_', '-')}") for name in sorted(self.values()) if name not in free]
+        return [spelt(name) for name in sorted(self.values()) if name not in free]
 
     def values(self) -> dict[str, object]:
         """What the command line has of these options, by name: what a function takes by keyword."""
@@ -113,6 +113,11 @@ class ImageOptions(Options, frozen=True, kw_only=True):
         return {"trust": self.trust_image, "site": site, "partition": self.partition, "engine": self.engine}
 
 
+def spelt(name: str) -> str:
+    """A parameter's option, as people write it."""
+    return _SPELT.get(name, f"--{name.replace('_', '-')}")
+
+
 def options_from(record: type[R], values: Mapping[str, object]) -> R:
     """The record of the values of a command's parameters, of which it may have others too."""
     return record(**{name: values[name] for name in record.__struct_fields__ if name in values})
@@ -141,7 +146,7 @@ def _named(alone: bool) -> list[Decorator]:
     ]
 
 
-LAYOUT = option_group(
+SHAPE = option_group(
     click.option("--ranks-per-node", type=COUNT, help="MPI ranks on each node."),
     click.option("--threads", type=COUNT, help="Threads of each rank."),
     click.option("--gpus", type=WHOLE, help="GPUs that the job asks for on each node; 0 for none."),
@@ -152,6 +157,9 @@ LAYOUT = option_group(
     ),
     click.option("--time", metavar="TIME", help="Wall time: 36:00:00, 36h or 90m."),
     click.option("--job-name", metavar="NAME", type=JOB_NAME, help="Name of the job; by default that of its stack."),
+)
+LAYOUT = option_group(
+    SHAPE,
     click.option(
         "--step",
         "steps",
@@ -210,7 +218,7 @@ _OPTIONS: list[Decorator] = [
 ]
 
 
-_RUNNER = click.option(
+RUNNER = click.option(
     "--engine", "runner", type=EngineChoice("runners"), help="An engine other than the site's preferred one."
 )
 
@@ -220,11 +228,11 @@ def _plan_options(alone: bool, argument: Decorator, *more: Decorator) -> Callabl
 
 
 _COMMAND = click.argument("command", nargs=-1, metavar="[-- COMMAND...]")
-plan_options = _plan_options(True, _COMMAND, _RUNNER)
+plan_options = _plan_options(True, _COMMAND, RUNNER)
 """The options of every command that makes a plan; the command gets them as ``options: PlanOptions``."""
-optional_plan_options = _plan_options(False, _COMMAND, _RUNNER)
+optional_plan_options = _plan_options(False, _COMMAND, RUNNER)
 """The same where a lock or a bundle may say all of it."""
-word_or_plan_options = _plan_options(False, click.argument("words", nargs=-1, metavar="[WORD]..."), _RUNNER)
+word_or_plan_options = _plan_options(False, click.argument("words", nargs=-1, metavar="[WORD]..."), RUNNER)
 """The same for a command that is given words in place of a job's command."""
 kit_or_plan_options = _plan_options(False, click.argument("words", nargs=-1, metavar="[KIT] [-- COMMAND...]"))
 """The same for a command that may be given a kit instead: ``words`` are the kit, or the job's command."""

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say, shown_files
 from hpcgen.cli.licences import say_licences
-from hpcgen.cli.options import CHARGE, PlanOptions, in_record
-from hpcgen.cli.words import BLOCK, COUNT, FORMAT, JOB_NAME, PARTITION, QUEUE, SETTING, SITE, WHOLE, EngineChoice
+from hpcgen.cli.options import CHARGE, RUNNER, SHAPE, PlanOptions, in_record, spelt
+from hpcgen.cli.words import BLOCK, COUNT, FORMAT, PARTITION, QUEUE, SETTING, SITE
 from hpcgen.core.errors import InputError
 from hpcgen.plugins.tuning.requests.records import GraphCompiler
 
@@ -48,19 +48,14 @@ EXAMPLES = {
 )
 @click.option("--set", "settings", multiple=True, type=SETTING, help="Set a block's option or version, as in render.")
 @click.option("--partition", type=PARTITION, help="Kind of node that replaces the one in the request.")
-@click.option("--engine", "runner", type=EngineChoice("runners"), help="An engine other than the site's preferred one.")
+@RUNNER
 @click.option("--nodes", type=COUNT, help="Nodes of the job, in place of the request's.")
 @click.option(
     "--add", "added", multiple=True, type=BLOCK, help="Put a block or a package into the image, as in render."
 )
 @click.option("--format", type=FORMAT, help="A format other than that of the site's engine.")
 @click.option("--allow-unsupported", is_flag=True, help="Go on even if the contract with the host is broken.")
-@click.option("--ranks-per-node", type=COUNT, help="MPI ranks on each node.")
-@click.option("--threads", type=COUNT, help="Threads of each rank.")
-@click.option("--gpus", type=WHOLE, help="GPUs that the job asks for on each node; 0 for none.")
-@click.option("--rank-gpus", type=click.Choice(["own", "all"]), help="Whether each rank sees its own GPUs, or all.")
-@click.option("--time", metavar="TIME", help="Wall time: 36:00:00, 36h or 90m.")
-@click.option("--job-name", metavar="NAME", type=JOB_NAME, help="Name of the job.")
+@SHAPE
 @click.option("--queue", type=QUEUE, help="Scheduler partition or queue, in place of the request's.")
 @CHARGE
 @click.option("--top", type=COUNT, metavar="N", help="Show only the first N alternatives.")
@@ -143,9 +138,8 @@ def _again(request: Path, options: PlanOptions, without: tuple[str, ...]) -> str
 
     words = ["hpcgen", "optimise", recorded(str(request))]
     for name, value in options.values().items():
-        option = {"settings": "--set", "added": "--add", "runner": "--engine"}.get(name, f"--{name.replace('_', '-')}")
         for each in value if isinstance(value, tuple) else (value,):
-            words += [option] if each is True else [option, str(each)]
+            words += [spelt(name)] if each is True else [spelt(name), str(each)]
     for each in without:
         words += ["--without", each]
     return command(*words)
