@@ -30,24 +30,24 @@ def bare(site: Site) -> Site:
     return replace(site, file_systems={}, mpi=None)
 
 
-def foreign_plan(site: Site, partition: str | None) -> Plan:
+def foreign_plan(site: Site, partition: str | None, stack: Stack = STACK, request: JobRequest | None = None) -> Plan:
     """A plan of which no block is known.
 
     Raises
     ------
-    UnknownNameError: there is no such partition.
+    UnknownNameError: there is no such partition. PolicyError: the job does not fit the machine.
     """
     name = site.default_partition if partition is None else site.known_partition(partition)
     return Plan(
         number=KIT.newest,
         hpcgen=__version__,
         site=site,
-        stack=STACK,
+        stack=stack,
         partition=name,
         format=engine_format(site.containers.preferred),
         engine=site.containers.preferred,
         blocks=[],
-        job=resolve_job(site, name, STACK, JobRequest()),
+        job=resolve_job(site, name, stack, request or JobRequest()),
     )
 
 

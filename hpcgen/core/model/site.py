@@ -208,6 +208,9 @@ class Bind(Record, frozen=True):
     file: bool = False
 
 
+MpiFlavour = Literal["intel", "mpich", "cray-mpich", "mvapich2", "parastation", "openmpi"]
+
+
 class HostMpi(Record, frozen=True, kw_only=True):
     """The MPI of the host that the image's MPI is matched to and replaced by at run time.
 
@@ -220,7 +223,7 @@ class HostMpi(Record, frozen=True, kw_only=True):
     assumed.
     """
 
-    flavour: Literal["intel", "mpich", "cray-mpich", "mvapich2", "parastation", "openmpi"]
+    flavour: MpiFlavour
     version: Version
     abi: Literal["mpich", "openmpi", "mpi5"]
     root: AbsolutePath | None = None

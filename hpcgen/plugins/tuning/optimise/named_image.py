@@ -6,27 +6,24 @@ import re
 
 import msgspec
 
-from hpcgen._version import __version__
-from hpcgen.backends.engines import engine_for, engine_format
+from hpcgen.backends.engines import engine_for
 from hpcgen.backends.hardware.mpi_abi import abi_of
 from hpcgen.core.errors import PolicyError
 from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.plan import Finding, Plan, PlannedBlock, PlannedMpi
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import RunSpec, Stack
-from hpcgen.core.support.file_formats import KIT
 from hpcgen.core.support.quoting import command, sh
 from hpcgen.core.support.writing import KitFile
-from hpcgen.launch.job.layout import resolve_job
 from hpcgen.launch.parts import container_part
 from hpcgen.launch.script import job_script, preflight_script
 from hpcgen.launch.start import start
 from hpcgen.plugins.tuning.optimise.application import BLOCK, command_lines
 from hpcgen.plugins.tuning.requests.records import Build, OptimiseRequest
+from hpcgen.running.foreign import foreign_plan
 
 _REGISTRY = re.compile(r"^(docker|library|oras|shub)://")
 _FILE = re.compile(r"^[./]|\.(sif|simg|img|sqfs|sqsh)$")
-_FLAVOURS = {"intel_mpi": "intel", "mvapich": "mvapich2"}
 _ARCHIVE = re.compile(r"\.(tar|tar\.(gz|bz2|xz)|tgz|tbz2|txz)$")
 UNKNOWN = (
     "nothing is known of what is in it: not its releases, whether it was compiled for these CPUs, nor its C library"
@@ -54,22 +51,11 @@ def image_plan(
     ------
     PolicyError: the job does not fit the machine.
     """
-    engine = site.containers.preferred
     gpus = 0 if request.limits.gpus_per_node is None and request.hardware.accelerator is None else None
     run = RunSpec(command=job.command or [], mpi=ranks, environment=environment, gpus_per_node=gpus)
     stack = Stack(name=image_name(str(request.container)), title=str(request.container), blocks={}, run=run)
-    planned = Plan(
-        number=KIT.newest,
-        hpcgen=__version__,
-        site=site,
-        stack=stack,
-        partition=partition,
-        format=engine_format(engine),
-        engine=engine,
-        blocks=[_block(site, request, ranks)],
-        command=again,
-        job=resolve_job(site, partition, stack, job),
-    )
+    plain = foreign_plan(site, partition, stack, job)
+    planned = msgspec.structs.replace(plain, blocks=[_block(site, request, ranks)], command=again)
     return msgspec.structs.replace(planned, findings=_findings(planned, request))
 
 
@@ -156,9 +142,9 @@ def _building(plan: Plan, build: Build, local: str | None) -> list[str]:
 
 def _block(site: Site, request: OptimiseRequest, ranks: bool) -> PlannedBlock:
     """The image, for ranks as what provides the ranks' MPI: the one that the request names, else of the host's kind."""
-    library = request.mpi.library
-    flavour = _FLAVOURS.get(library, library) if library else site.mpi.flavour if site.mpi is not None else ""
-    abi = site.mpi.abi if library is None and site.mpi is not None else abi_of(flavour) if flavour else ""
+    wished, host = request.mpi.flavour, site.mpi
+    flavour = wished or (host.flavour if host is not None else "")
+    abi = abi_of(wished) if wished else host.abi if host is not None else ""
     image = PlannedBlock(name="image", version=str(request.container))
     mpi = PlannedMpi(abi=abi, flavour=flavour)
     return msgspec.structs.replace(image, provides=["mpi"], mpi=mpi) if ranks else image

@@ -30,9 +30,6 @@ _NODES_OF = {"slurm": "--constraint=", "torque": "-l partition="}
 _OLDEST = {"amd": "zen", "intel": "haswell"}
 """Of a vendor's CPUs for servers the oldest with AVX2, which the profiles that stand for any cluster count on."""
 
-_FLAVOURS: dict[str, Any] = {"intel_mpi": "intel", "mvapich": "mvapich2"}
-"""MPIs of a request that profiles call otherwise."""
-
 _HYDRA = ("hydra", "pmi")
 """What the launchers of MPICH's family offer to ranks.  Source: the user guide of MPICH's Hydra."""
 
@@ -172,11 +169,10 @@ def _target_of(request: OptimiseRequest) -> str:
 
 def _with_mpi(site: Site, request: OptimiseRequest, catalog: Catalog) -> tuple[Site, list[Finding]]:
     """The site with the MPI that the request names, where no other launcher starts ranks on several nodes there."""
-    library = request.mpi.library
+    library, flavour = request.mpi.library, request.mpi.flavour
     batch = scheduler_for(site.scheduler)
-    if site.mpi is not None or library is None or batch.launcher or not batch.takes_jobs:
+    if site.mpi is not None or library is None or flavour is None or batch.launcher or not batch.takes_jobs:
         return site, []
-    flavour = _FLAVOURS.get(library, library)
     abi: Any = abi_of(flavour)
     known = sorted(catalog.releases(library), key=Version, reverse=True)
     version = nearest_first(request.mpi.version, known)[0] if request.mpi.version else known[0]

@@ -20,7 +20,7 @@ from hpcgen.core.model.fields import (
     matching,
 )
 from hpcgen.core.model.job import JobName
-from hpcgen.core.model.site import SchedulerName
+from hpcgen.core.model.site import MpiFlavour, SchedulerName
 
 Kind = Literal["ai_training", "ai_inference", "hpc", "mpi", "python"]
 Framework = Literal[
@@ -242,6 +242,13 @@ class Mpi(Record, frozen=True):
 
     library: Literal["openmpi", "mpich", "intel_mpi", "mvapich", "mvapich2"] | None = None
     version: VersionRange = ""
+
+    @property
+    def flavour(self) -> MpiFlavour | None:
+        """What profiles call it; None where none is named."""
+        if self.library == "intel_mpi":
+            return "intel"
+        return "mvapich2" if self.library == "mvapich" else self.library
 
 
 class JobWishes(Record, frozen=True):
