@@ -98,6 +98,12 @@ class Scheduler:
     first_task: the number of an array's first task.
     array_size: tasks that an array may have unless a site says otherwise.
     requeueing: options by which a job may be started again; () where hpcgen asks for none.
+    wished: forms of the options for what else a user may want of a job, by its name: ``after`` (a dependency as the
+        system writes it), ``array``, ``begin``, ``exclusive``, ``qos``, ``nodes`` (their names), ``environment`` (names
+        of variables), ``whole_environment``.
+    nodes_in_request: names of nodes stand in the request for nodes (``Partition.chunk``), not in an option.
+    kind_of_node: the option for a kind of node by a name of the site; "" where there is none.
+    mail_words: events about which it writes a mail, in its own words, by the words of a request.
     again: shell by which a job puts itself back into the queue.
     launcher: its own program that starts the ranks; "" where an MPI's does.
     pmi: ways in which that can tell ranks about each other.
@@ -132,6 +138,10 @@ class Scheduler:
     first_task: ClassVar[int] = 0
     array_size: ClassVar[int] = 0
     requeueing: ClassVar[tuple[str, ...]] = ()
+    wished: ClassVar[Mapping[str, str]] = {}
+    nodes_in_request: ClassVar[bool] = False
+    kind_of_node: ClassVar[str] = ""
+    mail_words: ClassVar[Mapping[str, str]] = {}
     again: ClassVar[str] = ""
     launcher: ClassVar[str] = ""
     pmi: ClassVar[tuple[str, ...]] = ()
@@ -193,6 +203,15 @@ class Scheduler:
     def warn(self, seconds: int) -> str:
         """The option by which the script alone is sent SIGUSR1 so long before the time limit; "" without one."""
         return ""
+
+    def wish(self, name: str, value: str) -> str:
+        """The option for something that a user wants of a job, by its name in ``wished``; "" without one."""
+        form = self.wished.get(name, "")
+        return form.format(value)
+
+    def mail(self, events: Sequence[str], address: str) -> list[str]:
+        """Options for mails about these events, which are among ``mail_words``."""
+        return [f"-m {''.join(self.mail_words[each] for each in events)}", f"-M {address}"]
 
     def job_id(self, output: str) -> str:
         """The job's id from what that command printed, which is its last line that is one; "" if it is not there."""

@@ -64,6 +64,8 @@ class GridEngine(Scheduler):
     task_variable = "SGE_TASK_ID"
     first_task = 1
     requeueing = ("-r y",)
+    wished = {"begin": "-a {}", "environment": "-v {}", "whole_environment": "-V"}  # qsub(1)
+    mail_words = {"begin": "b", "end": "e", "fail": "a"}
     array_size = 75000  # max_aj_tasks in sge_conf(5)
     id_form = r"\d+(?:\.\d+-\d+:\d+)?"
     endings = {

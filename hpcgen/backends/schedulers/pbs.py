@@ -12,6 +12,20 @@ class Pbs(Torque):
 
     name = "pbs"
     title = "PBS"
+    wished = {  # qsub(1B)
+        "after": "-W depend={}",
+        "array": "-J {}",
+        "begin": "-a {}",
+        "environment": "-v {}",
+        "whole_environment": "-V",
+    }
+    nodes_in_request = False
+    kind_of_node = ""
+    mail_words = {"begin": "b", "end": "e", "fail": "a"}
+
+    def wish(self, name: str, value: str) -> str:
+        """An array is one range of tasks."""
+        return "" if name == "array" and "," in value else super().wish(name, value)
 
     def resources(self, header: Header) -> list[str]:
         """``select`` with the ranks and threads of a chunk, the chunks on different nodes."""

@@ -72,6 +72,18 @@ class Slurm(Scheduler):
     array_size = 1001  # MaxArraySize in man slurm.conf
     requeueing = ("--requeue", "--open-mode=append")
     again = 'scontrol requeue "$SLURM_JOB_ID"'
+    wished = {
+        "after": "--dependency={}",
+        "array": "--array={}",
+        "begin": "--begin={}",
+        "exclusive": "--exclusive",
+        "qos": "--qos={}",
+        "nodes": "--nodelist={}",
+        "environment": "--export={}",
+        "whole_environment": "--export=ALL",
+    }
+    kind_of_node = "--constraint="
+    mail_words = {"begin": "BEGIN", "end": "END", "fail": "FAIL", "requeue": "REQUEUE", "time_limit": "TIME_LIMIT"}
     launcher = "srun"
     # Those that srun has a plugin of.
     pmi = ("pmix", "pmi2")
@@ -106,6 +118,10 @@ class Slurm(Scheduler):
             asked = f"gpu:{header.gpus}" if request == "gres" else header.gpus
             lines.append(option(f"--{request}", asked, of=of_job("gpus_per_node")))
         return lines + own
+
+    def mail(self, events: Sequence[str], address: str) -> list[str]:
+        """``--mail-type``, ``--mail-user``."""
+        return [f"--mail-type={','.join(self.mail_words[each] for each in events)}", f"--mail-user={address}"]
 
     def array(self, tasks: int, limit: int | None) -> str:
         return option("--array", f"0-{tasks - 1}" + (f"%{limit}" if limit else ""))

@@ -59,6 +59,19 @@ class Torque(Scheduler):
     launcher_variables = ("PBS_ENVIRONMENT", "PBS_JOBID", "PBS_NODEFILE")
     selecting = ("-l select", "-l nodes", "-l feature")
     requeueing = ("-r y",)
+    # qsub(1B), "Requesting resources"; qos and naccesspolicy are those of its schedulers Maui and Moab.
+    wished = {
+        "after": "-W depend={}",
+        "array": "-t {}",
+        "begin": "-a {}",
+        "exclusive": "-l naccesspolicy=singlejob",
+        "qos": "-l qos={}",
+        "environment": "-v {}",
+        "whole_environment": "-V",
+    }
+    nodes_in_request = True
+    kind_of_node = "-l partition="
+    mail_words = {"begin": "b", "end": "e", "fail": "af"}
     id_form = r"\d+(?:\.\S+)?"
 
     def directives(self, header: Header) -> list[str]:

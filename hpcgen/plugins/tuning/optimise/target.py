@@ -24,9 +24,6 @@ from hpcgen.plugins.tuning.requests.records import OptimiseRequest
 _GENERIC = ("nvidia", "amd")
 """Vendors of GPUs of which there is a profile that stands for any cluster; ``-cpu`` stands for the others."""
 
-_NODES_OF = {"slurm": "--constraint=", "torque": "-l partition="}
-"""How a job asks for a kind of node by a name that no profile explains."""
-
 _OLDEST = {"amd": "zen", "intel": "haswell"}
 """Of a vendor's CPUs for servers the oldest with AVX2, which the profiles that stand for any cluster count on."""
 
@@ -136,7 +133,7 @@ def _asked_partitions(site: Site, request: OptimiseRequest) -> dict[str, Partiti
     node = _asked(site.partitions[main], request)
     if request.partition is None or request.partition == main:
         return {main: node}
-    option = _NODES_OF.get(site.scheduler.kind)
+    option = scheduler_for(site.scheduler).kind_of_node
     wanted = [f"{option}{request.partition}"] if option else []
     return {request.partition: replace(node, directives=[*node.directives, *wanted])}
 
@@ -185,28 +182,28 @@ def _with_mpi(site: Site, request: OptimiseRequest, catalog: Catalog) -> tuple[S
 
 def with_wishes(site: Site, request: OptimiseRequest) -> tuple[Site, list[Finding]]:
     """The site with what the request wants of its job's header, and the wishes that it cannot have."""
-    wishes, batch = request.job, site.scheduler
-    mail, unknown = mail_directives(batch.kind, wishes)
+    wishes, facts = request.job, site.scheduler
+    batch = scheduler_for(facts)
+    mail, unknown = mail_directives(batch, wishes)
     said = []
     if unknown:
         events = ", ".join(unknown)
-        said.append(Finding(name="job", severity="note", message=f"{batch.kind} sends no mail at {events}"))
+        said.append(Finding(name="job", severity="note", message=f"{batch.title} sends no mail at {events}"))
     if request.limits.memory_gb is not None:
         message = "limits.memory_gb is not held against anything: limits.memory_per_rank_gb is"
         said.append(Finding(name="limits", severity="note", message=message))
-    options, lost = wished_options(batch.kind, wishes)
-    title = scheduler_for(batch).title
+    options, lost = wished_options(batch, wishes)
     for name in lost:
-        message = f"job.{name} is not honoured: hpcgen knows no option of {title} for it"
+        message = f"job.{name} is not honoured: hpcgen knows no option of {batch.title} for it"
         said.append(Finding(name="job", severity="warning", message=message))
     header = replace(
-        batch,
-        output=wishes.output or batch.output,
-        error=wishes.error or batch.error,
-        directives=[*batch.directives, *mail, *options],
+        facts,
+        output=wishes.output or facts.output,
+        error=wishes.error or facts.error,
+        directives=[*facts.directives, *mail, *options],
     )
     site = replace(site, scheduler=header)
-    if wishes.nodes is not None and batch.kind == "torque":
+    if wishes.nodes is not None and batch.nodes_in_request:
         nodes = {name: replace(each, chunk=[*each.chunk, wishes.nodes]) for name, each in site.partitions.items()}
         site = replace(site, partitions=nodes)
     site, more = with_storage(site, wishes)

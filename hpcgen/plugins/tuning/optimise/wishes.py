@@ -1,4 +1,4 @@
-"""What a request wants of its job's header, in the words of each batch system, and what of it cannot be had."""
+"""What a request wants of its job's header, in the words of its batch system, and what of it cannot be had."""
 
 from __future__ import annotations
 
@@ -6,53 +6,31 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from hpcgen.backends.schedulers.base import Scheduler
 from hpcgen.core.model.plan import Finding
 from hpcgen.core.model.site import Site
 from hpcgen.plugins.tuning.requests.described_site import storage_words
 from hpcgen.plugins.tuning.requests.records import JobWishes
 
-_PBS = {"after": "-W depend={}", "begin": "-a {}", "environment": "-v {}", "all": "-V"}
-_OPTIONS = {
-    "slurm": {
-        "after": "--dependency={}",
-        "array": "--array={}",
-        "begin": "--begin={}",
-        "exclusive": "--exclusive",
-        "qos": "--qos={}",
-        "nodes": "--nodelist={}",
-        "environment": "--export={}",
-        "all": "--export=ALL",
-    },
-    "torque": {**_PBS, "array": "-t {}", "qos": "-l qos={}", "exclusive": "-l naccesspolicy=singlejob"},
-    "pbs": {**_PBS, "array": "-J {}"},
-    "gridengine": {"begin": "-a {}", "environment": "-v {}", "all": "-V"},
-}
-"""Options of a job's header.
 
-Sources: sbatch(1); qsub(1B) of Torque, and its page on requesting resources (``qos`` and ``naccesspolicy`` are those of
-its schedulers Maui and Moab); qsub(1B) of PBS Pro, whose arrays are one range; qsub(1) of Grid Engine.
-"""
-
-
-def wished_options(kind: str, wishes: JobWishes) -> tuple[list[str], list[str]]:
+def wished_options(batch: Scheduler, wishes: JobWishes) -> tuple[list[str], list[str]]:
     """Options, and the names of wishes that there are none for."""
-    known, options, lost = _OPTIONS.get(kind, {}), [], []
+    options, lost = [], []
     for name, value in _said(wishes):
-        form = known.get("all" if value is True and name == "environment" else name)
-        if kind == "pbs" and name == "array" and "," in str(value):
-            form = None
-        if form is not None:
-            options.append(form.format(value))
-        elif (kind, name) != ("torque", "nodes"):
+        option = batch.wish("whole_environment" if (name, value) == ("environment", "") else name, value)
+        if option:
+            options.append(option)
+        elif not (name == "nodes" and batch.nodes_in_request):
             lost.append(name)
     return options, lost
 
 
-def _said(wishes: JobWishes) -> Iterator[tuple[str, object]]:
+def _said(wishes: JobWishes) -> Iterator[tuple[str, str]]:
+    """What is wished for, with its value; empty of what is simply wished for."""
     for name in ("after", "array", "begin", "exclusive", "qos", "nodes", "environment"):
         value = getattr(wishes, name)
         if value:
-            yield name, ",".join(value) if isinstance(value, list) else value
+            yield name, ",".join(value) if isinstance(value, list) else "" if value is True else str(value)
 
 
 def with_storage(site: Site, wishes: JobWishes) -> tuple[Site, list[Finding]]:

@@ -1,13 +1,13 @@
-"""When a batch system writes to the user: read from the words of one, written in the words of another.
+"""When a batch system is to write to the user: read from the words of one, written by the class of another.
 
-Sources: sbatch(1), ``--mail-type``; qsub(1B) of Torque, ``-m`` (a, b, e, f, n, p); qsub(1B) of PBS Pro and qsub(1) of
-Grid Engine (a, b, e, n; Grid Engine's s is no event here).
+Sources: sbatch(1), ``--mail-type``; qsub(1B) of Torque, ``-m`` (a, b, e, f, n, p).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hpcgen.backends.schedulers.base import Scheduler
 from hpcgen.core.errors import InputError, nearest
 from hpcgen.plugins.tuning.requests.records import Event, JobWishes
 
@@ -26,13 +26,6 @@ _WORDS: dict[str, tuple[Event, ...]] = {
     "TIME_LIMIT_80": (),
     "TIME_LIMIT_50": (),
     "ARRAY_TASKS": (),
-}
-_PBS: dict[Event, str] = {"begin": "b", "end": "e", "fail": "a"}
-_WRITTEN: dict[str, dict[Event, str]] = {
-    "slurm": {"begin": "BEGIN", "end": "END", "fail": "FAIL", "requeue": "REQUEUE", "time_limit": "TIME_LIMIT"},
-    "torque": {**_PBS, "fail": "af"},
-    "pbs": _PBS,
-    "gridengine": _PBS,
 }
 
 
@@ -61,18 +54,8 @@ def read_events(text: str) -> tuple[list[Event], list[str]]:
     return list(dict.fromkeys(events)), left_out
 
 
-def mail_directives(scheduler: str, job: JobWishes) -> tuple[list[str], Sequence[Event]]:
-    """Options of a job's header, without the mark, and the events that the batch system has no word for.
-
-    Parameters
-    ----------
-    scheduler: as profiles name it.
-    """
-    words = _WRITTEN.get(scheduler, {})
-    unknown = [event for event in job.notify if event not in words]
-    told = [words[event] for event in job.notify if event in words]
-    if not told or job.email is None:
-        return [], unknown
-    if scheduler == "slurm":
-        return [f"--mail-type={','.join(told)}", f"--mail-user={job.email}"], unknown
-    return [f"-m {''.join(told)}", f"-M {job.email}"], unknown
+def mail_directives(batch: Scheduler, job: JobWishes) -> tuple[list[str], Sequence[Event]]:
+    """Options of a job's header, without the mark, and the events that the batch system has no word for."""
+    unknown = [event for event in job.notify if event not in batch.mail_words]
+    told = [event for event in job.notify if event in batch.mail_words]
+    return batch.mail(told, job.email) if told and job.email is not None else [], unknown

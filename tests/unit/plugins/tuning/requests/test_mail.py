@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hpcgen.backends.schedulers import SCHEDULERS
 from hpcgen.core.errors import InputError
 from hpcgen.plugins.tuning.requests.mail import mail_directives, read_events
 from hpcgen.plugins.tuning.requests.records import Event, JobWishes
@@ -43,4 +44,4 @@ def test_other_text_is_no_notification(text: str) -> None:
 )
 def test_each_batch_system_has_its_own_words(scheduler: str, lines: list[str], unknown: list[Event]) -> None:
     wishes = JobWishes(email="user@example.org", notify=["begin", "end", "fail", "requeue"])
-    assert mail_directives(scheduler, wishes) == (lines, unknown)
+    assert mail_directives(SCHEDULERS.find(scheduler)(), wishes) == (lines, unknown)
