@@ -69,6 +69,9 @@ class Apptainer(Engine):
     def image_names(self, stack: str, site: str) -> list[str]:
         return [f"{stack}.sif"]
 
+    def fetch(self, address: str, name: str) -> list[list[str]]:
+        return [[self.name, "pull", name, address]]
+
     def unsupported_reason(self, gpu: str) -> str:
         """``--rocm`` in Singularity before 3.5, or of unknown version."""
         old = gpu == "amd" and self.rocm_since and not self.at_least(self.rocm_since)

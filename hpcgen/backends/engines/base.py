@@ -253,6 +253,10 @@ class Engine:
         """
         return []
 
+    def fetch(self, address: str, name: str) -> list[list[str]]:
+        """Commands that bring an image of a registry (``docker://…``) to a file or folder here; none if unknown."""
+        return []
+
     def after_build(self, stack: str) -> str:
         """Lines of shell that make the image ``$tag``, which ``$engine`` built, ready for this engine."""
         return ""

@@ -116,6 +116,11 @@ class Charliecloud(Engine):
             return [f"{stack}.sqfs", stack]
         return [stack, f"{stack}.sqfs"] if self.version is None else [stack]
 
+    def fetch(self, address: str, name: str) -> list[list[str]]:
+        """Into its store, and from there; it knows no ``docker://``."""
+        reference = address.removeprefix("docker://")
+        return [["ch-image", "pull", reference], ["ch-convert", reference, name]]
+
     def words(self, call: Call) -> list[list[str]]:
         """ch-run of a read-only image. GPUs need no option: /dev is the host's, the driver's libraries the image's."""
         if call.sealed:

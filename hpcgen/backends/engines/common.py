@@ -28,6 +28,9 @@ class Enroot(Engine):
     def image_names(self, stack: str, site: str) -> list[str]:
         return [f"{stack}.sqsh"]
 
+    def fetch(self, address: str, name: str) -> list[list[str]]:
+        return [["enroot", "import", "-o", name, address]]
+
     def after_build(self, stack: str) -> str:
         """The file, of the image in Podman's store."""
         file = sh(f"{stack}.sqsh")

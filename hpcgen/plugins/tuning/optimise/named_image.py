@@ -8,6 +8,8 @@ import msgspec
 
 from hpcgen.backends.engines import engine_for
 from hpcgen.backends.hardware.mpi_abi import abi_of
+from hpcgen.blocks.inputs.archive import Archive
+from hpcgen.blocks.inputs.git_tree import GitTree
 from hpcgen.core.errors import PolicyError
 from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.plan import Finding, Plan, PlannedBlock, PlannedMpi
@@ -96,14 +98,8 @@ def _fetching(plan: Plan, reference: str) -> list[str]:
     if not engine.image_is_file:
         return []
     names = engine.image_names(plan.stack.name, plan.site.name)
-    short = _REGISTRY.sub("", reference)
-    how = {
-        "apptainer": [["apptainer", "pull", names[0], address]],
-        "singularity": [["singularity", "pull", names[0], address]],
-        "charliecloud": [["ch-image", "pull", short], ["ch-convert", short, names[0]]],
-        "pyxis": [["enroot", "import", "-o", names[0], address]],
-    }.get(plan.engine)
-    if how is None:
+    how = engine.fetch(address, names[0])
+    if not how:
         raise PolicyError(
             f"hpcgen does not know how {plan.engine} fetches {reference}",
             remedy="fetch it yourself, and name its file in `container`",
@@ -119,15 +115,14 @@ def _building(plan: Plan, build: Build, local: str | None) -> list[str]:
     run = msgspec.structs.replace(plan.stack.run, mpi=False)
     alone = msgspec.structs.replace(alone, stack=msgspec.structs.replace(plan.stack, run=run))
     if build.commit is not None:
-        source = [
-            command("git", "clone", build.src, BLOCK),
-            command("git", "-C", BLOCK, "checkout", "--detach", build.commit),
-        ]
+        source = GitTree(build.src, build.commit).online_commands(BLOCK)
         inside = f"cd {BLOCK} && "
     else:
-        file = build.src.rpartition("/")[2]
+        archive, mirror = Archive(build.src, str(build.sha256)), plan.site.network.mirrors.files
+        file = archive.name
+        url = archive.url if mirror is None else archive.mirrored(mirror)
         source = [
-            command("curl", "-fsSLo", file, build.src),
+            command("curl", "-fsSL", "--proto", "=https", "--retry", "3", "-o", file, url),
             f"{command('echo', f'{build.sha256}  {file}')} | sha256sum -c -",
         ]
         inside = ""
