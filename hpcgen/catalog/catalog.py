@@ -1,7 +1,7 @@
 """Collections, and finding sites, stacks and blocks in them by name.
 
 A collection is a folder with any of ``site_profiles/``, ``recipes/`` and ``building_blocks/``, perhaps with further
-``engines/``, ``schedulers/`` and ``formats/`` (:mod:`hpcgen.core.support.registry`). The first
+``engines/``, ``schedulers/``, ``launchers/`` and ``formats/`` (:mod:`hpcgen.core.support.registry`). The first
 collection that has a name wins, the built-in one is last. A name is looked up by its path alone, so that the
 cost does not grow with the number of files; folders are listed only to help with an unknown name.
 """

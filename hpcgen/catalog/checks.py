@@ -6,12 +6,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hpcgen.backends.engines import ENGINES
-from hpcgen.backends.schedulers import SCHEDULERS, launched_by, launchers
+from hpcgen.backends.launchers import knows_launcher, launcher_names
+from hpcgen.backends.schedulers import SCHEDULERS
 from hpcgen.catalog.secret_texts import secret_texts
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import InputError, Problem, Problems, did_you_mean
 from hpcgen.core.model.image_paths import overlap
-from hpcgen.core.model.site import MPI_LAUNCHERS, Site
+from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack
 
 if TYPE_CHECKING:
@@ -81,9 +82,9 @@ def _batch_problems(site: Site, document: Document) -> list[Problem]:
         message = f"no job can be submitted to {batch.title} without {', '.join(lacking)}"
         where = document.position(["scheduler"], key=True)
         return [Problem(message, where=where, remedy="docs/site-profile-fields.md")]
-    if mpi is None or mpi.launcher in MPI_LAUNCHERS or launched_by(mpi.launcher, site.scheduler) is not None:
+    if mpi is None or knows_launcher(mpi.launcher, site.scheduler):
         return []
-    return [_unknown(document, ["mpi", "launcher"], "launcher", mpi.launcher, launchers())]
+    return [_unknown(document, ["mpi", "launcher"], "launcher", mpi.launcher, launcher_names())]
 
 
 def _unknown(document: Document, path: list[Any], what: str, name: str, known: list[str]) -> Problem:

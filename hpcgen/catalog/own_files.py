@@ -27,6 +27,8 @@ def named_files(plan: Plan, catalog: Catalog) -> list[Path]:
     named = [*(("recipes", f"{name}.yaml") for name in stacks), ("formats", f"{plan.format}.py")]
     named += [("engines", f"{name}.py") for name in sorted({plan.engine, containers.preferred, *containers.engines})]
     named.append(("schedulers", f"{plan.site.scheduler.kind}.py"))
+    if plan.site.mpi is not None:
+        named.append(("launchers", f"{plan.site.mpi.launcher}.py"))
     named += [("site_profiles", f"{name}.yaml") for name in _ancestry(catalog.site_document, plan.site)]
     return [path for folder, file in named if (path := _own_file(catalog, folder, file)) is not None]
 

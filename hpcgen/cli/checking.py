@@ -48,6 +48,7 @@ COLLECTED = {
     WHEELS: (".txt",),
     "engines": (".py",),
     "schedulers": (".py",),
+    "launchers": (".py",),
     "formats": (".py",),
     "measurements": (".yaml", ".jsonl"),
 }

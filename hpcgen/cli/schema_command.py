@@ -33,11 +33,15 @@ def command(ctx: click.Context, kind: str) -> None:
 def schema_of(kind: str) -> str:
     """The schema of one kind of file, with the engines, formats and batch systems that the registries know."""
     from hpcgen.backends.engines import ENGINES, builders
-    from hpcgen.backends.schedulers import SCHEDULERS, launchers
+    from hpcgen.backends.launchers import launcher_names
+    from hpcgen.backends.schedulers import SCHEDULERS
     from hpcgen.core.config.schemas import schema_text
     from hpcgen.core.support.registry import load_target
     from hpcgen.recipe.formats import FORMATS
 
     names = {registry.folder: registry.names() for registry in (ENGINES, FORMATS, SCHEDULERS)}
-    names |= {"builders": sorted({*builders(), *(each.name for each in builders().values())}), "launchers": launchers()}
+    names |= {
+        "builders": sorted({*builders(), *(each.name for each in builders().values())}),
+        "launchers": launcher_names(),
+    }
     return schema_text(load_target(RECORDS[kind]), names)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from hpcgen.backends.schedulers import launched_by
+from hpcgen.backends.launchers import launcher_of
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.site import BatchSystem, Gpu, HostMpi
+from hpcgen.core.model.site import Gpu, HostMpi
 from hpcgen.core.support.cpu_lists import list_text, read_list
 from hpcgen.core.support.quoting import Shell
 from hpcgen.core.support.templates import Template
@@ -23,19 +23,6 @@ VISIBLE = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "ROCR_VISIBLE_DEVICES", "int
 
 Source: NVIDIA's CUDA C++ Programming Guide, "CUDA Environment Variables"; AMD's "GPU isolation techniques"; Intel's
 oneAPI Level Zero specification, "Affinity Mask".
-"""
-
-LOCAL_RANK = {
-    "intel": "MPI_LOCALRANKID",
-    "mpich": "MPI_LOCALRANKID",
-    "cray-mpich": "PALS_LOCAL_RANKID",
-    "mvapich2": "MV2_COMM_WORLD_LOCAL_RANK",
-    "openmpi": "OMPI_COMM_WORLD_LOCAL_RANK",
-}
-"""The variable with a rank's number on its node, by the MPI whose own launcher started it.
-
-Seen with MPICH 4.3, Intel MPI 2021.17 and Open MPI 4.1; MVAPICH2's from its user guide, HPE's from job scripts of
-sites with its launcher. ParaStation's is not known.
 """
 
 FUNCTION = "own_gpu"
@@ -133,12 +120,11 @@ def gpus_by_launcher(plan: Plan, mpi: HostMpi | None) -> int:
     gpu, count = _divided(plan)
     batch = plan.site.scheduler
     asked = batch.gpu_bind == "launcher" and plan.job.rank_gpus == "own"
-    own = launched_by(mpi.launcher, batch) if mpi is not None else None
-    if gpu is None or not asked or own is None:
+    if gpu is None or not asked or mpi is None:
         return 0
     # It gives a GPU to one rank alone.
     share = count // plan.job.ranks_per_node
-    return share if own.bind_gpus(share) else 0
+    return share if launcher_of(mpi, batch).binds_gpus(share) else 0
 
 
 def shares_of(ranks: int, gpus: int) -> list[list[int]]:
@@ -188,9 +174,5 @@ def local_rank(plan: Plan, mpi: HostMpi | None, *, inner: bool) -> str:
     inner: the image's own launcher starts them.
     """
     if inner:
-        return LOCAL_RANK["openmpi" if plan.mpi.family == "openmpi" else "mpich"]
-    if mpi is None:
-        return ""
-    batch: BatchSystem = plan.site.scheduler
-    own = launched_by(mpi.launcher, batch)
-    return own.local_rank if own is not None else LOCAL_RANK.get(mpi.flavour, "")
+        return "OMPI_COMM_WORLD_LOCAL_RANK" if plan.mpi.family == "openmpi" else "MPI_LOCALRANKID"
+    return launcher_of(mpi, plan.site.scheduler).local_rank if mpi is not None else ""

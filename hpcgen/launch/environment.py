@@ -8,9 +8,10 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from hpcgen.backends.engines import Engine
+from hpcgen.backends.launchers import launcher_of
 from hpcgen.backends.schedulers import SCHEDULERS, scheduler_for
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.site import MPI_LAUNCHERS, HostMpi
+from hpcgen.core.model.site import HostMpi
 from hpcgen.launch.collectives import by_plugin_folders, collectives_environment, plugin_folders
 
 HARMFUL = ("BASH_ENV", "ENV", "LD_PRELOAD", "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONUSERBASE", "TMPDIR")
@@ -19,7 +20,8 @@ HARMFUL = ("BASH_ENV", "ENV", "LD_PRELOAD", "PYTHONHOME", "PYTHONPATH", "PYTHONS
 ONLY_INSIDE = (*HARMFUL, "LD_LIBRARY_PATH", "PATH")
 """Variables of the host's MPI that name files of a container, and would lead the host's own programs there."""
 
-BOOTSTRAP = {"intel": "I_MPI_HYDRA_BOOTSTRAP", "mpich": "HYDRA_BOOTSTRAP"}
+BOOTSTRAP = ("I_MPI_HYDRA_BOOTSTRAP", "HYDRA_BOOTSTRAP")
+"""Variables that say how the launchers in images reach nodes: Intel MPI's and MPICH's."""
 
 MPI_OUTPUT = (
     "I_MPI_DEBUG_OUTPUT",
@@ -150,9 +152,10 @@ def _exported(plan: Plan, engine: Engine, mpi: HostMpi | None, no_pinning: bool)
     pools = [name for block in plan.in_image for name in block.thread_variables]
     found.put(dict.fromkeys(pools, threads), "job", "threads_per_rank", over=False)
     found.put({"HPCGEN_RANKS": str(job.ranks)}, "job", "nodes ranks_per_node")
-    if mpi is not None and mpi.bootstrap is not None and mpi.launcher in MPI_LAUNCHERS and mpi.flavour in BOOTSTRAP:
-        found.put({BOOTSTRAP[mpi.flavour]: mpi.bootstrap}, "site", "mpi.bootstrap", over=False)
-    if mpi is not None and mpi.launcher in MPI_LAUNCHERS:
+    launcher = launcher_of(mpi, plan.site.scheduler) if mpi is not None else None
+    if mpi is not None and launcher is not None and mpi.bootstrap is not None and launcher.bootstrap_variable:
+        found.put({launcher.bootstrap_variable: mpi.bootstrap}, "site", "mpi.bootstrap", over=False)
+    if mpi is not None and launcher is not None and launcher.of_mpi:
         by_batch = scheduler_for(plan.site.scheduler).mpi_environment.get(mpi.flavour, {})
         found.put(by_batch, "scheduler", "scheduler.kind", over=False)
     if no_pinning:
@@ -182,4 +185,4 @@ def _of_inner_launcher(plan: Plan) -> dict[str, str]:
     if plan.mpi.family == "openmpi":
         # Open MPI refuses root, which is who one is inside rootless podman.
         return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    return dict.fromkeys(BOOTSTRAP.values(), "fork")
+    return dict.fromkeys(BOOTSTRAP, "fork")

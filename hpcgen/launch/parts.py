@@ -150,7 +150,7 @@ def _with_variable(text: str, root: str) -> str:
 
 def _alone(how: Start) -> list[str]:
     """Variables for a start without an allocation: the launcher would ask the batch system for nodes."""
-    names = [name for name in BOOTSTRAP.values() if how.variables.exported.get(name, "fork") != "fork"]
+    names = [name for name in BOOTSTRAP if how.variables.exported.get(name, "fork") != "fork"]
     return [sh_assign(name, "fork") for name in names]
 
 

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from hpcgen.backends.engines import Call, Engine, engine_for, runners
 from hpcgen.backends.engines.base import bind_words, environment_words, file_system_words, refuse_separators
 from hpcgen.backends.hardware.mpi_abi import MPI_PMI, STANDARD, abi_of, wanted_abi
+from hpcgen.backends.launchers import launcher_of
 from hpcgen.backends.schedulers import launched_by, scheduler_for
 from hpcgen.core.errors import PolicyError, Problem
-from hpcgen.core.model.job import Job
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.site import BatchSystem, Bind, HostMpi, SiteEngine
+from hpcgen.core.model.site import Bind, HostMpi, SiteEngine
 from hpcgen.core.support.quoting import Shell
 from hpcgen.core.support.traced import Subject
 from hpcgen.launch.binding import Binding, binding, gpus_by_launcher
@@ -177,23 +177,9 @@ def _family(mpi: HostMpi) -> str:
     return abi_of(mpi.flavour) if mpi.abi == STANDARD else mpi.abi
 
 
-def launcher(mpi: HostMpi, job: Job, batch: BatchSystem, gpus_per_rank: int = 0) -> list[str]:
-    """The host's launcher with the ranks of a job, and the GPUs that it is to give each of them, if any."""
-    own = launched_by(mpi.launcher, batch)
-    if own is not None:
-        return own.launch(job, mpi.pmi) + (own.bind_gpus(gpus_per_rank) if gpus_per_rank else [])
-    if mpi.launcher == "ibrun":
-        # It starts what the job's header says.
-        return ["ibrun"]
-    words = [mpi.launcher, "-n", str(job.ranks)]
-    if mpi.flavour == "openmpi":
-        return [*words, "--map-by", f"ppr:{job.ranks_per_node}:node:PE={job.threads_per_rank}"]
-    return [*words, "-ppn", str(job.ranks_per_node)]
-
-
 def _outer(plan: Plan, engine: Engine, mpi: HostMpi | None) -> list[str]:
     if mpi is not None:
-        return launcher(mpi, plan.job, plan.site.scheduler, gpus_by_launcher(plan, mpi))
+        return launcher_of(mpi, plan.site.scheduler).words(plan.job, gpus_by_launcher(plan, mpi))
     own = launched_by(engine.launcher, plan.site.scheduler) if engine.launcher else None
     return own.launch_one(plan.job.ranks_per_node * plan.job.threads_per_rank) if own is not None else []
 

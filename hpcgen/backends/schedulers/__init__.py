@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from hpcgen.backends.schedulers.base import Header, Scheduler
-from hpcgen.core.model.site import MPI_LAUNCHERS, BatchSystem
+from hpcgen.core.model.site import MPI_PROGRAMS, BatchSystem
 from hpcgen.core.support.registry import Registry
 
-__all__ = ["SCHEDULERS", "Header", "Scheduler", "launched_by", "launchers", "scheduler_for"]
+__all__ = ["SCHEDULERS", "Header", "Scheduler", "launched_by", "scheduler_for"]
 
 SCHEDULERS: Registry[Scheduler] = Registry(
     "batch system",
@@ -29,14 +29,8 @@ def scheduler_for(facts: BatchSystem) -> Scheduler:
 
 def launched_by(launcher: str, facts: BatchSystem) -> Scheduler | None:
     """The batch system whose own launcher a program is, that of the profile first; None for an MPI's own."""
-    if launcher in MPI_LAUNCHERS:
+    if launcher in MPI_PROGRAMS:
         return None
     own = scheduler_for(facts)
     others = (SCHEDULERS.find(name)() for name in SCHEDULERS.names())
     return own if own.launcher == launcher else next((each for each in others if each.launcher == launcher), None)
-
-
-def launchers() -> list[str]:
-    """Every program that a profile can name in ``mpi.launcher``."""
-    own = (SCHEDULERS.find(name).launcher for name in SCHEDULERS.names())
-    return [*MPI_LAUNCHERS, *dict.fromkeys(filter(None, own))]

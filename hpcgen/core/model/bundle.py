@@ -11,7 +11,7 @@ ItemKind = Literal[
 """``package``: of the distribution. ``hpcgen``: hpcgen itself and what it needs. ``document``: lock, indexes, SBOMs.
 ``collection``: a file of a collection that the lock was made with. ``copied``: a file that the stack copies into the
 image, or a list of such."""
-COLLECTED_FOLDERS = ("site_profiles", "recipes", "building_blocks", "engines", "schedulers", "formats")
+COLLECTED_FOLDERS = ("site_profiles", "recipes", "building_blocks", "engines", "schedulers", "launchers", "formats")
 """Folders of a collection that hpcgen reads."""
 
 BundlePath = Annotated[

@@ -38,13 +38,14 @@ LauncherName = Annotated[
     str,
     matching(
         NAME_PATTERN,
-        "the program that starts ranks: mpiexec, mpirun, ibrun or a batch system's own",
+        "what starts ranks: mpiexec, mpirun, hydra, prte, pals, ibrun, jsrun or a batch system's own",
         "srun",
         {NAMES_OF: "launchers"},
     ),
 ]
-MPI_LAUNCHERS = ("mpiexec", "mpirun", "ibrun")
-"""Launchers that come with an MPI or a site; every other is a batch system's own."""
+
+MPI_PROGRAMS = ("mpiexec", "mpirun")
+"""What most MPIs call their launcher: a profile that names the program alone means the MPI's own."""
 
 WallTime = Annotated[str, matching(r"^\d{1,4}:[0-5]\d:[0-5]\d$(?!\n)", "a time: hours:minutes:seconds", "36:00:00")]
 
@@ -217,7 +218,8 @@ class HostMpi(Record, frozen=True, kw_only=True):
     ``libraries`` are searched before the image's own; ``environment`` holds only while the host's MPI is used, for its
     launcher and its ranks.
     Without ``libraries`` and ``binds`` it only starts the image's own MPI, and needs no ``root``, which is its prefix.
-    ``launcher``: ``ibrun`` is TACC's, which takes nodes and ranks from the job. ``pmi``: what it offers to ranks.
+    ``launcher``: ``mpiexec`` and ``mpirun`` are the MPI's own; whose launcher they are says its kind (``hydra``,
+    ``prte``, ``pals``), where that is not the MPI's. ``ibrun`` is TACC's. ``pmi``: what it offers to ranks.
     ``abi``: its family's binary interface, or ``mpi5``, the standard's, where it has the library of that too.
     ``glibc``: the newest C library version that its libraries ask for, where somebody looked; else the host's own is
     assumed.

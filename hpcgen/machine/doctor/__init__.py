@@ -12,9 +12,10 @@ import re
 from collections.abc import Iterable
 
 from hpcgen.backends.hardware.mpi_abi import MPI_LIBRARIES, STANDARD
+from hpcgen.backends.schedulers import launched_by
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.provenance import Fact, facts_of
-from hpcgen.core.model.site import MPI_LAUNCHERS, Partition, Site
+from hpcgen.core.model.site import Partition, Site
 from hpcgen.machine.detect.detection import PARTITIONS, detect, kinds_of
 from hpcgen.machine.detect.machine import Machine
 from hpcgen.machine.detect.probes.batch import offered_pmi
@@ -35,7 +36,8 @@ def seen_for(machine: Machine, site: Site) -> Seen:
         machine.environment["MPI_ROOT"] = mpi.root
         machine.environment["LD_LIBRARY_PATH"] = ":".join(mpi.libraries)
     seen = detect(machine)
-    if mpi is not None and mpi.launcher not in MPI_LAUNCHERS and machine.output("srun-mpi-list").text:
+    by_batch = mpi is not None and launched_by(mpi.launcher, site.scheduler) is not None
+    if by_batch and machine.output("srun-mpi-list").text:
         # All that is offered, whether the MPI is known to understand it or not.
         seen.add("mpi.pmi", offered_pmi(machine), machine.how("srun-mpi-list"))
     if mpi is not None and mpi.root is None:

@@ -327,7 +327,7 @@ def _key(each: Combination | MatrixOutcome) -> tuple[str, ...]:
 
 def _file(catalog: Catalog) -> Path | None:
     """The file for what the answers rest on now; None where that cannot be said."""
-    groups = ("engines", "schedulers", "formats")
+    groups = ("engines", "schedulers", "launchers", "formats")
     if any(True for group in groups for _ in entry_points(f"hpcgen.{group}")):
         return None
     try:

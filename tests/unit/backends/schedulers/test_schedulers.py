@@ -102,7 +102,7 @@ def test_a_job_is_submitted_to_it_and_followed(hpcgen: Command, collection: Path
     ("kind", "launcher", "message"),
     [
         ("slrum", "mpiexec", "no batch system is called 'slrum'\n  remedy: did you mean slurm?"),
-        ("slurm", "srnu", "no launcher is called 'srnu'\n  remedy: did you mean srun?"),
+        ("slurm", "srnu", "no launcher is called 'srnu'\n  remedy: did you mean srun"),
     ],
 )
 def test_a_name_that_is_not_known_leads_to_the_nearest(
