@@ -22,6 +22,7 @@ LAUNCHERS: Registry[Launcher] = Registry(
         "pals": "hpcgen.backends.launchers.pals:Pals",
         "ibrun": "hpcgen.backends.launchers.ibrun:Ibrun",
         "jsrun": "hpcgen.backends.launchers.jsrun:Jsrun",
+        "ple": "hpcgen.backends.launchers.ple:Ple",
     },
 )
 

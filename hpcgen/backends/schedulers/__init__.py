@@ -17,6 +17,8 @@ SCHEDULERS: Registry[Scheduler] = Registry(
         "pbs": "hpcgen.backends.schedulers.pbs:Pbs",
         "gridengine": "hpcgen.backends.schedulers.gridengine:GridEngine",
         "flux": "hpcgen.backends.schedulers.flux:Flux",
+        "lsf": "hpcgen.backends.schedulers.lsf:Lsf",
+        "pjm": "hpcgen.backends.schedulers.pjm:Pjm",
         "none": "hpcgen.backends.schedulers.none:NoScheduler",
     },
 )
