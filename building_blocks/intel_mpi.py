@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hpcgen.backends.hardware.mpi_abi import wanted_abi
 from hpcgen.blocks.base import Block, Context, Facts, SiteRange, Situation, need
-from hpcgen.blocks.capabilities import Capabilities, Licence
+from hpcgen.blocks.capabilities import PLUGIN_FOLDERS, Capabilities, Licence
 from hpcgen.blocks.prefix_wheels import python_to_unpack, unpack_wheels
 from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, lines, run
 from hpcgen.core.model.image_paths import SCRATCH
@@ -145,6 +145,7 @@ class IntelMpi(Block):
             pmi=("hydra", "pmi", "pmi2"),
             providers=(*fast, "rxm", "shm", "tcp"),
             licences=(self._licence(ctx),),
+            host_settings=PLUGIN_FOLDERS,
         )
 
     def _install_wheels(self, ctx: Context) -> Iterable[Run]:

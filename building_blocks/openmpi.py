@@ -8,7 +8,7 @@ from typing import Literal
 from hpcgen.backends.hardware.mpi_abi import wanted_abi
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import BlockOptions, Context, Facts, SiteRange, Situation, need
-from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.capabilities import PLUGIN_FOLDERS, Capabilities
 from hpcgen.blocks.prefix_wheels import from_source, from_wheels, install_prefix_wheel, prefix_wheel
 from hpcgen.blocks.rdma_packages import RDMA_LIBRARIES
 from hpcgen.blocks.steps import Environment, Input, Packages, Part, Run, Test, TextFile, command, lines, run
@@ -61,6 +61,26 @@ def _with_cuda(situation: Situation) -> bool:
 
 def _separate(situation: Situation) -> bool:
     return bool(situation.options.pmix == "separate")
+
+
+HOST_SETTINGS = (
+    "OMPI_MCA_mca_base_component_path",
+    "OPAL_BINDIR",
+    "OPAL_DATADIR",
+    "OPAL_LIBDIR",
+    "OPAL_PKGDATADIR",
+    "OPAL_PKGLIBDIR",
+    "OPAL_PREFIX",
+    "OPAL_SYSCONFDIR",
+    "PMIX_INSTALL_PREFIX",
+    "PMIX_PREFIX",
+    "PRTE_PREFIX",
+)
+"""By these a relocated installation says where its files are; modules of HPC-X set some of them.
+
+Seen with Open MPI 4.1.4: with OPAL_PREFIX of a folder that is not there MPI_Init fails. Source: opal_installdirs of
+open-mpi/ompi (opal/mca/installdirs/env); pinstalldirs and prteinstalldirs of PMIx and PRRTE.
+"""
 
 
 class Openmpi(AutotoolsBlock):
@@ -253,6 +273,7 @@ class Openmpi(AutotoolsBlock):
             mpi_library="libmpi.so.40",
             pmi=("pmix",),
             providers=(*fast, "tcp"),
+            host_settings=(*HOST_SETTINGS, *PLUGIN_FOLDERS),
         )
 
 

@@ -46,6 +46,8 @@ class Capabilities(msgspec.Struct, frozen=True):
     thread_variables: variables by which a framework is told the threads of its pools, where it does not read
         ``OMP_NUM_THREADS``; the job sets each to the threads of a rank.
     kmp: it brings Intel's or LLVM's OpenMP, which reads variables ``KMP_…``, or may bring it: a conda environment.
+    host_settings: of a block that provides MPI, variables by which a host's installation would have it look for its
+        files in folders that are not the image's; they are kept out where the image's own MPI is used.
     mpi_flavour: which software an MPI is, in the words of a profile's ``mpi.flavour``: versions of the same compare.
     """
 
@@ -63,3 +65,8 @@ class Capabilities(msgspec.Struct, frozen=True):
     linked_mpi: str = ""
     thread_variables: tuple[str, ...] = ()
     kmp: bool = False
+    host_settings: tuple[str, ...] = ()
+
+
+PLUGIN_FOLDERS = ("FI_PROVIDER_PATH", "UCX_MODULE_DIR")
+"""Where libfabric and UCX look for their plugins. Sources: fi_provider(7); ``ucx_info -cf``."""

@@ -14,7 +14,10 @@ from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import HostMpi
 from hpcgen.launch.collectives import by_plugin_folders, collectives_environment, plugin_folders
 
-HARMFUL = ("BASH_ENV", "ENV", "LD_PRELOAD", "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONUSERBASE", "TMPDIR")
+HARMFUL = (
+    *("BASH_ENV", "ENV", "LD_PRELOAD", "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONUSERBASE", "TMPDIR"),
+    *("SSL_CERT_DIR", "SSL_CERT_FILE"),
+)
 """Variables of a host that name files or folders which the image has not, or has another of."""
 
 ONLY_INSIDE = (*HARMFUL, "LD_LIBRARY_PATH", "PATH")
@@ -104,8 +107,11 @@ def variables(
         for name, value in exported.items():
             if image.get(name, value) != value:
                 inside.put({name: value}, *exported.givers[name])
-    unset = dict.fromkeys([*HARMFUL, *plan.site.unset_environment])
-    if mpi is not None and mpi.shown_inside:
+    own_mpi = mpi is None or not mpi.shown_inside
+    harmful = [*HARMFUL, *plan.site.unset_environment, *(plan.mpi.host_settings if own_mpi else ())]
+    # Where the image has its own value, that wins over the host's.
+    unset = dict.fromkeys(name for name in harmful if name not in image)
+    if mpi is not None and not own_mpi:
         _put_host_mpi(inside, mpi, image, engine)
         if "FI_PROVIDER_PATH" in image and "FI_PROVIDER_PATH" not in mpi.environment:
             # The image's providers do not belong to the host's libfabric.

@@ -229,7 +229,8 @@ def _held_to_contract(
 
 def _as_launched(block: PlannedBlock, capabilities: Capabilities) -> PlannedBlock:
     """A block with the facts for launching: of an MPI, of collectives, and of threads."""
-    mpi = PlannedMpi(abi=capabilities.mpi_abi, flavour=capabilities.mpi_flavour) if capabilities.mpi_abi else None
+    abi, flavour, settings = capabilities.mpi_abi, capabilities.mpi_flavour, list(capabilities.host_settings)
+    mpi = PlannedMpi(abi=abi, flavour=flavour, host_settings=settings) if abi else None
     return msgspec.structs.replace(
         block,
         mpi=mpi,

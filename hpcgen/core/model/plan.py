@@ -30,10 +30,14 @@ from hpcgen.core.support.units import counted, walltime_text
 
 
 class PlannedMpi(Record, frozen=True):
-    """The capabilities of an MPI that launching needs: its binary interface, and which software it is."""
+    """The capabilities of an MPI that launching needs: its binary interface, and which software it is.
+
+    ``host_settings``: variables of a host that would lead it to the files of another installation.
+    """
 
     abi: Text = ""
     flavour: Text = ""
+    host_settings: list[EnvName] = []
 
     @property
     def family(self) -> str:

@@ -140,6 +140,9 @@ def command(case: ExplainCase) -> Explanation:
 def unset(case: ExplainCase) -> Explanation:
     """Variables of the host that the container must not see."""
     grounds = [Ground(kind="rule", text=f"the image lacks what they name, or has another version: {' '.join(HARMFUL)}")]
+    if case.plan.mpi.host_settings:
+        names = " ".join(case.plan.mpi.host_settings)
+        grounds.append(Ground(kind="rule", text=f"they say where another MPI than the image's has its files: {names}"))
     grounds += [case.fact("unset_environment")] if case.plan.site.unset_environment else []
     return Explanation(kind="variables kept out", name="", grounds=grounds)
 

@@ -76,7 +76,7 @@ container=(
     ${file_systems[@]+"${file_systems[@]}"}
     -b "$folder":/mnt/0 -c /mnt/0
     "$image" --
-    /usr/bin/env -u BASH_ENV -u ENV -u LD_PRELOAD -u PYTHONHOME -u PYTHONPATH -u PYTHONSTARTUP -u PYTHONUSERBASE -u TMPDIR
+    /usr/bin/env -u BASH_ENV -u ENV -u LD_PRELOAD -u PYTHONHOME -u PYTHONPATH -u PYTHONSTARTUP -u PYTHONUSERBASE -u SSL_CERT_DIR -u SSL_CERT_FILE -u TMPDIR
     FI_PROVIDER_PATH="$mpi"/libfabric/lib/prov
     I_MPI_ROOT="$mpi"
     LD_LIBRARY_PATH="$mpi"/lib/release:"$mpi"/lib:"$mpi"/libfabric/lib:/opt/intel_mpi/intel64/lib:/opt/intel_mpi/intel64/lib/release:/opt/intel_mpi/intel64/libfabric/lib:/opt/psm2/lib
