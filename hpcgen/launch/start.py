@@ -156,10 +156,24 @@ def host_mpi(plan: Plan, engine: Engine) -> HostMpi | None:
     """
     if not _uses_mpi(plan) or not engine.started_by_launcher:
         return None
-    if plan.site.mpi is None:
+    host = plan.site.mpi
+    if host is None:
         return _batch_launcher(plan) if plan.job.nodes > 1 else None
-    abi: Any = wanted_abi(plan.site.mpi)
-    return msgspec.structs.replace(plan.site.mpi, abi=abi)
+    abi: Any = wanted_abi(host)
+    pmi: Any = host.pmi or _only_pmi(plan, host, engine)
+    return msgspec.structs.replace(host, abi=abi, pmi=pmi)
+
+
+def _only_pmi(plan: Plan, host: HostMpi, engine: Engine) -> list[str]:
+    """What a batch system's launcher must be asked for where the profile says nothing: Open MPI 5 has PMIx alone, as
+    Open MPI has in images; else what it offers by itself.
+    """
+    own = launched_by(host.launcher, plan.site.scheduler)
+    if own is None or "pmix" not in own.pmi:
+        return []
+    if host.shown_inside or host.abi in engine.brings_mpi:
+        return ["pmix"] if host.flavour == "openmpi" and int(host.version.split(".")[0]) >= 5 else []
+    return ["pmix"] if plan.mpi.family == "openmpi" else []
 
 
 def _batch_launcher(plan: Plan) -> HostMpi | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -263,6 +264,7 @@ def submit_script(queue: Scheduler, script: Path, before: str = "") -> str:
         done = subprocess.run(
             command,
             cwd=script.parent,
+            env=queue.submitting(os.environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",

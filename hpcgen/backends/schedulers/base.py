@@ -92,6 +92,9 @@ class Scheduler:
         that is unknown without starting a program on every rank.
     launcher_variables: by these an MPI's launcher knows that it is in a job, and wants programs of the batch system.
     mpi_environment: variables that an MPI's own launcher needs in its jobs, by the MPI's flavour.
+    job_variables: what the names of variables begin with that an allocation sets, all of which a job submitted from
+        within it would have; "" where such a job does not see them.
+    client_variables: those of them by which a user tells the system's commands something.
     output_variables: by these the user has its launcher label or redirect what ranks print.
     selecting: options by which a job lands on one kind of node, whatever else its queue has.
     task_variable: holds the number of an array's task; "" where hpcgen submits no arrays.
@@ -132,6 +135,8 @@ class Scheduler:
     node_count: ClassVar[str] = ""
     launcher_variables: ClassVar[tuple[str, ...]] = ()
     mpi_environment: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    job_variables: ClassVar[str] = ""
+    client_variables: ClassVar[tuple[str, ...]] = ()
     output_variables: ClassVar[tuple[str, ...]] = ()
     selecting: ClassVar[tuple[str, ...]] = ()
     task_variable: ClassVar[str] = ""
@@ -195,6 +200,15 @@ class Scheduler:
     def submit(self, script: Path) -> list[str]:
         """The command that submits a script, to be run in the job's folder."""
         raise NotImplementedError
+
+    def submitting(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """The environment in which the submitting command is run: without that of a job which hpcgen runs in."""
+        inside = self.job_variables and self.job_variable in environment
+        return {
+            name: value
+            for name, value in environment.items()
+            if not inside or name in self.client_variables or not name.startswith(self.job_variables)
+        }
 
     def after(self, job_id: str) -> str:
         """The option of a job's header that makes it wait for the end of another, however that ends; "" without one."""

@@ -19,6 +19,8 @@ NO_MPI = "the stack runs without MPI"
 OWN_LAUNCHER = "the image's own launcher starts the ranks"
 ONLY_STARTED = "the host only starts the ranks; the image keeps its own MPI"
 
+_TRANSPORT_KEY = "OMPI_MCA_orte_precondition_transports"
+
 DISTRIBUTION_LIBRARIES = {"libmpich": "libmpich.so.12", "libopenmpi": "libmpi.so.40"}
 DISTRIBUTION_MPI = {
     "mpich": "libmpich.so.12",
@@ -173,6 +175,12 @@ def pmi(case: ContractCase) -> Check:
     if not host.pmi or case.site.mpi is None:
         return unknown(name, f"the profile does not say which PMI {host.launcher} offers", "mpi.pmi")
     who, understood = _understood(case, host)
+    if not case.site.mpi.pmi:
+        reason = (
+            f"which PMI {host.launcher} offers is not in the profile: it is asked for {host.pmi[0]}, which {who} needs"
+        )
+        remedy = f"ask the site, or {host.launcher} itself (srun --mpi=list), and name it in mpi.pmi"
+        return Check(name, "doubtful", reason, remedy, "", "mpi.pmi")
     if not understood:
         if case.swapped:
             return holds(name, f"the host's own {host.flavour} and {host.launcher} talk to each other")
@@ -188,7 +196,37 @@ def pmi(case: ContractCase) -> Check:
         f"{offers}, and {who} understands {', '.join(understood)}: each rank would be a separate job, with status 0"
     )
     remedy = f"name {common[0]} first in mpi.pmi" if common else "use another MPI or version: --set mpi.version=…"
+    if case.swapped and host.flavour == "openmpi" and release_of(host.version, 1) < (5,):
+        # Built --with-pmi it understands Slurm's. Source: the message of Open MPI 4 where a start by srun fails.
+        reason = (
+            f"{offers}: {who} understands that only if it was built with --with-pmi; else each rank is a separate job"
+        )
+        remedy = "`ompi_info | grep pmi` on the host shows whether it was; see that the preflight counts all ranks"
+        return Check(name, "doubtful", reason, remedy, "", "mpi.pmi")
     return Check(name, "broken", reason, remedy, f"one of {', '.join(understood)}", "mpi.pmi")
+
+
+def transport_key(case: ContractCase) -> Check:
+    """Ranks of Open MPI 5 over PSM2 need a key of their job, which not every launcher gives them.
+
+    Source: open-mpi/ompi issues 12886 and 13397: by srun none of 5.0 had it, by mpirun 5.0.8 had not.
+    """
+    name, host, block = "transport key", case.host, case.mpi
+    if block is None or host is None or case.plan.fabric.kind != "omni-path":
+        return skipped(name, "it is a question of Open MPI over Omni-Path")
+    flavour, version = (host.flavour, host.version) if case.swapped else (case.plan.mpi.flavour, block.version)
+    if flavour != "openmpi" or release_of(version, 1) != (5,):
+        return holds(name, f"{flavour} {version} needs none")
+    own = launched_by(host.launcher, case.site.scheduler) is None
+    if own and release_of(version, 3) < (5, 0, 8):
+        return holds(name, f"{host.launcher} gives the ranks theirs")
+    if _TRANSPORT_KEY in {**case.site.environment, **host.environment}:
+        return holds(name, "the profile sets it")
+    reason = f"Open MPI {version} over PSM2, started by {host.launcher}, may end with {_TRANSPORT_KEY!r} not present"
+    held = case.site.mpi is not None and case.site.mpi.flavour == "openmpi"
+    older = "use Open MPI 4.1: --set 'openmpi.version=<5'"
+    remedy = "name an Open MPI 4.1 in mpi, if the host has one" if held else older
+    return Check(name, "doubtful", reason, remedy, "", "mpi.launcher")
 
 
 def _understood(case: ContractCase, host: HostMpi) -> tuple[str, tuple[str, ...]]:

@@ -26,6 +26,7 @@ CHECKS: dict[str, Callable[[ContractCase], Check | list[Check]]] = {
     "private MPI": mpi.private,
     "MPI version": mpi.version,
     "PMI": mpi.pmi,
+    "transport key": mpi.transport_key,
     "fabric provider": fabric.provider,
     "libfabric": fabric.libfabric,
     "TCP fallback": fabric.fallback,

@@ -95,6 +95,15 @@ def test_slurm_forgets_a_job_and_accounting_may_know_it() -> None:
     assert cancelled == JobState("ended", "CANCELLED", exit_status=0, signal=15, elapsed_s=12)
 
 
+def test_a_job_has_nothing_of_the_one_that_submits_it() -> None:
+    """As an allocation by --mem-per-cpu has them, beside which srun refuses the memory of the new job's own header."""
+    outer = {"SLURM_JOB_ID": "7", "SLURM_MEM_PER_CPU": "1750", "SLURM_CPU_BIND": "quiet,mask_cpu:0x1"}
+    user = {"SLURM_CONF": "/etc/slurm.conf", "SBATCH_ACCOUNT": "abc", "PATH": "/usr/bin"}
+    assert Slurm().submitting({**outer, **user}) == user
+    # Outside of a job a user's own settings stay.
+    assert Slurm().submitting({"SLURM_CPU_BIND": "cores"}) == {"SLURM_CPU_BIND": "cores"}
+
+
 @pytest.mark.parametrize(
     ("said", "job_id"), [("12\n", "12"), ("Welcome!\n12;alpha\n", "12"), ("Submitted batch job\n", ""), ("", "")]
 )
