@@ -58,6 +58,11 @@ class Jax(WheelBlock):
         best = [name for name in ("cuda13", "cuda12", "rocm7") if not _why_not(facts, name)]
         return {"accelerator": best[0]} if best else {}
 
+    @classmethod
+    def alternatives(cls, facts: Facts) -> dict[str, tuple[str, ...]]:
+        """CUDA 12, which the newer GPUs and drivers run too, for releases from before CUDA 13."""
+        return {} if _why_not(facts, "cuda13") else {"accelerator": ("cuda12",)}
+
     def wheels(self, ctx: Context) -> Wheels:
         """JAX and all it needs."""
         accelerator = ctx.options.accelerator

@@ -45,6 +45,11 @@ class Mpi4py(Block):
         return {"install": "source" if facts.mpi is not None and facts.mpi.shown_inside else "wheel"}
 
     @classmethod
+    def alternatives(cls, facts: Facts) -> dict[str, tuple[str, ...]]:
+        """Compiled, for releases without wheels."""
+        return {"install": ("source",)}
+
+    @classmethod
     def site_ranges(cls, facts: Facts) -> list[SiteRange]:
         """Those that know the MPI 5 standard, where programs are linked with its interface."""
         if not by_standard(facts):

@@ -128,6 +128,11 @@ class Pytorch(Block):
         # The index's wheels for ARM are without CUDA up to 2.10.
         return {"install": "wheel" if facts.architecture == "x86_64" else "pip"}
 
+    @classmethod
+    def alternatives(cls, facts: Facts) -> dict[str, tuple[str, ...]]:
+        """CUDA's wheel on a CPU, which computes there too; CUDA 12.6 for older GPUs; AMD's image of a release."""
+        return {"install": {"cpu": ("pip",), "cuda": ("wheel",), "rocm": ("hub",)}[wheel_accelerator(facts)]}
+
     def inputs(self, ctx: Context) -> list[Input]:
         """The wheel with what it needs, or the source with what building it needs."""
         install = ctx.options.install
@@ -244,6 +249,11 @@ class Pytorch(Block):
         if ctx.options.accelerator == "cpu" and gpu is not None:
             why = why_no_wheel(ctx.facts) or "pytorch.accelerator=cpu was requested"
             notes.append(f"pytorch {ctx.version} computes on the CPU, not on {gpu.model}: {why}")
+        if ctx.options.accelerator == "cpu" and ctx.options.install == "pip" and ctx.facts.architecture == "x86_64":
+            notes.append(
+                f"pytorch {ctx.version} is the package index's wheel, which brings CUDA in several GB and computes on "
+                "the CPU as well; of the smaller wheel for CPUs alone no public file that is known here says the sha256"
+            )
         if not ctx.options.compile and ctx.me.at_least("2"):
             notes.append(
                 "torch.compile will fail: the image has no C++ compiler; --set pytorch.compile=true keeps one in it"

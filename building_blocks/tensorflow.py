@@ -102,6 +102,11 @@ class Tensorflow(Block):
         return {"install": "source" if wide and facts.partition.gpu is None else "pip"}
 
     @classmethod
+    def alternatives(cls, facts: Facts) -> dict[str, tuple[str, ...]]:
+        """The project's wheel, of releases of which no source is listed."""
+        return {"install": ("pip",)}
+
+    @classmethod
     def site_ranges(cls, facts: Facts) -> list[SiteRange]:
         """What can only be had as a package begins there with those for ARM."""
         if facts.architecture == "x86_64":

@@ -63,6 +63,14 @@ class Block:
         return {}
 
     @classmethod
+    def alternatives(cls, facts: Facts) -> Mapping[str, tuple[Any, ...]]:
+        """By option, values that take the place of its default in releases that cannot be had with that, in order.
+
+        Such releases come after those that can; what the user set never gives way.
+        """
+        return {}
+
+    @classmethod
     def preference(cls, facts: Facts) -> int | None:
         """How well a provider of a virtual suits the site: 0 is best, None means it cannot work there."""
         return 0

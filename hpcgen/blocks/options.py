@@ -19,9 +19,13 @@ RESERVED = ("version", "provider")
 
 
 class BlockChoice(msgspec.Struct, frozen=True):
-    """The options of one block as they will be used."""
+    """The options of one block as they will be used.
+
+    ``alternatives``: further ones, of :meth:`Block.alternatives`, each with the option in which it differs from these.
+    """
 
     options: Any
+    alternatives: tuple[tuple[str, BlockChoice], ...] = ()
 
     def as_data(self) -> dict[str, OptionValue]:
         """Plain values, sorted by name."""
@@ -64,8 +68,17 @@ def block_options(
     """
     values, problems = _stated(block, (block.defaults(facts), enough or {}, stack, settings), where)
     problems.raise_as(UnknownNameError)
+    said = {*(enough or {}), *stack, *settings}
+    open_ = {name: others for name, others in block.alternatives(facts).items() if name not in said}
     try:
-        return BlockChoice(msgspec.convert(values, block.Options, strict=False))
+        chosen = msgspec.convert(values, block.Options, strict=False)
+        others = [
+            (name, BlockChoice(msgspec.convert({**values, name: value}, block.Options, strict=False)))
+            for name, others in open_.items()
+            for value in others
+            if value != getattr(chosen, name)
+        ]
+        return BlockChoice(chosen, tuple(others))
     except msgspec.ValidationError as error:
         where_first = next((where(name) for name in (*settings, *stack)), None)
         raise UnknownNameError(

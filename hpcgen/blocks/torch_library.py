@@ -55,6 +55,11 @@ class TorchLibrary(Block):
         on_cpu = "wheel" if facts.architecture == "x86_64" else "pip"
         return {"accelerator": accelerator, "install": {"cuda": "pip", "rocm": "source"}.get(accelerator, on_cpu)}
 
+    @classmethod
+    def alternatives(cls, facts: Facts) -> dict[str, tuple[str, ...]]:
+        """What goes with the PyTorch that is taken where the default lacks a release."""
+        return {"install": ("pip",)} if wheel_accelerator(facts) == "cpu" else {}
+
     def inputs(self, ctx: Context) -> list[Input]:
         """The wheel, or the source and what building it needs; and what it needs beside PyTorch."""
         _check(ctx)
@@ -145,10 +150,11 @@ def _check(ctx: Context) -> None:
     own_build = torch.options.install == "source" or (
         torch.options.install == "wheel" and torch.options.accelerator == "cuda"
     )
-    if own_build and me.options.install != "source":
+    on_cpu = me.options.accelerator == "cpu" and {me.options.install, torch.options.install} == {"pip", "wheel"}
+    if on_cpu or (own_build and me.options.install != "source"):
         raise ConflictError(
-            f"{me.name}.install={me.options.install} is built for the package index's PyTorch, and the image's is of "
-            f"{torch.name}.install={torch.options.install}",
-            expected=f"{torch.name}.install=pip" if me.options.install == "pip" else f"{torch.name}.install=wheel",
+            f"{me.name} {me.version} of install={me.options.install} is for PyTorch of the same, and the image's is "
+            f"of {torch.name}.install={torch.options.install}: it would not load",
+            expected=f"{torch.name}.install={me.options.install}",
             remedy=f"--set {torch.name}.install={me.options.install}",
         )

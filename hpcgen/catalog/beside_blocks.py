@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,6 +12,7 @@ from hpcgen.core.support.hashing import read_plain
 
 if TYPE_CHECKING:
     from hpcgen.blocks.steps import BazelFiles
+    from hpcgen.core.support.wheel_lines import WheelLine
 
 
 class BesideBlocks:
@@ -84,14 +85,24 @@ def _text(path: Path) -> str:
 
 
 MAX_BYTES = 16 * 1024 * 1024
-_GLIBC = r"(?m)^# glibc (2\.[0-9]{1,2})$"
+_GLIBC = re.compile(r"^# glibc (2\.[0-9]{1,2})(?:: (3\.[0-9. ]+))?$", re.MULTILINE)
+_SEVERAL = re.compile(r"^# CPython (3\.[0-9]+(?: 3\.[0-9]+)+), ", re.MULTILINE)
+"""The head of a list for several Pythons, which says which."""
 
 
 class ListedWheels(NamedTuple):
-    """The lines of a wheel list, and the C library that its wheels are made for, empty where it does not say it."""
+    """The lines of a wheel list, and the C library that its wheels are made for, empty where it does not say it.
+
+    ``by_python``: of a list for several Pythons what it has for each.
+    """
 
     lines: tuple[str, ...]
     glibc: str = ""
+    by_python: Mapping[str, ListedWheels] = {}
+
+    def for_python(self, minor: str) -> ListedWheels | None:
+        """What it has for a Python (``3.12``); None if it is for others."""
+        return self.by_python.get(minor) if self.by_python else self
 
 
 def read_wheel_list(path: Path, name: str) -> ListedWheels:
@@ -122,15 +133,26 @@ def read_wheel_list(path: Path, name: str) -> ListedWheels:
             name,
             remedy="check that it is the right file",
         )
-    found = []
+    found: list[WheelLine] = []
     problems = Problems()
     for number, said in logical_lines(text):
         line = parse_line(said)
         if line is not None:
-            found.append(str(line))
+            found.append(line)
             continue
         remedy = "network.mirrors.pip of the site profile says where packages come from" if said.startswith("-") else ""
         problems.add(fault(said), Position(name, number, 1), EXPECTED, remedy)
     problems.raise_as(InputError)
-    made_for = re.search(_GLIBC, text)
-    return ListedWheels(tuple(found), made_for[1] if made_for else "")
+    made_for = _GLIBC.findall(text)
+    several = _SEVERAL.search(text)
+    if several is None:
+        return ListedWheels(tuple(map(str, found)), made_for[0][0] if made_for else "")
+    glibc = {python: version for version, pythons in made_for for python in pythons.split()}
+    by_python = {each: _for_one(found, each, glibc.get(each, "")) for each in several[1].split()}
+    every = [str(each._replace(marker="") if each.pythons else each) for each in found]
+    return ListedWheels(tuple(every), by_python=by_python)
+
+
+def _for_one(lines: Sequence[WheelLine], python: str, glibc: str) -> ListedWheels:
+    mine = [each for each in lines if not each.pythons or python in each.pythons]
+    return ListedWheels(tuple(str(each._replace(marker="") if each.pythons else each) for each in mine), glibc)

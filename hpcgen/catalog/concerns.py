@@ -1,5 +1,5 @@
-"""What release tables say of ranges of releases: which are insecure, unmaintained or in part gone, and which other
-blocks' releases they do not work beside."""
+"""What release tables say of ranges of releases: in which ways they can be had, which are insecure, unmaintained or in
+part gone, and which other blocks' releases they do not work beside."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from typing import TypeVar
 import msgspec
 
 from hpcgen.core.model.plan import PlannedBlock
-from hpcgen.core.model.release import Beside, Concern, Release, ReleaseTable
+from hpcgen.core.model.release import Beside, Concern, Release, ReleaseTable, ReleaseWay
 
-Said = TypeVar("Said", Concern, Beside)
+Said = TypeVar("Said", Concern, Beside, ReleaseWay)
 
 
 def with_said_of_ranges(releases: dict[str, Release], tables: Sequence[ReleaseTable]) -> dict[str, Release]:
-    """Rows of a block's tables, each with the tables' concerns and ``beside`` in whose range it lies, after its own."""
+    """Rows of a block's tables, each with what the tables say of a range that it lies in, after its own."""
     concerns = _once([each for table in tables for each in table.concerns])
     beside = _once([each for table in tables for each in table.beside])
-    if not concerns and not beside:
+    ways = _once([each for table in tables for each in table.ways])
+    if not concerns and not beside and not ways:
         return releases
     return {
         version: msgspec.structs.replace(
             release,
             concerns=[*release.concerns, *_about(version, concerns)],
             beside=[*release.beside, *_about(version, beside)],
+            ways=[*release.ways, *_about(version, ways)],
         )
         for version, release in releases.items()
     }

@@ -38,6 +38,7 @@ def command() -> None:
 @click.option("--glibc", default="", metavar="X.Y", help="The C library of the oldest base, if newer than usual.")
 @click.option("--sdist", "sdists", multiple=True, metavar="NAME==X", help="Take this package as source. Repeatable.")
 @click.option("--every-python", is_flag=True, help="One list for all Pythons; with the oldest as --python.")
+@click.option("--one-file", is_flag=True, help="One list with what each Python needs, for each architecture.")
 @click.option(
     "--into", metavar="DIR", type=PATH, help="By default building_blocks/wheels of the first --collection, or here."
 )
@@ -52,6 +53,7 @@ def lock(
     glibc: str,
     sdists: tuple[str, ...],
     every_python: bool,
+    one_file: bool,
     into: Path | None,
     as_json: bool,
 ) -> None:
@@ -60,6 +62,7 @@ def lock(
     NAME is that of the lists: jax-0.10.2 gives jax-0.10.2-cp312.txt and jax-0.10.2-aarch64-cp312.txt. A range as
     REQUIREMENT holds a version back. The package index is that of pip's settings, and its address is never written.
     """
+    from hpcgen.supply.pin.one_file import in_one_file
     from hpcgen.supply.pin.wheels import ListRequest, lock_lists, pythons_of, write_lists
 
     folder = into or _folder(ctx)
@@ -74,6 +77,8 @@ def lock(
         optional=not pythons,
     )
     found = lock_lists(asked, say)
+    if one_file and not every_python:
+        found = in_one_file(asked, found)
     paths = write_lists(found, folder)
     if as_json:
         print_json({"folder": str(folder), "lists": found.lists, "skipped": found.skipped})

@@ -23,7 +23,7 @@ from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.plan import Finding, Plan, PlannedBlock, PlannedMpi
 from hpcgen.core.model.project import Project
 from hpcgen.core.model.site import Site
-from hpcgen.core.model.stack import Stack
+from hpcgen.core.model.stack import Stack, StackBlock
 from hpcgen.core.support.file_formats import KIT
 from hpcgen.core.support.units import some
 from hpcgen.launch.job.layout import job_findings, lay_out
@@ -39,6 +39,7 @@ from hpcgen.planning.question import (
     with_blocks,
 )
 from hpcgen.planning.reproduce import reproduce
+from hpcgen.planning.resolver.node import node_of
 from hpcgen.planning.resolver.question import parse_settings
 from hpcgen.planning.resolver.resolve import NoPlanError, resolve
 from hpcgen.recipe.formats import engines_reading, format_for
@@ -250,6 +251,7 @@ def _findings(plan: Plan, catalog: Catalog, request: JobRequest, document: Docum
         *job_findings(site, plan.job, request),
         *site_findings(site, plan.partition, document),
         *release_concerns(catalog, plan.blocks),
+        *defaults_given_up(catalog, plan),
         *unverified_releases(catalog, plan),
     ]
 
@@ -329,6 +331,22 @@ def site_findings(site: Site, partition: str, document: Document) -> list[Findin
         for name, (what, paths) in told.items()
         if paths
     ]
+
+
+def defaults_given_up(catalog: Catalog, plan: Plan) -> list[Finding]:
+    """Options whose default gave way to a release that cannot be had with it."""
+    node, found = node_of(catalog, plan.site, plan.partition), []
+    for block in plan.blocks:
+        if not catalog.has_block(block.name) or block.version not in catalog.releases(block.name):
+            continue
+        here = node.usual(block.name, ())
+        option = here.gives_way(block.version)
+        asked = plan.stack.blocks.get(block.name, StackBlock()).options
+        if option and option not in asked and f"{block.name}.{option}" not in plan.settings:
+            value, usual = block.options.get(option), here.choice.as_data()[option]
+            message = f"{block.label} is taken with {block.name}.{option}={value}: with {usual}, the default, it is not"
+            found.append(Finding(name="default", severity="note", message=f"{message} available for this node"))
+    return found
 
 
 def unverified_releases(catalog: Catalog, plan: Plan) -> list[Finding]:

@@ -80,9 +80,10 @@ class _Lists:
         if self._pins is not None and name in self._pins.wheels:
             return tuple(self._pins.wheels[name])
         found = self._catalog.beside.wheels(name)
-        if found is None and self._python is not None:
-            major, minor = self._python.version.split(".")[:2]
-            found = self._catalog.beside.wheels(f"{name}-cp{major}{minor}")
+        if self._python is not None:
+            minor = ".".join(self._python.version.split(".")[:2])
+            found = found and found.for_python(minor)
+            found = found or self._catalog.beside.wheels(f"{name}-cp{minor.replace('.', '')}")
         if found is None:
             return None
         self.made_for[block, name] = found.glibc

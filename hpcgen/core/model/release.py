@@ -117,10 +117,12 @@ class ReleaseWay(Record, frozen=True):
     of its wheels, or any, if it names none. ``gpu``: whose GPU the node must have. ``accepts``, ``on``, ``host``,
     ``targets``: as in :class:`Release`, in addition to what the row says; of the GPU, instead of it. ``wheels``: files
     of Python packages, one of which is installed; their names say for which Python and architecture. ``images`` and
-    ``values``: as in :class:`Release`, in addition. ``source``: of these, if it is another.
+    ``values``: as in :class:`Release`, in addition. ``source``: of these, if it is another. ``versions``: of a way that
+    stands in the table itself the releases that it is of, any if empty.
     """
 
     only: dict[Name, list[Text]]
+    versions: VersionRange = ""
     architectures: list[Architecture] = []
     gpu: Literal["nvidia", "amd"] | None = None
     accepts: dict[Name, VersionRange] = {}
@@ -188,14 +190,16 @@ class Upstream(Record, frozen=True):
 class ReleaseTable(Record, frozen=True):
     """The file ``building_blocks/<block>.yaml``. ``source`` and ``licence`` hold for rows without their own.
 
-    ``concerns`` and ``beside`` hold for all rows in their ranges, those of other collections' tables too. ``upstream``:
-    by what names others know the software. ``successor_of``: names of software that is gone or given up and that this
-    took the place of, each with why; who asks for a block of that name is told.
+    ``concerns`` and ``beside`` hold for all rows in their ranges, those of other collections' tables too; so do
+    ``ways``, after those of the row itself. ``upstream``: by what names others know the software. ``successor_of``:
+    names of software that is gone or given up and that this took the place of, each with why; who asks for a block of
+    that name is told.
     """
 
     block: Name
     releases: dict[str, Release]
     licence: Text = ""
+    ways: list[ReleaseWay] = []
     concerns: list[Concern] = []
     beside: list[Beside] = []
     upstream: Upstream | None = None

@@ -46,28 +46,52 @@ class BlockHere:
         self._choose = choose
         self.block = node.catalog.block(name)
         self.rows = node.catalog.releases(name)
-        self._releases: dict[str, Release] = {}
+        self._choices: dict[str, BlockChoice] = {}
+        self._as_data: dict[int, Mapping[str, OptionValue]] = {}
+        self._releases: dict[tuple[str, int], Release] = {}
         self._candidates: dict[str, list[Candidate]] = {}
         self._refusals: dict[Candidate, list[Refusal]] = {}
         self._fits: dict[Candidate, bool] = {}
         self._needs: dict[Candidate, list[tuple[str, bool, Requirement]]] = {}
+        self._active: dict[int, list[Need]] = {}
 
     @cached_property
     def choice(self) -> BlockChoice:
         """The options; computed late, because those of a block that nothing asks for may be incomplete."""
         return self._choose()
 
-    @cached_property
-    def _data(self) -> Mapping[str, OptionValue]:
-        return self.choice.as_data()
+    def choice_for(self, number: str) -> BlockChoice:
+        """The options of a release: an alternative where it can be had with that alone."""
+        if number not in self._choices:
+            self._choices[number] = self._choice_for(number)
+        return self._choices[number]
+
+    def _choice_for(self, number: str) -> BlockChoice:
+        if not self.choice.alternatives:
+            return self.choice
+        tried = Candidate(self.name, self.name, number)
+        every = [self.choice, *(other for _, other in self.choice.alternatives)]
+        return next((each for each in every if not list(self._refused(tried, each))), self.choice)
+
+    def gives_way(self, number: str) -> str:
+        """The option whose default this release cannot be had with; empty for most."""
+        chosen = self.choice_for(number)
+        return next((option for option, other in self.choice.alternatives if other is chosen), "")
 
     def release(self, number: str) -> Release:
-        """A row as it is for the options and the node's architecture."""
+        """A row as it is for its options and the node's architecture."""
+        return self._release(number, self.choice_for(number))
+
+    def _release(self, number: str, choice: BlockChoice) -> Release:
         if not self.rows[number].ways:
             return self.rows[number]
-        if number not in self._releases:
-            self._releases[number] = in_use(self.rows[number], self._data, self.node.facts.architecture)
-        return self._releases[number]
+        key = (number, id(choice))
+        if key not in self._releases:
+            self._releases[key] = in_use(self.rows[number], self._data(choice), self.node.facts.architecture)
+        return self._releases[key]
+
+    def _data(self, choice: BlockChoice) -> Mapping[str, OptionValue]:
+        return self._as_data.setdefault(id(choice), choice.as_data())
 
     @cached_property
     def bound_to_base(self) -> bool:
@@ -78,10 +102,15 @@ class BlockHere:
         """Every version, best first."""
         if identifier not in self._candidates:
             numbers = sorted(self.rows, key=version, reverse=True)
-            # What only another distribution has comes after what the preferred one has; last what is no default.
-            numbers.sort(key=lambda each: (bool(self.release(each).not_default), self._distance(self.release(each))))
+            # What only another distribution has comes after what the preferred one has, then what needs another option
+            # than the default; last what is no default.
+            numbers.sort(key=self._place_of)
             self._candidates[identifier] = [Candidate(identifier, self.name, each) for each in numbers]
         return self._candidates[identifier]
+
+    def _place_of(self, number: str) -> tuple[bool, bool, int]:
+        release = self.release(number)
+        return bool(release.not_default), bool(self.gives_way(number)), self._distance(release)
 
     def _distance(self, release: Release) -> int:
         """How far down the order of distributions the first one is that has a release."""
@@ -91,13 +120,23 @@ class BlockHere:
     def refusals(self, candidate: Candidate) -> Sequence[Refusal]:
         """Which facts of the node and options of the block rule a candidate out."""
         if candidate not in self._refusals:
-            row, release = self.rows[candidate.version], self.release(candidate.version)
-            found = [*self._vendor_refusal(candidate), *host_refusals(candidate, release, self.node.known)]
-            if row.only or row.ways:
-                found += option_refusals(candidate, row, self._data)
-                found += way_refusals(candidate, row, self._data, self.node.facts.architecture, self.node.gpu)
-            self._refusals[candidate] = found
+            self._refusals[candidate] = list(self._refused(candidate, self.choice_for(candidate.version)))
         return self._refusals[candidate]
+
+    def default_refusals(self, candidate: Candidate) -> Sequence[Refusal]:
+        """The same as if no default gave way."""
+        if not self.gives_way(candidate.version):
+            return self.refusals(candidate)
+        return list(self._refused(candidate, self.choice))
+
+    def _refused(self, candidate: Candidate, choice: BlockChoice) -> Iterator[Refusal]:
+        row = self.rows[candidate.version]
+        yield from self._vendor_refusal(candidate)
+        yield from host_refusals(candidate, self._release(candidate.version, choice), self.node.known)
+        if row.only or row.ways:
+            data = self._data(choice)
+            yield from option_refusals(candidate, row, data)
+            yield from way_refusals(candidate, row, data, self.node.facts.architecture, self.node.gpu)
 
     def _vendor_refusal(self, candidate: Candidate) -> Iterator[Refusal]:
         """Whether the block is for GPUs of another make than the node's."""
@@ -130,15 +169,16 @@ class BlockHere:
             return self._needs.setdefault(candidate, list(self._find_needs(candidate)))
         return self._needs[candidate]
 
-    @cached_property
-    def _active_needs(self) -> list[Need]:
+    def _active_needs(self, choice: BlockChoice) -> list[Need]:
         """The needs of the block that hold with its options on this node."""
-        situation = Situation(self.node.facts, self.choice.options)
-        return [need for need in self.block.needs if need.when is None or need.when(situation)]
+        if id(choice) not in self._active:
+            situation = Situation(self.node.facts, choice.options)
+            self._active[id(choice)] = [n for n in self.block.needs if n.when is None or n.when(situation)]
+        return self._active[id(choice)]
 
     def _find_needs(self, candidate: Candidate) -> Iterator[tuple[str, bool, Requirement]]:
         release = self.release(candidate.version)
-        for need in self._active_needs:
+        for need in self._active_needs(self.choice_for(candidate.version)):
             narrowed = list(self._accepted(need.name, release))
             if need.versions or not narrowed:
                 asked = self._requirement(need.name, need.versions, self._origin(candidate, None), need.enough)
@@ -279,7 +319,7 @@ class ResolverNode:
 
     def with_options(self, block: str, choice: BlockChoice) -> BlockHere:
         """A block with options in the request."""
-        key = (block, msgspec.json.encode(choice.options))
+        key = (block, msgspec.json.encode(choice))
         if len(self._said) > SETTINGS:
             self._said.clear()
         return self._said.setdefault(key, BlockHere(self, block, lambda: choice))
@@ -324,6 +364,7 @@ class ResolverNode:
         candidates: Sequence[Candidate],
         blocks: Mapping[tuple[str, Form], BlockHere],
         order: object,
+        by_default: bool,
     ) -> list[tuple[Requirement, list[Candidate]]]:
         """For each fact and option that rules some candidates out: the requirement that says so, and these.
 
@@ -331,13 +372,15 @@ class ResolverNode:
         ----------
         blocks: what the candidates are of, by name and form.
         order: what the order of the candidates rests on.
+        by_default: as if no default gave way.
         """
-        key = (identifier, tuple(blocks.items()), order)
+        key = (identifier, tuple(blocks.items()), order, by_default)
         found = self._ruled_out.get(key)
         if found is None:
             if len(self._ruled_out) > SETTINGS:
                 self._ruled_out.clear()
-            refusals = [each for c in candidates for each in blocks[c.block, c.form].refusals(c)]
+            refusing = BlockHere.default_refusals if by_default else BlockHere.refusals
+            refusals = [each for c in candidates for each in refusing(blocks[c.block, c.form], c)]
             found = self._ruled_out.setdefault(key, list(self._bounds(identifier, refusals)))
         return found
 

@@ -121,14 +121,22 @@ class Question(msgspec.Struct):
         candidates = self.candidates(identifier)
         if form:
             candidates = [msgspec.structs.replace(c, form=form) if c.block == block else c for c in candidates]
-        return [*self.node.site_ranges(identifier), *(each for each, _ in self.ruled_out(identifier, candidates))]
+        # What is there with the defaults is bounded by these, although others could have given way.
+        by_default = like is not None and not self.here(like).gives_way(like.version)
+        bounds = self.ruled_out(identifier, candidates, by_default=by_default)
+        return [*self.node.site_ranges(identifier), *(each for each, _ in bounds)]
 
-    def ruled_out(self, identifier: str, candidates: Sequence[Candidate]) -> list[tuple[Requirement, list[Candidate]]]:
-        """For each fact and option that rules some candidates out: the requirement that says so, and these."""
+    def ruled_out(
+        self, identifier: str, candidates: Sequence[Candidate], *, by_default: bool = False
+    ) -> list[tuple[Requirement, list[Candidate]]]:
+        """For each fact and option that rules some candidates out: the requirement that says so, and these.
+
+        ``by_default``: as if no default gave way.
+        """
         blocks = {(c.block, c.form): self.here(c) for c in candidates}
         # In which order the candidates are.
         order = (*(self.choices.here(block, ()) for block, _ in blocks), *self.kept.items())
-        return self.node.ruled_out(identifier, candidates, blocks, order)
+        return self.node.ruled_out(identifier, candidates, blocks, order, by_default)
 
 
 def parse_settings(settings: Sequence[str], catalog: Catalog) -> dict[str, dict[str, str]]:

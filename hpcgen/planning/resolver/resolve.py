@@ -48,7 +48,7 @@ def resolve(question: Question) -> list[PlannedBlock]:
         planned[candidate.block] = PlannedBlock(
             name=candidate.block,
             version=candidate.version,
-            options=question.here(candidate).choice.as_data(),
+            options=question.here(candidate).choice_for(candidate.version).as_data(),
             provides=list(cls.provides),
             needs={name: chosen[r.identifier].block for name, _, r in question.needs(candidate) if r.demanded},
             host=_asked_of_host(question.release(candidate)),
@@ -123,7 +123,7 @@ def _why_not(question: Question, newer: Candidate, asked: Sequence[Requirement],
     number = newer.version
     here = chosen[newer.identifier]
     newer = msgspec.structs.replace(newer, form=here.form)
-    for refusal in question.refusals(newer):
+    for refusal in question.here(newer).default_refusals(newer):
         return refusal.reason
     for requirement in asked:
         if not requirement.accepts(newer):

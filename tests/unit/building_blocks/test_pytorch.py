@@ -73,7 +73,7 @@ CHOICES = [
     (T4, "x86_64", ("2.15.0", "cuda", "pip")),
     (H100, "x86_64", ("2.15.0", "cuda", "pip")),
     (f"{A100}, driver: 535.54.03", "x86_64", ("2.10.0", "cuda", "pip")),
-    (f"{V100}, driver: 470.57.02", "x86_64", ("1.13.1", "cuda", "pip")),
+    (f"{V100}, driver: 470.57.02", "x86_64", ("2.0.1", "cuda", "pip")),
     (f"{V100}, driver: 440.33.01", "x86_64", ("1.10.2", "cuda", "pip")),
     (GH200, "aarch64", ("2.15.0", "cuda", "pip")),
     (MI250X, "x86_64", ("2.9.1", "rocm", "wheel")),
@@ -95,9 +95,6 @@ def test_a_node_without_a_gpu_gets_no_cuda(collection: Path) -> None:
     (file,) = [item for item in inputs if isinstance(item, WheelFile)]
     assert file.name == "torch-2.13.0+cpu-cp312-cp312-manylinux_2_28_x86_64.whl"
     assert not any("nvidia" in line for item in inputs if isinstance(item, Wheels) for line in item.requirements)
-    with pytest.raises(HpcgenError, match=r"without --set pytorch\.install=pip") as refused:
-        planned(collection, "", "pytorch.install=pip")
-    assert "accelerator=cuda" not in str(refused.value)
     with pytest.raises(HpcgenError, match=r"1\.5\.1"):
         planned(collection, "", "pytorch.version=1.5.1")
 
@@ -106,6 +103,18 @@ def test_the_wheel_decides_the_python(collection: Path) -> None:
     assert versions(planned(collection, "", distribution="debian"))["python"] == "3.11.2"
     found = versions(planned(collection, "", "pytorch.version=2.1.2"))
     assert (found["python"], found["ubuntu"]) == ("3.10.12", "22.04")
+
+
+def test_a_pin_without_a_wheel_for_cpus_takes_the_one_with_cuda_and_says_so(collection: Path) -> None:
+    plan = planned(collection, "", "pytorch.version=2.2.2")
+    assert way(plan) == ("2.2.2", "cpu", "pip")
+    assembly = assembled(plan)
+    assert not assembly.loose
+    assert any("brings CUDA in several GB" in note for note in notices(assembly))
+    assert any("with wheel, the default, it is not available" in str(finding) for finding in plan.findings)
+    # What the user said does not give way.
+    with pytest.raises(HpcgenError, match=r"pytorch\.install=wheel: only pytorch"):
+        planned(collection, "", "pytorch.version=2.2.2", "pytorch.install=wheel")
 
 
 def test_a_wheel_file_is_fetched_by_its_address_checked_and_installed_with_what_it_needs(collection: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import msgspec
@@ -64,7 +65,28 @@ def test_hpcgens_own_lists_stay_as_they_are() -> None:
     folder = Catalog().folders[-1] / "building_blocks" / "wheels"
     for path in folder.glob("*.txt"):
         lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
-        assert list(read_wheel_list(path, path.name).lines) == lines
+        shared = [re.sub(r' ; python_version in "[0-9. ]+"', "", each) for each in lines]
+        assert list(read_wheel_list(path, path.name).lines) == shared
+
+
+def test_a_list_for_several_pythons_has_for_each_its_own_lines_and_c_library(tmp_path: Path) -> None:
+    path = tmp_path / "list.txt"
+    path.write_text(
+        "# CPython 3.9 3.10 3.12, Linux x86_64: every package\n"
+        "# glibc 2.17: 3.9 3.10\n"
+        "# glibc 2.28: 3.12\n"
+        f"pure==1.0 --hash=sha256:{ONE}\n"
+        f'made==1.0 ; python_version in "3.9 3.10" --hash=sha256:{ONE}\n'
+        f'made==2.0 ; python_version in "3.12" --hash=sha256:{TWO}\n'
+        f"other==1.0 ; platform_machine == 'x86_64' --hash=sha256:{ONE}\n"
+    )
+    read = read_wheel_list(path, "list")
+    pure, other = f"pure==1.0 --hash=sha256:{ONE}", f"other==1.0 ; platform_machine == 'x86_64' --hash=sha256:{ONE}"
+    old, new = f"made==1.0 --hash=sha256:{ONE}", f"made==2.0 --hash=sha256:{TWO}"
+    assert read.for_python("3.10") == ((pure, old, other), "2.17", {})
+    assert read.for_python("3.12") == ((pure, new, other), "2.28", {})
+    assert read.for_python("3.11") is None
+    assert read.lines == (pure, old, new, other)
 
 
 def test_what_is_no_text_is_no_list(tmp_path: Path, hpcgen: Command) -> None:

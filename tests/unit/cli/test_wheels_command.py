@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from hpcgen.catalog.beside_blocks import read_wheel_list
 from hpcgen.core.errors import ConflictError
 from hpcgen.supply.net.pip_settings import pip_settings
 from hpcgen.supply.pin.wheels import ListRequest, lock_lists, pythons_of
@@ -118,6 +119,29 @@ def test_a_list_for_every_python_goes_into_the_first_collection(hpcgen: Command,
     assert (done.returncode, done.stdout) == (0, "ours/building_blocks/wheels/pack-1.0.txt\n"), done.stderr
     text = (tmp_path / "ours/building_blocks/wheels/pack-1.0.txt").read_text()
     assert text.startswith("# CPython any, Linux x86_64") and text.endswith(f"\n{line(pack, 'pack', '1.0')}\n")
+
+
+def test_one_file_for_several_pythons_says_what_they_share_once(lock: Lock, tmp_path: Path) -> None:
+    pure = wheel(tmp_path, "pure", "1.0")
+    packs = {
+        number: wheel(tmp_path, "pack", "1.0", f"cp{number}-cp{number}-manylinux_2_28_x86_64", needs=["pure"])
+        for number in ("311", "312")
+    }
+    index(tmp_path, pure, *packs.values())
+    done = lock("--python", "3.11.2", "--python", "3.12.3", "--one-file", "--into", ".", "pack-1.0", "pack==1.0")
+    assert (done.returncode, done.stdout) == (0, "pack-1.0.txt\n"), done.stderr
+    text = (tmp_path / "pack-1.0.txt").read_text()
+    named = {number: line(path, "pack", "1.0").replace(" --", " ; {} --") for number, path in packs.items()}
+    assert text.splitlines() == [
+        "# CPython 3.11 3.12, Linux x86_64: every package that pip installs, with its sha256.",
+        "# hpcgen wheels lock --python 3.11.2 --python 3.12.3 --one-file pack-1.0 pack==1.0",
+        "# glibc 2.28: 3.11 3.12",
+        named["311"].format('python_version in "3.11"'),
+        named["312"].format('python_version in "3.12"'),
+        line(pure, "pure", "1.0"),
+    ]
+    read = read_wheel_list(tmp_path / "pack-1.0.txt", "it").for_python("3.12")
+    assert read is not None and read.lines == (line(packs["312"], "pack", "1.0"), line(pure, "pure", "1.0"))
 
 
 def test_there_is_one_python_for_each_minor_version() -> None:

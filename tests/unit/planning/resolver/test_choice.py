@@ -12,8 +12,9 @@ import pytest
 import hpcgen
 from hpcgen.blocks.base import Block, BlockOptions, Need, need
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.errors import ConflictError
 from hpcgen.core.model.plan import PlannedBlock
-from hpcgen.core.model.release import Release
+from hpcgen.core.model.release import Release, ReleaseWay
 from tests.helpers.random_questions import SITE
 
 
@@ -65,6 +66,51 @@ def test_what_leaves_a_part_out_is_passed_over_for_a_form_that_leaves_out_less()
         block("user", None, need("toolkit", enough={"compiler": "no"})),
     )
     assert found["toolkit"].options == {"compiler": "no", "manual": "yes"}
+
+
+SOURCE_TOO = classmethod(lambda cls, facts: {"install": ("source",)})
+
+
+class Install(BlockOptions, frozen=True):
+    """How it is had."""
+
+    install: Literal["wheel", "source"] = "wheel"
+
+
+def tool() -> type[Block]:
+    """A block of which only the middle release has a wheel; of its source it needs a compiler."""
+    rows = {
+        "1": Release(only={"install": ["source"]}),
+        "2": Release(only={"install": ["wheel", "source"]}),
+        "3": Release(ways=[ReleaseWay(only={"install": ["source"]})]),
+    }
+    compiled = need("compiler", when=lambda situation: situation.options.install == "source")
+    return block("tool", rows, compiled, Options=Install, alternatives=SOURCE_TOO)
+
+
+@pytest.mark.parametrize(
+    ("settings", "version", "install"),
+    [
+        ([], "2", "wheel"),
+        (["tool.version=1"], "1", "source"),
+        (["tool.version=>=3"], "3", "source"),
+        (["tool.install=source"], "3", "source"),
+    ],
+)
+def test_a_default_gives_way_to_a_release_that_another_value_has(
+    settings: list[str], version: str, install: str
+) -> None:
+    """Also where another block asks for that release; and what it then needs comes with it."""
+    found = planned(["tool"], tool(), block("compiler"), settings=settings)
+    assert (found["tool"].version, found["tool"].options["install"]) == (version, install)
+    assert ("compiler" in found) == (install == "source")
+
+
+def test_a_default_gives_way_for_another_block_and_what_the_user_set_never_does() -> None:
+    user = block("user", {"1": Release(accepts={"tool": "==1"})}, need("tool"))
+    assert planned(["user"], tool(), user, block("compiler"))["tool"].options["install"] == "source"
+    with pytest.raises(ConflictError, match=r"tool\.install=wheel"):
+        planned(["user", "tool"], tool(), user, block("compiler"), settings=["tool.install=wheel"])
 
 
 @pytest.mark.parametrize("stack", [["libraries", "no_compiler"], ["no_compiler", "libraries"]])
