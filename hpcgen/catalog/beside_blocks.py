@@ -12,7 +12,13 @@ from hpcgen.core.support.hashing import read_plain
 
 if TYPE_CHECKING:
     from hpcgen.blocks.steps import BazelFiles
+    from hpcgen.core.model.wheel_facts import WheelFacts
     from hpcgen.core.support.wheel_lines import WheelLine
+
+REQUIRES = "requires.json"
+"""Beside wheel lists: what their packages require."""
+_OTHER_ARCHITECTURES = ("aarch64",)
+"""Those that the name of a list has."""
 
 
 class BesideBlocks:
@@ -30,6 +36,7 @@ class BesideBlocks:
         self._recorded = recorded
         self._wheels: dict[str, ListedWheels | None] = {}
         self._texts: dict[str, str] = {}
+        self._facts: WheelFacts | None = None
         self.read: dict[str, Path] = {}
         """Every such file that was read, by the name that a lock has."""
 
@@ -46,6 +53,37 @@ class BesideBlocks:
             return None
 
         return read_wheel_list(path, self._shown(path))
+
+    def wheel_facts(self) -> WheelFacts:
+        """What wheels require, of all collections; what an earlier one says of a version counts."""
+        if self._facts is None:
+            from hpcgen.core.model.wheel_facts import WheelFacts
+
+            found = WheelFacts()
+            for path in (folder / "wheels" / REQUIRES for folder in self._folders):
+                if path.is_file():
+                    found = found.beside(read_wheel_facts(path, self._shown(path)))
+            self._facts = found
+        return self._facts
+
+    def lists_for(self, python: str, architecture: str) -> list[str]:
+        """Names of all wheel lists that are for one Python (``3.12``) and architecture."""
+        tag = f"-cp{python.replace('.', '')}"
+        found = {}
+        for folder in self._folders:
+            for path in sorted((folder / "wheels").glob(f"*{tag}.txt")):
+                other = path.stem.removesuffix(tag).rpartition("-")[2] in _OTHER_ARCHITECTURES
+                if other == (architecture in _OTHER_ARCHITECTURES):
+                    found[path.stem] = path
+        return sorted(found)
+
+    def peek(self, name: str) -> ListedWheels | None:
+        """A wheel list that is only looked at: nothing rests on it yet."""
+        for folder in self._folders:
+            path = folder / "wheels" / f"{name}.txt"
+            if path.is_file():
+                return read_wheel_list(path, self._shown(path))
+        return None
 
     def bazel_files(self, name: str) -> BazelFiles | None:
         """What Bazel fetches by itself, from ``bazel/<name>.yaml``; None if there is no such list."""
@@ -156,3 +194,16 @@ def read_wheel_list(path: Path, name: str) -> ListedWheels:
 def _for_one(lines: Sequence[WheelLine], python: str, glibc: str) -> ListedWheels:
     mine = [each for each in lines if not each.pythons or python in each.pythons]
     return ListedWheels(tuple(str(each._replace(marker="") if each.pythons else each) for each in mine), glibc)
+
+
+def read_wheel_facts(path: Path, name: str) -> WheelFacts:
+    """What wheels require, as ``hpcgen wheels requires`` writes it; InputError if it is nothing of the kind."""
+    import msgspec
+
+    from hpcgen.core.model.wheel_facts import WheelFacts
+
+    try:
+        return msgspec.json.decode(read_plain(path, MAX_BYTES), type=WheelFacts)
+    except (OSError, msgspec.MsgspecError) as failure:
+        remedy = "delete the file, and have it written again: hpcgen wheels requires"
+        raise InputError(f"not what wheels require: {failure}", name, remedy=remedy) from failure

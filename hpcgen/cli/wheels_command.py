@@ -87,6 +87,26 @@ def lock(
             click.echo(path)
 
 
+@command.command("requires")
+@click.argument("names", nargs=-1, metavar="[NAME...]")
+@click.option(
+    "--into", metavar="DIR", type=PATH, help="By default building_blocks/wheels of the first --collection, or here."
+)
+@click.pass_context
+def requires(ctx: click.Context, names: tuple[str, ...], into: Path | None) -> None:
+    """Write what the packages of all lists require, beside the lists; uses the network.
+
+    Plans need it where lists, or a project's own packages, share a Python environment. It is taken from the metadata of
+    the listed wheels in the package index; no wheel is downloaded. Only versions that are missing are looked up. With
+    NAME, those of all releases of that package: one that projects often pin.
+    """
+    from hpcgen.supply.pin.wheel_facts import update_wheel_facts
+    from hpcgen.supply.pin.wheels import pythons_of
+
+    minors = [version.rpartition(".")[0] for version in pythons_of(catalog_of(ctx).releases("python"))]
+    click.echo(update_wheel_facts(into or _folder(ctx), minors, names, say=say))
+
+
 def _folder(ctx: click.Context) -> Path:
     """Of the first collection that was named, or here; not a new one somewhere by accident."""
     if ctx.obj:

@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-RANGE = re.compile(r"bytes=(\d+)-")
+RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
 
 class FileServer:
@@ -93,17 +93,17 @@ class _Handler(BaseHTTPRequestHandler):
         if fault == "html":
             data = b"<html><title>Please log in</title></html>"
         tag = f'"{hashlib.sha256(data).hexdigest()[:16]}"'
-        start = 0
+        start, end = 0, len(data)
         asked = RANGE.fullmatch(self.headers.get("Range", ""))
         if owner.ranges and asked and self.headers.get("If-Range", tag) == tag:
-            start = int(asked[1])
+            start, end = int(asked[1]), min(int(asked[2]) + 1, len(data)) if asked[2] else len(data)
             self.send_response(206 if start < len(data) else 416)
-            self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
+            self.send_header("Content-Range", f"bytes {start}-{end - 1}/{len(data)}")
         else:
             self.send_response(200)
         if owner.tags:
             self.send_header("ETag", tag)
-        rest = data[start:]
+        rest = data[start:end]
         if fault == "short":
             rest = rest[: len(rest) // 2]
         if fault == "unframed":

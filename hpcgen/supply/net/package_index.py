@@ -114,7 +114,7 @@ class PackageIndex:
         self.links = [with_password(_address(link)) for link in links]
         self.loopback_http = loopback_http
         self.pause_s = _PAUSE_S
-        self._web = Web(Timeouts(silence=_SILENCE_S), ca_files)
+        self.web = Web(Timeouts(silence=_SILENCE_S), ca_files)
         self._lock = threading.Lock()
         self._reading: dict[str, threading.Lock] = {}
         self._read: dict[str, list[IndexFile] | str] = {}
@@ -240,7 +240,7 @@ class PackageIndex:
     def _get(self, address: str) -> tuple[bytes, str, str]:
         """A page's bytes, its type and where it was in the end."""
         headers = {"Accept": ACCEPT, "Accept-Encoding": "gzip"}
-        answer = self._web.get(address, headers, self._is_loopback(address), lambda socket: None)
+        answer = self.web.get(address, headers, self._is_loopback(address), lambda socket: None)
         try:
             if answer.status != 200:
                 raise WebError(f"the server says {answer.status}", again=False)
