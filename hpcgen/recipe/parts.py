@@ -18,7 +18,7 @@ from hpcgen.core.errors import ConflictError, InputError, Problem
 from hpcgen.core.model.plan import Finding, Plan, PlannedBlock, PlannedConda
 from hpcgen.core.support.units import some
 from hpcgen.core.support.wheel_tags import as_numbers, glibc_of
-from hpcgen.recipe.joint_pins import ListInstallation, joined
+from hpcgen.recipe.joint_pins import Knowledge, ListInstallation, joined
 
 if TYPE_CHECKING:
     from hpcgen.core.model.lock import Pins
@@ -50,12 +50,14 @@ class Parts(NamedTuple):
     loose: requirements of the wheel lists that nobody has made with hashes, by the list's name.
     installed: the wheel lists that go into Python environments, in the order of the steps.
     doubts: what is not known of their packages.
+    ranges: by environment and package, what is left to `hpcgen lock` or pip of a package that lists have too.
     """
 
     parts: list[PlannedPart]
     loose: dict[str, tuple[str, ...]]
     installed: list[ListInstallation]
     doubts: list[Finding]
+    ranges: dict[str, dict[str, str]]
 
 
 class _Lists:
@@ -108,14 +110,31 @@ def parts_of(plan: Plan, catalog: Catalog, pins: Pins | None = None, listed: boo
     lists = _Lists(catalog, pins, chosen.get("python"))
     parts = list(_parts(plan, catalog, pins, chosen, lists, listed))
     installed = list(_installed(parts))
-    found = joined(installed, chosen.get("python"), plan.site.system.architecture)
+    found = joined(installed, chosen.get("python"), plan.site.system.architecture, _known(plan, catalog, parts))
     problems = [*_too_new(parts, lists, catalog), *found.problems]
     if problems:
         raise ConflictError(problems)
+    for name in sorted(found.taken):
+        catalog.beside.wheels(name)  # the image rests on it
     if found.instead:
         parts = [_beside_others(part, found.instead) for part in parts]
         installed = list(_installed(parts))
-    return Parts(parts, lists.loose, installed, found.doubts)
+    return Parts(parts, lists.loose, installed, found.doubts, found.ranges)
+
+
+def _known(plan: Plan, catalog: Catalog, parts: Sequence[PlannedPart]) -> Knowledge:
+    """What the collections know of packages, for the Python, architecture and C library of the plan."""
+    python = plan.block("python")
+    glibc = str(parts[0].ctx.base.release.values.get("glibc", ""))
+
+    def others() -> Iterator[tuple[str, tuple[str, ...]]]:
+        minor = ".".join(python.version.split(".")[:2]) if python is not None else ""
+        for name in catalog.beside.lists_for(minor, plan.site.system.architecture) if minor else ():
+            listed = catalog.beside.peek(name)
+            if listed is not None and (not glibc or as_numbers(listed.glibc) <= as_numbers(glibc)):
+                yield name, listed.lines
+
+    return Knowledge(catalog.beside.wheel_facts, others, plan.project.constraints if plan.project is not None else ())
 
 
 def _beside_others(part: PlannedPart, instead: Mapping[str, Mapping[str, str]]) -> PlannedPart:

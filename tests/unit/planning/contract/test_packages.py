@@ -170,14 +170,14 @@ CONFLICTS = {
     ),
     "a package in another version than a block takes": Conflict(
         "setuptools==82.0.0\n",
-        r"python 3.\S+ and python_packages 1 install different versions of one package: setuptools \S+ and "
-        r"82.0.0 \(requirements.txt:1\) \(python 3.\S+ asks for setuptools<81\)[\s\S]*change the version in your file",
+        r"no version of setuptools suits all packages: requirements.txt:1 asks for setuptools==82.0.0, "
+        r"python 3.\S+ asks for setuptools<81[\s\S]*change the version in your file",
         file="requirements.txt",
     ),
     "a range that a block's list does not meet": Conflict(
         "click\nsetuptools>=81\n",
-        r"install different versions of one package: setuptools \S+ "
-        r"\(python 3.\S+ asks for setuptools<81, python_packages 1 asks for setuptools>=81 \(requirements.txt:2\)\)",
+        r"no version of setuptools suits all packages: requirements.txt:2 asks for setuptools>=81, "
+        r"python 3.\S+ asks for setuptools<81",
         file="requirements.txt",
     ),
 }
