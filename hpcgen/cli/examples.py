@@ -101,6 +101,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen site new our-cluster --from slurm /etc/slurm/slurm.conf --from reframe settings.py",
     ),
     "site capture": ("hpcgen site capture our-node",),
+    "site refresh": (
+        "hpcgen site refresh leonardo --network",
+        "hpcgen site refresh frontera --clone TACC/TACC-Docs=clones/TACC-Docs",
+    ),
     "site doctor": ("hpcgen site doctor our-cluster", "hpcgen site doctor our-cluster --login --json"),
     "stack": ("hpcgen stack new my-stack",),
     "stack new": ("hpcgen stack new my-stack -o ours/recipes/my-stack.yaml",),

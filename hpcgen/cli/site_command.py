@@ -17,6 +17,7 @@ class _SiteCommands(LazyCommands):
         "new": ("hpcgen.cli.site_new:command", "Generate a profile from this machine."),
         "capture": ("hpcgen.cli.site_command:capture", "Copy the files that detection reads to a small folder."),
         "doctor": ("hpcgen.cli.site_doctor:command", "Compare a profile with the machine it runs on."),
+        "refresh": ("hpcgen.cli.site_refresh:command", "Show what changed in the repositories that a profile cites."),
     }
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -126,20 +126,33 @@ class PlanDefaults(Record, frozen=True):
 class Source(Record, frozen=True, rename={"from_": "from"}):
     """Where a fact is from, when it was looked up, and whether that source was really read.
 
-    ``as_of``: the source's own date, which is that of the fact. A fact that is corroborated only by third parties, or
-    known from memory, has ``verified: no``.
+    ``as_of``: the source's own date, which is that of the fact: of a commit, a page, a file, or the day on which a
+    machine was examined. ``dated_by``: a page or a log without a date of its own has only that of its ``reading``,
+    which says nothing of the fact's age. A fact that is corroborated only by third parties, or known from memory, has
+    ``verified: no``.
     """
 
     from_: Text
     checked: Date
     verified: Literal["yes", "no"]
     as_of: PartialDate | None = None
+    dated_by: Literal["source", "reading"] = "source"
     note: Text = ""
+
+    @property
+    def date(self) -> str | None:
+        """The date of the fact, or None where the source has none."""
+        return self.as_of if self.dated_by == "source" else None
+
+    @property
+    def from_memory(self) -> bool:
+        """Whether nobody found a source, which profiles and release tables say by these words."""
+        return "from memory" in self.from_ or "from memory" in self.note
 
     @property
     def old(self) -> bool:
         """Whether the source was more than two years old when it was looked up."""
-        if self.as_of is None:
+        if self.date is None:
             return False
         limit = f"{int(self.checked[:4]) - 2}{self.checked[4:]}"
-        return self.as_of < limit[: len(self.as_of)]
+        return self.date < limit[: len(self.date)]

@@ -1,41 +1,23 @@
-"""What rests on a fact: stacks of the collections, and locks and kits in a folder."""
+"""What rests on facts that drifted: stacks of the collections, and locks and kits in a folder."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.core.config.provenance import NO_FACTS
 from hpcgen.core.errors import HpcgenError, InputError
 from hpcgen.core.model.lock import Lock
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.hashing import read_plain
 from hpcgen.machine.doctor.rules import Report
+from hpcgen.machine.resting import Dependent, dependent, depends_on
 
 _MOST_FILES = 20_000
 _MAX_BYTES = 16 * 1024 * 1024
-_JOBS_ONLY = re.compile(
-    r"(operator|status|closed|scheduler|layouts|environment|unset_environment"
-    r"|system\.(kernel|modules|user_namespaces)"
-    r"|partitions\.[^.]+\.(nodes|memory|queues|slots|directives|chunk|parallel_environment|environment"
-    r"|cpu\.(?!target(\.|$))[^.]+|gpu\.(count|memory_gb|cpus|cdi))"
-    r"|containers\.(image_directory|build_on|unprivileged_build|engines\.[^.]+\.(reason|decided|modules)))(\.|$)"
-)
-"""Facts that people, jobs and the start of an image rest on, and no step of its build."""
-
-
-class Dependent(msgspec.Struct, frozen=True):
-    """A stack, lock, kit or image, with the plan that it comes to, and the lock that pins it where one does."""
-
-    label: str
-    plan: Plan
-    gpu: bool
-    lock: Lock | None = None
 
 
 def stacks_of(catalog: Catalog, site: str, partition: str) -> Iterator[Dependent]:
@@ -74,49 +56,6 @@ def with_dependents(report: Report, dependents: Iterable[Dependent]) -> Report:
         for each in report.drift
     ]
     return msgspec.structs.replace(report, drift=tuple(drift))
-
-
-def dependent(label: str, plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Dependent:
-    """Something with a plan."""
-    return Dependent(label, plan, _uses_gpu(plan, catalog), lock)
-
-
-def depends_on(dependent: Dependent, path: str) -> bool:
-    """Whether what was planned would be another, or fail, without the fact of its site at ``path``."""
-    plan = dependent.plan
-    top, *below = path.split(".")
-    if top in NO_FACTS:
-        return False
-    if top == "partitions" and below:
-        if below[0] != plan.partition:
-            return False
-        if "fabric" in below[1:2]:
-            return plan.stack.run.mpi
-        return "gpu" not in below[1:2] or dependent.gpu
-    if top in ("mpi", "fabric"):
-        return plan.stack.run.mpi
-    if path.startswith("containers.engines."):
-        return below[1] == plan.engine
-    if path == "system.glibc":
-        return plan.stack.run.mpi or dependent.gpu
-    return True
-
-
-def needs_build(dependent: Dependent, path: str) -> bool:
-    """Whether an image has to be built again once the fact of its site at ``path`` changes."""
-    return depends_on(dependent, path) and _JOBS_ONLY.match(path) is None
-
-
-def _uses_gpu(plan: Plan, catalog: Catalog) -> bool:
-    """Whether a chosen release asks something of the node's GPU or its driver."""
-    for block in plan.blocks:
-        try:
-            release = catalog.release(block, plan.site.system.architecture)
-        except (HpcgenError, KeyError):
-            continue
-        if release.host or release.targets:
-            return True
-    return False
 
 
 def _files(folder: Path, unread: list[str]) -> Iterator[Path]:

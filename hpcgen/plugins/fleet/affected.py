@@ -15,7 +15,7 @@ from hpcgen.core.model.fields import Record
 from hpcgen.core.support import purl
 from hpcgen.core.support.units import harmless, some
 from hpcgen.kit.plan_difference import planned_changes, replanned
-from hpcgen.machine.doctor.dependents import Dependent, needs_build
+from hpcgen.machine.resting import Dependent, needs_build
 from hpcgen.plugins.fleet.advisories import Advisory, judged, python_packages, sources_of, unjudged
 
 _NOT_THE_IMAGE = ("hpcgen", "job")

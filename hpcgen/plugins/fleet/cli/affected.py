@@ -13,7 +13,7 @@ from hpcgen.core.errors import HpcgenError, InputError, Problems, UnknownNameErr
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.machine.doctor.dependents import Dependent
+    from hpcgen.machine.resting import Dependent
 
 EXAMPLES = {
     "affected": (
@@ -101,7 +101,8 @@ def _check_names(catalog: Catalog, facts: tuple[str, ...], blocks: tuple[str, ..
 
 def _known(catalog: Catalog, images: tuple[str, ...], folder: Path, records: bool) -> tuple[list[Dependent], list[str]]:
     """Kits and locks of the folder, a kit with its lock once, and images; and what could not be looked at."""
-    from hpcgen.machine.doctor.dependents import dependent, kept_in
+    from hpcgen.machine.doctor.dependents import kept_in
+    from hpcgen.machine.resting import dependent
 
     if not folder.is_dir():
         raise InputError("no such folder", f"--in {folder}", remedy="check the spelling of its path")

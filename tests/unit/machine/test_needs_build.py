@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hpcgen import api
-from hpcgen.machine.doctor.dependents import dependent, needs_build
+from hpcgen.machine.resting import dependent, needs_build
 from hpcgen.recipe.assemble import assemble
 from tests.helpers.locks import CATALOG
 
