@@ -35,7 +35,12 @@ ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "golden"
 CONTAINERS = ROOT / "tests" / "containers"
 
-OWN_SETTINGS = {"HPCGEN_ENTRY_POINTS": "0", "HPCGEN_CONFIG": "", "HPCGEN_ACCEPT_LICENCES": "all"}
+OWN_SETTINGS = {
+    "HPCGEN_ENTRY_POINTS": "0",
+    "HPCGEN_CONFIG": "",
+    "HPCGEN_ACCEPT_LICENCES": "all",
+    "HPCGEN_TODAY": "2026-11-27",
+}
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -71,6 +71,20 @@ def check_site(site: Site, document: Document) -> None:
     problems.raise_as(InputError)
 
 
+UNDATED = (
+    "add `as_of`, the date of the commit, page or file; where it has none, the day of reading and `dated_by: reading`"
+)
+
+
+def undated(document: Document) -> dict[str, Problem]:
+    """The sources of a profile, or of its parents, that are verified and have no date, each with what is wrong."""
+    return {
+        path: Problem(f"{path} is verified, but of no date", document.position(["sources", path]), "as_of", UNDATED)
+        for path, source in (document.data.get("sources") or {}).items()
+        if source["verified"] == "yes" and source.get("as_of") is None
+    }
+
+
 def _batch_problems(site: Site, document: Document) -> list[Problem]:
     """The batch system is one that is known, and the ranks' launcher is its own or an MPI's."""
     kind, mpi = site.scheduler.kind, site.mpi

@@ -85,12 +85,15 @@ def _part(folder: Path) -> str:
     return WHEELS if f"{folder.resolve().parent.name}/{name}" == WHEELS else name
 
 
-def check_file(catalog: Catalog, path: Path, allow: Allow = refuse) -> list[Site]:
+def check_file(
+    catalog: Catalog, path: Path, allow: Allow = refuse, profiles: list[Document] | None = None
+) -> list[Site]:
     """Check a file; the sites that images are built for by it: of a profile, or of a fleet's members.
 
     Parameters
     ----------
     allow: whether the Python of a fleet's own collections may run.
+    profiles: gets a profile with its parents merged in.
 
     Raises
     ------
@@ -118,7 +121,11 @@ def check_file(catalog: Catalog, path: Path, allow: Allow = refuse) -> list[Site
     document = load(path, str(path)) if small else load(path, str(path), LONG_LIST)
     kind = _kind(document, path)
     if kind == "site profile":
-        return [_check_site(catalog, document, path)]
+        merged = catalog.with_parents(document, (str(document.data.get("name", path.stem)),))
+        site = _check_site(catalog, merged)
+        if profiles is not None:
+            profiles.append(merged)
+        return [site]
     if kind == "stack recipe":
         name = str(document.data.get("name", path.stem))
         _check_stack(catalog, catalog.with_parents(document, (name,), "stack"))
@@ -154,11 +161,9 @@ def _kind(document: Document, path: Path) -> str | FileKind:
     )
 
 
-def _check_site(catalog: Catalog, document: Document, path: Path) -> Site:
-    name = str(document.data.get("name", path.stem))
-    merged = catalog.with_parents(document, (name,))
+def _check_site(catalog: Catalog, merged: Document) -> Site:
     problems = Problems()
-    if document.data.get("abstract") is True:
+    if merged.data.get("abstract") is True:
         from hpcgen.catalog.block_checks import completed, own_problems
 
         merged = completed(merged)

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import sys
+from datetime import date
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from hpcgen.cli.common import catalog_of, print_json, say
+from hpcgen.cli.fact_ages import TODAY
 from hpcgen.cli.tables import table
 from hpcgen.core.errors import HpcgenError
+from hpcgen.core.support.units import some
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
 
 KINDS = {"sites": "site", "stacks": "stack", "blocks": "block", "engines": "engine"}
-FACTS = ("facts", "verified", "unverified", "without_source")
+FACTS = ("facts", "verified", "unverified", "without_source", "old")
 
 
 @click.command("list")
 @click.argument("kind", required=False, type=click.Choice(list(KINDS)))
 @click.option("--origin", is_flag=True, help="Show the file that each one comes from.")
-@click.option("--facts", is_flag=True, help="Sites: how many facts each has, and how many are verified.")
+@click.option(
+    "--facts", is_flag=True, help="Sites: how many facts each has, and how many are verified or may be out of date."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects as JSON.")
+@TODAY
 @click.pass_context
-def command(ctx: click.Context, kind: str | None, origin: bool, facts: bool, as_json: bool) -> None:
+def command(ctx: click.Context, kind: str | None, origin: bool, facts: bool, as_json: bool, today: date) -> None:
     """List sites, stacks, blocks or engines with a line about each; without an argument, what can be listed."""
     if facts and kind != "sites":
         raise click.UsageError("--facts is only for sites")
@@ -33,13 +39,16 @@ def command(ctx: click.Context, kind: str | None, origin: bool, facts: bool, as_
     if kind is None:
         _show_lists(catalog, as_json)
         return
-    entries = [_entry(catalog, KINDS[kind], name, facts) for name in _names(catalog, kind)]
+    entries = [_entry(catalog, KINDS[kind], name, today, facts) for name in _names(catalog, kind)]
     if as_json:
         print_json(entries)
         return
     columns = ["name", *(FACTS if facts else ()), "title", *(["origin"] if origin else ())]
     rows = [[str(entry.get(column, "-")) for column in columns] for entry in entries]
     click.echo(table([column.replace("_", " ") for column in columns], rows, sys.stdout))
+    if old := [str(entry["name"]) for entry in entries if entry.get("old")]:
+        how = "`hpcgen list sites --facts` counts them, `hpcgen site refresh NAME --network` reads their sources again"
+        say(f"note: facts that may be out of date are in the profiles of {some(old)}; {how}")
 
 
 def _show_lists(catalog: Catalog, as_json: bool) -> None:
@@ -62,7 +71,8 @@ def _names(catalog: Catalog, kind: str) -> list[str]:
     return catalog.names(KINDS[kind])
 
 
-def _entry(catalog: Catalog, kind: str, name: str, facts: bool) -> dict[str, object]:
+def _entry(catalog: Catalog, kind: str, name: str, today: date, facts: bool) -> dict[str, object]:
+    """What is said of one of them; ``facts``: and how many facts of a site are known how."""
     from hpcgen.cli.describe import one_line, origin_of
 
     try:
@@ -71,16 +81,18 @@ def _entry(catalog: Catalog, kind: str, name: str, facts: bool) -> dict[str, obj
         # One broken file must not hide the others.
         say(f"warning: {error.problems[0]}")
         title = "(cannot be read)"
-    counts = _counts(catalog, name) if facts else {}
-    return {"name": name, **counts, "title": title, "origin": origin_of(catalog, kind, name)}
+    entry: dict[str, object] = {"name": name, "title": title, "origin": origin_of(catalog, kind, name)}
+    return {**entry, **_counts(catalog, name, today, facts)} if kind == "site" else entry
 
 
-def _counts(catalog: Catalog, name: str) -> dict[str, int]:
-    """How many facts of a profile are known how; empty for one that cannot be read."""
+def _counts(catalog: Catalog, name: str, today: date, facts: bool) -> dict[str, int]:
+    """How many facts of a profile may be out of date, and how many are known how; empty for one that cannot be read."""
     from hpcgen.core.config.provenance import counts, sourced_of
+    from hpcgen.machine.ages import old_facts
 
     try:
-        found: dict[str, int] = msgspec.to_builtins(counts(sourced_of(catalog.site_document(name))))
+        known = sourced_of(catalog.site_document(name))
     except HpcgenError:
         return {}
-    return found
+    found: dict[str, int] = msgspec.to_builtins(counts(known)) if facts else {}
+    return {**found, "old": len(old_facts(known, today))}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from datetime import date
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
-from hpcgen.cli.common import catalog_of, plan_from, print_json, say_findings, say_foreign
+from hpcgen.cli.common import catalog_of, plan_from, print_json, say_findings, say_foreign, with_site
+from hpcgen.cli.fact_ages import TODAY, as_data, doubts_of, say_doubts
 from hpcgen.cli.licences import say_licences
 from hpcgen.cli.options import PlanOptions, plan_options
 from hpcgen.cli.tables import table
@@ -21,15 +24,19 @@ if TYPE_CHECKING:
 @plan_options
 @click.option("--inputs", is_flag=True, help="List the downloads of the build, and their sources.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole plan, or the inputs, as JSON.")
-def command(ctx: click.Context, inputs: bool, as_json: bool, options: PlanOptions) -> None:
+@TODAY
+def command(ctx: click.Context, inputs: bool, as_json: bool, today: date, options: PlanOptions) -> None:
     """Show every block that would be built, in which version and why, and the job's layout."""
     catalog = catalog_of(ctx)
+    options = with_site(catalog, options)
     plan = plan_from(ctx, catalog, options)
     if inputs:
         _show_inputs(plan, catalog, as_json)
         return
+    doubts = doubts_of(catalog, options.site or plan.site.name, plan, today)
     if as_json:
-        print_json(plan)
+        # Beside the plan's own fields: what depends on the day is no part of a plan.
+        print_json({**msgspec.to_builtins(plan), "doubtful_facts": as_data(doubts, today)})
         return
     from hpcgen.launch.job.measured_layouts import layout_text
     from hpcgen.recipe.assemble import assemble, notices
@@ -53,6 +60,7 @@ def command(ctx: click.Context, inputs: bool, as_json: bool, options: PlanOption
         click.echo(f"  {reason}")
     say_licences(plan)
     say_findings(plan, notices(assembly), assembly.details, notes=options.notes)
+    say_doubts(options.site or plan.site.name, doubts, options.notes)
     say_foreign([plan.site])
 
 

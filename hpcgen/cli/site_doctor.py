@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import msgspec
 
 from hpcgen.cli.common import catalog_of, print_json, say
 from hpcgen.cli.described_sites import KINDS, read_files, sources_option
+from hpcgen.cli.fact_ages import TODAY, say_old
 from hpcgen.cli.words import PARTITION, SITE
 from hpcgen.core.errors import TestFailedError
 from hpcgen.core.support.units import some
@@ -37,6 +39,7 @@ _WIDE = 100
 )
 @sources_option(f"Compare it with a file, not with this machine: {', '.join(KINDS)}, and its path.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole report as JSON.")
+@TODAY
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -48,6 +51,7 @@ def command(
     unseen: bool,
     sources: tuple[tuple[str, Path], ...],
     as_json: bool,
+    today: date,
 ) -> None:
     """Compare a profile with the machine that this runs on, or with files, and report what has drifted.
 
@@ -57,6 +61,9 @@ def command(
         raise click.UsageError("--partition and --login exclude each other: a login node is in no partition")
     if sources and (root is not None or login):
         raise click.UsageError("--from compares only with files: without --root and --login")
+    from hpcgen.core.config.provenance import sourced_of
+    from hpcgen.machine.ages import old_facts
+
     catalog = catalog_of(ctx)
     if sources:
         from hpcgen.machine.detect.detection import combine
@@ -68,10 +75,13 @@ def command(
         report = _of_machine(catalog, name, root, partition, login)
     if report.drift:
         report = _with_dependents(catalog, name, report, locks)
+    facts = sourced_of(catalog.site_document(name))
+    old = old_facts((each for each in facts if each.path not in report.agree), today)
     if as_json:
-        print_json(_data(report))
+        print_json({**_data(report), "today": today.isoformat(), "old": old})
     else:
         _print(report, unseen)
+    say_old(name, old)
     errors, warnings = report.count("error"), report.count("warning")
     where = f"compared as a node of {report.partition} ({report.chosen})" if report.partition else "a login node"
     say(f"{name}: {where}: {len(report.agree)} facts hold, {len(report.unseen)} could not be detected")

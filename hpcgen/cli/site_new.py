@@ -101,11 +101,11 @@ def _filled_in(
     """The profile's text, and as data what is known, what stays open and what has no place in a profile."""
     import datetime
 
-    from hpcgen.machine.detect.profile import profile_of
+    from hpcgen.machine.detect.profile import LIVE, profile_of
 
     places = [str(path) for _, path in sources]
     if detect:
-        places.append("the machine itself" if root is None else "a captured tree")
+        places.append(LIVE if root is None else "a captured tree")
     options = " ".join([*(f"--from {kind} {path}" for kind, path in sources), *(["--detect"] if detect else [])])
     profile = profile_of(seen, name, datetime.date.today().isoformat(), ", ".join(places), options)
     for each in seen.contradictions:

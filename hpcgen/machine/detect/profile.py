@@ -56,19 +56,23 @@ class NewProfile(msgspec.Struct, frozen=True):
     complete: bool
 
 
-def profile_of(
-    seen: Seen, name: str, date: str, where: str = "the machine itself", options: str = "--detect"
-) -> NewProfile:
+LIVE = "the machine itself"
+"""What was looked at, where that is not a file or a captured tree."""
+
+
+def profile_of(seen: Seen, name: str, date: str, where: str = LIVE, options: str = "--detect") -> NewProfile:
     """Write a profile.
 
     Parameters
     ----------
-    date: of the sources, such as 2026-11-20.
+    date: of the day, such as 2026-11-20: that of what the machine itself shows. Files and a captured tree may be older
+        by then, so of these it is only the day of reading.
     where: what was looked at, for the head of the file.
     options: of the command that writes it, for the head of the file.
     """
     data: dict[str, Any] = {}
     sources: dict[str, Any] = {}
+    dated = {"as_of": date} | ({} if where == LIVE else {"dated_by": "reading"})
     still_open = {_in_profile(path): why for path, why in seen.unseen.items()}
     for fact in seen.facts.values():
         path = _in_profile(fact.path)
@@ -78,8 +82,8 @@ def profile_of(
             still_open[path] = why
             continue
         _put(data, path.split("."), fact.value)
-        sources[path] = {"from": fact.how, "checked": date, "verified": "yes"}
-    _assume(data, sources, date)
+        sources[path] = {"from": fact.how, "checked": date, **dated, "verified": "yes"}
+    _assume(data, sources, date, dated)
     lacking = _lacking(data)
     described = options != "--detect"
     if described:
@@ -128,14 +132,15 @@ def _get(data: Any, path: str) -> Any:
     return data
 
 
-def _assume(data: dict[str, Any], sources: dict[str, Any], date: str) -> None:
-    """What a profile must say and no machine can show."""
+def _assume(data: dict[str, Any], sources: dict[str, Any], date: str, dated: dict[str, str]) -> None:
+    """What a profile must say and no machine can show; ``dated``: of which day what was seen is."""
     kinds = list(data.get(PARTITIONS, {})) or [PARTITION]
     if data.get("default_partition") not in kinds:
         data["default_partition"] = PARTITION if PARTITION in kinds else kinds[0]
         sources["default_partition"] = {
             "from": "the one kind of node that was examined",
             "checked": date,
+            **dated,
             "verified": "yes",
         }
         if len(kinds) > 1:
@@ -151,7 +156,7 @@ def _assume(data: dict[str, Any], sources: dict[str, Any], date: str) -> None:
     }
     if _get(data, "scheduler.kind") == "none":
         data["scheduler"]["account"] = "none"
-        sources["scheduler.account"] = {"from": "no batch system", "checked": date, "verified": "yes"}
+        sources["scheduler.account"] = {"from": "no batch system", "checked": date, **dated, "verified": "yes"}
 
 
 def _required(data: dict[str, Any]) -> dict[str, tuple[str, ...]]:
@@ -360,7 +365,7 @@ network:
 # environment: {{}}
 # notes: []
 
-sources: {{}}                 # by path (mpi.version): from, checked (a date), verified (yes or no), note
+sources: {{}}                 # by path (mpi.version): from, checked and as_of (dates), verified (yes or no), note
 """
 
 

@@ -54,7 +54,7 @@ def entry_for(winner: Compared, default: Compared, today: str) -> LayoutEntry:
     content = outcome.case.content
     return LayoutEntry(
         Layout(plan.partition, ranks, threads, measured=measured),
-        Source(from_=f"{words} {content[:12]}".rstrip(), checked=today, verified="yes"),
+        Source(from_=f"{words} {content[:12]}".rstrip(), checked=today, as_of=today, verified="yes"),
     )
 
 

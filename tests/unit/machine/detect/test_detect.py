@@ -584,8 +584,8 @@ def test_sources_carry_the_date_and_how_each_fact_was_seen(hpcgen: Command, tree
     done = hpcgen("site", "new", "lab", "--detect", "--root", str(trees / "workstation"))
     days = {before.isoformat(), datetime.date.today().isoformat()}
     assert any(
-        f"  system.kernel:\n    from: /proc/sys/kernel/osrelease\n    checked: {day}\n    verified: yes\n"
-        in done.stdout
+        f"  system.kernel:\n    from: /proc/sys/kernel/osrelease\n    checked: {day}\n    as_of: {day}\n"
+        "    dated_by: reading\n    verified: yes\n" in done.stdout
         for day in days
     )
     assert "  network.internet:\n    from: assumed, because detection does not use the network\n" in done.stdout
