@@ -169,7 +169,7 @@ def _only_pmi(plan: Plan, host: HostMpi, engine: Engine) -> list[str]:
     Open MPI has in images; else what it offers by itself.
     """
     own = launched_by(host.launcher, plan.site.scheduler)
-    if own is None or "pmix" not in own.pmi:
+    if own is None or "pmix" not in own.pmi or own.pmi_variable in {**plan.site.environment, **host.environment}:
         return []
     if host.shown_inside or host.abi in engine.brings_mpi:
         return ["pmix"] if host.flavour == "openmpi" and int(host.version.split(".")[0]) >= 5 else []

@@ -110,6 +110,7 @@ class Scheduler:
     again: shell by which a job puts itself back into the queue.
     launcher: its own program that starts the ranks; "" where an MPI's does.
     pmi: ways in which that can tell ranks about each other.
+    pmi_variable: chooses among them too; "" where none does.
     id_form: a regular expression of the job's id in a line that the submitting command prints.
     local_rank: holds a rank's number on its node, where that program started it.
     launcher_allocates: that program asks for nodes of its own outside of an allocation.
@@ -150,6 +151,7 @@ class Scheduler:
     again: ClassVar[str] = ""
     launcher: ClassVar[str] = ""
     pmi: ClassVar[tuple[str, ...]] = ()
+    pmi_variable: ClassVar[str] = ""
     id_form: ClassVar[str] = ""
     local_rank: ClassVar[str] = ""
     launcher_allocates: ClassVar[bool] = False

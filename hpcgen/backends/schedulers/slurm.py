@@ -90,6 +90,7 @@ class Slurm(Scheduler):
     launcher = "srun"
     # Those that srun has a plugin of.
     pmi = ("pmix", "pmi2")
+    pmi_variable = "SLURM_MPI_TYPE"  # srun(1)
     local_rank = "SLURM_LOCALID"
     launcher_allocates = True
     endings = {
