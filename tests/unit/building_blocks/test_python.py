@@ -16,6 +16,7 @@ from hpcgen.blocks.base import Chosen, Context, Facts, Situation
 from hpcgen.blocks.options import block_options
 from hpcgen.blocks.sources import Supply
 from hpcgen.blocks.steps import Run, Wheels
+from hpcgen.catalog.beside_blocks import read_wheel_list
 from hpcgen.core.errors import ConflictError, UnknownNameError
 from hpcgen.core.model.network import Internet, Mirrors, Network
 from hpcgen.core.model.site import Cpu, Fabric, Gpu, Memory, Partition
@@ -317,7 +318,7 @@ def test_wheel_without_cuda_where_there_is_no_gpu() -> None:
 
 
 def test_without_a_list_versions_are_pinned() -> None:
-    ctx = tensorflow("2.11.1", "5.3.0", facts("haswell"), options={"install": "pip"})
+    ctx = tensorflow("2.10.1", "5.1.1", facts("haswell"), options={"install": "pip"})
     text = "\n".join(commands(ctx))
     assert "--require-hashes" not in text
     assert "protobuf<3.20" in written(ctx)
@@ -491,25 +492,33 @@ OURS_NAMES = r"(pip|cmake|cuda|cudnn|horovod|onnxruntime(-gpu|-migraphx)?|tensor
 OURS = [path for path in LISTS if re.match(OURS_NAMES, path.name)]
 
 
+def by_python(path: Path) -> list[tuple[str, ...]]:
+    """The lines of a list, for each Python of one for several."""
+    read = read_wheel_list(path, path.name)
+    return [each.lines for each in read.by_python.values()] or [read.lines]
+
+
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
 def test_wheel_lists_are_exact_hashed_sorted_and_name_no_host(path: Path) -> None:
     text = path.read_text("utf-8")
     assert "://" not in text
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
-    names = []
-    for line in lines:
-        match = re.fullmatch(r"([a-z0-9][a-z0-9-]*)==[0-9][0-9a-z.+!]* --hash=sha256:[0-9a-f]{64}", line)
-        assert match, line
-        names.append(match[1])
-    assert names == sorted(set(names))
+    for lines in by_python(path):
+        names = []
+        for line in lines:
+            match = re.fullmatch(r"([a-z0-9][a-z0-9-]*)==[0-9][0-9a-z.+!]* --hash=sha256:[0-9a-f]{64}", line)
+            assert match, line
+            names.append(match[1])
+        assert names == sorted(set(names))
 
 
 @pytest.mark.parametrize("path", [p for p in OURS if p.name.startswith("tensorflow")], ids=lambda path: path.name)
 def test_tensorflow_lists_hold_what_must_be_held_back(path: Path) -> None:
-    versions = dict(line.split(" ")[0].split("==") for line in path.read_text("utf-8").splitlines() if line[0] != "#")
-    major, minor = (int(part) for part in versions.get("tensorflow", versions.get("tensorflow-cpu", "")).split(".")[:2])
-    assert int(versions["setuptools"].split(".")[0]) < 81
-    if (major, minor) <= (2, 17):
-        assert versions["numpy"].startswith("1.")
-    if (major, minor) <= (2, 11):
-        assert tuple(map(int, versions["protobuf"].split(".")[:2])) < (3, 20)
+    for lines in by_python(path):
+        versions = dict(line.split(" ")[0].split("==") for line in lines)
+        named = versions.get("tensorflow", versions.get("tensorflow-cpu", versions.get("tensorflow-cpu-aws", "")))
+        major, minor = (int(part) for part in named.split(".")[:2])
+        assert int(versions["setuptools"].split(".")[0]) < 81
+        if (major, minor) <= (2, 17):
+            assert versions["numpy"].startswith("1.")
+        if (major, minor) <= (2, 11):
+            assert tuple(map(int, versions["protobuf"].split(".")[:2])) < (3, 20)

@@ -84,7 +84,7 @@ def test_the_gpu_and_its_driver_decide_what_jax_computes_on(
 
 
 def test_jax_refuses_a_package_that_the_gpu_cannot_use() -> None:
-    with pytest.raises(ConflictError, match=r"jax 0\.6\.2 is the last that supports capability 7\.0"):
+    with pytest.raises(ConflictError, match=r"jax 0\.7\.1 is the last that supports capability 7\.0"):
         planned("darwin", "jax", "jax.accelerator=cuda13", partition="gpu-v100")
     with pytest.raises(PolicyError, match="but the image cannot use them"):
         planned("lumi-g", "jax")

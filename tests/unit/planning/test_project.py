@@ -128,11 +128,11 @@ wheels = [{{ url = "https://index.example.org/torch-{torch}-py3-none-any.whl", h
 """
 
 
-@pytest.mark.parametrize(("torch", "taken"), [("2.10.0", "2.10.0"), ("2.15.0", "2.13.0"), ("2.11.0", "2.13.0")])
+@pytest.mark.parametrize(("torch", "taken"), [("2.10.0", "2.10.0"), ("2.15.0", "2.15.0"), ("2.15.9", "2.13.0")])
 def test_the_range_of_the_project_bounds_a_block_and_the_locked_version_comes_first(
     tmp_path: Path, torch: str, taken: str
 ) -> None:
-    """2.15.0 is for GPUs here, and 2.11.0 in no table; the lock says that the project takes others too."""
+    """2.15.9 is in no table; the lock says that the project takes others too, of which 2.13.0 is the best here."""
     plan = planned(tmp_path, {"uv.lock": UV.format(torch=torch, zeros="0" * 63)})
     pytorch = plan.block("pytorch")
     assert pytorch is not None and pytorch.version == taken
@@ -158,7 +158,7 @@ POETRY = '[tool.poetry]\nname = "demo"\n[tool.poetry.dependencies]\npython = "^3
 PROJECT = '[project]\nname = "demo"\nversion = "1"\ndependencies = ["torch>=2.6,<3"]\n'
 
 
-def torch_of(folder: Path, file: str, torch: str = "2.15.0", **beside: str) -> str:
+def torch_of(folder: Path, file: str, torch: str = "2.15.9", **beside: str) -> str:
     for name, text in beside.items():
         (folder / name.replace("_", ".")).write_text(text, "utf-8")
     plan = planned(folder, {file: LOCKS[file].format(torch=torch, hash="1" * 64)})
@@ -194,8 +194,8 @@ def test_without_a_range_the_locked_version_is_meant_and_that_is_said(tmp_path: 
     if text:
         (tmp_path / "pyproject.toml").write_text(text, "utf-8")
     with pytest.raises(ConflictError) as refused:
-        planned(tmp_path, {file: LOCKS[file].format(torch="2.15.0", hash="1" * 64)})
-    assert "(locked, with no range of the project beside it) asks for pytorch ==2.15.0" in str(refused.value)
+        planned(tmp_path, {file: LOCKS[file].format(torch="2.15.9", hash="1" * 64)})
+    assert "(locked, with no range of the project beside it) asks for pytorch ==2.15.9" in str(refused.value)
 
 
 def test_the_build_that_a_file_names_is_the_site_s_to_choose(tmp_path: Path) -> None:
@@ -213,8 +213,8 @@ def test_both_lines_of_a_conflict_are_named(tmp_path: Path) -> None:
 
 
 def test_the_remedy_is_a_version_near_to_that_of_the_file(tmp_path: Path) -> None:
-    with pytest.raises(ConflictError, match=r"remedy: --set pytorch.version=2.7.1 "):
-        planned(tmp_path, {"requirements.txt": "torch==2.7.0\n"})
+    with pytest.raises(ConflictError, match=r"remedy: --set pytorch.version=2.8.0 "):
+        planned(tmp_path, {"requirements.txt": "torch==2.7.9\n"})
 
 
 def test_a_setting_decides_instead_of_the_file(tmp_path: Path) -> None:
