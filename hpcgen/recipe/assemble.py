@@ -85,6 +85,8 @@ def assemble(
         notices=[*long, *unpinned, *(notice for part in added for notice in part.block.notices(part.ctx))],
         details=[detail for part in added for detail in part.block.details(part.ctx)],
         loose=found.loose,
+        installed=found.installed,
+        left_open=found.left_open,
         capabilities={part.planned.name: part.block.capabilities(part.ctx) for part in parts},
         base_notes=unpinned,
     )

@@ -46,6 +46,19 @@ class Knowledge(NamedTuple):
     constraints: Sequence[str] = ()
 
 
+class LeftOpen(NamedTuple):
+    """What of an environment's packages no list decides.
+
+    Parameters
+    ----------
+    ranges: of packages that the user names, and that no list has with a hash in that version: the joint range.
+    provided: packages that come another way than by a list, with their version.
+    """
+
+    ranges: dict[str, str]
+    provided: dict[str, str]
+
+
 class JoinedLists(NamedTuple):
     """Result for lists that share an environment.
 
@@ -54,14 +67,14 @@ class JoinedLists(NamedTuple):
     instead: by block the lines that take the place of others; an empty one of a line that goes.
     problems: packages of which no version is right for all.
     doubts: packages of which nobody knows whether the chosen version is right for all.
-    ranges: by folder and package, the joint range of what is left open.
+    left_open: by folder, what `hpcgen lock` or pip chooses there.
     taken: lists of collections that a line was taken from, beside those that are installed.
     """
 
     instead: dict[str, dict[str, str]]
     problems: list[Problem]
     doubts: list[Finding]
-    ranges: dict[str, dict[str, str]]
+    left_open: dict[str, LeftOpen]
     taken: set[str]
 
 

@@ -18,7 +18,7 @@ from hpcgen.core.errors import ConflictError, InputError, Problem
 from hpcgen.core.model.plan import Finding, Plan, PlannedBlock, PlannedConda
 from hpcgen.core.support.units import some
 from hpcgen.core.support.wheel_tags import as_numbers, glibc_of
-from hpcgen.recipe.joint_pins import Knowledge, ListInstallation, joined
+from hpcgen.recipe.joint_pins import Knowledge, LeftOpen, ListInstallation, joined
 
 if TYPE_CHECKING:
     from hpcgen.core.model.lock import Pins
@@ -50,14 +50,14 @@ class Parts(NamedTuple):
     loose: requirements of the wheel lists that nobody has made with hashes, by the list's name.
     installed: the wheel lists that go into Python environments, in the order of the steps.
     doubts: what is not known of their packages.
-    ranges: by environment and package, what is left to `hpcgen lock` or pip of a package that lists have too.
+    left_open: by environment, what is left to `hpcgen lock` or pip.
     """
 
     parts: list[PlannedPart]
     loose: dict[str, tuple[str, ...]]
     installed: list[ListInstallation]
     doubts: list[Finding]
-    ranges: dict[str, dict[str, str]]
+    left_open: dict[str, LeftOpen]
 
 
 class _Lists:
@@ -119,7 +119,7 @@ def parts_of(plan: Plan, catalog: Catalog, pins: Pins | None = None, listed: boo
     if found.instead:
         parts = [_beside_others(part, found.instead) for part in parts]
         installed = list(_installed(parts))
-    return Parts(parts, lists.loose, installed, found.doubts, found.ranges)
+    return Parts(parts, lists.loose, installed, found.doubts, found.left_open)
 
 
 def _known(plan: Plan, catalog: Catalog, parts: Sequence[PlannedPart]) -> Knowledge:

@@ -12,7 +12,7 @@ from hpcgen.core.model.project import BLOCK
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.units import some
 from hpcgen.recipe.clashes import clash_problem
-from hpcgen.recipe.joint_pins import JoinedLists, Knowledge, ListedPin, ListInstallation
+from hpcgen.recipe.joint_pins import JoinedLists, Knowledge, LeftOpen, ListedPin, ListInstallation
 from hpcgen.recipe.requirement_lines import Needs, needs_of, package_line, requirements
 from hpcgen.recipe.version_choice import VersionCandidate, VersionRule, exact, joint_range, straight
 
@@ -67,9 +67,12 @@ class SharedEnvironment:
             for pin, source in self._doubts(name, pins, chosen[name]):
                 text = f"{name} {chosen[name].version} instead of {pin.version}"
                 doubtful.setdefault((pin.label, source), []).append(text)
-            if not chosen[name].version:
-                folder = self.installed[0].folder
-                found.ranges.setdefault(folder, {})[name] = str(joint_range(name, chosen, rules))
+        ranges = {
+            name: str(joint_range(name, chosen, rules)) if not each.version else f"=={each.version}"
+            for name, each in chosen.items()
+            if not each.line and name in self.pins
+        }
+        found.left_open[self.installed[0].folder] = LeftOpen(ranges, self.provided)
         found.doubts.extend(_doubt(*labels, texts) for labels, texts in doubtful.items())
 
     # what may be chosen

@@ -11,6 +11,7 @@ from hpcgen.blocks.steps import HostFile, Image, Input, Run, TextFile
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.plan import Finding, PlannedBlock, PlannedCopy
 from hpcgen.core.model.recipe_facts import RankTest
+from hpcgen.recipe.joint_pins import LeftOpen, ListInstallation
 
 
 class Stage(msgspec.Struct):
@@ -40,8 +41,9 @@ class Assembly(msgspec.Struct):
     """Both stages of an image, its labels, tests and inputs, and what the user should know.
 
     ``packages``: OS packages that blocks ask for, by stage. ``loose``: requirements of the wheel lists that nobody
-    has made with hashes, by the list's name. ``capabilities`` of each block, by its name. ``notices``: what the user
-    should know, one line each, and first what takes long to build; ``details``: what is shown only on request.
+    has made with hashes, by the list's name. ``installed``: the lists that go into Python environments, and
+    ``left_open`` what these leave open, by folder. ``capabilities`` of each block, by its name. ``notices``: what the
+    user should know, one line each, and first what takes long to build; ``details``: what is shown only on request.
     ``base_notes``: base images that no digest pins, likewise.
     """
 
@@ -55,6 +57,8 @@ class Assembly(msgspec.Struct):
     notices: list[str]
     details: list[str] = []
     loose: dict[str, tuple[str, ...]] = {}
+    installed: list[ListInstallation] = []
+    left_open: dict[str, LeftOpen] = {}
     capabilities: dict[str, Capabilities] = {}
     base_notes: list[str] = []
 

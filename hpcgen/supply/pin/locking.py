@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-from packaging.requirements import Requirement
 
 from hpcgen.blocks.inputs.image import Image
-from hpcgen.blocks.steps import GitTree, Wheels
+from hpcgen.blocks.steps import GitTree
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.own_files import named_files
 from hpcgen.core.errors import FetchError, HpcgenError, InputError, PolicyError, Problems, did_you_mean
@@ -21,13 +20,13 @@ from hpcgen.core.model.lock import ImagePin, KeyPin, Lock, Pins, StageName, Stag
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.hashing import file_sha256
 from hpcgen.core.support.leftovers import scratch_folder
-from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.places import recorded
 from hpcgen.kit.lockfile.lock import parse_lock, sealed_text
 from hpcgen.planning.contract.verdict import hold_chosen, was_overruled
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.formats import format_for
 from hpcgen.recipe.stages import Assembly, Stage
+from hpcgen.supply.pin.image_wheels import lock_image_wheels
 
 if TYPE_CHECKING:
     from hpcgen.supply.pin.bazel_steps import BazelStep
@@ -73,7 +72,7 @@ def make_lock(
         wheels: dict[str, list[str]] = {}
         found: tuple[dict[StageName, StagePackages], list[KeyPin], int] = ({}, [], 0)
         with ThreadPoolExecutor(1) as beside:
-            waiting = beside.submit(_wheels, plan, catalog, loose, old if "wheels" in kept else None, say)
+            waiting = beside.submit(lock_image_wheels, plan, catalog, loose, old if "wheels" in kept else None, say)
             with of_packages.caught():
                 found = _packages(plan, catalog, loose, pinned, layout, old if "packages" in kept else None, say)
         with problems.caught():
@@ -257,61 +256,6 @@ def _asked_then(old: Lock, catalog: Catalog) -> dict[str, list[str]] | None:
         return _asked(old.plan, assemble(old.plan, catalog))
     except HpcgenError:
         return None
-
-
-def _wheels(plan: Plan, catalog: Catalog, loose: Assembly, old: Lock | None, say: Say) -> dict[str, list[str]]:
-    """Hashed lines for every list that no collection has; they must fit those that are hashed already."""
-    from hpcgen.supply.net.pip_settings import pip_settings
-    from hpcgen.supply.pin.wheels import lock_wheels
-
-    python = plan.block("python")
-    base = plan.blocks[0]
-    glibc = str(catalog.release(base).values["glibc"])
-    # What rules of Bazel install for themselves is beside nothing of the image's.
-    installed = {
-        each.name for stage in (loose.builder, loose.final) for _, step in stage.steps for each in step.installs
-    }
-    listed = [item for _, item in loose.inputs if isinstance(item, Wheels) and item.hashed and item.name in installed]
-    fixed = [line for item in listed for line in item.requirements]
-    kept = old.pins.wheels if old is not None and _runs_on(old.plan) == _runs_on(plan) else {}
-    wanted = {name: lines for name, lines in sorted(loose.loose.items()) if name != PIP_LIST}
-    fitting = {name: kept[name] for name, lines in wanted.items() if _still_fits(lines, kept.get(name, []), fixed)}
-    if python is None or len(fitting) == len(wanted):
-        return fitting
-    target = (python.version, plan.site.system.architecture, glibc)
-    held = [*fixed, *(plan.project.constraints if plan.project is not None else [])]
-
-    def locked(name: str) -> list[str]:
-        say(f"Python packages of {name}: {len(wanted[name])} requested")
-        lines = lock_wheels(wanted[name], *target, constraints=held)
-        say(f"Python packages of {name}: {len(lines)} chosen")
-        return lines
-
-    todo = [name for name in wanted if name not in fitting]
-    pip_settings()  # once, not by each of the threads
-    with ThreadPoolExecutor(_AT_A_TIME) as pool:
-        resolved = dict(zip(todo, pool.map(locked, todo), strict=True))
-    return {name: fitting[name] if name in fitting else resolved[name] for name in wanted}
-
-
-def _runs_on(plan: Plan) -> tuple[str, ...]:
-    """What decides which file of a Python package is the right one: Python, architecture, and the base's C library."""
-    python, base = plan.block("python"), plan.blocks[0]
-    return (python.version if python else "", plan.site.system.architecture, base.name, base.version)
-
-
-def _still_fits(requirements: Iterable[str], lines: Iterable[str], fixed: Iterable[str]) -> bool:
-    """Whether hashed lines hold every requirement in the version that it asks for, beside those that are fixed."""
-    held, beside = _versions(lines), _versions(fixed)
-    asked = {normal_name(each.name): each.specifier for each in map(Requirement, requirements)}
-    fits = all(name in held and specifier.contains(held[name], True) for name, specifier in asked.items())
-    return bool(held) and fits and all(beside.get(name, version) == version for name, version in held.items())
-
-
-def _versions(lines: Iterable[str]) -> dict[str, str]:
-    """Version by normalised name, of lines ``NAME==VERSION --hash=…``."""
-    pairs = (line.split(" ", 1)[0].split("==", 1) for line in lines if "==" in line)
-    return {normal_name(name): version for name, version in pairs}
 
 
 def _conda(plan: Plan, catalog: Catalog, old: Lock | None, say: Say) -> list[CondaPackage]:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,6 +36,8 @@ from hpcgen.supply.net.pip_settings import pip_settings
 
 ARCHITECTURES = ("x86_64", "aarch64")
 """Those that uv has platforms for."""
+_LOCAL = "provided"
+"""The local part of versions that stand for packages which come another way."""
 _GLIBC = (40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 28, 17)
 """The versions of glibc 2 for which uv has a platform."""
 _LIMIT_S = 900
@@ -58,6 +60,9 @@ class Request(msgspec.Struct, frozen=True):
     sdists: ``name==version`` of packages that are taken as source; what they need must be asked for.
     constraints: ``name==version`` of packages that are there already, if they are needed.
     indexes: addresses of simple indexes, instead of those of pip's settings.
+    provided: ``name==version`` of packages that come another way, and what they require of the others.
+    preferred: ``name==version`` of what is taken wherever it can be.
+    subject: what messages say was asked for, where that is not all of the requirements.
     """
 
     target: WheelTarget
@@ -65,6 +70,9 @@ class Request(msgspec.Struct, frozen=True):
     sdists: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
     indexes: tuple[str, ...] | None = None
+    provided: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    preferred: tuple[str, ...] = ()
+    subject: tuple[str, ...] = ()
 
 
 class Resolved(msgspec.Struct, frozen=True):
@@ -96,6 +104,12 @@ def resolve(request: Request) -> list[Resolved]:
         chosen = list(pool.map(lambda each: _chosen(each, index, request.target), wheels))
     Problems(each for each in chosen if isinstance(each, Problem)).raise_as(FetchError)
     return [*sources.values(), *(each for each in chosen if isinstance(each, Resolved))]
+
+
+def joint_versions(request: Request) -> dict[str, str]:
+    """The version of everything that a solution has, by normal name; errors as :func:`resolve`."""
+    with scratch_folder("hpcgen-wheels-") as folder:
+        return {each.name: each.version for each in _compiled(request, folder, False)}
 
 
 def run_uv(
@@ -147,17 +161,18 @@ def _source_packages(request: Request, index: PackageIndex, folder: Path) -> dic
         name = normal_name(pin.name)
         chosen = min(files, key=lambda each: (not each.file.endswith(".tar.gz"), each.file))
         sources[name] = Resolved(name, version, chosen.file, chosen.sha256)
-        _stand_in(folder, name, version)
+        _stand_in(folder, name, version, ())
     problems.raise_as(FetchError)
     return sources
 
 
-def _stand_in(folder: Path, name: str, version: str) -> None:
+def _stand_in(folder: Path, name: str, version: str, needs: Sequence[str]) -> None:
     """A wheel without content."""
     stem = f"{name.replace('-', '_')}-{version}"
     info = f"{stem}.dist-info"
+    needed = "".join(f"Requires-Dist: {each}\n" for each in needs)
     with zipfile.ZipFile(folder / f"{stem}-py3-none-any.whl", "w") as wheel:
-        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needed}")
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         wheel.writestr(f"{info}/RECORD", "")
 
@@ -183,7 +198,11 @@ def _compiled(request: Request, folder: Path, files: bool) -> list[_Found]:
     asked, held = folder / "asked.in", folder / "held.in"
     listing = folder / ("pylock.toml" if files else "listing.txt")
     asked.write_text("".join(f"{line}\n" for line in (*request.sdists, *request.requirements)), "utf-8")
-    held.write_text("".join(f"{line}\n" for line in request.constraints), "utf-8")
+    provided = dict(_provide(request, folder))
+    held.write_text("".join(f"{line}\n" for line in (*request.constraints, *provided.values())), "utf-8")
+    if request.preferred:
+        # uv takes the versions of a file that is there already wherever it can.
+        listing.write_text("".join(f"{line}\n" for line in request.preferred), "utf-8")
     words = ["pip", "compile", str(asked), "--constraints", str(held), "--output-file", str(listing)]
     words += ["--format", "pylock.toml"] if files else []
     words += ["--quiet", "--no-header", "--no-annotate", "--find-links", str(folder)]
@@ -193,9 +212,23 @@ def _compiled(request: Request, folder: Path, files: bool) -> list[_Found]:
     if done.returncode != 0:
         raise _no_solution(request, (done.stderr or done.stdout).splitlines())
     if files:
-        return [_found(each) for each in tomllib.loads(listing.read_text("utf-8")).get("packages", [])]
-    pins = re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", listing.read_text("utf-8"), re.MULTILINE)
-    return [_Found(normal_name(name), version, {}) for name, version in pins]
+        found = [_found(each) for each in tomllib.loads(listing.read_text("utf-8")).get("packages", [])]
+    else:
+        pins = re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", listing.read_text("utf-8"), re.MULTILINE)
+        found = [_Found(normal_name(name), version, {}) for name, version in pins]
+    return [each for each in found if each.name not in provided]
+
+
+def _provide(request: Request, folder: Path) -> Iterator[tuple[str, str]]:
+    """Wheels without content for what comes another way, each by name with the line that holds it to this wheel.
+
+    No index has a version with such a local part, so none of its files, and nothing that these require, is taken.
+    """
+    for line, needs in request.provided:
+        name, _, version = line.partition("==")
+        local = f"{version.partition('+')[0]}+{_LOCAL}"
+        _stand_in(folder, name, local, needs)
+        yield normal_name(name), f"{name}=={local}"
 
 
 def _found(package: Mapping[str, Any]) -> _Found:
@@ -258,7 +291,7 @@ def _no_solution(request: Request, said: Sequence[str]) -> HpcgenError:
     """uv's last words as an error: no solution, or an index that does not answer."""
     lines = [_plain(line)[:_LINE] for line in said if line.strip()]
     words = "\n  ".join(lines[:_LAST_LINES])
-    asked = ", ".join([*request.sdists, *request.requirements][:12])
+    asked = ", ".join((*request.sdists, *(request.subject or request.requirements))[:12])
     if _NO_ANSWER.search(words):
         return FetchError(
             f"uv could not query a package index for {asked}:\n  {words}",

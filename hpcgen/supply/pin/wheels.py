@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -29,6 +29,7 @@ def lock_wheels(
     sdists: Sequence[str] = (),
     constraints: Sequence[str] = (),
     indexes: Sequence[str] | None = None,
+    provided: Mapping[str, Sequence[str]] | None = None,
 ) -> list[str]:
     """Requirement lines with one hash each, complete with every dependency, sorted by name.
 
@@ -42,6 +43,7 @@ def lock_wheels(
     sdists: ``name==version`` of packages to take as source.
     constraints: lines of lists that go into the same environment, with hashes or without.
     indexes: as for :func:`hpcgen.supply.net.package_index.find_files`.
+    provided: ``name==version`` of packages that come another way, each with what it requires of the others.
 
     Raises
     ------
@@ -61,6 +63,7 @@ def lock_wheels(
         tuple(sdists),
         tuple(dict.fromkeys(held)),
         None if indexes is None else tuple(indexes),
+        tuple((line, tuple(needs)) for line, needs in (provided or {}).items()),
     )
     hashes = _held_hashes(constraints)
     return [

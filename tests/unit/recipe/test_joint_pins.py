@@ -182,7 +182,8 @@ def project(tmp_path: Path, *requirements: str, site: str = "workstation", **set
         "name: ours\ntitle: ours\nrun: {command: ['true']}\n"
         "blocks: {python_packages: {options: {files: [requirements.txt]}}}\n"
     )
-    return hpcgen.plan(site, str(stack), settings={key.replace("__", "."): value for key, value in settings.items()})
+    said = {key.replace("__", "."): value for key, value in settings.items()}
+    return hpcgen.plan(site, str(stack), settings=said, catalog=Catalog())
 
 
 def chosen(plan: Plan) -> dict[str, set[str]]:

@@ -53,7 +53,9 @@ class Network:
         found = [StagePackages(present={}, added=dict.fromkeys(names, PIN)) for _, names in asked]
         return [os_packages.PackageAnswer(each, [], 1763000000) for each in found]
 
-    def wheels(self, requirements: Sequence[str], python: str, *more: str, constraints: Sequence[str]) -> list[str]:
+    def wheels(
+        self, requirements: Sequence[str], python: str, *more: str, constraints: Sequence[str], provided: object
+    ) -> list[str]:
         self.asked.append(f"wheels {python}")
         self.held += constraints
         return [f"{each.lower()} --hash=sha256:{'c' * 64}" for each in requirements if "==" in each]

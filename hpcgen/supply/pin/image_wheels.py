@@ -1,0 +1,171 @@
+"""Hashes for the Python packages of an image that no wheel list has: those of the project, beside the blocks' lists.
+
+What is left open is resolved beside the lists as they are. Where that has no solution, all that share the environment
+is resolved in one go: the blocks' own demands are requirements, and the lists' versions preferences, so that one of
+them moves only if it must. What moved stands in the lock's list of the project, whose versions count for all lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.errors import ConflictError, HpcgenError
+from hpcgen.core.model.conda import PIP_LIST
+from hpcgen.core.model.lock import Lock, Pins
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.support.package_names import normal_name
+from hpcgen.core.support.wheel_tags import WheelTarget
+from hpcgen.recipe.joint_pins import LeftOpen
+from hpcgen.recipe.parts import parts_of
+from hpcgen.recipe.requirement_lines import package_line, requirements
+from hpcgen.recipe.stages import Assembly
+
+Say = Callable[[str], None]
+_AT_A_TIME = 4
+
+
+def lock_image_wheels(
+    plan: Plan, catalog: Catalog, loose: Assembly, old: Lock | None, say: Say
+) -> dict[str, list[str]]:
+    """Hashed lines for every list that no collection has; they fit those that are hashed already.
+
+    Parameters
+    ----------
+    old: a lock whose lists stay where they still fit.
+
+    Raises
+    ------
+    ConflictError: the packages contradict each other; the resolver's own words say why.
+    FetchError, MissingToolError: as :func:`hpcgen.supply.pin.wheels.lock_wheels`.
+    """
+    from hpcgen.supply.net.pip_settings import pip_settings
+
+    kept = old.pins.wheels if old is not None and _runs_on(old.plan) == _runs_on(plan) else {}
+    wanted = {name: lines for name, lines in sorted(loose.loose.items()) if name != PIP_LIST}
+    fitting = {name: kept[name] for name in wanted if _still_fits(wanted[name], kept.get(name, []))}
+    if fitting and not _go_together(plan, catalog, fitting):
+        fitting = {}
+    if plan.block("python") is None or len(fitting) == len(wanted):
+        return fitting
+
+    def locked(name: str) -> list[str]:
+        say(f"Python packages of {name}: {len(wanted[name])} requested")
+        lines = _Question(plan, catalog, loose, name, wanted[name]).lines(say)
+        say(f"Python packages of {name}: {len(lines)} chosen")
+        return lines
+
+    todo = [name for name in wanted if name not in fitting]
+    pip_settings()  # once, not by each of the threads
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        resolved = dict(zip(todo, pool.map(locked, todo), strict=True))
+    return {name: fitting[name] if name in fitting else resolved[name] for name in wanted}
+
+
+def _runs_on(plan: Plan) -> tuple[str, ...]:
+    """What decides which file of a Python package is the right one: Python, architecture, and the base's C library."""
+    python, base = plan.block("python"), plan.blocks[0]
+    return (python.version if python else "", plan.site.system.architecture, base.name, base.version)
+
+
+def _still_fits(wanted: Sequence[str], lines: Iterable[str]) -> bool:
+    """Whether hashed lines hold every requirement in the version that it asks for."""
+    held = _versions(lines)
+    asked = {normal_name(each.name): each.specifier for each in requirements(wanted)}
+    return bool(held) and all(name in held and each.contains(held[name], True) for name, each in asked.items())
+
+
+def _go_together(plan: Plan, catalog: Catalog, lists: Mapping[str, list[str]]) -> bool:
+    """Whether hashed lists of an older lock suit the lists of today's collections."""
+    try:
+        parts_of(plan, catalog, Pins(wheels=dict(lists)))
+    except HpcgenError:
+        return False
+    return True
+
+
+def _versions(lines: Iterable[str]) -> dict[str, str]:
+    """Version by normal name, of lines ``NAME==VERSION --hash=…``."""
+    said = (package_line(line.partition(" --hash=")[0]) for line in lines)
+    return {each.name: each.version for each in said if each is not None and each.version}
+
+
+class _Question:
+    """What a list without hashes asks for, beside the lists of its environment."""
+
+    def __init__(self, plan: Plan, catalog: Catalog, loose: Assembly, name: str, wanted: Sequence[str]) -> None:
+        python = plan.block("python")
+        glibc = str(catalog.release(plan.blocks[0]).values["glibc"])
+        self.target = WheelTarget(python.version if python else "", plan.site.system.architecture, glibc)
+        self.wanted = tuple(wanted)
+        # What rules of Bazel install for themselves is in no environment of the image.
+        folder = next((each.folder for each in loose.installed if each.wheels.name == name), "")
+        self.lists = [e.wheels for e in loose.installed if e.wheels.hashed and folder in ("", e.folder)]
+        self.left_open = loose.left_open.get(folder, LeftOpen({}, {}))
+        self.listed = _versions(line for each in self.lists for line in each.requirements)
+        self.constraints = tuple(plan.project.constraints) if plan.project is not None else ()
+        self.needs = catalog.beside.wheel_facts().needs
+
+    def lines(self, say: Say) -> list[str]:
+        """Everything that the list needs, with hashes, and what of other lists has to move for it."""
+        held = self._without(self.left_open.ranges)
+        held += [f"{name}{versions}" for name, versions in self.left_open.ranges.items() if versions]
+        try:
+            return self._locked(self.wanted, [*held, *self.constraints])
+        except ConflictError as failure:
+            if not self.listed:
+                raise
+            return self._together(failure, say)
+
+    def _locked(self, wanted: Sequence[str], held: Sequence[str]) -> list[str]:
+        from hpcgen.supply.pin.wheels import lock_wheels
+
+        target = (self.target.python, self.target.architecture, self.target.glibc)
+        return lock_wheels(wanted, *target, constraints=held, provided=self._provided())
+
+    def _provided(self) -> dict[str, list[str]]:
+        """Packages that come another way, with what they require of those that are in lists."""
+        found = {}
+        for name, version in self.left_open.provided.items():
+            needs = requirements(self.needs.get(f"{name}=={version}") or ())
+            found[f"{name}=={version}"] = [str(each) for each in needs if normal_name(each.name) in self.listed]
+        return found
+
+    def _together(self, failure: ConflictError, say: Say) -> list[str]:
+        """A solution in which lists' versions may move; ``failure`` if the user's packages are not what clashes."""
+        from hpcgen.supply.pin.uv_resolver import Request, joint_versions
+
+        # Of source packages a resolver for another Python cannot ask what they require.
+        sources = {name for name in self.listed if self.needs.get(f"{name}=={self.listed[name]}", ()) is None}
+        provided = self._provided() | {f"{name}=={self.listed[name]}": [] for name in sources}
+        names = [name for name in sorted(self.listed) if name not in sources]
+        request = Request(
+            self.target,
+            (*self.wanted, *self._demands(names), *names),
+            constraints=self.constraints,
+            provided=tuple((line, tuple(needs)) for line, needs in provided.items()),
+            preferred=tuple(f"{name}=={self.listed[name]}" for name in names),
+            subject=self.wanted,
+        )
+        try:
+            versions = joint_versions(request)
+        except ConflictError as clash:
+            named = {normal_name(each.name) for each in requirements(self.wanted)}
+            about = any(name in problem.message.partition("\n")[2] for problem in clash.problems for name in named)
+            raise (clash if about else failure) from None
+        moved = {name: versions[name] for name in names if versions.get(name, self.listed[name]) != self.listed[name]}
+        for name, version in moved.items():
+            say(f"{name} {version} instead of {self.listed[name]}, which the requested packages do not take")
+        fixed = [f"{name}=={version}" for name, version in versions.items() if name not in {*self.listed} - {*moved}]
+        pins = [f"{name}=={version}" for name, version in moved.items()]
+        return self._locked([*self.wanted, *pins], [*self._without(moved), *fixed])
+
+    def _without(self, names: Mapping[str, str]) -> list[str]:
+        """Lines of the lists that are about other packages."""
+        lines = (line for each in self.lists for line in each.requirements)
+        return [line for line in lines if not names.keys() & _versions([line]).keys()]
+
+    def _demands(self, names: Sequence[str]) -> list[str]:
+        """What the blocks ask for themselves, of what is in their lists."""
+        return [str(one) for each in self.lists for one in requirements(each.asked) if normal_name(one.name) in names]
