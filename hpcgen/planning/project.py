@@ -6,7 +6,7 @@ are chosen for what the files ask for in the Python that there would be without 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -92,8 +92,10 @@ def resolved_with(
     fixed = list(_pythons(asked))
     blocks = resolve(fixed, {})
     before: set[tuple[str, str, str]] = set()
+    with_wheels: dict[str, Demand] = {}
     for _ in range(_ROUNDS):
-        demands = list(_demands(asked, catalog, _python(blocks), architecture, said))
+        with_wheels |= {each.origin.by: each for each in _wheel_pythons(asked, catalog, _python(blocks), architecture)}
+        demands = [*_demands(asked, catalog, _python(blocks), architecture, said), *with_wheels.values()]
         same = {(each.identifier, each.origin.by, str(each)) for each in demands}
         if same == before:
             return blocks
@@ -117,6 +119,31 @@ def _pythons(asked: RequestedFiles) -> list[Demand]:
             origin = Origin(f"the project by {_origin(file.python_where, file.file)}", kind="file")
             demands.append(Demand("python", {"python": file.requires_python}, origin, demanded=False))
     return demands
+
+
+def _wheel_pythons(asked: RequestedFiles, catalog: Catalog, python: str, architecture: str) -> Iterator[Demand]:
+    """Other Pythons, for packages of which no release that the files accept has wheels for this one."""
+    minor = ".".join(python.split(".")[:2])
+    facts = catalog.beside.wheel_facts()
+    for each in _selected(asked, catalog, python, architecture):
+        released = facts.pythons.get(each.name, {}).get(architecture, {})
+        if each.name in catalog.distributions or as_numbers(minor) > facts.newest_python():
+            continue
+        fitting = sorted((one for one in released if _can_have(each, released[one])), key=as_numbers)
+        if fitting and minor not in fitting:
+            newest = as_numbers(fitting[-1])
+            versions = f">={fitting[0]},<{newest[0]}.{newest[1] + 1}"
+            origin = Origin(f"{each.asked} of {each.origin}, by its wheels,", kind="file")
+            yield Demand("python", {"python": versions}, origin, demanded=False)
+
+
+def _can_have(asked: PackageRequirement, released: str) -> bool:
+    """Whether releases in a range may be among those that are asked for."""
+    from packaging.specifiers import SpecifierSet
+
+    from hpcgen.recipe.version_choice import can_hold
+
+    return can_hold(SpecifierSet(asked.specifier) & SpecifierSet(released))
 
 
 def _demands(

@@ -255,3 +255,23 @@ def test_several_lists_are_checked_by_pip_in_the_self_test() -> None:
 )
 def test_packages_of_others_are_none_of_its_business(stack: str, settings: dict[str, str]) -> None:
     assert "pip check" not in assemble(hpcgen.plan("workstation", stack, settings=settings), Catalog()).selftest
+
+
+# the Python
+
+
+def test_a_python_that_has_wheels_of_what_is_pinned_is_chosen(tmp_path: Path) -> None:
+    python = project(tmp_path, "numpy==1.23.5").block("python")
+    assert python is not None and python.version.startswith("3.10")
+    with pytest.raises(ConflictError) as failure:
+        project(tmp_path, "numpy==1.23.5", python__version="3.12.3")
+    text = str(failure.value)
+    assert "numpy==1.23.5 of requirements.txt:1, by its wheels, asks for python >=3.8,<3.12" in text
+    assert "--set python asks for python ==3.12.3" in text
+
+
+def test_a_range_too_counts_for_the_python_and_a_package_that_any_python_takes_does_not(tmp_path: Path) -> None:
+    python = project(tmp_path, "numpy<1.20").block("python")
+    assert python is not None and python.version.startswith("3.8")
+    python = project(tmp_path, "six==1.10.0", "tqdm", "numpy>=1.20").block("python")
+    assert python is not None and python.version.startswith("3.12")
