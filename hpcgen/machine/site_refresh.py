@@ -11,7 +11,7 @@ import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -107,6 +107,13 @@ class Refreshed(msgspec.Struct, frozen=True):
     pages: list[Unread]
 
 
+class _Clone(NamedTuple):
+    """A clone, and whether it was fetched now: then it has no files yet, and what is read of it is fetched, too."""
+
+    folder: Path
+    fetched: bool = False
+
+
 def refreshed(facts: Iterable[Fact], clones: Mapping[str, Path], scratch: Path | None) -> Refreshed:
     """Read the repositories again that a profile's sources cite.
 
@@ -131,7 +138,7 @@ def refreshed(facts: Iterable[Fact], clones: Mapping[str, Path], scratch: Path |
             pages.setdefault(page, []).append(resting)
     files: dict[tuple[str, str, str, str], ReadFile] = {}
     unread: dict[tuple[str, str], Unread] = {}
-    opened: dict[str, Path | FetchError] = {}
+    opened: dict[str, _Clone | FetchError] = {}
     for each, those in cited.items():
         if each.repository not in opened:
             opened[each.repository] = _opened(each.repository, clones, scratch)
@@ -158,11 +165,11 @@ def citations(text: str) -> list[Cited]:
     ]
 
 
-def _opened(repository: str, clones: Mapping[str, Path], scratch: Path | None) -> Path | FetchError:
+def _opened(repository: str, clones: Mapping[str, Path], scratch: Path | None) -> _Clone | FetchError:
     """The folder of its clone, or why there is none."""
     name = repository.partition("/")[2]
     if name in clones:
-        return clones[name]
+        return _Clone(clones[name])
     if scratch is None:
         return FetchError("it was not read", remedy=f"give a clone of it (--clone {name}=DIR), or --network")
     folder = scratch / name.replace("/", "+")
@@ -172,15 +179,16 @@ def _opened(repository: str, clones: Mapping[str, Path], scratch: Path | None) -
         _git(scratch, *HTTPS_ALONE, *words, "--", f"https://{repository}", str(folder), lazy=True)
     except FetchError as error:
         return error
-    return folder
+    return _Clone(folder, fetched=True)
 
 
-def _read(cited: Cited, folder: Path | FetchError, facts: list[RestingFact]) -> Iterator[ReadFile]:
+def _read(cited: Cited, clone: _Clone | FetchError, facts: list[RestingFact]) -> Iterator[ReadFile]:
     """Every file that a source names, as it was and as it is; FetchError for what cannot be read."""
     if not cited.commit:
         raise FetchError("no commit of it is cited", expected=f"{cited.repository}@COMMIT and the file's name")
-    if isinstance(folder, FetchError):
-        raise folder
+    if isinstance(clone, FetchError):
+        raise clone
+    folder = clone.folder
     old, newest = _commit(folder, cited.commit), _commit(folder, "HEAD")
     named = False
     for match in _FILE.finditer(cited.words):
@@ -189,7 +197,7 @@ def _read(cited: Cited, folder: Path | FetchError, facts: list[RestingFact]) -> 
             continue
         named = True
         lines = (int(match[2]), int(match[3] or match[2])) if match[2] else None
-        status, hunks = _changes(folder, old[0], newest[0], name, lines)
+        status, hunks = _changes(clone, old[0], newest[0], name, lines)
         yield ReadFile(
             repository=cited.repository,
             file=name,
@@ -234,14 +242,15 @@ def _type(folder: Path, commit: str, name: str) -> str | None:
 
 
 def _changes(
-    folder: Path, old: str, new: str, name: str, lines: tuple[int, int] | None
+    clone: _Clone, old: str, new: str, name: str, lines: tuple[int, int] | None
 ) -> tuple[Status, list[list[str]]]:
     """What became of a file or a folder, and the changes near the lines."""
+    folder = clone.folder
     if _type(folder, new, name) is None:
         return "gone", []
     shape = ["--stat=120"] if _type(folder, old, name) == "tree" else ["-U3"]
     plain = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules=all")
-    text = _git(folder, "--literal-pathspecs", "diff", *plain, *shape, old, new, "--", name, lazy=True)
+    text = _git(folder, "--literal-pathspecs", "diff", *plain, *shape, old, new, "--", name, lazy=clone.fetched)
     if not text.strip():
         return "same", []
     said = [harmless(each)[:_WIDE] for each in text.decode(errors="replace").splitlines()]
@@ -276,7 +285,11 @@ def _git(folder: Path, *words: str, lazy: bool = False) -> bytes:
     ----------
     lazy: it may fetch files that are not there yet, by https alone.
     """
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    # Of git's own variables those alone that say how https reaches a server.
+    kept = ("GIT_SSL_", "GIT_HTTP_")
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name.startswith(kept)
+    }
     environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "https" if lazy else "none"}
     # Not the repository of a folder above, and no setting of the machine that starts programs.
     environment |= {"GIT_CEILING_DIRECTORIES": str(folder.resolve().parent), "GIT_NO_LAZY_FETCH": "0" if lazy else "1"}

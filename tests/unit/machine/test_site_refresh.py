@@ -11,6 +11,8 @@ import pytest
 
 from hpcgen.machine.site_refresh import Cited, citations
 from tests.conftest import Command
+from tests.helpers.file_server import make_certificate
+from tests.helpers.git_server import serving_git
 
 PROFILE = """\
 name: mine
@@ -155,6 +157,16 @@ def test_nothing_of_a_clone_runs(hpcgen: Command, clone: Path) -> None:
     assert not ran.exists()
 
 
+def test_files_that_a_clone_left_with_its_server_are_not_fetched(hpcgen: Command, clone: Path, tmp_path: Path) -> None:
+    commit = git(clone, "rev-parse", "HEAD")
+    write(clone, ["queue 0: 12 h"])
+    git(clone, "config", "uploadpack.allowFilter", "true")
+    git(tmp_path, "clone", "-q", "--bare", "--filter=blob:none", f"file://{clone}", "partial")
+    code, found = refresh(hpcgen, tmp_path / "partial", commit)
+    assert code == 13
+    assert found["unread"][0]["why"].startswith("git says: ")
+
+
 def test_a_folder_that_is_no_clone_is_not_taken_for_the_one_above_it(hpcgen: Command, clone: Path) -> None:
     commit = git(clone, "rev-parse", "HEAD")
     code, found = refresh(hpcgen, clone / "docs", commit)
@@ -175,3 +187,43 @@ def test_a_clone_that_is_not_there_is_refused(hpcgen: Command) -> None:
     assert done.returncode == 3
     assert "--clone: nowhere is not a folder" in done.stderr
     assert hpcgen("site", "refresh", "frontera", "--clone", "TACC-Docs").returncode == 2
+
+
+def test_a_repository_is_fetched_by_https_and_nothing_of_it_stays(hpcgen: Command, clone: Path, tmp_path: Path) -> None:
+    commit = git(clone, "rev-parse", "HEAD")
+    write(clone, ["queue 0: 12 h", *QUEUES[1:]])
+    served = tmp_path / "served" / "centre"
+    served.mkdir(parents=True)
+    git(served, "clone", "-q", "--bare", str(clone), "docs")
+    key, certificate = make_certificate(tmp_path)
+    profile = tmp_path / "mine.yaml"
+    profile.write_text(PROFILE.format(commit=commit[:8], lines="", rest=REST))
+    home, left = tmp_path / "home", tmp_path / "left"
+    home.mkdir()
+    left.mkdir()
+    with serving_git(served.parent, key, certificate) as address:
+        # The machine's own way to the repository: a mirror, and the authority that its certificate is from.
+        settings = f'[url "{address}"]\n insteadOf = https://github.com/\n'
+        (home / ".gitconfig").write_text(settings)
+        env = {"HOME": str(home), "TMPDIR": str(left), "GIT_SSL_CAINFO": str(certificate)}
+        done = hpcgen("site", "refresh", str(profile), "--network", "--json", env=env)
+    found = json.loads(done.stdout)
+    assert [each["why"] for each in found["unread"]] == []
+    assert done.returncode == 1
+    assert "-queue 0: 0 h\n+queue 0: 12 h\n" in queues(found)["hunks"][0]
+    assert [*left.iterdir()] == []
+
+
+def test_no_protocol_but_https_is_followed(hpcgen: Command, clone: Path, tmp_path: Path) -> None:
+    (tmp_path / "centre").mkdir()
+    git(tmp_path / "centre", "clone", "-q", "--bare", str(clone), "docs")
+    profile = tmp_path / "mine.yaml"
+    profile.write_text(PROFILE.format(commit=git(clone, "rev-parse", "HEAD"), lines="", rest=REST))
+    home = tmp_path / "home"
+    home.mkdir()
+    allowed = '[protocol "file"]\n allow = always\n'
+    (home / ".gitconfig").write_text(f'[url "file://{tmp_path}/"]\n insteadOf = https://github.com/\n{allowed}')
+    env = {"HOME": str(home), "XDG_CONFIG_HOME": str(home)}
+    done = hpcgen("site", "refresh", str(profile), "--network", "--json", env=env)
+    assert done.returncode == 13
+    assert "transport 'file' not allowed" in json.loads(done.stdout)["unread"][0]["why"]
