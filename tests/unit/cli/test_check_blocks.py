@@ -216,9 +216,24 @@ def test_a_folder_without_anything_to_check_is_an_error(hpcgen: Command, tmp_pat
 
 
 @pytest.mark.usefixtures("here")
-def test_shipped_blocks_keep_the_rules(hpcgen: Command) -> None:
-    done = hpcgen("check", str(ROOT / "building_blocks"))
+def test_what_is_shipped_keeps_the_rules(hpcgen: Command) -> None:
+    done = hpcgen("check")
     assert done.returncode == 0, done.stderr
+    right = [
+        Path(line.removeprefix("hpcgen: ").removesuffix(": ok"))
+        for line in done.stderr.splitlines()
+        if line.endswith(": ok")
+    ]
+    checked = {path.relative_to(ROOT) for path in right}
+    # Each profile, stack, table and block, of which there are files.
+    for folder, ending in (
+        ("site_profiles", "yaml"),
+        ("recipes", "yaml"),
+        ("building_blocks", "yaml"),
+        ("building_blocks", "py"),
+    ):
+        there = {path.relative_to(ROOT) for path in (ROOT / folder).glob(f"[!_.]*.{ending}")}
+        assert there and there <= checked, folder
 
 
 @pytest.mark.parametrize(
