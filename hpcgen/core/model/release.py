@@ -2,6 +2,8 @@
 
 from typing import Annotated, Literal
 
+import msgspec
+
 from hpcgen.core.model.fields import (
     Commit,
     DatedTag,
@@ -12,6 +14,7 @@ from hpcgen.core.model.fields import (
     Source,
     Text,
     Url,
+    Version,
     VersionRange,
     matching,
 )
@@ -170,20 +173,71 @@ class Release(Record, frozen=True):
     source: Source | None = None
 
 
+class UpstreamGit(Record, frozen=True):
+    """The repository of a block's software, whose tags are its releases.
+
+    ``tags``: what a release's tag looks like, as a whole. ``archive: git``: the rows' archives are those that
+    ``git archive | gzip -n`` makes of a tag, as GitHub does, so that anybody can compute their sha256.
+    """
+
+    url: Url
+    tags: Text = "v{version}"
+    archive: Literal["git"] | None = None
+
+
+class UpstreamList(Record, frozen=True):
+    """A page or file that names releases: a project's sums, a vendor's folder, a distribution's index of packages.
+
+    ``name``: whose it is. ``pattern``: what names a release in its text, which is unpacked if the address ends with
+    ``.gz`` or ``.xz``. ``on``: the distribution whose packages it lists, so that it counts for the rows of that one.
+    """
+
+    name: Text
+    url: Url
+    pattern: Text
+    on: dict[Name, Version] = {}
+
+
+class Until(Record, frozen=True):
+    """What would end a reason to leave a release out, if it came true.
+
+    ``index``: a requirement that the package index has a file for. ``lock``: requirements that can be locked together
+    for ``python`` on ``architecture``. ``hash``: somebody has a sha256 of its archive.
+    """
+
+    index: Text = ""
+    lock: list[Text] = []
+    python: Version = "3.12"
+    architecture: Architecture = "x86_64"
+    hash: Literal["known"] | None = None
+
+
+class LeftOut(Record, frozen=True):
+    """Why a release is left out, and until what."""
+
+    why: Text
+    until: Until
+
+
 class Upstream(Record, frozen=True):
     """By what names others know the software of a block, for ``hpcgen tables refresh``.
 
     ``pypi``: the package in the Python package index whose versions are the block's; ``spack`` as in ``py-torch``,
-    ``easybuild`` as in ``PyTorch``. ``none``: why nobody else has the releases of this table. ``left_out``: releases
-    that are known and not wanted, by their range, and why. ``other_archives``: by the source's name here, the releases
-    of which it takes other archives than the table, and which.
+    ``easybuild`` as in ``PyTorch``; ``git`` and ``lists``: where its own releases appear. ``none``: why nobody else has
+    the releases of this table. ``series``: how many numbers of a version name a series whose newest release the table
+    should have, 0 if the newest of all is enough. ``left_out``: releases that are known and not wanted, by their
+    range, and why. ``other_archives``: by the source's name here, the releases of which it takes other archives than
+    the table, and which.
     """
 
     pypi: Text = ""
     spack: Text = ""
     easybuild: Text = ""
+    git: UpstreamGit | None = None
+    lists: list[UpstreamList] = []
     none: Text = ""
-    left_out: dict[VersionRange, Text] = {}
+    series: Annotated[int, msgspec.Meta(ge=0, le=3, description="0, 1, 2 or 3")] = 0
+    left_out: dict[VersionRange, Text | LeftOut] = {}
     other_archives: dict[Literal["pypi", "spack", "easybuild"], dict[VersionRange, Text]] = {}
 
 

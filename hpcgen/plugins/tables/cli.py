@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import sys
 from pathlib import Path
 from typing import get_args
@@ -13,19 +14,24 @@ from hpcgen.cli import LazyCommands
 from hpcgen.cli.common import PATH, catalog_of, print_json, say
 from hpcgen.cli.tables import table, word
 from hpcgen.cli.words import BLOCK, COUNT
+from hpcgen.core.errors import InputError
+
+UNKNOWN, FOUND = 13, 14
+"""The exit codes where nothing was found as far as is known, and where something was."""
 
 EXAMPLES = {
     "tables": ("hpcgen tables refresh --block hwloc",),
     "tables refresh": (
         "hpcgen tables refresh --block hwloc",
         "hpcgen tables refresh --spack ../spack-packages --easybuild ../easybuild-easyconfigs --json",
+        "hpcgen tables refresh --block aws_ofi_nccl --no-index --clone aws/aws-ofi-nccl=../aws-ofi-nccl --write",
         "hpcgen tables refresh --spack ../spack-packages --easybuild ../easybuild-easyconfigs --no-index --write",
     ),
 }
 
 
 class _TablesCommands(LazyCommands):
-    rows = {"refresh": (f"{__name__}:refresh", "Compare release tables with the index, Spack and EasyBuild.")}
+    rows = {"refresh": (f"{__name__}:refresh", "Look where releases appear for what is newer than the tables.")}
 
 
 @click.group("tables", cls=_TablesCommands)
@@ -37,7 +43,14 @@ def command() -> None:
 @click.option("--block", "blocks", multiple=True, type=BLOCK, help="Only this block's table; may be repeated.")
 @click.option("--spack", type=PATH, metavar="DIR", help="A clone of github.com/spack/spack-packages.")
 @click.option("--easybuild", type=PATH, metavar="DIR", help="A clone of github.com/easybuilders/easybuild-easyconfigs.")
-@click.option("--no-index", is_flag=True, help="Leave the package index out: use no network.")
+@click.option(
+    "--clone",
+    "named",
+    multiple=True,
+    metavar="OWNER/NAME=DIR",
+    help="A clone to read instead of that repository; may be repeated.",
+)
+@click.option("--no-index", is_flag=True, help="Read clones alone: ask no package index, and use no network.")
 @click.option(
     "--months", type=COUNT, default=12, help="Report rows that were last checked more than this long ago (12)."
 )
@@ -52,27 +65,33 @@ def refresh(
     blocks: tuple[str, ...],
     spack: Path | None,
     easybuild: Path | None,
+    named: tuple[str, ...],
     no_index: bool,
     months: int,
     write: bool,
     download: bool,
     as_json: bool,
-) -> None:
-    """Compare release tables and wheel lists with the package index, and with clones of Spack and EasyBuild.
+) -> int:
+    """Look for what is newer than release tables and wheel lists, or differs from them.
 
-    Tells newer releases, hashes that differ, files that are gone or withdrawn, and rows that have aged. A table is
-    compared by the names in its field `upstream`.
+    Looks in the package index, in clones of Spack and EasyBuild, at the tags of repositories and at the lists of
+    releases that a table names in its field `upstream`. Tells newer releases, hashes that differ, reasons to leave a
+    release out that no longer hold, files that are gone or withdrawn, and rows that have aged. Exit code 14 where there
+    is any, 13 where there is none, but a source did not answer.
     """
-    from hpcgen.plugins.tables.refresh import Kind, RefreshRequest, compared, wheel_findings
+    from hpcgen.plugins.tables.findings import NOTHING_FOUND, Kind
+    from hpcgen.plugins.tables.refresh import RefreshRequest, compared, wheel_findings
     from hpcgen.plugins.tables.rows import Addition, add_rows, months_before
     from hpcgen.supply.net.package_index import PackageIndex
+    from hpcgen.supply.net.web import Web
 
     if download and not write:
         raise click.UsageError("--download is only for --write")
     catalog = catalog_of(ctx)
     today = datetime.date.today()
-    index = None if no_index else PackageIndex()
-    tables = compared(catalog, RefreshRequest(blocks, spack, easybuild, index, months_before(today, months)))
+    index, web = (None, None) if no_index else (PackageIndex(), Web())
+    limit = months_before(today, months)
+    tables = compared(catalog, RefreshRequest(blocks, spack, easybuild, index, limit, _clones(named), web))
     found = [finding for each in tables for finding in each.findings]
     if index is not None and not blocks:
         found += wheel_findings(catalog, index)
@@ -88,3 +107,19 @@ def refresh(
         say(f"added {each.block} {each.version} to {each.file}" if each.file else f"{each.block}: {each.why}")
     counts = ", ".join(f"{sum(each.kind == kind for each in found)} {kind}" for kind in get_args(Kind))
     say(f"{len(tables)} {'table' if len(tables) == 1 else 'tables'} compared: {counts}")
+    if any(each.kind not in NOTHING_FOUND for each in found):
+        return FOUND
+    return UNKNOWN if any(each.kind == "unread" for each in found) else 0
+
+
+def _clones(named: tuple[str, ...]) -> dict[str, Path]:
+    """The clones of ``OWNER/NAME=DIR``."""
+    found = {}
+    for text in named:
+        repository, _, folder = text.partition("=")
+        if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository) or not folder:
+            raise click.UsageError(f"--clone {text}: expected OWNER/NAME=DIR, such as openucx/ucx=../ucx")
+        if not Path(folder).is_dir():
+            raise InputError(f"{folder} is no folder", f"--clone {text}", remedy="check the spelling of its path")
+        found[repository] = Path(folder)
+    return found

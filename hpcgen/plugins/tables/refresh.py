@@ -15,20 +15,23 @@ from hpcgen.blocks.requirements import in_range
 from hpcgen.catalog.beside_blocks import read_wheel_list
 from hpcgen.catalog.catalog import FOLDERS, Catalog
 from hpcgen.core.config.decoding import convert
-from hpcgen.core.errors import HpcgenError
-from hpcgen.core.model.release import Release, ReleaseTable, Upstream
+from hpcgen.core.errors import FetchError, HpcgenError
+from hpcgen.core.model.release import ReleaseTable, Upstream
+from hpcgen.plugins.tables.findings import GIT, Kind, TableFinding, aged, differing, newer, rows_on
+from hpcgen.plugins.tables.git_tags import Repository, clone_of, tag_releases
+from hpcgen.plugins.tables.left_out import tried_again
+from hpcgen.plugins.tables.listed import listed_releases, readable
 from hpcgen.plugins.tables.upstream import (
     Known,
     Releases,
     easybuild_releases,
     index_releases,
-    newest,
-    plain_version,
     spack_releases,
     version_of,
 )
 from hpcgen.supply.net.index_pages import IndexFile
 from hpcgen.supply.net.package_index import PackageIndex, PinnedRequirement, pinned
+from hpcgen.supply.net.web import Web
 
 _AT_ONCE = 8
 _FIELDS: dict[str, Literal["pypi", "spack", "easybuild"]] = {
@@ -48,6 +51,8 @@ class RefreshRequest(msgspec.Struct, frozen=True):
     spack, easybuild: clones of their recipes.
     index: whether the package index is asked.
     aged_before: rows that were last looked up before that day are told.
+    clones: of other repositories, by ``OWNER/NAME``.
+    web: None if nothing is asked but the index and clones.
     """
 
     blocks: tuple[str, ...] = ()
@@ -55,6 +60,8 @@ class RefreshRequest(msgspec.Struct, frozen=True):
     easybuild: Path | None = None
     index: PackageIndex | None = None
     aged_before: str = ""
+    clones: Mapping[str, Path] = {}
+    web: Web | None = None
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -64,6 +71,7 @@ class Table(msgspec.Struct, frozen=True):
     upstream: Upstream
     known: dict[str, Releases]
     findings: list[TableFinding]
+    repository: Repository | None = None
 
 
 def compared(catalog: Catalog, asked: RefreshRequest) -> list[Table]:
@@ -76,26 +84,41 @@ def compared(catalog: Catalog, asked: RefreshRequest) -> list[Table]:
 def _table(catalog: Catalog, asked: RefreshRequest, block: str) -> Table:
     rows = catalog.releases(block)
     upstream = upstream_of(catalog, block)
-    known: dict[str, Releases] = {}
+    repository = _repository(asked, upstream)
     findings: list[TableFinding] = []
-    if not (upstream.pypi or upstream.spack or upstream.easybuild or upstream.none):
+    if upstream == Upstream():
         told = "it is not compared: `upstream` names no other sources, and no reason for that"
         findings.append(TableFinding(block, "unread", "", told))
-    for source, name, look in _sources(asked, upstream):
+    every: dict[str, Releases] = {}
+    for source, name, look in _sources(asked, upstream, repository):
         try:
-            releases = look(name)
-            known[source] = _wanted(releases, source, upstream)
-            if not releases:
+            every[source] = look()
+            if not every[source]:
                 findings.append(TableFinding(block, "unread", "", f"{source} has no release of {name}"))
         except HpcgenError as error:
             findings.append(TableFinding(block, "unread", "", f"{source}: {error.problems[0].message}"))
-    findings += [*newer(block, rows, known), *differing(block, rows, known), *aged(block, rows, asked.aged_before)]
-    return Table(block, upstream, known, findings)
+    known = {source: _wanted(releases, source, upstream) for source, releases in every.items()}
+    for listed in upstream.lists:
+        if listed.on and listed.name in known:
+            packages = {listed.name: known.pop(listed.name)}
+            findings += newer(block, rows_on(rows, listed), packages, upstream.series)
+    findings += newer(block, rows, known, upstream.series)
+    findings += [*differing(block, rows, known), *aged(block, rows, asked.aged_before)]
+    findings += tried_again(block, upstream, every, asked.index)
+    return Table(block, upstream, known, findings, repository)
+
+
+def _repository(asked: RefreshRequest, upstream: Upstream) -> Repository | None:
+    """The repository of a table if there is a way to it."""
+    if upstream.git is None:
+        return None
+    clone = clone_of(upstream.git.url, asked.clones)
+    return Repository(upstream.git, clone) if clone is not None or asked.web is not None else None
 
 
 def _wanted(releases: Releases, source: str, upstream: Upstream) -> Releases:
     """A source's releases without those that are left out, and without the hashes of other archives."""
-    others = upstream.other_archives.get(_FIELDS[source], {})
+    others = upstream.other_archives.get(_FIELDS[source], {}) if source in _FIELDS else {}
     return {
         version: Known(places=each.places) if _in_any(version, others) else each
         for version, each in releases.items()
@@ -113,17 +136,27 @@ def upstream_of(catalog: Catalog, block: str) -> Upstream:
     return next((table.upstream for table in tables if table.upstream is not None), Upstream())
 
 
-def _sources(asked: RefreshRequest, upstream: Upstream) -> Iterator[tuple[str, str, Callable[[str], Releases]]]:
+def _sources(
+    asked: RefreshRequest, upstream: Upstream, repository: Repository | None
+) -> Iterator[tuple[str, str, Callable[[], Releases]]]:
     if asked.spack is not None and upstream.spack:
-        yield "Spack", upstream.spack, partial(spack_releases, asked.spack)
+        yield "Spack", upstream.spack, partial(spack_releases, asked.spack, upstream.spack)
     if asked.easybuild is not None and upstream.easybuild:
-        yield "EasyBuild", upstream.easybuild, partial(easybuild_releases, asked.easybuild)
+        yield "EasyBuild", upstream.easybuild, partial(easybuild_releases, asked.easybuild, upstream.easybuild)
     if asked.index is not None and upstream.pypi:
-        yield "index", upstream.pypi, partial(_in_index, asked.index)
+        yield "index", upstream.pypi, partial(_in_index, asked.index, upstream.pypi)
+    if repository is not None:
+        yield GIT, repository.git.url, partial(tag_releases, repository)
+    for listed in upstream.lists:
+        if readable(listed, asked.clones, asked.web):
+            yield listed.name, listed.pattern, partial(listed_releases, listed, asked.clones, asked.web)
 
 
 def _in_index(index: PackageIndex, name: str) -> Releases:
-    return index_releases(index.project(name)[0])
+    files, failed = index.project(name)
+    if not files and failed:
+        raise FetchError("; ".join(failed), remedy="check pip's settings, or try again later")
+    return index_releases(files)
 
 
 # wheel lists
@@ -175,83 +208,3 @@ def _about(
         yield "gone", f"the index has no file with sha256 {gone[0][:16]}…{more}"
     if any(there.get(sha256) for sha256 in pin.hashes):
         yield "yanked", f"{pin.version} was withdrawn"
-
-
-Kind = Literal["newer", "differs", "gone", "yanked", "aged", "unread"]
-
-
-class TableFinding(msgspec.Struct, frozen=True):
-    """What a maintainer should look at.
-
-    Parameters
-    ----------
-    table: the block, or the wheel list.
-    kind: ``newer``: there is a newer release; ``differs``: others have another hash for a release; ``gone``: the index
-        has a file no longer; ``yanked``: its release was withdrawn; ``aged``: nobody has looked for long; ``unread``:
-        what could not be compared.
-    version: of the release that it is about; empty where it is about several.
-    sources: where that stands.
-    """
-
-    table: str
-    kind: Kind
-    version: str
-    message: str
-    sources: list[str] = []
-
-
-def newer(block: str, rows: Mapping[str, Release], known: Mapping[str, Releases]) -> list[TableFinding]:
-    """The newest release that anybody knows, if the table's newest is older.
-
-    Parameters
-    ----------
-    known: what each source knows, by its name: ``Spack``, ``EasyBuild``, ``index``.
-    """
-    ours = newest(version for version in rows if plain_version(version))
-    latest = {source: newest(releases) for source, releases in known.items() if releases}
-    ahead = {s: version for s, version in latest.items() if not ours or Version(version) > Version(ours)}
-    if not ahead:
-        return []
-    told = ", ".join(f"{source} {version}" for source, version in latest.items())
-    places = [place for source, version in ahead.items() for place in known[source][version].places]
-    best = newest(ahead.values())
-    return [TableFinding(block, "newer", best, f"the table ends with {ours or 'nothing'}: {told}", places)]
-
-
-def differing(block: str, rows: Mapping[str, Release], known: Mapping[str, Releases]) -> Iterator[TableFinding]:
-    """Rows for whose release a source has hashes, and none of them is the row's.
-
-    A source with which the table has no hash in common takes other archives of the same releases, and is not compared.
-    """
-    for source, releases in known.items():
-        both = {version: (pins_of(row), releases[version]) for version, row in rows.items() if version in releases}
-        both = {version: (ours, other) for version, (ours, other) in both.items() if ours and other.pins}
-        other_ones = {version for version, (ours, other) in both.items() if not ours & other.pins}
-        if both and len(other_ones) == len(both):
-            told = f"{source} has no hash of the table: if it takes other archives, say so in upstream.other_archives"
-            yield TableFinding(block, "unread", "", told)
-            continue
-        for version in other_ones:
-            ours, other = both[version]
-            theirs = f"{', '.join(sorted(other.pins)[:3])}{' …' if len(other.pins) > 3 else ''}"
-            told = (
-                f"{source} has {theirs}, the table {', '.join(sorted(ours))}: "
-                "a changed archive, or another one, for upstream.other_archives"
-            )
-            yield TableFinding(block, "differs", version, told, list(other.places))
-
-
-def pins_of(row: Release) -> frozenset[str]:
-    """What a row pins its archives and its own git tree by: sha256 and commits."""
-    trees = {tree.commit for name, tree in row.trees.items() if name == "source"}
-    return frozenset({archive.sha256 for archive in row.archives.values()} | trees)
-
-
-def aged(block: str, rows: Mapping[str, Release], limit: str) -> list[TableFinding]:
-    """Rows that were looked up before a day, ``2025-11-22``."""
-    old = {version: row.source.checked for version, row in rows.items() if row.source and row.source.checked < limit}
-    if not old:
-        return []
-    shown = f"{', '.join(list(old)[:6])}{' …' if len(old) > 6 else ''}"
-    message = f"checked before {limit}, the oldest on {min(old.values())}: {shown}"
-    return [TableFinding(block, "aged", next(iter(old)) if len(old) == 1 else "", message)]

@@ -22,6 +22,8 @@ from hpcgen.core.errors import HpcgenError
 from hpcgen.core.model.bundle import WantedFile
 from hpcgen.core.model.release import Release, ReleaseTable
 from hpcgen.core.support.writing import write_file
+from hpcgen.plugins.tables.findings import GIT
+from hpcgen.plugins.tables.git_tags import archive_hash
 from hpcgen.plugins.tables.refresh import Table
 from hpcgen.plugins.tables.upstream import Known, newest, plain_version
 
@@ -65,31 +67,31 @@ def add_rows(
     """
     commits = {source: _commit(folder) for source, folder in clones.items() if folder is not None}
     found = []
-    for table in tables:
-        behind = [each.version for each in table.findings if each.kind == "newer"]
-        if not behind:
-            continue
+    for table, behind in ((t, each.version) for t in tables for each in t.findings if each.kind == "newer"):
         try:
-            found.append(_add(catalog, table, commits, today, download))
+            found.append(_add(catalog, table, behind, commits, today, download))
         except _Refused as reason:
-            found.append(Addition(table.block, behind[0], why=f"{behind[0]} is not added: {reason}"))
+            found.append(Addition(table.block, behind, why=f"{behind} is not added: {reason}"))
         except HpcgenError as error:
-            found.append(Addition(table.block, behind[0], why=f"{behind[0]} is not added: {error.problems[0]}"))
+            found.append(Addition(table.block, behind, why=f"{behind} is not added: {error.problems[0]}"))
     return found
 
 
-def _add(catalog: Catalog, table: Table, commits: Mapping[str, str], today: str, download: bool) -> Addition:
-    path, rows = _file_with_newest(catalog, table.block)
-    like = newest(version for version in rows if plain_version(version))
+def _add(
+    catalog: Catalog, table: Table, behind: str, commits: Mapping[str, str], today: str, download: bool
+) -> Addition:
+    path, rows, like = _file_with_row_before(catalog, table.block, behind)
     url = _url(rows[like])
-    _check_same_archives(rows, table.known)
-    for version in sorted(_ahead(table.known, like), key=Version, reverse=True):
+    made = _made_by_git(table, rows, like)
+    if not made:
+        _check_same_archives(rows, table.known)
+    for version in sorted(_between(table.known, like, behind), key=Version, reverse=True):
         address = _for_version(url, like, version)
-        found = _sure_hash(table.known, version, address, download)
+        found = _of_git(table, version, like) if made else _sure_hash(table.known, version, address, download)
         if found is None:
             continue
-        sha256, seen = found
-        source = _source(table.known, version, seen, commits, rows[like], like, today)
+        sha256, told = found
+        source = _source(told, table.known, version, commits, rows[like], like, today)
         text = path.read_text("utf-8")
         written = with_row(text, like, version, address, sha256, source)
         _check(text, written, version, str(path))
@@ -98,16 +100,42 @@ def _add(catalog: Catalog, table: Table, commits: Mapping[str, str], today: str,
     raise _Refused("no two sources have a hash for it", _BY_HAND if download else "--download fetches it and hashes it")
 
 
-def _file_with_newest(catalog: Catalog, block: str) -> tuple[Path, dict[str, Release]]:
-    """The file of a table that has its newest row, and that file's rows."""
+def _file_with_row_before(catalog: Catalog, block: str, behind: str) -> tuple[Path, dict[str, Release], str]:
+    """The file that has the newest row before a release, that file's rows, and which row that is."""
     tables = []
     for path in catalog.release_files(block):
         rows = convert(load(path, catalog.shown(path), LONG_LIST), ReleaseTable).releases
         tables.append((path, rows))
-    best = newest(version for _, rows in tables for version in rows if plain_version(version))
-    if not best:
+    every = (version for _, rows in tables for version in rows if plain_version(version))
+    like = newest(version for version in every if Version(version) < Version(behind))
+    if not like:
         raise _Refused("the table has no row to make another like it", _BY_HAND)
-    return next((path, rows) for path, rows in tables if best in rows)
+    path, rows = next((path, rows) for path, rows in tables if like in rows)
+    return path, rows, like
+
+
+def _made_by_git(table: Table, rows: Mapping[str, Release], like: str) -> bool:
+    """Whether git makes the table's archives, which it must show on the row that the new one is like."""
+    if table.repository is None or table.repository.git.archive != "git":
+        return False
+    tags = table.known.get(GIT, {})
+    if like not in tags:
+        raise _Refused(f"{table.repository.address} has no tag of {like}, the newest row", _BY_HAND)
+    (archive,) = rows[like].archives.values()
+    if archive_hash(table.repository, tags[like].places[0]) != archive.sha256:
+        raise _Refused(f"the archive that git makes of {like} has another sha256 than the row", _BY_HAND)
+    return True
+
+
+def _of_git(table: Table, version: str, like: str) -> tuple[str, str] | None:
+    """The hash of the archive that git makes of a release, and how that is known."""
+    known = table.known[GIT].get(version)
+    if known is None or table.repository is None:
+        return None
+    tag, commit = known.places[0], next(iter(known.commits))
+    address = table.repository.git.url.removeprefix("https://")
+    told = f"the archive that git makes of the tag {tag} ({commit[:8]}) of {address}, as it makes that of {like}"
+    return archive_hash(table.repository, tag), told
 
 
 def _url(row: Release) -> str:
@@ -131,8 +159,10 @@ def _check_same_archives(rows: Mapping[str, Release], known: Mapping[str, Mappin
     )
 
 
-def _ahead(known: Mapping[str, Mapping[str, Known]], like: str) -> set[str]:
-    return {version for releases in known.values() for version in releases if Version(version) > Version(like)}
+def _between(known: Mapping[str, Mapping[str, Known]], like: str, last: str) -> set[str]:
+    """The releases after a row, up to another."""
+    every = {version for releases in known.values() for version in releases}
+    return {version for version in every if Version(like) < Version(version) <= Version(last)}
 
 
 def _for_version(url: str, old: str, new: str) -> str:
@@ -146,7 +176,7 @@ def _for_version(url: str, old: str, new: str) -> str:
 
 def _sure_hash(
     known: Mapping[str, Mapping[str, Known]], version: str, url: str, download: bool
-) -> tuple[str, list[str]] | None:
+) -> tuple[str, Sequence[str]] | None:
     """The one hash that two sources have, or that one has and the download too; and who that is."""
     hashes = {source: releases[version].hashes for source, releases in known.items() if version in releases}
     every = sorted({sha256 for some in hashes.values() for sha256 in some})
@@ -175,23 +205,23 @@ def _downloaded(url: str, sha256: str) -> bool:
 
 
 def _source(
+    seen: str | Sequence[str],
     known: Mapping[str, Mapping[str, Known]],
     version: str,
-    seen: Sequence[str],
     commits: Mapping[str, str],
     like: Release,
     old: str,
     today: str,
 ) -> str:
-    """The row's ``source``, as flow YAML."""
-    told = []
-    for source in seen:
+    """The row's ``source``, as flow YAML. ``seen``: by whom the hash is known, or how."""
+    told = [seen] if isinstance(seen, str) else []
+    for source in seen if not told else ():
         if source == "download":
             told.append("the archive itself, downloaded")
             continue
         places = ", ".join(known[source][version].places[:2])
         commit = f"@{commits[source]}" if commits.get(source) else ""
-        told.append(f"{REPOSITORIES[source]}{commit}: {places}")
+        told.append(f"{REPOSITORIES.get(source, source)}{commit}: {places}")
     carried = [name for name in ("accepts", "on", "host", "only") if getattr(like, name)]
     note = f', note: "{" and ".join(carried)} as in {old}, not looked up for this release"' if carried else ""
     verified = "no" if carried else "yes"
@@ -210,8 +240,8 @@ def with_row(text: str, like: str, version: str, url: str, sha256: str, source: 
     row = re.sub(r"""(url: )(["']?)[^\s"',}]+\2""", lambda found: f"{found[1]}{found[2]}{url}{found[2]}", row)
     row = re.sub(r"(sha256: )[0-9a-f]{64}", rf"\g<1>{sha256}", row)
     row = f"{row.rstrip()}\n    source: {source}\n"
-    later = any(re.match(r"""  ["']?\d""", line) for line in lines[end:])
-    place = start if later else end
+    following = next((found[1] for line in lines[end:] if (found := re.match(r"""  ["']?(\d[^"':]*)""", line))), "")
+    place = start if plain_version(following) and Version(following) < Version(like) else end
     if place and not lines[place - 1].endswith("\n"):
         lines[place - 1] += "\n"
     return "".join([*lines[:place], row, *lines[place:]])

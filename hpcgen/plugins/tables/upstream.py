@@ -53,6 +53,25 @@ def plain_version(text: str) -> str:
     return "" if version.is_prerelease or version.local or version.is_postrelease or version.epoch else text
 
 
+def pattern_of(text: str) -> re.Pattern[str]:
+    """What a table says that a release looks like; its groups are ``version`` and, where it has one, ``sha256``.
+
+    Raises
+    ------
+    InputError: it is no regular expression, or does not name the version once.
+    """
+    whole = text.replace("{version}", r"(?P<version>\d+(?:\.\d+)*)").replace("{sha256}", r"(?P<sha256>[0-9a-f]{64})")
+    try:
+        found = re.compile(whole, re.MULTILINE)
+        if "version" in found.groupindex:
+            return found
+        why = "{version} is not in it"
+    except re.error as error:
+        why = str(error)
+    told = "a regular expression with {version} once, and {sha256} at most once"
+    raise InputError(f"{text} is no pattern: {why}", expected=told)
+
+
 def newest(versions: Iterable[str]) -> str:
     """The newest of some releases; empty for none."""
     return max(versions, key=Version, default="")
