@@ -48,9 +48,11 @@ class Rocm(Block):
 
     def test(self, ctx: Context) -> list[Test]:
         """The run time is there in its version; on a node with a GPU, the driver answers."""
+        # From 7.14 on it is below a folder with the release's number, which ``core`` stands for.
+        core = f"{ctx.prefix}/core" if ctx.me.at_least("7.14") else ctx.prefix
         target = ctx.facts.partition.gpu.target if ctx.facts.partition.gpu is not None else None
         return [
-            Test("version", f"cat {ctx.prefix}/.info/version", expect=ctx.version),
+            Test("version", f"cat {core}/.info/version", expect=ctx.version),
             Test("HIP", f"ls -L {ctx.prefix}/lib/", expect="libamdhip64.so"),
             Test("driver", f"{ctx.prefix}/bin/rocminfo", device="gpu", expect=target or "gfx"),
         ]

@@ -28,13 +28,15 @@ def version(site: str, stack: str, **settings: str) -> str:
 
 def test_it_is_compiled_for_nvidia_without_what_is_awss_alone() -> None:
     text = recipe("alps", "tf-horovod", add=ADDED)
-    assert "echo 1.19.0 > .release_version" in text and "sh autogen.sh" in text
+    assert "echo 1.21.1 > .release_version" in text and "sh autogen.sh" in text
     assert "--with-cuda=/opt/cuda" in text and "--disable-platform-aws" in text and "--with-rocm" not in text
     assert "FI_CXI_DISABLE_HOST_REGISTER" in text and "NCCL_NET=" not in text.partition("net_plugin")[0]
 
 
 def test_rocm_has_it_from_1_18_on() -> None:
-    assert version("lumi-g", "pytorch-ddp", **STANDALONE) == "1.19.0"
+    assert version("lumi-g", "pytorch-ddp", **STANDALONE) == "1.21.1"
+    # ROCm for its driver is on the Ubuntu whose Python the wheel of PyTorch is made for.
+    assert version("lumi-g", "pytorch-ddp") == "1.21.1"
     with pytest.raises(ConflictError, match="accelerator"):
         version("lumi-g", "pytorch-ddp", **STANDALONE, **{"aws_ofi_nccl.version": "1.17.3"})
 

@@ -116,9 +116,13 @@ def test_no_archive_is_in_two_releases(name: str) -> None:
 
 
 def test_hwloc_is_fetched_as_the_kind_of_archive_that_its_hashes_are_of() -> None:
-    """Spack's hashes are of .tar.gz, whatever address its package.py shows first; 2.7.1's is in Open MPI 5.0.7 too."""
+    """Spack's hashes are of .tar.gz, whatever address its package.py shows first; 2.7.1's is in Open MPI 5.0.7 too.
+
+    That of 2.14.0 is Homebrew's, of .tar.bz2.
+    """
     for version, release in CATALOG.releases("hwloc").items():
-        assert release.archives["source"].url.endswith(f"/hwloc-{version}.tar.gz")
+        kind = "bz2" if version == "2.14.0" else "gz"
+        assert release.archives["source"].url.endswith(f"/hwloc-{version}.tar.{kind}")
 
 
 @pytest.mark.parametrize("name", BLOCKS)
