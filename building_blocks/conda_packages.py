@@ -131,10 +131,11 @@ class CondaPackages(Block):
         return Capabilities(gpu_vendors=("nvidia",) if uses else (), kmp=True)
 
     def notices(self, ctx: Context) -> list[str]:
-        """That nobody has chosen yet."""
+        """Lines of the files without an effect, and that nobody has chosen yet."""
+        notes = list(asked_of_conda(ctx).notes)
         if conda_files(ctx, PREFIX).hashed:
-            return []
-        return ["conda_packages: versions are chosen while the image is built, until hpcgen lock pins them"]
+            return notes
+        return [*notes, "conda_packages: versions are chosen while the image is built, until hpcgen lock pins them"]
 
 
 def _imported(ctx: Context) -> tuple[list[str], list[str]]:

@@ -10,9 +10,22 @@ import msgspec
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, need
 from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.steps import Input, Part, Run, Runtime, Test, TextFile, Wheels, command, lines, run
+from hpcgen.blocks.steps import (
+    GitTree,
+    Input,
+    Packages,
+    Part,
+    Run,
+    Runtime,
+    Test,
+    TextFile,
+    Wheels,
+    command,
+    lines,
+    run,
+)
 from hpcgen.core.model.image_paths import SCRATCH
-from hpcgen.core.model.project import Project, ProjectPath
+from hpcgen.core.model.project import GitPackage, Project, ProjectPath
 from hpcgen.core.support.units import some
 
 Pin = Annotated[
@@ -24,6 +37,13 @@ Pin = Annotated[
     ),
 ]
 
+
+_ABSENT = (
+    "import sys; from importlib.metadata import distributions as all; "
+    "found = {str(each.metadata['Name']).lower() for each in all()} & set(sys.argv[1:]); "
+    "sys.exit('pip brought what hpcgen has blocks for: ' + ', '.join(sorted(found))) if found else print('as planned')"
+)
+"""Fails where one of the packages that it is given is installed."""
 
 PROJECT = "project"
 """What the list of the project's locked packages is called."""
@@ -81,14 +101,21 @@ class PythonPackages(Block):
         groups: list[GroupName] = []
 
     def inputs(self, ctx: Context) -> list[Input]:
-        """What the files lock, as it is, and all else."""
-        return list(_lists(ctx))
+        """What the files lock, as it is, all else, and the repositories of packages that have a commit."""
+        return [*_lists(ctx), *(GitTree(each.url, each.commit) for each in _from_git(ctx))]
+
+    def packages(self, ctx: Context) -> Packages:
+        """What fetches repositories."""
+        tools = ["git"] if _from_git(ctx) else []
+        return Packages(build={"apt": tools, "dnf": tools, "zypper": tools})
 
     def build(self, ctx: Context) -> Iterable[Run]:
-        lists = _lists(ctx)
-        if lists:
+        lists, trees = _lists(ctx), _from_git(ctx)
+        if lists or trees:
             check = command(f"{ctx.use('python').prefix}/bin/python", "-m", "pip", "check")
-            yield run("Python packages", *(_installed(ctx, each) for each in lists), check, caches=("pip",))
+            complete = all(each.hashed for each in lists)
+            parts = [*(_installed(ctx, each) for each in lists), *(_built(ctx, each, complete) for each in trees)]
+            yield run("Python packages", *parts, check, caches=("pip",))
         if _imported(ctx):
             text = ctx.text_file("imports.py")
             yield run("program of the self-test", TextFile("files/tests/imports.py", _program(ctx), text))
@@ -106,6 +133,9 @@ class PythonPackages(Block):
             tests.append(Test(name, command(python, "-m", "pip", "show", name), expect=f"Version: {version}"))
         if ctx.project is not None and ctx.project.packages:
             tests.append(Test("packages of the project", command(python, "-m", "pip", "check")))
+        if ctx.project is not None and ctx.project.absent and ctx.use("python").at_least("3.8"):
+            name, program = "no framework by accident", command(python, "-c", _ABSENT, *ctx.project.absent)
+            tests.append(Test(name, program, expect="as planned"))
         for name in _imported(ctx):
             tests.append(Test(f"import of {name}", command(python, _program(ctx), name), expect="imported:"))
         return tests
@@ -169,9 +199,34 @@ def _installed(ctx: Context, wheels: Wheels) -> list[Part]:
     return [listed, *ctx.pip(wheels, extra=["-c", path])]
 
 
+def _from_git(ctx: Context) -> list[GitPackage]:
+    return ctx.project.from_git if ctx.project is not None else []
+
+
+def _built(ctx: Context, package: GitPackage, complete: bool) -> list[Part]:
+    """Parts of a step that builds a package of a repository with what is installed, and installs it.
+
+    Parameters
+    ----------
+    complete: all lists have hashes, so that nothing else comes from an index; the build fails if something is missing.
+    """
+    python, folder = f"{ctx.use('python').prefix}/bin/python", f"{SCRATCH}/git/{package.name}"
+    # The tree has no history from which setuptools-scm could tell a version.
+    version = f"SETUPTOOLS_SCM_PRETEND_VERSION=0+g{package.commit[:12]}"
+    words = ["--no-build-isolation", *(["--no-deps"] if complete else ctx.supply.pip_words())]
+    source = f"{folder}/{package.folder}" if package.folder else folder
+    return [
+        command("mkdir", "-p", f"{SCRATCH}/git"),
+        *ctx.tree(GitTree(package.url, package.commit), folder),
+        command("env", version, python, "-m", "pip", "install", *words, source),
+        command("rm", "-rf", folder),
+    ]
+
+
 def _of_project(project: Project) -> list[str]:
     """What a person should know of what the project's files ask for."""
     ranges = [f"{each.asked} ({each.origin})" for each in project.packages if not each.version]
+    built = [f"{each.name} ({each.origin})" for each in project.from_git]
     handed = [f"{each.name} ({each.origin}) by {each.block}" for each in project.handed_over if each.versions]
     found = []
     if ranges:
@@ -180,6 +235,11 @@ def _of_project(project: Project) -> list[str]:
         )
     elif project.packages and not project.hashed:
         found.append("python_packages: the packages of the project's files are pinned by version, not by hash")
+    if built:
+        found.append(
+            "built from repositories at their commits, with setuptools or what your file lists as their build backend: "
+            f"{some(built)}; beside hashed lists, everything that they require must be listed too"
+        )
     if handed:
         found.append(f"not installed from the project's files but brought by blocks: {some(handed)}")
-    return found
+    return found + project.notes

@@ -73,6 +73,7 @@ def asked_of_conda(
         needs=list(dict.fromkeys(needs)),
         packages=sorted(locked.packages, key=lambda each: each.name),
         pip=list(dict.fromkeys(pip)),
+        notes=[f"{note.where.file}:{note.where.line}: {note.text}" for each in files for note in each.notes],
         variables={name: value for each in files for name, value in each.variables.items()},
     )
 

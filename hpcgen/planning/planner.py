@@ -21,13 +21,14 @@ from hpcgen.core.errors import InputError, PolicyError, Problem, Problems
 from hpcgen.core.model.fields import EngineName, FormatName
 from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.plan import Finding, Plan, PlannedBlock, PlannedMpi
-from hpcgen.core.model.project import Project
+from hpcgen.core.model.project import BLOCK, Project
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack, StackBlock
 from hpcgen.core.support.file_formats import KIT
 from hpcgen.core.support.units import some
 from hpcgen.launch.job.layout import job_findings, lay_out
 from hpcgen.planning.code import copied_files, with_code
+from hpcgen.planning.frameworks import pinned_demands
 from hpcgen.planning.project import asked_files, planned_conda, project_of, resolved_with
 from hpcgen.planning.question import (
     MisfitError,
@@ -182,8 +183,11 @@ class _Planner(msgspec.Struct, frozen=True):
         """The blocks, and the packages of the user's project files."""
         documents = (self.site_document, self.stack_document)
 
+        pinned = stack.blocks[BLOCK].options.get("packages") if BLOCK in stack.blocks else None
+        required = list(pinned_demands(self.catalog, pinned if isinstance(pinned, list) else (), "`packages`"))
+
         def chosen(of_files: Sequence[Requirement], first: Mapping[str, str]) -> list[PlannedBlock]:
-            more = ({**first, **self.kept}, [*demands, *of_files])
+            more = ({**first, **self.kept}, [*demands, *required, *of_files])
             return resolve(question_of(self.catalog, self.site, partition, stack, said, added, *documents, *more))
 
         document = self._document_of(asked)

@@ -20,11 +20,21 @@ from hpcgen.catalog.project import CONDA
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import ConflictError, Position, Problems, UnknownNameError, did_you_mean
 from hpcgen.core.model.plan import PlannedBlock, PlannedConda
-from hpcgen.core.model.project import BLOCK, HandedOver, PackageFile, PackageRequirement, Project, ProjectPackage
+from hpcgen.core.model.project import (
+    BLOCK,
+    GitPackage,
+    GitRequirement,
+    HandedOver,
+    PackageFile,
+    PackageRequirement,
+    Project,
+    ProjectPackage,
+)
 from hpcgen.core.model.site import Gpu, Site
 from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.wheel_tags import WheelTarget, as_numbers, best_wheel
+from hpcgen.planning.frameworks import absent_frameworks, framework_demands
 
 Resolve = Callable[[Sequence[Demand], Mapping[str, str]], list[PlannedBlock]]
 _ROUNDS = 4
@@ -160,6 +170,8 @@ def _demands(
             origin = Origin(f"{each.name}{asks} of {each.origin}{_without_range(asked, each)}", kind="file")
             versions = {block: "" if block in said else public_range(asks)}
             demands.append(Demand(catalog.identifier(block), versions, origin, {}))
+        else:
+            demands += framework_demands(catalog, each.name, each.extras, f"{each.asked} of {each.origin}")
     return demands
 
 
@@ -204,6 +216,7 @@ def project_of(asked: RequestedFiles, catalog: Catalog, blocks: Sequence[Planned
     glibc = str(catalog.release(blocks[0]).values.get("glibc", "2.17"))
     target = WheelTarget(python, architecture, glibc)
     wanted = _selected(asked, catalog, python, architecture)
+    from_git = [each for each in wanted if isinstance(each, GitRequirement)]
     held = [each for file in asked.files for each in file.constraints]
     owners = {each.name: catalog.distributions[each.name] for each in wanted if each.name in catalog.distributions}
     companions = {pattern: block for block in sorted(owners.values()) for pattern in catalog.block(block).companions}
@@ -217,9 +230,14 @@ def project_of(asked: RequestedFiles, catalog: Catalog, blocks: Sequence[Planned
         elif block := _brought(each.name, {**companions, **tools} if each.hashes else companions):
             # Locks have setuptools for packages that need it; what a line asks for by itself is held to that.
             handed.append(HandedOver(name=each.name, origin=each.origin, block=block))
-        else:
+        elif not isinstance(each, GitRequirement):
             own.setdefault(each.name, []).append(each)
     problems = Problems()
+    for each in from_git:
+        if each.name in owners:
+            message = f"{each.name} comes from the block {owners[each.name]}, not from a repository"
+            remedy = f"name a release of it: {each.name}==VERSION; hpcgen show block {owners[each.name]} lists them"
+            problems.add(message, asked.shown(each.where), remedy=remedy)
     packages = [_package(each, asked, held, target, problems) for _, each in sorted(own.items())]
     problems.raise_as(ConflictError)
     pythons = [file for file in asked.files if file.requires_python]
@@ -232,6 +250,12 @@ def project_of(asked: RequestedFiles, catalog: Catalog, blocks: Sequence[Planned
         handed_over=sorted(handed, key=lambda each: (each.name, each.origin)),
         python=pythons[0].requires_python if pythons else "",
         python_origin=_origin(pythons[0].python_where, pythons[0].file) if pythons else "",
+        from_git=[
+            GitPackage(name=each.name, origin=each.origin, url=each.url, commit=each.commit, folder=each.folder)
+            for each in from_git
+        ],
+        absent=absent_frameworks(catalog, (each.name for each in blocks)),
+        notes=[f"{_origin(note.where, '')}: {note.text}" for file in asked.files for note in file.notes],
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hpcgen.core.errors import HpcgenError, InputError, Position, Problem, Problems
 from hpcgen.core.model.own_project import BuildFile, JobFile, ProjectTable, PythonSource
-from hpcgen.readers.folder import ProjectFolder, ProjectTree, project_tree
+from hpcgen.readers.folder import PartlyReadError, ProjectFolder, ProjectTree, project_tree
 
 if TYPE_CHECKING:
     from hpcgen.core.model.conda import CondaFile
@@ -42,7 +42,7 @@ class Found(NamedTuple):
     problems: Problems
 
     def read(self, reader: Callable[[ProjectFolder, str], T], path: str) -> T | None:
-        """What a reader says of a file; None where it has mistakes, which are kept."""
+        """What a reader says of a file; None where nothing of it can be read. Its mistakes are kept."""
         return _read(self.top, self.problems, reader, path)
 
     def packages(self, path: str) -> PackageFile | None:
@@ -115,12 +115,12 @@ def _read(top: Path, problems: Problems, reader: Callable[[ProjectFolder, str], 
 
 
 def _kept(problems: Problems, read: Callable[[], T]) -> T | None:
-    """What is read; None where there are mistakes, of which each is kept once, as several readers may see it."""
+    """What is read, of a file with mistakes the rest; each mistake is kept once, as several readers may see it."""
     try:
         return read()
     except HpcgenError as error:
         problems += [each for each in error.problems if not _known(each, problems)]
-        return None
+        return error.file if isinstance(error, PartlyReadError) else None
 
 
 def _known(problem: Problem, problems: Problems) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from hpcgen.catalog.catalog import Catalog
@@ -82,6 +82,8 @@ def _take(found: Found, catalog: Catalog, draft: Draft, name: str, others: list[
     draft.put(("blocks", "python_packages"), {"options": {"files": [name]}}, why, where)
     if packages is not None:
         _frameworks(packages, catalog, draft)
+        for note in packages.notes:
+            draft.remark(note.text, note.where)
         if groups := [each for each in packages.group_names if each not in packages.default_groups]:
             text = f"not installed: the groups {some(groups)}; `groups: [{groups[0]}]` next to `files` adds one"
             draft.because(("blocks", "python_packages"), None, text, where)
@@ -101,6 +103,7 @@ def _frameworks(file: PackageFile, catalog: Catalog, draft: Draft) -> None:
     for each in wanted:
         if each.name in catalog.distributions:
             owners.setdefault(catalog.distributions[each.name], each)
+    required = _required(wanted, catalog, owners)
     for block, each in owners.items():
         options = {}
         if block == "horovod":
@@ -109,13 +112,30 @@ def _frameworks(file: PackageFile, catalog: Catalog, draft: Draft) -> None:
         draft.add_block(block, why, each.where, **(options if any(options.values()) else {}))
         if block in MPI_BLOCKS:
             draft.add_block("mpi", f"{each.name} needs an MPI; the site decides which one", each.where)
+    for block, (each, distribution) in required.items():
+        draft.add_block(block, f"{each.asked} requires {distribution}, which comes from this block", each.where)
+        if block in MPI_BLOCKS:
+            draft.add_block("mpi", f"{distribution} needs an MPI; the site decides which one", each.where)
+
+
+def _required(
+    wanted: Iterable[PackageRequirement], catalog: Catalog, owners: Collection[str]
+) -> dict[str, tuple[PackageRequirement, str]]:
+    """Blocks of what packages require that no line names, each with the first such package and what it requires."""
+    from hpcgen.planning.frameworks import required_frameworks
+
+    found: dict[str, tuple[PackageRequirement, str]] = {}
+    for each in wanted:
+        for distribution in required_frameworks(catalog, each.name, each.extras):
+            if (block := catalog.distributions[distribution]) not in owners:
+                found.setdefault(block, (each, distribution))
+    return found
 
 
 def _conda_remarks(file: CondaFile, draft: Draft) -> None:
     """What a plan will say of the file, and whether it asks for MPI."""
-    if file.pip_where is not None:
-        text = "`pip:` of a conda file is refused: take its packages from conda-forge, if they are there"
-        draft.remark(text, file.pip_where)
+    for note in file.notes:
+        draft.remark(note.text, note.where)
     locked = [each.name for found in file.environments.values() for one in found.values() for each in one.packages]
     names = [*(each.name for each in file.needs), *locked]
     draft.gpu_package = next((name for name in names if _ON_GPUS.fullmatch(name)), "")

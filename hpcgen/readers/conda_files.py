@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import re
-import shlex
 
 import msgspec
 
 from hpcgen.core.errors import InputError, Position, Problems
 from hpcgen.core.model.conda import INDEPENDENT, CondaFile, CondaNeed, CondaPackage, CondaPlatform
-from hpcgen.core.model.project import PackageRequirement
+from hpcgen.core.model.project import FileNote, GitRequirement, PackageFile, PackageRequirement
 from hpcgen.core.secret_rules import LEAVE_OUT, public, secret_in, secret_name
 from hpcgen.core.support.quoting import ENV_NAME_PATTERN
 from hpcgen.readers.conda_lock import read_conda_lock
 from hpcgen.readers.conda_text import EXPECTED, Locked, conda_package, spec_name
 from hpcgen.readers.data_files import YamlFile
-from hpcgen.readers.folder import WRITTEN_BYTES, ProjectFolder, Readers
-from hpcgen.readers.pip_text import EXPECTED as EXPECTED_OF_PIP
-from hpcgen.readers.pip_text import Fault, requirement
+from hpcgen.readers.folder import WRITTEN_BYTES, PartlyReadError, ProjectFolder, Readers
 from hpcgen.readers.pixi_lock import read_pixi_lock
-from hpcgen.readers.requirements_txt import read_requirements
+from hpcgen.readers.requirements_txt import read_listed
 
 # environment.yml: https://docs.conda.io/projects/conda/en/stable/user-guide/tasks/manage-environments.html.
 
@@ -42,6 +39,7 @@ def read_environment(folder: ProjectFolder, path: str) -> CondaFile:
     channels = _channels(file, said.channels or [])
     needs: list[CondaNeed] = []
     pip: list[PackageRequirement] = []
+    notes: list[FileNote] = []
     pip_where: Position | None = None
     for number, each in enumerate(said.dependencies or []):
         at: list[str | int] = ["dependencies", number]
@@ -49,7 +47,9 @@ def read_environment(folder: ProjectFolder, path: str) -> CondaFile:
             for key, listed in each.items():
                 if key == "pip":
                     pip_where = pip_where or file.place(*at, key, key=True)
-                    pip += _of_pip(file, listed, at)
+                    asked = _of_pip(file, listed, at)
+                    pip += asked.requirements
+                    notes += asked.notes
                 else:
                     file.wrong(f"{key!r} is no list that conda knows", at, "`pip:` and a list, or a package")
         elif not (name := spec_name(each)):
@@ -63,8 +63,7 @@ def read_environment(folder: ProjectFolder, path: str) -> CondaFile:
     for key in [key for key, value in variables.items() if secret_name(key, value) or secret_in(value)]:
         message = f"the variable {key[:60]!r} may be a secret, which would be in the plan and the image"
         file.wrong(message, ["variables", key], remedy=LEAVE_OUT)
-    file.problems.raise_as(InputError)
-    return CondaFile(
+    found = CondaFile(
         file=path,
         kind="environment",
         name=said.name or "",
@@ -73,8 +72,12 @@ def read_environment(folder: ProjectFolder, path: str) -> CondaFile:
         pip=pip,
         variables=variables,
         pip_where=pip_where,
+        notes=notes,
         read=dict(folder.read),
     )
+    if file.problems:
+        raise PartlyReadError(file.problems, found)
+    return found
 
 
 def _channels(file: YamlFile, named: list[str]) -> list[str]:
@@ -92,21 +95,22 @@ def _channels(file: YamlFile, named: list[str]) -> list[str]:
     return [each.rstrip("/") for each in named]
 
 
-def _of_pip(file: YamlFile, listed: list[str], at: list[str | int]) -> list[PackageRequirement]:
-    """What is asked of a Python package index, with the files that are named for it (``-r``)."""
-    found: list[PackageRequirement] = []
-    for number, text in enumerate(listed):
-        path = [*at, "pip", number]
-        if match := re.fullmatch(r"(?:-r|--requirement)[\s=]*(\S.*)", text.strip()):
-            words = shlex.split(match[1]) if match[1].count('"') + match[1].count("'") == 0 else [match[1].strip("\"'")]
-            with file.problems.caught():
-                more = read_requirements(file.folder, file.folder.beside(file.path, words[0]))
-                found += more.requirements
-            continue
-        try:
-            found.append(requirement(text.strip(), file.place(*path)))
-        except Fault as fault:
-            file.wrong(fault.message, path, EXPECTED_OF_PIP, fault.remedy)
+def _of_pip(file: YamlFile, listed: list[str], at: list[str | int]) -> PackageFile:
+    """What is asked of a Python package index, with the files that are named for it (``-r``); mistakes are kept."""
+    places = [(file.place(*at, "pip", number), text) for number, text in enumerate(listed)]
+    try:
+        found = read_listed(file.folder, file.path, places)
+    except PartlyReadError as error:
+        file.problems += error.problems
+        found = error.file
+    for each in found.constraints:
+        message = f"{each.asked} is a constraint, which a conda file does not take"
+        file.problems.add(message, file.folder.at(each.where), remedy="write the range behind the package itself")
+    for each in found.requirements:
+        if isinstance(each, GitRequirement):
+            message = f"{each.name} is built from a repository, which a conda file does not do here"
+            remedy = "write the line into requirements.txt, and name that file under python_packages"
+            file.problems.add(message, file.folder.at(each.where), remedy=remedy)
     return found
 
 

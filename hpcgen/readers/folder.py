@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from hpcgen.core.errors import InputError, Position
+from hpcgen.core.errors import InputError, Position, Problem
 from hpcgen.core.support.hashing import read_plain, sha256_of
 
 MAX_BYTES, WRITTEN_BYTES = 8 * 1024 * 1024, 2 * 1024 * 1024
 """Of one file, and of all that one includes: locks of large projects have some megabytes, what people write less."""
 MOST_FILES = 100
+
+
+class PartlyReadError(InputError):
+    """A file with mistakes; ``file``: what the rest of it says, for those who only look at it."""
+
+    def __init__(self, problems: Iterable[Problem], file: Any) -> None:
+        super().__init__(problems)
+        self.file = file
 
 
 class ProjectFolder:

@@ -12,8 +12,9 @@ from hpcgen.core.model.project import KnownWheel, PackageFile, PackageRequiremen
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.readers.data_files import Reader, TomlFile
 from hpcgen.readers.folder import ProjectFolder
+from hpcgen.readers.git_source import from_git
 from hpcgen.readers.locked import known_file, locked_package, not_from_index
-from hpcgen.readers.pip_text import is_marker
+from hpcgen.readers.pip_text import Fault, is_marker
 
 _MAIN = "main"
 
@@ -59,14 +60,18 @@ def _package(reader: Reader, table: dict[str, Any], where: Position) -> list[tup
     """A package for each group that it is in; what belongs to an extra says that in its marker."""
     name = normal_name(reader.text(table, "name", where, needed=True))
     source = reader.table(table, "source", where)
-    if source.get("type", "legacy") != "legacy":
-        not_from_index(reader, name, f"{source['type']!s:.20}", where)
+    kind = source.get("type", "legacy")
+    if kind not in ("legacy", "git"):
+        not_from_index(reader, name, f"{kind!s:.20}", where)
         return []
-    files = [_file(reader, each, where) for each in reader.tables(table, "files", where)]
-    wheels = [each for each in files if each.file.endswith(".whl")]
-    sdist = next((each for each in files if not each.file.endswith(".whl")), None)
     version = reader.text(table, "version", where, needed=True)
-    package = locked_package(reader, name, where, wheels, sdist, version=version)
+    package: PackageRequirement | None
+    if kind == "git":
+        package = _of_git(reader, name, source, version, where)
+        if package is None:
+            return []
+    else:
+        package = _of_index(reader, table, name, version, where)
     named = [normal_name(each) for each in reader.texts(table, "groups", where)]
     markers = table.get("markers", "")
     by_group = markers if isinstance(markers, dict) else dict.fromkeys(named, markers)
@@ -77,6 +82,25 @@ def _package(reader: Reader, table: dict[str, Any], where: Position) -> list[tup
             reader.wrong(f"the marker of {name} cannot be read: {marker[:120]!r}", where)
         found.append((group, msgspec.structs.replace(package, marker=marker)))
     return found
+
+
+def _of_index(reader: Reader, table: dict[str, Any], name: str, version: str, where: Position) -> PackageRequirement:
+    files = [_file(reader, each, where) for each in reader.tables(table, "files", where)]
+    wheels = [each for each in files if each.file.endswith(".whl")]
+    sdist = next((each for each in files if not each.file.endswith(".whl")), None)
+    return locked_package(reader, name, where, wheels, sdist, version=version)
+
+
+def _of_git(
+    reader: Reader, name: str, source: dict[str, Any], version: str, where: Position
+) -> PackageRequirement | None:
+    """A package of a repository, of which Poetry locks the commit."""
+    url, commit, folder = (reader.text(source, key, where) for key in ("url", "resolved_reference", "subdirectory"))
+    try:
+        return msgspec.structs.replace(from_git(name, url, commit, folder, "", where), version=version)
+    except Fault as fault:
+        reader.wrong(fault.message, where, "", fault.remedy)
+        return None
 
 
 def _file(reader: Reader, table: dict[str, Any], where: Position) -> KnownWheel:

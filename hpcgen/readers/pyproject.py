@@ -10,7 +10,8 @@ from hpcgen.core.model.own_project import FileWord, ProjectTable
 from hpcgen.core.model.project import PackageFile, PackageRequirement
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.readers.data_files import Reader, TomlFile
-from hpcgen.readers.folder import ProjectFolder
+from hpcgen.readers.folder import PartlyReadError, ProjectFolder
+from hpcgen.readers.git_source import from_git, git_requirement, is_git
 from hpcgen.readers.pip_text import EXPECTED, LONGEST, Fault, is_marker, is_range, requirement
 
 _DEEPEST = 20
@@ -41,10 +42,9 @@ def read_pyproject(folder: ProjectFolder, path: str) -> PackageFile:
         reading.reader.wrong(message, file.key("project", "requires-python"), "such as >=3.10")
     for name, group in poetry_groups.items():
         groups.setdefault(name, []).extend(group)
-    reading.reader.problems.raise_as(InputError)
     table = "project" if python else "tool.poetry.dependencies"
     key = "requires-python" if python else "python"
-    return PackageFile(
+    found = PackageFile(
         file=path,
         kind="pyproject",
         requirements=wanted or poetry_wanted,
@@ -54,6 +54,9 @@ def read_pyproject(folder: ProjectFolder, path: str) -> PackageFile:
         python_where=file.key(table, key) if python or poetry_python else None,
         read=dict(folder.read),
     )
+    if reading.reader.problems:
+        raise PartlyReadError(reading.reader.problems, found)
+    return found
 
 
 class _Reading:
@@ -70,7 +73,7 @@ class _Reading:
         for text in texts:
             where = self.file.key(table, key, text)
             try:
-                found.append(requirement(text, where))
+                found.append(git_requirement(text, where) if is_git(text) else requirement(text, where))
             except Fault as fault:
                 self.reader.wrong(fault.message, where, EXPECTED, fault.remedy)
         return found
@@ -179,6 +182,11 @@ def poetry_requirement(name: str, said: Any, where: Position) -> PackageRequirem
     table = {"version": said} if isinstance(said, str) else said
     if not isinstance(table, dict):
         raise Fault(f"{name} has neither a range of versions nor a table", f'write {name} = "*", or a range')
+    if isinstance(address := table.get("git"), str):
+        commit, folder = (_text(table, key) for key in ("rev", "subdirectory"))
+        return from_git(
+            name, address, commit or _text(table, "tag") or _text(table, "branch"), folder, _markers(name, table), where
+        )
     if foreign := next((kind for kind in _FOREIGN if kind in table), ""):
         raise Fault(
             f"{name} is taken from {'a path' if foreign in ('path', 'file') else 'an address'}",
@@ -187,6 +195,14 @@ def poetry_requirement(name: str, said: Any, where: Position) -> PackageRequirem
     extras = table.get("extras", [])
     if not isinstance(extras, list) or not all(isinstance(each, str) for each in extras):
         raise Fault(f"the extras of {name} are not a list of names", "write them as a list of texts")
+    marker = _markers(name, table)
+    bracket = f"[{','.join(extras)}]" if extras else ""
+    behind = f" ; {marker}" if marker else ""
+    return requirement(f"{name}{bracket}{pep440(_text(table, 'version') or '*')}{behind}", where)
+
+
+def _markers(name: str, table: dict[str, Any]) -> str:
+    """In which environments an entry is wanted, as one marker."""
     markers = [_text(table, "markers")]
     if python := pep440(_text(table, "python") or "*"):
         markers += [_python_marker(part) for part in python.split(",")]
@@ -195,9 +211,7 @@ def poetry_requirement(name: str, said: Any, where: Position) -> PackageRequirem
         raise Fault(
             f"the markers of {name} cannot be read: {marker[:120]!r}", "write them as `poetry check` accepts them"
         )
-    bracket = f"[{','.join(extras)}]" if extras else ""
-    behind = f" ; {marker}" if marker else ""
-    return requirement(f"{name}{bracket}{pep440(_text(table, 'version') or '*')}{behind}", where)
+    return marker
 
 
 def python_range(said: str) -> str:

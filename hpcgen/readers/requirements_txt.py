@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from hpcgen.core.errors import InputError, Position, Problems, did_you_mean
-from hpcgen.core.model.project import PackageFile, PackageRequirement
+from hpcgen.core.errors import Position, Problems, did_you_mean
+from hpcgen.core.model.project import FileNote, GitRequirement, PackageFile, PackageRequirement
+from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.wheel_lines import logical_lines
-from hpcgen.readers.folder import ProjectFolder
+from hpcgen.readers.folder import PartlyReadError, ProjectFolder
+from hpcgen.readers.git_source import git_requirement, is_git
 from hpcgen.readers.pip_text import EXPECTED, Fault, requirement
+from hpcgen.readers.public_indexes import known_index
+from hpcgen.readers.pyproject import read_pyproject
 
 _HASH = re.compile(r"\s--hash(?:=|\s+)(\S+)")
 _SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
@@ -30,15 +35,19 @@ _OTHER = {
     "-f": _INDEXES,
     "--find-links": _INDEXES,
     "--trusted-host": "site_trust brings certificates of the site into the image",
-    "-e": "code of your own comes into the image by `copy` in the stack",
-    "--editable": "code of your own comes into the image by `copy` in the stack",
     "--pre": "name the pre-release itself: NAME==1.0rc1",
     "--no-binary": "packages are taken as wheels; remove the line",
     "--use-feature": "remove the line",
     "--config-settings": "packages are taken as wheels; remove the option",
     "--global-option": "packages are taken as wheels; remove the option",
 }
-_KNOWN = ["--requirement", "--constraint", "--hash", *_HARMLESS, *_OTHER]
+_EDITABLE = ("-e", "--editable")
+_OF_INDEXES = ("-i", "--index-url", "--pypi-url", "--extra-index-url", "-f", "--find-links", "--trusted-host")
+_ADDRESSED = re.compile(r"[./~]|[A-Za-z0-9._\[\]-]+\s*@|(git|hg|svn|bzr)\+|[a-z]+://")
+"""What says by itself that it is no name of a folder."""
+_KNOWN = ["--requirement", "--constraint", "--hash", *_EDITABLE, *_HARMLESS, *_OTHER]
+_OWN = re.compile(r"(\.(?:/[A-Za-z0-9_-][A-Za-z0-9_.-]*)*/?)(?:\[([A-Za-z0-9._, -]*)\])?")
+"""The project itself, or a part of it: ``.``, ``./package``, with extras."""
 
 
 class _Line(NamedTuple):
@@ -57,21 +66,44 @@ def read_requirements(folder: ProjectFolder, path: str) -> PackageFile:
 
     Raises
     ------
-    InputError: every line that is no requirement, names an address, or is an option that hpcgen has another place for.
+    PartlyReadError: every line that is no requirement, names an address without a commit, or is an option that hpcgen
+        has another place for; with what the other lines ask for.
     """
     reading = _Reading(folder)
     reading.file(path, None, held=False)
-    reading.problems.raise_as(InputError)
     wanted = reading.wanted
-    locked = bool(wanted) and all(each.hashes and each.version for each in wanted)
-    return PackageFile(
+    indexed = [each for each in wanted if not isinstance(each, GitRequirement)]
+    locked = bool(indexed) and all(each.hashes and each.version for each in indexed)
+    found = PackageFile(
         file=path,
         kind="requirements",
         locked=locked,
         requirements=wanted,
         constraints=reading.held,
+        notes=reading.notes,
         read=dict(sorted(folder.read.items())),
     )
+    if reading.problems:
+        raise PartlyReadError(reading.problems, found)
+    return found
+
+
+def read_listed(folder: ProjectFolder, path: str, listed: Sequence[tuple[Position, str]]) -> PackageFile:
+    """The same of lines that stand in a file of another kind, each with its place (``pip:`` of environment.yml).
+
+    Raises
+    ------
+    PartlyReadError: as :func:`read_requirements`.
+    """
+    reading = _Reading(folder)
+    for where, text in listed:
+        reading.line(_Line(where, text.strip()), held=False)
+    found = PackageFile(
+        file=path, kind="requirements", requirements=reading.wanted, constraints=reading.held, notes=reading.notes
+    )
+    if reading.problems:
+        raise PartlyReadError(reading.problems, found)
+    return found
 
 
 class _Reading:
@@ -82,6 +114,7 @@ class _Reading:
         self.problems = Problems()
         self.wanted: list[PackageRequirement] = []
         self.held: list[PackageRequirement] = []
+        self.notes: list[FileNote] = []
         self._seen: set[tuple[str, bool]] = set()
 
     def file(self, path: str, asked: Position | None, held: bool) -> None:
@@ -94,9 +127,10 @@ class _Reading:
             raw = text.split("\n")
             for number, said in logical_lines(text):
                 first = raw[number - 1]
-                self._line(_Line(Position(path, number, len(first) - len(first.lstrip()) + 1), said), held)
+                self.line(_Line(Position(path, number, len(first) - len(first.lstrip()) + 1), said), held)
 
-    def _line(self, line: _Line, held: bool) -> None:
+    def line(self, line: _Line, held: bool) -> None:
+        """One line: a requirement, or an option."""
         if variable := _VARIABLE.search(line.text):
             self._wrong(line, f"{variable[0]} stands for a variable of whoever runs pip", "write the value itself")
         elif line.text.startswith("-"):
@@ -112,12 +146,20 @@ class _Reading:
                 return
             path = self.folder.beside(line.where.file, value)
             self.file(path, line.where, held or name in ("-c", "--constraint"))
+        elif name in _EDITABLE:
+            what = re.sub(r"^(-e|--editable)[\s=]*", "", line.text)
+            self._requirement(line._replace(text=what if _ADDRESSED.match(what) else f"./{what}"), held)
+        elif name in _OF_INDEXES and (index := known_index(value)):
+            self.notes.append(FileNote(text=f"{name} is not needed: that index is {index}", where=line.where))
         elif name in _OTHER:
             self._wrong(line, f"{name} is an option of pip that hpcgen does not take from a file", _OTHER[name])
         elif name not in _HARMLESS:
             self._wrong(line, f"{name} is no option that hpcgen knows", did_you_mean(name, _KNOWN))
 
     def _requirement(self, line: _Line, held: bool) -> None:
+        own = _OWN.fullmatch(line.text.partition(" #")[0].strip())
+        if own and self._own_project(line, own[1].rstrip("/"), own[2] or ""):
+            return
         hashes = _HASH.findall(line.text)
         text = _HASH.sub("", line.text).strip()
         wrong = [each for each in hashes if not _SHA256.fullmatch(each)]
@@ -130,11 +172,34 @@ class _Reading:
                 line, f"{each[:80]!r} is no sha256", "write --hash=sha256: and 64 digits, as pip hash prints them"
             )
         try:
-            found = requirement(text, line.where, [each for each in hashes if each not in wrong])
+            accepted = [each for each in hashes if each not in wrong]
+            found = git_requirement(text, line.where) if is_git(text) else requirement(text, line.where, accepted)
         except Fault as fault:
             self.problems.add(fault.message, self.folder.at(line.where), EXPECTED, fault.remedy)
             return
         (self.held if held else self.wanted).append(found)
+
+    def _own_project(self, line: _Line, path: str, extras: str) -> bool:
+        """A line for the project itself: what its pyproject.toml asks for counts; its code comes by ``copy``.
+
+        Returns
+        -------
+        Whether the path is that of a project in the folder.
+        """
+        place = self.folder.beside(line.where.file, f"{path}/pyproject.toml")
+        known = self.folder.holds(place)
+        if not known and path != ".":
+            return False
+        text = f"{path} is the project itself: `copy` in the stack brings its code, which is not installed"
+        self.notes.append(
+            FileNote(text=text + ("" if known else "; no pyproject.toml says what it needs"), where=line.where)
+        )
+        if known and place not in self.folder.read:
+            with self.problems.caught():
+                file = read_pyproject(self.folder, place)
+                asked = [normal_name(each.strip()) for each in extras.split(",")]
+                self.wanted += [*file.requirements, *(one for name in asked for one in file.groups.get(name, []))]
+        return True
 
     def _wrong(self, line: _Line, message: str, remedy: str) -> None:
         self.problems.add(message, self.folder.at(line.where), remedy=remedy)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import urllib.parse
 from typing import Any
+
+from msgspec.structs import replace
 
 from hpcgen.core.errors import InputError, Position
 from hpcgen.core.model.project import KnownWheel, Needed, PackageFile, PackageRequirement
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.readers.data_files import Reader, TomlFile
 from hpcgen.readers.folder import ProjectFolder
+from hpcgen.readers.git_source import from_git
 from hpcgen.readers.locked import file_name, known_file, locked_package, not_from_index
-from hpcgen.readers.pip_text import is_marker, is_range
+from hpcgen.readers.pip_text import Fault, is_marker, is_range
 
 _OWN = ("editable", "virtual", "directory")
 """Sources of the project itself and of members of its workspace."""
@@ -58,8 +62,10 @@ def _package(
     reader: Reader, table: dict[str, Any], source: dict[str, Any], where: Position
 ) -> PackageRequirement | None:
     name = normal_name(reader.text(table, "name", where, needed=True))
+    if isinstance(address := source.get("git"), str):
+        return _of_git(reader, table, address, name, where)
     if "registry" not in source:
-        from_where = "an address" if "git" in source or "url" in source else "a path"
+        from_where = "an address" if "url" in source else "a path"
         not_from_index(reader, name, from_where, where)
         return None
     wheels = [_file(reader, each, where) for each in reader.tables(table, "wheels", where)]
@@ -67,6 +73,21 @@ def _package(
     version = reader.text(table, "version", where, needed=True)
     needs = _needs(reader, table, where)
     return locked_package(reader, name, where, wheels, sdist, version=version, needs=needs)
+
+
+def _of_git(
+    reader: Reader, table: dict[str, Any], address: str, name: str, where: Position
+) -> PackageRequirement | None:
+    """A package of a repository, of which uv locks the commit: ``https://HOST/PATH?rev=main#COMMIT``."""
+    url, _, commit = address.partition("#")
+    url, _, query = url.partition("?")
+    folder = urllib.parse.parse_qs(query).get("subdirectory", [""])[0]
+    try:
+        found = from_git(name, url, commit, folder, "", where)
+    except Fault as fault:
+        reader.wrong(fault.message, where, "", fault.remedy)
+        return None
+    return replace(found, version=reader.text(table, "version", where), needs=_needs(reader, table, where))
 
 
 def _needs(reader: Reader, table: dict[str, Any], where: Position) -> list[Needed]:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from hpcgen.core.errors import Position
 from hpcgen.core.model.fields import Digest, Record, Sha256, Text, WholeNumber, matching
-from hpcgen.core.model.project import PackageRequirement
+from hpcgen.core.model.project import FileNote, PackageRequirement
 
 CondaKind = Literal["environment", "pixi", "conda-lock", "explicit"]
 CondaName = Annotated[
@@ -112,6 +112,7 @@ class CondaFile(Record, frozen=True):
     pip: what it asks of a Python package index.
     variables: that it sets whenever the environment is active.
     environments: of a lock, by the environment's name and the platform's.
+    notes: lines of it without an effect here.
     pip_where: the list of ``pip``, or the first package of an index in a lock.
     read: sha256 of each file that was read, by path from the project's folder.
     """
@@ -124,6 +125,7 @@ class CondaFile(Record, frozen=True):
     pip: list[PackageRequirement] = []
     variables: dict[Text, Text] = {}
     environments: dict[Text, dict[Text, CondaPlatform]] = {}
+    notes: list[FileNote] = []
     pip_where: Position | None = None
     read: dict[Text, Digest] = {}
 

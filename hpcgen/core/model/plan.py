@@ -134,6 +134,7 @@ class PlannedConda(Record, frozen=True):
     virtual: what conda calls virtual packages, the properties of base and node: ``__glibc`` → ``2.36``.
     variables: that the environment sets.
     pip: what is asked of a Python package index for the environment, in pip's form; of a lock with hashes.
+    notes: lines of the files without an effect, and why.
     """
 
     files: dict[Text, Digest] = {}
@@ -145,6 +146,7 @@ class PlannedConda(Record, frozen=True):
     virtual: dict[Text, Text] = {}
     variables: dict[EnvName, Text] = {}
     pip: list[Text] = []
+    notes: list[Text] = []
 
 
 ImageName = Annotated[

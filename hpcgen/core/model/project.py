@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from hpcgen.core.errors import Position
-from hpcgen.core.model.fields import Digest, Record, Text, matching
+from hpcgen.core.model.fields import Commit, Digest, Record, SourceAddress, Text, matching
 
 # Python packages that a user's own files ask for, each with the place where it does.
 
@@ -84,6 +84,33 @@ class PackageRequirement(Record, frozen=True):
         return f"{self.asked}{marker}{''.join(f' --hash={each}' for each in self.hashes)}"
 
 
+class GitRequirement(PackageRequirement, frozen=True, kw_only=True):
+    """A package that a file takes from a git repository at a commit.
+
+    Parameters
+    ----------
+    url: of the repository. commit: all 40 digits. folder: of the package in the repository; empty for its top.
+    """
+
+    url: SourceAddress
+    commit: Commit
+    folder: Text = ""
+
+    @property
+    def asked(self) -> str:
+        """In pip's form: ``clip @ git+https://example.org/clip.git@COMMIT#subdirectory=python``."""
+        extras = f"[{','.join(self.extras)}]" if self.extras else ""
+        folder = f"#subdirectory={self.folder}" if self.folder else ""
+        return f"{self.name}{extras} @ git+{self.url}@{self.commit}{folder}"
+
+
+class FileNote(Record, frozen=True):
+    """What a file says and hpcgen decides otherwise, without harm: for the user to know."""
+
+    text: Text
+    where: Position
+
+
 class PackageFile(Record, frozen=True):
     """The Python packages of one file of a user's project, with the files that it includes.
 
@@ -92,7 +119,8 @@ class PackageFile(Record, frozen=True):
     file: its path from the project's folder.
     kind: what it is.
     locked: whether it has every package that is installed in one version; else versions are still to be chosen.
-    requirements: what it asks for; of a lock all its packages. Of a graph (``roots``) not all are wanted everywhere.
+    requirements: what it asks for, with :class:`GitRequirement` among them; of a lock all its packages. Of a graph
+        (``roots``) not all are wanted everywhere.
     constraints: versions that others are held to if something asks for them (``-c``).
     groups: further packages by the name of an extra (``[project.optional-dependencies]``) or of a group
         (``[dependency-groups]``), which are installed only where somebody names it.
@@ -103,6 +131,7 @@ class PackageFile(Record, frozen=True):
     ranges: of a lock, what the project itself asks for, by name, where the lock says that too.
     requires_python: the range of Pythons that it is for; empty for any.
     python_where: where it says so.
+    notes: lines without an effect here.
     read: sha256 of each file that was read, by path from the project's folder.
     """
 
@@ -118,12 +147,14 @@ class PackageFile(Record, frozen=True):
     ranges: dict[Text, Text] = {}
     requires_python: Text = ""
     python_where: Position | None = None
+    notes: list[FileNote] = []
     read: dict[Text, Digest] = {}
 
     @property
     def hashed(self) -> bool:
         """Whether every package has a hash, so that the file alone decides what is installed."""
-        return self.locked and bool(self.requirements) and all(each.hashes for each in self.requirements)
+        indexed = [each for each in self.requirements if not isinstance(each, GitRequirement)]
+        return self.locked and bool(indexed) and all(each.hashes for each in indexed)
 
 
 BLOCK = "python_packages"
@@ -181,6 +212,16 @@ class HandedOver(Record, frozen=True):
     versions: Text = ""
 
 
+class GitPackage(Record, frozen=True):
+    """A package that is built from a repository at a commit; see :class:`GitRequirement`. ``origin``: file and line."""
+
+    name: Text
+    origin: Text
+    url: SourceAddress
+    commit: Commit
+    folder: Text = ""
+
+
 class Project(Record, frozen=True):
     """The Python packages of a project's files, for one Python on one architecture.
 
@@ -193,6 +234,9 @@ class Project(Record, frozen=True):
     constraints: versions that further packages are held to, if something needs them.
     handed_over: those that blocks bring, and what comes with these.
     python: the range of Pythons that the files are for; ``python_origin``: where that is said.
+    from_git: packages of git repositories.
+    absent: packages that blocks bring and no block of this plan does, which pip may not bring either.
+    notes: lines of the files without an effect, and why.
     """
 
     files: dict[Text, Digest] = {}
@@ -203,6 +247,9 @@ class Project(Record, frozen=True):
     handed_over: list[HandedOver] = []
     python: Text = ""
     python_origin: Text = ""
+    from_git: list[GitPackage] = []
+    absent: list[Text] = []
+    notes: list[Text] = []
 
     def where(self, name: str) -> str:
         """The line that asks for a package that is installed; empty where none does."""

@@ -14,6 +14,7 @@ import msgspec
 
 from hpcgen.backends.hardware.microarchitecture import code_features
 from hpcgen.blocks.requirements import in_range
+from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.project import BLOCK, ProjectPackage
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.units import some
@@ -21,8 +22,10 @@ from hpcgen.core.support.wheel_tags import as_numbers, glibc_of
 from hpcgen.planning.contract.case import Check, ContractCase, holds, skipped
 
 NAME = "Python packages"
-_CUDA = r"-cu(?:da)?(1[0-9])(?:x|\b)|\+cu(1[0-9])"
+_CUDA = r"-cu(?:da)?(1[0-9])(?:x|\d|\b)|\+cu(1[0-9])"
 _ROCM = r"-rocm\b|-rocm\d|\+rocm"
+_NO_CUDA = ("nvidia-ml-py", "nvidia-pyindex", "nvidia-modulus", "nvidia-physicsnemo")
+"""NVIDIA's packages that have no code for GPUs in them: pure Python."""
 _SYSTEMS = {"win": "Windows", "macosx": "macOS", "musllinux": "musl", "manylinux": "glibc", "linux": "glibc"}
 
 
@@ -34,11 +37,13 @@ class _Hosts(msgspec.Struct, frozen=True):
     mpi_wheels: packages that are an MPI, or have one inside, with its name.
     cpu_wheels: features of an x86-64 CPU without which a package does not start, by its name with a range.
     cuda_drivers: the oldest driver of NVIDIA's for each CUDA.
+    cuda_alone: packages whose names do not say that they are built for CUDA, with what is known of that.
     """
 
     mpi_wheels: Mapping[str, str] = {}
     cpu_wheels: Mapping[str, str] = {}
     cuda_drivers: Mapping[str, str] = {}
+    cuda_alone: Mapping[str, str] = {}
 
 
 class _Tags(msgspec.Struct, frozen=True):
@@ -87,6 +92,26 @@ def chosen(case: ContractCase, lines: Iterable[str]) -> list[Check]:
     # What their names say was held when the plan was made.
     found = [check for each in asked for check in _cpu(case, each, hosts)]
     return [*found, *map(_at_most_doubtful, _of_host(case, others))]
+
+
+def by_accident(plan: Plan, owners: Mapping[str, str], lines: Iterable[str]) -> list[Check]:
+    """What the index brings as a dependency of something, although a block exists for it that the plan does not have.
+
+    Parameters
+    ----------
+    owners: the block that brings a package, by its name.
+    lines: as for :func:`chosen`, of the list beside the blocks.
+    """
+    there = {each.name for each in plan.blocks}
+    found = []
+    for line in lines:
+        name, _, version = line.partition(" --hash")[0].partition(";")[0].strip().partition("==")
+        block = owners.get(normal_name(name.partition("[")[0]), "")
+        if block and block not in there:
+            reason = f"a package of yours requires {name} {version}, of which the index has one build for all machines"
+            remedy = f"--add {block}: the block installs the build for the site's GPUs, CPU and MPI"
+            found.append(Check(NAME, "broken", reason, remedy, f"the block {block}"))
+    return found
 
 
 def _hosts(case: ContractCase) -> _Hosts:
@@ -206,7 +231,8 @@ def _python_name(tag: str) -> str:
 def _gpu(case: ContractCase, every: Iterable[ProjectPackage], hosts: _Hosts) -> Iterator[Check]:
     """Builds for CUDA and ROCm against the vendor of the node's GPUs, and against its driver."""
     gpu, path = case.partition.gpu, f"partitions.{case.plan.partition}.gpu"
-    cuda = {each.name: (each, number) for each in every if (number := _cuda_of(each))}
+    every = list(every)
+    cuda = {each.name: (each, _cuda_of(each)) for each in every if gpu_vendor(each) == "nvidia"}
     rocm = [each for each in every if gpu_vendor(each) == "amd"]
     if gpu is None:
         useless = [_said(each) for each, _ in cuda.values()] + [_said(each) for each in rocm]
@@ -220,6 +246,10 @@ def _gpu(case: ContractCase, every: Iterable[ProjectPackage], hosts: _Hosts) -> 
             reason = f"{_said(each)} is built for {what}, and the node has {gpu.model}"
             remedy = f"take it out of your file for this site, or use a package for GPUs of {gpu.vendor}"
             yield Check(NAME, "broken", reason, remedy, f"a build for {gpu.vendor}", path)
+    for each in every if gpu.vendor != "nvidia" else ():
+        if each.name in hosts.cuda_alone:
+            reason = f"{_said(each)} may not run on {gpu.model}: {hosts.cuda_alone[each.name]}"
+            yield Check(NAME, "doubtful", reason, "use another package for this site", path=path)
     for each, number in cuda.values() if gpu.vendor == "nvidia" else ():
         oldest = hosts.cuda_drivers.get(number, "")
         if gpu.driver is not None and oldest and not in_range(gpu.driver, f">={oldest}"):
@@ -241,7 +271,8 @@ def gpu_vendor(package: ProjectPackage) -> str:
     """Whose GPUs a package is built for, by its name or version; empty where neither says so."""
     if re.search(_ROCM, f"{package.name}+{package.version.partition('+')[2]}"):
         return "amd"
-    return "nvidia" if _cuda_of(package) else ""
+    of_cuda = _cuda_of(package) or (package.name.startswith("nvidia-") and package.name not in _NO_CUDA)
+    return "nvidia" if of_cuda else ""
 
 
 def _mpi(case: ContractCase, package: ProjectPackage, hosts: _Hosts) -> Iterator[Check]:

@@ -158,6 +158,7 @@ def hold_chosen(
     if not lines:
         return []
     checks = packages.chosen(case_of(plan, catalog), lines)
+    checks += packages.by_accident(plan, catalog.distributions, wheels.get(BLOCK, ()))
     if not allow_unsupported:
         Problems(problems_of(checks, lambda path: f"{path} of the profile of {plan.site.name}")).raise_as(PolicyError)
     return findings_of(checks)

@@ -15,6 +15,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import ConflictError, HpcgenError, InputError, UnknownNameError
 from hpcgen.core.model.plan import Plan
 from hpcgen.kit.kit import make_kit
+from hpcgen.planning.contract.verdict import hold_chosen
 from hpcgen.recipe.assemble import assemble
 
 STACK = """name: mine
@@ -305,3 +306,70 @@ def test_the_program_of_the_selftest_imports_what_the_files_of_a_package_are(
     done = subprocess.run(words, capture_output=True, text=True, env={"PYTHONPATH": str(packages)})
     assert said in done.stdout + done.stderr
     assert (done.returncode == 0) == ("imported:" in done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("line", "block"),
+    [
+        ("lightning", "pytorch"),
+        ("transformers[torch]>=4", "pytorch"),
+        ("timm", "torchvision"),
+        ("flax", "jax"),
+        ("tensorflow-text", "tensorflow"),
+    ],
+)
+def test_a_package_that_requires_a_framework_takes_its_block(tmp_path: Path, line: str, block: str) -> None:
+    plan = planned(tmp_path, {"requirements.txt": f"{line}\n"}, site="lumi-g" if block == "pytorch" else "workstation")
+    assert plan.block(block) is not None
+
+
+def test_a_package_that_needs_no_framework_takes_none(tmp_path: Path) -> None:
+    plan = planned(tmp_path, {"requirements.txt": "transformers\nh5py\n"})
+    assert plan.block("pytorch") is None and plan.project is not None and "torch" in plan.project.absent
+    assert any("no framework by accident" in each.text for each in make_kit(plan, Catalog()).files.values())
+
+
+def test_a_pinned_package_of_the_stack_takes_the_block_of_what_it_requires(tmp_path: Path) -> None:
+    stack = tmp_path / "s.yaml"
+    stack.write_text(
+        "name: s\ntitle: t\nblocks: {python_packages: {options: {packages: [lightning==2.5.0]}}}\n"
+        "run: {mpi: false, command: [python3, app.py]}\n"
+    )
+    assert hpcgen.plan("lumi-g", str(stack), catalog=Catalog(), account="a").block("pytorch") is not None
+
+
+def test_what_a_lock_chose_by_accident_is_refused(tmp_path: Path) -> None:
+    plan = planned(tmp_path, {"requirements.txt": "h5py\n"})
+    lines = ["h5py==3.11.0 --hash=sha256:" + "1" * 64, "torch==2.9.1 --hash=sha256:" + "2" * 64]
+    with pytest.raises(HpcgenError, match=r"requires torch 2\.9\.1") as error:
+        hold_chosen(plan, Catalog(), {"python_packages": lines})
+    assert "--add pytorch" in str(error.value)
+    with_block = planned(tmp_path, {"requirements.txt": "h5py\ntorch\n"})
+    hold_chosen(with_block, Catalog(), {"python_packages": lines})
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def test_a_package_of_a_repository_is_fetched_at_its_commit_and_built_without_an_index(tmp_path: Path) -> None:
+    text = f"h5py\nclip @ git+https://example.org/a/CLIP.git@{COMMIT}#subdirectory=py\n"
+    plan = planned(tmp_path, {"requirements.txt": text})
+    assert plan.project is not None
+    assert [(each.name, each.origin) for each in plan.project.from_git] == [("clip", "requirements.txt:2")]
+    kit = "".join(each.text for each in make_kit(plan, Catalog()).files.values())
+    assert f"https://example.org/a/CLIP.git {COMMIT}" in kit
+    assert "--no-build-isolation" in kit and "/opt/hpcgen/build/git/clip/py" in kit
+
+
+def test_a_framework_from_a_repository_is_refused(tmp_path: Path) -> None:
+    text = f"torch @ git+https://example.org/a/pytorch.git@{COMMIT}\n"
+    with pytest.raises(ConflictError, match="torch comes from the block pytorch"):
+        planned(tmp_path, {"requirements.txt": text})
+
+
+def test_notes_of_a_file_are_notices_of_the_plan(tmp_path: Path) -> None:
+    text = "--extra-index-url https://download.pytorch.org/whl/cu117\ntorch\n"
+    plan = planned(tmp_path, {"requirements.txt": text})
+    assert any(
+        "requirements.txt:1: --extra-index-url is not needed" in each for each in assemble(plan, Catalog()).notices
+    )

@@ -62,7 +62,7 @@ dependencies:
   - ./here.conda
   - npm: [left-pad]
   - pip:
-      - -e .
+      - -e ../x
       - git+https://example.org/x.git
 """
     with pytest.raises(InputError) as error:

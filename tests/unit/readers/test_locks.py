@@ -91,7 +91,7 @@ def test_a_package_has_its_place_its_wheels_and_their_hashes(file: str) -> None:
             "uv.lock",
             'name = "redis"\nversion = "8.1.0"\nsource = { registry',
             'name = "redis"\nversion = "8.1.0"\nsource = { git',
-            "from an address",
+            "git ls-remote",
         ),
     ],
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import pytest
 
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.project import PackageFile
+from hpcgen.core.model.project import GitRequirement, PackageFile
+from hpcgen.readers.folder import PartlyReadError
 from hpcgen.readers.python_files import read_packages
 
 ONE, TWO = "sha256:" + "1" * 64, "sha256:" + "2" * 64
@@ -66,7 +68,7 @@ def test_everything_that_is_refused_is_said_at_once_with_its_place(tmp_path: Pat
         "--extra-index-url https://example.org/cu121\n"
         "torch @ https://example.org/torch.whl\n"
         "git+https://example.org/own.git@main\n"
-        "-e .\n"
+        "-e ../other\n"
         "./wheels/own.whl\n"
         "numpy=>1\n"
         "a==1 --global-option=x\n"
@@ -81,8 +83,8 @@ def test_everything_that_is_refused_is_said_at_once_with_its_place(tmp_path: Pat
         (
             "network.mirrors.pip",
             "by an address",
-            "by an address",
-            "`copy` in the stack",
+            "`git ls-remote https://example.org/own.git main` prints the commit",
+            "a path on this machine",
             "a path on this machine",
             "'numpy=>1' is no requirement",
             "--global-option behind a requirement",
@@ -121,3 +123,75 @@ def test_a_list_that_nobody_writes_is_too_large(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("".join(f"a{number}==1\n" for number in range(250_000)))
     with pytest.raises(InputError, match="at most 2097152 bytes"):
         read_packages(tmp_path, "requirements.txt")
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--extra-index-url https://download.pytorch.org/whl/cu117",
+        "--index-url=https://download.pytorch.org/whl/cpu",
+        "-f https://download.pytorch.org/whl/torch_stable.html",
+        "--find-links https://storage.googleapis.com/jax-releases/jax_cuda_releases.html",
+        "--extra-index-url https://pypi.nvidia.com",
+        f"-i {importlib.import_module('pip._internal.models.index').PyPI.simple_url}",
+    ],
+)
+def test_an_index_that_decides_nothing_is_a_note(tmp_path: Path, line: str) -> None:
+    found = read(tmp_path, f"numpy\n{line}\n")
+    assert [(note.where.line, line.split("=")[0].split()[0] in note.text) for note in found.notes] == [(2, True)]
+    assert [each.name for each in found.requirements] == ["numpy"]
+
+
+@pytest.mark.parametrize("host", ["download.pytorch.org.example.org/whl", "example.org/download.pytorch.org/whl"])
+def test_an_index_of_a_similar_name_is_refused(tmp_path: Path, host: str) -> None:
+    assert "network.mirrors.pip" in refused(tmp_path, f"--extra-index-url https://{host}\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "folder"),
+    [
+        (f"clip @ git+https://example.org/a/CLIP.git@{COMMIT}", "clip", ""),
+        (f"git+https://git@example.org/a/CLIP.git@{COMMIT}#egg=clip", "clip", ""),
+        (f"-e git+https://example.org/a/CLIP@{COMMIT}#subdirectory=py/api&egg=Open_Clip", "open-clip", "py/api"),
+        (f"git+https://example.org/a/CLIP.git@{COMMIT}  # why", "clip", ""),
+    ],
+)
+def test_a_repository_at_a_commit_is_a_package(tmp_path: Path, line: str, name: str, folder: str) -> None:
+    (found,) = read(tmp_path, f"{line}\n").requirements
+    assert isinstance(found, GitRequirement)
+    assert (found.name, found.commit, found.folder) == (name, COMMIT, folder)
+    assert found.url.startswith("https://example.org/a/CLIP")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("git+https://example.org/a.git", "git ls-remote https://example.org/a.git HEAD"),
+        ("git+https://example.org/a.git@feature/x", "git ls-remote https://example.org/a.git feature/x"),
+        (f"git+ssh://git@example.org/a.git@{COMMIT}", "no https address"),
+        (f"git+https://user:word@example.org/a.git@{COMMIT}", "no https address"),
+        (f"git+https://example.org/a.git@{COMMIT}#subdirectory=../b", "no folder of a repository"),
+        ("git+https://example.org/a.git@$(id)", "prints the commit"),
+    ],
+)
+def test_a_repository_that_may_change_is_refused_with_what_pins_it(tmp_path: Path, line: str, said: str) -> None:
+    assert said in refused(tmp_path, f"{line}\n")[0]
+
+
+def test_the_project_itself_counts_with_what_its_pyproject_asks_for(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "own"\ndependencies = ["torch>=2"]\n[project.optional-dependencies]\nplot = ["seaborn"]\n'
+    )
+    found = read(tmp_path, "-e .[plot]\n.\nnumpy\n")
+    assert sorted(each.name for each in found.requirements) == ["numpy", "seaborn", "torch"]
+    assert "the project itself" in found.notes[0].text
+
+
+def test_the_rest_of_a_file_with_mistakes_is_known(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("torch==2.9.1\n--extra-index-url https://example.org/own\n")
+    with pytest.raises(PartlyReadError) as caught:
+        read_packages(tmp_path, "requirements.txt")
+    assert [each.name for each in caught.value.file.requirements] == ["torch"]

@@ -12,6 +12,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import HpcgenError
 from hpcgen.core.model.plan import Plan
 from hpcgen.kit.kit import make_kit
+from hpcgen.planning.contract.packages import packages
 from hpcgen.planning.contract.verdict import case_of, checks_of
 
 STACK = """name: mine
@@ -244,3 +245,23 @@ def test_a_source_package_with_a_compiler_is_a_warning(tmp_path: Path) -> None:
 def test_builds_for_gpus_on_a_node_without_are_a_warning(tmp_path: Path) -> None:
     plan = planned(tmp_path, Conflict(lock(locked("cupy-cuda12x", "13.3.0", ANY)), ""))
     assert any("built for GPUs, and the node has none: cupy-cuda12x" in each.message for each in plan.findings)
+
+
+@pytest.mark.parametrize(
+    ("package", "outcome"),
+    [
+        ("nvidia-dali-cuda120", "broken"),
+        ("nvidia-nvimgcodec", "broken"),
+        ("xformers==0.0.33", "doubtful"),
+        ("flash-attn==2.8.3", "doubtful"),
+        ("nvidia-ml-py", "holds"),
+        ("h5py", "holds"),
+    ],
+)
+def test_packages_for_cuda_are_told_on_gpus_of_amd(tmp_path: Path, package: str, outcome: str) -> None:
+    (tmp_path / "requirements.txt").write_text(f"{package}\n")
+    stack = tmp_path / "s.yaml"
+    stack.write_text(STACK.format(before="pytorch: {}, ", file="requirements.txt", mpi="false"))
+    plan = hpcgen.plan("lumi-g", str(stack), catalog=Catalog(), account="a", allow_unsupported=True)
+    checks = packages(case_of(plan, Catalog()))
+    assert [each.outcome for each in checks] == [outcome]
