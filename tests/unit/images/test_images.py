@@ -166,7 +166,7 @@ def test_a_kit_that_lacks_one_of_its_files_is_told(root: Path, hpcgen: Command) 
 
 def test_inspect_shows_what_is_in_the_image(root: Path, hpcgen: Command) -> None:
     text = hpcgen("inspect", str(root)).stdout
-    for words in ("mpi-hello", "workstation, partition main", "libfabric-2.5.1.tar.bz2", "mpich  ", "Dockerfile"):
+    for words in ("mpi-hello", "workstation, partition main", "libfabric-2.6.0.tar.bz2", "mpich  ", "Dockerfile"):
         assert words in text
     assert hpcgen("inspect", str(root), "--recipe").stdout == (STORED / "Dockerfile").read_text()
     assert hpcgen("inspect", str(root), "--lock").stdout == (STORED / "hpcgen.lock").read_text()
