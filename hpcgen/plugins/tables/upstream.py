@@ -28,11 +28,6 @@ class Known(msgspec.Struct, frozen=True):
     commits: frozenset[str] = frozenset()
     places: tuple[str, ...] = ()
 
-    @property
-    def pins(self) -> frozenset[str]:
-        """Hashes and commits."""
-        return self.hashes | self.commits
-
     def joined(self, other: Known) -> Known:
         """Both together, as several recipes have one release."""
         places = tuple(dict.fromkeys([*self.places, *other.places]))
