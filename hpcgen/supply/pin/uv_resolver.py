@@ -291,7 +291,11 @@ def _no_solution(request: Request, said: Sequence[str]) -> HpcgenError:
     """uv's last words as an error: no solution, or an index that does not answer."""
     lines = [_plain(line)[:_LINE] for line in said if line.strip()]
     words = "\n  ".join(lines[:_LAST_LINES])
-    asked = ", ".join((*request.sdists, *(request.subject or request.requirements))[:12])
+    every = (*request.sdists, *(request.subject or request.requirements))
+    # Only those that are part of it, if uv names any.
+    told = {normal_name(word) for word in re.findall(r"[A-Za-z0-9][A-Za-z0-9._-]*", words)}
+    part = [line for line in every if normal_name(Requirement(line).name) in told]
+    asked = ", ".join((part or every)[:12])
     if _NO_ANSWER.search(words):
         return FetchError(
             f"uv could not query a package index for {asked}:\n  {words}",
