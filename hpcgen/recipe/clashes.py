@@ -30,24 +30,25 @@ def clash_problem(
 
     Parameters
     ----------
-    others: all rules, of which the user's own on the package in question is told too.
+    others: all rules, of which the demands on the package in question are told too if needed.
     installed: the lists of the environment, each with its block.
     known: the versions that could be chosen, by package.
     python, architecture: of the image, for the commands in remedies.
     """
     told = [rule for rule in rules if not _is_understood(rule, rules)] or list(rules)
     subject = _subject(told)
-    if not any(rule.package == subject and rule.of is None for rule in told):
-        told += [rule for rule in others if rule.package == subject and rule.place and rule.of is None]
-    # Where ranges have something in common, it is that no list has.
     missing = ""
-    if _have_common(subject, told) and (versions := known.get(subject)):
-        missing = f"; known versions: {some(list(versions), 8)}"
+    if _have_common(subject, told):
+        # It is not these alone: what the user asks for is a candidate and no rule, or no list has what all allow.
+        demands = [rule for rule in others if rule.package == subject and rule.of is None]
+        told = list(dict.fromkeys([*told, *(rule for rule in demands if not rule.by.startswith("Python "))]))
+        if _have_common(subject, told) and (versions := known.get(subject)):
+            missing = f"; known versions: {some(list(versions), 8)}"
     texts = list(dict.fromkeys(map(_text, sorted(told, key=lambda rule: (rule.of is not None, not rule.place)))))
     return Problem(
         f"no version of {subject} suits all packages: {', '.join(texts)}{missing}",
         expected="one version of each package in a Python environment",
-        remedy=_remedy(rules, installed, python, architecture),
+        remedy=_remedy([*rules, *told], installed, python, architecture),
     )
 
 

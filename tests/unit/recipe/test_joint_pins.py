@@ -234,6 +234,13 @@ def test_packages_of_the_project_are_held_against_each_other_too(tmp_path: Path)
         project(tmp_path, "scipy==1.10.1", "numpy==2.2.6", python__version="3.11")
 
 
+def test_both_demands_are_told_where_only_one_has_alternatives(tmp_path: Path) -> None:
+    loose = block("one", "one==1", "numpy<2", asks=("one==1", "numpy<2"), hashed=False)
+    mine = block("two", "numpy==2.1.2", asks=("numpy==2.1.2",), hashed=False)
+    with pytest.raises(ConflictError, match=r"one 1 asks for numpy<2, two 1 asks for numpy==2\.1\.2"):
+        planned(loose, mine)
+
+
 def test_every_contradiction_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(ConflictError) as failure:
         project(tmp_path, "tensorflow==2.20.0", "numpy==1.23.5", "protobuf==3.20.3")
