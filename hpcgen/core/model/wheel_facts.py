@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from hpcgen.core.model.fields import Record, Text
+from typing import Annotated
+
+from hpcgen.core.model.fields import Record, Text, matching
+
+Minor = Annotated[str, matching(r"^3\.[0-9]{1,2}$(?!\n)", "a minor version of Python 3", "3.12")]
+Bounds = Annotated[
+    str,
+    matching(
+        r"^([<>]=[0-9]+([.][0-9]+)*([.]post[0-9]+)?(,(?!$)|$))*$(?!\n)", "the oldest and newest release", ">=1.0,<=2.5"
+    ),
+]
 
 
 class WheelFacts(Record, frozen=True):
@@ -17,7 +27,7 @@ class WheelFacts(Record, frozen=True):
     """
 
     needs: dict[Text, list[Text] | None] = {}
-    pythons: dict[Text, dict[Text, dict[Text, Text]]] = {}
+    pythons: dict[Text, dict[Text, dict[Minor, Bounds]]] = {}
 
     def beside(self, other: WheelFacts) -> WheelFacts:
         """Both; of what both know, this one's."""

@@ -97,9 +97,19 @@ def test_a_listed_file_that_no_index_has_is_an_error(tmp_path: Path) -> None:
         update_wheel_facts(tmp_path, PYTHONS, indexes=[index(tmp_path, wheel(tmp_path, "top", "1.0"))])
 
 
-def test_a_damaged_file_is_named_with_what_writes_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"needs": 3}',
+        "no JSON",
+        '{"pythons": {"a": {"x86_64": {"3.x": ""}}}}',
+        '{"pythons": {"a": {"x86_64": {"3.12": "about 2"}}}}',
+        '{"pythons": {"a": {"x86_64": {"3.12": ">=1,"}}}}',
+    ],
+)
+def test_a_damaged_file_is_named_with_what_writes_it(tmp_path: Path, text: str) -> None:
     path = tmp_path / "requires.json"
-    path.write_text('{"needs": 3}')
+    path.write_text(text)
     with pytest.raises(InputError, match="not what wheels require") as failure:
         read_wheel_facts(path, "here")
     assert "hpcgen wheels requires" in failure.value.problems[0].remedy
