@@ -9,9 +9,9 @@ from typing import TypeVar
 import msgspec
 
 from hpcgen.core.model.plan import PlannedBlock
-from hpcgen.core.model.release import Beside, Concern, Release, ReleaseTable, ReleaseWay
+from hpcgen.core.model.release import Beside, Concern, Release, ReleaseTable, ReleaseWay, Unlisted
 
-Said = TypeVar("Said", Concern, Beside, ReleaseWay)
+Said = TypeVar("Said", Concern, Beside, ReleaseWay, Unlisted)
 
 
 def with_said_of_ranges(releases: dict[str, Release], tables: Sequence[ReleaseTable]) -> dict[str, Release]:
@@ -19,7 +19,8 @@ def with_said_of_ranges(releases: dict[str, Release], tables: Sequence[ReleaseTa
     concerns = _once([each for table in tables for each in table.concerns])
     beside = _once([each for table in tables for each in table.beside])
     ways = _once([each for table in tables for each in table.ways])
-    if not concerns and not beside and not ways:
+    unlisted = _once([each for table in tables for each in table.unlisted])
+    if not concerns and not beside and not ways and not unlisted:
         return releases
     return {
         version: msgspec.structs.replace(
@@ -27,6 +28,7 @@ def with_said_of_ranges(releases: dict[str, Release], tables: Sequence[ReleaseTa
             concerns=[*release.concerns, *_about(version, concerns)],
             beside=[*release.beside, *_about(version, beside)],
             ways=[*release.ways, *_about(version, ways)],
+            unlisted=[*release.unlisted, *_about(version, unlisted)],
         )
         for version, release in releases.items()
     }

@@ -138,6 +138,19 @@ class ReleaseWay(Record, frozen=True):
     source: Source | None = None
 
 
+class Unlisted(Record, frozen=True):
+    """What exists of releases and is in no table, and why: a refusal of such a release says so.
+
+    ``versions``, ``only``, ``architectures``: for which releases, options and nodes it holds; any if empty.
+    """
+
+    message: Text
+    source: Source
+    versions: VersionRange = ""
+    only: dict[Name, list[Text]] = {}
+    architectures: list[Architecture] = []
+
+
 class Release(Record, frozen=True):
     """One version of a block.
 
@@ -152,7 +165,7 @@ class Release(Record, frozen=True):
     architecture counts, and without one that fits the release cannot be had. ``wheels`` are those of that way.
     ``licence``: the software's own, as an SPDX expression, empty where it is not settled. ``not_default``: why it is
     taken only if it is asked for or nothing else fits; empty for all others. ``concerns``: what plans with it warn of.
-    ``beside``: releases of blocks it does not need with which alone it works.
+    ``beside``: releases of blocks it does not need with which alone it works. ``unlisted``: what more there is of it.
     """
 
     archives: dict[Name, ReleaseArchive] = {}
@@ -170,6 +183,7 @@ class Release(Record, frozen=True):
     not_default: Text = ""
     concerns: list[Concern] = []
     beside: list[Beside] = []
+    unlisted: list[Unlisted] = []
     source: Source | None = None
 
 
@@ -244,10 +258,10 @@ class Upstream(Record, frozen=True):
 class ReleaseTable(Record, frozen=True):
     """The file ``building_blocks/<block>.yaml``. ``source`` and ``licence`` hold for rows without their own.
 
-    ``concerns`` and ``beside`` hold for all rows in their ranges, those of other collections' tables too; so do
-    ``ways``, after those of the row itself. ``upstream``: by what names others know the software. ``successor_of``:
-    names of software that is gone or given up and that this took the place of, each with why; who asks for a block of
-    that name is told.
+    ``concerns``, ``beside`` and ``unlisted`` hold for all rows in their ranges, those of other collections' tables too;
+    so do ``ways``, after those of the row itself. ``upstream``: by what names others know the software.
+    ``successor_of``: names of software that is gone or given up and that this took the place of, each with why; who
+    asks for a block of that name is told.
     """
 
     block: Name
@@ -256,6 +270,7 @@ class ReleaseTable(Record, frozen=True):
     ways: list[ReleaseWay] = []
     concerns: list[Concern] = []
     beside: list[Beside] = []
+    unlisted: list[Unlisted] = []
     upstream: Upstream | None = None
     successor_of: dict[Name, Text] = {}
     source: Source | None = None

@@ -126,7 +126,8 @@ def _circle_error(question: Question, blocks: Sequence[str]) -> InputError:
 def told(question: Question, clashing: Sequence[Requirement]) -> str:
     """The clash in words, a line for each requirement, and the releases that the site allows."""
     said = list(_lines(question, clashing))
-    more = [line for requirement in clashing for line in unsuited(question, requirement)]
+    more = [*_unlisted(question, clashing)]
+    more += [line for requirement in clashing for line in unsuited(question, requirement)]
     more += [line for requirement in clashing for line in last_releases(question, requirement)]
     first = f"no known release fits: {said.pop()}" if len(clashing) == 1 else "these cannot be combined:"
     return "\n  - ".join([first, *said, *dict.fromkeys(more)])
@@ -138,6 +139,9 @@ def _lines(question: Question, clashing: Sequence[Requirement]) -> Iterator[str]
         by = each.origin.by if each.origin.kind == "block" else ""
         of_block[by] = of_block.get(by, 0) + 1
         if not by or of_block[by] <= SHOWN:
+            if one := _of_one(question, each, clashing):
+                yield one
+                continue
             words = {"site": "with {}: {}", "block": "{} needs {}"}.get(each.origin.kind, "{} asks for {}")
             if each.origin.why:
                 words = "{} only works with {}: " + each.origin.why.replace("{", "{{").replace("}", "}}")
@@ -145,6 +149,38 @@ def _lines(question: Question, clashing: Sequence[Requirement]) -> Iterator[str]
     for by, number in of_block.items():
         if by and number > SHOWN:
             yield f"and {number - SHOWN} more releases of {by}"
+
+
+def _meant(question: Question, identifier: str, clashing: Sequence[Requirement]) -> list[Candidate]:
+    """The candidates that what the user said of an identifier leaves; none where he said nothing."""
+    said = [each for each in clashing if each.identifier == identifier and each.origin.kind in ("set", "stack", "file")]
+    return [c for c in question.candidates(identifier) if said and all(each.accepts(c) for each in said)]
+
+
+def _of_one(question: Question, requirement: Requirement, clashing: Sequence[Requirement]) -> str:
+    """Why the node or an option rules out the one release that is meant; empty where several are."""
+    meant = _meant(question, requirement.identifier, clashing)
+    if requirement.origin.kind != "site" or len(meant) != 1:
+        return ""
+    for refusal in question.refusals(meant[0]):
+        reason = refusal.reason
+        if refusal.bound in requirement.origin.bounds:
+            place = question.node.place(reason.place) if reason.place else None
+            here = f", and here that is {reason.found}" if reason.rule == "option" else ""
+            return f"{meant[0]}: {reason.cause}{here}" + (f" ({place})" if place is not None else "")
+    return ""
+
+
+def _unlisted(question: Question, clashing: Sequence[Requirement]) -> Iterator[str]:
+    """What else there is of the releases that are meant, by their tables."""
+    for identifier in dict.fromkeys(each.identifier for each in clashing if each.origin.kind == "site"):
+        for candidate in _meant(question, identifier, clashing):
+            here = question.here(candidate)
+            options = here.choice.as_data()
+            for each in here.rows[candidate.version].unlisted:
+                fits = all(str(options.get(name)) in values for name, values in each.only.items())
+                if fits and (not each.architectures or question.facts.architecture in each.architectures):
+                    yield each.message
 
 
 def _who(requirement: Requirement) -> str:

@@ -221,7 +221,7 @@ class Choices(Mapping[str, BlockChoice]):
         """The form of a block that ``enough`` makes of it; () where what was said outright leaves nothing of that."""
         known = {field.encode_name for field in option_fields(self._catalog.block(name).Options)}
         form = tuple(sorted((option, value) for option, value in enough.items() if option in known))
-        return form if form and self.of(name, form) != self[name] else ()
+        return form if form and self.of(name, form).options != self[name].options else ()
 
     def of(self, name: str, form: Form) -> BlockChoice:
         """The options of a block in a form."""

@@ -192,15 +192,14 @@ def in_forms(question: Question, identifier: str, forms: Callable[[str], Iterabl
     if all(shape == [()] for shape in shapes.values()):
         return whole
     providers = question.providers(identifier)
-    found = [msgspec.structs.replace(c, form=form) for c in whole for form in shapes[c.block]]
-    found.sort(
-        key=lambda c: (
-            question.kept.get(c.block) != c.version,
-            providers.index(c.block),
-            shapes[c.block].index(c.form),
-        )
-    )
-    return found
+    found = [
+        (msgspec.structs.replace(each, form=form), size, place)
+        for block, shape in shapes.items()
+        for size, form in enumerate(shape)
+        for place, each in enumerate(question.choices.here(block, form).candidates(identifier))
+    ]
+    found.sort(key=lambda c: (question.kept.get(c[0].block) != c[0].version, providers.index(c[0].block), *c[1:]))
+    return [each for each, _, _ in found]
 
 
 def _fits(

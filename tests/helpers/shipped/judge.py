@@ -35,7 +35,7 @@ def judge(question: Question, remedies: bool = False) -> tuple[str, list[str]]:
         return "planned", ["the profile's facts are read otherwise"]
     wanted = Search(problem).best()
     meant = {
-        name: (c.block, c.version, msgspec.to_builtins(problem.options(c.block, c.form)))
+        name: (c.block, c.version, msgspec.to_builtins(problem.options_of(c.block, c.version, c.form)))
         for name, c in (wanted or {}).items()
     }
     try:

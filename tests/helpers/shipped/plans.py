@@ -90,7 +90,7 @@ def _why_there(problem: Problem, name: str, candidate: Candidate, told: list[Rea
         (c.block, each)
         for c in problem.candidates(name)
         if c.block != candidate.block or c.form == candidate.form
-        for each in problem.refusals(c)
+        for each in (problem.refusals if problem.gives_way(candidate) else problem.default_refusals)(c)
     ]
     bounds = [Reason(rule=each.rule, by=each.by, found=each.found, place=each.place) for _, each in refusing]
     yield from (f"{each!r} is not true" for each in others if each not in bounds)
@@ -128,7 +128,7 @@ def _why_not_newer(problem: Problem, here: Candidate, told: Reason, chosen: Chos
     other = here._replace(version=newer)
     refusals = [
         Reason(rule=r.rule, by=r.by, requires={r.by or "vendor": r.requires}, found=r.found, newer=newer, place=r.place)
-        for r in problem.refusals(other)
+        for r in problem.default_refusals(other)
     ]
     before = {name: chosen[name] for name in list(chosen)[: list(chosen).index(here.identifier)]}
     if told.rule in ("fact", "vendor", "option"):

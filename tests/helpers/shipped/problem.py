@@ -119,10 +119,11 @@ class Problem:
             self.settings.setdefault(block, {})[option] = value
         self.blocks: dict[str, Mapping[str, Any]] = {k: v or {} for k, v in question.stack_data["blocks"].items()}
         self.blocks |= {name: {} for name in question.added if name not in self.blocks}
-        self._options: dict[tuple[str, Form], Any] = {}
+        self._options: dict[tuple[str, Form], list[Any]] = {}
+        self._chosen: dict[tuple[str, str, Form], Any] = {}
         self._candidates: dict[str, list[Candidate]] = {}
         self._needs: dict[Candidate, list[Asked]] = {}
-        self._active: dict[tuple[str, Form], list[Any]] = {}
+        self._active: dict[tuple[str, Form, str], list[Any]] = {}
         self._refusals: dict[Candidate, list[Refused]] = {}
         self._masks: dict[Any, int] = {}
         self._providers: dict[str, list[str]] = {}
@@ -132,13 +133,36 @@ class Problem:
 
     def options(self, block: str, form: Form = ()) -> Any:
         """The options of a block: its class's, the site's, what is enough, the stack's, the command line's."""
+        return self._choices(block, form)[0]
+
+    def _choices(self, block: str, form: Form) -> list[Any]:
+        """Its options, and those that take their place in releases that cannot be had with a default."""
         if (block, form) not in self._options:
             cls = declared(block)
-            values: dict[str, Any] = {**cls.defaults(self.facts), **dict(form)}
-            values |= self.blocks.get(block, {}).get("options") or {}
-            values |= {k: v for k, v in self.settings.get(block, {}).items() if k != "version"}
-            self._options[block, form] = msgspec.convert(values, cls.Options, strict=False)
+            said = dict(form) | dict(self.blocks.get(block, {}).get("options") or {})
+            said |= {k: v for k, v in self.settings.get(block, {}).items() if k != "version"}
+            values: dict[str, Any] = {**cls.defaults(self.facts), **said}
+            more = [
+                {**values, option: value}
+                for option, others in cls.alternatives(self.facts).items()
+                for value in others
+                if option not in said
+            ]
+            self._options[block, form] = [msgspec.convert(v, cls.Options, strict=False) for v in (values, *more)]
         return self._options[block, form]
+
+    def options_of(self, block: str, version: str, form: Form = ()) -> Any:
+        """The options of a release: the first with which nothing rules it out."""
+        if (block, version, form) not in self._chosen:
+            choices = self._choices(block, form)
+            tried = Candidate(block, block, version, form)
+            serving = (o for o in choices if len(choices) > 1 and not any(self._find_refusals(tried, o)))
+            self._chosen[block, version, form] = next(serving, choices[0])
+        return self._chosen[block, version, form]
+
+    def gives_way(self, candidate: Candidate) -> bool:
+        """Whether a release is had with another option than the default."""
+        return bool(self.options_of(*candidate[1:]) != self.options(candidate.block, candidate.form))
 
     def forms(self, block: str) -> list[Form]:
         """The forms of a block that may be enough for somebody, the smallest first."""
@@ -167,19 +191,20 @@ class Problem:
             self._providers[name] = [block for *_, block in sorted(ranked)]
         return self._providers[name]
 
-    def row(self, block: str, version: str, form: Form = ()) -> Row:
-        """A row as it is for the block's options and the node's architecture."""
+    def row(self, block: str, version: str, form: Form = (), options: Any = None) -> Row:
+        """A row as it is for the release's options, or for others, and the node's architecture."""
         row, architecture = table(block)[version], self.facts.architecture
-        options = self.options(block, form) if row.ways else None
+        if row.ways and options is None:
+            options = self.options_of(block, version, form)
         for way in ways_for(row, architecture):
             if all(str(getattr(options, name)) in values for name, values in way["only"].items()):
                 return by_way(row, way, architecture)
         return row
 
-    def distance(self, block: str, version: str) -> int:
+    def distance(self, block: str, version: str, form: Form) -> int:
         """How far down the site's distributions the first one is that has a release."""
         bases = self.providers("base")
-        return min((bases.index(base) for base in self.row(block, version).on if base in bases), default=0)
+        return min((bases.index(base) for base in self.row(block, version, form).on if base in bases), default=0)
 
     def candidates(self, name: str) -> list[Candidate]:
         """All that can stand for an identifier, in the order in which it is tried."""
@@ -190,8 +215,17 @@ class Problem:
                     for age, version in enumerate(table(block)):
                         late = self.question.kept.get(block) != version
                         held = bool(table(block)[version].not_default)
-                        order = (late, position, size, held, self.distance(block, version), age)
-                        found.append((order, Candidate(name, block, version, form)))
+                        one = Candidate(name, block, version, form)
+                        order = (
+                            late,
+                            position,
+                            size,
+                            held,
+                            self.gives_way(one),
+                            self.distance(block, version, form),
+                            age,
+                        )
+                        found.append((order, one))
             self._candidates[name] = [candidate for _, candidate in sorted(found)]
         return self._candidates[name]
 
@@ -231,10 +265,11 @@ class Problem:
     def _find_needs(self, candidate: Candidate) -> Iterator[Asked]:
         _, block, version, form = candidate
         row = self.row(block, version, form)
-        if (block, form) not in self._active:
-            here = Situation(self.facts, self.options(block, form))
-            self._active[block, form] = [n for n in declared(block).needs if n.when is None or n.when(here)]
-        for need in self._active[block, form]:
+        key = (block, form, str(self.options_of(block, version, form)))
+        if key not in self._active:
+            here = Situation(self.facts, self.options_of(block, version, form))
+            self._active[key] = [n for n in declared(block).needs if n.when is None or n.when(here)]
+        for need in self._active[key]:
             providers = virtuals().get(need.name)
             ranges: list[dict[str, str] | None] = []
             for name, said in row.accepts.items():
@@ -263,11 +298,15 @@ class Problem:
     def refusals(self, candidate: Candidate) -> list[Refused]:
         """All that the node and the block's options have against a candidate."""
         if candidate not in self._refusals:
-            self._refusals[candidate] = list(self._find_refusals(candidate))
+            self._refusals[candidate] = list(self._find_refusals(candidate, self.options_of(*candidate[1:])))
         return self._refusals[candidate]
 
-    def _find_refusals(self, candidate: Candidate) -> Iterator[Refused]:
-        block, row, gpu = candidate.block, self.row(*candidate[1:]), self.node.gpu
+    def default_refusals(self, candidate: Candidate) -> list[Refused]:
+        """The same as if no default gave way."""
+        return list(self._find_refusals(candidate, self.options(candidate.block, candidate.form)))
+
+    def _find_refusals(self, candidate: Candidate, options: Any) -> Iterator[Refused]:
+        block, row, gpu = candidate.block, self.row(*candidate[1:], options), self.node.gpu
         make = declared(block).gpu_vendor
         if gpu and make and gpu["vendor"] != make:
             yield Refused("vendor", "", make, gpu["vendor"], f"{self.node.path}.vendor")
@@ -277,14 +316,14 @@ class Problem:
         if row.targets and "target" in gpu and gpu["target"] not in row.targets:
             yield Refused("fact", "target", " or ".join(row.targets), gpu["target"], f"{self.node.path}.target")
         for name, values in row.only.items():
-            value = str(getattr(self.options(block, candidate.form), name))
+            value = str(getattr(options, name))
             if value not in values:
                 yield Refused("option", f"{block}.{name}", " or ".join(values), value, "")
-        yield from self._by_way(candidate, table(block)[candidate.version])
+        yield from self._by_way(candidate, table(block)[candidate.version], options)
 
-    def _by_way(self, candidate: Candidate, row: Row) -> Iterator[Refused]:
+    def _by_way(self, candidate: Candidate, row: Row, options: Any) -> Iterator[Refused]:
         """What leaves none of the ways in which a release can be had, or whose GPU all of them need."""
-        architecture, options = self.facts.architecture, self.options(candidate.block, candidate.form)
+        architecture = self.facts.architecture
         left = ways_for(row, architecture)
         if row.ways and not left:
             known = sorted(each for each in ("aarch64", "x86_64") if ways_for(row, each))

@@ -97,11 +97,14 @@ def _yaml(*parts: str) -> Any:
 @cache
 def table(block: str) -> dict[str, Row]:
     """The rows of a block, the newest first."""
-    rows = _yaml("building_blocks", f"{block}.yaml")["releases"]
+    whole = _yaml("building_blocks", f"{block}.yaml")
+    rows = {version: dict(row or {}) for version, row in whole["releases"].items()}
+    for version, row in rows.items():
+        said = [way for way in whole.get("ways", []) if Version(version) in SpecifierSet(way.get("versions", ""))]
+        row["ways"] = [*row.get("ways", []), *said]
     names = ("accepts", "on", "host", "targets", "only", "ways", "not_default")
     made = {
-        version: Row(version, **{name: row[name] for name in names if row and name in row})
-        for version, row in rows.items()
+        version: Row(version, **{name: row[name] for name in names if name in row}) for version, row in rows.items()
     }
     return dict(sorted(made.items(), key=lambda item: Version(item[0]), reverse=True))
 

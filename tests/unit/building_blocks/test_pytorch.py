@@ -113,7 +113,9 @@ def test_a_pin_without_a_wheel_for_cpus_takes_the_one_with_cuda_and_says_so(coll
     assert any("brings CUDA in several GB" in note for note in notices(assembly))
     assert any("with wheel, the default, it is not available" in str(finding) for finding in plan.findings)
     # What the user said does not give way.
-    with pytest.raises(HpcgenError, match=r"pytorch\.install=wheel: only pytorch"):
+    with pytest.raises(
+        HpcgenError, match=r"pytorch 2\.2\.2: it is available only with pytorch\.install=pip, and here that is wheel"
+    ):
         planned(collection, "", "pytorch.version=2.2.2", "pytorch.install=wheel")
 
 

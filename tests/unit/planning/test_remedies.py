@@ -121,5 +121,5 @@ def test_a_range_that_nothing_meets_has_the_nearest_release_as_its_remedy(versio
 
 def test_a_conflict_names_only_the_option_that_rules_versions_out() -> None:
     error = refused("slurm-amd", "onnxruntime", onnxruntime__version="<1.17.1")
-    assert "with onnxruntime.provider=migraphx: " in str(error)
+    assert "only with onnxruntime.provider=" in str(error) and "here that is migraphx" in str(error)
     assert "onnxruntime.install=pip" not in str(error).replace("--set", "")

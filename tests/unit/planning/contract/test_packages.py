@@ -159,8 +159,8 @@ CONFLICTS = {
         file="requirements.txt",
     ),
     "a framework in a version that no table has": Conflict(
-        "torch==2.7.0\n",
-        r"no known release fits: torch==2.7.0 of requirements.txt:1 asks for pytorch ==2.7.0[\s\S]*2.7.1",
+        "torch==2.7.9\n",
+        r"no known release fits: torch==2.7.9 of requirements.txt:1 asks for pytorch ==2.7.9[\s\S]*2.8.0",
         file="requirements.txt",
     ),
     "a framework in another version than the stack's": Conflict(

@@ -58,7 +58,7 @@ def test_a_thing_of_a_kit_is_traced(case: ExplainCase, word: str, kind: str, tex
 
 def test_what_was_refused_is_told_with_the_reason(case: ExplainCase) -> None:
     (found,) = explain(case, "tensorflow")
-    assert any(each.what == "tensorflow 2.16.2" and "tf-horovod" in each.why for each in found.refused)
+    assert any(each.what == "tensorflow 2.16.1" and "tensorflow.install=pip" in each.why for each in found.refused)
     (engine,) = explain(case, "engine")
     assert any(each.what == "singularity" and "security policy" in each.why for each in engine.refused)
 
