@@ -138,4 +138,5 @@ def _program(ctx: Context) -> list[Part]:
 
 
 def _wheels(ctx: Context) -> Wheels:
-    return ctx.wheels(ctx.facts.listed(f"vllm-{ctx.version}"), [f"vllm=={ctx.version}"])
+    pins = ctx.release.values.get("pins", [])
+    return ctx.wheels(ctx.facts.listed(f"vllm-{ctx.version}"), [f"vllm=={ctx.version}", *pins])
