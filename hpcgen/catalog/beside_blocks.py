@@ -124,8 +124,8 @@ def _text(path: Path) -> str:
 
 MAX_BYTES = 16 * 1024 * 1024
 _GLIBC = re.compile(r"^# glibc (2\.[0-9]{1,2})(?:: (3\.[0-9. ]+))?$", re.MULTILINE)
-_SEVERAL = re.compile(r"^# CPython (3\.[0-9]+(?: 3\.[0-9]+)+), ", re.MULTILINE)
-"""The head of a list for several Pythons, which says which."""
+_HEAD = "# CPython "
+"""How a list begins, before the Pythons that it is for."""
 
 
 class ListedWheels(NamedTuple):
@@ -182,11 +182,11 @@ def read_wheel_list(path: Path, name: str) -> ListedWheels:
         problems.add(fault(said), Position(name, number, 1), EXPECTED, remedy)
     problems.raise_as(InputError)
     made_for = _GLIBC.findall(text)
-    several = _SEVERAL.search(text)
-    if several is None:
+    several = text[len(_HEAD) :].partition(",")[0].split() if text.startswith(_HEAD) else []
+    if len(several) < 2:
         return ListedWheels(tuple(map(str, found)), made_for[0][0] if made_for else "")
     glibc = {python: version for version, pythons in made_for for python in pythons.split()}
-    by_python = {each: _for_one(found, each, glibc.get(each, "")) for each in several[1].split()}
+    by_python = {each: _for_one(found, each, glibc.get(each, "")) for each in several}
     every = [str(each._replace(marker="") if each.pythons else each) for each in found]
     return ListedWheels(tuple(every), by_python=by_python)
 

@@ -20,7 +20,7 @@ _LINE = re.compile(
     # Behind the marker an option can only begin with a space and a hyphen.
     rf"==\s*(?P<version>[A-Za-z0-9.!+_-]+)\s*(?:;(?P<marker>(?:(?!\s-)[^#\\])*?))?(?P<hashes>{_HASHES}+)\s*"
 )
-_PYTHONS = re.compile(r'python_version in "(3\.\d+(?: 3\.\d+)*)"')
+_PYTHONS = 'python_version in "'
 EXPECTED = "NAME==VERSION --hash=sha256:… with 64 digits"
 
 
@@ -36,8 +36,7 @@ class WheelLine(NamedTuple):
     @property
     def pythons(self) -> tuple[str, ...]:
         """The Pythons that the marker names one by one, as in lists for several; () of any other marker."""
-        found = _PYTHONS.fullmatch(self.marker)
-        return tuple(found[1].split()) if found else ()
+        return _pythons(self.marker)
 
     def __str__(self) -> str:
         extras = f"[{self.extras}]" if self.extras else ""
@@ -53,7 +52,7 @@ def parse_line(text: str) -> WheelLine | None:
         return None
     extras = ",".join(word.strip() for word in (match["extras"] or "").split(",") if word.strip())
     marker = (match["marker"] or "").strip()
-    if marker and _PYTHONS.fullmatch(marker) is None and not _is_marker(marker):
+    if marker and not _pythons(marker) and not _is_marker(marker):
         return None
     hashes = tuple(word.partition(":")[2] for word in match["hashes"].split())
     return WheelLine(match["name"], extras, match["version"], marker, hashes)
@@ -61,7 +60,12 @@ def parse_line(text: str) -> WheelLine | None:
 
 def marker_of(pythons: Iterable[str]) -> str:
     """The marker of a line that is for these Pythons (``3.12``) of a list for several."""
-    return f'python_version in "{" ".join(pythons)}"'
+    return f'{_PYTHONS}{" ".join(pythons)}"'
+
+
+def _pythons(marker: str) -> tuple[str, ...]:
+    plain = marker.startswith(_PYTHONS) and marker.endswith('"') and marker.count('"') == 2
+    return tuple(marker[len(_PYTHONS) : -1].split()) if plain else ()
 
 
 def _is_marker(text: str) -> bool:
