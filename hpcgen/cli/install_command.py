@@ -14,6 +14,7 @@ from hpcgen.cli.words import IMAGE, PARTITION, SITE, STACK, EngineChoice
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
+    from hpcgen.core.model.plan import Plan
     from hpcgen.core.model.stack import Stack
     from hpcgen.images.reference import ImageReference
     from hpcgen.running.image_job import ImageJob
@@ -80,8 +81,8 @@ def command(
     files = files_of(job, prefix, installed.name, commands, kernel=options.kernel)
     place = Path(".devcontainer", installed.name, "devcontainer.json")
     outside = {absolute(devcontainer) / place: devcontainer_text(job)} if devcontainer is not None else {}
-    if options.kernel and "ipykernel" not in str(job.plan.blocks):
-        say("warning: the plan of the image does not include ipykernel, so the kernel will not start")
+    if options.kernel and not may_have(job.plan, "ipykernel"):
+        say("warning: nothing in the plan of the image asks for ipykernel, without which the kernel does not start")
     done = install(prefix, installed, files, outside, force=options.force, tell=say)
     if as_json:
         print_json({"prefix": str(prefix), **manifest_data(done)})
@@ -184,3 +185,10 @@ def uninstall(name: str | None, prefix: Path, force: bool, as_json: bool) -> Non
     for path in removed:
         click.echo(path)
     say(f"{installed.name} removed from {place}; its image stays: {installed.image}")
+
+
+def may_have(plan: Plan, package: str) -> bool:
+    """Whether options of a block, a file of the project or a conda environment ask for a package by its name."""
+    names = {each.name for each in plan.project.packages} if plan.project is not None else set()
+    conda = [*plan.conda.needs, *plan.conda.pip, *(each.name for each in plan.conda.packages)] if plan.conda else []
+    return package in names or any(package in each for each in conda) or package in str(plan.blocks)

@@ -45,6 +45,7 @@ def job_script(
     queueing: Queueing | None = None,
     sealed: bool = False,
     shown: Sequence[Bind] = (),
+    alone: bool = False,
 ) -> tuple[str, str]:
     """File name and text of the script that starts a plan's image as a job; its lines know what they are of.
 
@@ -60,6 +61,7 @@ def job_script(
     queueing: how a job is queued, as nothing in particular if None.
     sealed: foreign code runs in the container: without a network, and with nothing of the host but the present folder.
     shown: folders of the host that it sees beside that.
+    alone: the script is not one of a kit, so that no plan.json lies beside it.
 
     Raises
     ------
@@ -87,6 +89,7 @@ def job_script(
             usage,
             options(queueing, scheduler, plan.site.scheduler.max_array_size),
             _set_up_once(plan, scheduler, how, image),
+            alone,
         ),
         *([fill("modules", before=scheduler.before_modules, modules=module_lines(plan, how))] if how.modules else []),
         start_part(scheduler, how, name, folder=True),
@@ -166,12 +169,13 @@ def _top(
     usage: str,
     asked: Sequence[str] = (),
     offered: Sequence[str] = (),
+    alone: bool = False,
 ) -> str:
     """All that the user reads first.
 
     Parameters
     ----------
-    asked, offered: further directives, and lines that the user can make directives.
+    asked, offered: further directives, and lines that the user can make directives. alone: as for :func:`job_script`.
     """
     partition = plan.site.partitions[plan.partition]
     header = Header(name=plan.job_name, job=plan.job, partition=partition, scheduler=plan.site.scheduler)
@@ -190,7 +194,9 @@ def _top(
         account=_account(plan, scheduler),
         before=_before(plan, scheduler),
         offered=fill("offered", lines=list(offered)) if offered else "",
-        header=[traced(f"# {plain(text, 'the header')}", Subject("header")) for text in file_header(plan, what)],
+        header=[
+            traced(f"# {plain(text, 'the header')}", Subject("header")) for text in file_header(plan, what, alone=alone)
+        ],
         layout=traced(f"layout: {layout_text(plan.job)}", Subject("job", "nodes ranks_per_node threads_per_rank")),
         usage=usage,
         reasons=[part for text in [*reasons, memory] for part in _wrapped(text)],

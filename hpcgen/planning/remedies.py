@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect, bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import combinations, islice
 from typing import Any
@@ -281,13 +281,27 @@ def with_added(
     except HpcgenError as failure:
         # No choice of versions is a bare fact until it is explained.
         other = explained(failure.question, added, site, plan) if isinstance(failure, NoPlanError) else failure
+        added_to = [each for each in other.remedies if not set(each.without) & set(error.names)]
+        drop = _Trials(asked, plan).first([_without_settings(error.names, asked)]) if not added_to else None
         first, *more = other.problems
+        if drop is not None:
+            message = f"{last.message}; {words} does not help: {first.message}"
+            found = UnknownNameError([*others, replace(last, message=message, remedy=drop.text), *more])
+            found.remedies = (drop,)
+            return found
         found = UnknownNameError([*others, last, replace(first, message=f"with {words}: {first.message}"), *more])
-        found.remedies = tuple(replace(each, added=(*error.names, *each.added)) for each in other.remedies)
+        found.remedies = tuple(replace(each, added=(*error.names, *each.added)) for each in added_to)
         return found
     found = UnknownNameError([*others, replace(last, remedy=f"put it into the image: {words}")])
     found.remedies = (remedy,)
     return found
+
+
+def _without_settings(blocks: Collection[str], asked: PlanRequest) -> Remedy:
+    """Everything that ``--set`` says of some blocks left out."""
+    said = [each for each in asked.settings if each.partition("=")[0].partition(".")[0] in blocks]
+    words = " ".join(f"--set {sh(each)}" for each in said)
+    return Remedy(settings={each.partition("=")[0]: None for each in said}, text=f"without {words}")
 
 
 def with_other_job(

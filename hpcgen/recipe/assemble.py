@@ -380,5 +380,15 @@ def notices(assembly: Assembly) -> list[str]:
     loose = [f"{block.label} ({i.name})" for block, i in assembly.inputs if isinstance(i, Wheels) and not i.hashed]
     if not loose:
         return assembly.notices
-    message = f"no hashed wheel list for {', '.join(loose)}: versions are pinned, hashes are not checked"
-    return [*assembly.notices, message]
+    ranges = [
+        f"{block.label} ({i.name})"
+        for block, i in assembly.inputs
+        if isinstance(i, Wheels) and not i.hashed and not all("==" in line for line in i.requirements)
+    ]
+    pinned = [each for each in loose if each not in ranges]
+    found = list(assembly.notices)
+    if pinned:
+        found.append(f"no hashed wheel list for {', '.join(pinned)}: versions are pinned, hashes are not checked")
+    if ranges:
+        found.append(f"no hashed wheel list for {', '.join(ranges)}: neither versions nor hashes are pinned")
+    return found

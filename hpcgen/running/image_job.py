@@ -197,6 +197,7 @@ def direct_script(job: ImageJob, preflight: str = "") -> str:
         more_inside=job.inside,
         sealed=job.sealed,
         shown=job.shown,
+        alone=True,
     )
     return str(text)
 
@@ -216,6 +217,7 @@ def batch_script(job: ImageJob, preflight: str) -> tuple[str, str]:
         preflight=preflight,
         more_inside=job.inside,
         queueing=job.queueing,
+        alone=True,
     )
     return name, str(text)
 

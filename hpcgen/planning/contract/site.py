@@ -33,7 +33,10 @@ def policy(case: ContractCase) -> list[Check]:
     allowed = sorted({engine_format(each) for each, its in site.containers.engines.items() if its.allowed})
     expected = f"the format {' or '.join(allowed)}"
     if known is None:
+        others = [each for each in site.containers.engines if each in engines_reading(case.plan.format)]
         reason = f"the profile of {site.name} lists no engine for the format {case.plan.format}"
+        if others:
+            reason = f"the profile of {site.name} lists {', '.join(others)} for {case.plan.format}, and not {engine}"
         found.append(Check(name, "broken", reason, OTHER_FORMAT, expected, "containers.engines"))
     else:
         reason = f"{site.name} does not allow {_refused(case)}"

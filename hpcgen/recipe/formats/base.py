@@ -26,7 +26,7 @@ DECIDED = "hpcgen optimise "
 """How the command of a plan begins that comes with a report of its decision."""
 
 
-def header(plan: Plan, what: str = "") -> list[str]:
+def header(plan: Plan, what: str = "", *, alone: bool = False) -> list[str]:
     """Three lines without comment marks: what it makes of which versions, how it was made, where the reasons are.
 
     Named are the blocks that the stack asks for, with the MPI, and the base.
@@ -34,6 +34,7 @@ def header(plan: Plan, what: str = "") -> list[str]:
     Parameters
     ----------
     what: the kind of file, such as ``build script of ``; "" for the recipe itself.
+    alone: the file is not one of a kit, so that no other lies beside it.
     """
     asked = [block for name in (*plan.stack.blocks, "mpi") if (block := plan.block(name)) is not None]
     named = {block.name: f"{block.name} {block.version}" for block in asked if not block.build_only}
@@ -42,12 +43,15 @@ def header(plan: Plan, what: str = "") -> list[str]:
     if base is not None:
         named.pop(base.name, None)
     made = f": {plan.command}" if plan.command else " from Python"
-    where = "plan.json next to this file, or the same command with plan in place of render"
+    again = "the same command with plan in place of render"
+    where = f"plan.json next to this file, or {again}"
+    if plan.command.startswith(DECIDED):
+        where = "decision.md next to this file"
     return [
         f"{what}{plan.stack.name} for {plan.site.name}, partition {plan.partition}"
         + (f": {', '.join(named.values())} on {base.name} {base.version}" if base is not None else ""),
         f"made by hpcgen {plan.hpcgen}{made}",
-        f"why these versions: {'decision.md next to this file' if plan.command.startswith(DECIDED) else where}",
+        f"why these versions: {again if alone else where}",
     ]
 
 

@@ -9,14 +9,18 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import hpcgen
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.cli.install_command import may_have
 from hpcgen.core.errors import ConflictError, HpcgenError, InputError, UnknownNameError
 from hpcgen.core.model.plan import Plan
 from hpcgen.kit.kit import make_kit
-from hpcgen.planning.contract.verdict import hold_chosen
-from hpcgen.recipe.assemble import assemble
+from hpcgen.launch.script import job_script
+from hpcgen.planning.contract.site import policy
+from hpcgen.planning.contract.verdict import case_of, hold_chosen
+from hpcgen.recipe.assemble import assemble, notices
 
 STACK = """name: mine
 title: my project
@@ -373,3 +377,32 @@ def test_notes_of_a_file_are_notices_of_the_plan(tmp_path: Path) -> None:
     assert any(
         "requirements.txt:1: --extra-index-url is not needed" in each for each in assemble(plan, Catalog()).notices
     )
+
+
+def test_ranges_are_not_called_pinned(tmp_path: Path) -> None:
+    loose = notices(assemble(planned(tmp_path, {"requirements.txt": "h5py>=3\n"}), Catalog()))
+    assert not any("versions are pinned" in each for each in loose) and any(
+        "neither versions" in each for each in loose
+    )
+    exact = notices(assemble(planned(tmp_path, {"requirements.txt": "h5py==3.11.0\n"}), Catalog()))
+    assert any("versions are pinned, hashes are not checked" in each for each in exact)
+
+
+@pytest.mark.parametrize(("text", "there"), [("ipykernel>=6\n", True), ("h5py\n", False)])
+def test_a_kernel_is_found_in_the_files_of_a_project(tmp_path: Path, text: str, there: bool) -> None:
+    assert may_have(planned(tmp_path, {"requirements.txt": text}), "ipykernel") is there
+
+
+def test_a_script_beside_no_plan_names_none(tmp_path: Path) -> None:
+    plan = planned(tmp_path, {"requirements.txt": "h5py\n"})
+    assert "plan.json" in job_script(plan, {})[1]
+    assert "plan.json" not in job_script(plan, {}, "/i.sif", alone=True)[1]
+
+
+def test_engines_that_read_the_format_are_named(tmp_path: Path) -> None:
+    site = Catalog().site("workstation")
+    engines = {"podman": site.containers.engines["podman"]}
+    plan = planned(tmp_path, {"requirements.txt": "h5py\n"})
+    lacking = replace(plan, engine="docker", site=replace(site, containers=replace(site.containers, engines=engines)))
+    (check,) = policy(case_of(lacking, Catalog()))
+    assert check.reason == "the profile of workstation lists podman for docker, and not docker"

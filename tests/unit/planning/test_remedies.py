@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import hpcgen
-from hpcgen.core.errors import ConflictError
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.errors import ConflictError, UnknownNameError
 from hpcgen.core.model.plan import Plan
 
 
@@ -123,3 +124,21 @@ def test_a_conflict_names_only_the_option_that_rules_versions_out() -> None:
     error = refused("slurm-amd", "onnxruntime", onnxruntime__version="<1.17.1")
     assert "only with onnxruntime.provider=" in str(error) and "here that is migraphx" in str(error)
     assert "onnxruntime.install=pip" not in str(error).replace("--set", "")
+
+
+def test_a_setting_of_a_block_that_cannot_be_added_is_left_out(tmp_path: Path) -> None:
+    blocks = tmp_path / "building_blocks"
+    blocks.mkdir()
+    for name, needs in (("b0", ""), ("b1", 'need("b0", ">=2"),')):
+        (blocks / f"{name}.yaml").write_text(f'block: {name}\nreleases: {{"1": {{}}}}\n')
+        (blocks / f"{name}.py").write_text(
+            '"""X."""\nfrom typing import Literal\nfrom hpcgen.blocks.base import Block, BlockOptions, need\n'
+            f'class B(Block):\n    """X.  Source: x"""\n    name = "{name}"\n    needs = ({needs})\n'
+            '    class Options(BlockOptions, frozen=True):\n        """o."""\n        how: Literal["a", "c"] = "a"\n'
+        )
+    catalog = Catalog([tmp_path])
+    with pytest.raises(UnknownNameError) as caught:
+        hpcgen.plan("workstation", a_stack(tmp_path, "b0: {}"), settings=("b1.how=c",), catalog=catalog)
+    assert len(caught.value.problems) == 1 and "without --add" not in str(caught.value)
+    (remedy,) = caught.value.remedies
+    assert (remedy.settings, remedy.added, remedy.without) == ({"b1.how": None}, (), ())

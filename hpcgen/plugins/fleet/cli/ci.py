@@ -60,7 +60,10 @@ def command() -> None:
     help="GitLab: the container image for all jobs, or for those that build one format; by default debian:12.",
 )
 @click.option(
-    "--hpcgen", "requirement", metavar="REQUIREMENT", help="The requirement that pip installs; by default this release."
+    "--hpcgen",
+    "requirement",
+    metavar="REQUIREMENT",
+    help="The requirement that pip installs; by default where this hpcgen came from.",
 )
 @click.option(
     "--branch", default="main", show_default=True, metavar="NAME", help="GitHub: pushes to this branch publish."
@@ -92,6 +95,7 @@ def _pipeline(
 
     Keep it as .gitlab-ci.yml or .github/workflows/fleet.yml. Each run determines what has changed.
     """
+    from hpcgen.core.support.extras import own_requirement
     from hpcgen.plugins.fleet.file import load_fleet
     from hpcgen.plugins.fleet.pipelines.options import PipelineOptions, by_format
 
@@ -110,8 +114,13 @@ def _pipeline(
         branch=branch,
         trusted=bool(loaded.fleet.collections),
         parts=_parts(service, len(loaded.members), parts, jobs),
-        **({"requirement": requirement} if requirement else {}),
+        **({"requirement": where} if (where := requirement or own_requirement()) else {}),
     )
+    if not where:
+        message = f"{options.requirement} comes from the index that pip has on the runner"
+        say(
+            f"warning: {message}, where anybody may have the name: pass --hpcgen 'hpcgen @ git+https://HOST/PATH@COMMIT'"
+        )
     if jobs:
         texts = _jobs(service, loaded, lock_file, options)
     elif service == "github":

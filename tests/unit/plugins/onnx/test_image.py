@@ -57,4 +57,4 @@ def test_a_version_that_nothing_has_is_refused(loaded: LoadedEnsemble, tmp_path:
 
 def test_without_the_packages_nothing_runs_here(loaded: LoadedEnsemble, hpcgen: Command) -> None:
     done = hpcgen("onnx", "convert", str(loaded.path), "-o", str(loaded.folder / "out"), "--here")
-    assert done.returncode == 69 and "pip install 'hpcgen[onnx]'" in done.stderr
+    assert done.returncode == 69 and "pip install 'onnx>=" in done.stderr

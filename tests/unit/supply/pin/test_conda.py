@@ -77,7 +77,7 @@ def test_without_the_library_it_is_said_how_to_get_it(channel: Channel, monkeypa
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingToolError) as error:
         solve(channel, asked("speak"))
-    assert error.value.problems[0].remedy == "pip install 'hpcgen[conda]'"
+    assert error.value.problems[0].remedy == "pip install 'py-rattler>=0.28'"
 
 
 def test_pip_gets_what_conda_has_not_for_its_python(monkeypatch: pytest.MonkeyPatch) -> None:

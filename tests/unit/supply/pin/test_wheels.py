@@ -223,7 +223,7 @@ def test_without_the_extra_it_says_what_to_install(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingToolError, match="uv is needed to lock wheels") as error:
         lock_wheels(["six"], "3.11.2", "x86_64", "2.36", indexes=[])
-    assert error.value.problems[0].remedy == "pip install 'hpcgen[lock]'"
+    assert error.value.problems[0].remedy == "pip install 'uv>=0.9'"
 
 
 def item(folder: Path, path: Path) -> BundleItem:

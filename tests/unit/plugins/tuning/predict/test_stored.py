@@ -83,5 +83,5 @@ except MissingToolError as error:
     assert done.stdout.splitlines() == [
         "True",
         "the Python package numpy is needed to fit models, and is not installed",
-        "  remedy: pip install 'hpcgen[model]'",
+        "  remedy: pip install 'matplotlib>=3.10.5' 'optuna>=4' 'scikit-learn>=1.7.2' 'scipy>=1.15.3'",
     ], done.stderr
