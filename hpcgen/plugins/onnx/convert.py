@@ -143,7 +143,7 @@ class _Steps:
     def _said(self, converted: Converted) -> str:
         by = next((each.exporter for each in converted.attempts if not each.failed), "")
         for each in converted.attempts:
-            if each.failed:
+            if each.failed and each.exporter != by:
                 self.how.tell(f"warning: {self.name}: {by} was used, not {each.exporter}: {each.failed}")
         for axis, length in converted.fixed.items():
             self.how.tell(f"warning: {self.name}: the ONNX model takes the length {length} of the axis {axis} alone")

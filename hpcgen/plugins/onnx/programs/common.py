@@ -116,7 +116,8 @@ NO_MEMORY = (
 """How PyTorch, ONNX Runtime, C++ and Linux say that there is no memory left."""
 
 
-def _causes(failure):
+def causes(failure):
+    """A failure, and those that led to it."""
     chain, each = [], failure
     while each is not None and each not in chain:
         chain.append(each)
@@ -127,7 +128,7 @@ def _causes(failure):
 def lacks_memory(failure):
     """Whether it is of a lack of memory."""
     return any(
-        isinstance(each, MemoryError) or any(word in str(each) for word in NO_MEMORY) for each in _causes(failure)
+        isinstance(each, MemoryError) or any(word in str(each) for word in NO_MEMORY) for each in causes(failure)
     )
 
 
@@ -143,7 +144,7 @@ def reason(failure, model, asked):
     if isinstance(failure, Cannot):
         return failure.message, failure.remedy
     full = os.strerror(errno.ENOSPC)
-    if any(getattr(each, "errno", None) == errno.ENOSPC or full in str(each) for each in _causes(failure)):
+    if any(getattr(each, "errno", None) == errno.ENOSPC or full in str(each) for each in causes(failure)):
         return f"{model}: the disk is full: {failure}", f"free space on the disk of the folder that -o names; {space()}"
     return f"{model}: {type(failure).__name__}: {failure}", "the log of this step has the whole report"
 
@@ -186,6 +187,11 @@ def text(said):
     line = " ".join(re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+", " ", str(said)).split())
     line = line.encode("utf-8", "replace").decode()
     return line if len(line) <= LONGEST else line[: LONGEST - 2] + " …"
+
+
+def lengths_text(axes):
+    """Lengths of axes for people."""
+    return ", ".join(f"{axis} {length}" for axis, length in axes.items())
 
 
 def number(value):

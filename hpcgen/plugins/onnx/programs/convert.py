@@ -12,12 +12,13 @@ import importlib
 
 import numpy as np
 
-from . import factory, ties
+from . import factory
 from .common import GIVEN, RUNS, Cannot, imported, text
 from .compare import of_output
-from .data import datasets, many_rows, traced
+from .data import datasets, many_rows
+from .exporting import FILE, Job, changed_by, keeping, refuse_differences
 from .reference import computed, differences, outputs_of
-from .trials import Trials, told, unproven
+from .trials import Trials, told
 
 ORIGINS = {
     "pytorch": "origin_pytorch",
@@ -30,7 +31,6 @@ ORIGINS = {
 USUAL = 20
 """The opset where no other is asked for: every ONNX Runtime since 1.17 takes it, and newer ones lack kernels for parts
 of the newest (seen with 1.32: none for QuantizeLinear of opset 28 on the CPU)."""
-FILE = "model.onnx"
 
 
 def begun(model, *rest):
@@ -200,20 +200,6 @@ def settled(model, original, found, record):
     return outputs
 
 
-def changed_by(original):
-    """What each run of an original changes, and so what its next run may depend on."""
-    return original.changed() if hasattr(original, "changed") else []
-
-
-def keeping(model, changes, effect):
-    """The refusal of a model that remembers."""
-    return model.wrong(
-        f"each run changes its {', '.join(changes)}, {effect}, and an ONNX model keeps nothing from one run to the "
-        "next",
-        "take what it keeps as an input, and return its new value as an output",
-    )
-
-
 def check_outputs(model, kept, record):
     """Say what the original itself computes that is no number."""
     for label, _, outputs, _ in kept.sets:
@@ -228,145 +214,3 @@ def check_outputs(model, kept, record):
                 record["findings"].append(
                     text(f"{label}: {away} of {each.size} values of the original's output {name} are NaN or infinite")
                 )
-
-
-class Job:
-    """An original on its way to an ONNX model; ``compared``: the part of the reference that the model was held to."""
-
-    def __init__(self, asked, model, original, record, trials, outputs, opsets):
-        self.asked, self.model, self.original, self.record = asked, model, original, record
-        self.trials, self.outputs, self.opsets = trials, outputs, opsets
-        self.compared, self.findings = trials.kept, list(record["findings"])
-
-    def export(self):
-        """Try each exporter of the original until one gives a model that computes the same at all lengths.
-
-        Where none does, the one that keeps the fewest axes at one length is taken.
-        """
-        model, record, failures, best = self.model, self.record, [], None
-        for exporter, make in self.original.exporters():
-            attempt = {"exporter": exporter, "failed": ""}
-            record["attempts"].append(attempt)
-            try:
-                self._proven(make)
-                if not model.fixed:
-                    return
-                if best is None or len(model.fixed) < len(best[0]):
-                    best = dict(model.fixed), attempt, make
-                attempt["failed"] = f"its model takes {_lengths(model.fixed)} alone"
-                continue
-            except Cannot as why:
-                failures.append(why)
-            except (MemoryError, OSError) as failure:
-                attempt["failed"] = text(f"{type(failure).__name__}: {failure}")
-                raise
-            except Exception as failure:
-                failures.append(self.original.explained(failure))
-            attempt["failed"] = text(failures[-1].message.removeprefix(f"{model.name}: "))
-        if best:
-            # Another exporter has written its own model since, or none.
-            best[1]["failed"] = ""
-            self._proven(best[2])
-            return
-        worst = failures[-1] if record.get("differences") else failures[0]
-        others = [each["exporter"] for at, each in enumerate(record["attempts"]) if failures[at] is not worst]
-        more = f" ({' and '.join(others)} gave no model either)" if others else ""
-        raise model.wrong(worst.message.removeprefix(f"{model.name}: ") + more, worst.remedy)
-
-    def _proven(self, make):
-        """One exporter's model; axes at whose other lengths it computes something else keep theirs.
-
-        An exporter may have fixed axes itself, where it knows that its model is not for other lengths.
-        """
-        model, record = self.model, self.record
-        for each in ("file", "differences", "fixed"):
-            record.pop(each, None)
-        model.fix(())
-        self.original.ends, self.original.sets = {}, [each[1] for each in self.trials.kept.sets]
-        record["findings"] = list(self.findings)
-        branches = self._once(make)
-        more = unproven(model, record["differences"], self.compared)
-        if more and getattr(self.original, "fixes", False):
-            wrong = next(each for each in record["differences"] if not each["passed"])
-            model.fix({*model.fixed, *more}, f"a model that left it free computed something else: {failure_of(wrong)}")
-            branches = self._once(make)
-        if model.fixed:
-            record["fixed"] = dict(model.fixed)
-        refuse_differences(model, record, self.original)
-        if branches:
-            # No data can prove that a branch which the model no longer has is never taken.
-            raise lost(model, branches)
-        left = sorted(set(model.data) - {each[0] for each in self.compared.sets})
-        record["findings"] += ties.told(record["differences"])
-        record["findings"] += [*model.reasons, *(f"{each} has other lengths: not compared" for each in left)]
-
-    def _once(self, make):
-        """Written, checked and compared; the branches that its exporter has fixed."""
-        from . import checks, onnxfile
-
-        model, (opset, limit) = self.model, self.opsets
-        path = model.folder / FILE
-        proto, branches = make(path, opset, traced(model, self.asked), self.outputs.all)
-        for axis, lengths in self.original.ends.items():
-            # Just beyond the lengths for which an exporter knows that its model holds.
-            for each in lengths:
-                self.trials.attempt({axis: each})
-        self.compared = self.trials.kept.within(model)
-        if not self.compared.sets:
-            raise model.wrong(
-                f"only a model that keeps {_lengths(model.fixed)} can be made of it, and no test data are so long",
-                "give the lengths of the test data as axes, or data of these lengths",
-            )
-        # The standard operators come first: a model with too new or unknown ones is not for the checker either.
-        checks.check_opset(model, proto, limit, self.asked)
-        onnxfile.rename(proto, [each.name for each in model.inputs], self.outputs.all)
-        onnxfile.keep_outputs(proto, self.outputs.names)
-        onnxfile.free_outputs(proto, [each[2] for each in self.compared.sets])
-        onnxfile.tidy(proto)
-        onnxfile.save(proto, path, self.asked)
-        del proto
-        checks.check(path, model, self.asked, limit)
-        self.record["file"] = onnxfile.describe(path)
-        run = checks.run_of(checks.session(path, model, self.asked), self.outputs.names)
-        self.record["differences"] = differences(model, self.compared, run, int(self.asked.get("runs") or RUNS))
-        self.record["tried"] = told(model, self.compared, self.trials.refused)
-        return branches
-
-
-def _lengths(axes):
-    return ", ".join(f"{axis} {length}" for axis, length in axes.items())
-
-
-def refuse_differences(model, record, original):
-    """Say the first output that is another."""
-    wrong = [each for each in record["differences"] if not each["passed"]]
-    if not wrong:
-        return
-    changes = changed_by(original)
-    if changes:
-        raise keeping(model, changes, "so that what it computes depends on the runs before")
-    raise model.wrong(
-        f"the converted model computes something else: {failure_of(wrong[0])}"
-        + (f" ({len(wrong)} of {len(record['differences'])} comparisons failed)" if len(wrong) > 1 else ""),
-        getattr(model.original, "remedy", "find which operator differs, or ")
-        + "allow more in the output's tolerance: {absolute, relative, share}",
-    )
-
-
-def failure_of(difference):
-    """Output, data, and how far it is away."""
-    said = difference.get("wrong") or (
-        f"its distribution is {difference['distance']:.3f} away, where chance explains {difference['limit']:.3f}"
-        if difference.get("distance") is not None
-        else f"{difference['converted']} where the original gives {difference['original']} at {difference['at']}; "
-        f"{100 * difference['beyond']:.3g} % of its elements are beyond the tolerance"
-    )
-    return f"output {difference['output']} on {difference['data']}: {said}"
-
-
-def lost(model, branches):
-    """A branch that the converted model no longer has."""
-    return model.wrong(
-        f"the converted model has lost control flow that depends on the data: {'; '.join(branches)}",
-        "write the branch with torch.where or torch.cond, so that both sides are in the model",
-    )

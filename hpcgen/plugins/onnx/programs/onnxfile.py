@@ -1,5 +1,6 @@
 """Files of ONNX models: read, given the names that were asked for, written, described."""
 
+import re
 from pathlib import Path
 
 import onnx
@@ -105,6 +106,33 @@ def _read_by(node):
     inner = [graph for attribute in node.attribute for graph in [attribute.g, *attribute.graphs]]
     found = {*node.input, *(each.name for graph in inner for each in graph.output)}
     return found.union(*(_read_by(each) for graph in inner for each in graph.node))
+
+
+def name_axes(proto, shapes):
+    """Give the axes the names or lengths of these shapes of inputs, where an exporter has names of its own.
+
+    Expressions, as ``2*s1 + 1``, are of the names then; one of an axis that has a length is left unknown.
+    """
+    wanted = {}
+    for put in proto.graph.input:
+        for each, dim in zip(shapes.get(put.name, ()), put.type.tensor_type.shape.dim):  # noqa: B905 (Python 3.9)
+            if dim.dim_param.isidentifier():
+                wanted.setdefault(dim.dim_param, each)
+    for graph in graphs(proto):
+        for each in [*graph.input, *graph.output, *graph.value_info]:
+            for dim in each.type.tensor_type.shape.dim:
+                _name_axis(dim, wanted)
+
+
+def _name_axis(dim, wanted):
+    found = {wanted.get(each, each) for each in re.findall(r"[A-Za-z_]\w*", dim.dim_param)}
+    length = wanted.get(dim.dim_param)
+    if isinstance(length, int):
+        dim.dim_value = length
+    elif any(isinstance(each, int) for each in found):
+        dim.ClearField("dim_param")
+    elif found:
+        dim.dim_param = re.sub(r"[A-Za-z_]\w*", lambda name: wanted.get(name[0], name[0]), dim.dim_param)
 
 
 def free_outputs(proto, computed):

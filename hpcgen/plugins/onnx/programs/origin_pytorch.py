@@ -9,10 +9,10 @@ import zipfile
 import torch
 
 from . import torch_axes, torch_outputs
-from .common import GIVEN, need_version, seed_of, threads_of, version_of
+from .common import GIVEN, causes, lengths_text, need_version, seed_of, threads_of, version_of
 from .data import traced
 from .factory import made, place_of, shown
-from .onnxfile import load
+from .onnxfile import load, name_axes
 
 PLACE = re.compile(r'File "([^"]+)", line (\d+)')
 NAMED = (
@@ -32,6 +32,7 @@ class Original:
     def __init__(self, model, asked, record):
         self.model, self.asked = model, asked
         self.names, self.ends, self.sets = [], {}, []
+        self.of_trials, self.fewest = None, None
         record["versions"] = version_of(torch)
         need_version(model, "torch", torch.__version__)
         torch.manual_seed(seed_of(asked))
@@ -216,38 +217,29 @@ class Original:
         return tuple({at: axis for at, axis in enumerate(shape) if isinstance(axis, str)} for shape in shapes)
 
     def _dynamo(self, path, opset, feeds, names):
-        shapes, given = self._axes(), self._given(feeds)
-        more = {} if self.program is not None else {"dynamic_shapes": torch_axes.dynamic(self.flat, shapes)}
+        shapes, more = self._axes(), {}
+        if self.program is None:
+            more = {"dynamic_shapes": torch_axes.dynamic(self.flat, shapes)}
         path.parent.mkdir(exist_ok=True)
-        try:
-            exported = torch.onnx.export(
-                self.flat if self.program is None else self.program,
-                given,
-                str(path),
-                dynamo=True,
-                opset_version=max(opset, 18),
-                verbose=False,
-                **self._names(names),
-                **more,
-            )
-        except Exception:
-            if not more or not self._fixed_by_export(given, shapes):
-                raise
-            return self._dynamo(path, opset, traced(self.model, self.asked), names)
-        self.ends = torch_axes.ends(exported.exported_program, shapes)
-        return self._read(path, opset), []
-
-    def _fixed_by_export(self, given, shapes):
-        """Whether ``torch.export`` takes the module with some axes at one length; they are fixed then."""
-        try:
-            found = torch_axes.specialised(self.flat, given, shapes)
-        except Exception:
-            return False
+        exported = torch.onnx.export(
+            self.flat if self.program is None else self.program,
+            self._given(feeds),
+            str(path),
+            dynamo=True,
+            opset_version=max(opset, 18),
+            verbose=False,
+            **self._names(names),
+            **more,
+        )
+        found = torch_axes.specialised(exported.exported_program, shapes) if more else set()
         if found:
             self.model.fix(
                 {*self.model.fixed, *found}, "torch.export finds that the model's code takes this length for a constant"
             )
-        return bool(found)
+            if self.model.lengths_in(feeds) != dict(self.model.lengths_in(feeds), **self.model.fixed):
+                return self._dynamo(path, opset, traced(self.model, self.asked), names)
+        self.ends = torch_axes.ends(exported.exported_program, self._axes())
+        return self._read(path, opset), []
 
     def _read(self, path, opset):
         proto = load(path, self.model)
@@ -255,18 +247,18 @@ class Original:
             from onnx import version_converter
 
             proto = version_converter.convert_version(proto, opset)
+        name_axes(proto, {each.name: each.shape for each in self.model.inputs})
         return proto
 
     def _trace(self, path, opset, feeds, names):
-        of_lengths = set()
-        if not isinstance(self.module, torch.jit.ScriptModule):
-            sets = [(self.model.lengths_in(each), self._given(each)) for each in self.sets]
-            found, of_lengths = torch_axes.taken(self.flat, sets)
-            found -= set(self.model.fixed)
-            if found:
-                why = "the model was traced, and its code takes this length for a number"
-                self.model.fix({*self.model.fixed, *found}, why)
-                feeds = traced(self.model, self.asked)
+        found, of_lengths = self._taken()
+        found -= set(self.model.fixed)
+        if found:
+            why = "the model was traced, and its code takes this length for a number"
+            self.model.fix({*self.model.fixed, *found}, why)
+            if self.fewest is not None and len(self.model.fixed) >= self.fewest:
+                raise self.model.wrong(f"its model takes {lengths_text(self.model.fixed)} alone")
+            feeds = traced(self.model, self.asked)
         axes = {put.name: each for put, each in zip(self.model.inputs, self._axes())}  # noqa: B905 (Python 3.9)
         path.parent.mkdir(exist_ok=True)
         training = any(each.training for each in self.module.modules()) and self.program is None
@@ -285,12 +277,24 @@ class Original:
             )
         return load(path, self.model), branches(caught, of_lengths)
 
+    def _taken(self):
+        """What :func:`torch_axes.taken` finds at the lengths that are tried, which is the same for all fixed axes."""
+        if isinstance(self.module, torch.jit.ScriptModule):
+            return set(), set()
+        if self.of_trials is None:
+            sets = [(self.model.lengths_in(each), self._given(each)) for each in self.sets]
+            self.of_trials = torch_axes.taken(self.flat, sets)
+        found, places = self.of_trials
+        return set(found), places
+
+    def of_lengths(self, failure):
+        """Whether an exporter that failed so may make a model with fixed axes, as it lacks no converter."""
+        whole = "\n".join(str(each) for each in causes(failure))
+        return bool(self.model.axes) and "data-dependent" not in whole and not any(each.search(whole) for each in NAMED)
+
     def explained(self, failure):
         """A failure of an exporter: an operator without a converter by its name, else the user's line."""
-        chain, each = [], failure
-        while each is not None and each not in chain:
-            chain.append(each)
-            each = each.__cause__ or each.__context__
+        chain = causes(failure)
         whole = "\n".join(str(each) for each in chain)
         for pattern in NAMED:
             found = sorted(set(pattern.findall(whole)))

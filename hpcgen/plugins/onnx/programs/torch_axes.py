@@ -16,17 +16,20 @@ CONVERSIONS = ("__index__", "__bool__", "__int__", "__float__", "__len__", "__it
 """By these a tracer's tensor becomes a number of Python, which is a constant of what it traces."""
 
 
-def specialised(module, given, shapes):
-    """Names of the axes that ``torch.export`` takes for constants; the failure where it refuses the module at all.
+def specialised(program, shapes):
+    """Names of the axes that a program of ``torch.export`` takes for constants.
 
     ``shapes``: for each input the names of its axes by their place.
     """
-    auto = tuple(dict.fromkeys(each, torch.export.Dim.AUTO) for each in shapes)
-    program = torch.export.export(module, given, dynamic_shapes=dynamic(module, auto), strict=False)
     found = set()
     for shape, names in zip(_shapes(program), shapes):  # noqa: B905 (Python 3.9)
-        found |= {axis for at, axis in names.items() if _symbol(shape[at]) is None}
+        found |= {axis for at, axis in names.items() if _is_constant(program, shape[at])}
     return found
+
+
+def _is_constant(program, length):
+    limits = program.range_constraints.get(_symbol(length))
+    return _symbol(length) is None or (limits is not None and limits.lower == limits.upper)
 
 
 def _symbol(length):
@@ -36,9 +39,13 @@ def _symbol(length):
 
 
 def dynamic(module, shapes):
-    """Shapes as exporters take them, in one where the module takes all its inputs in one."""
+    """All these axes as ``torch.export`` takes them, which says then which of them are constants of the code.
+
+    They are in one where the module takes all its inputs in one.
+    """
     import inspect
 
+    shapes = tuple(dict.fromkeys(each, torch.export.Dim.AUTO) for each in shapes)
     kinds = inspect.signature(module.forward).parameters.values()
     return (shapes,) if any(each.kind == each.VAR_POSITIONAL for each in kinds) else shapes
 
@@ -100,14 +107,17 @@ def taken(module, examples):
     ----------
     examples: pairs of the lengths of all axes, and inputs.
     """
-    read = [(axes, _traced(module, given)) for axes, given in examples]
-    found, several = set(), []
-    for at, (axes, one) in enumerate(read):
-        for others, two in read[:at]:
-            changed = {each for each in axes if axes[each] != others[each]}
+    read, found, several = [], set(), []
+    for axes, given in examples:
+        changes = [{each for each in axes if axes[each] != others[each]} for others, _ in read]
+        if any(not each or each <= found for each in changes):
+            continue  # Nothing new can come of it, and a trace takes as long as an export.
+        one = _traced(module, given)
+        for changed, (_, two) in zip(changes, read):  # noqa: B905 (Python 3.9)
             if one.lengths != two.lengths:
                 several.append(changed)
                 found |= changed if len(changed) == 1 else set()
+        read.append((axes, one))
     of_data = {place for _, seen in read for place in seen.of_data}
     places = {place for _, seen in read for place in seen.places} - of_data
     return found.union(*(each for each in several if not each & found)), places

@@ -40,6 +40,24 @@ import numpy as np
 from programs import common, main
 
 name, places, sizes = sys.argv[1], *map(json.loads, sys.argv[2:])
+counts = {}
+
+
+def counted(module, call):
+    own = getattr(module, call)
+
+    def one_more(*given, **more):
+        key = f"{call}{' dynamo' if more.get('dynamo') else ''}"
+        counts[key] = counts.get(key, 0) + 1
+        return own(*given, **more)
+
+    setattr(module, call, one_more)
+
+
+import torch.onnx
+
+counted(torch.onnx, "export")
+counted(torch.jit, "trace")
 main.Steps(name).one("convert")
 record = common.heard(f"{name}.convert")
 if not record.get("failed"):
@@ -66,6 +84,7 @@ if not record.get("failed"):
         for at, found in enumerate(session.run(None, feeds)):
             wanted = leaves[places[at] if places else at].numpy()
             apart = max(apart, float(np.abs(wanted.reshape(found.shape) - found).max(initial=0.0)))
+    record["counts"] = counts
     record["apart"], record["names"] = apart, [each.name for each in session.get_outputs()]
 print("\\n" + json.dumps(record))
 """
@@ -154,6 +173,21 @@ def test_an_axis_that_is_not_proven_has_one_length_and_the_reason_is_said(tmp_pa
     assert found["fixed"] == {"time": 10} and found["apart"] < 2e-5
     assert any(each.startswith(f"time stays 10: {why}") for each in found["findings"])
     assert {each["axes"]["batch"] for each in found["tried"]} == {1, 2, 3}
+
+
+def test_what_has_a_fixed_axis_is_exported_once(tmp_path: Path) -> None:
+    """Exports and traces are what takes the time; the tracer's model would keep as many axes, so it is not made."""
+    found = trial(tmp_path, "loop", FIXED["loop"][0])
+    assert found["fixed"] == {"time": 10} and found["attempts"][1]["failed"] == "its model takes time 10 alone"
+    assert found["counts"]["export dynamo"] == 1 and "export" not in found["counts"]
+    assert found["counts"]["trace"] <= 4, "the example, and batch and time until each is known"
+
+
+def test_a_batch_that_stays_is_refused_where_others_are_asked_for(tmp_path: Path) -> None:
+    given = model("Loop", {"x": {"shape": [3, "batch", 6]}}, batches=[2, 4])
+    found = trial(tmp_path, "loop", given)
+    assert found["failed"].startswith("loop: only a model for batch 2 can be made of it, and batches asks for 4: batch")
+    assert "batches: [2] and axes: {batch: 2}" in found["remedy"]
 
 
 @pytest.mark.parametrize("name", REFUSED)
