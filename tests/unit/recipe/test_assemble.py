@@ -125,10 +125,10 @@ def test_two_values_for_one_variable_are_an_error_that_names_both_blocks() -> No
 
 
 def test_a_download_that_no_hash_protects_is_told() -> None:
-    settings = ("tensorflow.version=2.11.1", "tensorflow.install=pip")
+    settings = ("tensorflow.version=2.10.1", "tensorflow.install=pip")
     plan = make_plan(CATALOG, CATALOG.site("workstation"), CATALOG.stack("tf-horovod"), settings=settings)
     said = notices(assemble(plan, CATALOG))
-    assert any("no hashed wheel list for tensorflow 2.11.1" in notice for notice in said)
+    assert any("no hashed wheel list for tensorflow 2.10.1" in notice for notice in said)
 
 
 def test_content_hash_follows_the_image_and_not_the_job() -> None:
