@@ -113,7 +113,7 @@ class PythonPackages(Block):
         lists, trees = _lists(ctx), _from_git(ctx)
         if lists or trees:
             check = command(f"{ctx.use('python').prefix}/bin/python", "-m", "pip", "check")
-            complete = all(each.hashed for each in lists)
+            complete = bool(lists) and all(each.hashed for each in lists)
             parts = [*(_installed(ctx, each) for each in lists), *(_built(ctx, each, complete) for each in trees)]
             yield run("Python packages", *parts, check, caches=("pip",))
         if _imported(ctx):

@@ -406,3 +406,12 @@ def test_engines_that_read_the_format_are_named(tmp_path: Path) -> None:
     lacking = replace(plan, engine="docker", site=replace(site, containers=replace(site.containers, engines=engines)))
     (check,) = policy(case_of(lacking, Catalog()))
     assert check.reason == "the profile of workstation lists podman for docker, and not docker"
+
+
+def test_a_repository_alone_gets_what_it_requires_and_beside_hashes_nothing_else(tmp_path: Path) -> None:
+    line = f"clip @ git+https://example.org/a/CLIP.git@{COMMIT}\n"
+    alone = make_kit(planned(tmp_path, {"requirements.txt": line}), Catalog()).files["Dockerfile"].text
+    assert "--no-build-isolation /opt/hpcgen/build/git/clip" in alone
+    hashed = f"h5py==3.11.0 --hash=sha256:{'1' * 64}\n{line}"
+    beside = make_kit(planned(tmp_path, {"requirements.txt": hashed}), Catalog()).files["Dockerfile"].text
+    assert "--no-build-isolation --no-deps /opt/hpcgen/build/git/clip" in beside
