@@ -73,7 +73,7 @@ def _take(found: Found, catalog: Catalog, draft: Draft, name: str, others: list[
         draft.put(("blocks", "conda_packages"), {"options": {"files": [name]}}, why, where)
         return
     packages = found.packages(name)
-    if packages is not None and not packages.requirements and not packages.roots:
+    if packages is not None and not packages.requirements and not packages.roots and not found.problems:
         if name == "pyproject.toml":
             draft.remark("pyproject.toml names no dependencies", where)
         else:

@@ -40,6 +40,7 @@ def git_requirement(text: str, where: Position) -> GitRequirement:
     words = dict(word.partition("=")[::2] for word in fragment.split("&") if "=" in word)
     # GitHub's own addresses name the user git, who needs no password to read.
     url, _, reference = address.replace("://git@", "://", 1).partition("@")
+    url = url.rstrip("/")
     name = named["name"] if named else words.get("egg", "")
     if not name:
         name = re.sub(r"\.git$", "", url.rpartition("/")[2])
@@ -61,7 +62,6 @@ def from_git(named: str, url: str, reference: str, folder: str, marker: str, whe
     ------
     Fault: as :func:`git_requirement`.
     """
-    url = url.rstrip("/")
     if not _ADDRESS.fullmatch(url):
         raise Fault(
             f"{public(url, 120)!r} is no https address of a repository",

@@ -116,3 +116,11 @@ def test_a_folder_with_nothing_known_says_what_is_read(hpcgen: Command, tmp_path
     assert "CMakeLists.txt" in done.stderr and "hpcgen stack new" in done.stderr
     assert hpcgen("init", "none").returncode == 3
     assert hpcgen("init", "p", "-o", "../x.yaml").returncode == 2
+
+
+def test_a_file_of_which_nothing_can_be_read_is_named_all_the_same(hpcgen: Command, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("_libgcc_mutex=0.1=main\n")
+    (tmp_path / "train.py").write_text("import numpy\n")
+    assert hpcgen("init").returncode == 3
+    assert "files: [requirements.txt]" in (tmp_path / "hpcgen.yaml").read_text()
+    assert hpcgen("plan", "--site", "workstation").returncode == 3

@@ -170,6 +170,7 @@ def test_a_repository_at_a_commit_is_a_package(tmp_path: Path, line: str, name: 
     ("line", "said"),
     [
         ("git+https://example.org/a.git", "git ls-remote https://example.org/a.git HEAD"),
+        ("git+https://example.org/a/", "a is whatever its main branch has"),
         ("git+https://example.org/a.git@feature/x", "git ls-remote https://example.org/a.git feature/x"),
         (f"git+ssh://git@example.org/a.git@{COMMIT}", "no https address"),
         (f"git+https://user:word@example.org/a.git@{COMMIT}", "no https address"),
