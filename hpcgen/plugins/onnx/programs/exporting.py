@@ -36,7 +36,7 @@ class Job:
             if best and not best["fixed"]:
                 break
         attempts = list(record["attempts"])
-        worst = failures[-1] if record.get("differences") else next(iter(failures), None)
+        worst = failures[-1] if failures and record.get("differences") else next(iter(failures), None)
         if not best and self.again:
             best = self._with_fixed(str(failures[0].message).removeprefix(f"{self.model.name}: "))
         if best:
