@@ -111,6 +111,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "block": ("hpcgen block new petsc -o ours",),
     "block new": ("hpcgen block new petsc -o ours", "hpcgen check ours/building_blocks/petsc.py"),
     "wheels": ("hpcgen wheels lock --into ours/building_blocks/wheels psutil-7.2.2 psutil==7.2.2",),
+    "wheels requires": ("hpcgen wheels requires", "hpcgen wheels requires --into ours/building_blocks/wheels"),
     "wheels lock": (
         "hpcgen wheels lock --into ours/building_blocks/wheels psutil-7.2.2 psutil==7.2.2",
         "hpcgen wheels lock --python 3.12.3 --architecture x86_64 --architecture aarch64 jax-0.10.2 jax==0.10.2",

@@ -75,8 +75,8 @@ check 'tensorflow 2.15.1: version' 2.15.1 '/opt/python/bin/python -c '"'"'import
 check 'tensorflow 2.15.1: matrix product' 128.0 '/opt/python/bin/python -c '"'"'import tensorflow as tf; print(float(tf.linalg.trace(tf.matmul(tf.eye(64), 2.0 * tf.eye(64)))))'"'"''
 check 'gnu 12.3.0: libstdc++' libstdc++.so.6 'ldconfig -p'
 check 'gnu 12.3.0: libgomp' libgomp.so.1 'ldconfig -p'
-check 'libfabric 2.5.1: version' 'libfabric: 2.5.1' 'fi_info --version'
-check 'libfabric 2.5.1: provider' tcp: 'fi_info -l'
+check 'libfabric 2.6.0: version' 'libfabric: 2.6.0' 'fi_info --version'
+check 'libfabric 2.6.0: provider' tcp: 'fi_info -l'
 check 'mpich 4.3.2: library' libmpi.so.12 'ls /opt/mpich/lib'
 check 'mpich 4.3.2: launcher' 4.3.2 'mpiexec --version'
 check 'mpich 4.3.2: provider' ch4:ofi mpichversion

@@ -223,7 +223,7 @@ def test_no_text_of_a_lock_moves_the_terminal_or_leaves_its_comment(sign: str) -
 
 def test_a_plan_of_other_collections_is_no_bug() -> None:
     found = lock()
-    text = found.text.replace("version: 2.5.1", "version: 77.1.0").replace("fortran: false", "fortran: often")
+    text = found.text.replace("version: 2.6.0", "version: 77.1.0").replace("fortran: false", "fortran: often")
     with pytest.raises(
         InputError, match=r"does not match the collections here: .*libfabric has no version 77\.1\.0"
     ) as raised:
