@@ -231,7 +231,8 @@ def _of_project(project: Project) -> list[str]:
     found = []
     if ranges:
         found.append(
-            f"without a lock these are the newest on the day of the build (hpcgen lock pins them): {some(ranges)}"
+            "without a lock these are the newest on the day of the build, or what a list of a block has "
+            f"(hpcgen lock pins them): {some(ranges)}"
         )
     elif project.packages and not project.hashed:
         found.append("python_packages: the packages of the project's files are pinned by version, not by hash")
