@@ -42,7 +42,9 @@ CASES = [(pin, site, wanted) for pin, sites in PINS.items() for site, wanted in 
 SHORT = ("pip", "wheel", "hub", "source", "cpu", "cuda12", "cuda13")
 
 
-def planned(folder: Path, pin: str, site: str) -> Plan:
+def planned(place: Path, pin: str, site: str) -> Plan:
+    folder = place / f"{pin}-{site}"  # a catalog reads the files of a folder once
+    folder.mkdir()
     (folder / "requirements.txt").write_text(f"{pin}\n", "utf-8")
     stack = folder / "hpcgen.yaml"
     stack.write_text(
