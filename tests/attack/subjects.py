@@ -94,6 +94,7 @@ def _profile() -> dict[str, Any]:
             "checked": "2026-01-01",
             "verified": "yes",
             "as_of": "2025-01",
+            "dated_by": "reading",
             "note": "as seen",
         }
     }
