@@ -302,7 +302,7 @@ class Context(msgspec.Struct, frozen=True):
         words += ["--target", target] if target else ["--prefix", prefix] if prefix else []
         environment = ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
         return [
-            InstalledList(wheels.name, target or prefix or into, bool(compiled)),
+            InstalledList(wheels.name, target or prefix or into, bool(compiled), into),
             TextFile(f"files/requirements/{wheels.name}.txt", listing, lines(*wheels.requirements)),
             command(*environment, f"{into}/bin/python", "-m", "pip", "install", *words, "-r", listing),
         ]

@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 
 
 class ListInstallation(NamedTuple):
-    """A wheel list that a step installs: the block, the list, and the folder that it goes into."""
+    """A wheel list that a step installs: the block, the list, the folder that it goes into, and whose pip installs it:
+    the prefix of a Python.
+    """
 
     block: PlannedBlock
     wheels: Wheels
     folder: str
+    by: str = ""
 
 
 class Knowledge(NamedTuple):

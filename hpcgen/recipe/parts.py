@@ -150,7 +150,7 @@ def _installed(parts: Sequence[PlannedPart]) -> Iterator[ListInstallation]:
         for step in part.block.build(part.ctx) if lists else ():
             for each in step.installs:
                 if each.name in lists:
-                    yield ListInstallation(part.planned, lists[each.name], each.folder)
+                    yield ListInstallation(part.planned, lists[each.name], each.folder, each.by)
 
 
 def _too_new(parts: Sequence[PlannedPart], lists: _Lists, catalog: Catalog) -> Iterator[Problem]:

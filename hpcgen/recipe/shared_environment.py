@@ -165,7 +165,8 @@ class SharedEnvironment:
         """The releases that have wheels for the Python, of packages that are looked for in an index."""
         from packaging.specifiers import SpecifierSet
 
-        if self.python is None:
+        # A conda environment has a Python of its own.
+        if self.python is None or any(each.by != self.python.prefix for each in self.installed):
             return
         minor = ".".join(self.python.version.split(".")[:2])
         pythons = self.known.facts().pythons

@@ -25,11 +25,14 @@ COMPILED = "compiled from its source package while the image is built; the hash 
 
 
 class InstalledList(msgspec.Struct, frozen=True):
-    """A wheel list that a step installs, by its name: into which folder, and whether pip compiles it from source."""
+    """A wheel list that a step installs, by its name: into which folder, whether pip compiles it from source, and the
+    prefix of the Python ``by`` which.
+    """
 
     name: str
     folder: str
     compiled: bool = False
+    by: str = "/opt/python"
 
 
 class Wheels(Input, frozen=True):

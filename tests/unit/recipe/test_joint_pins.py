@@ -16,6 +16,7 @@ from hpcgen.core.errors import ConflictError
 from hpcgen.core.model.plan import Plan
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.parts import parts_of
+from tests.conftest import Command
 
 
 def listed(*pins: str) -> tuple[str, ...]:
@@ -282,3 +283,13 @@ def test_a_range_too_counts_for_the_python_and_a_package_that_any_python_takes_d
     assert python is not None and python.version.startswith("3.8")
     python = project(tmp_path, "six==1.10.0", "tqdm", "numpy>=1.20").block("python")
     assert python is not None and python.version.startswith("3.12")
+
+
+def test_a_conda_environment_has_a_python_of_its_own(hpcgen: Command, tmp_path: Path) -> None:
+    """Its pip takes what there is for that one, whatever the image's other Python has no wheels for."""
+    packages = "channels: [conda-forge]\ndependencies: [python=3.10, pip, {pip: [numpy==1.23.5]}]\n"
+    (tmp_path / "environment.yml").write_text(f"name: old\n{packages}")
+    (tmp_path / "train.py").write_text("import numpy\n")
+    assert hpcgen("init").returncode == 0
+    done = hpcgen("plan", "--site", "workstation")
+    assert done.returncode == 0, done.stderr
