@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -18,7 +17,7 @@ import msgspec
 from hpcgen.blocks.inputs.git_tree import HTTPS_ALONE
 from hpcgen.core.config.provenance import Fact, shown_value
 from hpcgen.core.errors import FetchError
-from hpcgen.core.secret_rules import public
+from hpcgen.core.support.git import GitFailure, git_output
 from hpcgen.core.support.processes import require_program
 from hpcgen.core.support.units import harmless
 
@@ -290,23 +289,15 @@ def _git(folder: Path, *words: str, lazy: bool = False) -> bytes:
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name.startswith(kept)
     }
-    environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "https" if lazy else "none"}
+    environment |= {"GIT_ALLOW_PROTOCOL": "https" if lazy else "none"}
     # Not the repository of a folder above, and no setting of the machine that starts programs.
     environment |= {"GIT_CEILING_DIRECTORIES": str(folder.resolve().parent), "GIT_NO_LAZY_FETCH": "0" if lazy else "1"}
     quiet = ("--no-pager", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
     try:
-        done = subprocess.run(
-            ["git", *quiet, "-C", str(folder), *words],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=TIMEOUT_S,
-            check=False,
-            env=environment,
-        )
-    except subprocess.TimeoutExpired:
-        raise FetchError(f"git did not finish within {TIMEOUT_S:.0f} s", remedy=_BY_CLONE) from None
-    if done.returncode != 0 or len(done.stdout) > _MOST_BYTES:
-        said = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
-        why = said[-1] if said else "more than can be shown"
-        raise FetchError("git says: " + harmless(public(why, 300)), remedy=_BY_CLONE)
-    return done.stdout
+        found = git_output(["git", *quiet, "-C", str(folder), *words], environment, TIMEOUT_S)
+    except GitFailure as failure:
+        why = f"git did not finish within {TIMEOUT_S:.0f} s" if failure.timed_out else f"git says: {failure.line(-1)}"
+        raise FetchError(why, remedy=_BY_CLONE) from None
+    if len(found) > _MOST_BYTES:
+        raise FetchError("git says: more than can be shown", remedy=_BY_CLONE)
+    return found

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,10 +19,9 @@ import msgspec
 from hpcgen.blocks.inputs.git_tree import HTTPS_ALONE
 from hpcgen.core.errors import FetchError
 from hpcgen.core.model.release import UpstreamGit
-from hpcgen.core.secret_rules import public
+from hpcgen.core.support.git import GitFailure, git_output
 from hpcgen.core.support.hashing import file_sha256
 from hpcgen.core.support.processes import require_program
-from hpcgen.core.support.units import harmless
 from hpcgen.plugins.tables.upstream import Known, Releases, pattern_of, plain_version
 
 _TIMEOUT_S, _LIST_TIMEOUT_S = 600.0, 60.0
@@ -127,22 +125,12 @@ def _git(
     git = require_program("git", f"read the tags of {repository.git.url}", "install git")
     only = _CLONE_ALONE if repository.clone else HTTPS_ALONE
     environment = {name: value for name, value in os.environ.items() if not name.startswith(_OF_A_REPOSITORY)}
-    environment |= {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "LC_ALL": "C", **(more or {})}
+    environment |= {"GIT_ASKPASS": "true", **(more or {})}
     try:
-        done = subprocess.run(
-            [git, *only, *_NO_HOOKS, *words],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=timeout_s,
-            check=False,
-            env=environment,
-        )
-    except subprocess.TimeoutExpired:
-        raise _failed(repository, f"it did not answer within {timeout_s:.0f} s") from None
-    if done.returncode != 0:
-        said = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
-        raise _failed(repository, harmless(public(said[0] if said else f"exit status {done.returncode}", 300)))
-    return done.stdout
+        return git_output([git, *only, *_NO_HOOKS, *words], environment, timeout_s)
+    except GitFailure as failure:
+        late = f"it did not answer within {timeout_s:.0f} s"
+        raise _failed(repository, late if failure.timed_out else failure.line(0)) from None
 
 
 def _failed(repository: Repository, why: str) -> FetchError:

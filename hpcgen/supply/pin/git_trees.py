@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import subprocess
 import tarfile
 import tempfile
 from collections.abc import Mapping
@@ -22,10 +21,9 @@ from pathlib import Path
 
 from hpcgen.blocks.inputs.git_tree import HTTPS_ALONE, PLAIN, GitTree
 from hpcgen.core.errors import FetchError
-from hpcgen.core.secret_rules import public
+from hpcgen.core.support.git import GitFailure, git_output
 from hpcgen.core.support.hashing import file_sha256
 from hpcgen.core.support.processes import require_program
-from hpcgen.core.support.units import harmless
 
 TIMEOUT_S = 1800.0
 """How long one git command may take."""
@@ -131,24 +129,13 @@ def _object(kind: str, content: bytes) -> str:
 
 def _git(tree: GitTree, repository: Path | None, *words: str) -> bytes:
     place = [] if repository is None else [f"--git-dir={repository}"]
-    # A git command may run inside a hook of another repository; nothing may ask the user for a password.
+    # A git command may run inside a hook of another repository.
     environment = {name: value for name, value in os.environ.items() if not _LOCAL.fullmatch(name)}
-    environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     try:
-        done = subprocess.run(
-            ["git", *place, *words],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=TIMEOUT_S,
-            check=False,
-            env=environment,
-        )
-    except subprocess.TimeoutExpired:
-        raise _unfit(tree, f"git did not finish within {TIMEOUT_S:.0f} s") from None
-    if done.returncode != 0:
-        said = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
-        raise _unfit(tree, "git says: " + harmless(public(said[-1] if said else f"exit status {done.returncode}", 300)))
-    return done.stdout
+        return git_output(["git", *place, *words], environment, TIMEOUT_S)
+    except GitFailure as failure:
+        why = f"git did not finish within {TIMEOUT_S:.0f} s" if failure.timed_out else f"git says: {failure.line(-1)}"
+        raise _unfit(tree, why) from None
 
 
 _LOCAL = re.compile("GIT_(DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|COMMON_DIR|PREFIX)")
