@@ -8,6 +8,7 @@ from datetime import date
 import msgspec
 
 from hpcgen.core.config.provenance import Sourced
+from hpcgen.core.support.units import months_before
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -107,8 +108,7 @@ def _covers(pattern: list[str], steps: list[str]) -> bool:
 
 def _before(as_of: str, today: date, months: int) -> bool:
     """Whether a year, month or day lies wholly before the day so many months ago."""
-    year, month = divmod(today.year * 12 + today.month - 1 - months, 12)
-    return as_of < f"{year:04d}-{month + 1:02d}-{today.day:02d}"[: len(as_of)]
+    return as_of < months_before(today, months)[: len(as_of)]
 
 
 def _common(one: str, two: str) -> str:

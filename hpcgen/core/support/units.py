@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hpcgen.core.errors import InputError
+
+if TYPE_CHECKING:
+    from datetime import date
 
 
 def size(count: int | None) -> str:
@@ -57,6 +61,12 @@ def counted(number: int, what: str) -> str:
     if number == 1:
         return f"{number} {what}"
     return f"{number} {what}{'es' if what.endswith(('s', 'sh', 'ch', 'x')) else 's'}"
+
+
+def months_before(day: date, months: int) -> str:
+    """The same day so many months earlier, to compare other dates with: it need not exist, such as 2026-02-30."""
+    count = day.year * 12 + day.month - 1 - months
+    return f"{count // 12:04}-{count % 12 + 1:02}-{day.day:02}"
 
 
 # Time limits as people write them.

@@ -15,6 +15,7 @@ from hpcgen.cli.common import PATH, catalog_of, print_json, say
 from hpcgen.cli.tables import table, word
 from hpcgen.cli.words import BLOCK, COUNT
 from hpcgen.core.errors import InputError
+from hpcgen.core.support.units import months_before
 
 UNKNOWN, FOUND = 13, 14
 """The exit codes where nothing was found as far as is known, and where something was."""
@@ -81,7 +82,7 @@ def refresh(
     """
     from hpcgen.plugins.tables.findings import NOTHING_FOUND, Kind
     from hpcgen.plugins.tables.refresh import RefreshRequest, compared, wheel_findings
-    from hpcgen.plugins.tables.rows import Addition, add_rows, months_before
+    from hpcgen.plugins.tables.rows import Addition, add_rows
     from hpcgen.supply.net.package_index import PackageIndex
     from hpcgen.supply.net.web import Web
 

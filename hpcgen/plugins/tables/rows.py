@@ -5,7 +5,6 @@ No hash is written that was not seen in two places, or downloaded.
 
 from __future__ import annotations
 
-import datetime
 import re
 import subprocess
 import tempfile
@@ -274,9 +273,3 @@ def _commit(folder: Path) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""
-
-
-def months_before(day: datetime.date, months: int) -> str:
-    """The first day of the month so many months earlier, or the same day where that exists."""
-    count = day.year * 12 + day.month - 1 - months
-    return f"{count // 12:04}-{count % 12 + 1:02}-{day.day:02}"

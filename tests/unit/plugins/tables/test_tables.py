@@ -10,8 +10,9 @@ import pytest
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError
+from hpcgen.core.support.units import months_before
 from hpcgen.plugins.tables.refresh import RefreshRequest, compared, wheel_findings
-from hpcgen.plugins.tables.rows import add_rows, months_before, with_row
+from hpcgen.plugins.tables.rows import add_rows, with_row
 from hpcgen.plugins.tables.upstream import easybuild_releases, index_releases, plain_version, spack_releases
 from hpcgen.supply.net.index_pages import IndexFile
 from hpcgen.supply.net.package_index import PackageIndex
