@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hpcgen.backends.schedulers.base import Header, of_job, option
-from hpcgen.backends.schedulers.torque import Torque
+from hpcgen.backends.schedulers.torque import WISHED, Torque
 from hpcgen.core.support.units import walltime_text
 
 
@@ -12,13 +12,7 @@ class Pbs(Torque):
 
     name = "pbs"
     title = "PBS"
-    wished = {  # qsub(1B)
-        "after": "-W depend={}",
-        "array": "-J {}",
-        "begin": "-a {}",
-        "environment": "-v {}",
-        "whole_environment": "-V",
-    }
+    wished = {**WISHED, "array": "-J {}"}
     nodes_in_request = False
     kind_of_node = ""
     mail_words = {"begin": "b", "end": "e", "fail": "a"}

@@ -41,6 +41,10 @@ def job_name(name: str) -> str:
     return (name if name[0].isalpha() else f"j{name}")[:NAME_LENGTH]
 
 
+WISHED = {"after": "-W depend={}", "begin": "-a {}", "environment": "-v {}", "whole_environment": "-V"}
+"""What qsub takes in all of its forms. Source: qsub(1B)."""
+
+
 class Torque(Scheduler):
     """``-l nodes=N:ppn=SLOTS:gpus=G,walltime=…``."""
 
@@ -60,15 +64,7 @@ class Torque(Scheduler):
     selecting = ("-l select", "-l nodes", "-l feature")
     requeueing = ("-r y",)
     # qsub(1B), "Requesting resources"; qos and naccesspolicy are those of its schedulers Maui and Moab.
-    wished = {
-        "after": "-W depend={}",
-        "array": "-t {}",
-        "begin": "-a {}",
-        "exclusive": "-l naccesspolicy=singlejob",
-        "qos": "-l qos={}",
-        "environment": "-v {}",
-        "whole_environment": "-V",
-    }
+    wished = {**WISHED, "array": "-t {}", "exclusive": "-l naccesspolicy=singlejob", "qos": "-l qos={}"}
     nodes_in_request = True
     kind_of_node = "-l partition="
     mail_words = {"begin": "b", "end": "e", "fail": "af"}
