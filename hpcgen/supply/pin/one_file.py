@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 
 from hpcgen.blocks.declared import listed_for
 from hpcgen.core.support.wheel_lines import marker_of
 from hpcgen.core.support.wheel_tags import newest_glibc
 from hpcgen.supply.pin.uv_resolver import Resolved
-from hpcgen.supply.pin.wheels import ListRequest, WheelList, WheelLists
+from hpcgen.supply.pin.wheels import ListRequest, WheelList, WheelLists, list_head
 
 
 def in_one_file(asked: ListRequest, found: WheelLists) -> WheelLists:
@@ -30,14 +29,8 @@ def _one(asked: ListRequest, architecture: str, lists: Sequence[WheelList]) -> W
     minors = [_minor(each.python) for each in lists]
     name = listed_for(asked.name, architecture)
     packages = tuple(dict.fromkeys(package for each in lists for package in each.packages))
-    words = [word for each in lists for word in ("--python", each.python)]
-    words += ["--one-file", *([] if architecture == "x86_64" else ["--architecture", architecture])]
-    words += ["--glibc", asked.glibc] if asked.glibc else []
-    words += [word for sdist in asked.sdists for word in ("--sdist", sdist)]
-    header = [
-        f"# CPython {' '.join(minors)}, Linux {architecture}: every package that pip installs, with its sha256.",
-        f"# hpcgen wheels lock {shlex.join([*words, asked.name, *asked.requirements])}",
-    ]
+    options = [word for each in lists for word in ("--python", each.python)] + ["--one-file"]
+    header = list_head(asked, " ".join(minors), options, architecture)
     glibc = {minor: newest_glibc(p.file for p in each.packages) for minor, each in zip(minors, lists, strict=True)}
     text = merged(header, {minor: each.packages for minor, each in zip(minors, lists, strict=True)}, glibc)
     return WheelList(f"{name}.txt", " ".join(minors), architecture, packages, text)

@@ -248,11 +248,8 @@ def _list(asked: ListRequest, python: str, architecture: str) -> WheelList:
     if asked.every_python and (bound := _bound_to_one_python(found)):
         raise InputError(f"not for every Python: {', '.join(bound)}", remedy="leave --every-python out")
     minor = ".".join(python.split(".")[:2])
-    header = [
-        f"# CPython {'any' if asked.every_python else minor}, Linux {architecture}: "
-        "every package that pip installs, with its sha256.",
-        f"# hpcgen wheels lock {shlex.join(_words(asked, python, architecture))}",
-    ]
+    options = ["--python", python, *(["--every-python"] if asked.every_python else [])]
+    header = list_head(asked, "any" if asked.every_python else minor, options, architecture)
     if glibc := newest_glibc(each.file for each in found):
         header.append(f"# glibc {glibc}")
     text = "\n".join([*header, *(each.line for each in found)]) + "\n"
@@ -270,14 +267,22 @@ def _file(asked: ListRequest, minor: str, architecture: str) -> str:
     return f"{listed_for(asked.name, architecture)}{tag}.txt"
 
 
-def _words(asked: ListRequest, python: str, architecture: str) -> list[str]:
-    """What writes this list alone again."""
-    words = ["--python", python, *(["--every-python"] if asked.every_python else [])]
-    words += [] if architecture == "x86_64" else ["--architecture", architecture]
+def list_head(asked: ListRequest, pythons: str, options: Sequence[str], architecture: str) -> list[str]:
+    """The first lines of a list: what it is for, and the command that writes it alone again.
+
+    Parameters
+    ----------
+    pythons: those that it is for, as it says them.
+    options: of the command, those that say for which Pythons.
+    """
+    words = [*options, *([] if architecture == "x86_64" else ["--architecture", architecture])]
     words += ["--glibc", asked.glibc] if asked.glibc else []
     for name in asked.sdists:
         words += ["--sdist", name]
-    return [*words, asked.name, *asked.requirements]
+    return [
+        f"# CPython {pythons}, Linux {architecture}: every package that pip installs, with its sha256.",
+        f"# hpcgen wheels lock {shlex.join([*words, asked.name, *asked.requirements])}",
+    ]
 
 
 def _bound_to_one_python(found: Sequence[Resolved]) -> list[str]:
