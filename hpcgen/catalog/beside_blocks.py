@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -66,24 +66,20 @@ class BesideBlocks:
             self._facts = found
         return self._facts
 
-    def lists_for(self, python: str, architecture: str) -> list[str]:
-        """Names of all wheel lists that are for one Python (``3.12``) and architecture."""
+    def lists_for(self, python: str, architecture: str) -> Iterator[tuple[str, ListedWheels]]:
+        """Wheel lists that are for one Python (``3.12``) and architecture, by their names; nothing rests on them yet.
+
+        Lists for several Pythons, whose names say none, are not among them.
+        """
         tag = f"-cp{python.replace('.', '')}"
-        found = {}
+        found: dict[str, Path] = {}
         for folder in self._folders:
-            for path in sorted((folder / "wheels").glob(f"*{tag}.txt")):
+            for path in (folder / "wheels").glob(f"*{tag}.txt"):
                 other = path.stem.removesuffix(tag).rpartition("-")[2] in _OTHER_ARCHITECTURES
                 if other == (architecture in _OTHER_ARCHITECTURES):
-                    found[path.stem] = path
-        return sorted(found)
-
-    def peek(self, name: str) -> ListedWheels | None:
-        """A wheel list that is only looked at: nothing rests on it yet."""
-        for folder in self._folders:
-            path = folder / "wheels" / f"{name}.txt"
-            if path.is_file():
-                return read_wheel_list(path, self._shown(path))
-        return None
+                    found.setdefault(path.stem, path)
+        for name, path in sorted(found.items()):
+            yield name, read_wheel_list(path, self._shown(path))
 
     def bazel_files(self, name: str) -> BazelFiles | None:
         """What Bazel fetches by itself, from ``bazel/<name>.yaml``; None if there is no such list."""

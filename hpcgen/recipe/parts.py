@@ -129,9 +129,8 @@ def _known(plan: Plan, catalog: Catalog, parts: Sequence[PlannedPart]) -> Knowle
 
     def others() -> Iterator[tuple[str, tuple[str, ...]]]:
         minor = ".".join(python.version.split(".")[:2]) if python is not None else ""
-        for name in catalog.beside.lists_for(minor, plan.site.system.architecture) if minor else ():
-            listed = catalog.beside.peek(name)
-            if listed is not None and (not glibc or as_numbers(listed.glibc) <= as_numbers(glibc)):
+        for name, listed in catalog.beside.lists_for(minor, plan.site.system.architecture) if minor else ():
+            if not glibc or as_numbers(listed.glibc) <= as_numbers(glibc):
                 yield name, listed.lines
 
     return Knowledge(catalog.beside.wheel_facts, others, plan.project.constraints if plan.project is not None else ())
