@@ -107,11 +107,11 @@ def variables(
         for name, value in exported.items():
             if image.get(name, value) != value:
                 inside.put({name: value}, *exported.givers[name])
-    own_mpi = mpi is None or not mpi.shown_inside
+    own_mpi = mpi is None or not engine.swaps(mpi)
     harmful = [*HARMFUL, *plan.site.unset_environment, *(plan.mpi.host_settings if own_mpi else ())]
     # Where the image has its own value, that wins over the host's.
     unset = dict.fromkeys(name for name in harmful if name not in image)
-    if mpi is not None and not own_mpi:
+    if mpi is not None and mpi.shown_inside:
         _put_host_mpi(inside, mpi, image, engine)
         if "FI_PROVIDER_PATH" in image and "FI_PROVIDER_PATH" not in mpi.environment:
             # The image's providers do not belong to the host's libfabric.

@@ -171,7 +171,7 @@ def _only_pmi(plan: Plan, host: HostMpi, engine: Engine) -> list[str]:
     own = launched_by(host.launcher, plan.site.scheduler)
     if own is None or "pmix" not in own.pmi or own.pmi_variable in {**plan.site.environment, **host.environment}:
         return []
-    if host.shown_inside or host.abi in engine.brings_mpi:
+    if engine.swaps(host):
         return ["pmix"] if host.flavour == "openmpi" and int(host.version.split(".")[0]) >= 5 else []
     return ["pmix"] if plan.mpi.family == "openmpi" else []
 

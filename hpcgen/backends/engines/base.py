@@ -11,7 +11,7 @@ import msgspec
 from hpcgen.core.errors import InputError, PolicyError, Problem
 from hpcgen.core.model.fields import FormatName
 from hpcgen.core.model.release import PLATFORMS
-from hpcgen.core.model.site import Bind
+from hpcgen.core.model.site import Bind, HostMpi
 from hpcgen.core.support.quoting import FOLDER, IMAGE, Shell, joined
 
 if TYPE_CHECKING:
@@ -252,6 +252,10 @@ class Engine:
         image: its name.
         """
         return []
+
+    def swaps(self, host: HostMpi) -> bool:
+        """Whether a host's MPI takes the place of an image's: its libraries are shown, or the engine brings them."""
+        return host.shown_inside or host.abi in self.brings_mpi
 
     def fetch(self, address: str, name: str) -> list[list[str]]:
         """Commands that bring an image of a registry (``docker://…``) to a file or folder here; none if unknown."""

@@ -91,7 +91,7 @@ class ContractCase(msgspec.Struct, frozen=True):
     def swapped(self) -> bool:
         """Whether the host's MPI takes the place of the image's, and does not only start its ranks."""
         host = self.host
-        return host is not None and (host.shown_inside or host.abi in self.engine.brings_mpi)
+        return host is not None and self.engine.swaps(host)
 
     @property
     def providers(self) -> set[str]:
