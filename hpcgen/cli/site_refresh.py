@@ -10,8 +10,7 @@ import click
 import msgspec
 
 from hpcgen.cli.common import catalog_of, print_json, say
-from hpcgen.cli.words import SITE
-from hpcgen.core.errors import InputError
+from hpcgen.cli.words import CLONE, SITE, clone_folders
 from hpcgen.core.support.units import counted, some
 
 if TYPE_CHECKING:
@@ -23,23 +22,9 @@ CHANGED, UNKNOWN = 1, 13
 _WIDE = 60
 
 
-class _Clone(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic since click 8.5
-    """OWNER/REPO=DIR."""
-
-    name = "clone"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Path]:
-        name, equals, folder = str(value).partition("=")
-        if not equals or name.count("/") != 1:
-            self.fail(f"{value!r} names no clone; write OWNER/REPO=DIR, such as TACC/TACC-Docs=clones/docs", param, ctx)
-        return name, Path(folder)
-
-
 @click.command("refresh")
 @click.argument("name", type=SITE)
-@click.option(
-    "--clone", "clones", type=_Clone(), multiple=True, metavar="OWNER/REPO=DIR", help="A clone of a cited repository."
-)
+@click.option("--clone", "clones", type=CLONE, multiple=True, metavar=CLONE.form, help="A clone of a cited repository.")
 @click.option("--network", is_flag=True, help="Fetch the other cited repositories with git, by https.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was read as JSON.")
 @click.pass_context
@@ -51,12 +36,10 @@ def command(ctx: click.Context, name: str, clones: tuple[tuple[str, Path], ...],
     from hpcgen.core.config.provenance import facts_of
     from hpcgen.machine.site_refresh import refreshed
 
-    for _, folder in clones:
-        if not folder.is_dir():
-            raise InputError(f"{folder} is not a folder", "--clone", remedy="check the spelling of its path")
+    folders = clone_folders(clones)
     facts = facts_of(catalog_of(ctx).site_document(name))
     with tempfile.TemporaryDirectory(prefix="hpcgen-refresh-", ignore_cleanup_errors=True) as scratch:
-        found = refreshed(facts, dict(clones), Path(scratch) if network else None)
+        found = refreshed(facts, folders, Path(scratch) if network else None)
     changed = [each for each in found.files if each.changed]
     if as_json:
         print_json({"site": name, "changed": len(changed), **msgspec.structs.asdict(found)})

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 import msgspec
 
-from hpcgen.core.errors import did_you_mean
+from hpcgen.core.errors import InputError, did_you_mean
 from hpcgen.core.model.fields import Count, Gigabytes, WholeNumber
 from hpcgen.core.model.job import JobName, JobStep
 
@@ -167,3 +169,28 @@ SHARE = FieldType(Annotated[float, msgspec.Meta(gt=0, le=1, description="a share
 SECONDS = FieldType(Annotated[float, msgspec.Meta(ge=1)])
 DAYS = FieldType(Annotated[float, msgspec.Meta(ge=0)])
 JOBS = FieldType(Annotated[int, msgspec.Meta(ge=1, le=64)])
+
+
+class CloneType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic since click 8.5
+    """A clone that is read instead of a repository: ``OWNER/NAME=DIR``."""
+
+    name = "clone"
+    form = "OWNER/NAME=DIR"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Path]:
+        repository, _, folder = str(value).partition("=")
+        if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository) or not folder:
+            self.fail(f"{value!r} names no clone; write {self.form}, such as TACC/TACC-Docs=clones/docs", param, ctx)
+        return repository, Path(folder)
+
+
+CLONE = CloneType()
+
+
+def clone_folders(named: Iterable[tuple[str, Path]]) -> dict[str, Path]:
+    """The folders of the clones that were named, by ``OWNER/NAME``; InputError for what is none."""
+    found = dict(named)
+    for folder in found.values():
+        if not folder.is_dir():
+            raise InputError(f"{folder} is not a folder", "--clone", remedy="check the spelling of its path")
+    return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 import sys
 from pathlib import Path
 from typing import get_args
@@ -13,8 +12,7 @@ import click
 from hpcgen.cli import LazyCommands
 from hpcgen.cli.common import PATH, catalog_of, print_json, say
 from hpcgen.cli.tables import table, word
-from hpcgen.cli.words import BLOCK, COUNT
-from hpcgen.core.errors import InputError
+from hpcgen.cli.words import BLOCK, CLONE, COUNT, clone_folders
 from hpcgen.core.support.units import months_before
 
 UNKNOWN, FOUND = 13, 14
@@ -46,9 +44,10 @@ def command() -> None:
 @click.option("--easybuild", type=PATH, metavar="DIR", help="A clone of github.com/easybuilders/easybuild-easyconfigs.")
 @click.option(
     "--clone",
-    "named",
+    "clones",
+    type=CLONE,
     multiple=True,
-    metavar="OWNER/NAME=DIR",
+    metavar=CLONE.form,
     help="A clone to read instead of that repository; may be repeated.",
 )
 @click.option("--no-index", is_flag=True, help="Read clones alone: ask no package index, and use no network.")
@@ -66,7 +65,7 @@ def refresh(
     blocks: tuple[str, ...],
     spack: Path | None,
     easybuild: Path | None,
-    named: tuple[str, ...],
+    clones: tuple[tuple[str, Path], ...],
     no_index: bool,
     months: int,
     write: bool,
@@ -88,11 +87,12 @@ def refresh(
 
     if download and not write:
         raise click.UsageError("--download is only for --write")
+    folders = clone_folders(clones)
     catalog = catalog_of(ctx)
     today = datetime.date.today()
     index, web = (None, None) if no_index else (PackageIndex(), Web())
     limit = months_before(today, months)
-    tables = compared(catalog, RefreshRequest(blocks, spack, easybuild, index, limit, _clones(named), web))
+    tables = compared(catalog, RefreshRequest(blocks, spack, easybuild, index, limit, folders, web))
     found = [finding for each in tables for finding in each.findings]
     if index is not None and not blocks:
         found += wheel_findings(catalog, index)
@@ -111,16 +111,3 @@ def refresh(
     if any(each.kind not in NOTHING_FOUND for each in found):
         return FOUND
     return UNKNOWN if any(each.kind == "unread" for each in found) else 0
-
-
-def _clones(named: tuple[str, ...]) -> dict[str, Path]:
-    """The clones of ``OWNER/NAME=DIR``."""
-    found = {}
-    for text in named:
-        repository, _, folder = text.partition("=")
-        if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository) or not folder:
-            raise click.UsageError(f"--clone {text}: expected OWNER/NAME=DIR, such as openucx/ucx=../ucx")
-        if not Path(folder).is_dir():
-            raise InputError(f"{folder} is no folder", f"--clone {text}", remedy="check the spelling of its path")
-        found[repository] = Path(folder)
-    return found
