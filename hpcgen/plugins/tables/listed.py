@@ -18,7 +18,6 @@ from hpcgen.plugins.tables.upstream import Known, Releases, pattern_of, plain_ve
 from hpcgen.supply.net.package_index import PAGE_BYTES
 from hpcgen.supply.net.web import Web, WebError
 
-_CHUNK = 1 << 18
 _FAILURES = (WebError, OSError, EOFError, http.client.HTTPException, lzma.LZMAError, zlib.error)
 _ON_GITHUB = re.compile(r"https://raw\.githubusercontent\.com/([^/]+/[^/]+)/HEAD/(.+)")
 
@@ -68,24 +67,14 @@ def _text(url: str, clones: Mapping[str, Path], web: Web | None) -> bytes:
                 data = unpacked_xz.read(PAGE_BYTES + 1)
     except _FAILURES as error:
         raise FetchError(f"{url}: {error}", remedy="try again later, or correct the address in the table") from None
-    _check_size(url, data)
+    if len(data) > PAGE_BYTES:
+        raise FetchError(f"{url} is larger than {PAGE_BYTES >> 20} MiB", remedy="name another list of the releases")
     return data
 
 
 def _downloaded(url: str, web: Web) -> bytes:
     answer = web.get(url, {}, False, lambda _: None)
-    data = bytearray()
     try:
-        while block := answer.read(_CHUNK):
-            data += block
-            _check_size(url, data)
+        return answer.body(PAGE_BYTES)
     finally:
         answer.close()
-    if len(data) != int(answer.headers.get("content-length", len(data))):
-        raise WebError("the connection ended in the middle of it")
-    return bytes(data)
-
-
-def _check_size(url: str, data: bytes | bytearray) -> None:
-    if len(data) > PAGE_BYTES:
-        raise FetchError(f"{url} is larger than {PAGE_BYTES >> 20} MiB", remedy="name another list of the releases")

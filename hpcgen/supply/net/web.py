@@ -38,6 +38,9 @@ _MEANINGS = {
 }
 
 
+_CHUNK = 256 * 1024
+
+
 class WebError(Exception):
     """Why an address gave nothing.
 
@@ -67,6 +70,18 @@ class Response(msgspec.Struct, frozen=True):
     headers: Mapping[str, str]
     read: Callable[[int], bytes]
     close: Callable[[], None]
+
+    def body(self, most: int) -> bytes:
+        """All of it; WebError where it is larger than ``most`` bytes, or ends before the length that was announced."""
+        data = bytearray()
+        while chunk := self.read(_CHUNK):
+            data += chunk
+            if len(data) > most:
+                raise WebError(f"the answer is larger than {most >> 20} MiB", again=False)
+        announced = self.headers.get("content-length", "")
+        if announced.isdecimal() and len(data) != int(announced):
+            raise WebError("the connection ended in the middle of it")
+        return bytes(data)
 
 
 def shown(url: str) -> str:

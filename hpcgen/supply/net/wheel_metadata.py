@@ -95,11 +95,6 @@ def _get(
     try:
         if answer.status != (206 if partial else 200):
             raise WebError(f"the server says {answer.status}", again=False)
-        data = bytearray()
-        while chunk := answer.read(64 * 1024):
-            data += chunk
-            if len(data) > _MOST:
-                raise WebError("the answer is too large", again=False)
-        return bytes(data), dict(answer.headers)
+        return answer.body(_MOST), dict(answer.headers)
     finally:
         answer.close()
