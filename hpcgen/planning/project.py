@@ -33,7 +33,7 @@ from hpcgen.core.model.project import (
 from hpcgen.core.model.site import Gpu, Site
 from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.package_names import normal_name
-from hpcgen.core.support.wheel_tags import WheelTarget, as_numbers, best_wheel
+from hpcgen.core.support.wheel_tags import WheelTarget, as_numbers, best_wheel, minor_of
 from hpcgen.planning.frameworks import absent_frameworks, framework_demands
 
 Resolve = Callable[[Sequence[Demand], Mapping[str, str]], list[PlannedBlock]]
@@ -133,7 +133,7 @@ def _pythons(asked: RequestedFiles) -> list[Demand]:
 
 def _wheel_pythons(asked: RequestedFiles, catalog: Catalog, python: str, architecture: str) -> Iterator[Demand]:
     """Other Pythons, for packages of which no release that the files accept has wheels for this one."""
-    minor = ".".join(python.split(".")[:2])
+    minor = minor_of(python)
     facts = catalog.beside.wheel_facts()
     for each in _selected(asked, catalog, python, architecture):
         released = facts.pythons.get(each.name, {}).get(architecture, {})
@@ -399,4 +399,4 @@ def _cuda(catalog: Catalog, gpu: Gpu | None) -> str:
         for version, row in catalog.releases("cuda").items()
         if "driver" in row.host and in_range(driver, row.host["driver"])
     ]
-    return ".".join(max(known, key=as_numbers).split(".")[:2]) if known else ""
+    return minor_of(max(known, key=as_numbers)) if known else ""

@@ -11,6 +11,7 @@ from packaging.markers import Marker
 
 from hpcgen.core.errors import Position
 from hpcgen.core.model.project import KnownWheel, Needed, PackageFile, PackageRequirement
+from hpcgen.core.support.wheel_tags import minor_of
 from hpcgen.readers.data_files import Reader
 from hpcgen.readers.pip_text import is_marker, is_version
 
@@ -105,7 +106,7 @@ def environment(python: str, architecture: str) -> dict[str, str]:
         "platform_system": "Linux",
         "platform_version": "",
         "python_full_version": full,
-        "python_version": ".".join(full.split(".")[:2]),
+        "python_version": minor_of(full),
         "sys_platform": "linux",
     }
 

@@ -17,7 +17,7 @@ from hpcgen.core.config.decoding import record_from
 from hpcgen.core.errors import ConflictError, InputError, Problem
 from hpcgen.core.model.plan import Finding, Plan, PlannedBlock, PlannedConda
 from hpcgen.core.support.units import some
-from hpcgen.core.support.wheel_tags import as_numbers, glibc_of
+from hpcgen.core.support.wheel_tags import as_numbers, glibc_of, minor_of
 from hpcgen.recipe.joint_pins import Knowledge, LeftOpen, ListInstallation, joined
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class _Lists:
             return tuple(self._pins.wheels[name])
         found = self._catalog.beside.wheels(name)
         if self._python is not None:
-            minor = ".".join(self._python.version.split(".")[:2])
+            minor = minor_of(self._python.version)
             found = found and found.for_python(minor)
             found = found or self._catalog.beside.wheels(f"{name}-cp{minor.replace('.', '')}")
         if found is None:
@@ -128,7 +128,7 @@ def _known(plan: Plan, catalog: Catalog, parts: Sequence[PlannedPart]) -> Knowle
     glibc = str(parts[0].ctx.base.release.values.get("glibc", ""))
 
     def others() -> Iterator[tuple[str, tuple[str, ...]]]:
-        minor = ".".join(python.version.split(".")[:2]) if python is not None else ""
+        minor = minor_of(python.version) if python is not None else ""
         for name, listed in catalog.beside.lists_for(minor, plan.site.system.architecture) if minor else ():
             if not glibc or as_numbers(listed.glibc) <= as_numbers(glibc):
                 yield name, listed.lines

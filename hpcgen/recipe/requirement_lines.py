@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hpcgen.blocks.base import Chosen
 from hpcgen.core.support.package_names import normal_name
+from hpcgen.core.support.wheel_tags import minor_of
 
 if TYPE_CHECKING:
     # What most lists have is read without a parser of requirements.
@@ -74,7 +75,7 @@ def _evaluated(marker: str, python: str, architecture: str) -> bool:
     here = {"sys_platform": "linux", "platform_system": "Linux", "platform_machine": architecture, "os_name": "posix"}
     here |= {"implementation_name": "cpython", "platform_python_implementation": "CPython", "extra": ""}
     if python:
-        minor = ".".join(python.split(".")[:2])
+        minor = minor_of(python)
         here |= {"python_version": minor, "python_full_version": python}
     return Marker(marker).evaluate(here)
 

@@ -11,6 +11,7 @@ from hpcgen.core.model.plan import Finding
 from hpcgen.core.model.project import BLOCK
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.units import some
+from hpcgen.core.support.wheel_tags import minor_of
 from hpcgen.recipe.clashes import clash_problem
 from hpcgen.recipe.joint_pins import JoinedLists, Knowledge, LeftOpen, ListedPin, ListInstallation
 from hpcgen.recipe.requirement_lines import Needs, needs_of, package_line, requirements
@@ -168,7 +169,7 @@ class SharedEnvironment:
         # A conda environment has a Python of its own.
         if self.python is None or any(each.by != self.python.prefix for each in self.installed):
             return
-        minor = ".".join(self.python.version.split(".")[:2])
+        minor = minor_of(self.python.version)
         pythons = self.known.facts().pythons
         for name, pins in self.pins.items():
             released = pythons.get(name, {}).get(self.architecture, {}).get(minor, "")

@@ -34,6 +34,11 @@ def as_numbers(glibc: str) -> tuple[int, ...]:
     return tuple(int(part) for part in glibc.split(".") if part)
 
 
+def minor_of(python: str) -> str:
+    """``3.12`` of ``3.12.3``: by which wheels, lists and markers name a Python."""
+    return ".".join(python.split(".")[:2])
+
+
 # Which wheels run on a machine that is not this one, and which of several pip would install there.
 
 _LEGACY = {minor: name for name, minor in LEGACY.items()}

@@ -18,7 +18,7 @@ from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.project import BLOCK, ProjectPackage
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.units import some
-from hpcgen.core.support.wheel_tags import as_numbers, glibc_of
+from hpcgen.core.support.wheel_tags import as_numbers, glibc_of, minor_of
 from hpcgen.planning.contract.case import Check, ContractCase, holds, skipped
 
 NAME = "Python packages"
@@ -170,7 +170,7 @@ def _why(case: ContractCase, package: ProjectPackage) -> tuple[str, str]:
             f"its wheels are only for {others}, and the nodes are {here}",
             f"choose a version with wheels for {here}",
         )
-    minor = ".".join(python.version.split(".")[:2]) if python is not None else "3"
+    minor = minor_of(python.version) if python is not None else "3"
     fitting = [each for each in mine if any(_runs(tag, minor) for tag in each.pythons)]
     if not fitting:
         told = sorted({tag for each in mine for tag in each.pythons}, key=_python_order)

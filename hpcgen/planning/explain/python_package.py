@@ -12,6 +12,7 @@ from hpcgen.core.model.plan import PlannedBlock
 from hpcgen.core.model.project import BLOCK, HandedOver, PackageFile, PackageRequirement, ProjectPackage
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.units import counted, some
+from hpcgen.core.support.wheel_tags import minor_of
 from hpcgen.planning.contract.packages import gpu_vendor
 from hpcgen.planning.contract.packages import packages as suits
 from hpcgen.planning.contract.verdict import case_of
@@ -121,7 +122,7 @@ def _groups(case: ExplainCase) -> list[str]:
 def _image(case: ExplainCase) -> str:
     """The environment that a package of the image must fit."""
     python = case.plan.block("python")
-    minor = ".".join(python.version.split(".")[:2]) if python is not None else "3"
+    minor = minor_of(python.version) if python is not None else "3"
     return f"CPython {minor} on {case.plan.site.system.architecture} with the C library of {case.plan.blocks[0].label}"
 
 

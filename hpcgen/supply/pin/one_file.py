@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from hpcgen.blocks.declared import listed_for
 from hpcgen.core.support.wheel_lines import marker_of
-from hpcgen.core.support.wheel_tags import newest_glibc
+from hpcgen.core.support.wheel_tags import minor_of, newest_glibc
 from hpcgen.supply.pin.uv_resolver import Resolved
 from hpcgen.supply.pin.wheels import ListRequest, WheelList, WheelLists, list_head
 
@@ -26,7 +26,7 @@ def _by_architecture(lists: Sequence[WheelList]) -> Mapping[str, list[WheelList]
 
 
 def _one(asked: ListRequest, architecture: str, lists: Sequence[WheelList]) -> WheelList:
-    minors = [_minor(each.python) for each in lists]
+    minors = [minor_of(each.python) for each in lists]
     name = listed_for(asked.name, architecture)
     packages = tuple(dict.fromkeys(package for each in lists for package in each.packages))
     options = [word for each in lists for word in ("--python", each.python)] + ["--one-file"]
@@ -34,10 +34,6 @@ def _one(asked: ListRequest, architecture: str, lists: Sequence[WheelList]) -> W
     glibc = {minor: newest_glibc(p.file for p in each.packages) for minor, each in zip(minors, lists, strict=True)}
     text = merged(header, {minor: each.packages for minor, each in zip(minors, lists, strict=True)}, glibc)
     return WheelList(f"{name}.txt", " ".join(minors), architecture, packages, text)
-
-
-def _minor(python: str) -> str:
-    return ".".join(python.split(".")[:2])
 
 
 def merged(header: Sequence[str], packages: Mapping[str, Sequence[Resolved]], glibc: Mapping[str, str]) -> str:

@@ -14,7 +14,7 @@ from packaging.version import Version
 from hpcgen.blocks.declared import listed_for
 from hpcgen.core.errors import ConflictError, InputError, Problem, Problems
 from hpcgen.core.support.package_names import normal_name
-from hpcgen.core.support.wheel_tags import WheelTarget, newest_glibc
+from hpcgen.core.support.wheel_tags import WheelTarget, minor_of, newest_glibc
 from hpcgen.core.support.writing import write_file
 from hpcgen.supply.net.pip_settings import pip_settings
 from hpcgen.supply.pin import uv_resolver
@@ -247,7 +247,7 @@ def _list(asked: ListRequest, python: str, architecture: str) -> WheelList:
     found = resolve(_request(asked, python, architecture))
     if asked.every_python and (bound := _bound_to_one_python(found)):
         raise InputError(f"not for every Python: {', '.join(bound)}", remedy="leave --every-python out")
-    minor = ".".join(python.split(".")[:2])
+    minor = minor_of(python)
     options = ["--python", python, *(["--every-python"] if asked.every_python else [])]
     header = list_head(asked, "any" if asked.every_python else minor, options, architecture)
     if glibc := newest_glibc(each.file for each in found):
@@ -257,7 +257,7 @@ def _list(asked: ListRequest, python: str, architecture: str) -> WheelList:
 
 
 def _request(asked: ListRequest, python: str, architecture: str) -> Request:
-    glibc = asked.glibc or GLIBC.get(".".join(python.split(".")[:2]), OTHER_GLIBC)
+    glibc = asked.glibc or GLIBC.get(minor_of(python), OTHER_GLIBC)
     return Request(WheelTarget(python, architecture, glibc), asked.requirements, asked.sdists, indexes=asked.indexes)
 
 
