@@ -41,7 +41,7 @@ def clash_problem(
     if _have_common(subject, told):
         # It is not these alone: what the user asks for is a candidate and no rule, or no list has what all allow.
         demands = [rule for rule in others if rule.package == subject and rule.of is None]
-        told = list(dict.fromkeys([*told, *(rule for rule in demands if not rule.by.startswith("Python "))]))
+        told = list(dict.fromkeys([*told, *(rule for rule in demands if not rule.of_python)]))
         if _have_common(subject, told) and (versions := known.get(subject)):
             missing = f"; known versions: {some(list(versions), 8)}"
     texts = list(dict.fromkeys(map(_text, sorted(told, key=lambda rule: (rule.of is not None, not rule.place)))))
@@ -79,7 +79,7 @@ def _text(rule: VersionRule) -> str:
     if rule.of is not None:
         own = rule.place or (f"of {rule.block}" if rule.block and rule.block.partition(" ")[0] != rule.of[0] else "")
         return f"{rule.by}{f' ({own})' if own else ''} requires {asked}"
-    if rule.by.startswith("Python "):
+    if rule.of_python:
         return f"{rule.by} has wheels for {asked} alone"
     return f"{rule.place or rule.by} asks for {asked}"
 

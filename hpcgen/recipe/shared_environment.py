@@ -174,7 +174,7 @@ class SharedEnvironment:
         for name, pins in self.pins.items():
             released = pythons.get(name, {}).get(self.architecture, {}).get(minor, "")
             if released and not all(pin.hashed for pin in pins):
-                yield VersionRule(name, SpecifierSet(released), f"Python {minor}")
+                yield VersionRule(name, SpecifierSet(released), f"Python {minor}", of_python=True)
 
     def _requirements(self, candidates: Mapping[str, Sequence[VersionCandidate]]) -> Iterator[VersionRule]:
         """What packages require of each other, but for what a block replaces on purpose of one that it needs."""

@@ -43,6 +43,7 @@ class VersionRule(NamedTuple):
     place: the line of the user's file that says so, if one does.
     of: the package and version that requires it; None if it holds whatever is chosen.
     block: of these, the block with its version that brings it, if one does.
+    of_python: it is the range of releases that have wheels for the Python, which is then who says so.
     """
 
     package: str
@@ -51,6 +52,7 @@ class VersionRule(NamedTuple):
     place: str = ""
     of: tuple[str, str] | None = None
     block: str = ""
+    of_python: bool = False
 
     def allows(self, candidate: VersionCandidate) -> bool:
         return not candidate.version or _contains(self.specifier, candidate.version)
@@ -209,7 +211,7 @@ class _Clauses:
 
         def weight(rule: VersionRule) -> int:
             if rule.of is None:
-                return 2 if rule.by.startswith("Python ") else 0
+                return 2 if rule.of_python else 0
             own = [each for each in lasting if each.package == rule.of[0]]
             return int(sum(all(each.allows(one) for each in own) for one in self.candidates[rule.of[0]]) > 1)
 

@@ -80,7 +80,7 @@ def chosen(case: ContractCase, lines: Iterable[str]) -> list[Check]:
     asked: list[ProjectPackage] = []
     others: list[ProjectPackage] = []
     for line in lines:
-        name, _, version = line.partition(" --hash")[0].partition(";")[0].strip().partition("==")
+        name, version = _pin(line)
         plain = normal_name(name.partition("[")[0])
         mine = named.get(plain)
         if mine is not None and mine.version:
@@ -105,13 +105,19 @@ def by_accident(plan: Plan, owners: Mapping[str, str], lines: Iterable[str]) -> 
     there = {each.name for each in plan.blocks}
     found = []
     for line in lines:
-        name, _, version = line.partition(" --hash")[0].partition(";")[0].strip().partition("==")
+        name, version = _pin(line)
         block = owners.get(normal_name(name.partition("[")[0]), "")
         if block and block not in there:
             reason = f"a package of yours requires {name} {version}, of which the index has one build for all machines"
             remedy = f"--add {block}: the block installs the build for the site's GPUs, CPU and MPI"
             found.append(Check(NAME, "broken", reason, remedy, f"the block {block}"))
     return found
+
+
+def _pin(line: str) -> tuple[str, str]:
+    """Name, as it is written, and version in a line that a lock chose."""
+    name, _, version = line.partition(" --hash")[0].partition(";")[0].strip().partition("==")
+    return name, version
 
 
 def _hosts(case: ContractCase) -> _Hosts:
