@@ -11,19 +11,21 @@ import msgspec
 
 from hpcgen.cli.common import catalog_of, print_json, say
 from hpcgen.cli.fact_ages import TODAY
-from hpcgen.cli.tables import table
+from hpcgen.cli.tables import table, word
 from hpcgen.core.errors import HpcgenError
-from hpcgen.core.support.units import some
+from hpcgen.core.support.units import counted, some
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
 
 KINDS = {"sites": "site", "stacks": "stack", "blocks": "block", "engines": "engine"}
+OVERVIEW = ("nodes", "gpus", "driver", "mpi", "newest")
 FACTS = ("facts", "verified", "unverified", "without_source", "old")
 
 
 @click.command("list")
 @click.argument("kind", required=False, type=click.Choice(list(KINDS)))
+@click.option("--all", "everything", is_flag=True, help="Sites: also those that are archived, and parents of profiles.")
 @click.option("--origin", is_flag=True, help="Show the file that each one comes from.")
 @click.option(
     "--facts", is_flag=True, help="Sites: how many facts each has, and how many are verified or may be out of date."
@@ -31,31 +33,55 @@ FACTS = ("facts", "verified", "unverified", "without_source", "old")
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects as JSON.")
 @TODAY
 @click.pass_context
-def command(ctx: click.Context, kind: str | None, origin: bool, facts: bool, as_json: bool, today: date) -> None:
-    """List sites, stacks, blocks or engines with a line about each; without an argument, what can be listed."""
-    if facts and kind != "sites":
-        raise click.UsageError("--facts is only for sites")
+def command(
+    ctx: click.Context, kind: str | None, everything: bool, origin: bool, facts: bool, as_json: bool, today: date
+) -> None:
+    """List sites, stacks, blocks or engines with a line about each; without an argument, what can be listed.
+
+    Of a site it says whether jobs may have several nodes, the GPUs of a node, whether their driver is known, the host's
+    MPI (with ? where its release was not verified) and the newest date of a source.
+    """
+    if (facts or everything) and kind != "sites":
+        raise click.UsageError(f"{'--facts' if facts else '--all'} is only for sites")
     catalog = catalog_of(ctx)
     if kind is None:
         _show_lists(catalog, as_json)
         return
     entries = [_entry(catalog, KINDS[kind], name, today, facts) for name in _names(catalog, kind)]
+    shown = [entry for entry in entries if everything or not _left_out(entry)]
     if as_json:
-        print_json(entries)
+        print_json(shown)
         return
-    columns = ["name", *(FACTS if facts else ()), "title", *(["origin"] if origin else ())]
-    rows = [[str(entry.get(column, "-")) for column in columns] for entry in entries]
+    columns = ["name", *(FACTS if facts else OVERVIEW if kind == "sites" else ()), "title", *(["origin"] * origin)]
+    rows = [[_cell(entry, column) for column in columns] for entry in shown]
     click.echo(table([column.replace("_", " ") for column in columns], rows, sys.stdout))
-    if old := [str(entry["name"]) for entry in entries if entry.get("old")]:
+    if len(shown) < len(entries):
+        archived = counted(sum("archived" in entry for entry in entries), "archived site")
+        say(f"note: `--all` also lists {archived}, and what other profiles extend")
+    if old := [str(entry["name"]) for entry in shown if entry.get("old")]:
         how = "`hpcgen list sites --facts` counts them, `hpcgen site refresh NAME --network` reads their sources again"
         say(f"note: facts that may be out of date are in the profiles of {some(old)}; {how}")
+
+
+def _left_out(entry: dict[str, object]) -> bool:
+    return "archived" in entry or entry.get("abstract") is True
+
+
+def _cell(entry: dict[str, object], column: str) -> str:
+    value = entry.get(column, "")
+    if column == "mpi" and entry.get("mpi_verified") is False:
+        return f"{value}?"
+    return word(", ".join(value) if isinstance(value, list) else value)
 
 
 def _show_lists(catalog: Catalog, as_json: bool) -> None:
     """What can be listed, how many there are, and the command for each."""
     from hpcgen.builders.records.store import entries
 
-    lists = [{"what": kind, "count": len(_names(catalog, kind)), "command": f"hpcgen list {kind}"} for kind in KINDS]
+    lists: list[dict[str, object]] = []
+    for kind in KINDS:
+        command = f"hpcgen list {kind}" + (" --all" if kind == "sites" else "")
+        lists.append({"what": kind, "count": len(_names(catalog, kind)), "command": command})
     lists.append({"what": "build records", "count": len(entries()), "command": "hpcgen records"})
     if as_json:
         print_json(lists)
@@ -82,17 +108,21 @@ def _entry(catalog: Catalog, kind: str, name: str, today: date, facts: bool) -> 
         say(f"warning: {error.problems[0]}")
         title = "(cannot be read)"
     entry: dict[str, object] = {"name": name, "title": title, "origin": origin_of(catalog, kind, name)}
-    return {**entry, **_counts(catalog, name, today, facts)} if kind == "site" else entry
+    return {**entry, **_site(catalog, name, today, facts)} if kind == "site" else entry
 
 
-def _counts(catalog: Catalog, name: str, today: date, facts: bool) -> dict[str, int]:
-    """How many facts of a profile may be out of date, and how many are known how; empty for one that cannot be read."""
+def _site(catalog: Catalog, name: str, today: date, facts: bool) -> dict[str, object]:
+    """What is known of a site, and how well; empty for a profile that cannot be read."""
+    from hpcgen.cli.site_overview import overview
     from hpcgen.core.config.provenance import counts, sourced_of
     from hpcgen.machine.ages import old_facts
 
     try:
+        data = catalog.site_document(name).data
         known = sourced_of(catalog.site_document(name))
     except HpcgenError:
         return {}
-    found: dict[str, int] = msgspec.to_builtins(counts(known)) if facts else {}
+    found: dict[str, object] = {key: data[key] for key in ("archived", "abstract") if data.get(key)}
+    found |= msgspec.to_builtins(overview(known))
+    found |= msgspec.to_builtins(counts(known)) if facts else {}
     return {**found, "old": len(old_facts(known, today))}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hpcgen.core.model.plan import Plan
 
 _JOBS_ONLY = (
-    r"(operator|status|closed|scheduler|layouts|environment|unset_environment"
+    r"(operator|archived|closed|scheduler|layouts|environment|unset_environment"
     r"|system\.(kernel|modules|user_namespaces)"
     r"|partitions\.[^.]+\.(nodes|memory|queues|slots|directives|chunk|parallel_environment|environment"
     r"|cpu\.(?!target(\.|$))[^.]+|gpu\.(count|memory_gb|cpus|cdi))"

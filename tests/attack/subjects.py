@@ -27,7 +27,7 @@ def _profile() -> dict[str, Any]:
     data: dict[str, Any] = msgspec.to_builtins(CATALOG.site("supermuc"))
     del data["extends"]
     data["system"] |= {"kernel": "5.14", "glibc": "2.28", "modules": "module", "architecture": "x86_64"}
-    data |= {"default_partition": "thin", "partitions": {"thin": data["partitions"]["thin"]}, "status": "open"}
+    data |= {"default_partition": "thin", "partitions": {"thin": data["partitions"]["thin"]}, "archived": "closed"}
     thin = data["partitions"]["thin"]
     gpu = {
         "vendor": "nvidia",

@@ -5,7 +5,7 @@ The rules, also written in docs/site-profiles.md and docs/stacks.md:
 * mappings are merged key by key,
 * lists and single values of the child replace the parent's,
 * ``null`` in the child removes the key, and with it the parent's sources of what is gone,
-* ``name``, ``aliases``, ``extends``, ``abstract``, ``suits`` and a stack's defaults are never inherited.
+* ``name``, ``aliases``, ``extends``, ``abstract``, ``archived``, ``suits`` and a stack's defaults are never inherited.
 """
 
 from __future__ import annotations
@@ -17,7 +17,18 @@ from typing import Any
 from hpcgen.core.config.yamlfile import Document, says
 from hpcgen.core.errors import Position
 
-NOT_INHERITED = ("name", "aliases", "extends", "abstract", "suits", "site", "partition", "engine", "account")
+NOT_INHERITED = (
+    "name",
+    "aliases",
+    "extends",
+    "abstract",
+    "archived",
+    "suits",
+    "site",
+    "partition",
+    "engine",
+    "account",
+)
 
 
 class Merged(Document):

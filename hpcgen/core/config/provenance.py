@@ -12,7 +12,7 @@ from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import InputError, Position, Problems
 from hpcgen.core.model.fields import Source
 
-NO_FACTS = frozenset({"name", "aliases", "title", "links", "notes", "sources", "extends", "abstract"})
+NO_FACTS = frozenset({"name", "aliases", "title", "links", "notes", "sources", "extends", "abstract", "archived"})
 """Identity and remarks: they say nothing of the machine that a source would have to show."""
 
 Mark = Literal["verified", "unverified", "no source"]

@@ -344,7 +344,8 @@ class Site(Record, frozen=True):
     """A site profile, parents merged in.
 
     ``aliases``: what people call it besides, which is suggested to those who type it; no plan has them. ``operator``:
-    who runs it. ``status`` and ``closed``: a system that is gone is kept, and says so.
+    who runs it. ``archived``: why the profile is kept though nobody new needs it, so that lists leave it out; plans are
+    made as ever. ``closed``: since when no job can run there.
     ``sources`` maps the path of a fact (``mpi.version``; a path covers everything below it) to where it is from.
     """
 
@@ -365,7 +366,7 @@ class Site(Record, frozen=True):
     image: ImageDefaults = ImageDefaults()
     aliases: list[Text] = []
     operator: Text = ""
-    status: Literal["open", "closed"] = "open"
+    archived: Text = ""
     closed: PartialDate | None = None
     links: list[Url] = []
     notes: list[Text] = []

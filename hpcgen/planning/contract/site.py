@@ -22,11 +22,10 @@ def policy(case: ContractCase) -> list[Check]:
     """The site is open and allows the engine."""
     name, site, engine = "policy", case.site, case.plan.engine
     closed, found = [], []
-    if site.status == "closed":
-        since = f" ({site.closed})" if site.closed is not None else ""
-        reason = f"{site.name} is closed{since}: no job can run there"
+    if site.closed is not None:
+        reason = f"{site.name} is closed ({site.closed}): no job can run there"
         remedy = "keep its profile as a reference, and plan for a site that is open: hpcgen list sites"
-        closed.append(Check("site-closed", "doubtful", reason, remedy, "", "status"))
+        closed.append(Check("site-closed", "doubtful", reason, remedy, "", "closed"))
     known = site.containers.engines.get(engine)
     if known is not None and known.allowed:
         return [*closed, holds(name, f"{site.name} allows {engine}")]

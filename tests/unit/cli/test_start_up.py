@@ -62,7 +62,7 @@ def start(words: str, kept: Path, **more: str) -> tuple[dict[str, int], set[str]
     [
         ("--version", 5, 0, 26),
         ("--help", 11, 0, 26),
-        ("list sites", 49, 4 * SITES, 70),
+        ("list sites", 57, 4 * SITES, 72),
         (f"plan {PLAN}", 173, 45, 104),
         (f"render {PLAN}", 172, 45, 111),
         ("", 50, 0, 70),  # completes a site's name
