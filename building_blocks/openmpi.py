@@ -147,7 +147,10 @@ class Openmpi(AutotoolsBlock):
             return []
         does = "takes its place" if host.shown_inside else "starts its ranks"
         reason = f"the host's Open MPI {host.version}, which {does}: same major, not newer"
-        return [SiteRange(f">={host.version.split('.')[0]},<={host.version}", "mpi.version", reason)]
+        parts = [int(part) for part in host.version.split(".") if part.isdecimal()]
+        # Where the profile knows the series alone, such as 5.0, any release of it may be there.
+        newest = f"<={host.version}" if len(parts) > 2 else "<" + ".".join(map(str, [*parts[:-1], parts[-1] + 1]))
+        return [SiteRange(f">={parts[0]},{newest}", "mpi.version", reason)]
 
     def packages(self, ctx: Context) -> Packages:
         """Perl, which its configure asks for, and zlib, without which PMIx complains about large messages.
