@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
@@ -112,7 +113,7 @@ def variables(
     # Where the image has its own value, that wins over the host's.
     unset = dict.fromkeys(name for name in harmful if name not in image)
     if mpi is not None and mpi.shown_inside:
-        _put_host_mpi(inside, mpi, image, engine)
+        _put_host_mpi(inside, plan, mpi, image, engine)
         if "FI_PROVIDER_PATH" in image and "FI_PROVIDER_PATH" not in mpi.environment:
             # The image's providers do not belong to the host's libfabric.
             inside.pop("FI_PROVIDER_PATH", None)
@@ -151,8 +152,10 @@ def _exported(plan: Plan, engine: Engine, mpi: HostMpi | None, no_pinning: bool)
     of_partition = _read_by(plan, plan.site.partitions[plan.partition].environment)
     found.put(of_partition, "site", f"partitions.{plan.partition}.environment.{{name}}")
     found.put(plan.stack.run.environment, "stack", "run.environment.{name}")
-    of_mpi = {name: value for name, value in mpi.environment.items() if name not in ONLY_INSIDE} if mpi else {}
-    found.put(of_mpi, "site", "mpi.environment.{name}")
+    if mpi is not None:
+        _put_environment(
+            found, plan, {name: mpi.environment[name] for name in mpi.environment if name not in ONLY_INSIDE}
+        )
     threads = str(job.threads_per_rank)
     found.put({"OMP_NUM_THREADS": threads}, "job", "threads_per_rank")
     pools = [name for block in plan.in_image for name in block.thread_variables]
@@ -176,14 +179,23 @@ def _read_by(plan: Plan, values: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in values.items() if kmp or not name.startswith("KMP_")}
 
 
-def _put_host_mpi(inside: _Values, mpi: HostMpi, image: Mapping[str, str], engine: Engine) -> None:
+def _put_environment(found: _Values, plan: Plan, values: Mapping[str, str]) -> None:
+    """Variables of the host's MPI, with the place in the profile that says each."""
+    for name, value in values.items():
+        found.put({name: value}, "site", plan.mpi_path("environment", name))
+
+
+def _put_host_mpi(inside: _Values, plan: Plan, mpi: HostMpi, image: Mapping[str, str], engine: Engine) -> None:
     """The host's libraries before the image's, and what else its MPI wants."""
     path = [*mpi.libraries, *image.get("LD_LIBRARY_PATH", "").split(":"), engine.library_path]
     libraries = ":".join(dict.fromkeys(folder for folder in path if folder))
     inside.put({"LD_LIBRARY_PATH": libraries}, "host mpi", "mpi.libraries")
     if mpi.flavour == "intel" and mpi.root is not None:
         inside.put({"I_MPI_ROOT": mpi.root}, "host mpi", "mpi.root")
-    inside.put(mpi.environment, "site", "mpi.environment.{name}")
+    _put_environment(inside, plan, mpi.environment)
+    if mpi.preload:
+        before = [*mpi.preload, *re.split("[: ]", image.get("LD_PRELOAD", ""))]
+        inside.put({"LD_PRELOAD": ":".join(filter(None, before))}, "site", plan.mpi_path("preload", mpi.preload[0]))
 
 
 def _of_inner_launcher(plan: Plan) -> dict[str, str]:

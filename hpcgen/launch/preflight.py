@@ -7,6 +7,7 @@ unverified warns and does not stop a job, unless the image or the launch line wo
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 
 from hpcgen.backends.hardware.fabrics import FAST, SLOW, drivers
@@ -147,6 +148,10 @@ def _paths(plan: Plan, how: Start, named: bool) -> str:
     found += _collectives(plan, how)
     binds = [bind.source for bind in how.call.binds]
     found.append(("FAILED", "bind", f"correct mpi.binds of the profile of {site}", binds))
+    if mpi := how.mpi:
+        for path in mpi.preload:
+            todo = f"correct {plan.mpi_path('preload', path)} of the profile of {site}"
+            found.append(("FAILED", "library", todo, on_host(mpi, [path])))
     rows = [(weight, sh(what), sh(todo), line(paths)) for weight, what, todo, paths in found if paths]
     return "".join(fill("paths", weight=weight, what=what, todo=todo, paths=all) for weight, what, todo, all in rows)
 
@@ -204,7 +209,7 @@ def oldest_driver(plan: Plan) -> str:
 
 def _library(plan: Plan) -> str:
     host = swapped_in(plan)
-    folders = host_folders(host) if host is not None else []
+    folders = on_host(host, host.libraries) if host is not None else []
     if host is None or not folders:
         return ""
     return fill(
@@ -215,15 +220,15 @@ def _library(plan: Plan) -> str:
     )
 
 
-def host_folders(host: HostMpi) -> list[str]:
-    """The folders of ``mpi.libraries`` as the host has them: those that lie in a bind, by the innermost."""
-    folders = []
-    for folder in host.libraries:
-        inner = [bind for bind in host.binds if f"{folder}/".startswith(f"{bind.target.rstrip('/')}/")]
+def on_host(host: HostMpi, paths: Iterable[str]) -> list[str]:
+    """Paths inside, such as ``mpi.libraries``, as the host has them: those that lie in a bind, by the innermost."""
+    found = []
+    for path in paths:
+        inner = [bind for bind in host.binds if f"{path}/".startswith(f"{bind.target.rstrip('/')}/")]
         if inner:
             bind = max(inner, key=lambda each: len(each.target))
-            folders.append(bind.source.rstrip("/") + folder[len(bind.target.rstrip("/")) :])
-    return folders
+            found.append(bind.source.rstrip("/") + path[len(bind.target.rstrip("/")) :])
+    return found
 
 
 def _engine(plan: Plan, how: Start, named: bool) -> str:

@@ -156,7 +156,7 @@ def host_mpi(plan: Plan, engine: Engine) -> HostMpi | None:
     """
     if not _uses_mpi(plan) or not engine.started_by_launcher:
         return None
-    host = plan.site.mpi
+    host = plan.host_mpi
     if host is None:
         return _batch_launcher(plan) if plan.job.nodes > 1 else None
     abi: Any = wanted_abi(host)

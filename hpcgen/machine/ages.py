@@ -26,7 +26,7 @@ KINDS = (
     Kind("drivers", 6, ("partitions.*.gpu.driver",)),
     Kind("queues", 12, ("partitions.*.queues",)),
     Kind("engines", 12, ("containers.engines.*.version", "containers.engines.*.modules")),
-    Kind("MPIs", 12, ("mpi.version", "mpi.root", "mpi.libraries", "mpi.binds", "mpi.modules", "mpi.glibc")),
+    Kind("MPIs", 12, ("mpi.version", "mpi.root", "mpi.libraries", "mpi.binds", "mpi.modules", "mpi.gpu", "mpi.glibc")),
     Kind("fabric libraries", 12, ("fabric.libfabric", "partitions.*.fabric.libfabric")),
     Kind("systems", 12, ("system.os", "system.os_version", "system.kernel", "system.glibc")),
     Kind("schedulers", 24, ("scheduler", "partitions.*.directives", "partitions.*.chunk")),

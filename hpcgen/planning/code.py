@@ -91,7 +91,7 @@ def copied_files(catalog: Catalog, site: Site, stack: Stack, document: Document 
 
 def check_seen(site: Site, places: Iterable[tuple[T, str]], position: Callable[[T], Position | str | None]) -> None:
     """InputError where something of the host's is bound over places in the image, each with its own position."""
-    binds = site.mpi.binds if site.mpi is not None else []
+    binds = [*site.mpi.binds, *(bind for each in site.mpi.gpu.values() for bind in each.binds)] if site.mpi else []
     bound = sorted({bind.target for bind in binds} | set(bound_file_systems(site)))
     problems = Problems()
     for at, place in places:

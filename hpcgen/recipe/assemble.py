@@ -24,7 +24,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError, Problems
 from hpcgen.core.model.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER, overlap
 from hpcgen.core.model.plan import ExtendedImage, Plan
-from hpcgen.core.model.site import Site
+from hpcgen.core.model.site import Bind, Site
 from hpcgen.core.support.hashing import sha256_of
 from hpcgen.recipe.bases import base_check, base_for, base_labels, base_notes, install
 from hpcgen.recipe.parts import Parts, PlannedPart, parts_of
@@ -268,9 +268,14 @@ def _outermost(paths: set[str], more: set[str]) -> list[str]:
 
 def bind_targets(plan: Plan) -> list[str]:
     """Folders that must exist in the image because the host's are bound there (images are read-only at run time)."""
-    mpi = plan.site.mpi
-    targets = {bind.target for bind in mpi.binds if not bind.file} if mpi is not None else set()
+    targets = {bind.target for bind in _binds(plan) if not bind.file}
     return sorted(targets | set(bound_file_systems(plan.site)) | {SUBMIT_FOLDER})
+
+
+def _binds(plan: Plan) -> list[Bind]:
+    """Those of the host's MPI, also of its part for GPUs where a job may use none of them."""
+    mpi = plan.site.mpi
+    return mpi.with_gpus(plan.gpu_vendor).binds if mpi is not None else []
 
 
 def bound_file_systems(site: Site) -> dict[str, str]:
@@ -285,8 +290,7 @@ def _bound_onto(plan: Plan, folders: set[str]) -> tuple[str, Run]:
 
 def _bind_files(plan: Plan) -> list[str]:
     """Commands that create the files that must exist for the same reason; files that the image has stay as they are."""
-    mpi = plan.site.mpi
-    files = sorted({bind.target for bind in mpi.binds if bind.file}) if mpi is not None else []
+    files = sorted({bind.target for bind in _binds(plan) if bind.file})
     if not files:
         return []
     folders = sorted({file.rsplit("/", 1)[0] or "/" for file in files})

@@ -119,7 +119,7 @@ def asked_of_host(recorded: Plan) -> str:
     site, mpi, queue = recorded.site, recorded.site.mpi, recorded.job.queue
     partition = site.partitions[recorded.partition]
     engine = site.containers.engines.get(recorded.engine, SiteEngine())
-    of_mpi = mpi if mpi is not None and recorded.stack.run.mpi else None
+    of_mpi = mpi.with_gpus(recorded.gpu_vendor) if mpi is not None and recorded.stack.run.mpi else None
     environment = {**site.environment_of(recorded.partition), **recorded.stack.run.environment}
     environment |= of_mpi.environment if of_mpi is not None else {}
     file_systems = [each for each in site.file_systems.values() if each.bind]
@@ -131,7 +131,7 @@ def asked_of_host(recorded: Plan) -> str:
             *([bind.source for bind in of_mpi.binds] if of_mpi is not None else []),
             *(each.path or f"${each.variable}" for each in file_systems if each.path or each.variable),
         ],
-        "libraries": of_mpi.libraries if of_mpi is not None else [],
+        "libraries": [*of_mpi.preload, *of_mpi.libraries] if of_mpi is not None else [],
         "devices": site.fabric_of(recorded.partition).devices,
         "launcher": [of_mpi.launcher] if of_mpi is not None else [],
         "directives": [

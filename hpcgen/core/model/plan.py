@@ -24,7 +24,7 @@ from hpcgen.core.model.image_paths import overlap
 from hpcgen.core.model.job import Job
 from hpcgen.core.model.project import Project
 from hpcgen.core.model.reasons import Reason
-from hpcgen.core.model.site import Fabric, Site
+from hpcgen.core.model.site import Fabric, GpuVendor, HostMpi, Site
 from hpcgen.core.model.stack import CopyTarget, OptionValue, Stack
 from hpcgen.core.support.units import counted, walltime_text
 
@@ -252,6 +252,29 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     def fabric(self) -> Fabric:
         """The fabric of the nodes that are planned for."""
         return self.site.fabric_of(self.partition)
+
+    @property
+    def gpu_vendor(self) -> GpuVendor | None:
+        """Whose GPUs the image has software for, on the nodes that are planned for; None for an image without any."""
+        gpu = self.site.partitions[self.partition].gpu
+        # What is made for GPUs says so by `host`.
+        return gpu.vendor if gpu is not None and any(block.host for block in self.in_image) else None
+
+    @property
+    def host_mpi(self) -> HostMpi | None:
+        """The MPI of the profile as the job has it, with what belongs to GPUs where it uses some."""
+        mpi = self.site.mpi
+        return mpi.with_gpus(self.gpu_vendor if self.job.gpus_per_node != 0 else None) if mpi is not None else None
+
+    def mpi_path(self, field: str, part: object) -> str:
+        """Where the profile has a part of that MPI: ``mpi.binds.0`` or ``mpi.gpu.amd.environment.NAME``."""
+        mpi, vendor = self.site.mpi, self.gpu_vendor
+        own = mpi.gpu.get(vendor) if mpi is not None and vendor is not None else None
+        for path, each in ((f"mpi.gpu.{vendor}.{field}", own), (f"mpi.{field}", mpi)):
+            parts = getattr(each, field, [])
+            if part in parts:
+                return f"{path}.{part if isinstance(parts, dict) else parts.index(part)}"
+        return f"mpi.{field}"
 
     @property
     def gpu_collectives(self) -> list[str]:

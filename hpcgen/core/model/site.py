@@ -2,6 +2,8 @@
 
 from typing import Annotated, Literal
 
+import msgspec
+
 from hpcgen.core.errors import UnknownNameError, did_you_mean
 from hpcgen.core.model.fields import (
     NAMES_OF,
@@ -103,6 +105,9 @@ CdiName = Annotated[
 FabricKind = Literal["none", "omni-path", "infiniband", "slingshot", "efa", "ethernet"]
 
 
+GpuVendor = Literal["nvidia", "amd", "intel"]
+
+
 class Gpu(Record, frozen=True):
     """GPUs of one node. ``capability`` is NVIDIA's compute capability.
 
@@ -115,7 +120,7 @@ class Gpu(Record, frozen=True):
     of them, such as ``amd.com/gpu=all``; without one it is NVIDIA's usual name, and of AMD and Intel the device files.
     """
 
-    vendor: Literal["nvidia", "amd", "intel"]
+    vendor: GpuVendor
     model: Text
     count: Count = 1
     memory_gb: Gigabytes | None = None
@@ -212,6 +217,20 @@ class Bind(Record, frozen=True):
 MpiFlavour = Literal["intel", "mpich", "cray-mpich", "mvapich2", "parastation", "openmpi"]
 
 
+class GpuMpi(Record, frozen=True):
+    """What a host's MPI takes besides, where it is to send memory of GPUs: for images with software for them alone.
+
+    Without that software inside, Cray's MPI ends as it starts. The fields are those of :class:`HostMpi`, which come
+    after these.
+    """
+
+    environment: dict[EnvName, Text] = {}
+    preload: list[AbsolutePath] = []
+    libraries: list[AbsolutePath] = []
+    binds: list[Bind] = []
+    modules: list[ModuleName] = []
+
+
 class HostMpi(Record, frozen=True, kw_only=True):
     """The MPI of the host that the image's MPI is matched to and replaced by at run time.
 
@@ -222,7 +241,8 @@ class HostMpi(Record, frozen=True, kw_only=True):
     ``prte``, ``pals``), where that is not the MPI's. ``ibrun`` is TACC's. ``pmi``: what it offers to ranks.
     ``abi``: its family's binary interface, or ``mpi5``, the standard's, where it has the library of that too.
     ``glibc``: the newest C library version that its libraries ask for, where somebody looked; else the host's own is
-    assumed.
+    assumed. ``preload``: libraries as they are seen inside, which ranks load before all others. ``gpu``: by the vendor
+    of a node's GPUs, what holds besides for images that use them.
     """
 
     flavour: MpiFlavour
@@ -236,12 +256,28 @@ class HostMpi(Record, frozen=True, kw_only=True):
     bootstrap: Literal["slurm", "ssh", "fork", "pbs", "sge"] | None = None
     pmi: list[Literal["pmi", "pmi2", "pmix", "hydra"]] = []
     environment: dict[EnvName, Text] = {}
+    preload: list[AbsolutePath] = []
+    gpu: dict[GpuVendor, GpuMpi] = {}
     glibc: Version | None = None
 
     @property
     def shown_inside(self) -> bool:
         """Whether its libraries are seen in the container, where they take the place of the image's."""
         return bool(self.binds or self.libraries)
+
+    def with_gpus(self, vendor: GpuVendor | None) -> "HostMpi":
+        """The MPI as ranks have it that use GPUs of a vendor; None for ranks that use none."""
+        own = self.gpu.get(vendor) if vendor is not None else None
+        if own is None:
+            return self
+        return msgspec.structs.replace(
+            self,
+            environment={**self.environment, **own.environment},
+            preload=[*own.preload, *self.preload],
+            libraries=[*own.libraries, *self.libraries],
+            binds=[*own.binds, *(bind for bind in self.binds if bind.target not in {b.target for b in own.binds})],
+            modules=[*self.modules, *own.modules],
+        )
 
 
 SquashfsCompressor = Literal["gzip", "zstd"]

@@ -92,16 +92,20 @@ def binds(case: ContractCase) -> list[Check]:
         if systems:
             return found or [holds(name, f"{some(list(systems))}, where the node has them")]
         return [skipped(name, "only the job's folder of the host is bound")]
-    for number, bind in enumerate(host.binds):
-        found += _hiding(
-            case, bind.source, bind.target, "bind only the folders of the MPI", f"mpi.binds.{number}.target"
-        )
+    for bind in host.binds:
+        where = f"{case.plan.mpi_path('binds', bind)}.target"
+        found += _hiding(case, bind.source, bind.target, "bind only the folders of the MPI", where)
     hidden = [] if host.abi in case.engine.brings_mpi else [f for f in host.libraries if not covered(case, f)]
     if hidden and len(hidden) == len(host.libraries):
         found.append(_hidden(case, hidden))
     elif hidden:
         reason = f"no bind makes {some(hidden)} visible inside, so the loader skips it"
         found.append(Check(name, "doubtful", reason, "add it to mpi.binds, or remove it", "", "mpi.libraries"))
+    for path in host.preload:
+        if not covered(case, path):
+            reason = f"no bind makes {path} visible inside, so ranks do not load it first"
+            where = case.plan.mpi_path("preload", path)
+            found.append(Check(name, "broken", reason, "add a folder above it to mpi.binds", "", where))
     if not host.binds:
         return found or [holds(name, f"{case.plan.engine} brings in the host's MPI")]
     return found or [

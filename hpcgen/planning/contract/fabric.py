@@ -131,7 +131,7 @@ def _variables(case: ContractCase) -> Iterator[tuple[str, str, str]]:
     for name, value in stack.items():
         yield name, value, ""
     for name, value in case.host.environment.items() if case.host is not None else ():
-        yield name, value, f"mpi.environment.{name}"
+        yield name, value, case.plan.mpi_path("environment", name)
 
 
 def _slow(variable: str, value: str) -> str:

@@ -91,7 +91,7 @@ def _own_step(case: ExplainCase, label: str, about: str, stage: str) -> list[Gro
         return [Ground(kind="rule", text=f"the packages that blocks ask for, at once: {' '.join(names)}")]
     if label == "site":
         systems = bound_file_systems(case.plan.site)
-        mpi = {bind.target for bind in case.plan.site.mpi.binds} if case.plan.site.mpi is not None else set()
+        mpi = case.plan.site.mpi is not None and case.plan.site.mpi.binds
         facts = [case.fact(f"file_systems.{name}.path") for name in systems.values()]
         facts += [case.fact("mpi.binds")] if mpi else []
         why = "folders of the host are bound onto these, and images are read-only while they run"

@@ -73,12 +73,11 @@ def _variable(case: ExplainCase, name: str, value: str, giver: Giver, kind: str)
 
 def bind(case: ExplainCase, target: str) -> Explanation:
     """A folder of the host that the container sees."""
-    mpi = case.plan.site.mpi
-    binds = mpi.binds if mpi is not None else []
-    number = next((index for index, each in enumerate(binds) if each.target == target), None)
+    mpi = case.plan.host_mpi
+    found = next((each for each in mpi.binds if each.target == target), None) if mpi is not None else None
     grounds = [Ground(kind="rule", text="the host's MPI and the libraries that it loads are there")]
-    if number is not None:
-        grounds.append(case.fact(f"mpi.binds.{number}.source"))
+    if found is not None:
+        grounds.append(case.fact(f"{case.plan.mpi_path('binds', found)}.source"))
     return Explanation(kind="bind", name=target, grounds=grounds)
 
 
@@ -91,10 +90,10 @@ def file_systems(case: ExplainCase, name: str = "") -> Explanation:
 def module(case: ExplainCase, name: str) -> Explanation:
     """A module that the job loads."""
     site, grounds = case.plan.site, []
-    lists = {
-        "scheduler.modules": site.scheduler.modules,
-        "mpi.modules": site.mpi.modules if site.mpi is not None else [],
-    }
+    lists = {"scheduler.modules": site.scheduler.modules}
+    mpi = case.plan.host_mpi
+    if mpi is not None and name in mpi.modules:
+        lists[case.plan.mpi_path("modules", name).rpartition(".")[0]] = mpi.modules
     if case.plan.engine in site.containers.engines:
         lists[f"containers.engines.{case.plan.engine}.modules"] = site.containers.engines[case.plan.engine].modules
     grounds = [case.fact(path) for path, names in lists.items() if name in names]

@@ -22,7 +22,7 @@ from hpcgen.core.model.fields import Source
 from hpcgen.core.model.plan import Plan, PlannedBlock
 from hpcgen.core.model.site import BatchSystem, Bind, Containers, Fabric, Gpu, HostMpi, Site, SiteEngine
 from hpcgen.kit.kit import known_files, make_kit
-from hpcgen.launch.preflight import host_folders, oldest_driver
+from hpcgen.launch.preflight import oldest_driver, on_host
 from hpcgen.launch.script import job_script, preflight_script
 from hpcgen.planning.planner import make_plan as real_plan
 from hpcgen.recipe.assemble import outline
@@ -625,7 +625,7 @@ def test_hosts_folders_are_found_through_the_binds() -> None:
         binds=binds,
         libraries=["/lrz/sys/intel/lib", "/opt/mpi/lib", "/opt/mpi/more", "/usr/lib64", "/opt/mpilib"],
     )
-    assert host_folders(host) == ["/lrz/sys/./intel/lib", "/inner", "/opt/real/more"]
+    assert on_host(host, host.libraries) == ["/lrz/sys/./intel/lib", "/inner", "/opt/real/more"]
 
 
 @pytest.mark.parametrize("provider", sorted(Catalog().virtuals["mpi"]))
