@@ -55,13 +55,19 @@ Source: what their wheels of x86-64 require there (torch, onnxruntime-gpu, jax).
 """
 
 
-def _vendor(name: str, version: str) -> str:
-    """Whose GPUs a package of the index computes on; empty for one that computes on none as far as is known."""
+def _vendor(asked: str, version: str) -> str:
+    """Whose GPUs a package of the index computes on; empty for one that computes on none as far as is known.
+
+    ``asked``: its name, with extras as in ``jax[cuda12]``.
+    """
+    name, _, extras = asked.partition("[")
     local = version.partition("+")[2]
-    if local.startswith("rocm"):
+    if local.startswith("rocm") or "rocm" in extras:
         return "amd"
     if local.startswith("cpu"):
         return ""
+    if "cuda" in extras:
+        return "nvidia"
     plain = re.sub(r"[-_.]+", "-", name).lower()
     return "nvidia" if plain in _CUDA_WHEELS or plain.startswith(("nvidia-", "cupy-cuda")) else ""
 
@@ -147,7 +153,8 @@ class PythonPackages(Block):
         gpu = ctx.facts.partition.gpu
         for each in ctx.project.packages if ctx.project is not None and gpu is not None else ():
             # What is for others is told with its line by the contract.
-            if gpu is not None and _vendor(each.name, each.version) == gpu.vendor:
+            asked = each.asked.partition("]")[0] if "[" in each.asked else each.name
+            if gpu is not None and _vendor(asked, each.version) == gpu.vendor:
                 vendors[gpu.vendor] = None
         names = {pin[0] for pin in pins} | {each.name for each in (ctx.project.packages if ctx.project else ())}
         return Capabilities(gpu_vendors=tuple(vendors), kmp=not names.isdisjoint(("intel-openmp", "intel-tensorflow")))

@@ -345,6 +345,11 @@ class Catalog:
             self._tables[name] = with_said_of_ranges(merged, tables)
         return self._tables[name]
 
+    def said_of(self, name: str, version: str) -> Release:
+        """What the tables of a block say of the ranges that a version is in which none of them has."""
+        tables = [convert(document, ReleaseTable) for document in self.release_documents(name)]
+        return with_said_of_ranges({version: Release()}, tables)[version]
+
     def release(self, block: PlannedBlock, architecture: str = "") -> Release:
         """The row of a planned block, as it is for its options; KeyError if its table has none of that version."""
         from hpcgen.blocks.ways import in_use

@@ -6,7 +6,7 @@ CPU, and nobody is told.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
@@ -29,10 +29,19 @@ def required_frameworks(catalog: Catalog, name: str, extras: Iterable[str] = ())
     return list(dict.fromkeys(each for word in words for each in word.split() if each in catalog.distributions))
 
 
-def framework_demands(catalog: Catalog, name: str, extras: Iterable[str], by: str) -> Iterator[Requirement]:
-    """Requirements on the blocks of what a package requires. ``by``: the package and where it is asked for."""
+def framework_demands(
+    catalog: Catalog, name: str, extras: Iterable[str], by: str, without: Collection[str] = ()
+) -> Iterator[Requirement]:
+    """Requirements on the blocks of what a package requires.
+
+    Parameters
+    ----------
+    by: the package and where it is asked for. without: blocks whose packages come another way.
+    """
     for distribution in required_frameworks(catalog, name, extras):
         block = catalog.distributions[distribution]
+        if block in without:
+            continue
         origin = Origin(f"{by}, which requires {distribution},", kind="file")
         yield Requirement(catalog.identifier(block), {block: ""}, origin, {})
 
@@ -45,7 +54,7 @@ def pinned_demands(catalog: Catalog, pins: Iterable[str], said: str) -> Iterator
         yield from framework_demands(catalog, normal_name(pin.partition("==")[0]), (), f"{pin} of {said}")
 
 
-def absent_frameworks(catalog: Catalog, blocks: Iterable[str]) -> list[str]:
-    """Distributions of blocks that a plan does not have."""
-    there = set(blocks)
+def absent_frameworks(catalog: Catalog, blocks: Iterable[str], own: Collection[str] = ()) -> list[str]:
+    """Distributions of blocks that a plan does not have; ``own``: of these, blocks whose packages come another way."""
+    there = {*blocks, *own}
     return sorted(name for name, block in catalog.distributions.items() if block not in there)

@@ -28,8 +28,9 @@ from hpcgen.core.support.file_formats import KIT
 from hpcgen.core.support.units import some
 from hpcgen.launch.job.layout import job_findings, lay_out
 from hpcgen.planning.code import copied_files, with_code
+from hpcgen.planning.conda_request import planned_conda
 from hpcgen.planning.frameworks import pinned_demands
-from hpcgen.planning.project import asked_files, planned_conda, project_of, resolved_with
+from hpcgen.planning.project import asked_files, project_of, resolved_with
 from hpcgen.planning.question import (
     MisfitError,
     PlanRequest,
@@ -186,9 +187,13 @@ class _Planner(msgspec.Struct, frozen=True):
         pinned = stack.blocks[BLOCK].options.get("packages") if BLOCK in stack.blocks else None
         required = list(pinned_demands(self.catalog, pinned if isinstance(pinned, list) else (), "`packages`"))
 
-        def chosen(of_files: Sequence[Requirement], first: Mapping[str, str]) -> list[PlannedBlock]:
+        def chosen(
+            of_files: Sequence[Requirement], first: Mapping[str, str], without: Collection[str] = ()
+        ) -> list[PlannedBlock]:
             more = ({**first, **self.kept}, [*demands, *required, *of_files])
-            return resolve(question_of(self.catalog, self.site, partition, stack, said, added, *documents, *more))
+            left = {name: block for name, block in stack.blocks.items() if name not in without}
+            wanted = msgspec.structs.replace(stack, blocks=left)
+            return resolve(question_of(self.catalog, self.site, partition, wanted, said, added, *documents, *more))
 
         document = self._document_of(asked)
         files = asked_files(self.catalog, stack, document, said)

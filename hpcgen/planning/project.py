@@ -10,16 +10,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
-from hpcgen.blocks.requirements import Origin, in_range
+from hpcgen.blocks.requirements import Origin
 from hpcgen.blocks.requirements import Requirement as Demand
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.catalog.project import CONDA
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import ConflictError, Position, Problems, UnknownNameError, did_you_mean
-from hpcgen.core.model.plan import PlannedBlock, PlannedConda
+from hpcgen.core.model.plan import PlannedBlock
 from hpcgen.core.model.project import (
     BLOCK,
     GitPackage,
@@ -30,24 +28,39 @@ from hpcgen.core.model.project import (
     Project,
     ProjectPackage,
 )
-from hpcgen.core.model.site import Gpu, Site
 from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.wheel_tags import WheelTarget, as_numbers, best_wheel, minor_of
 from hpcgen.planning.frameworks import absent_frameworks, framework_demands
+from hpcgen.planning.own_wheels import deciding_blocks, unlisted_blocks
 
-Resolve = Callable[[Sequence[Demand], Mapping[str, str]], list[PlannedBlock]]
+Resolve = Callable[[Sequence[Demand], Mapping[str, str], Collection[str]], list[PlannedBlock]]
 _ROUNDS = 4
 OTHERS = 200
 """Maximum number of unsuitable wheels per package that messages list."""
 
 
 class RequestedFiles(NamedTuple):
-    """The files that a stack names, what they are called in messages, and the groups of them that are wanted."""
+    """The files that a stack names, what they are called in messages, and the groups of them that are wanted.
+
+    ``deciding``: blocks whose version is not for the files alone to say.
+    """
 
     files: list[PackageFile]
     shown: Callable[[Position], Position]
     groups: tuple[str, ...]
+    deciding: Collection[str] = ()
+
+
+class _Selected(NamedTuple):
+    """The packages of all files that are meant for a Python, and the block that brings each that one does.
+
+    ``own``: blocks that bring none, because no table has what the files ask for: the index's wheels are installed.
+    """
+
+    packages: list[PackageRequirement]
+    blocks: dict[str, str]
+    own: set[str]
 
 
 def asked_files(
@@ -73,7 +86,11 @@ def asked_files(
             problems.add(message, f"{BLOCK}.groups", remedy=did_you_mean(name, known))
     problems.raise_as(UnknownNameError)
     folder = catalog.project.folder(document)
-    return RequestedFiles(files, lambda where: Position(str(folder / where.file), where.line, where.column), groups)
+
+    def shown(where: Position) -> Position:
+        return Position(str(folder / where.file), where.line, where.column)
+
+    return RequestedFiles(files, shown, groups, deciding_blocks(stack, said))
 
 
 def _option(name: str, stack: Stack, said: Mapping[str, Mapping[str, str]]) -> list[str]:
@@ -93,24 +110,28 @@ def resolved_with(
     Parameters
     ----------
     said: blocks whose version ``--set`` names, which then decides, whatever a file says.
-    resolve: chooses the blocks, with further requirements and versions of blocks that are tried first.
+    resolve: chooses the blocks, with further requirements, versions of blocks that are tried first, and blocks of the
+        stack that give way to the project's own wheels.
 
     Raises
     ------
     ConflictError: the packages hang on the Python, and the Python on the blocks that bring them.
     """
     fixed = list(_pythons(asked))
-    blocks = resolve(fixed, {})
+    blocks = resolve(fixed, {}, _selected(asked, catalog, "3", architecture).own)
     before: set[tuple[str, str, str]] = set()
     with_wheels: dict[str, Demand] = {}
     for _ in range(_ROUNDS):
-        with_wheels |= {each.origin.by: each for each in _wheel_pythons(asked, catalog, _python(blocks), architecture)}
-        demands = [*_demands(asked, catalog, _python(blocks), architecture, said), *with_wheels.values()]
+        selected = _selected(asked, catalog, _python(blocks), architecture)
+        with_wheels |= {
+            each.origin.by: each for each in _wheel_pythons(selected, catalog, _python(blocks), architecture)
+        }
+        demands = [*_demands(asked, selected, catalog, said), *with_wheels.values()]
         same = {(each.identifier, each.origin.by, str(each)) for each in demands}
         if same == before:
             return blocks
         before = same
-        blocks = resolve([*fixed, *demands], _locked_versions(asked, catalog, _python(blocks), architecture))
+        blocks = resolve([*fixed, *demands], _locked_versions(selected), selected.own)
     raise ConflictError(
         "the Python version and the packages of the files depend on each other",
         remedy="fix the Python version: --set python.version=RANGE",
@@ -131,13 +152,13 @@ def _pythons(asked: RequestedFiles) -> list[Demand]:
     return demands
 
 
-def _wheel_pythons(asked: RequestedFiles, catalog: Catalog, python: str, architecture: str) -> Iterator[Demand]:
+def _wheel_pythons(selected: _Selected, catalog: Catalog, python: str, architecture: str) -> Iterator[Demand]:
     """Other Pythons, for packages of which no release that the files accept has wheels for this one."""
     minor = minor_of(python)
     facts = catalog.beside.wheel_facts()
-    for each in _selected(asked, catalog, python, architecture):
+    for each in selected.packages:
         released = facts.pythons.get(each.name, {}).get(architecture, {})
-        if each.name in catalog.distributions or as_numbers(minor) > facts.newest_python():
+        if each.name in selected.blocks or as_numbers(minor) > facts.newest_python():
             continue
         fitting = sorted((one for one in released if _can_have(each, released[one])), key=as_numbers)
         if fitting and minor not in fitting:
@@ -156,22 +177,21 @@ def _can_have(asked: PackageRequirement, released: str) -> bool:
     return can_hold(SpecifierSet(asked.specifier) & SpecifierSet(released))
 
 
-def _demands(
-    asked: RequestedFiles, catalog: Catalog, python: str, architecture: str, said: Collection[str]
-) -> list[Demand]:
+def _demands(asked: RequestedFiles, selected: _Selected, catalog: Catalog, said: Collection[str]) -> list[Demand]:
     """The files' requirements on blocks that provide packages."""
     from hpcgen.readers.pip_text import public_range
 
     demands = []
-    for each in _selected(asked, catalog, python, architecture):
-        block = catalog.distributions.get(each.name)
+    for each in selected.packages:
+        block = selected.blocks.get(each.name)
         if block is not None:
             asks = _range(asked, each)
             origin = Origin(f"{each.name}{asks} of {each.origin}{_without_range(asked, each)}", kind="file")
             versions = {block: "" if block in said else public_range(asks)}
             demands.append(Demand(catalog.identifier(block), versions, origin, {}))
         else:
-            demands += framework_demands(catalog, each.name, each.extras, f"{each.asked} of {each.origin}")
+            by = f"{each.asked} of {each.origin}"
+            demands += framework_demands(catalog, each.name, each.extras, by, without=selected.own)
     return demands
 
 
@@ -187,19 +207,27 @@ def _without_range(asked: RequestedFiles, package: PackageRequirement) -> str:
     return "" if known or of is None or not of.locked else " (locked, with no range of the project beside it)"
 
 
-def _locked_versions(asked: RequestedFiles, catalog: Catalog, python: str, architecture: str) -> dict[str, str]:
+def _locked_versions(selected: _Selected) -> dict[str, str]:
     """The version that a lock has of what a block brings, which is tried first where a range allows others too."""
-    wanted = _selected(asked, catalog, python, architecture)
-    named = {catalog.distributions[each.name]: each.version for each in wanted if each.name in catalog.distributions}
+    named = {block: each.version for each in selected.packages if (block := selected.blocks.get(each.name))}
     return {block: version.partition("+")[0] for block, version in named.items() if version}
 
 
-def _selected(asked: RequestedFiles, catalog: Catalog, python: str, architecture: str) -> list[PackageRequirement]:
+def _selected(asked: RequestedFiles, catalog: Catalog, python: str, architecture: str) -> _Selected:
     """The packages of all files, locked ones before mere requests."""
     from hpcgen.readers.locked import selected
 
+    def those(owned: Mapping[str, str]) -> list[PackageRequirement]:
+        return [each for file in asked.files for each in selected(file, python, architecture, asked.groups, owned)]
+
     owned = catalog.distributions
-    return [each for file in asked.files for each in selected(file, python, architecture, asked.groups, owned)]
+    packages = those(owned)
+    of_blocks = [(owned[each.name], _range(asked, each)) for each in packages if each.name in owned]
+    own = unlisted_blocks(catalog, of_blocks, asked.deciding)
+    if own:
+        owned = {name: block for name, block in owned.items() if block not in own}
+        packages = those(owned)
+    return _Selected(packages, owned, own)
 
 
 # what is installed as the files say
@@ -215,10 +243,10 @@ def project_of(asked: RequestedFiles, catalog: Catalog, blocks: Sequence[Planned
     python = _python(blocks)
     glibc = str(catalog.release(blocks[0]).values.get("glibc", "2.17"))
     target = WheelTarget(python, architecture, glibc)
-    wanted = _selected(asked, catalog, python, architecture)
+    wanted, provided, own_wheels = _selected(asked, catalog, python, architecture)
     from_git = [each for each in wanted if isinstance(each, GitRequirement)]
     held = [each for file in asked.files for each in file.constraints]
-    owners = {each.name: catalog.distributions[each.name] for each in wanted if each.name in catalog.distributions}
+    owners = {each.name: provided[each.name] for each in wanted if each.name in provided}
     companions = {pattern: block for block in sorted(owners.values()) for pattern in catalog.block(block).companions}
     tools = dict.fromkeys(catalog.block("python").companions, "python")
     own: dict[str, list[PackageRequirement]] = {}
@@ -254,7 +282,7 @@ def project_of(asked: RequestedFiles, catalog: Catalog, blocks: Sequence[Planned
             GitPackage(name=each.name, origin=each.origin, url=each.url, commit=each.commit, folder=each.folder)
             for each in from_git
         ],
-        absent=absent_frameworks(catalog, (each.name for each in blocks)),
+        absent=absent_frameworks(catalog, (each.name for each in blocks), own_wheels),
         notes=[f"{_origin(note.where, '')}: {note.text}" for file in asked.files for note in file.notes],
     )
 
@@ -338,65 +366,3 @@ def _of_lock(locked: PackageRequirement, target: WheelTarget) -> ProjectPackage:
         others=[] if best else sorted(by_file)[:OTHERS],
         sdist=locked.sdist.file if locked.sdist is not None else "",
     )
-
-
-# The conda request of a plan, with the properties of base, node and MPI that limit it.
-
-FAMILIES = {"mpich": "mpich", "intel_mpi": "mpich", "mvapich": "mpich", "mvapich2": "mpich", "openmpi": "openmpi"}
-"""Which of conda-forge's MPI packages has the binary interface of a block."""
-_KERNEL = "4.18"
-"""What is said of Linux: that of the oldest distributions that sites run (RHEL 8); no profile has it."""
-
-
-def planned_conda(
-    catalog: Catalog, site: Site, partition: str, blocks: Sequence[PlannedBlock], document: Document | None
-) -> PlannedConda | None:
-    """The conda request of the blocks of a plan; errors as :func:`hpcgen.catalog.conda_asked.asked_of_conda`."""
-    block = next((each for each in blocks if each.name == CONDA), None)
-    if block is None:
-        return None
-    from hpcgen.catalog.conda_asked import asked_of_conda
-
-    asked = asked_of_conda(catalog.project, block, document, site.system.architecture)
-    if asked is None:
-        return None
-    return msgspec.structs.replace(
-        asked,
-        held=_held(blocks),
-        virtual=_virtual(catalog, site, partition, blocks[0]),
-    )
-
-
-def _held(blocks: Sequence[PlannedBlock]) -> list[str]:
-    """No second MPI: conda-forge has empty builds of the image's family, which use the MPI that is there.
-
-    Source: https://conda-forge.org/docs/user/tipsandtricks/#using-external-message-passing-interface-mpi-libraries
-    """
-    mpi = next((each for each in blocks if "mpi" in each.provides), None)
-    family = FAMILIES.get(mpi.name, "") if mpi is not None else ""
-    return [f"mpi=*={family}", f"{family}=*=external_*"] if family else []
-
-
-def _virtual(catalog: Catalog, site: Site, partition: str, base: PlannedBlock) -> dict[str, str]:
-    """Source: https://docs.conda.io/projects/conda/en/stable/user-guide/tasks/manage-virtual.html."""
-    node = site.partitions[partition]
-    glibc = str(catalog.release(base).values.get("glibc", ""))
-    found = {"__unix": "0", "__linux": _KERNEL, "__archspec": f"1={node.cpu.target}"}
-    if glibc:
-        found["__glibc"] = glibc
-    if cuda := _cuda(catalog, node.gpu):
-        found["__cuda"] = cuda
-    return found
-
-
-def _cuda(catalog: Catalog, gpu: Gpu | None) -> str:
-    """The newest CUDA that the node's driver runs; empty without a GPU, or if the driver is not known."""
-    if gpu is None or gpu.vendor != "nvidia" or gpu.driver is None:
-        return ""
-    driver = gpu.driver
-    known = [
-        version
-        for version, row in catalog.releases("cuda").items()
-        if "driver" in row.host and in_range(driver, row.host["driver"])
-    ]
-    return minor_of(max(known, key=as_numbers)) if known else ""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import Position
 from hpcgen.core.support.units import some
+from hpcgen.planning.own_wheels import unlisted_blocks
 from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
 
@@ -104,18 +105,29 @@ def _frameworks(file: PackageFile, catalog: Catalog, draft: Draft) -> None:
         if each.name in catalog.distributions:
             owners.setdefault(catalog.distributions[each.name], each)
     required = _required(wanted, catalog, owners)
+    own = unlisted_blocks(catalog, [(block, each.specifier) for block, each in owners.items()])
     for block, each in owners.items():
-        options = {}
-        if block == "horovod":
-            options = {"frameworks": [name for name in ("tensorflow", "pytorch", "mxnet") if name in owners]}
-        why = f"{each.asked} comes from this block, built for the site's CPU, GPU and MPI; the file says which version"
-        draft.add_block(block, why, each.where, **(options if any(options.values()) else {}))
+        if block in own:
+            text = f"{each.asked} is installed as the project's own wheel, untried: no release table has that version"
+            draft.because(("blocks", "python_packages"), None, text, each.where)
+            if block in GPU_BLOCKS:
+                draft.gpu_package = draft.gpu_package or each.name
+        else:
+            _from_block(block, each, owners, draft)
         if block in MPI_BLOCKS:
             draft.add_block("mpi", f"{each.name} needs an MPI; the site decides which one", each.where)
     for block, (each, distribution) in required.items():
         draft.add_block(block, f"{each.asked} requires {distribution}, which comes from this block", each.where)
         if block in MPI_BLOCKS:
             draft.add_block("mpi", f"{distribution} needs an MPI; the site decides which one", each.where)
+
+
+def _from_block(block: str, each: PackageRequirement, owners: Collection[str], draft: Draft) -> None:
+    options = {}
+    if block == "horovod":
+        options = {"frameworks": [name for name in ("tensorflow", "pytorch", "mxnet") if name in owners]}
+    why = f"{each.asked} comes from this block, built for the site's CPU, GPU and MPI; the file says which version"
+    draft.add_block(block, why, each.where, **(options if any(options.values()) else {}))
 
 
 def _required(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
@@ -39,6 +39,17 @@ class Check(msgspec.Struct, frozen=True):
     path: str = ""
 
 
+class Untried(NamedTuple):
+    """A package of the project that a block would bring, in a version that no table has.
+
+    ``release``: what tables say of the range that the version is in. ``near``: the nearest version that they have.
+    """
+
+    block: str
+    release: Release
+    near: str
+
+
 class ContractCase(msgspec.Struct, frozen=True):
     """A plan, and the facts of its image that the checks use.
 
@@ -53,6 +64,7 @@ class ContractCase(msgspec.Struct, frozen=True):
     assembly: makes the whole assembly; for the few checks that need it.
     accepted: names of licences that are accepted.
     doubts: what is not known of the image's Python packages.
+    untried: wheels of the project that no table has, by package.
     """
 
     plan: Plan
@@ -65,6 +77,7 @@ class ContractCase(msgspec.Struct, frozen=True):
     assembly: Callable[[], Assembly] | None = None
     accepted: Collection[str] = ()
     doubts: Sequence[Finding] = ()
+    untried: Mapping[str, Untried] = {}
 
     @property
     def site(self) -> Site:
@@ -97,6 +110,12 @@ class ContractCase(msgspec.Struct, frozen=True):
     def providers(self) -> set[str]:
         """Fabric providers that work in the image."""
         return {name for each in self.capabilities.values() for name in each.providers}
+
+
+def gpus_asked(case: ContractCase) -> int:
+    """How many GPUs of a node the job asks for."""
+    gpu, asked = case.partition.gpu, case.plan.job.gpus_per_node
+    return 0 if gpu is None else gpu.count if asked is None else asked
 
 
 def holds(name: str, reason: str) -> Check:

@@ -8,8 +8,8 @@ from hpcgen.blocks.requirements import in_range
 from hpcgen.core.model.reasons import JobReason
 from hpcgen.core.model.site import Gpu
 from hpcgen.core.support.units import counted, some
-from hpcgen.planning.contract import conda
-from hpcgen.planning.contract.case import Check, ContractCase, holds, skipped, unknown
+from hpcgen.planning.contract import conda, untried
+from hpcgen.planning.contract.case import Check, ContractCase, gpus_asked, holds, skipped, unknown
 
 NO_GPU = "the partition has no GPU"
 COMPATIBILITY = "cuda-compat-"
@@ -22,10 +22,10 @@ Source: docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html.
 
 def use(case: ContractCase) -> list[Check]:
     """The requested GPUs are used: something in the image computes on them, and nothing is for others."""
-    name, gpu, job = "GPU use", case.partition.gpu, case.plan.job
+    name, gpu = "GPU use", case.partition.gpu
     if gpu is None:
         return [skipped(name, NO_GPU)]
-    asked = gpu.count if job.gpus_per_node is None else job.gpus_per_node
+    asked = gpus_asked(case)
     if not asked:
         return [skipped(name, f"the job asks for none of the node's {counted(gpu.count, 'GPU')}")]
     at_run = {block.name: case.capabilities.get(block.name) for block in case.plan.blocks if not block.build_only}
@@ -43,6 +43,8 @@ def use(case: ContractCase) -> list[Check]:
         wasted = f"the job asks for {counted(asked, 'GPU')} per node ({_one(gpu)}), but the image cannot use them"
         if names := conda.without_driver(case):
             wasted += f": of {some(names)} conda takes builds for CPUs where the profile names no driver"
+        if own := untried.names(case):
+            wasted += f": {own} is not known to compute on them"
         found.append(_unused(case, wasted))
     return [msgspec.structs.replace(each, path=path) for each in found] or [
         holds(name, f"{', '.join(users)} can use the {_one(gpu)}")

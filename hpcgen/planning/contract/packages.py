@@ -14,36 +14,15 @@ import msgspec
 
 from hpcgen.backends.hardware.microarchitecture import code_features
 from hpcgen.blocks.requirements import in_range
-from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.project import BLOCK, ProjectPackage
+from hpcgen.core.model.project import ProjectPackage
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.units import some
 from hpcgen.core.support.wheel_tags import as_numbers, glibc_of, minor_of
 from hpcgen.planning.contract.case import Check, ContractCase, holds, skipped
+from hpcgen.planning.contract.untried import brought, untried
+from hpcgen.planning.contract.wheel_names import NAME, Hosts, cuda_driver, cuda_of, gpu_vendor, hosts_of, said
 
-NAME = "Python packages"
-_CUDA = r"-cu(?:da)?(1[0-9])(?:x|\d|\b)|\+cu(1[0-9])"
-_ROCM = r"-rocm\b|-rocm\d|\+rocm"
-_NO_CUDA = ("nvidia-ml-py", "nvidia-pyindex", "nvidia-modulus", "nvidia-physicsnemo")
-"""NVIDIA's packages that have no code for GPUs in them: pure Python."""
 _SYSTEMS = {"win": "Windows", "macosx": "macOS", "musllinux": "musl", "manylinux": "glibc", "linux": "glibc"}
-
-
-class _Hosts(msgspec.Struct, frozen=True):
-    """Packages of the index that contain an MPI or need something of the host.
-
-    Parameters
-    ----------
-    mpi_wheels: packages that are an MPI, or have one inside, with its name.
-    cpu_wheels: features of an x86-64 CPU without which a package does not start, by its name with a range.
-    cuda_drivers: the oldest driver of NVIDIA's for each CUDA.
-    cuda_alone: packages whose names do not say that they are built for CUDA, with what is known of that.
-    """
-
-    mpi_wheels: Mapping[str, str] = {}
-    cpu_wheels: Mapping[str, str] = {}
-    cuda_drivers: Mapping[str, str] = {}
-    cuda_alone: Mapping[str, str] = {}
 
 
 class _Tags(msgspec.Struct, frozen=True):
@@ -61,7 +40,7 @@ def packages(case: ContractCase) -> list[Check]:
     if project is None or not project.packages:
         return [skipped(NAME, "no file of a project asks for packages")]
     found = [check for each in project.packages for check in _of_file(case, each)]
-    found += _of_host(case, project.packages)
+    found += [*_of_host(case, project.packages), *untried(case)]
     return found or [holds(NAME, f"no known obstacle to the {len(project.packages)} packages of the files")]
 
 
@@ -79,22 +58,24 @@ def chosen(case: ContractCase, lines: Iterable[str]) -> list[Check]:
     named = {each.name: each for each in project.packages} if project is not None else {}
     asked: list[ProjectPackage] = []
     others: list[ProjectPackage] = []
+    every: list[ProjectPackage] = []
     for line in lines:
         name, version = _pin(line)
         plain = normal_name(name.partition("[")[0])
         mine = named.get(plain)
+        every.append(ProjectPackage(name=plain, asked=line, origin="", version=version))
         if mine is not None and mine.version:
             continue
         origin = f"{mine.origin}, chosen by the lock" if mine is not None else "chosen by the lock"
         package = ProjectPackage(name=plain, asked=f"{plain}=={version}", origin=origin, version=version)
         (others if mine is None else asked).append(package)
-    hosts = _hosts(case)
+    hosts = hosts_of(case)
     # What their names say was held when the plan was made.
     found = [check for each in asked for check in _cpu(case, each, hosts)]
-    return [*found, *map(_at_most_doubtful, _of_host(case, others))]
+    return [*found, *map(_at_most_doubtful, _of_host(case, others)), *brought(case, every)]
 
 
-def by_accident(plan: Plan, owners: Mapping[str, str], lines: Iterable[str]) -> list[Check]:
+def by_accident(case: ContractCase, owners: Mapping[str, str], lines: Iterable[str]) -> list[Check]:
     """What the index brings as a dependency of something, although a block exists for it that the plan does not have.
 
     Parameters
@@ -102,7 +83,7 @@ def by_accident(plan: Plan, owners: Mapping[str, str], lines: Iterable[str]) -> 
     owners: the block that brings a package, by its name.
     lines: as for :func:`chosen`, of the list beside the blocks.
     """
-    there = {each.name for each in plan.blocks}
+    there = {*(each.name for each in case.plan.blocks), *(each.block for each in case.untried.values())}
     found = []
     for line in lines:
         name, version = _pin(line)
@@ -120,13 +101,8 @@ def _pin(line: str) -> tuple[str, str]:
     return name, version
 
 
-def _hosts(case: ContractCase) -> _Hosts:
-    row = case.releases.get(BLOCK)
-    return msgspec.convert(dict(row.values) if row is not None else {}, _Hosts)
-
-
 def _of_host(case: ContractCase, every: Sequence[ProjectPackage]) -> list[Check]:
-    hosts = _hosts(case)
+    hosts = hosts_of(case)
     found = list(_gpu(case, every, hosts))
     return found + [check for each in every for check in (*_mpi(case, each, hosts), *_cpu(case, each, hosts))]
 
@@ -134,10 +110,6 @@ def _of_host(case: ContractCase, every: Sequence[ProjectPackage]) -> list[Check]
 def _at_most_doubtful(check: Check) -> Check:
     on_gpus = check.path.endswith((".gpu", ".gpu.driver"))
     return msgspec.structs.replace(check, outcome="doubtful") if on_gpus and check.outcome == "broken" else check
-
-
-def _said(package: ProjectPackage) -> str:
-    return f"{package.name} {package.version} ({package.origin})".replace("  ", " ")
 
 
 # files
@@ -149,10 +121,10 @@ def _of_file(case: ContractCase, package: ProjectPackage) -> Iterator[Check]:
         return
     why, remedy = _why(case, package) if package.others else ("the lock has no wheel of it", "")
     if not package.sdist:
-        yield Check(NAME, "broken", f"{_said(package)} cannot be installed: {why}", remedy, "a wheel for this image")
+        yield Check(NAME, "broken", f"{said(package)} cannot be installed: {why}", remedy, "a wheel for this image")
         return
     compiler = case.plan.block("gnu") is not None
-    reason = f"{_said(package)} is built from its source package {package.sdist}: {why}"
+    reason = f"{said(package)} is built from its source package {package.sdist}: {why}"
     if package.others and not compiler:
         remedy = f"{remedy}, or --add gnu for a compiler while the image is built"
         yield Check(NAME, "broken", f"{reason}, and the image is built without a compiler", remedy, "a wheel, or gnu")
@@ -234,14 +206,14 @@ def _python_name(tag: str) -> str:
 # hosts
 
 
-def _gpu(case: ContractCase, every: Iterable[ProjectPackage], hosts: _Hosts) -> Iterator[Check]:
+def _gpu(case: ContractCase, every: Iterable[ProjectPackage], hosts: Hosts) -> Iterator[Check]:
     """Builds for CUDA and ROCm against the vendor of the node's GPUs, and against its driver."""
     gpu, path = case.partition.gpu, f"partitions.{case.plan.partition}.gpu"
     every = list(every)
-    cuda = {each.name: (each, _cuda_of(each)) for each in every if gpu_vendor(each) == "nvidia"}
+    cuda = {each.name: (each, cuda_of(each)) for each in every if gpu_vendor(each) == "nvidia"}
     rocm = [each for each in every if gpu_vendor(each) == "amd"]
     if gpu is None:
-        useless = [_said(each) for each, _ in cuda.values()] + [_said(each) for each in rocm]
+        useless = [said(each) for each, _ in cuda.values()] + [said(each) for each in rocm]
         if useless:
             reason = f"built for GPUs, and the node has none: {some(useless)}"
             yield Check(NAME, "doubtful", reason, "ask for the builds without GPUs in your file")
@@ -249,39 +221,24 @@ def _gpu(case: ContractCase, every: Iterable[ProjectPackage], hosts: _Hosts) -> 
     for each, of in [*((each, "nvidia") for each, _ in cuda.values()), *((each, "amd") for each in rocm)]:
         if gpu.vendor != of:
             what = "NVIDIA's CUDA" if of == "nvidia" else "AMD's ROCm"
-            reason = f"{_said(each)} is built for {what}, and the node has {gpu.model}"
+            reason = f"{said(each)} is built for {what}, and the node has {gpu.model}"
             remedy = f"take it out of your file for this site, or use a package for GPUs of {gpu.vendor}"
             yield Check(NAME, "broken", reason, remedy, f"a build for {gpu.vendor}", path)
     for each in every if gpu.vendor != "nvidia" else ():
         if each.name in hosts.cuda_alone:
-            reason = f"{_said(each)} may not run on {gpu.model}: {hosts.cuda_alone[each.name]}"
+            reason = f"{said(each)} may not run on {gpu.model}: {hosts.cuda_alone[each.name]}"
             yield Check(NAME, "doubtful", reason, "use another package for this site", path=path)
     for each, number in cuda.values() if gpu.vendor == "nvidia" else ():
-        oldest = hosts.cuda_drivers.get(number, "")
-        if gpu.driver is not None and oldest and not in_range(gpu.driver, f">={oldest}"):
+        if gpu.driver is not None and (oldest := cuda_driver(case, number, gpu.driver)):
             reason = (
-                f"{_said(each)} is built for CUDA {number}, which needs driver {oldest}, and the node has {gpu.driver}"
+                f"{said(each)} is built for CUDA {number}, which needs driver {oldest}, and the node has {gpu.driver}"
             )
             older = [name for name, driver in hosts.cuda_drivers.items() if in_range(gpu.driver, f">={driver}")]
             remedy = f"lock its build for CUDA {max(older)}" if older else "take it out of your file for this site"
             yield Check(NAME, "broken", reason, remedy, f"driver {oldest} or newer", f"{path}.driver")
 
 
-def _cuda_of(package: ProjectPackage) -> str:
-    """The CUDA that a package is built for, by its name or version; empty where neither says one."""
-    found = re.search(_CUDA, f"{package.name}+{package.version.partition('+')[2]}")
-    return (found[1] or found[2]) if found else ""
-
-
-def gpu_vendor(package: ProjectPackage) -> str:
-    """Whose GPUs a package is built for, by its name or version; empty where neither says so."""
-    if re.search(_ROCM, f"{package.name}+{package.version.partition('+')[2]}"):
-        return "amd"
-    of_cuda = _cuda_of(package) or (package.name.startswith("nvidia-") and package.name not in _NO_CUDA)
-    return "nvidia" if of_cuda else ""
-
-
-def _mpi(case: ContractCase, package: ProjectPackage, hosts: _Hosts) -> Iterator[Check]:
+def _mpi(case: ContractCase, package: ProjectPackage, hosts: Hosts) -> Iterator[Check]:
     """A wheel that is an MPI, or has one inside, beside that of the image or the host."""
     name = hosts.mpi_wheels.get(package.name)
     if name is None:
@@ -292,17 +249,17 @@ def _mpi(case: ContractCase, package: ProjectPackage, hosts: _Hosts) -> Iterator
     )
     if case.host is not None and (mpi is not None or case.swapped):
         told = f"the host's {case.host.flavour} {case.host.version}"
-        reason = f"{_said(package)} brings {name}, and {told} starts the ranks: each would run on its own"
+        reason = f"{said(package)} brings {name}, and {told} starts the ranks: each would run on its own"
         yield Check(NAME, "broken", reason, remedy, "one MPI", "mpi.flavour")
     elif mpi is not None:
-        reason = f"{_said(package)} brings {name}, and the image has {mpi.label}: programs may load either"
+        reason = f"{said(package)} brings {name}, and the image has {mpi.label}: programs may load either"
         yield Check(NAME, "broken", reason, remedy, "one MPI")
     elif case.plan.stack.run.mpi:
-        reason = f"{_said(package)} brings {name}, which does not support the site's network and launcher"
+        reason = f"{said(package)} brings {name}, which does not support the site's network and launcher"
         yield Check(NAME, "doubtful", reason, remedy)
 
 
-def _cpu(case: ContractCase, package: ProjectPackage, hosts: _Hosts) -> Iterator[Check]:
+def _cpu(case: ContractCase, package: ProjectPackage, hosts: Hosts) -> Iterator[Check]:
     """A wheel that does not start on the node's CPU."""
     if case.site.system.architecture != "x86_64":
         return
@@ -313,6 +270,6 @@ def _cpu(case: ContractCase, package: ProjectPackage, hosts: _Hosts) -> Iterator
             continue
         missing = [each for each in features.split() if each not in code_features(target)]
         if missing:
-            reason = f"{_said(package)} needs {some(missing)}, which the nodes' CPU ({target}) lacks: it does not start"
+            reason = f"{said(package)} needs {some(missing)}, which the nodes' CPU ({target}) lacks: it does not start"
             remedy = f"use {name} outside of {versions}" if versions else f"use another package than {name}"
             yield Check(NAME, "broken", reason, remedy, "", f"partitions.{case.plan.partition}.cpu.target")

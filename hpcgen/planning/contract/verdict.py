@@ -12,11 +12,13 @@ from hpcgen.core.errors import PolicyError, Position, Problem, Problems
 from hpcgen.core.model.conda import PIP_LIST
 from hpcgen.core.model.plan import Finding, Plan, PlannedLicence
 from hpcgen.core.model.project import BLOCK
+from hpcgen.core.model.release import Release
 from hpcgen.core.model.site import SiteEngine
 from hpcgen.launch.start import host_mpi
 from hpcgen.planning.contract import conda, fabric, gpu, mpi, packages, site
 from hpcgen.planning.contract import engine as engines
-from hpcgen.planning.contract.case import Check, ContractCase
+from hpcgen.planning.contract.case import Check, ContractCase, Untried
+from hpcgen.planning.own_wheels import nearest
 from hpcgen.recipe.assemble import assemble, outline
 
 CHECKS: dict[str, Callable[[ContractCase], Check | list[Check]]] = {
@@ -74,7 +76,23 @@ def case_of(plan: Plan, catalog: Catalog, accepted: Collection[str] = ()) -> Con
         assembly=lambda: assemble(plan, catalog),
         accepted=accepted,
         doubts=image.doubts,
+        untried=_untried(plan, catalog),
     )
+
+
+def _untried(plan: Plan, catalog: Catalog) -> dict[str, Untried]:
+    """The project's packages that blocks would bring, had a table their version."""
+    if plan.project is None:
+        return {}
+    named = [(each, block) for each in plan.project.packages if (block := catalog.distributions.get(each.name))]
+    return {
+        each.name: Untried(
+            block,
+            catalog.said_of(block, each.version) if each.version else Release(),
+            nearest(catalog, block, each.version or "0"),
+        )
+        for each, block in named
+    }
 
 
 def case_of_plan(plan: Plan) -> ContractCase:
@@ -157,8 +175,9 @@ def hold_chosen(
     lines = [line for name in OWN for line in wheels.get(name, ())]
     if not lines:
         return []
-    checks = packages.chosen(case_of(plan, catalog), lines)
-    checks += packages.by_accident(plan, catalog.distributions, wheels.get(BLOCK, ()))
+    case = case_of(plan, catalog)
+    checks = packages.chosen(case, lines)
+    checks += packages.by_accident(case, catalog.distributions, wheels.get(BLOCK, ()))
     if not allow_unsupported:
         Problems(problems_of(checks, lambda path: f"{path} of the profile of {plan.site.name}")).raise_as(PolicyError)
     return findings_of(checks)

@@ -13,9 +13,9 @@ from hpcgen.core.model.project import BLOCK, HandedOver, PackageFile, PackageReq
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.units import counted, some
 from hpcgen.core.support.wheel_tags import minor_of
-from hpcgen.planning.contract.packages import gpu_vendor
 from hpcgen.planning.contract.packages import packages as suits
 from hpcgen.planning.contract.verdict import case_of
+from hpcgen.planning.contract.wheel_names import gpu_vendor
 from hpcgen.planning.explain import blocks
 from hpcgen.planning.explain.case import ExplainCase, Explanation, Ground, Refused
 

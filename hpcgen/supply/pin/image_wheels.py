@@ -7,15 +7,17 @@ them moves only if it must. What moved stands in the lock's list of the project,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.core.errors import ConflictError, HpcgenError
+from hpcgen.core.errors import ConflictError, HpcgenError, Problem
 from hpcgen.core.model.conda import PIP_LIST
 from hpcgen.core.model.lock import Lock, Pins
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.package_names import normal_name
+from hpcgen.core.support.units import some
 from hpcgen.core.support.wheel_tags import WheelTarget
 from hpcgen.recipe.joint_pins import LeftOpen
 from hpcgen.recipe.parts import parts_of
@@ -52,7 +54,10 @@ def lock_image_wheels(
 
     def locked(name: str) -> list[str]:
         say(f"Python packages of {name}: {len(wanted[name])} requested")
-        lines = _Question(plan, catalog, loose, name, wanted[name]).lines(say)
+        try:
+            lines = _Question(plan, catalog, loose, name, wanted[name]).lines(say)
+        except ConflictError as failure:
+            raise _placed(failure, plan) from None
         say(f"Python packages of {name}: {len(lines)} chosen")
         return lines
 
@@ -61,6 +66,18 @@ def lock_image_wheels(
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
         resolved = dict(zip(todo, pool.map(locked, todo), strict=True))
     return {name: fitting[name] if name in fitting else resolved[name] for name in wanted}
+
+
+def _placed(failure: ConflictError, plan: Plan) -> ConflictError:
+    """A contradiction at the lines of the project's files whose packages it names."""
+    packages = plan.project.packages if plan.project is not None else ()
+
+    def place(problem: Problem) -> Problem:
+        told = {normal_name(word) for word in re.findall(r"[A-Za-z0-9][A-Za-z0-9._-]*", problem.message)}
+        where = [each.origin for each in packages if each.name in told]
+        return problem.at(some(where)) if where else problem
+
+    return ConflictError([place(each) for each in failure.problems])
 
 
 def _runs_on(plan: Plan) -> tuple[str, ...]:

@@ -198,9 +198,20 @@ def test_the_range_of_hashed_requirements_is_in_what_they_were_made_from(tmp_pat
 def test_without_a_range_the_locked_version_is_meant_and_that_is_said(tmp_path: Path, file: str, text: str) -> None:
     if text:
         (tmp_path / "pyproject.toml").write_text(text, "utf-8")
+    other = ', pytorch: {version: ">=2.13"}'
     with pytest.raises(ConflictError) as refused:
-        planned(tmp_path, {file: LOCKS[file].format(torch="2.15.9", hash="1" * 64)})
-    assert "(locked, with no range of the project beside it) asks for pytorch ==2.15.9" in str(refused.value)
+        planned(tmp_path, {file: LOCKS[file].format(torch="2.12.1", hash="1" * 64)}, more=other)
+    assert "(locked, with no range of the project beside it) asks for pytorch ==2.12.1" in str(refused.value)
+
+
+@pytest.mark.parametrize("file", sorted(LOCKS))
+def test_a_locked_version_that_no_table_has_is_installed_by_its_hash(tmp_path: Path, file: str) -> None:
+    plan = planned(tmp_path, {file: LOCKS[file].format(torch="2.15.9", hash="1" * 64)}, more=", pytorch: {}")
+    assert plan.block("pytorch") is None and plan.project is not None and plan.project.hashed
+    assert f"torch==2.15.9 --hash=sha256:{'1' * 64}" in recipe_files(plan)["files/requirements/project.txt"]
+    assert "torch" not in plan.project.absent and "jax" in plan.project.absent
+    (told,) = [each for each in plan.findings if "is in no release table" in each.message]
+    assert told.message.startswith("torch 2.15.9 (") and told.severity == "warning" and "2.15.0" in told.remedy
 
 
 def test_the_build_that_a_file_names_is_the_site_s_to_choose(tmp_path: Path) -> None:
@@ -219,7 +230,7 @@ def test_both_lines_of_a_conflict_are_named(tmp_path: Path) -> None:
 
 def test_the_remedy_is_a_version_near_to_that_of_the_file(tmp_path: Path) -> None:
     with pytest.raises(ConflictError, match=r"remedy: --set pytorch.version=2.8.0 "):
-        planned(tmp_path, {"requirements.txt": "torch==2.7.9\n"})
+        planned(tmp_path, {"requirements.txt": "torch==2.7.9\n"}, more=", pytorch: {options: {compile: true}}")
 
 
 def test_a_setting_decides_instead_of_the_file(tmp_path: Path) -> None:

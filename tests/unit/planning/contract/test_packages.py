@@ -158,11 +158,6 @@ CONFLICTS = {
         settings=("pytorch.accelerator=cuda", "pytorch.install=pip"),
         file="requirements.txt",
     ),
-    "a framework in a version that no table has": Conflict(
-        "torch==2.7.9\n",
-        r"no known release fits: torch==2.7.9 of requirements.txt:1 asks for pytorch ==2.7.9[\s\S]*2.8.0",
-        file="requirements.txt",
-    ),
     "a framework in another version than the stack's": Conflict(
         "jax==0.6.2\n",
         r"hpcgen.yaml:3:\d+\) asks for jax ==0.10.2[\s\S]*jax==0.6.2 of requirements.txt:1 asks for jax ==0.6.2",
