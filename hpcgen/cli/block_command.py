@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from hpcgen.cli.common import PATH, say
+from hpcgen.cli.common import NEW_FILE, PATH, say
 from hpcgen.cli.new_files import check_name, write_new, write_or_print
 
 _CLASS = '''\
@@ -118,7 +118,7 @@ def stack() -> None:
     "-o",
     "--output",
     metavar="FILE",
-    type=PATH,
+    type=NEW_FILE,
     help="Write the recipe here instead of to stdout; an existing file is never replaced.",
 )
 def new_stack(name: str, output: Path | None) -> None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 import msgspec
@@ -37,6 +37,17 @@ Decorator = Callable[[Callable[..., object]], Callable[..., object]]
 F = TypeVar("F", bound=Callable[..., object])
 P = TypeVar("P", bound="PlanOptions")
 PATH = click.Path(path_type=Path)
+
+
+class _NewFile(click.Path):  # type: ignore[type-arg,unused-ignore]  # generic since click 8.5
+    """A file that is written, or none for ``-``, by which other programs too mean stdout; one of that name is ./-."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return None if value == "-" else super().convert(value, param, ctx)
+
+
+NEW_FILE = _NewFile(path_type=Path)
+"""The file that is written instead of to stdout."""
 
 
 def option_group(*each: Decorator) -> Callable[[F], F]:

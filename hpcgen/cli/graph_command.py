@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from hpcgen.cli.common import PATH, catalog_of, plan_from, print_json, say
+from hpcgen.cli.common import NEW_FILE, catalog_of, plan_from, print_json, say
 from hpcgen.cli.options import PlanOptions, optional_plan_options
 from hpcgen.core.errors import InputError
 
@@ -26,7 +26,7 @@ FORMS = {"tree": ".txt", "svg": ".svg", "dot": ".dot", "mermaid": ".mmd"}
 @optional_plan_options
 @click.option("--from", "origin", metavar="KIT|LOCK|IMAGE", help="Draw an existing kit, lock or image.")
 @click.option("--as", "form", type=click.Choice(list(FORMS)), help="By default a tree, or by the ending of FILE.")
-@click.option("-o", "--output", metavar="FILE", type=PATH, help="Write it to FILE (.svg, .dot, .mmd, .txt).")
+@click.option("-o", "--output", metavar="FILE", type=NEW_FILE, help="Write it to FILE (.svg, .dot, .mmd, .txt).")
 @click.option("--inputs", is_flag=True, help="With the downloads of each block.")
 @click.option("--json", "as_json", is_flag=True, help="Print the nodes and edges as JSON.")
 def command(

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
-from hpcgen.cli.common import PATH, START, print_json, say
+from hpcgen.cli.common import NEW_FILE, START, print_json, say
 from hpcgen.cli.job_options import (
     JobCommand,
     JobOptions,
@@ -25,7 +25,9 @@ from hpcgen.core.errors import OutputError
 @job_options
 @queueing_options
 @START
-@click.option("-o", "--output", metavar="FILE", type=PATH, help="Write it to this file, and its preflight next to it.")
+@click.option(
+    "-o", "--output", metavar="FILE", type=NEW_FILE, help="Write it to this file, and its preflight next to it."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the job, its script and its preflight as JSON.")
 def command(
     ctx: click.Context,

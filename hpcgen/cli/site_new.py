@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpcgen.cli.common import PATH, print_json, say
+from hpcgen.cli.common import NEW_FILE, PATH, print_json, say
 from hpcgen.cli.described_sites import KINDS, read_files, sources_option
 from hpcgen.cli.new_files import check_absent, check_name, write_or_print
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     metavar="FILE",
-    type=PATH,
+    type=NEW_FILE,
     help="Write the profile here instead of to stdout; an existing file is never replaced.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the profile, with detected and missing facts, as JSON.")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from hpcgen.blocks.options import option_fields
 from hpcgen.blocks.requirements import Candidate, Requirement, in_range, version, version_range
-from hpcgen.core.errors import ConflictError, HpcgenError, PolicyError, Remedy, UnknownNameError
+from hpcgen.core.errors import ConflictError, HpcgenError, InputError, PolicyError, Remedy, UnknownNameError
 from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import Site
@@ -279,8 +279,7 @@ def with_added(
     try:
         plan(added)
     except HpcgenError as failure:
-        # No choice of versions is a bare fact until it is explained.
-        other = explained(failure.question, added, site, plan) if isinstance(failure, NoPlanError) else failure
+        other = _explained(failure, added, site, plan)
         added_to = [each for each in other.remedies if not set(each.without) & set(error.names)]
         drop = _Trials(asked, plan).first([_without_settings(error.names, asked)]) if not added_to else None
         first, *more = other.problems
@@ -295,6 +294,18 @@ def with_added(
     found = UnknownNameError([*others, replace(last, remedy=f"put it into the image: {words}")])
     found.remedies = (remedy,)
     return found
+
+
+def _explained(
+    failure: HpcgenError, asked: PlanRequest, site: Site, plan: Callable[[PlanRequest], Plan]
+) -> HpcgenError:
+    """What stands against a request: no choice of versions is a bare fact until it is explained."""
+    if not isinstance(failure, NoPlanError):
+        return failure
+    try:
+        return explained(failure.question, asked, site, plan)
+    except InputError as circle:
+        return circle
 
 
 def _without_settings(blocks: Collection[str], asked: PlanRequest) -> Remedy:

@@ -59,3 +59,19 @@ def test_a_name_that_is_none_is_refused(hpcgen: Command, kind: str) -> None:
     done = hpcgen(kind, "new", "../x")
     assert done.returncode == 3
     assert f"NAME: '../x' cannot be a {kind}'s name" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("site", "new", "aur"),
+        ("stack", "new", "ours"),
+        ("job", "--site", "workstation", "--stack", "mpi-hello"),
+        ("graph", "--site", "workstation", "--stack", "mpi-hello"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_dash_is_stdout(hpcgen: Command, tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = hpcgen(*words, "-o", "-")
+    assert (done.returncode, done.stdout) == (0, hpcgen(*words).stdout)
+    assert list(tmp_path.glob("*-*")) == []

@@ -126,14 +126,19 @@ def test_a_conflict_names_only_the_option_that_rules_versions_out() -> None:
     assert "onnxruntime.install=pip" not in str(error).replace("--set", "")
 
 
-def test_a_setting_of_a_block_that_cannot_be_added_is_left_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "needs",
+    [{"b0": "", "b1": 'need("b0", ">=2"),'}, {"b0": "", "b1": 'need("b2"),', "b2": 'need("b1"),'}],
+    ids=["conflict", "circle"],
+)
+def test_a_setting_of_a_block_that_cannot_be_added_is_left_out(tmp_path: Path, needs: dict[str, str]) -> None:
     blocks = tmp_path / "building_blocks"
     blocks.mkdir()
-    for name, needs in (("b0", ""), ("b1", 'need("b0", ">=2"),')):
+    for name, wanted in needs.items():
         (blocks / f"{name}.yaml").write_text(f'block: {name}\nreleases: {{"1": {{}}}}\n')
         (blocks / f"{name}.py").write_text(
             '"""X."""\nfrom typing import Literal\nfrom hpcgen.blocks.base import Block, BlockOptions, need\n'
-            f'class B(Block):\n    """X.  Source: x"""\n    name = "{name}"\n    needs = ({needs})\n'
+            f'class B(Block):\n    """X.  Source: x"""\n    name = "{name}"\n    needs = ({wanted})\n'
             '    class Options(BlockOptions, frozen=True):\n        """o."""\n        how: Literal["a", "c"] = "a"\n'
         )
     catalog = Catalog([tmp_path])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpcgen.cli import LazyCommands
-from hpcgen.cli.common import PATH, catalog_of, print_json, say, say_findings
+from hpcgen.cli.common import NEW_FILE, catalog_of, print_json, say, say_findings
 from hpcgen.cli.test_options import ImageTestOptions, job_for_tests, test_options
 from hpcgen.cli.trust import allow_of
 from hpcgen.cli.words import COUNT, IMAGE
@@ -76,7 +76,7 @@ def command() -> None:
 @click.option(
     "--parts", type=COUNT, metavar="N", help="Matrices or child pipelines; by default as many as the fleet takes."
 )
-@click.option("-o", "--output", metavar="FILE", type=PATH, help="Write it here instead of to stdout.")
+@click.option("-o", "--output", metavar="FILE", type=NEW_FILE, help="Write it here instead of to stdout.")
 @click.pass_context
 def _pipeline(
     ctx: click.Context,
@@ -223,7 +223,7 @@ def _write(texts: list[str], output: Path | None) -> None:
 @click.option(
     "--environ", "environments", multiple=True, metavar="NAME", help="ReFrame's environments; by default all."
 )
-@click.option("-o", "--output", metavar="FILE", type=PATH, help="Write the checks here instead of to stdout.")
+@click.option("-o", "--output", metavar="FILE", type=NEW_FILE, help="Write the checks here instead of to stdout.")
 @click.option("--json", "as_json", is_flag=True, help="Print the names of the tests and the file's text as JSON.")
 @click.pass_context
 def reframe(
