@@ -78,7 +78,7 @@ def reduce_output(name: str, text: str) -> str:
         match = re.search(r"\bPartitions=\S+", text)
         return f"{match[0]}\n" if match else ""
     if name == "scontrol-config":
-        return _lines(text, lambda line: line.startswith("MaxArraySize"))
+        return _lines(text, lambda line: line.startswith(("MaxArraySize", "SlurmdSpoolDir")))
     if name == "qstat-queues":
         return _lines(text, lambda line: bool(_QUEUE.match(line)))
     if name == "qconf-queues":
@@ -334,7 +334,9 @@ def stub(library: Library, text: bytes = b"", architecture: str = "x86_64") -> b
         tags.append((14, names(library.soname)))
     if library.runpath:
         tags.append((29, names(":".join(library.runpath))))
-    needs = _needs(names, library.glibc) if library.glibc else b""
+    versions = {"libc.so.6": ("GLIBC", library.glibc), "libstdc++.so.6": ("GLIBCXX", library.glibcxx)}
+    asked = [(file, f"{prefix}_{version}") for file, (prefix, version) in versions.items() if version]
+    needs = b"".join(_needs(names, *each, last=each is asked[-1]) for each in asked)
     places = [(names(symbol), value.encode() + b"\0") for symbol, value in library.strings.items()]
     # 5 tags more: names, their size, symbols, needs and their number; and the end.
     dynamic_size = 16 * (len(tags) + 6)
@@ -347,7 +349,7 @@ def stub(library: Library, text: bytes = b"", architecture: str = "x86_64") -> b
         symbols += struct.pack("<IBBHQQ", name, 0x11, 0, 1, values_at + len(values), len(value))
         values += value
     tags += [(5, names_at), (10, len(names.content)), (6, symbols_at)]
-    tags += [(0x6FFFFFFE, needs_at), (0x6FFFFFFF, 1)] if needs else []
+    tags += [(0x6FFFFFFE, needs_at), (0x6FFFFFFF, len(asked))] if needs else []
     dynamic = b"".join(struct.pack("<QQ", *tag) for tag in tags).ljust(dynamic_size, b"\0")
     body = dynamic + needs + symbols + names.content + values + text
     return _header(_HEADER + len(body), dynamic_size, architecture) + body
@@ -361,7 +363,7 @@ def _header(size: int, dynamic_size: int, architecture: str) -> bytes:
     return identity + head + load + dynamic
 
 
-def _needs(names: _Names, glibc: str) -> bytes:
-    """One need: a symbol version of the C library."""
-    entry = struct.pack("<HHIII", 1, 1, names("libc.so.6"), 16, 0)
-    return entry + struct.pack("<IHHII", 0, 0, 2, names(f"GLIBC_{glibc}"), 0)
+def _needs(names: _Names, file: str, version: str, last: bool) -> bytes:
+    """One need: a symbol version of a library, and the way to the next."""
+    entry = struct.pack("<HHIII", 1, 1, names(file), 16, 0 if last else 32)
+    return entry + struct.pack("<IHHII", 0, 0, 2, names(version), 0)

@@ -20,7 +20,7 @@ _MAX_SYMBOLS = 200_000
 _MAX_SCAN = 256 * 1024 * 1024
 _PIECE = 4 * 1024 * 1024
 _OVERLAP = 4096
-_GLIBC = re.compile(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?")
+_VERSION = re.compile(r"(GLIBC|GLIBCXX)_(\d+\.\d+(?:\.\d+)?)")
 _RELR = "GLIBC_ABI_DT_RELR"
 """A need without a number, of libraries with packed relocations: glibc has it since 2.36 (its NEWS)."""
 
@@ -37,7 +37,7 @@ class Library(msgspec.Struct, frozen=True):
     soname: the name that programs ask for.
     needed: names of the libraries that it asks for.
     runpath: folders that it names for them.
-    glibc: the newest symbol version of the C library that it needs.
+    glibc: the newest symbol version of the C library that it needs. glibcxx: of GCC's C++ library.
     strings: the text at symbols that were asked for.
     """
 
@@ -45,6 +45,7 @@ class Library(msgspec.Struct, frozen=True):
     needed: tuple[str, ...] = ()
     runpath: tuple[str, ...] = ()
     glibc: str | None = None
+    glibcxx: str | None = None
     strings: dict[str, str] = {}
 
 
@@ -92,11 +93,13 @@ class _Reader:
             self.blob.at(self._offset(last[_STRTAB]), min(last[_STRSZ], _MAX_TABLE)) if _STRTAB in last else b""
         )
         paths = [self._name(value) for tag, value in tags if tag in (_RPATH, _RUNPATH)]
+        newest = self._newest(last)
         return Library(
             soname=self._name(last[_SONAME]) if _SONAME in last else "",
             needed=tuple(self._name(value) for tag, value in tags if tag == _NEEDED),
             runpath=tuple(path for text in paths for path in text.split(":") if path),
-            glibc=self._glibc(last),
+            glibc=newest.get("GLIBC"),
+            glibcxx=newest.get("GLIBCXX"),
             strings=dict(self._strings(last, symbols)) if symbols else {},
         )
 
@@ -123,9 +126,9 @@ class _Reader:
             raise ValueError("a name that cannot be printed")
         return text
 
-    def _glibc(self, tags: dict[int, int]) -> str | None:
-        """The newest of the versions that the library needs of others."""
-        found = []
+    def _newest(self, tags: dict[int, int]) -> dict[str, str]:
+        """The newest of the versions that the library needs of others, by what they begin with."""
+        found: dict[str, list[list[int]]] = {}
         place = self._offset(tags[_VERNEED]) if _VERNEED in tags else 0
         for _ in range(min(tags.get(_VERNEEDNUM, 0), _MAX_ENTRIES)):
             _, count, _, first, following = struct.unpack("<HHIII", self.blob.at(place, 16))
@@ -133,17 +136,17 @@ class _Reader:
             for _ in range(min(count, _MAX_ENTRIES)):
                 _, _, _, name, further = struct.unpack("<IHHII", self.blob.at(auxiliary, 16))
                 version = self._name(name)
-                if match := _GLIBC.fullmatch(version):
-                    found.append((int(match[1]), int(match[2])))
-                elif version == _RELR:
-                    found.append((2, 36))
+                if match := _VERSION.fullmatch("GLIBC_2.36" if version == _RELR else version):
+                    # Of the C library's versions the first two numbers count: 2.2.5 is asked for by all.
+                    numbers = [int(part) for part in match[2].split(".")]
+                    found.setdefault(match[1], []).append(numbers[:2] if match[1] == "GLIBC" else numbers)
                 if not further:
                     break
                 auxiliary += further
             if not following:
                 break
             place += following
-        return "{}.{}".format(*max(found)) if found else None
+        return {prefix: ".".join(map(str, max(versions))) for prefix, versions in found.items()}
 
     def _strings(self, tags: dict[int, int], wanted: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         """Texts at symbols. The table's length is nowhere told; linkers put the names behind it."""

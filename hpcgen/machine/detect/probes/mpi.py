@@ -14,9 +14,11 @@ from typing import Any
 import msgspec
 
 from hpcgen.backends.hardware.mpi_abi import MPI_LIBRARIES, STANDARD, abi_of, whose
+from hpcgen.machine.detect.closure import SYSTEM
 from hpcgen.machine.detect.elf import Library, find_text, read_library
 from hpcgen.machine.detect.machine import Machine
 from hpcgen.machine.detect.probes.batch import offered_pmi
+from hpcgen.machine.detect.probes.host_libraries import of_host
 from hpcgen.machine.detect.probes.system import loaded
 from hpcgen.machine.detect.seen import Seen
 
@@ -70,17 +72,6 @@ _FOLDERS = (
     "/usr/lib/aarch64-linux-gnu",
     "/usr/local/lib",
 )
-_SYSTEM = (
-    "/lib",
-    "/lib64",
-    "/usr/lib",
-    "/usr/lib64",
-    "/usr/lib/x86_64-linux-gnu",
-    "/usr/lib/aarch64-linux-gnu",
-    "/usr/local/lib",
-    "/usr/local/lib64",
-)
-"""Folders with the libraries of everything: they must not be bound into an image."""
 _MOST_FOLDERS = 300
 _VENDORS_FIRST = ("cray-mpich", "intel", "parastation", "openmpi", "mvapich2", "mpich")
 _MODULES = {
@@ -125,8 +116,8 @@ def probe(machine: Machine, seen: Seen) -> None:
     usable = [
         each
         for each in found
-        if (machine.real(each.folder) or each.folder) not in _SYSTEM
-        and (machine.real(each.file) or "").rsplit("/", 1)[0] not in _SYSTEM
+        if (machine.real(each.folder) or each.folder) not in SYSTEM
+        and (machine.real(each.file) or "").rsplit("/", 1)[0] not in SYSTEM
     ]
     for each in found:
         if each in usable and (library := standard_library(machine, each.folder)):
@@ -272,10 +263,14 @@ def _facts(machine: Machine, each: Installation, seen: Seen) -> None:
     seen.add("mpi.version", each.version, each.version_from)
     seen.add("mpi.abi", each.abi, how)
     seen.add("mpi.root", each.root, each.file)
-    libraries = _libraries(machine, each, seen.value("fabric.libraries") or [])
-    seen.add("mpi.libraries", libraries, each.file)
-    seen.add("mpi.glibc", _glibc(machine, each, libraries), "GLIBC symbol versions that its libraries need")
-    seen.add("mpi.binds", _binds(machine, each.root, libraries), "links on the way to the libraries are followed by /.")
+    fabric = seen.value("fabric.libraries") or []
+    starts = [each.file, *(path for folder in fabric if machine.is_file(path := f"{folder}/libfabric.so.1"))]
+    found = of_host(machine, each.root, starts, _libraries(machine, each, fabric))
+    seen.add("mpi.libraries", found.folders, f"{each.file}, and what its libraries need")
+    seen.add("mpi.glibc", found.glibc, "GLIBC symbol versions that its libraries need")
+    binds = [*found.binds, *_of_launcher(machine, each)]
+    seen.add("mpi.binds", binds, "links on the way to the libraries are followed by /.; what the libraries need")
+    seen.notes += found.notes
     pattern = re.compile(_MODULES[each.flavour], re.IGNORECASE)
     seen.add("mpi.modules", [name for name in loaded(machine) if pattern.fullmatch(name)], "LOADEDMODULES")
     if not each.version:
@@ -289,40 +284,25 @@ def _libraries(machine: Machine, each: Installation, fabric: list[str]) -> list[
     return list(dict.fromkeys([each.folder, *(path for path in more if machine.is_dir(path)), *fabric]))
 
 
-def _glibc(machine: Machine, each: Installation, folders: list[str]) -> str | None:
-    """The newest need of the library and of those that it needs from the same folders."""
-    found = [each.library.glibc] if each.library.glibc else []
-    for name in each.library.needed:
-        for folder in folders:
-            with machine.blob(f"{folder}/{name}") as blob:
-                library = read_library(blob) if blob is not None else None
-            if library is not None and library.glibc:
-                found.append(library.glibc)
-    return max(found, key=lambda version: [int(part) for part in version.split(".")], default=None)
-
-
-def _binds(machine: Machine, root: str, libraries: list[str]) -> list[dict[str, str]]:
-    """The root, under its own name; what links lead to outside of it, under the name that it has there."""
-    traced = machine.trace(root)
-    if traced is None:
+def _of_launcher(machine: Machine, each: Installation) -> list[dict[str, str | bool]]:
+    """Where Cray's PMI finds what Slurm tells each job: slurmd's folder, in ``mpi_cray_shasta``."""
+    if each.flavour != "cray-mpich" or not _by_shasta(machine):
         return []
-    real, links = traced
-    binds = [{"source": f"{root}/." if links else root, "target": root}]
-    places = [real] if links else []
-    for folder in libraries:
-        there = machine.real(folder)
-        if there and there != real and not there.startswith(f"{real.rstrip('/')}/"):
-            places.append(there)
-    for place in dict.fromkeys(places):
-        if place != root and place not in _SYSTEM:
-            binds.append({"source": place, "target": place})
-    return binds
+    said = re.search(
+        r"^SlurmdSpoolDir[ \t]*=[ \t]*(/[^\s%]+)$", machine.output("scontrol-config").text or "", re.MULTILINE
+    )
+    spool = said[1] if said else "/var/spool/slurmd"
+    return [{"source": spool, "target": spool}] if machine.is_dir(spool) else []
+
+
+def _by_shasta(machine: Machine) -> bool:
+    return "cray_shasta" in (machine.output("srun-mpi-list").text or "")
 
 
 def _launching(machine: Machine, each: Installation, seen: Seen) -> None:
     """srun where it speaks a PMI that the library understands, which comes first; else what the MPI brings."""
     slurm = seen.value("scheduler.kind") == "slurm"
-    if slurm and each.flavour == "cray-mpich" and "cray_shasta" in (machine.output("srun-mpi-list").text or ""):
+    if slurm and each.flavour == "cray-mpich" and _by_shasta(machine):
         seen.add("mpi.launcher", "srun", machine.how("srun-mpi-list"))
         seen.add_unseen("mpi.pmi", "srun offers cray_shasta, Cray's own, which is its default where Cray's MPI is")
         return
