@@ -79,12 +79,8 @@ class Cntk(Block):
 
     def capabilities(self, ctx: Context) -> Capabilities:
         """An MPI of its own, under a name that others have too, and Intel's OpenMP (``cntk/libs`` of its wheel)."""
-        return Capabilities(private_mpi=LIBRARIES[0], kmp=True)
-
-    def notices(self, ctx: Context) -> list[str]:
-        """That a GPU is not used."""
-        gpu = ctx.facts.partition.gpu
-        return [f"cntk {ctx.version} computes on the CPU, not on {gpu.model}"] if gpu is not None else []
+        unused = "" if ctx.facts.partition.gpu is None else "no package of it with CUDA is listed here"
+        return Capabilities(private_mpi=LIBRARIES[0], kmp=True, gpu_unused=unused)
 
     def details(self, ctx: Context) -> list[str]:
         """What it says that is harmless."""

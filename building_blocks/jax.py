@@ -100,7 +100,7 @@ class Jax(WheelBlock):
     def capabilities(self, ctx: Context) -> Capabilities:
         """NCCL or RCCL of its own; NVIDIA's licences, which installing its libraries accepts."""
         if ctx.options.accelerator == "cpu":
-            return Capabilities(cpu_collectives="Gloo")
+            return Capabilities(cpu_collectives="Gloo", gpu_unused=self._unused(ctx))
         if ctx.options.accelerator == "rocm7":
             return Capabilities(gpu_vendors=("amd",), gpu_collectives="RCCL", gpu_networks=gpu_networks(ctx))
         vendors = ("nvidia",)
@@ -108,14 +108,13 @@ class Jax(WheelBlock):
             gpu_vendors=vendors, gpu_collectives="NCCL", gpu_networks=gpu_networks(ctx), licences=LICENCES
         )
 
-    def notices(self, ctx: Context) -> list[str]:
-        """That a GPU is not used."""
+    def _unused(self, ctx: Context) -> str:
+        """Why a GPU is not used."""
         gpu = ctx.facts.partition.gpu
-        if gpu is None or ctx.options.accelerator != "cpu":
-            return []
+        if gpu is None:
+            return ""
         last = "rocm7" if gpu.vendor == "amd" else "cuda12"
-        why = _why_not(ctx.facts, last) or "jax.accelerator=cpu was requested"
-        return [f"jax {ctx.version} computes on the CPU, not on {gpu.model}: {why}"]
+        return _why_not(ctx.facts, last) or "jax.accelerator=cpu was requested"
 
 
 def _why_not(facts: Facts, accelerator: str) -> str:

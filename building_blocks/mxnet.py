@@ -7,6 +7,7 @@ from typing import Any
 from packaging.version import Version
 
 from hpcgen.blocks.base import BlockOptions, Context, Facts, Situation, need
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import Test, TextFile, Wheels, command
 from hpcgen.blocks.wheel_program import WheelBlock, share_program, share_setting
 
@@ -71,13 +72,11 @@ class Mxnet(WheelBlock):
             ),
         ]
 
-    def notices(self, ctx: Context) -> list[str]:
-        """That a GPU is not used."""
-        gpu = ctx.facts.partition.gpu
-        if gpu is None or ctx.options.gpu:
-            return []
-        why = _why_not(ctx.facts) or "mxnet.gpu=false was requested"
-        return [f"mxnet {ctx.version} computes on the CPU, not on {gpu.model}: {why}"]
+    def capabilities(self, ctx: Context) -> Capabilities:
+        """Why a GPU is not used."""
+        if ctx.facts.partition.gpu is None or ctx.options.gpu:
+            return Capabilities()
+        return Capabilities(gpu_unused=_why_not(ctx.facts) or "mxnet.gpu=false was requested")
 
 
 def _why_not(facts: Facts) -> str:

@@ -9,6 +9,7 @@ import msgspec
 from packaging.version import Version
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.host_tools import plain_file, plain_projects
 from hpcgen.blocks.nvidia import COMPANIONS
@@ -175,15 +176,11 @@ class Onnxruntime(Block):
             tests.insert(2, Test("libraries of the provider", _finds_all(ctx.options.provider)))
         return tests
 
-    def notices(self, ctx: Context) -> list[str]:
-        """That a GPU is not used."""
-        notes = []
-        if ctx.options.provider == "cpu" and ctx.facts.partition.gpu is not None:
-            why = _why_not(ctx.facts) or "onnxruntime.provider=cpu was requested"
-            notes.append(
-                f"onnxruntime {ctx.version} computes on the CPU, not on {ctx.facts.partition.gpu.model}: {why}"
-            )
-        return notes
+    def capabilities(self, ctx: Context) -> Capabilities:
+        """Why a GPU is not used."""
+        if ctx.options.provider != "cpu" or ctx.facts.partition.gpu is None:
+            return Capabilities()
+        return Capabilities(gpu_unused=_why_not(ctx.facts) or "onnxruntime.provider=cpu was requested")
 
     def long_build(self, ctx: Context) -> str:
         """Its own compilation; packages are quick."""

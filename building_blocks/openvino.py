@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hpcgen.blocks.base import Context
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import Test, TextFile, Wheels, command
 from hpcgen.blocks.wheel_program import WheelBlock, share_program
 
@@ -33,10 +34,10 @@ class Openvino(WheelBlock):
             ),
         ]
 
-    def notices(self, ctx: Context) -> list[str]:
+    def capabilities(self, ctx: Context) -> Capabilities:
         """That a GPU is not used."""
         gpu = ctx.facts.partition.gpu
         if gpu is None:
-            return []
+            return Capabilities()
         intel = "the image has no compute runtime of Intel's" if gpu.vendor == "intel" else "it has no device for it"
-        return [f"openvino {ctx.version} computes on the CPU, not on {gpu.model}: {intel}"]
+        return Capabilities(gpu_unused=intel)

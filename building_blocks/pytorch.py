@@ -234,7 +234,9 @@ class Pytorch(Block):
         vendor = {"cuda": "nvidia", "rocm": "amd"}.get(ctx.options.accelerator)
         gloo = "Gloo" if ctx.options.gloo else ""
         if vendor is None:
-            return Capabilities(cpu_collectives=gloo)
+            unused = why_no_wheel(ctx.facts) or "pytorch.accelerator=cpu was requested"
+            on_gpu_node = ctx.facts.partition.gpu is not None
+            return Capabilities(cpu_collectives=gloo, gpu_unused=unused if on_gpu_node else "")
         return Capabilities(
             gpu_vendors=(vendor,),
             gpu_collectives="NCCL" if vendor == "nvidia" else "RCCL",
@@ -244,11 +246,8 @@ class Pytorch(Block):
         )
 
     def notices(self, ctx: Context) -> list[str]:
-        """That a GPU is not used, and what will not work."""
-        notes, gpu = [], ctx.facts.partition.gpu
-        if ctx.options.accelerator == "cpu" and gpu is not None:
-            why = why_no_wheel(ctx.facts) or "pytorch.accelerator=cpu was requested"
-            notes.append(f"pytorch {ctx.version} computes on the CPU, not on {gpu.model}: {why}")
+        """What will not work."""
+        notes = []
         if ctx.options.accelerator == "cpu" and ctx.options.install == "pip" and ctx.facts.architecture == "x86_64":
             notes.append(
                 f"pytorch {ctx.version} is the package index's wheel, which brings CUDA in several GB and computes on "

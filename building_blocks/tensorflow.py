@@ -13,7 +13,7 @@ from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.hub import from_hub, hub_image, hub_packages
 from hpcgen.blocks.nvidia import COMPANIONS
 from hpcgen.blocks.steps import BazelFiles, Environment, Image, Input, Packages, Run, Test, Wheels, command, run
-from hpcgen.blocks.tensorflow_source import bazel_program, build_words, configuration, has_openmp, on_gpu
+from hpcgen.blocks.tensorflow_source import bazel_program, build_words, configuration, gpu_unused, has_openmp, on_gpu
 from hpcgen.core.model.image_paths import SCRATCH
 
 SOURCE = f"{SCRATCH}/tensorflow"
@@ -159,6 +159,7 @@ class Tensorflow(Block):
         openmp = has_openmp(ctx)
         return Capabilities(
             gpu_vendors=("nvidia",) if on_gpu(ctx) else (),
+            gpu_unused=gpu_unused(ctx),
             thread_variables=() if openmp else ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"),
             kmp=openmp,
         )

@@ -50,17 +50,15 @@ class MolecularDynamicsBlock(Block):
         return Runtime(copies=(ctx.prefix,))
 
     def capabilities(self, ctx: Context) -> Capabilities:
-        return Capabilities(gpu_vendors=("nvidia",) if self.on_gpu(ctx) else ())
+        return Capabilities(gpu_vendors=("nvidia",)) if self.on_gpu(ctx) else Capabilities(gpu_unused=self._why(ctx))
 
-    def notices(self, ctx: Context) -> list[str]:
-        """That a GPU is not used."""
+    def _why(self, ctx: Context) -> str:
+        """Why a GPU is not used."""
         gpu = ctx.facts.partition.gpu
-        if gpu is None or self.on_gpu(ctx):
-            return []
+        if gpu is None:
+            return ""
         if self.defaults(ctx.facts):
-            why = f"{self.asked_for_cpu(ctx)} was requested"
-        elif gpu.vendor == "nvidia":
-            why = "the profile does not say its compute capability (gpu.capability)"
-        else:
-            why = "this block compiles only for NVIDIA GPUs"
-        return [f"{self.name} {ctx.version} computes on the CPU, not on {gpu.model}: {why}"]
+            return f"{self.asked_for_cpu(ctx)} was requested"
+        if gpu.vendor == "nvidia":
+            return "the profile does not say its compute capability (gpu.capability)"
+        return "this block compiles only for NVIDIA GPUs"

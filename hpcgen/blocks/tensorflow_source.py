@@ -14,6 +14,17 @@ def on_gpu(situation: Situation | Context) -> bool:
     return gpu is not None and gpu.vendor == "nvidia" if wanted is None else bool(wanted)
 
 
+def gpu_unused(ctx: Context) -> str:
+    """Why it leaves the node's GPU alone; empty if it does not, or there is none."""
+    gpu = ctx.facts.partition.gpu
+    if gpu is None or on_gpu(ctx):
+        return ""
+    if gpu.vendor != "nvidia":
+        return f"no package of it for GPUs of {gpu.vendor} is listed here"
+    option = "gpu=false" if ctx.options.install != "intel" else "install=intel"
+    return f"tensorflow.{option} was requested"
+
+
 def uses_mkl(ctx: Context) -> bool:
     """Whether ``--config=mkl`` is given; see the block's text."""
     if ctx.options.mkl is not None:

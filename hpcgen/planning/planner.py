@@ -101,9 +101,10 @@ def make_plan(
 
         raise with_added(error, asked, site, planner.plan) from None
     except MisfitError as error:
-        from hpcgen.planning.remedies import with_other_job
+        from hpcgen.planning.remedies import on_gpus, with_other_job
 
-        raise with_other_job(error, asked, site, wanted, planner.plan) from None
+        used = on_gpus(error, asked, catalog, planner.plan)
+        raise used or with_other_job(error, asked, site, wanted, planner.plan) from None
 
 
 class _Planner(msgspec.Struct, frozen=True):
@@ -125,8 +126,10 @@ class _Planner(msgspec.Struct, frozen=True):
         """The plan of what is asked, also with another job; NoPlanError, without a word on what clashes, if none is."""
         request = job or self.job
         draft, misfits = self._draft(asked, request)
-        broken, promised = _held_to_contract(draft, self.catalog, self.unchecked, self.site_document)
-        Problems([*misfits, *([] if self.allow_unsupported else broken)]).raise_as(MisfitError)
+        broken, promised, idle = _held_to_contract(draft, self.catalog, self.unchecked, self.site_document)
+        wrong = Problems([*misfits, *([] if self.allow_unsupported else broken)])
+        if wrong:
+            raise MisfitError(wrong, idle)
         findings = [*promised.findings, *_findings(draft, self.catalog, request, self.site_document)]
         findings.sort(key=lambda finding: finding.severity in ("note", "detail"))
         # By what other names somebody finds the site says nothing of what is built for it.
@@ -221,8 +224,8 @@ class _Planner(msgspec.Struct, frozen=True):
 
 def _held_to_contract(
     plan: Plan, catalog: Catalog, unchecked: Collection[str], document: Document | None
-) -> tuple[list[Problem], Plan]:
-    """Problems of the contract between image and host, and the plan with findings and notices."""
+) -> tuple[list[Problem], Plan, list[str]]:
+    """Problems of the contract between image and host, the plan with findings, and blocks that leave its GPUs alone."""
     from hpcgen.launch.start import host_mpi
     from hpcgen.planning.contract.verdict import case_of, checks_of, findings_of, planned_licences, problems_of
 
@@ -234,7 +237,9 @@ def _held_to_contract(
     checks = checks_of(case, unchecked)
     findings, licences = [*findings_of(checks), *case.doubts], planned_licences(case)
     broken = problems_of(checks, partial(place_in, document))
-    return broken, msgspec.structs.replace(plan, findings=findings, licences=licences)
+    unused = any(each.name == "GPU use" and each.outcome == "broken" for each in checks)
+    idle = [name for name, has in case.capabilities.items() if unused and has.gpu_unused]
+    return broken, msgspec.structs.replace(plan, findings=findings, licences=licences), idle
 
 
 def _as_launched(block: PlannedBlock, capabilities: Capabilities) -> PlannedBlock:

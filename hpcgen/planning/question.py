@@ -58,7 +58,14 @@ class PlanRequest(msgspec.Struct, frozen=True):
 
 
 class MisfitError(PolicyError):
-    """The job does not fit the machine, or breaks the contract with it; another job may be the remedy."""
+    """The job does not fit the machine, or breaks the contract with it; another job may be the remedy.
+
+    ``idle``: blocks that leave GPUs alone which the job asks for, so that another release or option may be it.
+    """
+
+    def __init__(self, problems: Problems, idle: Sequence[str] = ()) -> None:
+        super().__init__(problems)
+        self.idle = idle
 
 
 class UnusedSettingError(UnknownNameError):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect, bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import combinations, islice
+from itertools import combinations, islice, product
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from hpcgen.blocks.options import option_fields
 from hpcgen.blocks.requirements import Candidate, Requirement, in_range, version, version_range
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import ConflictError, HpcgenError, InputError, PolicyError, Remedy, UnknownNameError
 from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.plan import Plan
@@ -45,8 +46,11 @@ def explained(question: Question, asked: PlanRequest, site: Site, plan: Callable
     InputError: only blocks that need each other stand in the way.
     """
     clash = clash_of(question)
-    changes, trials = _Changes(question, clash, asked, site), _Trials(asked, plan)
+    changes, trials = _Changes(question, clash, asked, site), _Trials(asked, plan, of_gpus=True)
     found = tuple(islice(filter(None, map(trials.first, changes)), SHOWN))
+    if not found:
+        trials = _Trials(asked, plan)
+        found = tuple(islice(filter(None, map(trials.first, changes)), SHOWN))
     if not found:
         trials = _Trials(asked, plan)
         found = tuple(filter(None, [trials.first(changes.several())]))
@@ -63,10 +67,13 @@ def explained(question: Question, asked: PlanRequest, site: Site, plan: Callable
 
 
 class _Trials:
-    """Plans each change before it is suggested, up to a limit."""
+    """Plans each change before it is suggested, up to a limit.
 
-    def __init__(self, asked: PlanRequest, plan: Callable[[PlanRequest], Plan]) -> None:
-        self.asked, self.plan = asked, plan
+    ``of_gpus``: what gives up the GPUs is no remedy yet: another may keep them.
+    """
+
+    def __init__(self, asked: PlanRequest, plan: Callable[[PlanRequest], Plan], of_gpus: bool = False) -> None:
+        self.asked, self.plan, self.of_gpus = asked, plan, of_gpus
         self.left = TRIED
 
     def first(self, changes: Iterable[Remedy]) -> Remedy | None:
@@ -84,6 +91,8 @@ class _Trials:
     def _planned(self, remedy: Remedy) -> Remedy:
         self.left -= 1
         plan = self.plan(self.asked.after(remedy))
+        if self.of_gpus and _gives_up_gpus(plan, self.asked.partition):
+            raise PolicyError(f"{remedy.text} gives up the GPUs")
         own = [f"{b.name} {b.version}" for b in plan.blocks if {b.name, *b.provides} & plan.stack.blocks.keys()]
         return msgspec.structs.replace(remedy, text=f"{remedy.text} (plans {', '.join(own)})")
 
@@ -93,6 +102,13 @@ class _Trials:
         words = [f"without --set {sh(f'{key}={self.asked.said(key)}')}" for key in unused]
         settings = {**remedy.settings, **dict.fromkeys(unused)}
         return msgspec.structs.replace(remedy, settings=settings, text=" and ".join([remedy.text, *words]))
+
+
+def _gives_up_gpus(plan: Plan, partition: str | None) -> bool:
+    """Whether a plan is for nodes without the GPUs that there were, or leaves those alone that the user asked for."""
+    names = (plan.partition, partition or plan.site.default_partition)
+    here, before = (plan.site.partitions[name].gpu for name in names)
+    return (before is not None and here is None) or any(each.name == "GPU use" for each in plan.findings)
 
 
 class _Changes:
@@ -106,9 +122,11 @@ class _Changes:
         said = [each for each in self.clash if each.origin.kind == "set"]
         written = [each for each in self.clash if each.origin.kind == "stack" and each.allowed is not None]
         yield from (self._versions(each) for each in said)
-        yield from (self._providers(each) for each in said)
+        yield from (self._providers(each) for each in said if each.identifier != "base")
         yield from (self._instead_of_file(each) for each in self.clash if each.origin.kind == "file" and each.demanded)
         yield from self._options()
+        # Another distribution is another image altogether.
+        yield from (self._providers(each) for each in said if each.identifier == "base")
         if any(each.origin.kind == "site" for each in self.clash):
             yield self._partitions()
         yield self._without_added()
@@ -260,6 +278,46 @@ def _distances(every: Sequence[Candidate], root: Requirement) -> dict[Candidate,
             place = bisect_left(rows, version(candidate.version))
             found[candidate] = min(abs(place - at) for at in asked), -place
     return found
+
+
+# Where a block leaves the GPUs alone that a job asks for: its other options and releases, before anything else.
+
+TOGETHER = 2
+"""So many options of a block are changed at most."""
+
+
+def on_gpus(
+    error: MisfitError, asked: PlanRequest, catalog: Catalog, plan: Callable[[PlanRequest], Plan]
+) -> PolicyError | None:
+    """The error with what makes a block of the plan use the GPUs; None where nothing that was tried does."""
+    trials = _Trials(asked, plan)
+    found = tuple(filter(None, (trials.first(_variants(catalog, name, asked)) for name in error.idle)))
+    if not found:
+        return None
+    *others, last = error.problems
+    text = ", or ".join([*(each.text for each in found), *filter(None, [last.remedy])])
+    better = PolicyError([*others, replace(last, remedy=text)])
+    better.remedies = found
+    return better
+
+
+def _variants(catalog: Catalog, block: str, asked: PlanRequest) -> Iterator[Remedy]:
+    """Other values of a block's options, one changed before several; each has the newest release that fits."""
+    fields = option_fields(catalog.block(block).Options)
+    known = {f"{block}.{each.encode_name}": _values(each.type) for each in fields}
+    choices = [(name, [None] if asked.said(name) is not None else values) for name, values in known.items() if values]
+    for number in range(1, TOGETHER + 1):
+        for several in combinations(choices, number):
+            for values in product(*(values for _, values in several)):
+                yield _set_all(dict(zip((name for name, _ in several), values, strict=True)), asked)
+
+
+def _set_all(settings: Mapping[str, str | None], asked: PlanRequest) -> Remedy:
+    words = [
+        f"--set {sh(f'{name}={value}')}" if value is not None else f"without --set {sh(f'{name}={asked.said(name)}')}"
+        for name, value in settings.items()
+    ]
+    return Remedy(settings=dict(settings), text=" ".join(words))
 
 
 # Suggest nearby requests when one fails; each is planned before it is suggested.

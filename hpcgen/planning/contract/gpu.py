@@ -40,7 +40,13 @@ def use(case: ContractCase) -> list[Check]:
     ]
     users = [block for block, of in vendors.items() if gpu.vendor in of]
     if not users and not found:
-        wasted = f"the job asks for {counted(asked, 'GPU')} per node ({_one(gpu)}), but the image cannot use them"
+        idle = [
+            f"{block} {_version(case, block)} computes on the CPU: {has.gpu_unused}; "
+            for block, has in at_run.items()
+            if has is not None and has.gpu_unused
+        ]
+        asks = f"the job asks for {counted(asked, 'GPU')} per node ({_one(gpu)}), but the image cannot use them"
+        wasted = "".join(idle) + asks
         if names := conda.without_driver(case):
             wasted += f": of {some(names)} conda takes builds for CPUs where the profile names no driver"
         if own := untried.names(case):
@@ -58,9 +64,9 @@ def _unused(case: ContractCase, reason: str) -> Check:
     )
     without = [name for name, each in case.site.partitions.items() if each.gpu is None]
     remedies = [conda.driver_wanted(case)] if conda.without_driver(case) else []
+    remedies.append("a stack or provider that can use them")
     remedies.append("--gpus 0 for a job on CPUs only")
     remedies += [f"--partition {' or '.join(without)}"] if without else []
-    remedies.append("a stack or provider that can use them")
     return Check("GPU use", "doubtful" if said else "broken", reason, ", or ".join(remedies))
 
 

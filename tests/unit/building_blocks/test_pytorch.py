@@ -150,6 +150,27 @@ def test_a_gpu_that_no_wheel_serves_is_computed_on_the_cpu_and_said(collection: 
         assert any(why in note for note in notices(assembled(plan)))
 
 
+def test_where_the_driver_is_too_old_for_a_wheel_another_way_is_planned_before_the_gpu_is_given_up(
+    collection: Path,
+) -> None:
+    with pytest.raises(PolicyError) as refused:
+        planned(collection, f"{GH200}, driver: 565.57.01", architecture="aarch64")
+    (problem,) = refused.value.problems
+    assert problem.message.startswith("pytorch 2.10.0 computes on the CPU: the node's driver is 565.57.01")
+    (remedy,) = refused.value.remedies
+    assert problem.remedy.startswith(remedy.text) and "--gpus 0" in problem.remedy
+    settings = [f"{name}={value}" for name, value in remedy.settings.items()]
+    plan = planned(collection, f"{GH200}, driver: 565.57.01", *settings, architecture="aarch64")
+    assert way(plan)[1] == "cuda"
+
+
+def test_no_remedy_gives_up_the_gpu_where_another_keeps_it(collection: Path) -> None:
+    with pytest.raises(HpcgenError) as refused:
+        planned(collection, f"{H100}, driver: 535.104.05", "pytorch.version=2.15.0", gpus=1)
+    assert refused.value.remedies
+    assert not any("pytorch.accelerator" in each.settings for each in refused.value.remedies)
+
+
 def test_the_block_knows_the_bounds_of_its_table() -> None:
     ways = [way for row in Catalog().releases("pytorch").values() for way in row.ways]
     ways = [way for way in ways if way.only["install"] != ["hub"]]
