@@ -7,6 +7,7 @@ from typing import Literal
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.declared import Facts, SiteRange
 from hpcgen.blocks.nvidia import CUDA
 from hpcgen.blocks.steps import (
     Archive,
@@ -59,6 +60,11 @@ class Cuda(Block):
         """
 
         obtain: Literal["auto", "image", "archive", "wheels"] = "auto"
+
+    @classmethod
+    def site_ranges(cls, facts: Facts) -> list[SiteRange]:
+        """What the host's MPI for GPUs is linked with."""
+        return facts.runtime_ranges("nvidia")
 
     def inputs(self, ctx: Context) -> list[Input]:
         """The installer; an image is not counted here, the stages name theirs."""
@@ -163,8 +169,8 @@ class Cuda(Block):
         return [test for test in tests if test.name != "ptxas" or not _by_wheels(ctx)]
 
     def capabilities(self, ctx: Context) -> Capabilities:
-        """NVIDIA's licence, which installing it accepts."""
-        return Capabilities(licences=(CUDA,))
+        """NVIDIA's licence, which installing it accepts; the run-time library is on the loader's path."""
+        return Capabilities(licences=(CUDA,), gpu_runtime="nvidia")
 
     def details(self, ctx: Context) -> list[str]:
         """That the build accepts NVIDIA's licence."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context
+from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.declared import Facts, SiteRange
 from hpcgen.blocks.steps import Environment, Image, Input, Run, Test, command, image, run
 from hpcgen.core.errors import ConflictError
 
@@ -19,6 +21,15 @@ class Rocm(Block):
 
     name = "rocm"
     gpu_vendor = "amd"
+
+    @classmethod
+    def site_ranges(cls, facts: Facts) -> list[SiteRange]:
+        """What the host's MPI for GPUs is linked with."""
+        return facts.runtime_ranges("amd")
+
+    def capabilities(self, ctx: Context) -> Capabilities:
+        """HIP's run-time library is on the loader's path."""
+        return Capabilities(gpu_runtime="amd")
 
     def inputs(self, ctx: Context) -> list[Input]:
         """Nothing beside the image; the stages name that."""

@@ -36,6 +36,8 @@ class Capabilities(msgspec.Struct, frozen=True):
         that brings them, which need not be the one that provides MPI; a plan has those of all its blocks.
     licences: what must be accepted before it is built.
     gpu_vendors: whose GPUs its programs can compute on; said by the class's ``gpu_vendor`` where it is said there.
+    gpu_runtime: the vendor of GPUs whose run-time library (CUDA's, HIP's) it puts where the loader finds it, as a
+        host's MPI that sends memory of GPUs needs it; wheels of a framework keep theirs for themselves.
     gpu_unused: why its programs leave the GPUs of the node alone, which others of its releases or options may use;
         empty where they use them, or there are none. A notice of the image says it.
     gpu_collectives: the library of collectives between GPUs that it is, such as ``NCCL``, which does not go by MPI.
@@ -60,6 +62,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     licences: tuple[Licence, ...] = ()
     mpi_flavour: str = ""
     gpu_vendors: tuple[str, ...] = ()
+    gpu_runtime: str = ""
     gpu_unused: str = ""
     gpu_collectives: str = ""
     gpu_networks: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ import msgspec
 
 from hpcgen.blocks.guarded import guarded
 from hpcgen.core.model.network import Network
-from hpcgen.core.model.site import Fabric, HostMpi, Partition, Site
+from hpcgen.core.model.site import Fabric, GpuVendor, HostMpi, Partition, Site
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -31,6 +31,13 @@ class Facts(msgspec.Struct, frozen=True):
             network=site.network,
             architecture=site.system.architecture,
         )
+
+    def runtime_ranges(self, vendor: GpuVendor) -> list[SiteRange]:
+        """The releases of a vendor's run time that the host's MPI is linked with, for the block that brings it."""
+        own = self.mpi.gpu.get(vendor) if self.mpi is not None else None
+        if own is None or not own.runtime:
+            return []
+        return [SiteRange(own.runtime, f"mpi.gpu.{vendor}.runtime", "the host's MPI for GPUs is linked with that")]
 
     @property
     def gpu_fabric(self) -> str:

@@ -254,6 +254,7 @@ def _as_launched(block: PlannedBlock, capabilities: Capabilities) -> PlannedBloc
         cpu_collectives=capabilities.cpu_collectives,
         thread_variables=list(capabilities.thread_variables),
         kmp=capabilities.kmp,
+        gpu_runtime=capabilities.gpu_runtime,
     )
 
 

@@ -56,7 +56,8 @@ class PlannedBlock(Record, frozen=True):
     ``gpu_collectives``: the library of collectives between GPUs that it is, such as ``NCCL``; ``gpu_networks``: names
     of ``NCCL_NET`` by which it lets GPUs reach other nodes; ``cpu_collectives``: the library between CPUs, such as
     ``Gloo``. ``thread_variables``: those that tell its pools their threads, where OMP_NUM_THREADS does not; ``kmp``: it
-    has an OpenMP that reads variables KMP_….
+    has an OpenMP that reads variables KMP_…. ``gpu_runtime``: whose GPUs it brings the run-time library for, where the
+    loader finds it.
     """
 
     name: Text
@@ -72,6 +73,7 @@ class PlannedBlock(Record, frozen=True):
     cpu_collectives: Text = ""
     thread_variables: list[EnvName] = []
     kmp: bool = False
+    gpu_runtime: Text = ""
     build_only: bool = False
     origin: Text = ""
 
@@ -255,10 +257,13 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
 
     @property
     def gpu_vendor(self) -> GpuVendor | None:
-        """Whose GPUs the image has software for, on the nodes that are planned for; None for an image without any."""
+        """Whose run-time library of GPUs the host's MPI finds in the image, on the nodes that are planned for.
+
+        None for an image without one, or with one inside a framework's wheels alone.
+        """
         gpu = self.site.partitions[self.partition].gpu
-        # What is made for GPUs says so by `host`.
-        return gpu.vendor if gpu is not None and any(block.host for block in self.in_image) else None
+        has = {block.gpu_runtime for block in self.in_image if not block.build_only}
+        return gpu.vendor if gpu is not None and gpu.vendor in has else None
 
     @property
     def host_mpi(self) -> HostMpi | None:

@@ -20,6 +20,7 @@ from hpcgen.core.model.fields import (
     Text,
     Url,
     Version,
+    VersionRange,
     matching,
 )
 from hpcgen.core.model.network import Network
@@ -220,7 +221,8 @@ MpiFlavour = Literal["intel", "mpich", "cray-mpich", "mvapich2", "parastation", 
 class GpuMpi(Record, frozen=True):
     """What a host's MPI takes besides, where it is to send memory of GPUs: for images with software for them alone.
 
-    Without that software inside, Cray's MPI ends as it starts. The fields are those of :class:`HostMpi`, which come
+    Without that software inside, Cray's MPI ends as it starts. ``runtime``: the releases of CUDA or ROCm that its
+    library is linked with, which bounds those of the image. The other fields are those of :class:`HostMpi`, which come
     after these.
     """
 
@@ -229,6 +231,7 @@ class GpuMpi(Record, frozen=True):
     libraries: list[AbsolutePath] = []
     binds: list[Bind] = []
     modules: list[ModuleName] = []
+    runtime: VersionRange = ""
 
 
 class HostMpi(Record, frozen=True, kw_only=True):

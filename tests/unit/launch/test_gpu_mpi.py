@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 
 import msgspec
@@ -16,6 +17,7 @@ from hpcgen.planning.contract.case import ContractCase
 from hpcgen.planning.contract.engine import binds
 from hpcgen.recipe.assemble import bind_targets
 from hpcgen.running.host_side import asked_of_host
+from tests.conftest import Command
 from tests.unit.launch.test_launch import container, make_plan, site, variables
 
 replace = msgspec.structs.replace
@@ -27,7 +29,8 @@ GPU = GpuMpi(
     binds=[Bind(source="/usr/share/libdrm", target="/usr/share/libdrm")],
     modules=["rocm/6.2.4"],
 )
-ROCM = PlannedBlock(name="rocm", version="6.2.4", host={"driver": ">=6.1"})
+ROCM = PlannedBlock(name="rocm", version="6.2.4", host={"driver": ">=6.1"}, gpu_runtime="amd")
+WHEELS = PlannedBlock(name="pytorch", version="2.9.1", host={"driver": ">=6.1"})
 
 
 def of(*, software: bool, gpu: GpuMpi = GPU, gpus_per_node: int | None = None) -> Plan:
@@ -58,6 +61,19 @@ def test_a_job_without_gpus_and_a_part_of_another_vendor_have_nothing_of_it() ->
     assert plan.site.mpi is not None
     other = replace(plan.site, mpi=replace(plan.site.mpi, gpu={"nvidia": GPU}))
     assert "GPU_SUPPORT" not in job_script(replace(plan, site=other), {})[1]
+
+
+def test_wheels_that_keep_their_run_time_for_themselves_have_nothing_of_it() -> None:
+    """Cray's library, loaded first, would not find libamdhip64, and MPI would end as it starts."""
+    plan = of(software=False)
+    assert "GPU_SUPPORT" not in job_script(replace(plan, blocks=[*plan.blocks, WHEELS]), {})[1]
+
+
+def test_the_images_run_time_is_of_the_releases_that_the_hosts_library_is_linked_with(hpcgen: Command) -> None:
+    done = hpcgen("plan", "--site", "frontier", "--stack", "mpi-hello", "--add", "rocm", "--json")
+    (rocm,) = [block for block in json.loads(done.stdout)["blocks"] if block["name"] == "rocm"]
+    assert rocm["gpu_runtime"] == "amd"
+    assert rocm["version"].startswith("6.")
 
 
 def test_the_image_has_the_mount_points_whatever_the_job_asks_for() -> None:
