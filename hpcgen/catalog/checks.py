@@ -186,6 +186,12 @@ def wrong_facts(site: Site, document: Document) -> Problems:
             problems.append(wrong.at(document.position(path)))
     if site.mpi is not None and (wrong := _wrong_abi(site.mpi)):
         problems.append(wrong.at(document.position(["mpi", "abi"])))
+    if site.system.module_paths and site.system.modules == "valet":
+        problems.add(
+            "VALET looks through no folders of modules",
+            document.position(["system", "module_paths"], key=True),
+            remedy="omit module_paths, or correct `modules` if the site has `module load`",
+        )
     for name, partition in site.partitions.items():
         problems += _wrong_queues(name, partition, document)
         memory, gpu = partition.memory, partition.gpu

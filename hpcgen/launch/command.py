@@ -19,7 +19,7 @@ from hpcgen.core.errors import PolicyError
 from hpcgen.core.model.image_paths import EVERY_IMAGE_HAS
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import Bind
-from hpcgen.core.support.quoting import Shell, line, loading, plain, sh_assign
+from hpcgen.core.support.quoting import Shell, line, plain, sh_assign
 from hpcgen.core.support.templates import Template
 from hpcgen.launch.collectives import by_engine, by_plugin_folders, collectives_environment, plugin_folders
 from hpcgen.launch.parts import container_part, exports_part, image_part, start_part
@@ -122,8 +122,7 @@ def command_script(
     name = "kernel" if kernel else "start"
     usage = f"{name} /CONNECTION/FILE" if kernel else f"{name} PROGRAM [ARGUMENT …]"
     title = plain(plan.stack.name, "the stack's name")
-    tool = plan.site.system.modules
-    loads = loading(tool, how.modules)
+    loads = plan.site.system.loading(how.modules)
     parts = [
         _fill("top", title=title, version=__version__, usage=usage),
         _fill("modules", verb=loads[0].split()[0], modules=loads) if loads else "",

@@ -148,6 +148,9 @@ def _exported(plan: Plan, engine: Engine, mpi: HostMpi | None, no_pinning: bool)
     """
     found, job = _Values(), plan.job
     found.put(collectives_environment(plan, engine), "collectives")
+    if (proxy := plan.site.network.job_proxy) is not None:
+        for name, (field, value) in proxy.variables().items():
+            found.put({name: value}, "site", f"network.job_proxy.{field}")
     found.put(_read_by(plan, plan.site.environment), "site", "environment.{name}")
     of_partition = _read_by(plan, plan.site.partitions[plan.partition].environment)
     found.put(of_partition, "site", f"partitions.{plan.partition}.environment.{{name}}")

@@ -10,9 +10,9 @@ from hpcgen.backends.schedulers import Scheduler
 from hpcgen.backends.schedulers.none import Direct
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import HostMpi
-from hpcgen.core.support.quoting import FOLDER, joined, line, loading, quoted, sh, sh_assign
+from hpcgen.core.support.quoting import FOLDER, joined, line, quoted, sh, sh_assign
 from hpcgen.core.support.templates import Template
-from hpcgen.core.support.traced import Subject, together, traced
+from hpcgen.core.support.traced import Subject, Traced, together, traced
 from hpcgen.launch.environment import BOOTSTRAP
 from hpcgen.launch.start import Start, group_subjects, host_mpi
 
@@ -39,10 +39,12 @@ fill = Template(Path(__file__).with_name("templates") / "job.sh").fill
 """A part of the scripts' common template."""
 
 
-def module_lines(plan: Plan, how: Start) -> list[str]:
-    """The lines that load the site's modules."""
-    tool = plan.site.system.modules
-    return [traced(line, Subject("module", module)) for module in how.modules for line in loading(tool, [module])]
+def module_lines(plan: Plan, how: Start) -> list[Traced]:
+    """The lines that load the site's modules, and those that the site has before."""
+    system = plan.site.system
+    before = [traced(line, Subject("fact", path)) for line, path in system.preparing(how.modules)]
+    loads = system.loading(how.modules)[len(before) :]
+    return before + [traced(line, Subject("module", each)) for line, each in zip(loads, how.modules, strict=True)]
 
 
 def start_part(scheduler: Scheduler, how: Start, name: str, *, folder: bool) -> str:
@@ -101,7 +103,7 @@ def container_part(how: Start, name: str) -> str:
     definition = [quoted(text) for text in how.engine.definition(how.call)]
     bound = how.binding
     last = [how.inner, bound.words() if bound is not None else []]
-    groups = [group for group in [*how.engine.words(how.call), *last] if group]
+    groups = [group for group in [*how.engine.start_words(how.call), *last] if group]
     words = [line(group) for group in groups]
     root = how.mpi.root if how.mpi is not None and how.mpi.root is not None else ""
     of = group_subjects(how)

@@ -91,7 +91,11 @@ def job_script(
             _set_up_once(plan, scheduler, how, image),
             alone,
         ),
-        *([fill("modules", before=scheduler.before_modules, modules=module_lines(plan, how))] if how.modules else []),
+        *(
+            [fill("modules", before=scheduler.before_modules, modules=loads)]
+            if (loads := module_lines(plan, how))
+            else []
+        ),
         start_part(scheduler, how, name, folder=True),
         image_part(plan, how, name, image, named),
         "" if plan.job.steps else traced(fill("command", command=line(plan.job.command)), Subject("command")),
@@ -145,7 +149,7 @@ def preflight_script(
     usage = f"usage: {PREFLIGHT} [IMAGE]      in an allocation; exits with {STATUS} if something is missing"
     parts = [
         _top(plan, scheduler, how, "preflight of ", usage),
-        *([fill("modules_alone", modules=module_lines(plan, how))] if how.modules else []),
+        *([fill("modules_alone", modules=loads)] if (loads := module_lines(plan, how)) else []),
         start_part(scheduler, how, PREFLIGHT, folder=folder),
         fill("given") + image_part(plan, how, PREFLIGHT, None, named),
         exports_part(how, scheduler),
@@ -237,7 +241,7 @@ def _task(scheduler: Scheduler) -> str:
 def _checkpoint(plan: Plan, how: Start, scheduler: Scheduler, name: str, queueing: Queueing) -> str:
     """What starts a program, and runs its checkpoint command when the batch system says that the end is near."""
     # By itself: it is no rank, and must not wait for others to join it.
-    words = how.engine.words(replace(how.call, join=0))
+    words = how.engine.start_words(replace(how.call, join=0))
     return fill(
         "checkpoint",
         seconds=str(queueing.checkpoint_s),

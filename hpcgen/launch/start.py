@@ -87,6 +87,7 @@ def start(
         fabric=plan.fabric.kind,
         gpu_collectives=by_engine(plan, engine),
         sealed=sealed,
+        options=tuple(word for each in site_engine.run_options for word in each.split(" ")),
     )
     modules = [*plan.site.scheduler.modules, *(mpi.modules if mpi is not None else []), *site_engine.modules]
     return Start(
@@ -105,6 +106,8 @@ def group_subjects(how: Start) -> dict[tuple[str, ...], Subject]:
     """What each group of words of the engine's command line is of, where it is not of the engine itself."""
     call = how.call
     found = {tuple(group): Subject("file systems") for group in file_system_words(call)}
+    if call.options:
+        found[call.options] = Subject("fact", f"containers.engines.{how.engine.name}.run_options")
     for bind in call.binds:
         found |= {tuple(group): Subject("bind", bind.target) for group in bind_words(how.engine.bind_option, [bind])}
     for name in call.inherited:

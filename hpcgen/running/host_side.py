@@ -120,12 +120,15 @@ def asked_of_host(recorded: Plan) -> str:
     partition = site.partitions[recorded.partition]
     engine = site.containers.engines.get(recorded.engine, SiteEngine())
     of_mpi = mpi.with_gpus(recorded.gpu_vendor) if mpi is not None and recorded.stack.run.mpi else None
-    environment = {**site.environment_of(recorded.partition), **recorded.stack.run.environment}
+    proxy = site.network.job_proxy
+    proxies = {name: value for name, (_, value) in proxy.variables().items()} if proxy is not None else {}
+    environment = {**proxies, **site.environment_of(recorded.partition), **recorded.stack.run.environment}
     environment |= of_mpi.environment if of_mpi is not None else {}
     file_systems = [each for each in site.file_systems.values() if each.bind]
     parts = {
         "environment": [f"{name}={value}" for name, value in environment.items()],
         "without": site.unset_environment,
+        "setup": [f"{line};" for line, _ in site.system.preparing([""])],
         "modules": [*site.scheduler.modules, *(of_mpi.modules if of_mpi is not None else []), *engine.modules],
         "binds": [
             *([bind.source for bind in of_mpi.binds] if of_mpi is not None else []),
@@ -133,6 +136,7 @@ def asked_of_host(recorded: Plan) -> str:
         ],
         "libraries": [*of_mpi.preload, *of_mpi.libraries] if of_mpi is not None else [],
         "devices": site.fabric_of(recorded.partition).devices,
+        "engine": engine.run_options,
         "launcher": [of_mpi.launcher] if of_mpi is not None else [],
         "directives": [
             *site.scheduler.directives,

@@ -16,7 +16,7 @@ from hpcgen.core.model.image_paths import NOTEST
 from hpcgen.core.model.job import Queueing
 from hpcgen.core.model.site import Site
 from hpcgen.core.support.processes import own_module, require_program
-from hpcgen.core.support.quoting import line, loading, sh, sh_assign
+from hpcgen.core.support.quoting import line, sh, sh_assign
 from hpcgen.core.support.writing import write_file
 from hpcgen.launch.preflight import PREFLIGHT
 from hpcgen.launch.queueing import options, refuse
@@ -85,7 +85,7 @@ def _modules(site: Site) -> list[str]:
     for engine in site.containers.engines.values():
         if engine.allowed:
             modules += engine.modules
-    return loading(site.system.modules, dict.fromkeys(modules))
+    return site.system.loading(list(dict.fromkeys(modules)))
 
 
 def passed_on(environment: Mapping[str, str]) -> dict[str, str]:

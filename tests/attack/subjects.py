@@ -26,6 +26,7 @@ def _profile() -> dict[str, Any]:
     """SuperMUC-NG's with more of everything."""
     data: dict[str, Any] = msgspec.to_builtins(CATALOG.site("supermuc"))
     del data["extends"]
+    data["system"] |= {"module_paths": ["/soft/modulefiles"], "setup": ["module reset"]}
     data["system"] |= {"kernel": "5.14", "glibc": "2.28", "modules": "module", "architecture": "x86_64"}
     data |= {"default_partition": "thin", "partitions": {"thin": data["partitions"]["thin"]}, "archived": "closed"}
     thin = data["partitions"]["thin"]
@@ -53,7 +54,7 @@ def _profile() -> dict[str, Any]:
     shown = [{"source": "/usr/share/libdrm", "target": "/usr/share/libdrm"}]
     of_gpus = {"environment": {"GPU_MPI": "1 2"}, "preload": ["/opt/gtl.so"], "libraries": ["/opt/gtl"], "binds": shown}
     data["mpi"]["gpu"] = {"nvidia": {**of_gpus, "modules": ["cuda/12"]}}
-    engine = {"modules": ["engine/1"], "reason": "because it is so", "decided": "2025-01"}
+    engine = {"run_options": ["--own"], "modules": ["engine/1"], "reason": "because it is so", "decided": "2025-01"}
     data["containers"]["engines"] = {name: {**engine, "version": ENGINES[name], "squashfs": "zstd"} for name in ENGINES}
     data["containers"] |= {"image_directory": "/data/images", "build_on": ["login"], "image_formats": ["squashfs"]}
     data["file_systems"] = {
@@ -72,6 +73,7 @@ def _profile() -> dict[str, Any]:
         "internet": {"login": True, "compute": True, "build": True},
         "ca_certificates": ["/etc/pki/ca.pem"],
         "proxy": {"http": "http://proxy.example.org:3128", "https": "http://proxy.example.org:3128", "no_proxy": "a"},
+        "job_proxy": {"http": "http://p.example.org:1", "https": "http://p.example.org:1", "no_proxy": "b"},
         "mirrors": {
             "apt": {
                 name: {"archive": f"http://m.example.org/{name}", "security": "http://m.example.org/s"}

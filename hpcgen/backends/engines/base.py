@@ -44,6 +44,7 @@ class Call(msgspec.Struct, frozen=True):
     attached: whether it is a command of the user's shell, with a terminal or a pipe, to which signals are sent.
     host_network: whether it listens on the host's network.
     ranks_outside: whether a launcher of the caller starts it: only the script knows how many ranks share a node.
+    options: of the engine, which the site wants at every start.
     """
 
     image: str = IMAGE
@@ -65,6 +66,7 @@ class Call(msgspec.Struct, frozen=True):
     attached: bool = False
     host_network: bool = False
     ranks_outside: bool = False
+    options: tuple[str, ...] = ()
 
 
 class Engine:
@@ -220,6 +222,12 @@ class Engine:
     def words(self, call: Call) -> list[list[str]]:
         """The command line up to the container's command, grouped as it is best read."""
         raise NotImplementedError
+
+    def start_words(self, call: Call) -> list[list[str]]:
+        """These, with the site's own options after those that tell the program what to do."""
+        groups = self.words(call)
+        first = next((at for at, group in enumerate(groups) if group[:1] == [self.command_name()]), 0)
+        return [*groups[: first + 1], *([list(call.options)] if call.options else []), *groups[first + 1 :]]
 
     def bind_in_place(self) -> str:
         """Words of shell that show the host's folder ``$path`` inside, in its own place; "" where it cannot."""

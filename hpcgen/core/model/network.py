@@ -32,11 +32,19 @@ ProxyExceptions = Annotated[
 
 
 class Proxy(Record, frozen=True):
-    """Proxy of the build host; used while building and never left in the image."""
+    """A proxy; that of the build host is used while building and never left in the image."""
 
     http: ProxyAddress | None = None
     https: ProxyAddress | None = None
     no_proxy: ProxyExceptions = ""
+
+    def variables(self) -> dict[str, tuple[str, str]]:
+        """The variables that programs read, as some know the small and some the capital names: the field, the value."""
+        said = {"http_proxy": ("http", self.http), "https_proxy": ("https", self.https)}
+        said["no_proxy"] = ("no_proxy", self.no_proxy)
+        return {
+            name: (field, value) for small, (field, value) in said.items() if value for name in (small, small.upper())
+        }
 
 
 AptAddress = Annotated[
@@ -119,9 +127,13 @@ class Mirrors(Record, frozen=True):
 
 
 class Network(Record, frozen=True):
-    """What can be reached from where, and what must be trusted on the way."""
+    """What can be reached from where, and what must be trusted on the way.
+
+    ``proxy`` is that of the machine that builds, ``job_proxy`` the one by which jobs reach what is outside.
+    """
 
     internet: Internet
     ca_certificates: list[AbsolutePath] = []
     proxy: Proxy | None = None
+    job_proxy: Proxy | None = None
     mirrors: Mirrors = Mirrors()

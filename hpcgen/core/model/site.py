@@ -1,5 +1,6 @@
 """A site profile: what is known of one system. Data only; a profile is never executed."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -24,13 +25,13 @@ from hpcgen.core.model.fields import (
     matching,
 )
 from hpcgen.core.model.network import Network
-from hpcgen.core.support.quoting import NAME_PATTERN
+from hpcgen.core.support.quoting import NAME_PATTERN, sh
 
 Directive = Annotated[
     str,
     matching(
         r"^--?[A-Za-z0-9][^\x00-\x20\x7f-\xa0\u2028\u2029'\"`$\\;|<>]*( [A-Za-z0-9./%_=:,@+-]+)?$(?!\n)",
-        "one scheduler option, without quotes, $ or line breaks",
+        "one option, without quotes, $ or line breaks",
         "--ear=off",
     ),
 ]
@@ -53,11 +54,24 @@ MPI_PROGRAMS = ("mpiexec", "mpirun")
 WallTime = Annotated[str, matching(r"^\d{1,4}:[0-5]\d:[0-5]\d$(?!\n)", "a time: hours:minutes:seconds", "36:00:00")]
 
 
+_WORD = "[A-Za-z0-9._+/=:@%-]+"
+SetupLine = Annotated[
+    str,
+    matching(
+        rf"^(module (use|unuse|load|unload|swap|purge|reset|restore)( {_WORD})*|source /{_WORD}( {_WORD})*"
+        rf"|ulimit -[A-Za-z] (unlimited|\d{{1,20}})|umask 0\d{{2,3}})$(?!\n)",
+        "module, source of an absolute path, ulimit or umask, with words of letters, digits and . _ + / = : @ % -",
+        "module reset",
+    ),
+]
+
+
 class System(Record, frozen=True):
     """Operating system of the nodes. ``glibc`` bounds what host libraries need of the image's C library.
 
     ``user_namespaces``: whether users without rights may make them. ``modules``: how software is put on PATH there, by
-    ``module load`` or by VALET's ``vpkg_require``.
+    ``module load`` or by VALET's ``vpkg_require``. ``module_paths``: folders of modules that are not looked through by
+    themselves (``module use``). ``setup``: lines of every job before that, in their order.
     """
 
     os: Name
@@ -67,6 +81,19 @@ class System(Record, frozen=True):
     user_namespaces: bool | None = None
     architecture: Literal["x86_64", "aarch64"] = "x86_64"
     modules: Literal["module", "valet"] = "module"
+    module_paths: list[AbsolutePath] = []
+    setup: list[SetupLine] = []
+
+    def preparing(self, modules: Sequence[str]) -> list[tuple[str, str]]:
+        """Lines of shell before a site's modules can be loaded, each with what of the profile says so."""
+        lines = [(line, "system.setup") for line in self.setup]
+        paths = self.module_paths if modules and self.modules == "module" else []
+        return lines + [(f"module use {sh(path)}", "system.module_paths") for path in paths]
+
+    def loading(self, modules: Sequence[str]) -> list[str]:
+        """Lines of shell that put modules on PATH with the site's tool, and what they need before."""
+        verb = "vpkg_require" if self.modules == "valet" else "module load"
+        return [*(line for line, _ in self.preparing(modules)), *(f"{verb} {sh(module)}" for module in modules)]
 
 
 class Cpu(Record, frozen=True):
@@ -289,6 +316,7 @@ SquashfsCompressor = Literal["gzip", "zstd"]
 class SiteEngine(Record, frozen=True):
     """A container engine at the site. Without ``version`` only what every supported release has is used.
 
+    ``fakeroot``: images are built with ``--fakeroot``. ``run_options``: what it is given at every start of a job there.
     ``reason`` and ``decided``: why and when the site allowed or forbade it. ``squashfs``: what its squashfs and SIF
     files are compressed by; ``zstd`` is written much faster, and has to be known to whatever mounts them there: the
     kernel (CONFIG_SQUASHFS_ZSTD) or the squashfuse that the engine uses. Without it gzip, which all know.
@@ -300,6 +328,7 @@ class SiteEngine(Record, frozen=True):
     decided: PartialDate | None = None
     modules: list[ModuleName] = []
     fakeroot: bool = False
+    run_options: list[Directive] = []
     squashfs: SquashfsCompressor | None = None
 
 

@@ -248,12 +248,6 @@ def line(words: Iterable[str]) -> str:
     return " ".join(quoted(word) for word in words)
 
 
-def loading(tool: str, modules: Iterable[str]) -> list[str]:
-    """Shell that puts modules on PATH with the site's tool for them: ``module`` or ``valet``."""
-    verb = "vpkg_require" if tool == "valet" else "module load"
-    return [f"{verb} {sh(module)}" for module in modules]
-
-
 def joined(*parts: str) -> Shell:
     """One word from several parts, such as a bind's two sides."""
     return Shell("".join(quoted(part) for part in parts))

@@ -275,16 +275,19 @@ class Presence(msgspec.Struct, frozen=True):
 _MPI = "the host's MPI does not replace the image's"
 PATHS = (
     FactKind(r"mpi\.root", "error", _MPI),
-    FactKind(r"mpi\.libraries", "error", _MPI),
-    FactKind(r"mpi\.binds", "error", "a missing path cannot be bound, so the container does not start"),
+    FactKind(r"mpi\.(gpu\.[^.]+\.)?(libraries|preload)", "error", _MPI),
+    FactKind(r"mpi\.(gpu\.[^.]+\.)?binds", "error", "a missing path cannot be bound, so the container does not start"),
     FactKind(r"(partitions\..+\.)?fabric\.devices", "error", "ranks fall back to a slower network, or do not start"),
     FactKind(r"(partitions\..+\.)?fabric\.libraries", "error", "the image has no libraries of its own for this fabric"),
+    FactKind(r"system\.module_paths", "warning", "the job script looks for modules there"),
     FactKind(r"containers\.image_directory", "error", "jobs look for their images there"),
     FactKind(r"network\.ca_certificates", "error", "builds copy the certificate into the image first"),
     FactKind(r"file_systems\.[^.]+\.path", "warning", "users are directed to that file system"),
 )
 MODULES = FactKind(
-    r"(mpi|scheduler|containers\.engines\.[^.]+)\.modules", "warning", "the job script loads this module"
+    r"(mpi|mpi\.gpu\.[^.]+|scheduler|containers\.engines\.[^.]+)\.modules",
+    "warning",
+    "the job script loads this module",
 )
 _NODE_ONLY = re.compile(r"(partitions\..+\.)?fabric\.devices")
 
@@ -296,7 +299,8 @@ def look(machine: Machine, facts: Iterable[Fact], login: bool = False) -> list[P
     ----------
     login: it is a login node, which has no need of the compute nodes' devices.
     """
-    found = []
+    found, facts = [], list(facts)
+    prepared = any(re.fullmatch(r"system\.(module_paths|setup)", fact.path) and fact.value for fact in facts)
     for fact in facts:
         if login and _NODE_ONLY.fullmatch(fact.path):
             found.append(Presence(fact, _kind(fact) or MODULES, (), "this is a login node"))
@@ -306,7 +310,9 @@ def look(machine: Machine, facts: Iterable[Fact], login: bool = False) -> list[P
             unknown = "" if machine.is_live or not gone else f"the captured tree has no {', '.join(gone)}"
             found.append(Presence(fact, kind, gone, unknown, len(paths) - len(gone)))
         elif re.fullmatch(MODULES.path, fact.path):
-            found.append(_modules(machine, fact))
+            seen = _modules(machine, fact)
+            unknown = "jobs see others, by system.module_paths and system.setup" if prepared and seen.gone else ""
+            found.append(Presence(fact, MODULES, (), unknown) if unknown else seen)
     return found
 
 

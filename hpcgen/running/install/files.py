@@ -117,7 +117,7 @@ def devcontainer_text(job: ImageJob) -> str:
             f"editors start dev containers by Docker or Podman, and {job.image} is started by {how.engine.name}",
             remedy=f"convert it (hpcgen convert {job.image} podman:localhost/{plan.stack.name}:1) and install that",
         )
-    groups = how.engine.words(how.call)[1:]
+    groups = how.engine.start_words(how.call)[1:]
     # What only a script knows (the folder, the terminal), and what the editor has fields for, or does by itself.
     words = [word for group in groups if not any(isinstance(each, Shell) for each in group) for word in group]
     variables = {**how.variables.exported, **how.variables.inside}

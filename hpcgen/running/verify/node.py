@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.support.quoting import loading, sh
+from hpcgen.core.support.quoting import sh
 from hpcgen.launch.start import start
 from hpcgen.recipe.selftest import DRIVER_FILE, GPU_DEVICES
 
@@ -86,7 +86,7 @@ def engine_script(plan: Plan, environment: dict[str, str]) -> str:
     """bash that prints the version of the engine, if it tells one, with the site's modules loaded."""
     how = start(plan, environment)
     program = sh(how.engine.command_name())
-    modules = loading(plan.site.system.modules, how.modules)
+    modules = plan.site.system.loading(how.modules)
     missing = f"echo {program} is not on PATH; exit 69"
     version = [f"{program} --version"] if how.engine.tells_version else []
     return "\n".join([*modules, f"command -v {program} || {{ {missing}; }}", *version, ""])

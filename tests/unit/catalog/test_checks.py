@@ -198,5 +198,5 @@ def test_a_directive_has_no_character_that_could_be_a_line_of_its_own(character:
     from tests.helpers.random_questions import SITE
 
     site = {**SITE, "scheduler": {"kind": "none", "directives": [f"--export=NONE{character}x"]}}
-    with pytest.raises(InputError, match="must be one scheduler option"):
+    with pytest.raises(InputError, match="must be one option"):
         load_site(site)
