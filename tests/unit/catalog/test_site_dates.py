@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,25 @@ def test_cited_commits_are_there_and_no_fact_is_younger(path: Path) -> None:
                 words = ["git", "-C", str(clone), "log", "-1", "--format=%cs", commit, "--"]
                 day = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
                 assert source.get("as_of", "") <= day, name
+
+
+FILES = sorted([*PROFILES, *(ROOT / "building_blocks").rglob("*.yaml"), *(ROOT / "recipes").rglob("*.yaml")])
+
+
+def sources_in(data: object) -> Iterator[dict[str, str]]:
+    """Every source in a profile, a recipe or a release table, wherever it stands there."""
+    if isinstance(data, dict):
+        if {"from", "verified"} <= data.keys():
+            yield data
+        for each in data.values():
+            yield from sources_in(each)
+    elif isinstance(data, list):
+        for each in data:
+            yield from sources_in(each)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_nothing_known_from_memory_is_called_verified(path: Path) -> None:
+    for source in sources_in(load(path, path.name).data):
+        if source["verified"] == "yes":
+            assert "from memory" not in source["from"] + source.get("note", ""), source["from"]

@@ -29,11 +29,11 @@ JOBS: list[tuple[str, str, int, list[str], str]] = [
     ("perlmutter", "cpu", 2, ["--constraint=cpu", "--qos=regular"], "srun "),
     ("leonardo", "booster", 64, ["--partition=boost_usr_prod", "--gres=gpu:4", "--exclusive"], "mpirun "),
     ("leonardo", "booster", 65, ["--partition=boost_usr_prod", "--qos=boost_qos_bprod", "--gres=gpu:4"], "mpirun "),
-    ("marenostrum5", "acc", 1, ["--qos=acc_ehpc", "--cpus-per-task=20", "--gres=gpu:4"], '"${container[@]}"'),
+    ("marenostrum5", "acc", 1, ["--qos=acc_ehpc", "--cpus-per-task=20", "--gres=gpu:4"], "mpirun -n 4 "),
     ("juwels-booster", "booster", 2, ["--partition=booster", "--gres=gpu:4"], "srun "),
     ("jupiter", "booster", 2, ["--partition=booster", "--gres=gpu:4"], "srun "),
     ("snellius", "gpu_h100", 1, ["--partition=gpu_h100", "--gres=gpu:4"], '"${container[@]}"'),
-    ("supermuc-phase2", "gpu", 2, ["--partition=test", "--export=NONE"], "mpiexec -n 16 -ppn 8 "),
+    ("supermuc-phase2", "gpu", 2, ["--partition=general", "--export=NONE"], "mpiexec -n 16 -ppn 8 "),
     ("hawk", "rome", 1, ["-l select=1:node_type=rome:mpiprocs=1:ompthreads=128"], '"${container[@]}"'),
     ("hunter", "mi300a", 1, ["-l select=1:node_type=mi300a:mpiprocs=4:ompthreads=24"], '"${container[@]}"'),
 ]

@@ -208,7 +208,7 @@ def test_a_host_that_only_starts_the_ranks_is_asked_for_its_pmi_alone(workshop: 
 
 
 @pytest.mark.parametrize("provider", ["mpich", "openmpi"])
-@pytest.mark.parametrize("site", ["snellius", "marenostrum5", "caviness", "slurm-cpu"])
+@pytest.mark.parametrize("site", ["snellius", "caviness", "slurm-cpu"])
 def test_several_nodes_without_a_described_mpi_are_one_rule(site: str, provider: str) -> None:
     plan = hpcgen.plan(site, "mpi-hello", settings={"mpi.provider": provider}, nodes=2, account="lab")
     pmi = {"mpich": "pmi2", "openmpi": "pmix"}[provider]
