@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say, say_foreign
-from hpcgen.cli.fact_ages import TODAY, say_old
+from hpcgen.cli.fact_ages import TODAY, say_old, say_unverified
 from hpcgen.cli.trust import allow_of
 from hpcgen.core.errors import InputError, Problems
 from hpcgen.core.support.units import some
@@ -32,7 +32,8 @@ def command(ctx: click.Context, files: tuple[Path, ...], as_json: bool, today: d
     from hpcgen.catalog.trust import folder_offered
     from hpcgen.cli.checking import check_file, code_of, collected_files, collection_of
     from hpcgen.core.config.provenance import sourced_of
-    from hpcgen.machine.ages import old_facts
+    from hpcgen.core.support.quoting import line
+    from hpcgen.machine.ages import doubtful
 
     problems = Problems()
     shipped = catalog_of(ctx).folders[-1].resolve()
@@ -53,7 +54,9 @@ def command(ctx: click.Context, files: tuple[Path, ...], as_json: bool, today: d
                 check_dates(profile, path.resolve().is_relative_to(shipped))
             say(f"{path}: ok")
             for profile in profiles:
-                say_old(str(path), old_facts(sourced_of(profile), today), not profile.data.get("abstract"))
+                found = doubtful(sourced_of(profile), today)
+                say_old(str(path), found.old, not profile.data.get("abstract"))
+                say_unverified(found, f"hpcgen show site {line([str(path)])} --origin --unverified")
             if path in files:
                 say_foreign(sites)
     # What is wrong with a parent is told of each of its children.

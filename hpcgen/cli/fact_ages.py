@@ -45,7 +45,7 @@ TODAY = click.option(
 
 
 def doubts_of(catalog: Catalog, site: str, plan: Plan, today: datetime.date) -> Doubtful:
-    """What is not certain of the facts that a plan rests on.
+    """What is not certain of what a plan rests on: facts of the profile, and rows of release tables.
 
     Parameters
     ----------
@@ -54,9 +54,12 @@ def doubts_of(catalog: Catalog, site: str, plan: Plan, today: datetime.date) -> 
     from hpcgen.core.config.provenance import sourced_of
     from hpcgen.machine.ages import doubtful
     from hpcgen.machine.resting import dependent, depends_on
+    from hpcgen.planning.planner import unverified_blocks
 
     planned = dependent(plan.stack.name, plan, catalog)
-    return doubtful(sourced_of(catalog.site_document(site)), today, lambda path: depends_on(planned, path))
+    found = doubtful(sourced_of(catalog.site_document(site)), today, lambda path: depends_on(planned, path))
+    releases = [f"{block.name} {block.version}" for block in unverified_blocks(catalog, plan)]
+    return msgspec.structs.replace(found, releases=releases)
 
 
 def as_data(found: Doubtful, today: datetime.date) -> dict[str, object]:
@@ -72,9 +75,21 @@ def say_doubts(site: str, found: Doubtful, notes: bool) -> None:
     notes: the plan's own notes are shown, which list what is not verified.
     """
     say_old(site, found.old)
+    say_unverified(found, "" if notes else "--notes")
+
+
+def say_unverified(found: Doubtful, look: str) -> None:
+    """One line of what nobody verified.
+
+    Parameters
+    ----------
+    look: what lists it all; empty where that is shown anyhow, so that only what is from memory is told.
+    """
     words = [f"from memory, not verified: {some(found.from_memory, _SHOWN)}"] if found.from_memory else []
-    if found.not_verified and not notes:
-        words.append(f"{counted(len(found.not_verified), 'fact')} of the profile not verified (--notes)")
+    others = {"fact": (found.not_verified, "of the profile"), "release": (found.releases, "in the release tables")}
+    told = [f"{counted(len(what), name)} {where}" for name, (what, where) in others.items() if what]
+    if told and look:
+        words.append(f"{' and '.join(told)} not verified ({look})")
     if words:
         say(f"note: {'; '.join(words)}")
 

@@ -54,18 +54,20 @@ class OldFact(msgspec.Struct, frozen=True):
 
 
 class Doubtful(msgspec.Struct, frozen=True):
-    """What is not certain of the facts of a profile, by their paths.
+    """What is not certain of the facts of a profile, by their paths, and of a plan's releases.
 
     Parameters
     ----------
     old: what may no longer hold.
     from_memory: what nobody found a source for.
     not_verified: other facts whose source nobody read, or that have none.
+    releases: what a plan takes from rows of release tables that nobody verified.
     """
 
     old: list[OldFact]
     from_memory: list[str]
     not_verified: list[str]
+    releases: list[str] = []
 
 
 def doubtful(facts: Iterable[Sourced], today: date, rests: Callable[[str], bool] = lambda path: True) -> Doubtful:

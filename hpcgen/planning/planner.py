@@ -366,22 +366,24 @@ def defaults_given_up(catalog: Catalog, plan: Plan) -> list[Finding]:
 
 def unverified_releases(catalog: Catalog, plan: Plan) -> list[Finding]:
     """One finding that names the chosen releases whose row nobody has verified."""
-    rows, names = [], []
-    for block in plan.blocks:
-        source = catalog.release(block, plan.site.system.architecture).source
-        if source is None or source.verified == "no":
-            rows.append(f"{block.name} {block.version}")
-            names.append(block.name)
-    if not rows:
+    blocks = unverified_blocks(catalog, plan)
+    if not blocks:
         return []
     return [
         Finding(
             name="unverified-releases",
             severity="detail",
-            message=f"not verified in the release tables: {some(rows)}",
-            remedy=f"see {' and '.join(f'hpcgen show block {name}' for name in names[:2])}",
+            message=f"not verified in the release tables: {some([f'{each.name} {each.version}' for each in blocks])}",
+            remedy=f"see {' and '.join(f'hpcgen show block {each.name}' for each in blocks[:2])}",
         )
     ]
+
+
+def unverified_blocks(catalog: Catalog, plan: Plan) -> list[PlannedBlock]:
+    """The blocks of a plan whose release's row nobody has verified."""
+    sources = [catalog.release(block, plan.site.system.architecture).source for block in plan.blocks]
+    told = zip(plan.blocks, sources, strict=True)
+    return [block for block, source in told if source is None or source.verified == "no"]
 
 
 def release_concerns(catalog: Catalog, blocks: list[PlannedBlock]) -> list[Finding]:

@@ -87,6 +87,20 @@ def test_what_is_from_memory_is_told_by_that_word(hpcgen: Command, profile: Path
         r"note: from memory, not verified: partitions\.main\.gpu\.driver; \d+ facts of the profile not verified", said
     )
     assert "from memory" not in hpcgen("plan", "--site", str(profile), "--stack", "mpi-hello").stderr
+    looked = f"hpcgen show site {profile} --origin --unverified"
+    assert re.search(
+        r"from memory, not verified: partitions\.main\.gpu\.driver; \d+ facts of the profile not verified "
+        + re.escape(f"({looked})"),
+        hpcgen("check", str(profile)).stderr,
+    )
+
+
+def test_a_plan_tells_the_releases_whose_row_nobody_verified(hpcgen: Command) -> None:
+    words = ("plan", "--site", "lumi-g", "--stack", "pytorch-ddp")
+    rows = json.loads(hpcgen(*words, "--json").stdout)["doubtful_facts"]["releases"]
+    assert rows != []
+    assert f"{len(rows)} release" in hpcgen(*words).stderr
+    assert all(row in hpcgen(*words, "--notes").stdout for row in rows)
 
 
 def test_check_doctor_and_list_tell_it_too(hpcgen: Command, profile: Path, tmp_path: Path) -> None:
