@@ -96,6 +96,10 @@ def _batch_problems(site: Site, document: Document) -> list[Problem]:
         message = f"no job can be submitted to {batch.title} without {', '.join(lacking)}"
         where = document.position(["scheduler"], key=True)
         return [Problem(message, where=where, remedy="docs/site-profile-fields.md")]
+    if site.scheduler.resources and not batch.resource_form:
+        where = document.position(["scheduler", "resources"], key=True)
+        message = f"{batch.title} has no option for resources by name that hpcgen knows"
+        return [Problem(message, where=where, remedy="write the whole option into scheduler.directives")]
     if mpi is None or knows_launcher(mpi.launcher, site.scheduler):
         return []
     return [_unknown(document, ["mpi", "launcher"], "launcher", mpi.launcher, launcher_names())]
@@ -299,6 +303,12 @@ def _wrong_queues(partition: str, nodes: Partition, document: Document) -> Itera
         elif nodes.nodes is not None and queue.min_nodes > nodes.nodes:
             message = f"no job fits the queue {queue.name}: {partition} has fewer nodes"
             yield Problem(message, document.position([*place, "min_nodes"]), f"at most {nodes.nodes}")
+        numbers = [each.max_nodes for each in queue.times]
+        if numbers != sorted(set(numbers)):
+            remedy = "write the limits by their number of nodes, the smallest first"
+            yield Problem(
+                f"`times` of {queue.name} are not in order", document.position([*place, "times"]), remedy=remedy
+            )
         if (queue.name, *queue.directives) in seen:
             message = f"the queue {queue.name} is listed twice for {partition}"
             remedy = "remove one, or say with `directives` how the two differ"

@@ -263,7 +263,7 @@ def _findings(plan: Plan, catalog: Catalog, request: JobRequest, document: Docum
     site = plan.site
     document = document or catalog.document_of(site) or InMemory(site, f"site {site.name}")
     return [
-        *job_findings(site, plan.job, request),
+        *job_findings(site, plan.partition, plan.job, request),
         *site_findings(site, plan.partition, document),
         *release_concerns(catalog, plan.blocks),
         *defaults_given_up(catalog, plan),

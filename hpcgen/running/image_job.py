@@ -137,7 +137,7 @@ def plan_for_image(
     findings = [
         *side.findings,
         *_contract(plan),
-        *job_findings(plan.site, plan.job, asked),
+        *job_findings(plan.site, plan.partition, plan.job, asked),
         *_bind_findings(kit.plan, plan),
     ]
     plan = replace(plan, findings=findings)

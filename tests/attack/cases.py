@@ -109,7 +109,11 @@ def _of_plan(one: Case, chance: random.Random) -> Files:
     for name, field, choices in (("scheduler", "kind", SCHEDULERS), ("containers", "preferred", tuple(ENGINES))):
         if one.path[:2] != (name, field) and name in profile:
             profile = {**profile, name: {**profile[name], field: chance.choice(choices)}}
-    if profile.get("scheduler", {}).get("kind") == "none" and one.path[0] not in ("queue", "account"):
+    batch = profile.get("scheduler", {})
+    if batch.get("kind") in ("slurm", "flux", "none") and one.path[:2] != ("scheduler", "resources"):
+        # They have no form for resources by name, so that nothing else would be tried with them.
+        profile = {**profile, "scheduler": {key: value for key, value in batch.items() if key != "resources"}}
+    if batch.get("kind") == "none" and one.path[0] not in ("queue", "account"):
         job = {key: value for key, value in job.items() if key not in ("queue", "account")}
     if one.path[:2] == ("run", "steps"):
         # Where a command is asked for, steps are not started.

@@ -48,6 +48,7 @@ def _profile() -> dict[str, Any]:
         "interface": "ib0",
     }
     thin["queues"] = [{"name": "micro", "directives": ["--qos=x"], "min_time": "00:00:01", "max_time": "48:00:00"}]
+    thin["queues"][0] |= {"times": [{"max_nodes": 9, "max_time": "24:00:00"}], "by_account": True}
     data["fabric"] |= {"libraries": ["/usr/lib64/libpsm2.so.2"], "libfabric": "1.22.0", "interface": "ib0"}
     data["mpi"] |= {"glibc": "2.26", "environment": {"FI_PROVIDER_PATH": "/opt/prov"}, "modules": ["mpi.intel/2019"]}
     data["mpi"] |= {"preload": ["/opt/own/first.so"]}
@@ -60,6 +61,7 @@ def _profile() -> dict[str, Any]:
     data["file_systems"] = {
         "work": {"kind": "lustre", "path": "/work", "variable": "WORK", "use": "data of projects", "bind": True}
     }
+    data["scheduler"] |= {"kind": "pbs", "resources": {"filesystems": "home:eagle"}}
     data["scheduler"] |= {"before_submitting": "workgroup -g NAME", "output": "job.out"}
     data["scheduler"] |= {"parallel_environment": "mpi", "one_node_environment": "smp", "memory_request": "h_vmem"}
     thin["parallel_environment"] = "mpi48"

@@ -114,6 +114,8 @@ class Scheduler:
     id_form: a regular expression of the job's id in a line that the submitting command prints.
     local_rank: holds a rank's number on its node, where that program started it.
     launcher_allocates: that program asks for nodes of its own outside of an allocation.
+    limits_of, account_limits: commands that tell the limits of a queue, and those of the user's accounts.
+    resource_form: the option for a resource that every job of a site names; "" where it knows none by name.
     endings: what to do about a state in which a job ended, by its word.
     """
 
@@ -155,6 +157,9 @@ class Scheduler:
     id_form: ClassVar[str] = ""
     local_rank: ClassVar[str] = ""
     launcher_allocates: ClassVar[bool] = False
+    limits_of: ClassVar[str] = ""
+    account_limits: ClassVar[str] = ""
+    resource_form: ClassVar[str] = ""
     endings: ClassVar[Mapping[str, str]] = {}
 
     @property
@@ -290,9 +295,11 @@ def queue_options(header: Header, name: str, join: str = "=") -> list[str]:
     return [option(name, header.job.queue, join, of_job("queue"))] if header.job.queue else []
 
 
-def site_options(header: Header) -> list[str]:
-    """Options of the profile, each word checked again."""
-    common = _checked(header.scheduler.directives, of_fact("scheduler.directives"))
+def site_options(header: Header, resource_form: str = "") -> list[str]:
+    """Options of the profile, each word checked again; its resources where the batch system has a form for them."""
+    wanted = header.scheduler.resources.items() if resource_form else ()
+    common = [option(resource_form, f"{each}={value}", " ", of_fact("scheduler.resources")) for each, value in wanted]
+    common += _checked(header.scheduler.directives, of_fact("scheduler.directives"))
     return common + _checked(header.partition.directives, of_fact("partitions.*.directives"))
 
 

@@ -65,6 +65,8 @@ class GridEngine(Scheduler):
     first_task = 1
     requeueing = ("-r y",)
     wished = {"begin": "-a {}", "environment": "-v {}", "whole_environment": "-V"}  # qsub(1)
+    limits_of = "qconf -sq {}"
+    resource_form = "-l"
     mail_words = {"begin": "b", "end": "e", "fail": "a"}
     array_size = 75000  # max_aj_tasks in sge_conf(5)
     id_form = r"\d+(?:\.\d+-\d+:\d+)?"
@@ -87,7 +89,7 @@ class GridEngine(Scheduler):
         lines += queue_options(header, "-q", " ")
         if job.account:
             lines.append(option("-P", job.account, " ", of_job("account")))
-        return lines + site_options(header)
+        return lines + site_options(header, self.resource_form)
 
     def slots(self, header: Header) -> list[str]:
         """Whole nodes in the profile's parallel environment, for one node in its own where there is one."""

@@ -61,6 +61,7 @@ class Lsf(Scheduler):
         "environment": "-env {}",
         "whole_environment": "-env all",
     }
+    limits_of = "bqueues -l {}"
     mail_words = {"begin": "-B", "end": "-N"}
     endings = {
         "TERM_RUNLIMIT": "give it more time: --time",

@@ -56,6 +56,7 @@ class Pjm(Scheduler):
     selecting = ("-L rscunit", "-L vnode")
     requeueing = ("--restart",)
     wished = {"environment": "-x {}", "whole_environment": "-X"}
+    resource_form = "-L"
     mail_words = {"begin": "b", "end": "e"}
     endings = {"CCL": "submit it again: it was cancelled", "RJT": "the site's rules refuse it: see pjstat -v ID"}
 
@@ -74,7 +75,7 @@ class Pjm(Scheduler):
         lines += queue_options(header, "-L rscgrp")
         if job.account:
             lines.append(option("-g", job.account, " ", of_job("account")))
-        return lines + site_options(header)
+        return lines + site_options(header, self.resource_form)
 
     def mail(self, events: Sequence[str], address: str) -> list[str]:
         words = ",".join(self.mail_words[each] for each in events)

@@ -86,6 +86,8 @@ class Slurm(Scheduler):
         "whole_environment": "--export=ALL",
     }
     kind_of_node = "--constraint="
+    limits_of = "scontrol show partition {}"
+    account_limits = "sacctmgr show assoc user=$USER"
     mail_words = {"begin": "BEGIN", "end": "END", "fail": "FAIL", "requeue": "REQUEUE", "time_limit": "TIME_LIMIT"}
     launcher = "srun"
     # Those that srun has a plugin of.

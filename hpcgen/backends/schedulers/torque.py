@@ -67,6 +67,8 @@ class Torque(Scheduler):
     wished = {**WISHED, "array": "-t {}", "exclusive": "-l naccesspolicy=singlejob", "qos": "-l qos={}"}
     nodes_in_request = True
     kind_of_node = "-l partition="
+    limits_of = "qstat -Qf {}"
+    resource_form = "-l"
     mail_words = {"begin": "b", "end": "e", "fail": "af"}
     id_form = r"\d+(?:\.\S+)?"
 
@@ -78,7 +80,7 @@ class Torque(Scheduler):
         lines += queue_options(header, "-q", " ")
         if header.job.account:
             lines.append(option("-A", header.job.account, " ", of_job("account")))
-        return lines + site_options(header)
+        return lines + site_options(header, self.resource_form)
 
     def resources(self, header: Header) -> list[str]:
         """Whole nodes: as many slots as a node has, and all its GPUs; ``chunk`` has properties that the nodes have."""

@@ -161,9 +161,18 @@ class Gpu(Record, frozen=True):
     cdi: CdiName | None = None
 
 
+class TimeLimit(Record, frozen=True):
+    """How long jobs of a queue may take that have no more than so many nodes."""
+
+    max_nodes: Count
+    max_time: WallTime
+
+
 class Queue(Record, frozen=True):
     """A scheduler partition or queue, and the job sizes (nodes) and times it takes. The first that fits is used.
 
+    ``times``: limits that go by the number of nodes, the smallest number first; ``max_time`` holds for jobs of
+    more nodes than all of them. ``by_account``: each account has its own limits, which may be narrower.
     ``debug``: it is for trying things out, and used where it is asked for, or where no other takes the job.
     ``directives``: the header options that ask for it, where that is not Slurm's ``--partition`` or PBS's ``-q`` with
     its name, such as ``--qos``.
@@ -174,8 +183,21 @@ class Queue(Record, frozen=True):
     max_nodes: Count | None = None
     min_time: WallTime | None = None
     max_time: WallTime | None = None
+    times: list[TimeLimit] = []
+    by_account: bool = False
     debug: bool = False
     directives: list[Directive] = []
+
+    def time_limit(self, nodes: int) -> str | None:
+        """How long a job of so many nodes may take; None where that is not known."""
+        return next((each.max_time for each in self.times if nodes <= each.max_nodes), self.max_time)
+
+    @property
+    def most_nodes(self) -> int | None:
+        """The most nodes that it takes; None where that is not known."""
+        return (
+            self.times[-1].max_nodes if self.max_nodes is None and self.times and not self.max_time else self.max_nodes
+        )
 
 
 ChunkResource = Annotated[
@@ -188,7 +210,7 @@ InterfaceName = Annotated[
 ]
 
 Resource = Annotated[
-    str, matching(r"^[A-Za-z_][A-Za-z0-9_.+-]{0,63}$(?!\n)", "a name that Grid Engine knows", "h_vmem")
+    str, matching(r"^[A-Za-z_][A-Za-z0-9_.+-]{0,63}$(?!\n)", "a name that the batch system knows", "h_vmem")
 ]
 
 
@@ -373,12 +395,14 @@ class BatchSystem(Record, frozen=True):
     ``parallel_environment``: Grid Engine's that gives a job's slots on whole nodes (``qconf -spl``);
     ``one_node_environment``: another one for jobs of one node. ``memory_request``: the resource by which Grid Engine's
     jobs ask for memory, which counts per slot, such as h_vmem.
+    ``resources``: those that every job has to name, such as PBS's ``filesystems`` at ALCF, with their values.
     ``before_submitting``: what the user does first in the shell that submits, usually a command.
     """
 
     kind: SchedulerName
     directives: list[Directive] = []
     modules: list[ModuleName] = []
+    resources: dict[Resource, Text] = {}
     account: Literal["required", "optional", "none"] = "optional"
     gpu_request: Literal["gres", "gpus-per-node", "none"] = "gres"
     gpu_bind: Literal["variable", "launcher"] = "variable"

@@ -19,7 +19,7 @@ from hpcgen.core.model.site import Partition, Site
 from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.units import counted, number
 from hpcgen.launch.job.measured_layouts import Considered, consider, usable_gb
-from hpcgen.launch.job.queues import place
+from hpcgen.launch.job.queues import place, unknown_limits
 
 
 class _Shape(msgspec.Struct):
@@ -112,22 +112,23 @@ def started(request: JobRequest, command: Sequence[str], steps: Sequence[JobStep
     return ([], wanted) if wanted else (list(command), [])
 
 
-def job_findings(site: Site, job: Job, request: JobRequest | None = None) -> list[Finding]:
+def job_findings(site: Site, partition_name: str, job: Job, request: JobRequest | None = None) -> list[Finding]:
     """What the user has to fill in or should know before submitting."""
     kind = site.scheduler.account
+    found = []
     if kind == "required" and not job.account:
-        return [
+        found.append(
             Finding(
                 name="account",
                 severity="warning",
                 message=f"{site.name} requires an account, and none was given",
                 remedy="add --account, or fill in the marked line of the job script",
             )
-        ]
-    if request is not None and request.account and kind == "none":
+        )
+    elif request is not None and request.account and kind == "none":
         message = f"{site.name} has no accounts, so {request.account!r} is ignored"
-        return [Finding(name="account", severity="note", message=message, remedy="leave --account out")]
-    return []
+        found.append(Finding(name="account", severity="note", message=message, remedy="leave --account out"))
+    return found + (unknown_limits(site, partition_name, job, request) if request is not None else [])
 
 
 def _gpus(

@@ -8,10 +8,11 @@ import msgspec
 
 from hpcgen.backends.schedulers import scheduler_for
 from hpcgen.core.errors import Problem, did_you_mean
-from hpcgen.core.model.job import JobRequest
+from hpcgen.core.model.job import Job, JobRequest
+from hpcgen.core.model.plan import Finding
 from hpcgen.core.model.reasons import JobReason
 from hpcgen.core.model.site import Queue, Site
-from hpcgen.core.support.units import counted, parse_walltime, walltime_text
+from hpcgen.core.support.units import counted, number, parse_walltime, walltime_text
 
 
 class QueueChoice(msgspec.Struct, frozen=True):
@@ -46,20 +47,20 @@ def place(
     if request.queue is not None:
         chosen, problem = _asked(site, partition_name, request.queue)
         reason = JobReason(field="queue", rule="asked") if problem is None else None
-        if chosen is not None and (wrong := misfit(chosen, nodes, _shortened(seconds, asked, chosen))):
+        if chosen is not None and (wrong := misfit(chosen, nodes, _shortened(seconds, asked, chosen, nodes))):
             chosen, reason = None, None
             problem = Problem(f"queue {request.queue} does not take this job: {wrong}", "--queue", _others(queues))
     elif queues:
         for_trying_last = sorted(queues, key=lambda queue: queue.debug)
-        fits = (q for q in for_trying_last if not misfit(q, nodes, _shortened(seconds, asked, q)))
+        fits = (q for q in for_trying_last if not misfit(q, nodes, _shortened(seconds, asked, q, nodes)))
         chosen = next(fits, None)
         if chosen is None:
             problem = _none(queues, partition_name, nodes, seconds)
         else:
-            job = f"{counted(nodes, 'node')} for {walltime_text(_shortened(seconds, asked, chosen))}"
+            job = f"{counted(nodes, 'node')} for {walltime_text(_shortened(seconds, asked, chosen, nodes))}"
             reason = JobReason(field="queue", rule="first queue", by=job, note=limits(chosen))
-    if chosen is not None and _shortened(seconds, asked, chosen) < seconds:
-        seconds = _shortened(seconds, asked, chosen)
+    if chosen is not None and _shortened(seconds, asked, chosen, nodes) < seconds:
+        seconds = _shortened(seconds, asked, chosen, nodes)
         why = JobReason(field="walltime_s", rule="queue limit", by=chosen.name)
     name = chosen.name if chosen is not None else (request.queue or "") if reason is not None else ""
     reasons = [why, *([reason] if reason is not None else [])]
@@ -68,32 +69,70 @@ def place(
 
 def misfit(queue: Queue, nodes: int, seconds: int) -> str:
     """Why a queue does not take so many nodes for so long; empty if it does, as far as its limits are known."""
-    if nodes < queue.min_nodes or (queue.max_nodes is not None and nodes > queue.max_nodes):
+    if nodes < queue.min_nodes or (queue.most_nodes is not None and nodes > queue.most_nodes):
         return f"it takes {_nodes(queue)}, not {nodes}"
-    if queue.max_time is not None and seconds > parse_walltime(queue.max_time):
-        return f"it takes jobs of up to {queue.max_time}, not {walltime_text(seconds)}"
+    longest = queue.time_limit(nodes)
+    if longest is not None and seconds > parse_walltime(longest):
+        of_nodes = f" of {counted(nodes, 'node')}" if queue.times else ""
+        return f"it takes jobs{of_nodes} of up to {longest}, not {walltime_text(seconds)}"
     if queue.min_time is not None and seconds < parse_walltime(queue.min_time):
         return f"it takes jobs of {queue.min_time} and more, not {walltime_text(seconds)}"
     return ""
 
 
+def unknown_limits(site: Site, partition_name: str, job: Job, request: JobRequest) -> list[Finding]:
+    """That nobody knows whether the site takes what was asked for, and who does know."""
+    batch, partition = scheduler_for(site.scheduler), site.partitions[partition_name]
+    queue = next((each for each in partition.queues if each.name == job.queue), None)
+    where = f"the queue {job.queue}" if job.queue else f"jobs on {partition_name}"
+    unknown = []
+    if request.walltime is not None and batch.takes_jobs and (queue is None or queue.time_limit(job.nodes) is None):
+        unknown.append((f"{walltime_text(job.walltime_s)} of time", "max_time"))
+    known = partition.nodes if queue is None else queue.most_nodes or partition.nodes
+    if request.nodes is not None and job.nodes > 1 and known is None:
+        unknown.append((counted(job.nodes, "node"), "max_nodes"))
+    asked = (request.memory_per_rank_gb or 0) * job.ranks_per_node
+    if partition.memory.usable_gb is None and asked > LEFT_TO_JOBS * partition.memory.total_gb:
+        unknown.append((f"{number(asked)} GB of a node's {number(partition.memory.total_gb)}", "usable_gb"))
+    own = queue is not None and queue.by_account and (request.walltime or request.nodes)
+    if not unknown and not own:
+        return []
+    ask = [text.format(job.queue).strip() for text in (batch.limits_of, batch.account_limits if own else "") if text]
+    link = f", or see {site.links[0]}" if site.links else ""
+    asking = (f"ask {' and '.join(f'`{each}`' for each in ask)}{link}" if ask else f"ask the site{link}").strip()
+    if not unknown:
+        message = f"{where} takes what the account may have, which the profile of {site.name} cannot know"
+        return [Finding(name="limit", severity="warning", message=message, remedy=asking)]
+    what, fields = (" and ".join(parts) for parts in zip(*unknown, strict=True))
+    message = f"the profile of {site.name} does not know whether {where} may have {what}"
+    return [Finding(name="limit", severity="warning", message=message, remedy=f"{asking}, and add {fields} to it")]
+
+
+LEFT_TO_JOBS = 0.9
+"""The part of a node's memory that every system leaves to jobs, as far as was seen."""
+
+
 def limits(queue: Queue) -> str:
     """What a queue takes, and that it is not known where it is not."""
     shortest = f"from {queue.min_time} " if queue.min_time is not None else ""
-    longest = f"{shortest}up to {queue.max_time}" if queue.max_time is not None else f"{shortest}time limit not known"
-    return f"{_nodes(queue)}, {longest}{', for trying things out' if queue.debug else ''}"
+    times = [f"{each.max_time} on up to {counted(each.max_nodes, 'node')}" for each in queue.times]
+    if queue.max_time is not None:
+        times.append(f"{queue.max_time} on more" if times else queue.max_time)
+    longest = f"{shortest}up to {', '.join(times)}" if times else f"{shortest}time limit not known"
+    own = ", or what the account has" if queue.by_account else ""
+    return f"{_nodes(queue)}, {longest}{own}{', for trying things out' if queue.debug else ''}"
 
 
 def _nodes(queue: Queue) -> str:
-    if queue.max_nodes is None:
+    most = queue.most_nodes
+    if most is None:
         return f"{queue.min_nodes} or more nodes" if queue.min_nodes > 1 else "any number of nodes as far as is known"
-    return f"{queue.min_nodes} to {counted(queue.max_nodes, 'node')}" if queue.max_nodes > 1 else "1 node"
+    return f"{queue.min_nodes} to {counted(most, 'node')}" if most > 1 else "1 node"
 
 
-def _shortened(seconds: int, asked: bool, queue: Queue) -> int:
-    if asked or queue.max_time is None:
-        return seconds
-    return min(seconds, parse_walltime(queue.max_time))
+def _shortened(seconds: int, asked: bool, queue: Queue, nodes: int) -> int:
+    longest = queue.time_limit(nodes)
+    return seconds if asked or longest is None else min(seconds, parse_walltime(longest))
 
 
 def _none(queues: Sequence[Queue], partition_name: str, nodes: int, seconds: int) -> Problem:

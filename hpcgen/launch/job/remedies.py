@@ -98,7 +98,9 @@ def _candidates(site: Site, name: str, stack: Stack, request: JobRequest) -> Ite
     queues = partition.queues
     threads = [partition.cpu.cores // job.ranks_per_node]
     yield "threads_per_rank", _others(job.threads_per_rank, threads, request.threads_per_rank)
-    times = [parse_walltime(time) for queue in queues for time in (queue.max_time, queue.min_time) if time is not None]
+    bins = [each for queue in queues for each in queue.times]
+    said = [time for queue in queues for time in (queue.max_time, queue.min_time)] + [each.max_time for each in bins]
+    times = [parse_walltime(time) for time in said if time is not None]
     near = sorted((time for time in times if time != job.walltime_s), key=lambda time: abs(time - job.walltime_s))
     yield "walltime", [walltime_text(time) for time in dict.fromkeys(near)]
     yield "queue", _queues(queues, request.queue) if request.queue is not None else []
@@ -110,7 +112,9 @@ def _candidates(site: Site, name: str, stack: Stack, request: JobRequest) -> Ite
     if job.memory_per_rank_gb is not None:
         ranks.append(int(usable_gb(partition) // job.memory_per_rank_gb))
     yield "ranks_per_node", _others(job.ranks_per_node, ranks, request.ranks_per_node)
-    limits = [queue.max_nodes for queue in queues] + [queue.min_nodes for queue in queues]
+    limits = [queue.most_nodes for queue in queues] + [queue.min_nodes for queue in queues]
+    # More nodes may have more time.
+    limits += [number for each in bins for number in (each.max_nodes, each.max_nodes + 1)]
     nodes = [count for count in (partition.nodes, *limits, 1) if count is not None]
     yield "nodes", _others(job.nodes, nodes, request.nodes)
     yield "partition", [other for other, each in site.partitions.items() if other != name and _alike(each, partition)]

@@ -13,12 +13,12 @@ import pytest
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.network import Proxy
-from hpcgen.core.model.site import Site, System
+from hpcgen.core.model.site import BatchSystem, Site, System
 from hpcgen.launch.command import command_script
 from hpcgen.launch.script import job_script, preflight_script
 from hpcgen.running.host_side import asked_of_host
 from hpcgen.running.verify.node import engine_script
-from tests.unit.launch.test_launch import IMAGE, allow_every_engine, container, make_plan, site
+from tests.unit.launch.test_launch import IMAGE, allow_every_engine, container, directives, make_plan, site
 
 replace = msgspec.structs.replace
 SETUP = ["module reset", "source /opt/site/init.sh batch", "ulimit -s unlimited"]
@@ -123,3 +123,30 @@ def test_an_engine_has_the_sites_options_before_the_image(engine: Any, sealed: b
     assert words[at + 1 : at + 3] == ["--opt", "a,b"]
     assert program < at and (at < image or engine == "shifter")
     assert "--fakeroot --opt a,b" in asked_of_host(plan)
+
+
+FILE_SYSTEMS = {"filesystems": "home:eagle", "singularity_fakeroot": "true"}
+
+
+OPTIONS = [("pbs", "#PBS", "-l"), ("torque", "#PBS", "-l"), ("pjm", "#PJM", "-L")]
+
+
+@pytest.mark.parametrize(("kind", "mark", "option"), OPTIONS)
+def test_every_job_names_the_resources_that_the_site_wants(kind: str, mark: str, option: str) -> None:
+    profile = replace(site("supermuc"), scheduler=BatchSystem(kind=kind, resources=FILE_SYSTEMS), mpi=None)
+    found = directives(job_script(make_plan(profile, mpi=False, mpi_block=None), IMAGE)[1], mark)
+    assert {f"{option} filesystems=home:eagle", f"{option} singularity_fakeroot=true"} <= found
+
+
+def test_a_resource_that_would_be_more_than_one_option_is_refused() -> None:
+    for value in ("home\t-q", "a b", "$(id)"):
+        scheduler = BatchSystem(kind="pbs", resources={"filesystems": value})
+        profile = replace(site("supermuc"), scheduler=scheduler, mpi=None)
+        with pytest.raises(InputError, match="header"):
+            job_script(make_plan(profile, mpi=False, mpi_block=None), IMAGE)
+
+
+def test_a_batch_system_without_such_an_option_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text("extends: supermuc\nname: x\ntitle: x\nscheduler: {resources: {fs: home}}\n")
+    with pytest.raises(InputError, match="Slurm has no option for resources by name"):
+        Catalog().site(str(tmp_path / "x.yaml"))

@@ -147,13 +147,13 @@ def test_several_nodes_need_a_batch_system(workstation: Site) -> None:
 
 
 def test_a_missing_account_is_a_finding(supermuc: Site, workstation: Site) -> None:
-    assert [finding.name for finding in job_findings(supermuc, job(supermuc))] == ["account"]
-    assert job_findings(supermuc, job(supermuc, account="pn12ab")) == []
-    assert job_findings(workstation, job(workstation)) == []
+    assert [finding.name for finding in job_findings(supermuc, "thin", job(supermuc))] == ["account"]
+    assert job_findings(supermuc, "thin", job(supermuc, account="pn12ab")) == []
+    assert job_findings(workstation, "main", job(workstation)) == []
     request = JobRequest(account="pn12ab")
     left_out = resolve_job(workstation, "main", stack(), request)
     assert left_out.account == ""
-    assert len(job_findings(workstation, left_out, request)) == 1
+    assert len(job_findings(workstation, "main", left_out, request)) == 1
 
 
 @given(
