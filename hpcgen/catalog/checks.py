@@ -190,6 +190,12 @@ def wrong_facts(site: Site, document: Document) -> Problems:
             problems.append(wrong.at(document.position(path)))
     if site.mpi is not None and (wrong := _wrong_abi(site.mpi)):
         problems.append(wrong.at(document.position(["mpi", "abi"])))
+    if site.mpi is not None and site.mpi.bind_modules and site.mpi.root is None:
+        problems.add(
+            "nothing says where the MPI that mpi.bind_modules show lies inside, which ranks are checked for",
+            document.position(["mpi", "bind_modules"], key=True),
+            remedy="write the folder that it lies below into mpi.root, such as /opt/cray",
+        )
     if site.system.module_paths and site.system.modules == "valet":
         problems.add(
             "VALET looks through no folders of modules",

@@ -13,6 +13,7 @@ from hpcgen.backends.launchers import launcher_of
 from hpcgen.backends.schedulers import SCHEDULERS, scheduler_for
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import HostMpi
+from hpcgen.core.support.quoting import joined
 from hpcgen.launch.collectives import by_plugin_folders, collectives_environment, plugin_folders
 
 HARMFUL = (
@@ -192,13 +193,18 @@ def _put_host_mpi(inside: _Values, plan: Plan, mpi: HostMpi, image: Mapping[str,
     """The host's libraries before the image's, and what else its MPI wants."""
     path = [*mpi.libraries, *image.get("LD_LIBRARY_PATH", "").split(":"), engine.library_path]
     libraries = ":".join(dict.fromkeys(folder for folder in path if folder))
-    inside.put({"LD_LIBRARY_PATH": libraries}, "host mpi", "mpi.libraries")
+    if mpi.bind_modules:
+        libraries = joined(engine.given_by_host("LD_LIBRARY_PATH"), libraries)
+    inside.put({"LD_LIBRARY_PATH": libraries}, "host mpi", "mpi.bind_modules" if mpi.bind_modules else "mpi.libraries")
     if mpi.flavour == "intel" and mpi.root is not None:
         inside.put({"I_MPI_ROOT": mpi.root}, "host mpi", "mpi.root")
     _put_environment(inside, plan, mpi.environment)
-    if mpi.preload:
-        before = [*mpi.preload, *re.split("[: ]", image.get("LD_PRELOAD", ""))]
-        inside.put({"LD_PRELOAD": ":".join(filter(None, before))}, "site", plan.mpi_path("preload", mpi.preload[0]))
+    loaded = ":".join(filter(None, [*mpi.preload, *re.split("[: ]", image.get("LD_PRELOAD", ""))]))
+    if mpi.bind_modules:
+        loaded = joined(engine.given_by_host("LD_PRELOAD"), loaded)
+        inside.put({"LD_PRELOAD": loaded}, "host mpi", "mpi.bind_modules")
+    elif mpi.preload:
+        inside.put({"LD_PRELOAD": loaded}, "site", plan.mpi_path("preload", mpi.preload[0]))
 
 
 def _of_inner_launcher(plan: Plan) -> dict[str, str]:

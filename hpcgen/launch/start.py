@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hpcgen.backends.engines import Call, Engine, engine_for, runners
-from hpcgen.backends.engines.base import bind_words, environment_words, file_system_words, refuse_separators
+from hpcgen.backends.engines.base import assigned, bind_words, environment_words, file_system_words, refuse_separators
 from hpcgen.backends.hardware.mpi_abi import MPI_PMI, STANDARD, abi_of, wanted_abi
 from hpcgen.backends.launchers import launcher_of
 from hpcgen.backends.schedulers import launched_by, scheduler_for
@@ -114,7 +114,7 @@ def group_subjects(how: Start) -> dict[tuple[str, ...], Subject]:
         ways = [("-e", name), *map(tuple, environment_words(replace(call, inherited=(name,), inside={}, sealed=True)))]
         found |= dict.fromkeys(ways, Subject("job variable", name))
     for name, value in call.inside.items():
-        found |= dict.fromkeys([(f"{name}={value}",), ("-e", f"{name}={value}")], Subject("job variable", name))
+        found |= dict.fromkeys([(assigned(name, value),), ("-e", f"{name}={value}")], Subject("job variable", name))
     if call.unset:
         found |= dict.fromkeys(((f"--unset-env={name}",) for name in call.unset), Subject("unset"))
         found[tuple(environment_words(call, call.unset)[0])] = Subject("unset")
@@ -163,8 +163,17 @@ def host_mpi(plan: Plan, engine: Engine) -> HostMpi | None:
     if host is None:
         return _batch_launcher(plan) if plan.job.nodes > 1 else None
     abi: Any = wanted_abi(host)
+    if host.bind_modules:
+        host = _shown_by_modules(host, engine)
     pmi: Any = host.pmi or _only_pmi(plan, host, engine)
     return msgspec.structs.replace(host, abi=abi, pmi=pmi)
+
+
+def _shown_by_modules(host: HostMpi, engine: Engine) -> HostMpi:
+    """With modules of the site that show it inside, or, for an engine that does not read what they set, without."""
+    if not engine.environment_prefixes:
+        return msgspec.structs.replace(host, bind_modules=[])
+    return msgspec.structs.replace(host, libraries=[], binds=[], modules=[*host.modules, *host.bind_modules])
 
 
 def _only_pmi(plan: Plan, host: HostMpi, engine: Engine) -> list[str]:

@@ -129,7 +129,11 @@ def asked_of_host(recorded: Plan) -> str:
         "environment": [f"{name}={value}" for name, value in environment.items()],
         "without": site.unset_environment,
         "setup": [f"{line};" for line, _ in site.system.preparing([""])],
-        "modules": [*site.scheduler.modules, *(of_mpi.modules if of_mpi is not None else []), *engine.modules],
+        "modules": [
+            *site.scheduler.modules,
+            *([*of_mpi.modules, *of_mpi.bind_modules] if of_mpi is not None else []),
+            *engine.modules,
+        ],
         "binds": [
             *([bind.source for bind in of_mpi.binds] if of_mpi is not None else []),
             *(each.path or f"${each.variable}" for each in file_systems if each.path or each.variable),

@@ -51,10 +51,10 @@ def _profile() -> dict[str, Any]:
     thin["queues"][0] |= {"times": [{"max_nodes": 9, "max_time": "24:00:00"}], "by_account": True}
     data["fabric"] |= {"libraries": ["/usr/lib64/libpsm2.so.2"], "libfabric": "1.22.0", "interface": "ib0"}
     data["mpi"] |= {"glibc": "2.26", "environment": {"FI_PROVIDER_PATH": "/opt/prov"}, "modules": ["mpi.intel/2019"]}
-    data["mpi"] |= {"preload": ["/opt/own/first.so"]}
+    data["mpi"] |= {"preload": ["/opt/own/first.so"], "bind_modules": ["show-mpi/1"]}
     shown = [{"source": "/usr/share/libdrm", "target": "/usr/share/libdrm"}]
     of_gpus = {"environment": {"GPU_MPI": "1 2"}, "preload": ["/opt/gtl.so"], "libraries": ["/opt/gtl"], "binds": shown}
-    data["mpi"]["gpu"] = {"nvidia": {**of_gpus, "modules": ["cuda/12"]}}
+    data["mpi"]["gpu"] = {"nvidia": {**of_gpus, "modules": ["cuda/12"], "bind_modules": ["show-gpu"]}}
     engine = {"run_options": ["--own"], "modules": ["engine/1"], "reason": "because it is so", "decided": "2025-01"}
     data["containers"]["engines"] = {name: {**engine, "version": ENGINES[name], "squashfs": "zstd"} for name in ENGINES}
     data["containers"] |= {"image_directory": "/data/images", "build_on": ["login"], "image_formats": ["squashfs"]}

@@ -21,6 +21,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 from hpcgen.backends.engines.base import Call, Engine, bind_words, environment_words, file_system_words
 from hpcgen.backends.engines.building import BuildFolder, EngineCommand, Target, Work, file_target, query
@@ -57,6 +58,8 @@ class Apptainer(Engine):
     # Where --nv and --rocm put the driver's libraries.
     library_path = "/.singularity.d/libs"
     comes_from = "Apptainer comes with most distributions, or see https://apptainer.org"
+    # Its user guide, "Environment and Metadata"; Singularity's where its own is not set.
+    environment_prefixes: ClassVar[tuple[str, ...]] = ("APPTAINERENV_", "SINGULARITYENV_")
     storage_variables = ("APPTAINER_CACHEDIR", "APPTAINER_TMPDIR")
     equal_since = "1.5"
     differs_before = "the file's id and its dates"
@@ -202,6 +205,7 @@ class Singularity(Apptainer):
     """Singularity, whose older releases lack options."""
 
     name = "singularity"
+    environment_prefixes = ("SINGULARITYENV_",)
     storage_variables = ("SINGULARITY_CACHEDIR", "SINGULARITY_TMPDIR")
     equal_since = ""
     rocm_since = "3.5"

@@ -93,6 +93,8 @@ class Engine:
     ``definition_reads``: signs that no path can have in its definition file. ``tells_version``: its program says
     with ``--version`` which release of the engine this is. ``image_todo``: what the user does with an image file, where
     it starts none; without signs that a shell reads. ``dev_containers``: editors start images of its store.
+    ``environment_prefixes``: what the names of variables of the host begin with that it sets inside without that, the
+    first that is set counting.
     ``signal_words``: options by which a signal ends a program inside as it would outside. ``user_namespaces``: as it
     is usually installed, it starts containers in a user namespace, which the kernel must allow to ordinary users.
 
@@ -132,6 +134,7 @@ class Engine:
     tells_version: ClassVar[bool] = True
     image_todo: ClassVar[str] = ""
     dev_containers: ClassVar[bool] = False
+    environment_prefixes: ClassVar[tuple[str, ...]] = ()
     signal_words: ClassVar[Sequence[str]] = ()
     user_namespaces: ClassVar[bool] = False
 
@@ -222,6 +225,13 @@ class Engine:
     def words(self, call: Call) -> list[list[str]]:
         """The command line up to the container's command, grouped as it is best read."""
         raise NotImplementedError
+
+    def given_by_host(self, name: str) -> Shell:
+        """What modules of the site have the engine set inside as a variable, with ``:`` behind it; empty where not."""
+        found = ""
+        for prefix in reversed(self.environment_prefixes):
+            found = f"${{{prefix}{name}:-{found}}}"
+        return Shell(f'"$(v="{found}"; echo "${{v:+$v:}}")"') if found else Shell("")
 
     def start_words(self, call: Call) -> list[list[str]]:
         """These, with the site's own options after those that tell the program what to do."""
@@ -427,6 +437,11 @@ def refuse_separators(path: str, where: str) -> None:
         )
 
 
+def assigned(name: str, value: str) -> str:
+    """``NAME=VALUE`` as one word, of a value that may be shell."""
+    return joined(f"{name}=", value) if isinstance(value, Shell) else f"{name}={value}"
+
+
 def environment_words(call: Call, unset: Iterable[str] = ()) -> list[list[str]]:
     """``/usr/bin/env`` with the variables, to be put before the command inside the image.
 
@@ -437,5 +452,5 @@ def environment_words(call: Call, unset: Iterable[str] = ()) -> list[list[str]]:
     out = [] if call.sealed else [word for name in unset for word in ("-u", name)]
     named = call.inherited if call.sealed else ()
     values: list[list[str]] = [[joined(f"{name}=", Shell(f'"${{{name}-}}"'))] for name in named]
-    values += [[f"{name}={value}"] for name, value in call.inside.items()]
+    values += [[assigned(name, value)] for name, value in call.inside.items()]
     return [["/usr/bin/env", *out], *values] if out or values else []

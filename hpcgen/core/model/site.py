@@ -280,6 +280,7 @@ class GpuMpi(Record, frozen=True):
     libraries: list[AbsolutePath] = []
     binds: list[Bind] = []
     modules: list[ModuleName] = []
+    bind_modules: list[ModuleName] = []
     runtime: VersionRange = ""
 
 
@@ -294,7 +295,9 @@ class HostMpi(Record, frozen=True, kw_only=True):
     ``abi``: its family's binary interface, or ``mpi5``, the standard's, where it has the library of that too.
     ``glibc``: the newest C library version that its libraries ask for, where somebody looked; else the host's own is
     assumed. ``preload``: libraries as they are seen inside, which ranks load before all others. ``gpu``: by the vendor
-    of a node's GPUs, what holds besides for images that use them.
+    of a node's GPUs, what holds besides for images that use them. ``bind_modules``: modules by which the site itself
+    shows its MPI in containers, as they set the engine's variables for binds and library paths; with an engine that
+    reads these they take the place of ``libraries`` and ``binds``, and what they show lies below ``root``.
     """
 
     flavour: MpiFlavour
@@ -305,6 +308,7 @@ class HostMpi(Record, frozen=True, kw_only=True):
     libraries: list[AbsolutePath] = []
     binds: list[Bind] = []
     modules: list[ModuleName] = []
+    bind_modules: list[ModuleName] = []
     bootstrap: Literal["slurm", "ssh", "fork", "pbs", "sge"] | None = None
     pmi: list[Literal["pmi", "pmi2", "pmix", "hydra"]] = []
     environment: dict[EnvName, Text] = {}
@@ -315,7 +319,7 @@ class HostMpi(Record, frozen=True, kw_only=True):
     @property
     def shown_inside(self) -> bool:
         """Whether its libraries are seen in the container, where they take the place of the image's."""
-        return bool(self.binds or self.libraries)
+        return bool(self.binds or self.libraries or self.bind_modules)
 
     def with_gpus(self, vendor: GpuVendor | None) -> "HostMpi":
         """The MPI as ranks have it that use GPUs of a vendor; None for ranks that use none."""
@@ -329,6 +333,7 @@ class HostMpi(Record, frozen=True, kw_only=True):
             libraries=[*own.libraries, *self.libraries],
             binds=[*own.binds, *(bind for bind in self.binds if bind.target not in {b.target for b in own.binds})],
             modules=[*self.modules, *own.modules],
+            bind_modules=[*self.bind_modules, *own.bind_modules],
         )
 
 

@@ -285,7 +285,7 @@ PATHS = (
     FactKind(r"file_systems\.[^.]+\.path", "warning", "users are directed to that file system"),
 )
 MODULES = FactKind(
-    r"(mpi|mpi\.gpu\.[^.]+|scheduler|containers\.engines\.[^.]+)\.modules",
+    r"(mpi|mpi\.gpu\.[^.]+|scheduler|containers\.engines\.[^.]+)\.(bind_)?modules",
     "warning",
     "the job script loads this module",
 )

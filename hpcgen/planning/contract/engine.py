@@ -95,6 +95,8 @@ def binds(case: ContractCase) -> list[Check]:
     for bind in host.binds:
         where = f"{case.plan.mpi_path('binds', bind)}.target"
         found += _hiding(case, bind.source, bind.target, "bind only the folders of the MPI", where)
+    if host.bind_modules:
+        return found or [holds(name, f"{some(host.bind_modules)} of the site show the host's MPI")]
     hidden = [] if host.abi in case.engine.brings_mpi else [f for f in host.libraries if not covered(case, f)]
     if hidden and len(hidden) == len(host.libraries):
         found.append(_hidden(case, hidden))
@@ -116,7 +118,13 @@ def binds(case: ContractCase) -> list[Check]:
 def _half_described(case: ContractCase) -> Check | None:
     """The host's MPI is named by its prefix or its binds, and nothing makes the loader find it inside."""
     host = case.host
-    if host is None or host.libraries or host.abi in case.engine.brings_mpi or not (host.root or host.binds):
+    if (
+        host is None
+        or host.libraries
+        or host.bind_modules
+        or host.abi in case.engine.brings_mpi
+        or not (host.root or host.binds)
+    ):
         return None
     if host.binds and case.plan.fabric.libraries:
         # They show the fabric's libraries alone.

@@ -62,6 +62,8 @@ def shown(case: ContractCase) -> str:
     host = case.host
     if host is None:
         return ""
+    if host.bind_modules:
+        return f"by {host.bind_modules[-1]}"
     folders = [*case.plan.fabric.libraries, *(folder for folder in host.libraries if "libfabric" in folder)]
     return next((folder for folder in folders if covered(case, folder)), "")
 

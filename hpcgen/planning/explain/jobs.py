@@ -92,8 +92,9 @@ def module(case: ExplainCase, name: str) -> Explanation:
     site, grounds = case.plan.site, []
     lists = {"scheduler.modules": site.scheduler.modules}
     mpi = case.plan.host_mpi
-    if mpi is not None and name in mpi.modules:
-        lists[case.plan.mpi_path("modules", name).rpartition(".")[0]] = mpi.modules
+    for field in ("modules", "bind_modules"):
+        if mpi is not None and name in getattr(mpi, field):
+            lists[case.plan.mpi_path(field, name).rpartition(".")[0]] = [name]
     if case.plan.engine in site.containers.engines:
         lists[f"containers.engines.{case.plan.engine}.modules"] = site.containers.engines[case.plan.engine].modules
     grounds = [case.fact(path) for path, names in lists.items() if name in names]
