@@ -248,7 +248,8 @@ class Pytorch(Block):
     def notices(self, ctx: Context) -> list[str]:
         """What will not work."""
         notes = []
-        if ctx.options.accelerator == "cpu" and ctx.options.install == "pip" and ctx.facts.architecture == "x86_64":
+        with_cuda = ctx.facts.architecture == "x86_64" or ctx.me.at_least("2.11")
+        if ctx.options.accelerator == "cpu" and ctx.options.install == "pip" and with_cuda:
             notes.append(
                 f"pytorch {ctx.version} is the package index's wheel, which brings CUDA in several GB and computes on "
                 "the CPU as well; of the smaller wheel for CPUs alone no public file that is known here says the sha256"

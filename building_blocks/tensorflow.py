@@ -13,7 +13,16 @@ from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.hub import from_hub, hub_image, hub_packages
 from hpcgen.blocks.nvidia import COMPANIONS
 from hpcgen.blocks.steps import BazelFiles, Environment, Image, Input, Packages, Run, Test, Wheels, command, run
-from hpcgen.blocks.tensorflow_source import bazel_program, build_words, configuration, gpu_unused, has_openmp, on_gpu
+from hpcgen.blocks.tensorflow_source import (
+    bazel_program,
+    build_words,
+    configuration,
+    gpu_unused,
+    has_openmp,
+    on_gpu,
+    why_no_cuda,
+)
+from hpcgen.core.errors import ConflictError
 from hpcgen.core.model.image_paths import SCRATCH
 
 SOURCE = f"{SCRATCH}/tensorflow"
@@ -115,8 +124,15 @@ class Tensorflow(Block):
         return [SiteRange(">=2.3", "system.architecture", words)]
 
     def inputs(self, ctx: Context) -> list[Input]:
-        """The wheels; for a build from source also the archive and what Bazel and its rules fetch by themselves."""
+        """The wheels; for a build from source also the archive and what Bazel and its rules fetch by themselves.
+
+        Raises
+        ------
+        ConflictError: GPUs are asked for of a package that has no code for them.
+        """
         install = ctx.options.install
+        if ctx.options.gpu and (why := why_no_cuda(ctx)):
+            raise ConflictError(why, "tensorflow.gpu", remedy="--set tensorflow.install=source, or omit the option")
         if install == "hub":
             return []
         if install in PACKAGED:

@@ -7,11 +7,21 @@ from hpcgen.core.model.image_paths import SCRATCH
 
 
 def on_gpu(situation: Situation | Context) -> bool:
-    """Whether it computes on NVIDIA's GPUs; Intel's packages are for CPUs."""
-    if situation.options.install == "intel":
+    """Whether it computes on NVIDIA's GPUs; Intel's packages are for CPUs, and so are the index's for ARM."""
+    if situation.options.install == "intel" or why_no_cuda(situation):
         return False
     wanted, gpu = situation.options.gpu, situation.facts.partition.gpu
     return gpu is not None and gpu.vendor == "nvidia" if wanted is None else bool(wanted)
+
+
+def why_no_cuda(situation: Situation | Context) -> str:
+    """Why a package has no code for NVIDIA's GPUs; empty if it has.
+
+    Source: up to 2.15 the wheels for ARM require tensorflow-cpu-aws; later ones have half the size of those for x86-64.
+    """
+    if situation.options.install == "pip" and situation.facts.architecture != "x86_64":
+        return f"the package index's wheels of TensorFlow for {situation.facts.architecture} are without CUDA"
+    return ""
 
 
 def gpu_unused(ctx: Context) -> str:
@@ -19,6 +29,8 @@ def gpu_unused(ctx: Context) -> str:
     gpu = ctx.facts.partition.gpu
     if gpu is None or on_gpu(ctx):
         return ""
+    if why := why_no_cuda(ctx):
+        return why
     if gpu.vendor != "nvidia":
         return f"no package of it for GPUs of {gpu.vendor} is listed here"
     option = "gpu=false" if ctx.options.install != "intel" else "install=intel"

@@ -84,6 +84,7 @@ def in_use(release: Release, options: Mapping[str, object], architecture: str) -
         wheels=wheels,
         images={**release.images, **way.images},
         values={**release.values, **way.values},
+        not_default=release.not_default or way.not_default,
         source=way.source or release.source,
         ways=[],
     )

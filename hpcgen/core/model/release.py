@@ -120,8 +120,8 @@ class ReleaseWay(Record, frozen=True):
     of its wheels, or any, if it names none. ``gpu``: whose GPU the node must have. ``accepts``, ``on``, ``host``,
     ``targets``: as in :class:`Release`, in addition to what the row says; of the GPU, instead of it. ``wheels``: files
     of Python packages, one of which is installed; their names say for which Python and architecture. ``images`` and
-    ``values``: as in :class:`Release`, in addition. ``source``: of these, if it is another. ``versions``: of a way that
-    stands in the table itself the releases that it is of, any if empty.
+    ``values``: as in :class:`Release`, in addition; ``not_default`` of this way alone. ``source``: of these, if it
+    is another. ``versions``: of a way that stands in the table itself the releases that it is of, any if empty.
     """
 
     only: dict[Name, list[Text]]
@@ -135,6 +135,7 @@ class ReleaseWay(Record, frozen=True):
     wheels: list[ReleaseArchive] = []
     images: dict[Name, ImageName | DatedImage] = {}
     values: dict[str, Value] = {}
+    not_default: Text = ""
     source: Source | None = None
 
 

@@ -38,13 +38,13 @@ def use(case: ContractCase) -> list[Check]:
         for block, of in vendors.items()
         if gpu.vendor not in of
     ]
-    users = [block for block, of in vendors.items() if gpu.vendor in of]
+    idle = [
+        f"{block} {_version(case, block)} computes on the CPU: {has.gpu_unused}; "
+        for block, has in at_run.items()
+        if has is not None and has.gpu_unused
+    ]
+    users = [block for block, of in vendors.items() if gpu.vendor in of and (not idle or block in _asked(case))]
     if not users and not found:
-        idle = [
-            f"{block} {_version(case, block)} computes on the CPU: {has.gpu_unused}; "
-            for block, has in at_run.items()
-            if has is not None and has.gpu_unused
-        ]
         asks = f"the job asks for {counted(asked, 'GPU')} per node ({_one(gpu)}), but the image cannot use them"
         wasted = "".join(idle) + asks
         if names := conda.without_driver(case):
@@ -55,6 +55,12 @@ def use(case: ContractCase) -> list[Check]:
     return [msgspec.structs.replace(each, path=path) for each in found] or [
         holds(name, f"{', '.join(users)} can use the {_one(gpu)}")
     ]
+
+
+def _asked(case: ContractCase) -> set[str]:
+    """Blocks that stack and files name, without what those need: a vendor's libraries compute nothing by themselves."""
+    project = case.plan.project
+    return {*case.plan.stack.blocks, *(each.block for each in (project.handed_over if project is not None else ()))}
 
 
 def _unused(case: ContractCase, reason: str) -> Check:

@@ -27,7 +27,7 @@ def version(site: str, stack: str, **settings: str) -> str:
 
 
 def test_it_is_compiled_for_nvidia_without_what_is_awss_alone() -> None:
-    text = recipe("alps", "tf-horovod", add=ADDED)
+    text = recipe("alps", "pytorch-horovod", add=ADDED)
     assert "echo 1.21.1 > .release_version" in text and "sh autogen.sh" in text
     assert "--with-cuda=/opt/cuda" in text and "--disable-platform-aws" in text and "--with-rocm" not in text
     assert "FI_CXI_DISABLE_HOST_REGISTER" in text and "NCCL_NET=" not in text.partition("net_plugin")[0]
@@ -42,9 +42,9 @@ def test_rocm_has_it_from_1_18_on() -> None:
 
 
 def test_what_was_made_for_aws_alone_is_for_no_other_fabric() -> None:
-    assert version("alps", "tf-horovod", **{"aws_ofi_nccl.version": "<1.14"}) == "1.9.2"
+    assert version("alps", "pytorch-horovod", **{"aws_ofi_nccl.version": "<1.14"}) == "1.9.2"
     with pytest.raises(ConflictError, match="for EFA alone"):
-        version("alps", "tf-horovod", **{"aws_ofi_nccl.version": "1.13.0"})
+        version("alps", "pytorch-horovod", **{"aws_ofi_nccl.version": "1.13.0"})
 
 
 @pytest.mark.parametrize("stack", ["pytorch-ddp", "tf-horovod", "jax"])

@@ -10,6 +10,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 import hpcgen
+from hpcgen.api import default_catalog
 from hpcgen.blocks.pytorch_wheels import AMD_TARGETS, OLDEST_CAPABILITY, OLDEST_DRIVER
 from hpcgen.blocks.steps import Run, WheelFile, Wheels
 from hpcgen.catalog.catalog import Catalog
@@ -261,3 +262,24 @@ def test_wheels_that_bring_nvidias_libraries_ask_for_its_licences(stack: str) ->
     plan = hpcgen.plan("alps-bristen", stack)
     assert {"nvidia-cuda-eula", "nvidia-cudnn"} <= {each.name for each in plan.licences}
     assert hpcgen.plan("workstation", "pytorch").licences == []
+
+
+ARM_WITHOUT_GPU = """extends: alps
+name: arm-cpu
+default_partition: cpu
+layouts: []
+partitions:
+  cpu:
+    {nodes: 4, cpu: {target: neoverse_v2, cores: 144, sockets: 2}, memory: {total_gb: 400}, queues: [{name: normal}]}
+"""
+
+
+def test_arm_without_a_gpu_takes_a_wheel_with_cuda_only_where_that_is_asked_for(tmp_path: Path) -> None:
+    site = tmp_path / "arm.yaml"
+    site.write_text(ARM_WITHOUT_GPU, "utf-8")
+    usual = hpcgen.plan(str(site), "pytorch").block("pytorch")
+    assert usual is not None and usual.version == "2.10.0"
+    asked = hpcgen.plan(str(site), "pytorch", settings={"pytorch.version": "2.13.0"})
+    block = asked.block("pytorch")
+    assert block is not None and (block.options["accelerator"], block.options["install"]) == ("cpu", "pip")
+    assert any("brings CUDA in several GB" in each for each in notices(assemble(asked, default_catalog())))

@@ -8,7 +8,7 @@ import pytest
 
 import hpcgen
 from hpcgen.api import default_catalog
-from hpcgen.core.errors import ConflictError, PolicyError
+from hpcgen.core.errors import ConflictError, HpcgenError, PolicyError
 from hpcgen.recipe.assemble import assemble, notices
 
 
@@ -88,3 +88,20 @@ def test_intels_packages_are_offered_for_cpus_with_hashes() -> None:
     )
     with pytest.raises(PolicyError, match="the image cannot use them"):
         hpcgen.plan("slurm-nvidia", "tf", settings={"tensorflow.install": "intel"})
+
+
+@pytest.mark.parametrize("stack", ["tf", "tf-horovod"])
+def test_a_wheel_for_arm_is_refused_where_the_job_asks_for_gpus(stack: str) -> None:
+    with pytest.raises(
+        HpcgenError, match=r"tensorflow 2\.\d+\.\d+ computes on the CPU: .* for aarch64 are without CUDA"
+    ):
+        hpcgen.plan("alps", stack)
+    block = hpcgen.plan("alps", stack, gpus_per_node=0, ranks_per_node=1).block("tensorflow")
+    assert block is not None and block.options["install"] == "pip"
+    with pytest.raises(HpcgenError, match=r"for aarch64 are without CUDA"):
+        hpcgen.plan("alps", stack, settings={"tensorflow.gpu": "true"}, gpus_per_node=0, ranks_per_node=1)
+
+
+def test_on_arm_it_is_compiled_with_cuda() -> None:
+    plan = hpcgen.plan("alps", "tf", settings={"tensorflow.install": "source"})
+    assert plan.block("cuda") is not None and plan.block("tensorflow") is not None

@@ -37,9 +37,9 @@ def test_nothing_of_that_on_one_node_where_it_would_stop_nccl_for_nothing() -> N
 
 
 def test_the_container_engines_hook_is_enabled_in_its_variant() -> None:
-    text = job("alps", "tf-horovod", nodes=2)
+    text = job("alps", "pytorch-horovod", nodes=2)
     assert 'com.hooks.aws_ofi_nccl.enabled = "true"' in text and 'com.hooks.aws_ofi_nccl.variant = "cuda-dl"' in text
-    assert "com.hooks.aws_ofi_nccl" not in job("alps", "tf-horovod", nodes=1)
+    assert "com.hooks.aws_ofi_nccl" not in job("alps", "pytorch-horovod", nodes=1)
 
 
 def test_a_plugin_in_the_image_was_asked_for_and_is_taken_before_the_engines() -> None:

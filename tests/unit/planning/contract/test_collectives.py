@@ -24,8 +24,8 @@ def check(plan: hpcgen.Plan, catalog: Catalog | None = None) -> Check:
 @pytest.mark.parametrize(
     ("site", "stack", "nodes", "outcome", "says"),
     [
-        ("alps", "tf-horovod", 4, "holds", "NCCL over AWS Libfabric, the plugin of container-engine"),
-        ("alps", "tf-horovod", 1, "skipped", "one node"),
+        ("alps", "pytorch-horovod", 4, "holds", "NCCL over AWS Libfabric, the plugin of container-engine"),
+        ("alps", "pytorch-horovod", 1, "skipped", "one node"),
         ("perlmutter", "tf-horovod", 2, "holds", "the plugin of podman-hpc"),
         ("juwels-booster", "tf-horovod", 2, "holds", "NCCL over IB, libibverbs of the image"),
         ("lumi-g", "pytorch-ddp", 2, "doubtful", "RCCL will send data between nodes"),
@@ -74,12 +74,12 @@ def test_a_plugin_that_sees_no_fabric_is_told(tmp_path: Path) -> None:
 def test_nccl_and_a_plugin_that_deadlock_together_are_refused_with_the_way_out() -> None:
     asked = {"aws_ofi_nccl.version": "1.17.3", "nccl.version": "2.28.9"}
     with pytest.raises(ConflictError) as caught:
-        hpcgen.plan("alps", "tf-horovod", nodes=2, add=["aws_ofi_nccl"], settings=asked)
+        hpcgen.plan("alps", "pytorch-horovod", nodes=2, add=["aws_ofi_nccl"], settings=asked)
     said = str(caught.value)
     assert "aws_ofi_nccl 1.17.3" in said and "NCCL 2.28.9" in said and "deadlocks with aws-ofi-nccl 1.17" in said
     assert "take 1.16" in said
     for change in ({"aws_ofi_nccl.version": "1.16.3"}, {"nccl.version": "2.27.7"}):
-        hpcgen.plan("alps", "tf-horovod", nodes=2, add=["aws_ofi_nccl"], settings={**asked, **change})
+        hpcgen.plan("alps", "pytorch-horovod", nodes=2, add=["aws_ofi_nccl"], settings={**asked, **change})
 
 
 def test_the_plugin_that_was_given_up_answers_with_its_successor() -> None:
