@@ -10,7 +10,8 @@ import msgspec
 
 from hpcgen.cli.common import catalog_of, collection_words, required_signers, say
 from hpcgen.cli.trust import allow_of
-from hpcgen.core.errors import MissingToolError
+from hpcgen.core.errors import InputError, MissingToolError
+from hpcgen.core.support.quoting import sh
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -91,6 +92,12 @@ def plan_of_lock(
     signers = required_signers(ctx)
     if bundle is not None and signers is not None:
         say(f"{bundle} is signed by {check_signed(bundle, signers)}")
+    if bundle is not None and not (bundle / LOCK).exists():
+        raise InputError(
+            f"{bundle} is no bundle's folder: it has no {LOCK}",
+            "--bundle",
+            remedy=f"name the folder of a bundle, or make one: hpcgen bundle create --lock FILE -o {sh(str(bundle))}",
+        )
     lock = read_lock(locked if locked is not None else bundle / LOCK)  # type: ignore[operator]
     if lock.signature or (bundle is None and signers is not None):
         _say_signer(lock, str(locked if locked is not None else bundle / LOCK), signers, bundle is None)  # type: ignore[operator]

@@ -72,7 +72,9 @@ def look_at(top: Path) -> Found:
         tree = project_tree(top)
     except OSError as failure:
         raise InputError(
-            f"the folder cannot be read: {failure.strerror}", str(top), remedy="make it readable"
+            f"the folder cannot be read: {failure.strerror}",
+            str(top),
+            remedy="check its path, and that you may read it",
         ) from None
     problems = Problems()
     small = [each.path for each in tree.files if each.size <= _LARGEST]

@@ -67,7 +67,7 @@ def read_lock(path: Path) -> Lock:
     except (OSError, UnicodeDecodeError) as failure:
         said = failure.strerror if isinstance(failure, OSError) else "it is not UTF-8"
         raise InputError(
-            f"the lock {path} cannot be read: {said}", remedy="write one with hpcgen lock -o FILE"
+            f"the lock {path} cannot be read: {said}", remedy=f"check its path, or write it: {_making('', str(path))}"
         ) from failure
     if len(data) > MAX_BYTES:
         raise InputError(f"{path} is larger than any lock", remedy="regenerate it with hpcgen lock")

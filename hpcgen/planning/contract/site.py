@@ -14,8 +14,8 @@ from hpcgen.launch.job.measured_layouts import memory_text
 from hpcgen.planning.contract.case import Check, ContractCase, holds, release_of, skipped, unknown
 from hpcgen.recipe.formats import engines_reading
 
-OTHER_FORMAT, OTHER_ENGINE = "leave --format out", "leave --engine out"
-"""The remedy where no engine of the site reads the recipe, by what was asked for."""
+OTHER_FORMAT = "leave out the --format or --engine that asks for it"
+"""The remedy where no engine of the site reads the recipe."""
 
 
 def policy(case: ContractCase) -> list[Check]:
@@ -31,18 +31,16 @@ def policy(case: ContractCase) -> list[Check]:
         return [*closed, holds(name, f"{site.name} allows {engine}")]
     allowed = sorted({engine_format(each) for each, its in site.containers.engines.items() if its.allowed})
     expected = f"the format {' or '.join(allowed)}"
-    # Only --engine makes the site prefer what its profile lacks or forbids.
-    remedy = OTHER_ENGINE if engine == site.containers.preferred else OTHER_FORMAT
     if known is None:
         others = [each for each in site.containers.engines if each in engines_reading(case.plan.format)]
         reason = f"the profile of {site.name} lists no engine for the format {case.plan.format}"
         if others:
             reason = f"the profile of {site.name} lists {', '.join(others)} for {case.plan.format}, and not {engine}"
-        found.append(Check(name, "broken", reason, remedy, expected, "containers.engines"))
+        found.append(Check(name, "broken", reason, OTHER_FORMAT, expected, "containers.engines"))
     else:
         reason = f"{site.name} does not allow {_refused(case)}"
         path = f"containers.engines.{engine}"
-        found.append(Check(name, "broken", reason, remedy, expected, path))
+        found.append(Check(name, "broken", reason, OTHER_FORMAT, expected, path))
     return closed + found
 
 
