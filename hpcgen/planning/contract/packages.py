@@ -225,9 +225,10 @@ def _gpu(case: ContractCase, every: Iterable[ProjectPackage], hosts: Hosts) -> I
             remedy = f"take it out of your file for this site, or use a package for GPUs of {gpu.vendor}"
             yield Check(NAME, "broken", reason, remedy, f"a build for {gpu.vendor}", path)
     for each in every if gpu.vendor != "nvidia" else ():
-        if each.name in hosts.cuda_alone:
-            reason = f"{said(each)} may not run on {gpu.model}: {hosts.cuda_alone[each.name]}"
-            yield Check(NAME, "doubtful", reason, "use another package for this site", path=path)
+        for asked, known in hosts.cuda_alone.items():
+            if _asked(asked, each):
+                reason = f"{said(each)} may not run on {gpu.model}: {known}"
+                yield Check(NAME, "doubtful", reason, "use another package for this site", path=path)
     for each, number in cuda.values() if gpu.vendor == "nvidia" else ():
         if gpu.driver is not None and (oldest := cuda_driver(case, number, gpu.driver)):
             reason = (
@@ -265,11 +266,20 @@ def _cpu(case: ContractCase, package: ProjectPackage, hosts: Hosts) -> Iterator[
         return
     target = case.partition.cpu.target
     for asked, features in hosts.cpu_wheels.items():
-        name, versions = re.fullmatch(r"([a-z0-9-]+)(.*)", asked).groups()  # type: ignore[union-attr]
-        if not fnmatchcase(package.name, name) or not package.version or not in_range(package.version, versions):
+        found = _asked(asked, package) if package.version else None
+        if found is None:
             continue
+        name, versions = found
         missing = [each for each in features.split() if each not in code_features(target)]
         if missing:
             reason = f"{said(package)} needs {some(missing)}, which the nodes' CPU ({target}) lacks: it does not start"
             remedy = f"use {name} outside of {versions}" if versions else f"use another package than {name}"
             yield Check(NAME, "broken", reason, remedy, "", f"partitions.{case.plan.partition}.cpu.target")
+
+
+def _asked(asked: str, package: ProjectPackage) -> tuple[str, str] | None:
+    """The name and the range that ``asked`` consists of, where the package is of both."""
+    name, versions = re.fullmatch(r"([a-z0-9-]+)(.*)", asked).groups()  # type: ignore[union-attr]
+    if not fnmatchcase(package.name, name):
+        return None
+    return (name, versions) if not versions or (package.version and in_range(package.version, versions)) else None

@@ -14,8 +14,9 @@ from hpcgen.planning.contract.case import ContractCase
 NAME = "Python packages"
 _CUDA = r"-cu(?:da)?(1[0-9])(?:x|\d|\b)|\+cu(1[0-9])"
 _ROCM = r"-rocm\b|-rocm\d|\+rocm"
-_NO_CUDA = ("nvidia-ml-py", "nvidia-pyindex", "nvidia-modulus", "nvidia-physicsnemo")
-"""NVIDIA's packages that have no code for GPUs in them: pure Python."""
+_NO_CUDA = ("nvidia-ml-py", "nvidia-pyindex", "nvidia-physicsnemo")
+"""NVIDIA's packages that are pure Python and require none for CUDA, by the files and METADATA of their releases in the
+package index on 2026-11-28. nvidia-physicsnemo 1.0 still required one, and every nvidia-modulus does."""
 
 
 class Hosts(msgspec.Struct, frozen=True):
@@ -26,7 +27,7 @@ class Hosts(msgspec.Struct, frozen=True):
     mpi_wheels: packages that are an MPI, or have one inside, with its name.
     cpu_wheels: features of an x86-64 CPU without which a package does not start, by its name with a range.
     cuda_drivers: the oldest driver of NVIDIA's for each CUDA.
-    cuda_alone: packages whose names do not say that they are built for CUDA, with what is known of that.
+    cuda_alone: packages whose names do not say that they are built for CUDA, by name with a range, and what is known.
     """
 
     mpi_wheels: Mapping[str, str] = {}

@@ -92,9 +92,7 @@ def test_intels_packages_are_offered_for_cpus_with_hashes() -> None:
 
 @pytest.mark.parametrize("stack", ["tf", "tf-horovod"])
 def test_a_wheel_for_arm_is_refused_where_the_job_asks_for_gpus(stack: str) -> None:
-    with pytest.raises(
-        HpcgenError, match=r"tensorflow 2\.\d+\.\d+ computes on the CPU: .* for aarch64 are without CUDA"
-    ):
+    with pytest.raises(HpcgenError, match=r"tensorflow 2\.\d+\.\d+ computes on the CPU: .* are without CUDA"):
         hpcgen.plan("alps", stack)
     block = hpcgen.plan("alps", stack, gpus_per_node=0, ranks_per_node=1).block("tensorflow")
     assert block is not None and block.options["install"] == "pip"

@@ -249,7 +249,10 @@ def test_builds_for_gpus_on_a_node_without_are_a_warning(tmp_path: Path) -> None
         ("nvidia-nvimgcodec", "broken"),
         ("xformers==0.0.33", "doubtful"),
         ("flash-attn==2.8.3", "doubtful"),
+        ("bitsandbytes==0.48.2", "doubtful"),
+        ("bitsandbytes==0.49.0", "holds"),
         ("nvidia-ml-py", "holds"),
+        ("nvidia-modulus", "broken"),
         ("h5py", "holds"),
     ],
 )
