@@ -23,7 +23,7 @@ def options(queueing: Queueing, scheduler: Scheduler, most_tasks: int | None) ->
     """
     asked = []
     if queueing.tasks is not None and queueing.tasks <= (most_tasks or scheduler.array_size):
-        asked.append(scheduler.array(queueing.tasks, queueing.at_once))
+        asked += scheduler.array(queueing.tasks, queueing.at_once).split("\n")
     if queueing.after:
         asked.append(scheduler.after(queueing.after))
     if queueing.checkpoint_s is not None:

@@ -97,7 +97,7 @@ def build_script(job: BuildJob) -> tuple[str, str]:
         if not scheduler.task_variable:
             message = f"hpcgen cannot submit arrays to {scheduler.title}, the batch system of {site.name}"
             raise PolicyError(message, "--array", remedy="build one after the other: omit --array")
-        directives.append(scheduler.array(len(job.members), job.limit))
+        directives += scheduler.array(len(job.members), job.limit).split("\n")
     if job.after:
         directives.append(scheduler.after(job.after))
     text = own_script(site, directives, _about(job), _call(job, scheduler), job.folder, job.environment)

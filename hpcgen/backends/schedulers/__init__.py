@@ -19,6 +19,7 @@ SCHEDULERS: Registry[Scheduler] = Registry(
         "flux": "hpcgen.backends.schedulers.flux:Flux",
         "lsf": "hpcgen.backends.schedulers.lsf:Lsf",
         "pjm": "hpcgen.backends.schedulers.pjm:Pjm",
+        "htcondor": "hpcgen.backends.schedulers.htcondor:HtCondor",
         "none": "hpcgen.backends.schedulers.none:NoScheduler",
     },
 )

@@ -174,7 +174,10 @@ class Scheduler:
         raise NotImplementedError
 
     def array(self, tasks: int, limit: int | None) -> str:
-        """The option that makes the job an array of tasks, from ``first_task`` on, of which ``limit`` run at a time."""
+        """The option that makes the job an array of tasks, from ``first_task`` on, of which ``limit`` run at a time.
+
+        Where it takes several, each is a line.
+        """
         raise NotImplementedError
 
     def launch(self, job: Job, pmi: Sequence[str]) -> list[str]:

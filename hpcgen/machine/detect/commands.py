@@ -76,6 +76,7 @@ COMMANDS: dict[str, ProbeCommand] = {
     "qconf-queues": ProbeCommand(("qconf", "-sq", "*")),
     "qstat-version": ProbeCommand(("qstat", "--version")),
     "qstat-queues": ProbeCommand(("qstat", "-Qf")),
+    "condor-version": ProbeCommand(("condor_version",)),
     "module-avail": ProbeCommand(
         ("bash", "--noprofile", "--norc", "-c", '. "$1" && module -t avail', "hpcgen", "{init}"), timeout_s=60.0
     ),

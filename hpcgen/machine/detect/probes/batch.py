@@ -1,6 +1,7 @@
 """The batch system: its kind, its queues for this kind of node, what it offers to ranks.
 
-Sources: sinfo(1), scontrol(1), srun(1) of Slurm; qconf(1), queue_conf(5) of Grid Engine; qstat(1B) of PBS and Torque.
+Sources: sinfo(1), scontrol(1), srun(1) of Slurm; qconf(1), queue_conf(5) of Grid Engine; qstat(1B) of PBS and Torque;
+condor_version(1), which pools print to whoever asks.
 """
 
 from __future__ import annotations
@@ -57,6 +58,9 @@ def probe(machine: Machine, seen: Seen) -> None:
         seen.add("scheduler.kind", kind, machine.how("qstat-version"))
         seen.add("node.queues", _pbs_queues(queues.text), machine.how("qstat-queues"))
         seen.notes.append(_ALL_QUEUES)
+        return
+    if (machine.output("condor-version").text or "").startswith("$CondorVersion"):
+        seen.add("scheduler.kind", "htcondor", machine.how("condor-version"))
         return
     unanswered = [each for each in (answer, clusters, queues) if not each.missing]
     seen.add("scheduler.kind", "none", "; ".join(each.why for each in unanswered or (answer, queues)))
