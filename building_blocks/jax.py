@@ -132,7 +132,7 @@ def _why_not(facts: Facts, accelerator: str) -> str:
     if not known:
         return f"the packages with {accelerator} have no code for {code} on {facts.architecture}"
     if gpu.driver is not None and Version(gpu.driver) < Version(driver):
-        return f"the node's driver is {gpu.driver}, and {accelerator} needs {driver} or newer"
+        return f"the node's driver is {gpu.driver_label}, and {accelerator} needs {driver} or newer"
     return ""
 
 

@@ -85,7 +85,7 @@ def _why_not(facts: Facts) -> str:
     if gpu is None or gpu.vendor != "nvidia" or facts.architecture != "x86_64":
         return "there is no package for it"
     if gpu.driver is not None and Version(gpu.driver) < Version(OLDEST_DRIVER):
-        return f"the node's driver is {gpu.driver}, and CUDA 11.2 needs {OLDEST_DRIVER} or newer"
+        return f"the node's driver is {gpu.driver_label}, and CUDA 11.2 needs {OLDEST_DRIVER} or newer"
     if gpu.capability is not None and Version(gpu.capability) > Version(NEWEST_CAPABILITY):
         return f"CUDA 11.2 knows GPUs up to capability {NEWEST_CAPABILITY}, and it has {gpu.capability}"
     return ""

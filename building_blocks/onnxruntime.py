@@ -195,7 +195,7 @@ def _why_not(facts: Facts) -> str:
     if gpu is None or gpu.vendor == "intel":
         return "no package of the project has a provider for it"
     if gpu.vendor == "nvidia" and gpu.driver is not None and Version(gpu.driver) < Version(OLDEST_DRIVER):
-        return f"the node's driver is {gpu.driver}, and the packages with CUDA need {OLDEST_DRIVER} or newer"
+        return f"the node's driver is {gpu.driver_label}, and the packages with CUDA need {OLDEST_DRIVER} or newer"
     if gpu.vendor == "amd" and gpu.target is not None and gpu.target not in AMD_TARGETS:
         return f"the ROCm that AMD's packages are linked with has no code for {gpu.target}"
     return ""

@@ -46,7 +46,7 @@ def why_no_wheel(facts: Facts) -> str:
     if gpu.vendor == "nvidia":
         driver, capability = OLDEST_DRIVER[facts.architecture], OLDEST_CAPABILITY[facts.architecture]
         if gpu.driver is not None and Version(gpu.driver) < Version(driver):
-            return f"the node's driver is {gpu.driver}, and the wheels with CUDA need {driver} or newer"
+            return f"the node's driver is {gpu.driver_label}, and the wheels with CUDA need {driver} or newer"
         if gpu.capability is not None and Version(gpu.capability) < Version(capability):
             return f"the wheels with CUDA have no code for capability {gpu.capability}"
         return ""

@@ -137,7 +137,7 @@ def refusing_facts(release: Release, facts: Mapping[str, tuple[str, str]]) -> di
     """Which of the node's facts rule a release out, each with what it requires instead.
 
     ``facts`` maps the name of a host range (``driver``) or ``target`` to the fact and its path in the profile.
-    A fact that is not known rules nothing out.
+    A fact that is not known rules nothing out; one without a path is assumed.
     """
     found = {
         str(name): versions
@@ -153,7 +153,8 @@ def host_refusals(candidate: Candidate, release: Release, facts: Mapping[str, tu
     """Each of the node's facts that rules a release out; see :func:`refusing_facts`."""
     for name, wanted in refusing_facts(release, facts).items():
         value, path = facts[name]
-        reason = Reason(rule="fact", by=name, requires={name: wanted}, found=value, newer=candidate.version, place=path)
+        found, newer = value if path else f"{value} (assumed)", candidate.version
+        reason = Reason(rule="fact", by=name, requires={name: wanted}, found=found, newer=newer, place=path)
         yield Refusal(candidate, reason)
 
 

@@ -30,7 +30,7 @@ from hpcgen.core.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.core.errors import InputError, UnknownNameError, did_you_mean
 from hpcgen.core.model.fields import Name, Record
 from hpcgen.core.model.plan import PlannedBlock
-from hpcgen.core.model.release import Release, ReleaseTable
+from hpcgen.core.model.release import AssumedDriver, AssumedDrivers, Release, ReleaseTable
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.quoting import NAME_PATTERN
@@ -99,6 +99,8 @@ class Catalog:
         self.copied = CopiedFiles(self)
         self.project = ProjectFiles()
         self._loading = threading.Lock()
+        self.with_drivers: dict[int, tuple[Site, Site]] = {}
+        """Sites of which nobody names a driver, each with those that are planned for."""
         self.nodes: dict[object, Any] = {}
         """What the resolver has worked out of partitions of sites; it goes when the catalog goes."""
 
@@ -291,6 +293,13 @@ class Catalog:
                     known = result.setdefault(name, [])
                     known.extend(p for p in providers if p not in known)
         return result
+
+    @cached_property
+    def gpu_drivers(self) -> list[AssumedDriver]:
+        """What is planned for where a profile names no driver; a collection's rows come before the built-in ones."""
+        paths = [folder / FOLDERS["block"] / "gpu_drivers.yaml" for folder in self.folders]
+        tables = [convert(load(path, self.shown(path)), AssumedDrivers) for path in paths if path.is_file()]
+        return [row for table in tables for row in table.drivers]
 
     def identifier(self, name: str) -> str:
         """What is chosen once where this block may be chosen: the virtual that it provides, or the block itself."""

@@ -218,7 +218,7 @@ def wrong_facts(site: Site, document: Document) -> Problems:
             place = document.position(["partitions", name, "gpu", "capability"], key=True)
             message = f"a GPU of {gpu.vendor} has no compute capability, which is NVIDIA's"
             problems.add(message, place, remedy="call AMD's instruction set `target`: gfx90a" * (gpu.vendor == "amd"))
-        if gpu is not None and gpu.vendor == "amd" and (wrong := _wrong_amd_driver(gpu.driver or "")):
+        if gpu is not None and gpu.vendor == "amd" and (wrong := wrong_amd_driver(gpu.driver or "")):
             problems.append(wrong.at(document.position(["partitions", name, "gpu", "driver"])))
     return problems
 
@@ -288,7 +288,7 @@ def _wrong_version(field: str, text: str) -> Problem | None:
     return Problem(f"{text!r} is not a version", None, "numbers with dots between them, such as 4.1.6", remedy)
 
 
-def _wrong_amd_driver(driver: str) -> Problem | None:
+def wrong_amd_driver(driver: str) -> Problem | None:
     """Modules are numbered 6.5 and higher where releases of the driver are not: after 6.4 came 30.10."""
     number = re.match(r"6\.(\d+)", driver)
     if number is None or int(number[1]) <= 4:

@@ -184,7 +184,8 @@ def plan_from(
         given = (options.partition, options.settings, options.format, options.allow_unsupported)
         more = (options.mirrors, options.image_directory, options.added, options.latest_base)
         words = collection_words(ctx)
-        return reproduce(site, recipe, *given, request, words, verb, *more, options.runner, base_images or {})
+        last = (options.runner, base_images or {}, options.driver)
+        return reproduce(site, recipe, *given, request, words, verb, *more, *last)
 
     return make_plan(
         catalog,
@@ -229,7 +230,7 @@ def with_usual_place(catalog: Catalog, options: PlanOptions) -> PlanOptions:
 
 
 def _site_asked_for(catalog: Catalog, options: PlanOptions, personal: bool) -> tuple[Site, PlanOptions]:
-    """The site with the mirrors, the engine and the folder of images that are asked for; the options with all of it.
+    """The site with the mirrors, engine, driver and folder of images that are asked for; the options with all of it.
 
     Parameters
     ----------
@@ -247,6 +248,10 @@ def _site_asked_for(catalog: Catalog, options: PlanOptions, personal: bool) -> t
     site = with_images(site, options.image_directory)
     if options.runner is not None:
         site = replace(site, containers=replace(site.containers, preferred=options.runner))
+    if options.driver is not None:
+        from hpcgen.planning.drivers import with_driver
+
+        site = with_driver(site, options.partition, options.driver)
     return with_mirrors(site, options.mirrors) if options.mirrors else site, options
 
 

@@ -66,6 +66,7 @@ class PlanOptions(Options, frozen=True, kw_only=True):
     site: str | None = None
     stack: str | None = None
     partition: str | None = None
+    driver: str | None = None
     runner: EngineName | None = None
     settings: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
@@ -177,6 +178,7 @@ CHARGE = option_group(
 NOTES = click.option("--notes", is_flag=True, help="Show all notes: also on what is not verified or not checked.")
 _OPTIONS: list[Decorator] = [
     click.option("--partition", type=PARTITION, help="Kind of node; by default the profile's."),
+    click.option("--driver", metavar="VERSION", help="Driver of the nodes' GPUs, instead of the profile's."),
     click.option(
         "--set",
         "settings",

@@ -29,6 +29,7 @@ from hpcgen.core.support.units import some
 from hpcgen.launch.job.layout import job_findings, lay_out
 from hpcgen.planning.code import copied_files, with_code
 from hpcgen.planning.conda_request import planned_conda
+from hpcgen.planning.drivers import assumption, with_drivers
 from hpcgen.planning.frameworks import pinned_demands
 from hpcgen.planning.project import asked_files, project_of, resolved_with
 from hpcgen.planning.question import (
@@ -87,6 +88,8 @@ def make_plan(
     UnknownNameError, InputError, ConflictError, PolicyError: see hpcgen.core.errors.
     """
     wanted = job or JobRequest()
+    if (known := with_drivers(catalog, site)) is not site:
+        site, site_document = known, site_document or catalog.document_of(site)
     terms = (format, allow_unsupported, latest_base)
     planner = _Planner(catalog, site, wanted, *terms, site_document, stack_document, command, kept or {}, unchecked)
     asked = PlanRequest(stack, partition, tuple(settings), tuple(added))
@@ -264,6 +267,7 @@ def _findings(plan: Plan, catalog: Catalog, request: JobRequest, document: Docum
     document = document or catalog.document_of(site) or InMemory(site, f"site {site.name}")
     return [
         *job_findings(site, plan.partition, plan.job, request),
+        *assumption(catalog, plan),
         *site_findings(site, plan.partition, document),
         *release_concerns(catalog, plan.blocks),
         *defaults_given_up(catalog, plan),

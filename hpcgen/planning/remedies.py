@@ -21,6 +21,7 @@ from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import Site
 from hpcgen.core.support.quoting import sh
 from hpcgen.launch.job.remedies import JobChange, changes, refusal
+from hpcgen.planning.drivers import said_by
 from hpcgen.planning.question import MisfitError, PlanRequest, UnusedSettingError
 from hpcgen.planning.resolver.clash import clash_of, fitting, known, told
 from hpcgen.planning.resolver.exact import exact
@@ -54,14 +55,15 @@ def explained(question: Question, asked: PlanRequest, site: Site, plan: Callable
     if not found:
         trials = _Trials(asked, plan)
         found = tuple(filter(None, [trials.first(changes.several())]))
-    bounds = [bound.rule for requirement in clash for bound in requirement.origin.bounds]
+    bounds = [bound for requirement in clash for bound in requirement.origin.bounds]
     other = "no tried change resolves; the tables lack a compatible release"
-    if "fact" in bounds or "vendor" in bounds:
+    if any(bound.rule in ("fact", "vendor") for bound in bounds):
         other += ", or the profile would have to be wrong about the node"
+    texts, gpu = [each.text for each in found], question.facts.partition.gpu
+    if gpu is not None and gpu.driver_assumed and any(bound.by == "driver" for bound in bounds):
+        texts.append(said_by(gpu, question.node.partition))
     expected = known(question, clash[0]) if len(clash) == 1 and clash[0].origin.kind != "site" else ""
-    error = ConflictError(
-        told(question, clash), expected=expected, remedy="\n  or: ".join(r.text for r in found) or other
-    )
+    error = ConflictError(told(question, clash), expected=expected, remedy="\n  or: ".join(texts) or other)
     error.remedies = found
     return error
 

@@ -26,6 +26,7 @@ def reproduce(
     latest_base: bool = False,
     engine: str | None = None,
     base_images: Mapping[str, str] = MappingProxyType({}),
+    driver: str | None = None,
 ) -> str:
     """The command that gives the same result, where the files that it names are in the present folder.
 
@@ -35,7 +36,8 @@ def reproduce(
     base_images: where base images were taken from, by their names.
     """
     words = ["hpcgen", *before, verb, "--site", recorded(site), "--stack", recorded(stack)]
-    for option, value in (("--partition", partition), ("--engine", engine), ("--format", format)):
+    places = (("--partition", partition), ("--driver", driver), ("--engine", engine), ("--format", format))
+    for option, value in places:
         if value is not None:
             words += [option, value]
     for setting in settings:

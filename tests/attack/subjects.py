@@ -35,6 +35,7 @@ def _profile() -> dict[str, Any]:
         "model": "A100",
         "capability": "8.0",
         "driver": "550.54",
+        "driver_assumed": True,
         "target": "sm_80",
         "fabric": "infiniband",
         "cdi": "nvidia.com/gpu=all",

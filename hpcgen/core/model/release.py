@@ -256,6 +256,27 @@ class Upstream(Record, frozen=True):
     other_archives: dict[Literal["pypi", "spack", "easybuild"], dict[VersionRange, Text]] = {}
 
 
+class AssumedDriver(Record, frozen=True):
+    """The driver that is planned for where a profile names none, for GPUs of one vendor.
+
+    ``capability``, ``targets``: of the GPUs that it is for; all that no earlier row is for if it names neither.
+    ``why``: why this one, in a few words.
+    """
+
+    vendor: Literal["nvidia", "amd", "intel"]
+    driver: Version
+    why: Text
+    source: Source
+    capability: VersionRange = ""
+    targets: list[Name] = []
+
+
+class AssumedDrivers(Record, frozen=True):
+    """The file ``building_blocks/gpu_drivers.yaml``; of its rows the first counts that is for a GPU."""
+
+    drivers: list[AssumedDriver]
+
+
 class ReleaseTable(Record, frozen=True):
     """The file ``building_blocks/<block>.yaml``. ``source`` and ``licence`` hold for rows without their own.
 

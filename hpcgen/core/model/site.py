@@ -140,6 +140,7 @@ class Gpu(Record, frozen=True):
     """GPUs of one node. ``capability`` is NVIDIA's compute capability.
 
     ``driver``: the version of NVIDIA's driver, or the release of AMD's (6.3, 30.10), not its kernel module's version.
+    ``driver_assumed``: nobody has looked that driver up; plans say so, and how to name the real one.
     ``target``: AMD's name of the instruction set, such as ``gfx90a``. ``data_center``: NVIDIA counts it among its
     data-centre GPUs, which alone can run a newer CUDA than their driver's with NVIDIA's compatibility package.
     ``cpus``: for each GPU, in the order of their numbers, the CPUs next to it that a rank may use: one hardware thread
@@ -154,11 +155,17 @@ class Gpu(Record, frozen=True):
     memory_gb: Gigabytes | None = None
     capability: Version | None = None
     driver: Version | None = None
+    driver_assumed: bool = False
     target: Name | None = None
     data_center: bool | None = None
     cpus: list[CpuList] = []
     fabric: FabricKind | None = None
     cdi: CdiName | None = None
+
+    @property
+    def driver_label(self) -> str:
+        """The driver, and that it is assumed where it is."""
+        return f"{self.driver} (assumed)" if self.driver_assumed else str(self.driver)
 
 
 class TimeLimit(Record, frozen=True):

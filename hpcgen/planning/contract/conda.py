@@ -34,29 +34,7 @@ def packages(case: ContractCase) -> list[Check]:
     if asked is None:
         return [skipped(NAME, "none are requested")]
     found = [*_c_library(asked), *_driver(case, asked), *_mpi(case, asked.packages), *_twice(case, asked)]
-    if (names := without_driver(case)) and case.plan.job.gpus_per_node != 0:
-        path = f"partitions.{case.plan.partition}.gpu"
-        reason = f"of {some(names)} builds for CPUs are chosen, because the profile names no driver of the nodes' GPU"
-        found.append(Check(NAME, "doubtful", reason, driver_wanted(case), path=path))
     return found or [holds(NAME, _reason(asked))]
-
-
-def without_driver(case: ContractCase) -> list[str]:
-    """Packages of which a solver takes no build with CUDA, although the nodes have NVIDIA's GPUs."""
-    asked, gpu = case.plan.conda, case.partition.gpu
-    if asked is None or asked.packages or gpu is None or gpu.vendor != "nvidia" or gpu.driver is not None:
-        return []
-    from hpcgen.readers.conda_text import asked_with_cuda
-
-    return asked_with_cuda(asked.needs)
-
-
-def driver_wanted(case: ContractCase) -> str:
-    """The fact that the profile lacks for that."""
-    return (
-        f"add the driver's version, as nvidia-smi on a node prints it, to partitions.{case.plan.partition}.gpu of the "
-        'profile: driver: "VERSION"'
-    )
 
 
 def _reason(asked: PlannedConda) -> str:

@@ -7,9 +7,10 @@ import msgspec
 from hpcgen.blocks.requirements import in_range
 from hpcgen.core.model.reasons import JobReason
 from hpcgen.core.model.site import Gpu
-from hpcgen.core.support.units import counted, some
-from hpcgen.planning.contract import conda, untried
+from hpcgen.core.support.units import counted
+from hpcgen.planning.contract import untried
 from hpcgen.planning.contract.case import Check, ContractCase, gpus_asked, holds, skipped, unknown
+from hpcgen.planning.drivers import said_by
 
 NO_GPU = "the partition has no GPU"
 COMPATIBILITY = "cuda-compat-"
@@ -47,8 +48,6 @@ def use(case: ContractCase) -> list[Check]:
     if not users and not found:
         asks = f"the job asks for {counted(asked, 'GPU')} per node ({_one(gpu)}), but the image cannot use them"
         wasted = "".join(idle) + asks
-        if names := conda.without_driver(case):
-            wasted += f": of {some(names)} conda takes builds for CPUs where the profile names no driver"
         if own := untried.names(case):
             wasted += f": {own} is not known to compute on them"
         found.append(_unused(case, wasted))
@@ -69,7 +68,8 @@ def _unused(case: ContractCase, reason: str) -> Check:
         isinstance(r, JobReason) and r.field == "gpus_per_node" and r.rule == "asked" for r in case.plan.job.reasons
     )
     without = [name for name, each in case.site.partitions.items() if each.gpu is None]
-    remedies = [conda.driver_wanted(case)] if conda.without_driver(case) else []
+    gpu = case.partition.gpu
+    remedies = [said_by(gpu, case.plan.partition)] if gpu is not None and gpu.driver_assumed else []
     remedies.append("a stack or provider that can use them")
     remedies.append("--gpus 0 for a job on CPUs only")
     remedies += [f"--partition {' or '.join(without)}"] if without else []
@@ -96,10 +96,11 @@ def driver(case: ContractCase) -> list[Check]:
         return [*found, unknown(name, f"the profile names no driver ({needed})", path)]
     for block, versions in asked.items():
         if not in_range(gpu.driver or "", versions):
-            reason = f"{block} {_version(case, block)} needs driver {versions}, the node has {gpu.driver}"
+            reason = f"{block} {_version(case, block)} needs driver {versions}, and the node has {gpu.driver_label}"
             remedy = f'use an older one: --set "{block}.version=<{_version(case, block)}"'
             found.append(Check(name, "broken", reason, remedy, f"driver {versions}", path))
-    return found or [holds(name, f"driver {gpu.driver} is enough for {', '.join(asked)}")]
+    enough = f"driver {gpu.driver} is enough for {', '.join(asked)}"
+    return found or [unknown(name, f"{enough}, but only assumed", path) if gpu.driver_assumed else holds(name, enough)]
 
 
 def _forward(case: ContractCase, gpu: Gpu, packages: list[str]) -> Check:

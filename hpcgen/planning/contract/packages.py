@@ -231,9 +231,8 @@ def _gpu(case: ContractCase, every: Iterable[ProjectPackage], hosts: Hosts) -> I
                 yield Check(NAME, "doubtful", reason, "use another package for this site", path=path)
     for each, number in cuda.values() if gpu.vendor == "nvidia" else ():
         if gpu.driver is not None and (oldest := cuda_driver(case, number, gpu.driver)):
-            reason = (
-                f"{said(each)} is built for CUDA {number}, which needs driver {oldest}, and the node has {gpu.driver}"
-            )
+            here = gpu.driver_label
+            reason = f"{said(each)} is built for CUDA {number}, which needs driver {oldest}, and the node has {here}"
             older = [name for name, driver in hosts.cuda_drivers.items() if in_range(gpu.driver, f">={driver}")]
             remedy = f"lock its build for CUDA {max(older)}" if older else "take it out of your file for this site"
             yield Check(NAME, "broken", reason, remedy, f"driver {oldest} or newer", f"{path}.driver")

@@ -221,12 +221,15 @@ def last_releases(question: Question, requirement: Requirement) -> list[str]:
             if c.block == block and question.here(c).for_gpu(c.version)
         ]
         known.sort(key=lambda candidate: version(candidate.version), reverse=True)
+        none, last = [], []
         for name, (value, _) in facts.items() if known else ():
             fitting = [c for c in known if name not in refusing_facts(question.release(c), facts)]
             if not fitting:
-                lines.append(f"no known {block} supports {name} {value}")
+                none.append(f"no known {block} supports {name} {value}")
             elif fitting[0] is not known[0]:
-                lines.append(f"{fitting[0]} is the last that supports {name} {value}")
+                last.append(f"{fitting[0]} is the last that supports {name} {value}")
+        # Where one fact leaves nothing, the others do not matter.
+        lines += none or last
     return lines
 
 

@@ -304,7 +304,10 @@ class ResolverNode:
         gpu = self.facts.partition.gpu
         values = {} if gpu is None else {"driver": gpu.driver, "capability": gpu.capability, "target": gpu.target}
         path = f"partitions.{self.partition}.gpu"
-        return {name: (value, f"{path}.{name}") for name, value in values.items() if value is not None}
+        places = {name: f"{path}.{name}" for name in values}
+        if gpu is not None and gpu.driver_assumed:
+            places["driver"] = ""
+        return {name: (value, places[name]) for name, value in values.items() if value is not None}
 
     def usual(self, block: str, form: Form) -> BlockHere:
         """A block without options in the request, in a form."""

@@ -137,7 +137,8 @@ def _gpu_driver(plan: Plan, node: ObservedNode) -> str:
     if not node.driver:
         raise SkippedTest(f"no {DRIVER_FILE}: the driver is not loaded on this machine")
     if gpu.driver is not None and older(node.driver, gpu.driver):
-        says = f"the profile of {plan.site.name} says {gpu.driver}, for which CUDA was chosen"
+        who = "the plan assumes" if gpu.driver_assumed else f"the profile of {plan.site.name} says"
+        says = f"{who} {gpu.driver}, for which CUDA was chosen"
         raise BrokenPromise(
             f"driver {node.driver} is loaded, {says}",
             f"test on a node of the partition, or correct the profile: {_DRIFT}",
@@ -147,7 +148,8 @@ def _gpu_driver(plan: Plan, node: ObservedNode) -> str:
             f"driver {node.driver} is loaded, but its libcuda.so.1 is not found inside the image",
             "start the engine with its option for NVIDIA's GPUs, as the job script does",
         )
-    return f"driver {node.driver}" + (f"; the profile says {gpu.driver}" if gpu.driver is not None else "")
+    said = gpu.driver is not None and not gpu.driver_assumed
+    return f"driver {node.driver}" + (f"; the profile says {gpu.driver}" if said else "")
 
 
 # the ranks

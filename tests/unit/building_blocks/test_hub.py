@@ -27,7 +27,7 @@ def test_nvidias_image_is_the_base_of_both_stages_with_the_sites_mpi_on_top(hpcg
 def test_amds_image_fits_the_nodes_driver(hpcgen: Command) -> None:
     """LUMI's driver 6.3 runs ROCm 6.4 and not 7.2."""
     assert "From: rocm/pytorch:rocm6.4.3_" in rendered(hpcgen, "lumi-g")
-    newer = rendered(hpcgen, "slurm-amd", "--allow-unsupported", "--format", "docker")
+    newer = rendered(hpcgen, "slurm-amd", "--driver", "6.4", "--allow-unsupported", "--format", "docker")
     assert "FROM docker.io/rocm/pytorch:rocm7.2.4_" in newer
 
 
@@ -46,8 +46,8 @@ def test_a_tag_that_nobody_checked_is_said_to_be_unverified(hpcgen: Command) -> 
 
 def test_vllms_image_is_started_by_the_python_that_everything_is_installed_into(hpcgen: Command) -> None:
     """The image's own program is of another Python, and its entry point would take the job's command for a model."""
-    words = ("--site", "slurm-nvidia", "--stack", "vllm-ray", "--set", "vllm.install=hub", "--allow-unsupported")
-    answer = hpcgen("render", *words, "--format", "docker")
+    words = ("--site", "slurm-nvidia", "--stack", "vllm-ray", "--set", "vllm.install=hub", "--driver", "580")
+    answer = hpcgen("render", *words, "--allow-unsupported", "--format", "docker")
     assert answer.returncode == 0, answer.stderr
     final = answer.stdout.rpartition("FROM ")[2]
     assert final.startswith("docker.io/vllm/vllm-openai:v0.26.0-ubuntu2404@sha256:")
@@ -57,13 +57,13 @@ def test_vllms_image_is_started_by_the_python_that_everything_is_installed_into(
 
 
 @pytest.mark.parametrize(
-    ("site", "version", "image"),
-    [("lumi-g", "0.10.1", "rocm/vllm:rocm6.4.1_"), ("slurm-amd", "0.26.0", "vllm/vllm-openai-rocm@sha256:5709")],
+    ("driver", "version", "image"),
+    [("6.3", "0.10.1", "rocm/vllm:rocm6.4.1_"), ("6.4", "0.26.0", "vllm/vllm-openai-rocm@sha256:5709")],
 )
 def test_on_amds_gpus_vllm_is_an_image_that_the_driver_runs(
-    hpcgen: Command, site: str, version: str, image: str
+    hpcgen: Command, driver: str, version: str, image: str
 ) -> None:
-    answer = hpcgen("render", "--site", site, "--stack", "vllm", "--allow-unsupported")
+    answer = hpcgen("render", "--site", "lumi-g", "--driver", driver, "--stack", "vllm", "--allow-unsupported")
     assert answer.returncode == 0, answer.stderr
     assert f"\nFrom: {image}" in answer.stdout
     assert f"vllm {version}" in answer.stdout

@@ -48,6 +48,16 @@ A100 = "vendor: nvidia, model: A100, capability: 8.0"
 H100 = "vendor: nvidia, model: H100, capability: 9.0"
 MI50 = "vendor: amd, model: MI50, target: gfx906"
 MI250X = "vendor: amd, model: MI250X, target: gfx90a"
+NEW = {"nvidia": "590", "amd": "30.10"}
+
+
+def with_driver(gpu: str) -> str:
+    """A GPU as a profile has it, with a new driver where its text says none; of MI50 the last that is for it."""
+    vendor = gpu.split()[1].rstrip(",") if gpu else ""
+    new = "6.1" if gpu == MI50 else NEW.get(vendor)
+    return gpu if new is None or "driver:" in gpu else f"{gpu}, driver: {new}"
+
+
 SHELLCHECK = Path(sysconfig.get_path("scripts")) / "shellcheck"
 
 
@@ -55,7 +65,7 @@ def planned(
     collection: Path, gpu: str, *settings: str, architecture: str = "x86_64", stack: str = "", gpus: int | None = None
 ) -> Plan:
     cpu = "x86_64_v3" if architecture == "x86_64" else "neoverse_v2"
-    text = SITE.format(gpu=f"gpu: {{{gpu}}}" if gpu else "", architecture=architecture, cpu=cpu)
+    text = SITE.format(gpu=f"gpu: {{{with_driver(gpu)}}}" if gpu else "", architecture=architecture, cpu=cpu)
     (collection / "site_profiles" / "it.yaml").write_text(text)
     if stack:
         (collection / "recipes" / "onnxruntime.yaml").write_text(stack)
@@ -182,7 +192,7 @@ def test_the_oldest_driver_and_amds_targets_are_those_of_the_tables() -> None:
         ),
         (MI50, ["onnxruntime.provider=migraphx"], "rocm 5.7.1 is the last that supports target gfx906"),
         (
-            MI50,
+            f"{MI50}, driver: 30.10",
             ["onnxruntime.provider=migraphx"],
             "the node's target gfx906 ({place}): only rocm 5.7.1",
         ),

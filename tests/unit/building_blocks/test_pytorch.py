@@ -20,7 +20,19 @@ from hpcgen.core.model.plan import Plan
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble, notices
 from hpcgen.recipe.stages import Assembly
-from tests.unit.building_blocks.test_onnxruntime import A100, H100, MI50, MI250X, P40, P100, SITE, T4, V100, versions
+from tests.unit.building_blocks.test_onnxruntime import (
+    A100,
+    H100,
+    MI50,
+    MI250X,
+    P40,
+    P100,
+    SITE,
+    T4,
+    V100,
+    versions,
+    with_driver,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 GH200 = "vendor: nvidia, model: GH200, capability: 9.0"
@@ -36,7 +48,7 @@ def planned(
     stack: str = "pytorch",
 ) -> Plan:
     cpu = "x86_64_v3" if architecture == "x86_64" else "neoverse_v2"
-    text = SITE.format(gpu=f"gpu: {{{gpu}}}" if gpu else "", architecture=architecture, cpu=cpu)
+    text = SITE.format(gpu=f"gpu: {{{with_driver(gpu)}}}" if gpu else "", architecture=architecture, cpu=cpu)
     (collection / "site_profiles" / "it.yaml").write_text(f"{text}image: {{distribution: {distribution}}}\n")
     catalog = Catalog([collection])
     return make_plan(

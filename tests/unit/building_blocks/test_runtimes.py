@@ -67,7 +67,8 @@ def test_every_release_of_openvino_has_hashes(version: str) -> None:
 
 JAX = [
     ("workstation", "main", "cpu", "0.12.0.1"),
-    ("leonardo", None, "cuda13", "0.12.0.1"),
+    ("leonardo", None, "cuda12", "0.12.0.1"),
+    ("perlmutter", None, "cuda13", "0.12.0.1"),
     ("jupiter", None, "cuda13", "0.12.0.1"),
     ("darwin", "gpu-v100", "cuda12", "0.12.0.1"),
 ]
@@ -130,12 +131,12 @@ def test_lists_of_one_python_environment_agree() -> None:
 
 
 def test_vllm_is_for_gpus_alone() -> None:
-    assembly = assemble(planned("leonardo", "vllm"), Catalog())
+    assembly = assemble(planned("perlmutter", "vllm"), Catalog())
     assert not assembly.loose
     with pytest.raises(ConflictError, match="with no GPU in the node") as refused:
         planned("supermuc", "vllm")
     assert "only vllm" not in str(refused.value)
-    with pytest.raises(ConflictError, match=r"with the node's capability 7\.0") as refused:
+    with pytest.raises(ConflictError, match=r"no known vllm supports capability 7\.0") as refused:
         planned("darwin", "vllm", partition="gpu-v100")
     # The older release is for AMD's GPUs.
     assert "is the last that supports" not in str(refused.value)
@@ -146,7 +147,7 @@ VLLM = ["vllm.install=pip", "vllm.version=0.26.0", "vllm.install=hub"]
 
 @pytest.mark.parametrize("setting", VLLM)
 def test_ray_leaves_what_vllm_has_as_it_is(setting: str) -> None:
-    assembly = assemble(planned("leonardo", "vllm-ray", setting), Catalog())
+    assembly = assemble(planned("perlmutter", "vllm-ray", setting), Catalog())
     assert not assembly.loose
     seen: dict[str, str] = {}
     for step in (step for _, step in assembly.builder.steps):

@@ -55,7 +55,7 @@ def test_what_uses_them_is_named() -> None:
 
 @pytest.mark.parametrize(("packages", "outcome"), [("torch==2.7.1", "broken"), ("torch==2.7.1+rocm6.3", "holds")])
 def test_a_package_of_the_index_for_another_vendor_is_refused(packages: str, outcome: str) -> None:
-    settings = {"python_packages.packages": packages}
+    settings = {"python_packages.packages": packages, "onnxruntime.install": "source"}
     plan = hpcgen.plan("hunter", "onnxruntime", settings=settings, add=["python_packages"], allow_unsupported=True)
     assert outcomes(plan) == [outcome]
 
