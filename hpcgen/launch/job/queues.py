@@ -88,8 +88,9 @@ def unknown_limits(site: Site, partition_name: str, job: Job, request: JobReques
     unknown = []
     if request.walltime is not None and batch.takes_jobs and (queue is None or queue.time_limit(job.nodes) is None):
         unknown.append((f"{walltime_text(job.walltime_s)} of time", "max_time"))
-    known = partition.nodes if queue is None else queue.most_nodes or partition.nodes
-    if request.nodes is not None and job.nodes > 1 and known is None:
+    # Without any queue the profile is one for many systems, which says so.
+    known = queue is None or queue.most_nodes or partition.nodes
+    if request.nodes is not None and job.nodes > 1 and not known:
         unknown.append((counted(job.nodes, "node"), "max_nodes"))
     asked = (request.memory_per_rank_gb or 0) * job.ranks_per_node
     if partition.memory.usable_gb is None and asked > LEFT_TO_JOBS * partition.memory.total_gb:
