@@ -34,7 +34,7 @@ def of(engine: EngineName = "apptainer", *, software: bool = False) -> Plan:
     mpi = replace(profile.mpi, root="/opt/cray", modules=["cray-mpich-abi"], bind_modules=modules, gpu={"amd": gpu})
     plan = make_plan(replace(profile, mpi=mpi), engine, mpi=True, mpi_block="mpich", account="p")
     return (
-        replace(plan, blocks=[*plan.blocks, PlannedBlock(name="rocm", version="6.2.4", host={"driver": ">=6.1"})])
+        replace(plan, blocks=[*plan.blocks, PlannedBlock(name="rocm", version="6.2.4", gpu_runtime="amd")])
         if software
         else plan
     )
