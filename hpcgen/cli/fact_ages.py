@@ -54,7 +54,7 @@ def doubts_of(catalog: Catalog, site: str, plan: Plan, today: datetime.date) -> 
     from hpcgen.core.config.provenance import sourced_of
     from hpcgen.machine.ages import doubtful
     from hpcgen.machine.resting import dependent, depends_on
-    from hpcgen.planning.planner import unverified_blocks
+    from hpcgen.planning.findings import unverified_blocks
 
     planned = dependent(plan.stack.name, plan, catalog)
     found = doubtful(sourced_of(catalog.site_document(site)), today, lambda path: depends_on(planned, path))

@@ -46,11 +46,17 @@ def replanned(plan: Plan, catalog: Catalog, stack: Stack, document: Document | N
     stack: what stands for the plan's own now.
     document: its file.
     """
+    from hpcgen.planning.drivers import with_driver
     from hpcgen.planning.planner import make_plan
 
+    site, gpu = catalog.site(plan.site.name), plan.site.partitions[plan.partition].gpu
+    here = site.partitions.get(plan.partition)
+    if gpu is not None and not gpu.driver_assumed and here is not None and here.gpu is not None:
+        # As ``--driver`` said it; what the profile says itself may have changed.
+        site = with_driver(site, plan.partition, gpu.driver) if gpu.driver and here.gpu.driver is None else site
     return make_plan(
         catalog,
-        catalog.site(plan.site.name),
+        site,
         stack,
         partition=plan.partition,
         settings=[f"{name}={value}" for name, value in plan.settings.items()],

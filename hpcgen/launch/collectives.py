@@ -8,6 +8,8 @@ docs/software/communication/nccl.md.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 
 from hpcgen.backends.engines import Engine
@@ -37,12 +39,17 @@ class GpuNetwork(msgspec.Struct, frozen=True):
         return f"{self.name}, {what} of {self.engine or 'the image'}"
 
 
-def gpu_network(plan: Plan, engine: Engine) -> GpuNetwork | None:
+def gpu_network(plan: Plan, engine: Engine, of: Collection[str] | None = None) -> GpuNetwork | None:
     """The network that a job's GPUs are meant to use; None on one node, or where nothing is known to bring it.
 
     A plugin in the image was asked for, and is taken before that of the engine.
+
+    Parameters
+    ----------
+    of: libraries of collectives; those of the plan's job if None.
     """
-    libraries, kind = set(plan.gpu_collectives), plan.site.gpu_fabric_of(plan.partition)
+    libraries = set(plan.gpu_collectives if of is None else of)
+    kind = plan.site.gpu_fabric_of(plan.partition)
     meant = GPU_NETWORKS.get(kind, "")
     if not libraries or not meant:
         return None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import lru_cache, partial
+from contextlib import suppress
+from functools import partial
 
 import msgspec
 
@@ -12,25 +13,24 @@ from hpcgen.backends.engines import engine_format
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.requirements import Requirement
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.catalog.concerns import concerns_about
 from hpcgen.catalog.secret_texts import check_plan
 from hpcgen.core.config.in_memory import InMemory
-from hpcgen.core.config.provenance import sourced_of
 from hpcgen.core.config.yamlfile import Document
-from hpcgen.core.errors import InputError, PolicyError, Problem, Problems
+from hpcgen.core.errors import HpcgenError, InputError, PolicyError, Problem, Problems
 from hpcgen.core.model.fields import EngineName, FormatName
 from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.plan import Finding, Plan, PlannedBlock, PlannedMpi
 from hpcgen.core.model.project import BLOCK, Project
 from hpcgen.core.model.site import Site
-from hpcgen.core.model.stack import Stack, StackBlock
+from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.file_formats import KIT
-from hpcgen.core.support.units import some
 from hpcgen.launch.job.layout import job_findings, lay_out
 from hpcgen.planning.code import copied_files, with_code
 from hpcgen.planning.conda_request import planned_conda
 from hpcgen.planning.drivers import assumption, with_drivers
+from hpcgen.planning.findings import defaults_given_up, release_concerns, site_findings, unverified_releases
 from hpcgen.planning.frameworks import pinned_demands
+from hpcgen.planning.gpu_network import only_adds, unsaid, wanted
 from hpcgen.planning.project import asked_files, project_of, resolved_with
 from hpcgen.planning.question import (
     MisfitError,
@@ -42,7 +42,6 @@ from hpcgen.planning.question import (
     with_blocks,
 )
 from hpcgen.planning.reproduce import reproduce
-from hpcgen.planning.resolver.node import node_of
 from hpcgen.planning.resolver.question import parse_settings
 from hpcgen.planning.resolver.resolve import NoPlanError, resolve
 from hpcgen.recipe.formats import engines_reading, format_for
@@ -127,8 +126,19 @@ class _Planner(msgspec.Struct, frozen=True):
 
     def plan(self, asked: PlanRequest, job: JobRequest | None = None) -> Plan:
         """The plan of what is asked, also with another job; NoPlanError, without a word on what clashes, if none is."""
-        request = job or self.job
-        draft, misfits = self._draft(asked, request)
+        request, plain = job or self.job, unsaid(asked)
+        found = self._whole(plain, request)
+        demand = wanted(found, self.catalog, self.kept)
+        if demand is not None:
+            with suppress(HpcgenError):
+                faster = self._whole(asked, request, [demand])
+                if only_adds(found, faster, self.catalog):
+                    return faster
+        return found if plain is asked else self._whole(asked, request)
+
+    def _whole(self, asked: PlanRequest, request: JobRequest, late: Sequence[Requirement] = ()) -> Plan:
+        """The plan of what is asked and of what is there by default."""
+        draft, misfits = self._draft(asked, request, late)
         broken, promised, idle = _held_to_contract(draft, self.catalog, self.unchecked, self.site_document)
         wrong = Problems([*misfits, *([] if self.allow_unsupported else broken)])
         if wrong:
@@ -142,7 +152,9 @@ class _Planner(msgspec.Struct, frozen=True):
         check_plan(plan)
         return plan
 
-    def _draft(self, asked: PlanRequest, request: JobRequest) -> tuple[Plan, list[Problem]]:
+    def _draft(
+        self, asked: PlanRequest, request: JobRequest, late: Sequence[Requirement]
+    ) -> tuple[Plan, list[Problem]]:
         """Blocks and job, before the contract is asked, and why the job does not fit."""
         partition = _partition(self.site, asked.partition)
         engine = _engine(self.site, self.format)
@@ -152,7 +164,7 @@ class _Planner(msgspec.Struct, frozen=True):
         stack = with_blocks(self.catalog, more.stack, more.blocks)
         copied = copied_files(self.catalog, self.site, asked.stack, self.stack_document)
         added = stack.blocks.keys() - own.blocks.keys()
-        blocks, project = self._resolved(asked.stack, stack, added, partition, said, more.demands)
+        blocks, project = self._resolved(asked.stack, stack, added, partition, said, more.demands, late)
         _check_settings_used(said, blocks)
         job, misfits = lay_out(self.site, partition, stack, request)
         draft = Plan(
@@ -186,6 +198,7 @@ class _Planner(msgspec.Struct, frozen=True):
         partition: str,
         said: Mapping[str, Mapping[str, str]],
         demands: Sequence[Requirement],
+        late: Sequence[Requirement],
     ) -> tuple[list[PlannedBlock], Project | None]:
         """The blocks, and the packages of the user's project files."""
         documents = (self.site_document, self.stack_document)
@@ -196,10 +209,12 @@ class _Planner(msgspec.Struct, frozen=True):
         def chosen(
             of_files: Sequence[Requirement], first: Mapping[str, str], without: Collection[str] = ()
         ) -> list[PlannedBlock]:
-            more = ({**first, **self.kept}, [*demands, *required, *of_files])
+            kept, of_all = {**first, **self.kept}, [*demands, *required, *of_files]
             left = {name: block for name, block in stack.blocks.items() if name not in without}
-            wanted = msgspec.structs.replace(stack, blocks=left)
-            return resolve(question_of(self.catalog, self.site, partition, wanted, said, added, *documents, *more))
+            less = msgspec.structs.replace(stack, blocks=left)
+            return resolve(
+                question_of(self.catalog, self.site, partition, less, said, added, *documents, kept, of_all, late)
+            )
 
         document = self._document_of(asked)
         files = asked_files(self.catalog, stack, document, said)
@@ -318,82 +333,3 @@ def _check_settings_used(said: Mapping[str, Mapping[str, str]], blocks: list[Pla
         problems.add(message, "--set", f"one of {', '.join(sorted(names))}")
     if unused:
         raise UnusedSettingError(problems, unused)
-
-
-_facts_of = lru_cache(maxsize=8)(sourced_of)
-"""Many stacks are planned for one site, whose facts are the same each time."""
-
-
-def site_findings(site: Site, partition: str, document: Document) -> list[Finding]:
-    """Which facts of the profile nobody has verified, and which were old when somebody looked them up.
-
-    Parameters
-    ----------
-    partition: kind of node; what is said of the others is left out.
-    document: the profile's, with its parents merged in.
-    """
-    others = tuple(f"partitions.{other}." for other in site.partitions if other != partition)
-    facts = [fact for fact in _facts_of(document) if not fact.path.startswith(others)]
-    unverified = {fact.source_path or fact.path for fact in facts if fact.mark != "verified"}
-    old = {fact.source_path for fact in facts if fact.source is not None and fact.source.old}
-    told = {
-        "unverified-facts": ("not verified in the profile of", unverified),
-        "old-facts": ("from sources more than two years old in the profile of", old),
-    }
-    return [
-        Finding(
-            name=name,
-            severity="detail",
-            message=f"{what} {site.name}: {some(sorted(paths))}",
-            remedy=f"see hpcgen show site {site.name}",
-        )
-        for name, (what, paths) in told.items()
-        if paths
-    ]
-
-
-def defaults_given_up(catalog: Catalog, plan: Plan) -> list[Finding]:
-    """Options whose default gave way to a release that cannot be had with it."""
-    node, found = node_of(catalog, plan.site, plan.partition), []
-    for block in plan.blocks:
-        if not catalog.has_block(block.name) or block.version not in catalog.releases(block.name):
-            continue
-        here = node.usual(block.name, ())
-        option = here.gives_way(block.version)
-        asked = plan.stack.blocks.get(block.name, StackBlock()).options
-        if option and option not in asked and f"{block.name}.{option}" not in plan.settings:
-            value, usual = block.options.get(option), here.choice.as_data()[option]
-            message = f"{block.label} is taken with {block.name}.{option}={value}: with {usual}, the default, it is not"
-            found.append(Finding(name="default", severity="note", message=f"{message} available for this node"))
-    return found
-
-
-def unverified_releases(catalog: Catalog, plan: Plan) -> list[Finding]:
-    """One finding that names the chosen releases whose row nobody has verified."""
-    blocks = unverified_blocks(catalog, plan)
-    if not blocks:
-        return []
-    return [
-        Finding(
-            name="unverified-releases",
-            severity="detail",
-            message=f"not verified in the release tables: {some([f'{each.name} {each.version}' for each in blocks])}",
-            remedy=f"see {' and '.join(f'hpcgen show block {each.name}' for each in blocks[:2])}",
-        )
-    ]
-
-
-def unverified_blocks(catalog: Catalog, plan: Plan) -> list[PlannedBlock]:
-    """The blocks of a plan whose release's row nobody has verified."""
-    sources = [catalog.release(block, plan.site.system.architecture).source for block in plan.blocks]
-    told = zip(plan.blocks, sources, strict=True)
-    return [block for block, source in told if source is None or source.verified == "no"]
-
-
-def release_concerns(catalog: Catalog, blocks: list[PlannedBlock]) -> list[Finding]:
-    """A warning for each concern of the release tables about a chosen release: it is insecure, or unmaintained."""
-    return [
-        Finding(name=each.kind, severity="warning", message=f"{block.label}: {each.message}", remedy=each.remedy)
-        for block in blocks
-        for each in concerns_about(block, catalog.releases(block.name))
-    ]

@@ -94,6 +94,7 @@ def question_of(
     stack_document: Document | None = None,
     kept: Mapping[str, str] | None = None,
     of_files: Sequence[Requirement] = (),
+    late: Sequence[Requirement] = (),
 ) -> Question:
     """The question for the resolver.
 
@@ -103,13 +104,14 @@ def question_of(
     added: names of the stack's blocks that ``--add`` brought.
     kept: versions of blocks that are tried before all others.
     of_files: what files of the user's project ask for of blocks.
+    late: what is there by default; chosen after all that somebody asks for.
     """
     node = node_of(catalog, site, partition, site_document)
     return Question(
         node=node,
         choices=Choices(node, stack, stack_document, said),
         # Before the stack's own, so that what the files ask for is built before the packages that need it.
-        roots=[*of_files, *_roots(catalog, stack, stack_document, said, added)],
+        roots=[*of_files, *_roots(catalog, stack, stack_document, said, added), *late],
         kept=kept or {},
     )
 

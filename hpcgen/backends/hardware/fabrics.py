@@ -28,6 +28,9 @@ name in every release, nccl_ofi_interface_nvidia in aws/aws-ofi-nccl from v1.9.2
 GPU_NETWORKS = {"infiniband": NCCL_VERBS, "slingshot": NCCL_LIBFABRIC, "efa": NCCL_LIBFABRIC}
 """The one that sends over each kind of fabric."""
 
+GPU_NETWORK_BLOCKS = {NCCL_LIBFABRIC: "aws_ofi_nccl"}
+"""The block that brings a network into the image, where the library of collectives has it not in itself."""
+
 
 def drivers(provider: str) -> tuple[str, ...]:
     """A provider, and what else is as good as it."""

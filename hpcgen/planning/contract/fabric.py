@@ -192,9 +192,11 @@ def _between_gpus(case: ContractCase) -> Check:
 
 def _remedy(kind: str) -> str:
     if kind == "infiniband":
-        return "put libibverbs1 (libibverbs on Rocky Linux) into the image: --add os_packages"
+        return "put libibverbs1 (libibverbs on Rocky Linux) into the image: --add apt:libibverbs1"
     if kind in ("slingshot", "efa"):
-        return "put the plugin into the image: --add aws_ofi_nccl; or take collectives by MPI where the block can"
+        return (
+            "images have the plugin by default where it fits the rest: --add aws_ofi_nccl says what is against it here"
+        )
     return "take collectives by MPI where the block has the choice"
 
 

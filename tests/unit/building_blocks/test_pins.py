@@ -28,7 +28,7 @@ PINS = {
     "torchaudio==2.2.2": {CPU: "pip", NVIDIA: "pip"},
     "jax==0.4.30": {CPU: "cpu", NVIDIA: "cuda12", ARM: "cuda12", AMD: "cannot use them"},
     "jax==0.5.3": {CPU: "cpu", NVIDIA: "cuda12", ARM: "cuda12"},
-    "jax==0.8.1": {CPU: "cpu", NVIDIA: "cuda13", ARM: "cuda13"},
+    "jax==0.8.1": {CPU: "cpu", NVIDIA: "cuda12", ARM: "cuda13"},
     "tensorflow==2.13.0": {CPU: "pip", NVIDIA: "pip", "supermuc": "pip", AMD: "cannot use them"},
     "tensorflow==2.17.0": {CPU: "pip", NVIDIA: "pip", "supermuc": "pip"},
     "tensorflow==2.17.1": {"supermuc": "source"},

@@ -12,6 +12,7 @@ from hpcgen.blocks.requirements import in_range
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import HpcgenError, InputError
 from hpcgen.core.model.site import Gpu
+from hpcgen.kit.plan_difference import replanned
 from hpcgen.planning.drivers import assumed, with_driver, with_drivers
 from hpcgen.plugins.fleet.matrix import concrete_sites
 from tests.conftest import Command
@@ -124,3 +125,10 @@ def test_no_plan_needs_a_newer_driver_than_is_known_or_assumed(stack: str) -> No
             assert [label for label, versions in asked.items() if not in_range(driver or "", versions)] == []
             planned += 1
     assert planned
+
+
+def test_what_was_planned_for_a_driver_that_somebody_named_is_planned_for_it_again() -> None:
+    site = with_driver(CATALOG.site("leonardo"), None, "590.48.01")
+    before = api.plan(site, "pytorch-ddp", catalog=CATALOG)
+    again = replanned(before, CATALOG, CATALOG.stack("pytorch-ddp"))
+    assert [each.label for each in again.blocks] == [each.label for each in before.blocks]

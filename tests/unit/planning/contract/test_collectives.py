@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import hpcgen
@@ -11,7 +12,8 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import ConflictError, UnknownNameError
 from hpcgen.planning.contract.case import Check
 from hpcgen.planning.contract.verdict import case_of, checks_of
-from tests.conftest import ROOT
+from hpcgen.recipe.assemble import assemble
+from tests.conftest import ROOT, Command
 
 PLUGIN = {"add": ["aws_ofi_nccl"], "settings": {"python.obtain": "standalone"}}
 
@@ -28,7 +30,8 @@ def check(plan: hpcgen.Plan, catalog: Catalog | None = None) -> Check:
         ("alps", "pytorch-horovod", 1, "skipped", "one node"),
         ("perlmutter", "tf-horovod", 2, "holds", "the plugin of podman-hpc"),
         ("juwels-booster", "tf-horovod", 2, "holds", "NCCL over IB, libibverbs of the image"),
-        ("lumi-g", "pytorch-ddp", 2, "doubtful", "RCCL will send data between nodes"),
+        ("lumi-g", "pytorch-ddp", 2, "holds", "RCCL over AWS Libfabric, the plugin of the image"),
+        ("lumi-g", "vllm-ray", 2, "doubtful", "RCCL will send data between nodes"),
         ("supermuc", "pytorch-ddp", 2, "unknown", "Gloo sends by TCP"),
         ("lumi-c", "pytorch-ddp", 2, "holds", "Gloo sends by TCP over hsn0"),
         ("supermuc", "mpi-hello", 2, "skipped", "MPI carries them"),
@@ -40,12 +43,44 @@ def test_each_site_has_its_way(site: str, stack: str, nodes: int, outcome: str, 
     assert says in found.reason
 
 
-def test_sockets_are_a_finding_that_names_the_remedy_and_the_remedy_holds() -> None:
-    plan = hpcgen.plan("lumi-g", "pytorch-ddp", nodes=2)
+def test_sockets_are_a_finding_where_the_plugin_does_not_fit() -> None:
+    """An image that brings its base cannot start from that of ROCm too."""
+    plan = hpcgen.plan("lumi-g", "vllm-ray", nodes=2)
     (finding,) = [each for each in plan.findings if each.name == "collectives"]
-    assert finding.severity == "warning" and "--add aws_ofi_nccl" in finding.remedy
-    held = check(hpcgen.plan("lumi-g", "pytorch-ddp", nodes=2, **PLUGIN))
-    assert (held.outcome, "RCCL over AWS Libfabric, the plugin of the image" in held.reason) == ("holds", True)
+    assert finding.severity == "warning" and "--add aws_ofi_nccl says what is against it" in finding.remedy
+    assert plan.block("aws_ofi_nccl") is None
+
+
+@pytest.mark.parametrize(("site", "plugin"), [("lumi-g", True), ("hunter", True), ("alps", False), ("leonardo", False)])
+def test_the_plugin_is_there_unasked_where_nothing_else_brings_it(site: str, plugin: bool) -> None:
+    plan = hpcgen.plan(site, "pytorch-ddp")
+    assert (plan.block("aws_ofi_nccl") is not None) == plugin
+    assert "--add" not in plan.command
+
+
+def test_an_engine_without_a_plugin_of_its_own_gets_it_in_the_image(hpcgen: Command) -> None:
+    words = ("plan", "--site", "perlmutter", "--stack", "pytorch-ddp", "--json")
+    assert '"aws_ofi_nccl"' not in hpcgen(*words).stdout
+    assert '"aws_ofi_nccl"' in hpcgen(*words, "--engine", "shifter").stdout
+
+
+def test_the_default_plugin_changes_nothing_else_and_is_the_same_for_any_job() -> None:
+    catalog = Catalog()
+    one, two = (hpcgen.plan("lumi-g", "pytorch-ddp", nodes=number) for number in (1, 2))
+    assert assemble(one, catalog).labels == assemble(two, catalog).labels
+    (reason,) = [str(each) for each in two.block("aws_ofi_nccl").reasons if "asks" in str(each)]  # type: ignore[union-attr]
+    assert reason == "RCCL over slingshot asks for aws_ofi_nccl"
+    settings = {"pytorch.install": "hub"}
+    assert hpcgen.plan("lumi-g", "pytorch-ddp", settings=settings).block("aws_ofi_nccl") is None
+
+
+def test_the_default_plugin_takes_what_is_set_of_it_and_gives_way_to_another_network() -> None:
+    plan = hpcgen.plan("lumi-g", "pytorch-ddp", settings={"aws_ofi_nccl.version": "1.19.0"})
+    assert plan.block("aws_ofi_nccl").version == "1.19.0"  # type: ignore[union-attr]
+    stack = hpcgen.load_stack("pytorch-ddp")
+    run = msgspec.structs.replace(stack.run, environment={"NCCL_NET": "Socket"})
+    sockets = hpcgen.plan("lumi-g", msgspec.structs.replace(stack, run=run))
+    assert sockets.block("aws_ofi_nccl") is None
 
 
 def test_gpus_with_a_network_of_their_own_use_that() -> None:

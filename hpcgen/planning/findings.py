@@ -1,0 +1,93 @@
+"""What a plan says beside its blocks and its job: unverified and old facts, concerns, defaults that gave way."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.catalog.concerns import concerns_about
+from hpcgen.core.config.provenance import sourced_of
+from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.model.plan import Finding, Plan, PlannedBlock
+from hpcgen.core.model.site import Site
+from hpcgen.core.model.stack import StackBlock
+from hpcgen.core.support.units import some
+from hpcgen.planning.resolver.node import node_of
+
+_facts_of = lru_cache(maxsize=8)(sourced_of)
+"""Many stacks are planned for one site, whose facts are the same each time."""
+
+
+def site_findings(site: Site, partition: str, document: Document) -> list[Finding]:
+    """Which facts of the profile nobody has verified, and which were old when somebody looked them up.
+
+    Parameters
+    ----------
+    partition: kind of node; what is said of the others is left out.
+    document: the profile's, with its parents merged in.
+    """
+    others = tuple(f"partitions.{other}." for other in site.partitions if other != partition)
+    facts = [fact for fact in _facts_of(document) if not fact.path.startswith(others)]
+    unverified = {fact.source_path or fact.path for fact in facts if fact.mark != "verified"}
+    old = {fact.source_path for fact in facts if fact.source is not None and fact.source.old}
+    told = {
+        "unverified-facts": ("not verified in the profile of", unverified),
+        "old-facts": ("from sources more than two years old in the profile of", old),
+    }
+    return [
+        Finding(
+            name=name,
+            severity="detail",
+            message=f"{what} {site.name}: {some(sorted(paths))}",
+            remedy=f"see hpcgen show site {site.name}",
+        )
+        for name, (what, paths) in told.items()
+        if paths
+    ]
+
+
+def defaults_given_up(catalog: Catalog, plan: Plan) -> list[Finding]:
+    """Options whose default gave way to a release that cannot be had with it."""
+    node, found = node_of(catalog, plan.site, plan.partition), []
+    for block in plan.blocks:
+        if not catalog.has_block(block.name) or block.version not in catalog.releases(block.name):
+            continue
+        here = node.usual(block.name, ())
+        option = here.gives_way(block.version)
+        asked = plan.stack.blocks.get(block.name, StackBlock()).options
+        if option and option not in asked and f"{block.name}.{option}" not in plan.settings:
+            value, usual = block.options.get(option), here.choice.as_data()[option]
+            message = f"{block.label} is taken with {block.name}.{option}={value}: with {usual}, the default, it is not"
+            found.append(Finding(name="default", severity="note", message=f"{message} available for this node"))
+    return found
+
+
+def unverified_releases(catalog: Catalog, plan: Plan) -> list[Finding]:
+    """One finding that names the chosen releases whose row nobody has verified."""
+    blocks = unverified_blocks(catalog, plan)
+    if not blocks:
+        return []
+    return [
+        Finding(
+            name="unverified-releases",
+            severity="detail",
+            message=f"not verified in the release tables: {some([each.label for each in blocks])}",
+            remedy=f"see {' and '.join(f'hpcgen show block {each.name}' for each in blocks[:2])}",
+        )
+    ]
+
+
+def unverified_blocks(catalog: Catalog, plan: Plan) -> list[PlannedBlock]:
+    """The blocks of a plan whose release's row nobody has verified."""
+    sources = [catalog.release(block, plan.site.system.architecture).source for block in plan.blocks]
+    told = zip(plan.blocks, sources, strict=True)
+    return [block for block, source in told if source is None or source.verified == "no"]
+
+
+def release_concerns(catalog: Catalog, blocks: list[PlannedBlock]) -> list[Finding]:
+    """A warning for each concern of the release tables about a chosen release: it is insecure, or unmaintained."""
+    return [
+        Finding(name=each.kind, severity="warning", message=f"{block.label}: {each.message}", remedy=each.remedy)
+        for block in blocks
+        for each in concerns_about(block, catalog.releases(block.name))
+    ]
