@@ -149,8 +149,17 @@ def test_the_distributions_package_is_debians_alone(collection: Path) -> None:
 
 def test_older_gpus_can_have_a_newer_release_with_cuda_12_6(collection: Path) -> None:
     plan = planned(collection, P40, "pytorch.install=wheel")
-    assert way(plan) == ("2.9.1", "cuda", "wheel")
+    assert way(plan) == ("2.12.1", "cuda", "wheel")
     assert not assembled(plan).loose
+
+
+def test_a_volta_or_an_old_driver_gets_what_is_asked_for_with_cuda_12_6(collection: Path) -> None:
+    for gpu in (V100, f"{H100}, driver: 535.104.05"):
+        plan = planned(collection, gpu, "pytorch.version=>=2.11")
+        assert way(plan) == ("2.12.1", "cuda", "wheel")
+        assert not assembled(plan).loose
+    # By default it is still the index's.
+    assert way(planned(collection, V100))[2] == "pip"
 
 
 def test_a_gpu_that_no_wheel_serves_is_computed_on_the_cpu_and_said(collection: Path) -> None:

@@ -36,7 +36,7 @@ def versions(plan: Plan) -> dict[str, str]:
     [
         ("lumi-g", "2.9.1", "0.24.1", "source"),
         ("supermuc", "2.13.0", "0.28.0", "wheel"),
-        ("leonardo", "2.15.0", "0.29.2", "pip"),
+        ("perlmutter", "2.15.0", "0.29.2", "pip"),
         ("workstation", "2.13.0", "0.28.0", "wheel"),
     ],
 )
@@ -67,7 +67,9 @@ def test_a_project_gets_the_release_of_the_sites_pytorch(
     assert "ops.nms" in assembly.selftest
 
 
-@pytest.mark.parametrize(("site", "audio"), [("leonardo", "2.11.0"), ("supermuc", "2.11.0"), ("workstation", "2.11.0")])
+@pytest.mark.parametrize(
+    ("site", "audio"), [("perlmutter", "2.11.0"), ("supermuc", "2.11.0"), ("workstation", "2.11.0")]
+)
 def test_torchaudio_goes_with_later_releases_too(tmp_path: Path, site: str, audio: str) -> None:
     plan = planned(tmp_path, "torchaudio\ntorch\n", site)
     assert versions(plan)["torchaudio"] == audio
