@@ -24,7 +24,7 @@ from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.core.errors import InputError, Position, Problem, Problems, did_you_mean
 from hpcgen.core.model.project import BLOCK as PYTHON
-from hpcgen.core.model.release import Beside, Concern, DatedImage, Release, ReleaseTable, ReleaseWay
+from hpcgen.core.model.release import AssumedDrivers, Beside, Concern, DatedImage, Release, ReleaseTable, ReleaseWay
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack, StackBlock
 from hpcgen.core.support.package_names import licence_expression
@@ -32,6 +32,7 @@ from hpcgen.planning.code import with_code
 
 KINDS = {
     "virtuals": "list of providers",
+    "drivers": "table of drivers",
     "block": "release table",
     "blocks": "stack recipe",
     "run": "stack recipe",
@@ -134,7 +135,7 @@ def check_file(
     elif isinstance(kind, FileKind):
         return kind.check(document, path, catalog.folders[:-1], allow)
     else:
-        convert(document, Virtuals)
+        convert(document, AssumedDrivers if kind == "table of drivers" else Virtuals)
     return []
 
 

@@ -50,7 +50,7 @@ def test_a_range_that_may_be_meant_comes_first() -> None:
 
 
 def test_an_option_that_was_set_is_left_out_where_that_helps() -> None:
-    error = refused("hunter", "onnxruntime", onnxruntime__provider="cuda")
+    error = refused("hunter", "onnxruntime", onnxruntime__provider="cuda", onnxruntime__install="source")
     assert remedies(error) == ["without --set onnxruntime.provider=cuda"]
     assert "the node's GPU vendor amd" in str(error)
 
@@ -66,7 +66,7 @@ def test_another_provider_is_named() -> None:
 
 
 def test_a_block_that_was_added_is_left_out_with_what_is_set_of_it() -> None:
-    error = refused("hunter", "onnxruntime", add=("cuda",), cuda__version="12.0.1")
+    error = refused("hunter", "pytorch-ddp", add=("cuda",), cuda__version="12.0.1")
     assert remedies(error) == ["without --add cuda and without --set cuda.version=12.0.1"]
     assert "  - --add asks for cuda" in str(error)
 

@@ -75,7 +75,8 @@ def version(kit: ServeKit, block: str) -> str:
 @pytest.mark.parametrize(
     ("site", "partition", "provider", "runtime"),
     [
-        ("darwin", "gpu-t4", None, "1.31.1"),
+        ("darwin", "gpu-t4", None, "1.26.0"),
+        ("perlmutter", None, None, "1.31.1"),
         ("darwin", "gpu-v100", None, "1.26.0"),
         ("darwin", "gpu-v100", "tensorrt", "1.20.2"),
         ("darwin", "gpu-mi50", None, "1.32.0"),

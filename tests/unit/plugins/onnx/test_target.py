@@ -17,7 +17,8 @@ def target(site: str | None, partition: str | None = None, provider: Provider | 
 @pytest.mark.parametrize(
     ("site", "partition", "provider", "runtime", "opset", "why"),
     [
-        ("darwin", "gpu-t4", "cuda", "1.31.1", 26, "Tesla T4 (capability 7.5"),
+        ("darwin", "gpu-t4", "cuda", "1.26.0", 26, "Tesla T4 (capability 7.5"),
+        ("perlmutter", None, "cuda", "1.31.1", 26, "A100 (capability 8.0"),
         ("darwin", "gpu-v100", "cuda", "1.26.0", 26, "1.31.1 wants cuda >=13,<14, and cuda 12.9.1 is here"),
         ("crpl-leia", "p40", "cuda", "1.26.0", 26, "it needs capability >=7.5, the node has 6.1"),
         ("lumi-g", None, "migraphx", "1.21.0", 22, "rocm 6.4.1 is the last that supports driver 6.3"),
@@ -42,7 +43,8 @@ def test_what_no_package_fits_is_compiled() -> None:
 @pytest.mark.parametrize(
     ("site", "partition", "runtime", "tensorrt", "opset"),
     [
-        ("darwin", "gpu-t4", "1.31.1", "10.16.1.11", 26),
+        ("darwin", "gpu-t4", "1.26.0", "10.16.1.11", 26),
+        ("perlmutter", "gpu", "1.31.1", "10.16.1.11", 26),
         ("darwin", "gpu-v100", "1.20.2", "10.4.0.26", 21),
         ("crpl-leia", "p40", "1.17.1", "8.6.1.6", 20),
     ],
