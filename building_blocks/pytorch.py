@@ -252,7 +252,8 @@ class Pytorch(Block):
         if ctx.options.accelerator == "cpu" and ctx.options.install == "pip" and with_cuda:
             notes.append(
                 f"pytorch {ctx.version} is the package index's wheel, which brings CUDA in several GB and computes on "
-                "the CPU as well; of the smaller wheel for CPUs alone no public file that is known here says the sha256"
+                "the CPU as well; of the smaller wheels for CPUs alone, of this release or of what goes with it "
+                "(torchvision, torchaudio), no public file that is known here says the sha256"
             )
         if not ctx.options.compile and ctx.me.at_least("2"):
             notes.append(

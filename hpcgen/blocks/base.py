@@ -31,7 +31,8 @@ class Block:
     collection, and so has no table beside it: version → what a row of one says. ``example``: options of a stack with
     which `hpcgen check` tries a block that needs some. ``distributions``: packages of the Python index, by their normal
     names, that it brings itself, so that they are not installed from a user's file; ``companions``: patterns of those
-    that come with them there.
+    that come with them there. ``agrees``: by the name of a block that it is built for, the option that has to be as
+    that one's.
     """
 
     name: ClassVar[str]
@@ -40,6 +41,7 @@ class Block:
     build_only: ClassVar[bool] = False
     distributions: ClassVar[tuple[str, ...]] = ()
     companions: ClassVar[tuple[str, ...]] = ()
+    agrees: ClassVar[Mapping[str, str]] = {}
     gpu_vendor: ClassVar[str] = ""
     example: ClassVar[Mapping[str, Any]] = {}
     releases: ClassVar[Mapping[str, Mapping[str, Any]]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -34,6 +34,7 @@ class TorchLibrary(Block):
         need("pytorch"),
         need("gnu", ">=9.4", build_only=True, when=_from_source),
     )
+    agrees: ClassVar[Mapping[str, str]] = {"pytorch": "install"}
     needed: ClassVar[tuple[str, ...]] = ()
     proof: ClassVar[str]
     proves: ClassVar[str]

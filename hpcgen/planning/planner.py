@@ -10,6 +10,7 @@ import msgspec
 
 from hpcgen._version import __version__
 from hpcgen.backends.engines import engine_format
+from hpcgen.blocks.base import Facts
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.requirements import Requirement
 from hpcgen.catalog.catalog import Catalog
@@ -25,6 +26,7 @@ from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.file_formats import KIT
 from hpcgen.launch.job.layout import job_findings, lay_out
+from hpcgen.planning.agreement import Settings, agreeing
 from hpcgen.planning.code import copied_files, with_code
 from hpcgen.planning.conda_request import planned_conda
 from hpcgen.planning.drivers import assumption, with_drivers
@@ -212,9 +214,12 @@ class _Planner(msgspec.Struct, frozen=True):
             kept, of_all = {**first, **self.kept}, [*demands, *required, *of_files]
             left = {name: block for name, block in stack.blocks.items() if name not in without}
             less = msgspec.structs.replace(stack, blocks=left)
-            return resolve(
-                question_of(self.catalog, self.site, partition, less, said, added, *documents, kept, of_all, late)
-            )
+
+            def with_settings(now: Settings) -> list[PlannedBlock]:
+                asked = (self.catalog, self.site, partition, less, now, added)
+                return resolve(question_of(*asked, *documents, kept, of_all, late))
+
+            return agreeing(with_settings, self.catalog, Facts.of(self.site, partition), less, said)
 
         document = self._document_of(asked)
         files = asked_files(self.catalog, stack, document, said)

@@ -121,3 +121,26 @@ def test_every_release_belongs_to_a_pytorch_that_is_known() -> None:
     for name in ("torchvision", "torchaudio"):
         for version, row in catalog.releases(name).items():
             assert list(SpecifierSet(row.accepts["pytorch"]).filter(known)), f"{name} {version}"
+
+
+@pytest.mark.parametrize(
+    ("text", "install"),
+    [
+        ("torch==2.8.0+cpu\ntorchvision==0.23.0+cu128\n", "pip"),
+        ("torch==2.11.0\ntorchaudio==2.11.0\ntorchvision==0.26.0\n", "pip"),
+        ("torch==2.9.1\ntorchvision==0.24.1\n", "wheel"),
+        ("torchvision==0.20.1\n", "pip"),
+    ],
+)
+def test_pins_of_both_are_served_by_builds_that_go_together(tmp_path: Path, text: str, install: str) -> None:
+    torch = [each for each in planned(tmp_path, text, "workstation").blocks if "torch" in each.name]
+    assert len(torch) > 1 and {each.options["install"] for each in torch} == {install}
+    assert {each.options["accelerator"] for each in torch} == {"cpu"}
+
+
+def test_what_is_set_decides_for_both_or_is_refused(tmp_path: Path) -> None:
+    text = "torch==2.9.1\ntorchvision==0.24.1\n"
+    torch = planned(tmp_path, text, "workstation", "pytorch.install=pip").block("torchvision")
+    assert torch is not None and torch.options["install"] == "pip"
+    with pytest.raises(ConflictError, match="it would not load"):
+        planned(tmp_path, "torch==2.8.0\ntorchvision==0.23.0\n", "workstation", "pytorch.install=wheel")

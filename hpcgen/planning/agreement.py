@@ -1,0 +1,66 @@
+"""Options in which a block must be as the one that it is built for: where only one default gave way, the other does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from hpcgen.blocks.base import Facts
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.model.plan import PlannedBlock
+from hpcgen.core.model.stack import Stack, StackBlock
+from hpcgen.planning.resolver.resolve import NoPlanError
+
+Settings = Mapping[str, Mapping[str, str]]
+
+
+def agreeing(
+    resolve: Callable[[Settings], list[PlannedBlock]], catalog: Catalog, facts: Facts, stack: Stack, said: Settings
+) -> list[PlannedBlock]:
+    """The blocks, of which those that are built for one another agree in their options, if they can.
+
+    Parameters
+    ----------
+    resolve: chooses the blocks, with settings beside those of the stack. said: what ``--set`` says.
+    """
+    blocks = resolve(said)
+    while (more := _agreed(catalog, facts, blocks, stack, said)) is not None:
+        try:
+            blocks, said = resolve(more), more
+        except NoPlanError:
+            break
+    return blocks
+
+
+def _agreed(
+    catalog: Catalog, facts: Facts, blocks: Sequence[PlannedBlock], stack: Stack, said: Settings
+) -> Settings | None:
+    """Settings with which blocks agree that do not; None where all do, or where what the user set stands against it."""
+    there = {each.name: each for each in blocks if catalog.has_block(each.name)}
+    found: dict[str, dict[str, str]] = {name: dict(values) for name, values in said.items()}
+    for name, other, option in _pairs(catalog, there):
+        values = [there[each].options.get(option) for each in (name, other)]
+        free = [each for each in (name, other) if not _is_said(stack, found, each, option)]
+        taken = next((value for value in values if _may_take(catalog, facts, free, option, value)), None)
+        if values[0] != values[1] and taken is not None:
+            for each in free:
+                found.setdefault(each, {})[option] = str(taken)
+    return found if found != said else None
+
+
+def _pairs(catalog: Catalog, there: Mapping[str, PlannedBlock]) -> Iterator[tuple[str, str, str]]:
+    for name in there:
+        for other, option in catalog.block(name).agrees.items():
+            if other in there:
+                yield name, other, option
+
+
+def _is_said(stack: Stack, said: Settings, name: str, option: str) -> bool:
+    return option in said.get(name, {}) or option in stack.blocks.get(name, StackBlock()).options
+
+
+def _may_take(catalog: Catalog, facts: Facts, free: Sequence[str], option: str, value: object) -> bool:
+    """Whether a default gives way to a value, in one block that may still change, that all others have or take too."""
+    classes = [catalog.block(name) for name in free]
+    taking = [value in each.alternatives(facts).get(option, ()) for each in classes]
+    usual = [value == each.defaults(facts).get(option) for each in classes]
+    return any(taking) and all(map(max, taking, usual))
