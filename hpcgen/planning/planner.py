@@ -14,13 +14,14 @@ from hpcgen.blocks.base import Facts
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.requirements import Requirement
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.catalog.project import CONDA
 from hpcgen.catalog.secret_texts import check_plan
 from hpcgen.core.config.in_memory import InMemory
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import HpcgenError, InputError, PolicyError, Problem, Problems
 from hpcgen.core.model.fields import EngineName, FormatName
 from hpcgen.core.model.job import JobRequest
-from hpcgen.core.model.plan import Finding, Plan, PlannedBlock, PlannedMpi
+from hpcgen.core.model.plan import Finding, Plan, PlannedBlock, PlannedConda, PlannedMpi
 from hpcgen.core.model.project import BLOCK, Project
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack
@@ -28,7 +29,6 @@ from hpcgen.core.support.file_formats import KIT
 from hpcgen.launch.job.layout import job_findings, lay_out
 from hpcgen.planning.agreement import Settings, agreeing
 from hpcgen.planning.code import copied_files, with_code
-from hpcgen.planning.conda_request import planned_conda
 from hpcgen.planning.drivers import assumption, with_drivers
 from hpcgen.planning.findings import defaults_given_up, release_concerns, site_findings, unverified_releases
 from hpcgen.planning.frameworks import pinned_demands
@@ -183,10 +183,17 @@ class _Planner(msgspec.Struct, frozen=True):
             command=self.command() if self.command else self._again(asked, request),
             copied=copied,
             project=project,
-            conda=planned_conda(self.catalog, self.site, partition, blocks, self._document_of(asked.stack)),
+            conda=self._conda(partition, blocks, asked.stack),
             latest_base=self.latest_base,
         )
         return draft, misfits
+
+    def _conda(self, partition: str, blocks: Sequence[PlannedBlock], stack: Stack) -> PlannedConda | None:
+        if not any(each.name == CONDA for each in blocks):
+            return None
+        from hpcgen.planning.conda_request import planned_conda
+
+        return planned_conda(self.catalog, self.site, partition, blocks, self._document_of(stack))
 
     def _document_of(self, stack: Stack) -> Document | None:
         """The file that a stack is from."""
@@ -204,7 +211,6 @@ class _Planner(msgspec.Struct, frozen=True):
     ) -> tuple[list[PlannedBlock], Project | None]:
         """The blocks, and the packages of the user's project files."""
         documents = (self.site_document, self.stack_document)
-
         pinned = stack.blocks[BLOCK].options.get("packages") if BLOCK in stack.blocks else None
         required = list(pinned_demands(self.catalog, pinned if isinstance(pinned, list) else (), "`packages`"))
 

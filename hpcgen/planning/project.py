@@ -32,7 +32,6 @@ from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.wheel_tags import WheelTarget, as_numbers, best_wheel, minor_of
 from hpcgen.planning.frameworks import absent_frameworks, framework_demands
-from hpcgen.planning.own_wheels import deciding_blocks, unlisted_blocks
 
 Resolve = Callable[[Sequence[Demand], Mapping[str, str], Collection[str]], list[PlannedBlock]]
 _ROUNDS = 4
@@ -85,6 +84,8 @@ def asked_files(
             message = f"{' and '.join(names)} has no group or extra {name!r}"
             problems.add(message, f"{BLOCK}.groups", remedy=did_you_mean(name, known))
     problems.raise_as(UnknownNameError)
+    from hpcgen.planning.own_wheels import deciding_blocks
+
     folder = catalog.project.folder(document)
 
     def shown(where: Position) -> Position:
@@ -215,6 +216,7 @@ def _locked_versions(selected: _Selected) -> dict[str, str]:
 
 def _selected(asked: RequestedFiles, catalog: Catalog, python: str, architecture: str) -> _Selected:
     """The packages of all files, locked ones before mere requests."""
+    from hpcgen.planning.own_wheels import unlisted_blocks
     from hpcgen.readers.locked import selected
 
     def those(owned: Mapping[str, str]) -> list[PackageRequirement]:

@@ -8,7 +8,6 @@ from hpcgen.blocks.requirements import in_range
 from hpcgen.core.model.reasons import JobReason
 from hpcgen.core.model.site import Gpu
 from hpcgen.core.support.units import counted
-from hpcgen.planning.contract import untried
 from hpcgen.planning.contract.case import Check, ContractCase, gpus_asked, holds, skipped, unknown
 from hpcgen.planning.drivers import said_by
 
@@ -48,8 +47,10 @@ def use(case: ContractCase) -> list[Check]:
     if not users and not found:
         asks = f"the job asks for {counted(asked, 'GPU')} per node ({_one(gpu)}), but the image cannot use them"
         wasted = "".join(idle) + asks
-        if own := untried.names(case):
-            wasted += f": {own} is not known to compute on them"
+        if case.untried:
+            from hpcgen.planning.contract.untried import names
+
+            wasted += f": {names(case)} is not known to compute on them"
         found.append(_unused(case, wasted))
     return [msgspec.structs.replace(each, path=path) for each in found] or [
         holds(name, f"{', '.join(users)} can use the {_one(gpu)}")

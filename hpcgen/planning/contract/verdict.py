@@ -15,11 +15,20 @@ from hpcgen.core.model.project import BLOCK
 from hpcgen.core.model.release import Release
 from hpcgen.core.model.site import SiteEngine
 from hpcgen.launch.start import host_mpi
-from hpcgen.planning.contract import conda, fabric, gpu, mpi, packages, site
+from hpcgen.planning.contract import conda, fabric, gpu, mpi, site
 from hpcgen.planning.contract import engine as engines
-from hpcgen.planning.contract.case import Check, ContractCase, Untried
-from hpcgen.planning.own_wheels import nearest
+from hpcgen.planning.contract.case import Check, ContractCase, Untried, skipped
 from hpcgen.recipe.assemble import assemble, outline
+
+
+def _packages(case: ContractCase) -> list[Check]:
+    """The checks of a project's packages, which most plans do not have."""
+    if case.plan.project is None:
+        return [skipped("Python packages", "no file of a project asks for packages")]
+    from hpcgen.planning.contract import packages
+
+    return packages.packages(case)
+
 
 CHECKS: dict[str, Callable[[ContractCase], Check | list[Check]]] = {
     "policy": site.policy,
@@ -39,7 +48,7 @@ CHECKS: dict[str, Callable[[ContractCase], Check | list[Check]]] = {
     "conda packages": conda.packages,
     "CPU": site.cpu,
     "memory": site.memory,
-    "Python packages": packages.packages,
+    "Python packages": _packages,
     "binds": engines.binds,
     "engine": engines.flags,
     "user namespaces": engines.user_namespaces,
@@ -84,6 +93,8 @@ def _untried(plan: Plan, catalog: Catalog) -> dict[str, Untried]:
     """The project's packages that blocks would bring, had a table their version."""
     if plan.project is None:
         return {}
+    from hpcgen.planning.own_wheels import nearest
+
     named = [(each, block) for each in plan.project.packages if (block := catalog.distributions.get(each.name))]
     return {
         each.name: Untried(
@@ -175,6 +186,8 @@ def hold_chosen(
     lines = [line for name in OWN for line in wheels.get(name, ())]
     if not lines:
         return []
+    from hpcgen.planning.contract import packages
+
     case = case_of(plan, catalog)
     checks = packages.chosen(case, lines)
     checks += packages.by_accident(case, catalog.distributions, wheels.get(BLOCK, ()))
