@@ -19,6 +19,8 @@ REQUIRES = "requires.json"
 """Beside wheel lists: what their packages require."""
 _OTHER_ARCHITECTURES = ("aarch64",)
 """Those that the name of a list has."""
+_ONE_PYTHON = re.compile(r"cp3\d+")
+"""What the name of a list for one Python ends with."""
 
 
 class BesideBlocks:
@@ -67,19 +69,24 @@ class BesideBlocks:
         return self._facts
 
     def lists_for(self, python: str, architecture: str) -> Iterator[tuple[str, ListedWheels]]:
-        """Wheel lists that are for one Python (``3.12``) and architecture, by their names; nothing rests on them yet.
+        """What wheel lists have for a Python (``3.12``) and architecture, by their names; nothing rests on them yet.
 
-        Lists for several Pythons, whose names say none, are not among them.
+        The name of a list says for which Python it is; of a list for several its text does.
         """
-        tag = f"-cp{python.replace('.', '')}"
+        tag = f"cp{python.replace('.', '')}"
         found: dict[str, Path] = {}
         for folder in self._folders:
-            for path in (folder / "wheels").glob(f"*{tag}.txt"):
-                other = path.stem.removesuffix(tag).rpartition("-")[2] in _OTHER_ARCHITECTURES
-                if other == (architecture in _OTHER_ARCHITECTURES):
+            for path in (folder / "wheels").glob("*.txt"):
+                rest, _, only = path.stem.rpartition("-")
+                of_one = _ONE_PYTHON.fullmatch(only) is not None
+                name = rest if of_one else path.stem
+                other = name.rpartition("-")[2] in _OTHER_ARCHITECTURES
+                if (only == tag or not of_one) and other == (architecture in _OTHER_ARCHITECTURES):
                     found.setdefault(path.stem, path)
         for name, path in sorted(found.items()):
-            yield name, read_wheel_list(path, self._shown(path))
+            listed = read_wheel_list(path, self._shown(path)).for_python(python)
+            if listed is not None:
+                yield name, listed
 
     def bazel_files(self, name: str) -> BazelFiles | None:
         """What Bazel fetches by itself, from ``bazel/<name>.yaml``; None if there is no such list."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from hpcgen.core.secret_rules import public
@@ -45,6 +46,7 @@ class WheelLine(NamedTuple):
         return f"{self.name}{extras}=={self.version}{marker}{hashes}"
 
 
+@lru_cache(maxsize=16384)
 def parse_line(text: str) -> WheelLine | None:
     """The package of a line without its comment; None for anything else."""
     match = _LINE.fullmatch(text)
@@ -63,6 +65,7 @@ def marker_of(pythons: Iterable[str]) -> str:
     return f'{_PYTHONS}{" ".join(pythons)}"'
 
 
+@lru_cache(maxsize=4096)
 def _pythons(marker: str) -> tuple[str, ...]:
     plain = marker.startswith(_PYTHONS) and marker.endswith('"') and marker.count('"') == 2
     return tuple(marker[len(_PYTHONS) : -1].split()) if plain else ()

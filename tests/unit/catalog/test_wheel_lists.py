@@ -118,3 +118,22 @@ def test_a_lock_cannot_bring_such_lines_either(line: str) -> None:
         return  # pip refuses what is no marker
     with pytest.raises(InputError, match="python_packages"):
         parse_lock(text, "a lock")
+
+
+def test_what_other_lists_have_is_told_of_lists_for_several_pythons_too(tmp_path: Path) -> None:
+    folder = tmp_path / "building_blocks" / "wheels"
+    folder.mkdir(parents=True)
+    head = "# CPython 3.11 3.12, Linux x86_64: every package that pip installs, with its sha256.\n"
+    only = f'new==2 ; python_version in "3.12" --hash=sha256:{ONE}\n'
+    (folder / "ours-1.txt").write_text(f"{head}plain==1 --hash=sha256:{ONE}\n{only}", "utf-8")
+    (folder / "ours-1-aarch64.txt").write_text(f"{head}arm==1 --hash=sha256:{ONE}\n", "utf-8")
+    (folder / "ours-1-cp311.txt").write_text(f"of311==1 --hash=sha256:{ONE}\n", "utf-8")
+    beside = Catalog([tmp_path]).beside
+
+    def of(python: str, architecture: str = "x86_64") -> dict[str, list[str]]:
+        found = {name: listed.lines for name, listed in beside.lists_for(python, architecture)}
+        return {name: [line.split()[0] for line in lines] for name, lines in found.items() if name.startswith("ours")}
+
+    assert of("3.12") == {"ours-1": ["plain==1", "new==2"]}
+    assert of("3.11") == {"ours-1": ["plain==1"], "ours-1-cp311": ["of311==1"]}
+    assert of("3.13") == {} and of("3.12", "aarch64") == {"ours-1-aarch64": ["arm==1"]}
