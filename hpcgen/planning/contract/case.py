@@ -43,11 +43,13 @@ class Untried(NamedTuple):
     """A package of the project that a block would bring, in a version that no table has.
 
     ``release``: what tables say of the range that the version is in. ``near``: the nearest version that they have.
+    ``agrees``: as :attr:`hpcgen.blocks.base.Block.agrees`.
     """
 
     block: str
     release: Release
     near: str
+    agrees: Mapping[str, str]
 
 
 class ContractCase(msgspec.Struct, frozen=True):

@@ -25,11 +25,17 @@ def untried(case: ContractCase) -> Iterator[Check]:
     """Each such wheel by its line, what tables say against it, and what a complete lock of the project lacks."""
     project = case.plan.project
     for package, _ in _packages(case):
-        block, _, near = case.untried[package.name]
+        block, _, near, agrees = case.untried[package.name]
         beside = "is in no release table" if package.asked != package.name else "goes with what no release table has"
         reason = f"{said(package)} {beside}: your own wheel of it is installed, untried"
         remedy = f"`hpcgen lock` holds it against node and driver; the nearest release of the block {block} is {near}"
         yield Check(NAME, "doubtful", reason, remedy)
+        for other, option in agrees.items():
+            there = case.plan.block(other)
+            if there is not None and there.options.get(option) != "pip":
+                reason = f"{said(package)} is compiled for the {other} of the package index, and the image's is of"
+                told = f"{other}.{option}={there.options.get(option)}: it would not load"
+                yield Check(NAME, "broken", f"{reason} {told}", f"--set {other}.{option}=pip", f"{other}.{option}=pip")
     yield from _by_tables(case)
     if project is not None and project.hashed:
         yield from brought(case, project.packages)

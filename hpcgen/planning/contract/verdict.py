@@ -101,6 +101,7 @@ def _untried(plan: Plan, catalog: Catalog) -> dict[str, Untried]:
             block,
             catalog.said_of(block, each.version) if each.version else Release(),
             nearest(catalog, block, each.version or "0"),
+            catalog.block(block).agrees,
         )
         for each, block in named
     }

@@ -120,3 +120,12 @@ def test_a_lock_names_the_line_of_what_no_index_has(tmp_path: Path, monkeypatch:
     with pytest.raises(ConflictError) as refused:
         image_wheels.lock_image_wheels(plan, catalog, assemble(plan, catalog), None, lambda text: None)
     assert [each.where for each in refused.value.problems] == ["requirements.txt:2"]
+
+
+def test_a_wheel_that_is_compiled_for_the_index_s_pytorch_needs_that_one(tmp_path: Path) -> None:
+    with pytest.raises(
+        PolicyError, match=r"torchvision 0\.24\.9 \(requirements\.txt:2\).*install=wheel.*not load"
+    ) as no:
+        planned(tmp_path, "torch==2.9.1\ntorchvision==0.24.9\n", "workstation")
+    assert "--set pytorch.install=pip" in no.value.problems[0].remedy
+    planned(tmp_path, "torch==2.0.0\ntorchvision==0.15.0\n", "workstation")
