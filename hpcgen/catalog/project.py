@@ -1,10 +1,10 @@
-"""The files of users' projects that stacks name: read below the folder of the stack's file, once."""
+"""The files of users' projects that stacks name: read below the folder of the stack's file, again if they changed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -20,11 +20,21 @@ CONDA = "conda_packages"
 """The block whose option ``files`` names files of conda packages."""
 
 
+State = tuple[int, int, int, int] | None
+
+
+class _Kept(NamedTuple):
+    """What a file says, and the state of each file that was read for it, by its path from the project's folder."""
+
+    said: Any
+    states: Mapping[str, State]
+
+
 class ProjectFiles:
-    """What files of a project say, kept from the first time that they are asked for."""
+    """What files of a project say, kept until one of them changes: a session in Python outlives its files."""
 
     def __init__(self) -> None:
-        self._read: dict[tuple[str, str, str], Any] = {}
+        self._read: dict[tuple[str, str, str], _Kept] = {}
 
     def packages(self, document: Document | None, names: Sequence[str]) -> list[PackageFile]:
         """What files of Python packages ask for, in their order.
@@ -40,13 +50,13 @@ class ProjectFiles:
         """
         from hpcgen.readers.python_files import read_packages
 
-        return self._all(document, names, BLOCK, read_packages)
+        return self._all(document, names, BLOCK, read_packages, lambda file: file.read)
 
     def conda(self, document: Document | None, names: Sequence[str]) -> list[CondaFile]:
         """What files of conda packages ask for; as :meth:`packages`."""
         from hpcgen.readers.conda_files import read_conda
 
-        return self._all(document, names, CONDA, read_conda)
+        return self._all(document, names, CONDA, read_conda, lambda file: file.read)
 
     @staticmethod
     def folder(document: Document | None, block: str = BLOCK) -> Path:
@@ -55,7 +65,12 @@ class ProjectFiles:
         return file.parent if file is not None else Path()
 
     def _all(
-        self, document: Document | None, names: Sequence[str], block: str, read: Callable[[Path, str], T]
+        self,
+        document: Document | None,
+        names: Sequence[str],
+        block: str,
+        read: Callable[[Path, str], T],
+        of: Callable[[T], Iterable[str]],
     ) -> list[T]:
         folder = self.folder(document, block)
         problems = Problems()
@@ -63,13 +78,30 @@ class ProjectFiles:
         for number, name in enumerate(names):
             key = (block, str(folder.absolute()), name)
             try:
-                if key not in self._read:
-                    self._read[key] = read(folder, name)
-                found.append(self._read[key])
+                kept = self._read.get(key)
+                if kept is None or kept.states != _states(folder, kept.states):
+                    # Its own state before it is read: what changes meanwhile is read again.
+                    before = _states(folder, [name])
+                    said = read(folder, name)
+                    kept = self._read[key] = _Kept(said, {**_states(folder, of(said)), **before})
+                found.append(kept.said)
             except InputError as error:
                 problems += [_placed(each, document, block, name, number) for each in error.problems]
         problems.raise_as(InputError)
         return found
+
+
+def _states(folder: Path, paths: Iterable[str]) -> dict[str, State]:
+    """What tells a changed file from one that is as it was; nothing is read."""
+    found: dict[str, State] = {}
+    for path in paths:
+        try:
+            seen = (folder / path).stat()
+        except OSError:
+            found[path] = None
+        else:
+            found[path] = (seen.st_mtime_ns, seen.st_ctime_ns, seen.st_size, seen.st_ino)
+    return found
 
 
 def files_of(block: str) -> list[str | int]:

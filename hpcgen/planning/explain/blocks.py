@@ -8,6 +8,7 @@ from hpcgen.core.config.provenance import shown_value
 from hpcgen.core.model.plan import PlannedBlock
 from hpcgen.core.model.reasons import Reason
 from hpcgen.planning.explain.case import ExplainCase, Explanation, Ground, Refused
+from hpcgen.planning.resolver.node import node_of
 
 
 def block(case: ExplainCase, name: str) -> Explanation:
@@ -98,9 +99,39 @@ def option(case: ExplainCase, path: str) -> Explanation:
         grounds = [case.method(planned.name, "defaults", f"{name}'s default for this site")]
     else:
         origin = case.catalog.block_origin(planned.name)
-        grounds = [Ground(kind="block", text="its own default, or the smaller form that is enough here", place=origin)]
+        default = Ground(kind="block", text="its own default, or the smaller form that is enough here", place=origin)
+        grounds = _gave_way(case, planned, key) or _agreed(case, planned, key) or [default]
     kind = next(each.type for each in option_fields(cls.Options) if each.encode_name == key)
     others = [word for word in literal_words(kind) if word != value]
     refused = [Refused(what=word, why=f"not requested: --set {path}={word}") for word in others]
     shown = shown_value(value)
     return Explanation(kind="option", name=path, value=shown, grounds=grounds, refused=refused, see=[planned.name])
+
+
+def _gave_way(case: ExplainCase, planned: PlannedBlock, key: str) -> list[Ground]:
+    """The release that cannot be had with the default of an option, and who asks for that release."""
+    here = node_of(case.catalog, case.plan.site, case.plan.partition).usual(planned.name, ())
+    if here.gives_way(planned.version) != key:
+        return []
+    usual = here.choice.as_data()[key]
+    default = f"{planned.name}.{key}={shown_value(usual)}"
+    text = f"{planned.label} cannot be had here with {default}, the default, which gives way"
+    asked = [
+        each for each in planned.reasons if not (isinstance(each, Reason) and (each.newer or each.requires is None))
+    ]
+    row = case.release(planned.name, planned.version)
+    return [Ground(kind="release", text=text, place=row), *(_ground(case, planned, each) for each in asked)]
+
+
+def _agreed(case: ExplainCase, planned: PlannedBlock, key: str) -> list[Ground]:
+    """The block that one is built for, or that is built for it, in which the option has to be the same."""
+    for each in case.plan.blocks:
+        of_mine = case.catalog.block(planned.name).agrees.get(each.name)
+        of_other = case.catalog.block(each.name).agrees.get(planned.name) if case.catalog.has_block(each.name) else None
+        if key in (of_mine, of_other) and _gave_way(case, each, key):
+            text = f"as {each.name}.{key}: one is built for the other"
+            return [
+                Ground(kind="block", text=text, place=case.catalog.block_origin(each.name)),
+                *_gave_way(case, each, key),
+            ]
+    return []

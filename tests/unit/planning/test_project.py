@@ -426,3 +426,20 @@ def test_a_repository_alone_gets_what_it_requires_and_beside_hashes_nothing_else
     hashed = f"h5py==3.11.0 --hash=sha256:{'1' * 64}\n{line}"
     beside = make_kit(planned(tmp_path, {"requirements.txt": hashed}), Catalog()).files["Dockerfile"].text
     assert "--no-build-isolation --no-deps /opt/hpcgen/build/git/clip" in beside
+
+
+def test_a_session_sees_files_that_have_changed(tmp_path: Path) -> None:
+    catalog, stack = Catalog(), tmp_path / "hpcgen.yaml"
+    stack.write_text(STACK.format(files="requirements.txt", groups="", more=""), "utf-8")
+
+    def asked(text: str) -> list[str]:
+        (tmp_path / "held.txt").write_text(text, "utf-8")
+        project = hpcgen.plan("workstation", str(stack), catalog=catalog).project
+        assert project is not None
+        return [each.asked for each in project.packages]
+
+    (tmp_path / "requirements.txt").write_text("-r held.txt\n", "utf-8")
+    assert asked("h5py==3.11.0\n") == ["h5py==3.11.0"]
+    assert asked("h5py==3.12.0\n") == ["h5py==3.12.0"]
+    (tmp_path / "requirements.txt").write_text("numpy\n-r held.txt\n", "utf-8")
+    assert asked("h5py==3.12.0\n") == ["h5py==3.12.0", "numpy"]

@@ -95,3 +95,22 @@ def test_lines_of_a_kit_are_explained_without_site_and_stack(hpcgen: Command, tm
     (kit / "job.slurm").write_text("\n".join(["# mine", *lines]) + "\n")
     done = hpcgen("explain", f"{kit}/job.slurm:{number}")
     assert done.returncode == 3 and "differs from the file that this hpcgen makes of its plan" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "word", "texts"),
+    [
+        ("pytorch.version=2.0.0", "pytorch.install", ("install=wheel, the default, which gives way", "--set pytorch")),
+        ("torchvision.version=0.23.0", "pytorch.install", ("as torchvision.install", "torchvision 0.23.0 cannot be")),
+    ],
+)
+def test_a_default_that_gave_way_names_the_release_and_who_asks_for_it(
+    setting: str, word: str, texts: tuple[str, ...]
+) -> None:
+    catalog = Catalog()
+    site, stack = catalog.site("workstation"), catalog.stack("pytorch")
+    added = ["torchvision"] if "torchvision" in setting else []
+    plan = make_plan(catalog, site, stack, settings=[setting], added=added)
+    (found,) = explain(ExplainCase(plan, catalog), word)
+    told = [each.text for each in found.grounds]
+    assert found.value == "pip" and all(any(text in each for each in told) for text in texts), told
