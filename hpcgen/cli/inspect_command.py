@@ -80,6 +80,10 @@ def _shown(told: ImageSummary) -> str:
     parts.append(table(["block", "version", "options"], _plain(blocks), sys.stdout))
     if inputs := _inputs(told.inputs):
         parts.append(table(["input of", "what", "sha256"], _plain(inputs), sys.stdout))
+    if told.packages:
+        where = "read from" if told.packages_from == "image" else "pinned in"
+        found = [(each.name, each.version, each.kind, each.where) for each in told.packages]
+        parts.append(table(["package", "version", "kind", where], _plain(found), sys.stdout))
     if told.copied:
         copied = [(each.get("to"), each.get("files"), each.get("sha256")) for each in told.copied]
         parts.append(table(["copied to", "files", "sha256"], _plain(copied), sys.stdout))

@@ -44,7 +44,9 @@ class ArchiveEntry(msgspec.Struct, frozen=True):
     link: str | None = None
 
 
-def read_archive(open_layers: Layers, paths: Sequence[str], name: str, packed: int, top: str = "") -> dict[str, bytes]:
+def read_archive(
+    open_layers: Layers, paths: Sequence[str], name: str, packed: int, top: str = "", most: int = MAX_FILE
+) -> dict[str, bytes]:
     """Files of an image whose layers are tar files, perhaps compressed (gzip, bzip2, xz).
 
     Parameters
@@ -53,6 +55,7 @@ def read_archive(open_layers: Layers, paths: Sequence[str], name: str, packed: i
     name: of the image, for messages.
     packed: bytes of the layers as they are stored.
     top: the folder in the archive that is the image's root.
+    most: bytes that a file may have.
 
     Raises
     ------
@@ -63,7 +66,7 @@ def read_archive(open_layers: Layers, paths: Sequence[str], name: str, packed: i
     for _ in range(_ROUNDS):
         view: dict[str, ArchiveEntry] = {}
         for layer in open_layers():
-            _apply(view, layer, interest, limit, top)
+            _apply(view, layer, interest, limit, top, most)
         resolved = {wanted: _resolve(view, normal(wanted)) for wanted in paths}
         more = {path for place in resolved.values() for path in prefixes(place)} - interest
         if not more:
@@ -126,13 +129,13 @@ def _counted(unpacked: IO[bytes], stream: IO[bytes], name: str, limit: ReadingLi
     return cast(IO[bytes], Unpacked(unpacked, limit or ReadingLimit(name, stream_bytes(stream))))
 
 
-def content(archive: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> bytes:
-    """The bytes of a regular file; InputError if it is larger than MAX_FILE, or damaged.
+def content(archive: tarfile.TarFile, member: tarfile.TarInfo, name: str, most: int = MAX_FILE) -> bytes:
+    """The bytes of a regular file; InputError if it has more than ``most`` bytes, or is damaged.
 
     Here as in ``members``, because what is read between two members is read outside of it.
     """
-    if member.size > MAX_FILE:
-        raise too_large(normal(member.name))
+    if member.size > most:
+        raise too_large(normal(member.name), most)
     stream = archive.extractfile(member)
     assert stream is not None
     try:
@@ -145,27 +148,21 @@ def _unreadable(name: str, failure: Exception) -> InputError:
     return InputError(f"{name} cannot be read: {failure}", remedy="copy the image again")
 
 
-def _apply(view: dict[str, ArchiveEntry], layer: IO[bytes], interest: set[str], limit: ReadingLimit, top: str) -> None:
+def _apply(
+    view: dict[str, ArchiveEntry], layer: IO[bytes], interest: set[str], limit: ReadingLimit, top: str, most: int
+) -> None:
     """Lay one layer over the view. Whiteouts are the OCI image specification's (layer.md)."""
     upper: set[str] = set()
     for archive, member in members(layer, limit.name, limit):
         path = normal(member.name).removeprefix(top)
-        folder, last = posixpath.split(path)
-        if last == ".wh..wh..opq":
-            _forget(view, folder, upper)
+        if _whiteout(view, path, upper) or path not in interest:
             continue
-        if last.startswith(".wh."):
-            gone = posixpath.join(folder, last[4:])
-            view.pop(gone, None)
-            _forget(view, gone, upper)
-            continue
-        if path not in interest:
-            continue
+        folder = posixpath.dirname(path)
         upper.add(path)
         if not member.isdir():
             _forget(view, path, set())
         if member.isreg():
-            view[path] = ArchiveEntry(data=content(archive, member, limit.name))
+            view[path] = ArchiveEntry(data=content(archive, member, limit.name, most))
         elif member.islnk():
             target = normal(member.linkname).removeprefix(top)
             view[path] = view.get(target) or ArchiveEntry(link=target)
@@ -173,6 +170,33 @@ def _apply(view: dict[str, ArchiveEntry], layer: IO[bytes], interest: set[str], 
             view[path] = ArchiveEntry(link=normal(posixpath.join(folder, member.linkname)))
         else:
             view[path] = ArchiveEntry()
+
+
+def list_archive(open_layers: Layers, wanted: Callable[[str], bool], name: str, packed: int, top: str = "") -> set[str]:
+    """The paths of an image that are wanted; parameters and errors as of :func:`read_archive`."""
+    limit = ReadingLimit(name, packed, READING_S)
+    view: dict[str, ArchiveEntry] = {}
+    for layer in open_layers():
+        upper: set[str] = set()
+        for _, member in members(layer, name, limit):
+            path = normal(member.name).removeprefix(top)
+            if _whiteout(view, path, upper) or not (member.isreg() or member.islnk()) or not wanted(path):
+                continue
+            upper.add(path)
+            view[path] = ArchiveEntry()
+    return set(view)
+
+
+def _whiteout(view: dict[str, ArchiveEntry], path: str, upper: set[str]) -> bool:
+    """Whether a member only says what of the layers below is gone, which it then is."""
+    folder, last = posixpath.split(path)
+    if last == ".wh..wh..opq":
+        _forget(view, folder, upper)
+    elif last.startswith(".wh."):
+        gone = posixpath.join(folder, last[4:])
+        view.pop(gone, None)
+        _forget(view, gone, upper)
+    return last.startswith(".wh.")
 
 
 def _forget(view: dict[str, ArchiveEntry], folder: str, kept: set[str]) -> None:
@@ -209,12 +233,21 @@ def normal(path: str) -> str:
 # Read files of an image that is one tar file of a root.
 
 
-def read_tar(path: str, paths: Sequence[str]) -> dict[str, bytes]:
+def read_tar(path: str, paths: Sequence[str], most: int = MAX_FILE) -> dict[str, bytes]:
     """Files of a tar file of an image's root; the root may lie in one folder of its own."""
     packed = sum(map(stream_bytes, opened(path)))
-    found = read_archive(lambda: opened(path), paths, path, packed)
+    found = read_archive(lambda: opened(path), paths, path, packed, most=most)
     if not found and (top := _first_folder(path)):
-        return read_archive(lambda: opened(path), paths, path, packed, top)
+        return read_archive(lambda: opened(path), paths, path, packed, top, most)
+    return found
+
+
+def list_tar(path: str, wanted: Callable[[str], bool]) -> set[str]:
+    """The paths of such an image that are wanted."""
+    packed = sum(map(stream_bytes, opened(path)))
+    found = list_archive(lambda: opened(path), wanted, path, packed)
+    if not found and (top := _first_folder(path)):
+        return list_archive(lambda: opened(path), wanted, path, packed, top)
     return found
 
 

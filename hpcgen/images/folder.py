@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -22,35 +22,35 @@ MAX_FILE = 16 * 1024 * 1024
 MAX_LINKS = 40
 
 
-def read_folder(root: str, paths: Sequence[str]) -> dict[str, bytes]:
+def read_folder(root: str, paths: Sequence[str], most: int = MAX_FILE) -> dict[str, bytes]:
     """Files below ``root`` by their path in the image; what is missing or no regular file is left out.
 
     Raises
     ------
-    InputError: a file larger than MAX_FILE, or one that may not be read.
+    InputError: a file of more than ``most`` bytes, or one that may not be read.
     """
     tree = MachineTree(root)
     found = {}
     for path in paths:
         real = tree.real(path)
-        if real is not None and (data := _read(tree.place(real), path)) is not None:
+        if real is not None and (data := _read(tree.place(real), path, most)) is not None:
             found[path] = data
     return found
 
 
-def _read(place: str, path: str) -> bytes | None:
+def _read(place: str, path: str, most: int) -> bytes | None:
     try:
         if not stat.S_ISREG(os.lstat(place).st_mode):
             return None
         with open(os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
-            data = stream.read(MAX_FILE + 1)
+            data = stream.read(most + 1)
     except OSError as failure:
         raise InputError(
             f"the image's {path} cannot be read: {failure.strerror}",
             remedy="make the folder of the image readable for you, or copy it with its owner",
         ) from failure
-    if len(data) > MAX_FILE:
-        raise too_large(path)
+    if len(data) > most:
+        raise too_large(path, most)
     return data
 
 
@@ -58,13 +58,34 @@ COPY_AGAIN = "copy the image here again, or build it again"
 """What to do about an image that cannot be read as what it is."""
 
 
-def too_large(path: str) -> InputError:
+def too_large(path: str, most: int = MAX_FILE) -> InputError:
     """The error for a file that no kit has."""
     return InputError(
-        f"the image's {path} has more than {MAX_FILE} bytes",
+        f"the image's {path} has more than {most} bytes",
         expected="a file of a kit",
         remedy="no kit of hpcgen's has such a file; build the image again",
     )
+
+
+MOST_PATHS = 5_000_000
+
+
+def list_folder(root: str, wanted: Callable[[str], bool]) -> set[str]:
+    """The paths below ``root`` that are wanted, as they lie there: no link is followed.
+
+    Raises
+    ------
+    InputError: it has more than MOST_PATHS.
+    """
+    found: set[str] = set()
+    seen = 0
+    for folder, folders, files in os.walk(root):
+        seen += len(folders) + len(files)
+        if seen > MOST_PATHS:
+            raise InputError(f"{root} has more than {MOST_PATHS} files", remedy="name the folder of an image")
+        inside = folder[len(root.rstrip("/")) :]
+        found |= {path for name in files if wanted(path := f"{inside}/{name}")}
+    return found
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from hpcgen.core.support.leftovers import alone_in
 from hpcgen.core.support.limits import BoundedMember
 from hpcgen.core.support.refusals import unwritable
 from hpcgen.core.support.writing import write_file
-from hpcgen.images.archive import read_archive, stream_bytes
+from hpcgen.images.archive import list_archive, read_archive, stream_bytes
 from hpcgen.images.folder import COPY_AGAIN, MAX_FILE
 
 REF_NAME = "org.opencontainers.image.ref.name"
@@ -158,14 +158,24 @@ class LayoutImage:
         """One layer, the lowest is 0, as it is stored."""
         return self.layout.open(blob_path(self.layout.digest(self._layers[number])))
 
-    def read(self, paths: Sequence[str]) -> dict[str, bytes]:
+    def read(self, paths: Sequence[str], most: int = MAX_FILE) -> dict[str, bytes]:
         """Files as a container of the image would have them."""
+        return read_archive(self._opened, paths, self.path, self._packed(), most=most)
+
+    def listed(self, wanted: Callable[[str], bool]) -> set[str]:
+        """The paths that are wanted, as a container of the image would have them."""
+        return list_archive(self._opened, wanted, self.path, self._packed())
+
+    def _opened(self) -> Iterator[IO[bytes]]:
+        return (self.layer(number) for number in range(self.layer_count()))
+
+    def _packed(self) -> int:
+        """Bytes of the layers as they are stored."""
         packed = 0
         for digest in {self.layout.digest(each) for each in self._layers}:
             with self.layout.open(blob_path(digest)) as stream:
                 packed += stream_bytes(stream)
-        layers = range(self.layer_count())
-        return read_archive(lambda: (self.layer(number) for number in layers), paths, self.path, packed)
+        return packed
 
 
 def folder_layout(layout: Path) -> OciLayout:

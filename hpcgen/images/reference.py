@@ -13,6 +13,7 @@ import msgspec
 from hpcgen.core.errors import HpcgenError, InputError, UnknownNameError
 from hpcgen.core.model.record import ImageKindName
 from hpcgen.core.support.quoting import plain
+from hpcgen.images.folder import MAX_FILE
 from hpcgen.images.kinds import KINDS, ImageKind, every_kind, kind_for, recognised
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+%-]{0,254}")
@@ -36,10 +37,10 @@ class ImageReference(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}" if self.image_kind.spelled else self.name
 
-    def read(self, paths: Sequence[str]) -> dict[str, bytes]:
+    def read(self, paths: Sequence[str], most: int = MAX_FILE) -> dict[str, bytes]:
         """Regular files of the image by their absolute path in it; errors as :meth:`ImageKind.read`."""
         kind = self.image_kind
-        return kind.read_started(self.name, paths) if self.start else kind.read(self.name, paths)
+        return kind.read_started(self.name, paths, most) if self.start else kind.read(self.name, paths, most)
 
     def bytes_on_disk(self) -> int | None:
         """How much it takes on the disk; None if nobody can tell."""

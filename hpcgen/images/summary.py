@@ -6,14 +6,18 @@ as text, never an error, and what is shown on a terminal has no control characte
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.record import BuildRecord
 from hpcgen.core.support.file_formats import KIT
 from hpcgen.core.support.hashing import sha256_of
+from hpcgen.images.packages import ImagePackage, ImagePackages, packages_in, packages_pinned
 from hpcgen.images.recorded import LABEL, StoredKit
 from hpcgen.images.reference import ImageReference
+from hpcgen.kit.lockfile.lock import is_sealed
 
 _JOB = ("nodes", "ranks_per_node", "threads_per_rank", "walltime_s", "queue", "account", "memory_per_rank_gb")
 
@@ -63,7 +67,8 @@ class ImageSummary(msgspec.Struct, frozen=True):
     """What the record of an image says; ``object`` is whatever somebody else has written there.
 
     ``extends``: the finished image that it was added to, None if it was built whole. ``record``: of the build that made
-    it, if this user has it. ``notes``: what does not agree, or could not be read.
+    it, if this user has it. ``packages_from``: what says which packages there are: the lock, or where it pins nothing
+    the records of dpkg, rpm, pip and conda in the image. ``notes``: what does not agree, or could not be read.
     """
 
     image: SummaryImage
@@ -82,6 +87,8 @@ class ImageSummary(msgspec.Struct, frozen=True):
     extends: dict[str, object] | None
     images: dict[str, object]
     inputs: list[object]
+    packages: list[ImagePackage]
+    packages_from: Literal["lock", "image"]
     files: list[SummaryFile]
     record: SummaryBuild | None
     notes: list[str]
@@ -96,6 +103,8 @@ def summary(image: ImageReference, kit: StoredKit, size: int | None, record: Bui
     record: of the build that made it, if this user has it.
     """
     plan, lock = kit.plan, kit.lock
+    pinned = "hpcgen.lock" in kit.files and is_sealed(kit.files["hpcgen.lock"].text)
+    packages = ImagePackages(packages_pinned(lock), []) if pinned else packages_in(image)
     return ImageSummary(
         image=SummaryImage(image.kind, image.name, size),
         stack=_name(plan.get("stack")),
@@ -113,9 +122,11 @@ def summary(image: ImageReference, kit: StoredKit, size: int | None, record: Bui
         extends=_extended(plan.get("extends")),
         images=_mapping(lock.get("images")),
         inputs=_list(lock.get("inputs")),
+        packages=packages.found,
+        packages_from="lock" if pinned else "image",
         files=[_file(name, file.text) for name, file in sorted(kit.files.items())],
         record=None if record is None else _record(record),
-        notes=notes(kit),
+        notes=[*notes(kit), *packages.unread],
     )
 
 

@@ -12,6 +12,7 @@ from hpcgen.core.errors import HpcgenError
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
+    from hpcgen.core.model.component import Component
     from hpcgen.core.model.lock import Lock
     from hpcgen.core.model.plan import Plan
 
@@ -26,12 +27,16 @@ _JOBS_ONLY = (
 
 
 class Dependent(msgspec.Struct, frozen=True):
-    """A stack, lock, kit or image, with the plan that it comes to, and the lock that pins it where one does."""
+    """A stack, lock, kit or image, with the plan that it comes to, and the lock that pins it where one does.
+
+    ``inside``: the packages that an image without such a lock has by its own records, where these were read.
+    """
 
     label: str
     plan: Plan
     gpu: bool
     lock: Lock | None = None
+    inside: list[Component] | None = None
 
 
 def dependent(label: str, plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Dependent:

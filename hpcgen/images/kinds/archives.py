@@ -10,8 +10,8 @@ from pathlib import Path
 from hpcgen.core.errors import InputError
 from hpcgen.core.support.limits import BoundedMember
 from hpcgen.images import roots
-from hpcgen.images.archive import read_tar
-from hpcgen.images.folder import COPY_AGAIN
+from hpcgen.images.archive import list_tar, read_tar
+from hpcgen.images.folder import COPY_AGAIN, MAX_FILE
 from hpcgen.images.kinds.base import (
     ConversionRule,
     ConversionStep,
@@ -90,8 +90,11 @@ class OciArchiveKind(ImageKind):
     def recognises(self, path: Path, first: bytes) -> bool:
         return first[257:262] == b"ustar" and _is_layout(path)
 
-    def read(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
-        return archive_image(name).read(paths)
+    def read(self, name: str, paths: Sequence[str], most: int = MAX_FILE) -> dict[str, bytes]:
+        return archive_image(name).read(paths, most)
+
+    def listed(self, name: str, wanted: Callable[[str], bool]) -> set[str] | None:
+        return archive_image(name).listed(wanted)
 
     def settings(self, name: str) -> Marks | None:
         config = archive_image(name).settings()
@@ -117,6 +120,9 @@ class TarKind(ImageKind):
         packed = first[:2] == b"\x1f\x8b" or first[:6] == b"\xfd7zXZ\0" or first[:3] == b"BZh"
         return packed or first[257:262] == b"ustar"
 
-    def read(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
+    def read(self, name: str, paths: Sequence[str], most: int = MAX_FILE) -> dict[str, bytes]:
         """Without unpacking it to the disk."""
-        return read_tar(name, paths)
+        return read_tar(name, paths, most)
+
+    def listed(self, name: str, wanted: Callable[[str], bool]) -> set[str] | None:
+        return list_tar(name, wanted)

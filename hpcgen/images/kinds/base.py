@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import msgspec
 
+from hpcgen.images.folder import MAX_FILE
 from hpcgen.images.roots import Marks
 
 
@@ -101,8 +102,12 @@ class ImageKind:
         """What engines name in ``starts``, where a kind has several forms."""
         return self.name
 
-    def read(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
+    def read(self, name: str, paths: Sequence[str], most: int = MAX_FILE) -> dict[str, bytes]:
         """Regular files by their absolute path in the image; those that it does not have are not in the answer.
+
+        Parameters
+        ----------
+        most: bytes that one of them may have.
 
         Raises
         ------
@@ -112,9 +117,18 @@ class ImageKind:
         """
         raise NotImplementedError
 
-    def read_started(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
+    def read_started(self, name: str, paths: Sequence[str], most: int = MAX_FILE) -> dict[str, bytes]:
         """The same where the image may be started for it."""
-        return self.read(name, paths)
+        return self.read(name, paths, most)
+
+    def listed(self, name: str, wanted: Callable[[str], bool]) -> set[str] | None:
+        """The absolute paths in the image that are wanted; None where it cannot be listed as it is.
+
+        Raises
+        ------
+        InputError, MissingToolError, UnknownNameError: as :meth:`read`.
+        """
+        return None
 
     def settings(self, name: str) -> Marks | None:
         """Variables and labels that stand beside the image's files; None for a kind that has none."""

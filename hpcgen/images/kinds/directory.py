@@ -7,13 +7,13 @@ Three forms of it are told apart: ``directory`` has what Charliecloud looks for,
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hpcgen.backends.engines.common import MKSQUASHFS_OPTIONS
 from hpcgen.core.support.placing import folder_bytes
 from hpcgen.images import roots
-from hpcgen.images.folder import read_folder
+from hpcgen.images.folder import MAX_FILE, list_folder, read_folder
 from hpcgen.images.kinds.base import (
     ConversionRule,
     ConversionStep,
@@ -64,9 +64,12 @@ class DirectoryKind(ImageKind):
         """A folder that has what Apptainer looks for is started by it too."""
         return "sandbox" if Path(name, ".singularity.d").is_dir() else "directory"
 
-    def read(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
+    def read(self, name: str, paths: Sequence[str], most: int = MAX_FILE) -> dict[str, bytes]:
         """Where they lie, as a process inside would see them."""
-        return read_folder(name, paths)
+        return read_folder(name, paths, most)
+
+    def listed(self, name: str, wanted: Callable[[str], bool]) -> set[str] | None:
+        return list_folder(name, wanted)
 
     def bytes_on_disk(self, name: str) -> int | None:
         return folder_bytes(Path(name))

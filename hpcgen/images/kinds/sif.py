@@ -12,7 +12,7 @@ from hpcgen.images.commands import ask
 from hpcgen.images.folder import COPY_AGAIN, MAX_FILE
 from hpcgen.images.kinds.base import ConversionRule, ConversionStep, ConversionTask, ImageKind, conversion_command
 from hpcgen.images.kinds.directory import marked
-from hpcgen.images.kinds.squashfs import read_squashfs
+from hpcgen.images.kinds.squashfs import list_squashfs, read_squashfs
 
 # SIF: numbers are little-endian, without gaps. Source: apptainer/sif, pkg/sif/sif.go and descriptor.go.
 _HEADER = struct.Struct("<32s10s3s3s16s8q")
@@ -50,11 +50,11 @@ def sif_squashfs_offset(path: str) -> int | None:
     return None
 
 
-def _read_by_engine(engine: str, path: str, paths: Sequence[str]) -> dict[str, bytes]:
+def _read_by_engine(engine: str, path: str, paths: Sequence[str], most: int) -> dict[str, bytes]:
     """The engine starts the image, which prints the files."""
     found = {}
     for wanted in paths:
-        answer = ask([engine, "exec", "--containall", "--no-home", path, "cat", wanted], limit=MAX_FILE)
+        answer = ask([engine, "exec", "--containall", "--no-home", path, "cat", wanted], limit=most)
         if answer.status == 0:
             found[wanted] = answer.output
         elif "No such file" not in answer.complaint and "Is a directory" not in answer.complaint:
@@ -100,7 +100,7 @@ class SifKind(ImageKind):
         """By its mark, which follows the line that starts it as a program."""
         return first[32:41] == b"SIF_MAGIC"
 
-    def read(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
+    def read(self, name: str, paths: Sequence[str], most: int = MAX_FILE) -> dict[str, bytes]:
         """The root file system with unsquashfs: the engine would start the image, and a start can do anything."""
         offset = sif_squashfs_offset(name)
         if offset is None:
@@ -113,16 +113,21 @@ class SifKind(ImageKind):
             raise MissingToolError(
                 f"unsquashfs is not on PATH; it is needed to read {name}", remedy=f"install squashfs-tools; {_START}"
             )
-        return read_squashfs(name, paths, offset)
+        return read_squashfs(name, paths, offset, most)
 
-    def read_started(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
+    def listed(self, name: str, wanted: Callable[[str], bool]) -> set[str] | None:
+        """Where its root file system is a plain squashfs."""
+        offset = sif_squashfs_offset(name)
+        return list_squashfs(name, wanted, offset) if offset is not None else None
+
+    def read_started(self, name: str, paths: Sequence[str], most: int = MAX_FILE) -> dict[str, bytes]:
         """Where the root file system is no plain squashfs, or unsquashfs is missing, the engine prints the files."""
         if sif_squashfs_offset(name) is not None and shutil.which("unsquashfs"):
-            return self.read(name, paths)
+            return self.read(name, paths, most)
         engine = shutil.which("apptainer") or shutil.which("singularity")
         if engine is None:
             raise MissingToolError(
                 f"neither unsquashfs nor apptainer is on PATH; one is needed to read {name}",
                 remedy="install squashfs-tools or Apptainer",
             )
-        return _read_by_engine(engine, name, paths)
+        return _read_by_engine(engine, name, paths, most)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 import resource
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hpcgen.core.errors import InputError
@@ -20,10 +20,12 @@ from hpcgen.images.kinds.base import ConversionRule, ConversionStep, ConversionT
 from hpcgen.images.kinds.directory import marked
 
 _REMEDY = "it comes with squashfs-tools; or convert the image to a folder where it was built"
+_LISTING = 512 * 1024 * 1024
+"""Bytes of the names in one image."""
 _ABSENT = ("no matches for", "is a directory", "not a regular file", "is not a")
 
 
-def read_squashfs(path: str, paths: Sequence[str], offset: int = 0) -> dict[str, bytes]:
+def read_squashfs(path: str, paths: Sequence[str], offset: int = 0, most: int = MAX_FILE) -> dict[str, bytes]:
     """Files of a squashfs that begins at ``offset`` in a file; what is missing is left out.
 
     Raises
@@ -35,19 +37,19 @@ def read_squashfs(path: str, paths: Sequence[str], offset: int = 0) -> dict[str,
     base = [program, *(["-offset", str(offset)] if offset else [])]
     found = {}
     for wanted in paths:
-        answer = _cat(base, path, wanted)
+        answer = _cat(base, path, wanted, most)
         if answer is None:
-            return _unpacked(base, path, paths)
+            return _unpacked(base, path, paths, most)
         if answer.status == 0:
             found[wanted] = answer.output
     return found
 
 
-def _cat(base: list[str], image: str, wanted: str) -> CommandOutput | None:
+def _cat(base: list[str], image: str, wanted: str, most: int) -> CommandOutput | None:
     """What ``-cat`` says of a file, links followed; None if this unsquashfs has no ``-cat``."""
     inside = posixpath.normpath("/" + wanted).lstrip("/")
     for _ in range(MAX_LINKS):
-        answer = ask([*base, "-no-wildcards", "-cat", image, inside], limit=MAX_FILE)
+        answer = ask([*base, "-no-wildcards", "-cat", image, inside], limit=most)
         said = answer.complaint
         if answer.status == 0 or any(word in said for word in _ABSENT):
             return answer
@@ -77,18 +79,32 @@ def _link_on(base: list[str], image: str, inside: str) -> str | None:
     return None
 
 
-def _unpacked(base: list[str], image: str, paths: Sequence[str]) -> dict[str, bytes]:
+def _unpacked(base: list[str], image: str, paths: Sequence[str], most: int) -> dict[str, bytes]:
     """The way of releases before 4.5; a link that leads to a file that was not asked for is not followed."""
     with tempfile.TemporaryDirectory(prefix="hpcgen-") as work:
         names = [path.lstrip("/") for path in paths]
-        answer = ask([*base, "-no-progress", "-no-xattrs", "-dest", f"{work}/root", image, *names], before=_small_files)
+        answer = ask(
+            [*base, "-no-progress", "-no-xattrs", "-dest", f"{work}/root", image, *names],
+            before=lambda: _small_files(most),
+        )
         if answer.status and "squashfs" in answer.complaint.lower():
             raise _unreadable(image, answer)
-        return read_folder(f"{work}/root", paths)
+        return read_folder(f"{work}/root", paths, most)
 
 
-def _small_files() -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE + 1, MAX_FILE + 1))
+def _small_files(most: int) -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most + 1, most + 1))
+
+
+def list_squashfs(path: str, wanted: Callable[[str], bool], offset: int = 0) -> set[str]:
+    """The paths in a squashfs that are wanted; errors as :func:`read_squashfs`."""
+    program = require_program("unsquashfs", "read a squashfs or SIF image", _REMEDY)
+    answer = ask([program, *(["-offset", str(offset)] if offset else []), "-l", path], limit=_LISTING)
+    if answer.status:
+        raise _unreadable(path, answer)
+    root = "squashfs-root"
+    lines = (line.decode("utf-8", "replace") for line in answer.output.splitlines())
+    return {inside for line in lines if line.startswith(root) and wanted(inside := line.removeprefix(root))}
 
 
 def _unreadable(image: str, answer: CommandOutput) -> InputError:
@@ -113,5 +129,8 @@ class SquashfsKind(ImageKind):
         """By its first word; its numbers are little-endian."""
         return first[:4] == b"hsqs"
 
-    def read(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
-        return read_squashfs(name, paths)
+    def read(self, name: str, paths: Sequence[str], most: int = MAX_FILE) -> dict[str, bytes]:
+        return read_squashfs(name, paths, most=most)
+
+    def listed(self, name: str, wanted: Callable[[str], bool]) -> set[str] | None:
+        return list_squashfs(name, wanted)

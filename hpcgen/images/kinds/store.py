@@ -11,7 +11,7 @@ import os
 import posixpath
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from hpcgen.core.support.processes import own_module
 from hpcgen.core.support.quoting import line
 from hpcgen.images.archive import content, members
 from hpcgen.images.commands import ask
-from hpcgen.images.folder import read_folder
+from hpcgen.images.folder import MAX_FILE, list_folder, read_folder
 from hpcgen.images.kinds.archives import skopeo
 from hpcgen.images.kinds.base import (
     ConversionRule,
@@ -195,7 +195,7 @@ class EngineStore(ImageKind):
         program = self.program()
         return ask([program, *_inspect(program), name]).status == 0
 
-    def read(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
+    def read(self, name: str, paths: Sequence[str], most: int = MAX_FILE) -> dict[str, bytes]:
         """Out of a container that is made and not started."""
         return _read(self.program(), name, paths)
 
@@ -274,14 +274,18 @@ class ChImageStore(ImageKind):
         """Whether its folder is there."""
         return storage_folder(name).is_dir()
 
-    def read(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
+    def read(self, name: str, paths: Sequence[str], most: int = MAX_FILE) -> dict[str, bytes]:
         folder = storage_folder(name)
         if not folder.is_dir():
             raise UnknownNameError(
                 f"ch-image has no image {name} ({folder} is not there)",
                 remedy="ch-image list shows its images; CH_IMAGE_STORAGE is its folder",
             )
-        return read_folder(str(folder), paths)
+        return read_folder(str(folder), paths, most)
+
+    def listed(self, name: str, wanted: Callable[[str], bool]) -> set[str] | None:
+        folder = storage_folder(name)
+        return list_folder(str(folder), wanted) if folder.is_dir() else None
 
     def bytes_on_disk(self, name: str) -> int | None:
         folder = storage_folder(name)

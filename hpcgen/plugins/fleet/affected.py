@@ -163,7 +163,7 @@ def _replanned(each: Dependent, catalog: Catalog, blocks: Sequence[str], unknown
 
 
 def _packages(each: Dependent, catalog: Catalog) -> _Packages:
-    """Those of a lock, or of a plan what its inputs and blocks say."""
+    """Those of a lock or of the image's own records, or of a plan what its inputs and blocks say."""
     base, extends = each.plan.blocks[0], each.plan.extends
     more = f"it adds to {extends.image}, whose own packages are not listed" if extends is not None else ""
     if each.lock is not None:
@@ -172,6 +172,9 @@ def _packages(each: Dependent, catalog: Catalog) -> _Packages:
         held = contents(each.lock, [], catalog)
         sources = "packages of the base image are listed without their source packages" if held.inside else ""
         listed, python = held.held, more
+    elif each.inside is not None:
+        listed, python = list(each.inside), ""
+        sources = "packages of the image are listed without their source packages"
     else:
         from hpcgen.recipe.assemble import assemble
 
@@ -186,7 +189,7 @@ def _packages(each: Dependent, catalog: Catalog) -> _Packages:
         for block in each.plan.blocks
         if not block.build_only and block.name not in there
     ]
-    return _Packages(listed, base.name, base.version, more or sources, python)
+    return _Packages(listed, base.name, base.version, sources if each.inside is not None else more or sources, python)
 
 
 def _python(pin: Pinned) -> Component | None:

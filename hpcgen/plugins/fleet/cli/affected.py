@@ -13,6 +13,7 @@ from hpcgen.core.errors import HpcgenError, InputError, Problems, UnknownNameErr
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
+    from hpcgen.core.model.component import Kind
     from hpcgen.machine.resting import Dependent
 
 EXAMPLES = {
@@ -60,7 +61,7 @@ def command(
     catalog = catalog_of(ctx)
     _check_names(catalog, facts, blocks)
     advisories = [each for path in files for each in read_advisories(path)]
-    known, unread = _known(catalog, images, folder, records)
+    known, unread = _known(catalog, images, folder, records, bool(files))
     question = AffectedQuestion(facts=facts, advisories=advisories if files else None, blocks=blocks)
     answer = affected_by(known, catalog, question)
     answer = msgspec.structs.replace(answer, unknown=[*unread, *answer.unknown])
@@ -76,6 +77,29 @@ def command(
             say(f"not known: {word}")
         say(f"{len(answer.affected)} affected, {answer.others} not" + (", as far as known" if answer.unknown else ""))
     return 1 if answer.affected else UNKNOWN if answer.unknown else 0
+
+
+def _with_packages(image: Dependent, name: str, unread: list[str]) -> Dependent:
+    """The same with the packages that its own records name; adds what could not be read."""
+    from hpcgen.core.model.component import Component
+    from hpcgen.core.support import purl
+    from hpcgen.images.packages import packages_in
+    from hpcgen.images.reference import parse_image
+
+    read = packages_in(parse_image(name))
+    unread += [f"{name}: {word}" for word in read.unread]
+    if not read.found:
+        return image
+    base = image.plan.blocks[0]
+    inside = []
+    for each in read.found:
+        kind: Kind = "package" if each.kind == "os" else each.kind
+        known = purl.python_package(each.name, each.version) if kind == "python" else ""
+        if each.where.startswith("/var/lib/dpkg/"):
+            known = purl.debian_package(base.name, base.version, each.name, each.version, "")
+        ref = f"{kind}:{each.name}@{each.version}:{each.where}"
+        inside.append(Component(ref, kind, each.name, each.version, purl=known, where=each.where))
+    return msgspec.structs.replace(image, inside=inside)
 
 
 def _check_names(catalog: Catalog, facts: tuple[str, ...], blocks: tuple[str, ...]) -> None:
@@ -99,8 +123,15 @@ def _check_names(catalog: Catalog, facts: tuple[str, ...], blocks: tuple[str, ..
     problems.raise_as(UnknownNameError)
 
 
-def _known(catalog: Catalog, images: tuple[str, ...], folder: Path, records: bool) -> tuple[list[Dependent], list[str]]:
-    """Kits and locks of the folder, a kit with its lock once, and images; and what could not be looked at."""
+def _known(
+    catalog: Catalog, images: tuple[str, ...], folder: Path, records: bool, packages: bool
+) -> tuple[list[Dependent], list[str]]:
+    """Kits and locks of the folder, a kit with its lock once, and images; and what could not be looked at.
+
+    Parameters
+    ----------
+    packages: those of images that no lock pins are read from their records.
+    """
     from hpcgen.machine.doctor.dependents import kept_in
     from hpcgen.machine.resting import dependent
 
@@ -119,7 +150,8 @@ def _known(catalog: Catalog, images: tuple[str, ...], folder: Path, records: boo
 
         try:
             recorded = recorded_plan(name)
-            known.append(dependent(f"image {name}", recorded.plan, catalog, recorded.sealed(name)))
+            image = dependent(f"image {name}", recorded.plan, catalog, recorded.sealed(name))
+            known.append(image if image.lock is not None or not packages else _with_packages(image, name, unread))
         except HpcgenError as error:
             if name in images:
                 raise

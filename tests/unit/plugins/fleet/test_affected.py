@@ -222,6 +222,32 @@ def test_a_source_package_of_the_base_image_is_not_known(hpcgen: Command, kept: 
     ]
 
 
+def test_of_an_image_without_pins_its_own_records_are_asked(hpcgen: Command, kept: Path) -> None:
+    root = kept / "image"
+    (root / "opt/hpcgen").mkdir(parents=True)
+    (kept / "kit").rename(root / "opt/hpcgen/kit")
+    (root / "opt/lib/numpy-1.26.4.dist-info").mkdir(parents=True)
+    (root / "opt/lib/numpy-1.26.4.dist-info/METADATA").touch()
+    (root / "var/lib/dpkg").mkdir(parents=True)
+    status = "Package: zlib1g\nStatus: install ok installed\nVersion: 1:1.3\n"
+    (root / "var/lib/dpkg/status").write_text(status)
+    for number, advisory in enumerate(
+        [
+            osv("numpy", "PyPI", {"introduced": "0"}, {"fixed": "1.27"}),
+            osv("zlib1g", "Ubuntu:24.04:LTS", {"introduced": "0"}, {"fixed": "1:1.4"}),
+            osv("scipy", "PyPI", {"introduced": "0"}, {"fixed": "99"}),
+        ]
+    ):
+        (kept / f"{number}.json").write_text(json.dumps(advisory))
+    words = [word for number in range(3) for word in ("--advisory", str(kept / f"{number}.json"))]
+    (answer,) = asked(hpcgen, kept, str(root), *words)["affected"]
+    assert answer["what"] == f"image {root}"
+    assert answer["why"] == [
+        "numpy 1.26.4: TEST-numpy: a hole; mended in 1.27",
+        "zlib1g 1:1.3: TEST-zlib1g: a hole; mended in 1:1.4",
+    ]
+
+
 def test_a_withdrawn_advisory_is_named_and_asks_nothing_else(hpcgen: Command, kept: Path) -> None:
     file = kept / "gone.json"
     file.write_text(json.dumps(osv("zlib1g", "Debian:12", {"introduced": "0"}) | {"withdrawn": "2026-01-02T00:00:00Z"}))

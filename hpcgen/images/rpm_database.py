@@ -1,0 +1,124 @@
+"""The packages of an rpm database, read as data: SQLite (Enterprise Linux 9 and later, Fedora) or ndb (openSUSE).
+
+Source: rpm's lib/backend/sqlite.c (a table Packages of header blobs), lib/backend/ndb/rpmpkg.c (slots of 16 bytes in
+pages of 4096, each with the block of its blob) and lib/header.c (count and size in network order, then the index). The
+older Berkeley DB (Enterprise Linux 8 and before) has no reader here.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+import tempfile
+import time
+from collections.abc import Iterator
+
+from hpcgen.core.errors import InputError
+
+DATABASES = tuple(
+    f"{folder}/{name}"
+    for folder in ("/usr/lib/sysimage/rpm", "/var/lib/rpm")
+    for name in ("rpmdb.sqlite", "Packages.db", "Packages")
+)
+"""Where a database may lie; the second folder is often a link to the first."""
+MOST_PACKAGES = 50_000
+_NAME, _VERSION, _RELEASE, _EPOCH = 1000, 1001, 1002, 1003
+_SECONDS = 60.0
+_HEADER = 16 * 1024 * 1024
+"""Bytes of one header; those of the kernel's packages have some."""
+_PAGE, _SLOT, _BLOCK, _SLOTS = 4096, 16, 16, 32
+
+
+def rpm_packages(data: bytes, path: str) -> dict[str, str]:
+    """The version of each package: ``EPOCH:VERSION-RELEASE``, without the epoch where there is none.
+
+    Parameters
+    ----------
+    path: of the database in the image, for messages.
+
+    Raises
+    ------
+    InputError: it is of a kind that has no reader, or damaged.
+    """
+    if data.startswith(b"SQLite format 3\0"):
+        blobs = _from_sqlite(data, path)
+    elif data.startswith(b"RpmP"):
+        blobs = _from_ndb(data)
+    else:
+        raise InputError(
+            f"{path} is an rpm database of the older kind (Berkeley DB), which hpcgen does not read",
+            remedy="rpm -qa in the image lists its packages",
+        )
+    found: dict[str, str] = {}
+    try:
+        for blob in blobs:
+            package = _package(blob)
+            if package is not None:
+                found.setdefault(*package)
+            if len(found) > MOST_PACKAGES:
+                raise ValueError("it has too many packages")
+    except (sqlite3.Error, struct.error, ValueError) as failure:
+        raise InputError(
+            f"{path} cannot be read: {failure}", remedy="rpm -qa in the image says whether the database is damaged"
+        ) from failure
+    return found
+
+
+def _from_sqlite(data: bytes, path: str) -> Iterator[bytes]:
+    """The blobs of the table; what a stranger has written as its schema is not run."""
+    with tempfile.NamedTemporaryFile(prefix="hpcgen-") as file:
+        file.write(data)
+        file.flush()
+        connection = sqlite3.connect(f"file:{file.name}?mode=ro&immutable=1", uri=True)
+        end = time.monotonic() + _SECONDS
+        try:
+            connection.set_progress_handler(lambda: int(time.monotonic() > end), 100_000)
+            connection.execute("PRAGMA trusted_schema=OFF")
+            connection.execute("PRAGMA cell_size_check=ON")
+            kind = connection.execute("SELECT type, sql FROM sqlite_master WHERE name = 'Packages'").fetchall()
+            if [each[0] for each in kind] != ["table"] or "VIRTUAL" in str(kind[0][1]).upper():
+                raise ValueError("it has no table of packages")
+            for (blob,) in connection.execute("SELECT blob FROM Packages"):
+                if isinstance(blob, bytes):
+                    yield blob
+        finally:
+            connection.close()
+
+
+def _from_ndb(data: bytes) -> Iterator[bytes]:
+    """The blobs that its slots name."""
+    (pages,) = struct.unpack_from("<I", data, 12)
+    for at in range(_SLOTS, min(pages * _PAGE, len(data)) - _SLOT + 1, _SLOT):
+        mark, number, block, _ = struct.unpack_from("<4s3I", data, at)
+        if mark != b"Slot":
+            raise ValueError("a slot has no mark")
+        if not number:
+            continue
+        head, owner, _, length = struct.unpack_from("<4s3I", data, block * _BLOCK)
+        start = block * _BLOCK + 16
+        if head != b"BlbS" or owner != number or start + length > len(data):
+            raise ValueError("a package lies outside of it")
+        yield data[start : start + length]
+
+
+def _package(blob: bytes) -> tuple[str, str] | None:
+    """Name and version of one header; None for a key, which rpm keeps among the packages."""
+    count, size = struct.unpack_from(">2I", blob)
+    store = 8 + 16 * count
+    if len(blob) > _HEADER or store + size > len(blob):
+        raise ValueError("a header is longer than its blob")
+    found: dict[int, str] = {}
+    for number in range(count):
+        tag, kind, offset, _ = struct.unpack_from(">4I", blob, 8 + 16 * number)
+        if tag not in (_NAME, _VERSION, _RELEASE, _EPOCH) or offset >= size:
+            continue
+        if kind == 4:
+            found[tag] = str(struct.unpack_from(">I", blob, store + offset)[0])
+        elif kind == 6:
+            text, ended, _ = blob[store + offset : store + offset + 1024].partition(b"\0")
+            found[tag] = text.decode("utf-8", "replace") if ended else ""
+    name, version = found.get(_NAME, ""), found.get(_VERSION, "")
+    if not name or not version or name == "gpg-pubkey":
+        return None
+    epoch = f"{found[_EPOCH]}:" if found.get(_EPOCH, "0") != "0" else ""
+    return name, f"{epoch}{version}-{found[_RELEASE]}" if found.get(_RELEASE) else f"{epoch}{version}"
