@@ -59,6 +59,7 @@ _GROUP = re.compile(r"\(\?P<\w+>[^()]*(?:\([^()]*\)[^()]*)*\)")
 _ECHO = re.compile(r'echo "(?:build\.sh|@\{file_name\}|[a-z_]+): (.*?)"(?: @\{shown\} "(.*?)")? >&2(.*(?:\n.*){0,2})')
 
 
+@cache
 def all_code() -> Code:
     """The modules of hpcgen. None of their millions of nodes is garbage, for which Python would look all the time."""
     gc.disable()
