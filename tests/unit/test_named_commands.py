@@ -75,7 +75,8 @@ def texts() -> tuple[tuple[str, str], ...]:
 def commands() -> tuple[tuple[str, str, str], ...]:
     """Each named command: its place, its first word, and the rest of its words as far as these can be told."""
     found = []
-    for place, text in texts():
+    for place, said in texts():
+        text = re.sub(r'"[^"\s]*\$[^"\s]*"', FILLED_IN, said)
         for match in NAMED.finditer(text):
             rest = text[match.end() :]
             end = END.search(rest)
@@ -108,8 +109,9 @@ def fault(name: str, rest: str) -> str:
     below = words[taken] if len(words) > taken else ""
     if not taken or (isinstance(command, click.Group) and re.fullmatch(r"[a-z]{2,}", below) and below not in PROSE):
         return f"there is no command {below or name}"
+    context = click.Context(command, info_name=name)
     try:
-        command.make_context(name, words[taken:], resilient_parsing=True)
+        command.make_parser(context).parse_args(words[taken:])
     except click.ClickException as failure:
         return failure.format_message()
     return ""
