@@ -57,12 +57,18 @@ def requirements_of(extra_name: str) -> list[str]:
 
 
 def own_requirement() -> str:
-    """What pip installs this very hpcgen from: the address of a repository or a file; empty where it has none.
+    """What pip installs this very hpcgen from: the address of a repository or a file, or its release on an index.
 
-    Source: https://packaging.python.org/en/latest/specifications/direct-url/.
+    Empty where that is a folder of this machine or an address with a secret, or cannot be told.
+    Source: https://packaging.python.org/en/latest/specifications/direct-url/, by which what has no such file came from
+    an index.
     """
     try:
-        said = json.loads(metadata.distribution("hpcgen").read_text("direct_url.json") or "{}")
+        installed = metadata.distribution("hpcgen")
+        text = installed.read_text("direct_url.json")
+        if text is None:
+            return f"hpcgen=={installed.version}"
+        said = json.loads(text)
         url, vcs, archive = said.get("url", ""), said.get("vcs_info", {}), said.get("archive_info", {})
     except (metadata.PackageNotFoundError, ValueError, AttributeError):
         return ""

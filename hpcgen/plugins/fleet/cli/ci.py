@@ -117,10 +117,8 @@ def _pipeline(
         **({"requirement": where} if (where := requirement or own_requirement()) else {}),
     )
     if not where:
-        message = f"{options.requirement} comes from the index that pip has on the runner"
-        say(
-            f"warning: {message}, where anybody may have the name: pass --hpcgen 'hpcgen @ git+https://HOST/PATH@COMMIT'"
-        )
+        say("warning: this hpcgen is from a folder of this machine: the pipeline needs a place to install it from")
+        say("  remedy: fill in HPCGEN_REQUIREMENT in the pipeline, or pass it: --hpcgen REQUIREMENT")
     if jobs:
         texts = _jobs(service, loaded, lock_file, options)
     elif service == "github":

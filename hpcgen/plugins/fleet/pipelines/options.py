@@ -23,7 +23,8 @@ class PipelineOptions(msgspec.Struct, frozen=True):
     """``fleet`` is the file from the repository's top; ``registry`` is empty where nothing is published.
 
     ``runners`` and ``images`` by recipe format, under ``""`` for all others: labels or tags of the machine
-    that builds, and (GitLab) the container image that a job runs in. ``requirement`` is what pip installs.
+    that builds, and (GitLab) the container image that a job runs in.
+    ``requirement`` is what pip installs, to be filled in where nobody says it: on an index anybody may have the name.
     ``trusted``: the fleet names collections, whose Python runs in the jobs. ``parts``: matrices (GitHub) or child
     pipelines (GitLab) that the jobs are spread over.
     """
@@ -32,7 +33,7 @@ class PipelineOptions(msgspec.Struct, frozen=True):
     registry: str = ""
     runners: dict[str, list[str]] = {}
     images: dict[str, str] = {}
-    requirement: str = f"hpcgen=={__version__}"
+    requirement: str = "hpcgen @ git+https://HOST/PATH@COMMIT"
     branch: str = "main"
     trusted: bool = False
     parts: int = 1

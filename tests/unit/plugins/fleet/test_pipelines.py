@@ -52,6 +52,19 @@ def one_changed(folder: Path) -> None:
     write_fleet(folder, tf_horovod_workstation="settings: [horovod.cpu_operations=gloo]")
 
 
+@pytest.mark.parametrize("service", SERVICES)
+def test_hpcgen_from_a_folder_of_this_machine_is_no_name_on_an_index(
+    service: str, hpcgen: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hpcgen.core.support import extras
+
+    monkeypatch.setattr(extras, "own_requirement", lambda: "")
+    write_fleet(tmp_path)
+    done = hpcgen("ci", service)
+    assert "HPCGEN_REQUIREMENT: hpcgen @ git+https://HOST/PATH@COMMIT" in done.stdout and "hpcgen==" not in done.stdout
+    assert "fill in HPCGEN_REQUIREMENT" in done.stderr
+
+
 CHOICES = [
     (),
     ("--runner", "charliecloud=self-hosted,hpc", "--runner", "ubuntu-22.04", "--hpcgen", "hpcgen @ git+https://x/y"),
