@@ -221,6 +221,8 @@ def text_of(arguments: argparse.Namespace, listing: Listing, read: Sequence[str]
         "source:",
         f"  from: {_quoted(arguments.origin)}",
         f'  checked: "{arguments.date}"',
+        f'  as_of: "{arguments.date}"',
+        "  dated_by: reading",
         f'  verified: "{"no" if arguments.unverified else "yes"}"',
         f"  note: {_quoted(f'{len(read)} files read: ' + ', '.join(read[:4]) + ' and what they load')}",
         "files:",

@@ -35,7 +35,8 @@ def entry(name: str, commit: str, path: str, text: str, today: str) -> str:
     digests = {PLATFORMS.get(part["platform"]): part["digest"] for part in parts[1:] if part["system"] == "linux"}
     lines = [f'name: "{name}"', f"dated: {tag}", f"digest: {parts[0]['digest']}", "platforms:"]
     lines += [f"  {platform}: {digests[platform]}" for platform in PLATFORMS.values() if platform in digests]
-    source = f'from: "github.com/docker-library/repo-info@{commit} {where}", checked: "{today}", verified: "yes"'
+    read = f'checked: "{today}", as_of: "{today}", dated_by: reading, verified: "yes"'
+    source = f'from: "github.com/docker-library/repo-info@{commit} {where}", {read}'
     return "\n".join([*lines, f"source: {{{source}}}"])
 
 

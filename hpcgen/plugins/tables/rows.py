@@ -223,8 +223,8 @@ def _source(
         told.append(f"{REPOSITORIES.get(source, source)}{commit}: {places}")
     carried = [name for name in ("accepts", "on", "host", "only") if getattr(like, name)]
     note = f', note: "{" and ".join(carried)} as in {old}, not looked up for this release"' if carried else ""
-    verified = "no" if carried else "yes"
-    return f'{{from: "{"; ".join(told)}", checked: "{today}", verified: "{verified}"{note}}}'
+    known_how = 'verified: "no"' if carried else f'as_of: "{today}", dated_by: reading, verified: "yes"'
+    return f'{{from: "{"; ".join(told)}", checked: "{today}", {known_how}{note}}}'
 
 
 def with_row(text: str, like: str, version: str, url: str, sha256: str, source: str) -> str:
