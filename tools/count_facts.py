@@ -82,15 +82,15 @@ def plans(catalog: Catalog, today: date) -> tuple[Counter[str], list[str]]:
                 doubts = doubts_of(catalog, name, plan, today)
                 said = told(name, doubts)
                 asked = {
-                    "old": ("out of date", doubts.old),
-                    "from memory": ("from memory", doubts.from_memory),
-                    "not verified": ("of the profile", doubts.not_verified),
+                    "old facts": ("out of date", doubts.old),
+                    "facts from memory": ("from memory", doubts.from_memory),
+                    "facts not verified": ("of the profile", doubts.not_verified),
                     "releases not verified": ("in the release tables", doubts.releases),
                 }
                 found["planned"] += 1
                 found["resting on any of these"] += any(what for _, what in asked.values())
                 for kind, (word, what) in asked.items():
-                    found[f"resting on facts that are {kind}"] += bool(what)
+                    found[f"resting on {kind}"] += bool(what)
                     if what and word not in said:
                         silent.append(f"{name} {partition} {stack}: {kind}")
     return found, silent
