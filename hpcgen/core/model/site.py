@@ -175,6 +175,9 @@ class TimeLimit(Record, frozen=True):
     max_time: WallTime
 
 
+MemoryUnit = Literal["node", "cpu", "gpu"]
+
+
 class Queue(Record, frozen=True):
     """A scheduler partition or queue, and the job sizes (nodes) and times it takes. The first that fits is used.
 
@@ -182,7 +185,8 @@ class Queue(Record, frozen=True):
     more nodes than all of them. ``by_account``: each account has its own limits, which may be narrower.
     ``debug``: it is for trying things out, and used where it is asked for, or where no other takes the job.
     ``directives``: the header options that ask for it, where that is not Slurm's ``--partition`` or PBS's ``-q`` with
-    its name, such as ``--qos``.
+    its name, such as ``--qos``. ``default_memory``: GB that a job gets there for each node, CPU or GPU unless it asks
+    for memory; ``max_memory``: GB that it may ask for.
     """
 
     name: Text
@@ -194,6 +198,8 @@ class Queue(Record, frozen=True):
     by_account: bool = False
     debug: bool = False
     directives: list[Directive] = []
+    default_memory: dict[MemoryUnit, Gigabytes] = {}
+    max_memory: dict[MemoryUnit, Gigabytes] = {}
 
     def time_limit(self, nodes: int) -> str | None:
         """How long a job of so many nodes may take; None where that is not known."""
@@ -405,8 +411,10 @@ class BatchSystem(Record, frozen=True):
     ``max_array_size``: tasks that an array may have, such as Slurm's MaxArraySize; where it is not known, the batch
     system's default.
     ``parallel_environment``: Grid Engine's that gives a job's slots on whole nodes (``qconf -spl``);
-    ``one_node_environment``: another one for jobs of one node. ``memory_request``: the resource by which Grid Engine's
-    jobs ask for memory, which counts per slot, such as h_vmem.
+    ``one_node_environment``: another one for jobs of one node. ``memory_request``: how jobs ask for the memory of their
+    ranks: of Slurm ``mem`` (its default), ``mem-per-cpu``, ``mem-per-gpu``; of PBS Pro ``mem``, of Torque ``pmem``, of
+    LSF ``rusage`` or ``M``, of PJM ``node-mem``; ``none`` where they must not. For Grid Engine it is the resource by
+    which every job asks for memory, which counts per slot, such as h_vmem.
     ``resources``: those that every job has to name, such as PBS's ``filesystems`` at ALCF, with their values.
     ``before_submitting``: what the user does first in the shell that submits, usually a command.
     """

@@ -10,7 +10,7 @@ import msgspec
 
 from hpcgen.core.errors import InputError, Problems, did_you_mean
 from hpcgen.machine.detect.seen import Seen
-from hpcgen.machine.site_sources.said import SourceSettings, gpu_of, kind_name, whole
+from hpcgen.machine.site_sources.said import SourceSettings, kind_name, whole
 from hpcgen.machine.site_sources.slurm_conf import (
     MOST_NAMES,
     Conf,
@@ -20,26 +20,22 @@ from hpcgen.machine.site_sources.slurm_conf import (
     TooManyNamesError,
     read_conf,
 )
+from hpcgen.machine.site_sources.slurm_node import (
+    MIB_PER_GB,
+    NODE_KEYS,
+    NodeKind,
+    features_of,
+    note_cores,
+    note_gpus,
+    note_memory,
+)
 from hpcgen.readers.folder import ProjectFolder
 
-_NODE_KEYS = {"sockets", "corespersocket", "threadspercore", "cpus", "procs", "realmemory", "gres", "boards"}
-_MIB_PER_GB = 1024
+_MEMORY_UNITS = ("cpu", "gpu", "node")
 MOST_KINDS, MOST_PARTITIONS = 1000, 5000
 _MOST_HINTS = 20
 """Unknown nodes for which one of a similar name is looked for."""
 _FORCED = {"associations", "limits", "qos", "safe", "wckeys", "all", "1", "2"}
-
-
-class NodeKind(msgspec.Struct, frozen=True):
-    """Nodes that are alike: what they have, and who they are."""
-
-    shape: tuple[tuple[str, str], ...]
-    line: SlurmLine
-    names: tuple[str, ...]
-
-    def get(self, key: str) -> str:
-        """What the nodes' lines say, "" where they do not."""
-        return dict(self.shape).get(key, "")
 
 
 class SlurmPartition(msgspec.Struct, frozen=True):
@@ -74,14 +70,16 @@ def read_slurm(folder: ProjectFolder, file: str, asked: SourceSettings) -> Seen:
             remedy="check its ranges, or name a file with the NodeName and PartitionName lines of one cluster",
         ) from None
     problems.raise_as(InputError)
+    types = _types_beside(folder, file, lists, seen)
+    kinds = [_typed(kind, types) for kind in kinds]
     if not kinds:
         expected = "NodeName=… lines, in it or in a file of its folder that it includes"
         raise InputError("no nodes are described", folder.shown(file), expected, "name the controller's slurm.conf")
     seen.notes += conf.left_out
     seen.add("scheduler.kind", "slurm", folder.shown(file))
-    names = _names(kinds, parts)
-    for number, (kind, name) in enumerate(zip(kinds, names, strict=True)):
-        _kind(kind, name, [part for part in parts if number in part.nodes], number, seen)
+    names, cluster = _names(kinds, parts), conf.whole
+    for number, name in enumerate(names):
+        _kind(kinds, number, name, [part for part in parts if number in part.nodes], cluster, seen)
     _whole_cluster(conf, names, parts, seen)
     return seen
 
@@ -110,20 +108,51 @@ def _hosts(text: str, line: SlurmLine, lists: HostLists, problems: Problems) -> 
 
 def _kinds(conf: Conf, lists: HostLists, problems: Problems) -> list[NodeKind]:
     """Kinds of nodes, those of most nodes first; what will come in FUTURE does not count."""
-    found: dict[tuple[tuple[str, str], ...], tuple[SlurmLine, dict[str, None]]] = {}
+    found: dict[tuple[tuple[str, str], ...], tuple[SlurmLine, dict[str, None], set[str]]] = {}
     for line in _of(conf, "nodename"):
         if line.said.get("state", "").upper() == "FUTURE":
             continue
-        shape = tuple(sorted((key, value.lower()) for key, value in line.said.items() if key in _NODE_KEYS))
+        shape = tuple(sorted((key, value.lower()) for key, value in line.said.items() if key in NODE_KEYS))
         names = _hosts(line.said["nodename"], line, lists, problems)
-        found.setdefault(shape, (line, {}))[1].update(dict.fromkeys(names))
+        of_kind = found.setdefault(shape, (line, {}, features_of(line)))
+        of_kind[1].update(dict.fromkeys(names))
+        of_kind[2].intersection_update(features_of(line))
     if len(found) > MOST_KINDS:
         line = list(found.values())[MOST_KINDS][0]
         remedy = "describe nodes that are alike in the same words"
         problems.add(f"more than {MOST_KINDS} kinds of nodes", line.where, remedy=remedy)
         problems.raise_as(InputError)
-    kinds = [NodeKind(shape, line, tuple(names)) for shape, (line, names) in found.items()]
+    kinds = [
+        NodeKind(shape, line, tuple(names), frozenset(features)) for shape, (line, names, features) in found.items()
+    ]
     return sorted(kinds, key=lambda kind: -len(kind.names))
+
+
+def _types_beside(folder: ProjectFolder, file: str, lists: HostLists, seen: Seen) -> list[tuple[set[str], str]]:
+    """Types of GPUs by the names of nodes, none for all nodes, of the ``gres.conf`` in the same folder."""
+    beside = folder.beside(file, "gres.conf")
+    if not folder.holds(beside):
+        return []
+    try:
+        lines = read_conf(folder, beside).lines
+        return [
+            (set(lists.names(line.said.get("nodename", ""))), line.said["type"])
+            for line in lines
+            if line.said.get("name", "").lower() == "gpu" and "type" in line.said
+        ]
+    except (InputError, HostListError) as failure:
+        seen.notes.append(f"{folder.shown(beside)} was not read: {str(failure).splitlines()[0]}")
+        return []
+
+
+def _typed(kind: NodeKind, types: list[tuple[set[str], str]]) -> NodeKind:
+    """The kind with its GPUs' types, where its own line counts GPUs alone and all of a type are alike."""
+    found = {each for names, each in types if not names or names & set(kind.names)}
+    match = re.fullmatch(r"gpu(:\d+)?", kind.get("gres"))
+    if match is None or len(found) != 1:
+        return kind
+    gres = f"gpu:{found.pop().lower()}{match[1] or ':1'}"
+    return msgspec.structs.replace(kind, shape=tuple(sorted((dict(kind.shape) | {"gres": gres}).items())))
 
 
 def _partitions(conf: Conf, kinds: list[NodeKind], lists: HostLists, problems: Problems) -> list[SlurmPartition]:
@@ -163,11 +192,10 @@ def _node_sets(conf: Conf, lists: HostLists, problems: Problems) -> dict[str, li
     wanted = {line.said["feature"] for line in lines if "feature" in line.said}
     features: dict[str, list[str]] = {}
     for line in _of(conf, "nodename") if wanted else ():
-        for feature in (line.said.get("features") or line.said.get("feature", "")).split(","):
-            if feature.strip() in wanted:
-                names = _hosts(line.said["nodename"], line, lists, Problems())
-                lists.take(len(names))
-                features.setdefault(feature.strip(), []).extend(names)
+        for feature in sorted(features_of(line) & wanted):
+            names = _hosts(line.said["nodename"], line, lists, Problems())
+            lists.take(len(names))
+            features.setdefault(feature, []).extend(names)
     found: dict[str, list[str]] = {}
     for line in lines:
         named = _hosts(line.said.get("nodes", ""), line, lists, problems)
@@ -191,72 +219,55 @@ def _names(kinds: list[NodeKind], parts: list[SlurmPartition]) -> list[str]:
     return list(names)
 
 
-def _kind(kind: NodeKind, name: str, parts: list[SlurmPartition], number: int, seen: Seen) -> None:
+def _kind(
+    kinds: list[NodeKind], number: int, name: str, parts: list[SlurmPartition], cluster: dict[str, str], seen: Seen
+) -> None:
+    kind = kinds[number]
     node, how = f"partitions.{name}", kind.line.how
     seen.add(f"{node}.nodes", len(kind.names), how)
-    sockets = (whole(kind.get("sockets")) or 1) * (whole(kind.get("boards")) or 1)
-    per_socket, threads = whole(kind.get("corespersocket")), whole(kind.get("threadspercore")) or 1
-    cpus = whole(kind.get("cpus") or kind.get("procs"))
-    if per_socket:
-        seen.add(f"{node}.cpu.sockets", sockets, how)
-        seen.add(f"{node}.cpu.cores", sockets * per_socket, how)
-        seen.add(f"{node}.cpu.threads_per_core", threads, how)
-        if cpus not in (None, sockets * per_socket, sockets * per_socket * threads):
-            shape = f"{sockets} sockets of {per_socket} cores with {threads} threads"
-            seen.notes.append(f"{how}: CPUs={cpus} does not agree with {shape}, which were taken")
-    elif cpus:
-        seen.add(f"{node}.cpu.cores", max(1, cpus // threads), f"{how}, CPUs={cpus}")
-    else:
-        seen.add_unseen(f"{node}.cpu.cores", f"{how} says neither CoresPerSocket nor CPUs")
+    note_cores(kind, node, seen)
     seen.add_unseen(
         f"{node}.cpu.target", "Slurm does not know the kind of CPU; archspec's name: `archspec cpu` on a node"
     )
-    memory = whole(kind.get("realmemory"))
-    seen.add(f"{node}.memory.total_gb", round(memory / _MIB_PER_GB, 1) if memory else None, f"{how}, RealMemory")
-    seen.add_unseen(f"{node}.memory.total_gb", f"{how} says no RealMemory")
-    _gpus(kind, node, seen)
+    note_memory(kind, node, seen)
+    note_gpus(kind, node, seen)
     taking = [part for part in parts if _takes_jobs(part)]
-    queues = [_queue(part, part.nodes[number]) for part in taking]
+    queues = [_queue(part, part.nodes[number], cluster) for part in taking]
     seen.add(f"{node}.queues", queues, ", ".join(part.line.how for part in taking))
     for part in taking:
         if part.nodes.keys() != {number}:
             seen.notes.append(f"{part.line.how}: partition {part.name} also has nodes of another kind than {name}")
+        if (most := whole(part.said.get("maxcpuspernode"))) and most < (kind.cpus or most + 1):
+            said = f"jobs of partition {part.name} get {most} of the {kind.cpus} CPUs of a node (MaxCPUsPerNode)"
+            seen.notes.append(f"{part.line.how}: {said}")
     seen.add_unseen(f"{node}.queues", "no partition that takes jobs has these nodes")
-
-
-def _gpus(kind: NodeKind, node: str, seen: Seen) -> None:
-    counts: Counter[str] = Counter()
-    for word in kind.get("gres").split(","):
-        parts = re.sub(r"\(.*", "", word).split(":")
-        if parts[0] == "gpu":
-            typed = parts[1] if len(parts) > 1 and not whole(parts[1]) else ""
-            counts[typed] += whole(parts[-1]) or 1
-    if not counts:
-        return
-    how = f"{kind.line.how}, Gres"
-    typed, count = counts.most_common(1)[0]
-    if len(counts) > 1:
-        seen.notes.append(f"{how}: GPUs of several types ({', '.join(counts)}); a profile has one kind per node")
-    seen.add(f"{node}.gpu.count", count, how)
-    for field, value in gpu_of(typed).items():
-        by_table = f"{how}, {typed} in hpcgen's table of GPUs"
-        seen.add(f"{node}.gpu.{field}", value, how if field == "model" else by_table)
-    for field in ("vendor", "model"):
-        seen.add_unseen(f"{node}.gpu.{field}", f"{how} {f'says {typed}' if typed else 'names no type of GPU'}")
+    others = {other for part in taking for other in part.nodes} - {number}
+    if others and (own := sorted(kind.features - frozenset().union(*(kinds[other].features for other in others)))):
+        seen.add(f"{node}.directives", [f"--constraint={own[0]}"], f"{how}, Features={own[0]}")
 
 
 def _takes_jobs(part: SlurmPartition) -> bool:
     return part.said.get("state", "UP").upper() == "UP" and part.said.get("rootonly", "NO").upper() != "YES"
 
 
-def _queue(part: SlurmPartition, there: int) -> dict[str, Any]:
+def _queue(part: SlurmPartition, there: int, cluster: dict[str, str]) -> dict[str, Any]:
     queue: dict[str, Any] = {"name": part.name}
     if (low := whole(part.said.get("minnodes"))) and low > 1:
         queue["min_nodes"] = low
     queue["max_nodes"] = min(whole(part.said.get("maxnodes")) or there, there)
     if limit := limit_of(part.said.get("maxtime", "")):
         queue["max_time"] = limit
+    for field, word in (("default_memory", "def"), ("max_memory", "max")):
+        own = any(f"{word}memper{of}" in part.said for of in _MEMORY_UNITS)
+        if memory := _memory(part.said if own else cluster, word):
+            queue[field] = memory
     return queue
+
+
+def _memory(said: dict[str, str], word: str) -> dict[str, float]:
+    """GB for each of what Slurm counts memory by, which it writes in MiB."""
+    found = {of: whole(said.get(f"{word}memper{of}")) for of in _MEMORY_UNITS}
+    return {of: max(round(size / MIB_PER_GB, 2), 0.01) for of, size in found.items() if size}
 
 
 def limit_of(text: str) -> str | None:
@@ -304,3 +315,6 @@ def _whole_cluster(conf: Conf, names: list[str], parts: list[SlurmPartition], se
     select, how = said.get("selecttype", ("", ""))
     if select.endswith("linear"):
         seen.notes.append(f"{how}: SelectType={select}: jobs get whole nodes")
+    if not any("realmemory" in line.said for line in conf.lines):
+        # Its default is 1 MiB, beside which Slurm refuses every job that asks for memory.
+        seen.add("scheduler.memory_request", "none", f"{conf.lines[0].where.file}: no node has RealMemory")

@@ -14,6 +14,7 @@ from hpcgen.readers.folder import MAX_BYTES, ProjectFolder
 
 MOST_LINES, MOST_KEYS = 100_000, 200
 _DEEPEST = 8
+_OF_PARTS = ("nodename", "partitionname", "nodeset", "downnodes", "frontendname", "switchname")
 _PAIR = re.compile(r'(?<![A-Za-z0-9_])([A-Za-z][A-Za-z0-9_]{0,63})\s{0,99}[+-]?=\s{0,99}("[^"]*"|[^\s"]*)')
 _INCLUDE = re.compile(r"include\s+(\S+)", re.IGNORECASE)
 
@@ -36,6 +37,11 @@ class Conf(msgspec.Struct):
 
     lines: list[SlurmLine] = []
     left_out: list[str] = []
+
+    @property
+    def whole(self) -> dict[str, str]:
+        """What the lines say of the whole cluster."""
+        return {line.key: line.said[line.key] for line in self.lines if line.key not in _OF_PARTS}
 
 
 def read_conf(folder: ProjectFolder, file: str) -> Conf:

@@ -105,8 +105,109 @@ def test_files_that_include_each_other_end(tmp_path: Path) -> None:
 def test_cpus_that_do_not_agree_are_told(tmp_path: Path) -> None:
     line = "NodeName=c1 CPUs=10 Sockets=2 CoresPerSocket=8 ThreadsPerCore=2\n"
     seen = read(written(tmp_path, f"{line}PartitionName=a Nodes=ALL\n"))
-    assert seen.value("partitions.a.cpu.cores") == 16
-    assert any("slurm.conf:1: CPUs=10 does not agree" in note for note in seen.notes)
+    assert "slurm.conf:1: CPUs=10 does not agree with 2 × 8 cores" in seen.unseen["partitions.a.cpu.cores"]
+
+
+@pytest.mark.parametrize(
+    ("line", "sockets", "cores", "threads"),
+    [
+        ("CPUs=96 Boards=1 SocketsPerBoard=2 CoresPerSocket=24 ThreadsPerCore=2", 2, 48, 2),
+        ("Boards=2 SocketsPerBoard=2 CoresPerSocket=8", 4, 32, 1),
+        ("Boards=2 Sockets=2 CoresPerSocket=8", 4, 32, 1),
+        ("CPUs=64 CoresPerSocket=16 ThreadsPerCore=2", 2, 32, 2),
+        ("Procs=24 CoresPerSocket=12", 2, 24, 1),
+        ("CPUs=48 Sockets=2 CoresPerSocket=24 ThreadsPerCore=2", 2, 48, 2),
+        ("CPUs=64 ThreadsPerCore=2", None, 32, 2),
+        ("CPUs=8 SocketsPerBoard=4", 4, 8, 1),
+    ],
+)
+def test_cores_in_every_form_of_a_node(tmp_path: Path, line: str, sockets: int, cores: int, threads: int) -> None:
+    seen = read(written(tmp_path, f"NodeName=c1 {line}\nPartitionName=a Nodes=ALL\n"))
+    found = [seen.value(f"partitions.a.cpu.{field}") for field in ("sockets", "cores", "threads_per_core")]
+    assert found == [sockets, cores, threads]
+    assert not any("CPUs" in why for why in seen.unseen.values())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "CPUs=90 Boards=1 SocketsPerBoard=2 CoresPerSocket=24 ThreadsPerCore=2",
+        "CPUs=24 CoresPerSocket=16",
+        "CPUs=9 ThreadsPerCore=2",
+        "CPUs=9 Sockets=2",
+    ],
+)
+def test_cpus_that_contradict_the_rest_are_an_open_question(tmp_path: Path, line: str) -> None:
+    seen = read(written(tmp_path, f"NodeName=c1 {line}\nPartitionName=a Nodes=ALL\n"))
+    assert "does not agree with" in seen.unseen["partitions.a.cpu.cores"]
+
+
+@pytest.mark.parametrize("kept", ["CoreSpecCount=4", "CpuSpecList=0-3,32-35"])
+def test_what_slurm_keeps_for_the_system_is_not_for_jobs(tmp_path: Path, kept: str) -> None:
+    node = f"NodeName=n1 CPUs=64 ThreadsPerCore=2 RealMemory=190000 MemSpecLimit=16000 {kept}\n"
+    seen = read(written(tmp_path, f"{node}PartitionName=a Nodes=ALL MaxCPUsPerNode=48\n"))
+    assert seen.value("partitions.a.memory.usable_gb") == 169.9
+    assert any("keeps 4 of the 32 cores" in note and "a job gets 28" in note for note in seen.notes)
+    assert any("get 48 of the 64 CPUs of a node (MaxCPUsPerNode)" in note for note in seen.notes)
+
+
+@pytest.mark.parametrize(
+    ("gres", "count", "model", "named"),
+    [
+        (
+            "gpu:h100:2,gpu:h100_4g.40gb:2,gpu:h100_1g.10gb:6",
+            2,
+            "h100",
+            "2 × h100_4g.40gb, 6 × h100_1g.10gb are slices",
+        ),
+        ("gpu:a100_3g.39gb:4,gpu:a100_1g.10gb:8", None, None, "4 × a100_3g.39gb"),
+        ("gpu:3g.20gb:2,gpu:a100:1", 1, "a100", "2 × 3g.20gb are slices"),
+        ("gpu:a100:no_consume:4,shard:64", 4, "a100", "shard 64"),
+        ("gpu:no_consume:4", 4, None, ""),
+        ("gpu:rtx_2080:2(S:0-1,3),mps:2K", 2, "rtx_2080", "mps 2048"),
+    ],
+)
+def test_a_slice_is_no_gpu(tmp_path: Path, gres: str, count: int | None, model: str | None, named: str) -> None:
+    seen = read(written(tmp_path, f"NodeName=n1 CPUs=8 Gres={gres}\nPartitionName=a Nodes=ALL\n"))
+    assert (seen.value("partitions.a.gpu.count"), seen.value("partitions.a.gpu.model")) == (count, model)
+    assert named in " ".join(seen.notes)
+    assert count is not None or "slices of GPUs alone" in seen.unseen["partitions.a.gpu"]
+
+
+def test_gres_conf_beside_it_has_the_type_of_gpus(tmp_path: Path) -> None:
+    gres = "AutoDetect=off\nNodeName=n[1-2] Name=gpu Type=A100 File=/dev/nvidia[0-3]\nName=mps Count=400\n"
+    path = written(tmp_path, "NodeName=n[1-2] CPUs=8 Gres=gpu:4\nPartitionName=a Nodes=ALL\n", gres=gres)
+    assert (read(path).value("partitions.a.gpu.count"), read(path).value("partitions.a.gpu.model")) == (4, "a100")
+    (tmp_path / "gres.conf").write_text("no line of it\n")
+    seen = read(path)
+    assert seen.value("partitions.a.gpu.count") == 4
+    assert any("gres.conf was not read" in note for note in seen.notes)
+
+
+def test_memory_of_jobs_that_ask_for_none_and_the_most(tmp_path: Path) -> None:
+    text = (
+        "DefMemPerCPU=1024\nMaxMemPerCPU=3968\nNodeName=n1 CPUs=8 RealMemory=64000\n"
+        "PartitionName=a Nodes=ALL\nPartitionName=b Nodes=ALL DefMemPerNode=2048 MaxMemPerCPU=0\n"
+    )
+    seen = read(written(tmp_path, text))
+    assert seen.value("partitions.a.queues") == [
+        {"name": "a", "max_nodes": 1, "default_memory": {"cpu": 1.0}, "max_memory": {"cpu": 3.88}},
+        {"name": "b", "max_nodes": 1, "default_memory": {"node": 2.0}},
+    ]
+    assert seen.value("scheduler.memory_request") is None
+
+
+def test_without_the_nodes_memory_jobs_must_not_ask_for_any(tmp_path: Path) -> None:
+    seen = read(written(tmp_path, "NodeName=n1 CPUs=8\nPartitionName=a Nodes=ALL\n"))
+    assert seen.value("scheduler.memory_request") == "none"
+
+
+def test_features_select_a_kind_where_a_partition_has_several(tmp_path: Path) -> None:
+    nodes = "NodeName=a[1-3] CPUs=8 Features=all,old\nNodeName=b[1-2] CPUs=16 Features=all,new,ib\nNodeName=c1 CPUs=4\n"
+    seen = read(written(tmp_path, f"{nodes}PartitionName=p Nodes=a[1-3],b[1-2]\nPartitionName=c Nodes=c1\n"))
+    assert seen.value("partitions.a.directives") == ["--constraint=old"]
+    assert seen.value("partitions.b.directives") == ["--constraint=ib"]
+    assert seen.value("partitions.c.directives") is None
 
 
 @pytest.mark.parametrize(
