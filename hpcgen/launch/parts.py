@@ -103,7 +103,8 @@ def container_part(how: Start, name: str) -> str:
     definition = [quoted(text) for text in how.engine.definition(how.call)]
     bound = how.binding
     last = [how.inner, bound.words() if bound is not None else []]
-    groups = [group for group in [*how.engine.start_words(how.call), *last] if group]
+    before = how.engine.before_words()
+    groups = [group for group in [before, *how.engine.start_words(how.call), *last] if group]
     words = [line(group) for group in groups]
     root = how.mpi.root if how.mpi is not None and how.mpi.root is not None else ""
     of = group_subjects(how)
@@ -119,6 +120,7 @@ def container_part(how: Start, name: str) -> str:
             _definition(how.engine, name, lines) if definition else "",
             traced(f"{bound.function()}\n", Subject("job", "rank_gpus")) if bound is not None else "",
             traced(f"mpi={root}\n", Subject("fact", "mpi.root")) if short != words else "",
+            fill("before_container") if before else "",
             fill("container", words=short),
         ]
     )

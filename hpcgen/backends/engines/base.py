@@ -239,6 +239,10 @@ class Engine:
         first = next((at for at, group in enumerate(groups) if group[:1] == [self.command_name()]), 0)
         return [*groups[: first + 1], *([list(call.options)] if call.options else []), *groups[first + 1 :]]
 
+    def before_words(self) -> list[str]:
+        """Words before the command line, for what containers that start together on a node would race to make."""
+        return []
+
     def bind_in_place(self) -> str:
         """Words of shell that show the host's folder ``$path`` inside, in its own place; "" where it cannot."""
         return f'{self.bind_option} "$path:$path"' if self.bind_option else ""

@@ -6,6 +6,9 @@ and squashfs images v0.26. ``--set-env`` strips quotes and, without ``--env-no-e
 ``env`` inside does neither and is the same in every release, so variables are set with that. Since v0.31 the home
 directory is shown inside only with ``--home``; before, unless ``--no-home`` is given.
 
+A squashfs image is mounted at /var/tmp/$USER.ch/mnt, which every ch-run makes where it is not there, and fails if
+another made it meanwhile ("can't mkdir: … File exists"): ``mkdirs`` of bin/ch_misc.c, v0.26 to v0.38.
+
 Output of a build, seen with 0.31 and 0.45 and read in their lib/build.py: ``  4* RUN.F …`` is the line of the
 Dockerfile, then ``*`` where the instruction was taken from the cache,
 ``.`` where it is done, a space where that is not known yet.
@@ -60,6 +63,9 @@ SEAL = (
     ["sh", "-c", 'mount -t tmpfs -o mode=1777,nosuid,nodev none /dev/shm && exec "$@"', "sealed"],
 )
 _LINE = r" *(\d+)([ .*]) ?([A-Z]+)\b"
+_MAKE_FIRST = Shell('"mkdir -p \'/var/tmp/${USER:-}.ch/mnt\' 2> /dev/null; exec \\"\\$@\\""')
+FOLDER_FIRST = ("sh", "-c", _MAKE_FIRST, "folder-first")
+"""Before ch-run: the first of a node's ranks makes the folder of its mount, and the others find it there."""
 NAMING = "Dockerfile.name"
 CACHES = Shell(f'"${{XDG_CACHE_HOME:-{SUBMIT_FOLDER}/.cache}}"')
 """Where programs keep what they compile or fetch: the image is read-only, and the home directory is not inside."""
@@ -120,6 +126,10 @@ class Charliecloud(Engine):
         """Into its store, and from there; it knows no ``docker://``."""
         reference = address.removeprefix("docker://")
         return [["ch-image", "pull", reference], ["ch-convert", reference, name]]
+
+    def before_words(self) -> list[str]:
+        """Where ch-run may be one that mounts."""
+        return list(FOLDER_FIRST) if self.version is None or self.at_least(SQUASHFS) else []
 
     def words(self, call: Call) -> list[list[str]]:
         """ch-run of a read-only image. GPUs need no option: /dev is the host's, the driver's libraries the image's."""

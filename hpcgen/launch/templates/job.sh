@@ -79,6 +79,8 @@ trap 'rm -f "$edf"' EXIT
 printf '%s\n' > "$edf" \
     @{lines}
 
+#: before_container
+# Ranks of a node start together: the first makes the folder where the image is mounted, for which they would race.
 #: container
 container=(
     @{words}

@@ -324,8 +324,9 @@ def test_charliecloud_swaps_in_the_hosts_mpi() -> None:
     words = container(job_script(plan, IMAGE)[1])
     mpi = plan.site.mpi
     assert mpi is not None
-    assert words[0] == "ch-run"
-    assert words[1:3] == ["-b", "/lrz/sys/.:/lrz/sys"]
+    first = words.index("ch-run")
+    assert "mkdir -p '/var/tmp/${USER:-}.ch/mnt'" in words[first - 2]
+    assert words[first + 1 : first + 3] == ["-b", "/lrz/sys/.:/lrz/sys"]
     assert words[words.index("--") - 1] == "$image"
     inside = variables(words)
     assert inside["LD_LIBRARY_PATH"] == ":".join([*mpi.libraries, "/opt/intel_mpi/lib"])
