@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from pathlib import Path
 
 from hpcgen.backends.hardware.fabrics import FAST, SLOW, drivers
 from hpcgen.backends.hardware.microarchitecture import code_features
@@ -25,14 +24,14 @@ from hpcgen.blocks.rank_test import (
     OPEN_MPI_PROVIDERS,
     PROVIDER_IS,
     RANK_PROGRAM,
-    RANK_TEST,
 )
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.site import HostMpi, Site
+from hpcgen.core.model.site import HostMpi
 from hpcgen.core.support.quoting import Shell, line, quoted, sh
-from hpcgen.core.support.templates import Template
+from hpcgen.launch import node_checks
 from hpcgen.launch.binding import local_rank
 from hpcgen.launch.collectives import DEVICES, collectives_environment, collectives_text, gpu_network
+from hpcgen.launch.node_checks import NODE_LIMIT_S, fill, has_rank_test, is_open_mpi, weight
 from hpcgen.launch.parts import mpi_folders, swapped_in
 from hpcgen.launch.start import Start
 from hpcgen.recipe.selftest import DRIVER_FILE, GPU_DEVICES
@@ -43,17 +42,12 @@ PREFLIGHT = "preflight.sh"
 STATUS = 78
 """Exit status of a script whose preflight failed: EX_CONFIG of sysexits.h."""
 
-NODE_LIMIT_S = 60
-"""Seconds for one process on each node to start and look."""
-
 RANK_LIMIT_S = 120
 RANKS_PER_SECOND = 32
 """Seconds for the rank test, and how many ranks get one more."""
 
 COMMON = "x86_64_v2"
 """What every x86 node of the last ten years has; a CPU is told by what it has beyond."""
-
-fill = Template(Path(__file__).with_name("templates") / "preflight.sh").fill
 
 
 def preflight_text(plan: Plan, how: Start, *, built_for: str = "", named: bool = False) -> str:
@@ -71,18 +65,15 @@ def preflight_text(plan: Plan, how: Start, *, built_for: str = "", named: bool =
     if plan.job.nodes > 1:
         names = " ".join(f"preflight_{name}" for name in [*helpers, "node"])
         functions.append(fill("nodes", limit_s=str(NODE_LIMIT_S), functions=names))
+    alone = node_checks.alone(plan, how) if ranks else ""
     functions += [fill("ranks", **ranks)] if ranks else []
-    functions.append(_order(plan, how, bool(ranks)))
+    functions += [alone] if alone else []
+    functions.append(_order(plan, how, bool(ranks), bool(alone)))
     return "\n".join([*functions, fill("call", status=str(STATUS))])
 
 
-def has_rank_test(plan: Plan, how: Start) -> bool:
-    """Whether ranks are started: not by the image's own launcher, since nothing of the host takes part in that."""
-    return bool(how.outer) and not how.inner and plan.stack.run.mpi and plan.block(RANK_TEST) is not None
-
-
-def _order(plan: Plan, how: Start, ranks: bool) -> str:
-    """The function that asks all others, first the nodes, then the ranks."""
+def _order(plan: Plan, how: Start, ranks: bool, alone: bool) -> str:
+    """The function that asks all others, first the nodes, then the ranks, and if these fail, each node's by itself."""
     nodes = plan.job.nodes
     parts = [fill("preflight")]
     batch = launched_by(how.outer[0], plan.site.scheduler) if how.outer else None
@@ -98,7 +89,10 @@ def _order(plan: Plan, how: Start, ranks: bool) -> str:
         parts.append(fill("passed", passed=sh(f"{who} all requirements")))
     parts.append(fill("reported", status=str(STATUS)))
     parts += [fill("collectives", text=sh(f"preflight: collectives: {collectives}"))] if collectives else []
-    return "".join([*parts, *([fill("started")] if ranks else []), fill("done")])
+    if ranks:
+        words = {"status": str(STATUS), "variable": scheduler_for(plan.site.scheduler).job_variable}
+        parts.append(fill("started_or_alone", **words) if alone else fill("started"))
+    return "".join([*parts, fill("done")])
 
 
 def _all_nodes(plan: Plan, how: Start) -> list[str]:
@@ -111,7 +105,8 @@ def _all_nodes(plan: Plan, how: Start) -> list[str]:
     launcher = sh(f"{how.outer[0]} on {nodes} nodes")
     path = f"mpi.launcher and mpi.bootstrap of the profile of {plan.site.name}"
     todo = sh(f"if the nodes lack nothing else, correct {path}; {own[0]} reaches those that answer")
-    twice = fill("twice", outer=outer, nodes=nodes, own=line(own), launcher=launcher, todo=todo)
+    words = {"outer": outer, "own": line(own), "variable": scheduler.job_variable}
+    twice = fill("twice", nodes=nodes, launcher=launcher, todo=todo, **words)
     return [asked, twice]
 
 
@@ -125,8 +120,12 @@ def _node(plan: Plan, how: Start, built_for: str, named: bool) -> tuple[str, lis
     library = _library(plan)
     number = local_rank(plan, how.mpi, inner=bool(how.inner))
     first = fill("first", local_rank=number) if plan.job.nodes > 1 and number else ""
-    checks = [first, paths, _cpu(plan, built_for), versions, library, _memory(plan)]
+    image = node_checks.image(plan, how, named)
+    checks = [first, paths, image, node_checks.starts(plan, how), _cpu(plan, built_for), versions, library]
+    checks += [part(plan, how) for part in (node_checks.names, node_checks.variables, node_checks.shared_memory)]
+    checks.append(_memory(plan))
     helpers = ["finding", *(["there"] if paths else []), *(["older"] if versions else [])]
+    helpers += ["sum"] if image or (library and plan.job.nodes > 1) else []
     return fill("node", folders=" folders" if library else "") + "".join(checks) + fill("end"), helpers
 
 
@@ -144,7 +143,7 @@ def _paths(plan: Plan, how: Start, named: bool) -> str:
     if how.mpi is not None or how.inner:
         path = plan.site.fabric_path(plan.partition, "devices")
         todo = f"use other nodes, or correct {path} of the profile of {site}"
-        found.append((_weight(plan.site, path), "fabric", todo, list(plan.fabric.devices)))
+        found.append((weight(plan.site, path), "fabric", todo, list(plan.fabric.devices)))
     found += _collectives(plan, how)
     binds = [bind.source for bind in how.call.binds]
     found.append(("FAILED", "bind", f"correct mpi.binds of the profile of {site}", binds))
@@ -166,12 +165,12 @@ def _collectives(plan: Plan, how: Start) -> list[tuple[str, str, str, list[str]]
         gpu = site.partitions[plan.partition].gpu
         path = path if gpu is not None and gpu.fabric else site.fabric_path(plan.partition, "kind")
         todo = f"use other nodes, or correct {path} of the profile of {site.name}"
-        found.append((_weight(site, path), "GPU network", todo, [device]))
+        found.append((weight(site, path), "GPU network", todo, [device]))
     interface = plan.fabric.interface
     if interface is not None and "SOCKET_IFNAME" in " ".join(collectives_environment(plan, how.engine)):
         path = site.fabric_path(plan.partition, "interface")
         todo = f"correct {path} of the profile of {site.name}"
-        found.append((_weight(site, path), "interface", todo, [f"/sys/class/net/{interface}"]))
+        found.append((weight(site, path), "interface", todo, [f"/sys/class/net/{interface}"]))
     return found
 
 
@@ -216,6 +215,7 @@ def _library(plan: Plan) -> str:
         "library",
         folders=[sh(folder) for folder in folders],
         library=sh(MPI_LIBRARIES[host.abi]),
+        sum=node_checks.library_sum(MPI_LIBRARIES[host.abi]) if plan.job.nodes > 1 else "",
         todo=sh(f"correct mpi.libraries and mpi.binds of the profile of {plan.site.name}"),
     )
 
@@ -265,7 +265,7 @@ def _ranks(plan: Plan, how: Start) -> dict[str, str]:
         return {}
     whose, folders = mpi_folders(plan) if swapped_in(plan) is not None else ("an MPI", [])
     fabric = plan.fabric
-    open_mpi = _is_open_mpi(plan)
+    open_mpi = is_open_mpi(plan)
     asked = OPEN_MPI_DEBUG if open_mpi else DEBUG
     debug = [f"{name}={value}" for name, value in asked.items() if name not in plan.stack.run.environment]
     slow = [name for name in SLOW if name != fabric.provider] if fabric.kind in FAST else []
@@ -283,14 +283,9 @@ def _ranks(plan: Plan, how: Start) -> dict[str, str]:
         "fabric": sh(fabric.kind),
         "provider": sh(fabric.provider or ""),
         "same": sh(" ".join(drivers(fabric.provider) if fabric.provider else ())),
-        "provider_weight": _weight(plan.site, plan.site.fabric_path(plan.partition, "provider")),
+        "provider_weight": weight(plan.site, plan.site.fabric_path(plan.partition, "provider")),
         "slow": sh(" ".join(slow)),
     }
-
-
-def _is_open_mpi(plan: Plan) -> bool:
-    host = plan.site.mpi
-    return plan.mpi.family == "openmpi" or (host is not None and host.flavour == "openmpi")
 
 
 def _open_mpi() -> str:
@@ -303,10 +298,3 @@ def _open_mpi() -> str:
         chatter=OPEN_MPI_CHATTER,
         known="".join(rows) + '""',
     )
-
-
-def _weight(site: Site, path: str) -> str:
-    """``FAILED``, or ``warning`` for a fact that the profile calls unverified."""
-    covering = [each for each in site.sources if f"{path}.".startswith(f"{each}.")]
-    source = site.sources[max(covering, key=len)] if covering else None
-    return "warning" if source is not None and source.verified == "no" else "FAILED"

@@ -24,8 +24,9 @@ from hpcgen.core.support.traced import Subject, Traced, together, traced
 from hpcgen.launch.binding import binding_text
 from hpcgen.launch.environment import output_variables
 from hpcgen.launch.job.measured_layouts import layout_text, memory_text
+from hpcgen.launch.node_checks import has_rank_test
 from hpcgen.launch.parts import container_part, exports_part, fill, image_part, module_lines, start_part
-from hpcgen.launch.preflight import PREFLIGHT, STATUS, has_rank_test, preflight_text
+from hpcgen.launch.preflight import PREFLIGHT, STATUS, preflight_text
 from hpcgen.launch.queueing import TASK, options, refuse, with_task
 from hpcgen.launch.start import Start, start
 from hpcgen.recipe.formats.base import header as file_header

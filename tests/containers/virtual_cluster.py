@@ -60,7 +60,13 @@ class VirtualCluster(Tool):
     @contextlib.contextmanager
     def hidden(self, node: int, path: Path) -> Iterator[None]:
         """A folder is empty there, as where a file system was not mounted."""
-        with self._mounted(node, "-t", "tmpfs", "-o", "size=1k", "tmpfs", path):
+        with self.full(node, path, "1k"):
+            yield
+
+    @contextlib.contextmanager
+    def full(self, node: int, path: Path, size: str) -> Iterator[None]:
+        """A folder there has room for so much alone."""
+        with self._mounted(node, "-t", "tmpfs", "-o", f"size={size},mode=1777", "tmpfs", path):
             yield
 
     @contextlib.contextmanager

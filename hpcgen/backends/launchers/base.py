@@ -16,11 +16,13 @@ class Launcher:
     name: its kind, as profiles name it in ``mpi.launcher``.
     program: what is called, where the profile names no other.
     of_mpi: it comes with an MPI or a site, and finds the nodes of a job by itself; else it is a batch system's own.
+    called_back_by_name: its processes on the nodes of a job call it by the name of the node that it was started on.
     """
 
     name: ClassVar[str]
     program: ClassVar[str]
     of_mpi: ClassVar[bool] = True
+    called_back_by_name: ClassVar[bool] = False
 
     def __init__(self, mpi: HostMpi, batch: BatchSystem, command: str = "") -> None:
         self.mpi, self.batch = mpi, batch

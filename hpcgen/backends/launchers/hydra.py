@@ -16,6 +16,7 @@ class Hydra(Launcher):
 
     name = "hydra"
     program = "mpiexec"
+    called_back_by_name = True
 
     def words(self, job: Job, gpus_per_rank: int = 0) -> list[str]:
         return [self.command, "-n", str(job.ranks), "-ppn", str(job.ranks_per_node)]

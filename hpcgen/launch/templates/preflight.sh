@@ -20,8 +20,19 @@ preflight_older() { # version, than another, as far as both go
         exit 1
     }'
 }
+#: sum
+preflight_sum() { # what, file or folder, FAILED or warning, what to do: told, so that nodes can be compared
+    local sum
+    # A copy has what the original has; the whole of it would take long to read. A folder is told by what was installed.
+    if [ -d "$2" ]; then
+        sum=$(cat "$2"/opt/hpcgen/kit/plan.json "$2"/etc/os-release "$2"/etc/ld.so.cache 2> /dev/null | cksum)
+    else
+        sum=$({ wc -c < "$2"; head -c 65536 "$2"; tail -c 65536 "$2"; } 2> /dev/null | cksum)
+    fi
+    printf 'preflight-sum\t%s\t%s\t%s\t%s\t%s\n' "$(uname -n)" "$1" "${sum// /-}" "$3" "$4"
+}
 #: node
-preflight_node() { # image
+preflight_node() { # image, the node that the launcher is started on
     local word seen missing=''@{folders}
 #: first
     # The first rank of a node looks for all of them.
@@ -57,12 +68,44 @@ preflight_node() { # image
     for word in "${folders[@]}"; do
         if [ -r "$word"/@{library} ]; then
             missing=''
+            @{sum}
             break
         fi
         missing="$missing $word"
     done
     if [ -n "$missing" ]; then
         preflight_finding FAILED 'host MPI' @{library} "none in$missing" @{todo}
+    fi
+#: image
+    [ ! -r "$1" ] || preflight_sum image "$1" FAILED @{todo}
+#: starts
+    if ! seen=$(@{engine} --version 2>&1); then
+        seen=$(head -n 1 <<< "$seen" | sed 's/^.*: line [0-9]*: //' | tr '\t' ' ')
+        preflight_finding FAILED engine @{engine}' that can be started' "${seen:-it fails}" @{todo}
+    fi
+#: names
+    # By that name it is called back from this node.
+    if [ -z "${I_MPI_HYDRA_IFACE:-${HYDRA_IFACE:-}}" ] && type getent > /dev/null 2>&1 && [ -n "${2:-}" ]; then
+        timeout 10 getent hosts "$2" > /dev/null ||
+            preflight_finding FAILED 'host name' "an address of $2" 'none' @{todo}
+    fi
+#: variables
+    for word in @{names}; do
+        seen=${!word:-}
+        case $seen in
+            '' | ^*) continue ;;
+        esac
+        missing=$seen
+        for seen in ${seen//[;,]/ }; do
+            [[ @{same} != *" $seen "* ]] || missing=''
+        done
+        [ -z "$missing" ] || preflight_finding @{weight} "$word" @{expected} "$missing, from the environment" @{todo}
+    done
+    missing=''
+#: shared_memory
+    seen=$(df -Pk /dev/shm 2> /dev/null | awk 'NR == 2 { print $4 }')
+    if [ -n "$seen" ] && [ "$seen" -lt @{least} ]; then
+        preflight_finding FAILED /dev/shm @{expected} "$seen kB free" @{todo}
     fi
 #: engine
     word=@{oldest}
@@ -85,14 +128,20 @@ preflight_node() { # image
 }
 #: report
 preflight_report() { # findings as people read them; @{status} if one of them stops the job
-    awk -F '\t' -v nodes=@{nodes} '
-        /^@{label}preflight[-a-z]*\t/ { sub(/^@{label}/, "") }
-        $1 == "preflight" && NF == 7 {
-            key = $3 FS $4 FS $5 FS $6 FS $7
+    awk -F '\t' -v nodes=@{nodes} -v own="$(uname -n)" '
+        function add(node, key) {
             if (!known[key]++)
                 order[++n] = key
-            if ($2 != "" && !told[key, $2]++ && ++count[key] <= 3)
-                where[key] = where[key] (count[key] > 1 ? ", " : " on ") $2
+            if (node != "" && !told[key, node]++ && ++count[key] <= 3)
+                where[key] = where[key] (count[key] > 1 ? ", " : " on ") node
+        }
+        /^@{label}preflight[-a-z]*\t/ { sub(/^@{label}/, "") }
+        $1 == "preflight" && NF == 7 { add($2, $3 FS $4 FS $5 FS $6 FS $7); next }
+        $1 == "preflight-sum" {
+            if (!summed[$2, $3]++) {
+                sums[++summaries] = $0
+                alike[$3, $4]++
+            }
             next
         }
         $1 == "preflight-node" { heard += !here[$2]++; sub(/\..*/, "", $2); short[$2]; asked = 1; next }
@@ -101,6 +150,21 @@ preflight_report() { # findings as people read them; @{status} if one of them st
         $1 == "preflight-passed" { passed = $2; next }
         $0 != "" { line[lines++ % 20] = $0 }
         END {
+            # What most nodes have is right, and where there is no such thing, what this node has.
+            for (i = 1; i <= summaries; i++) {
+                split(sums[i], part, FS)
+                size = alike[part[3], part[4]] + (part[2] == own ? 0.5 : 0)
+                if (size > most[part[3]]) {
+                    most[part[3]] = size
+                    usual[part[3]] = part[4]
+                    whose[part[3]] = part[2]
+                }
+            }
+            for (i = 1; i <= summaries; i++) {
+                split(sums[i], part, FS)
+                if (part[4] != usual[part[3]])
+                    add(part[2], part[5] FS part[3] FS "the same as on " whose[part[3]] FS "another one" FS part[6])
+            }
             for (i = 1; i <= n; i++) {
                 split(order[i], part, FS)
                 more = count[order[i]] > 3 ? " and " count[order[i]] - 3 " more" : ""
@@ -222,6 +286,18 @@ preflight_ranks() {
             print "preflight-passed\t" ranks " rank" (ranks > 1 ? "s" : "") " with" all (used != "" ? " over " used : "")
         }' | preflight_report
 }
+#: alone
+alone=(
+    @{words}
+)
+preflight_alone() {
+    timeout --foreground -k 10 @{limit_s} @{own} bash -c '
+        said=$("${@:2}" 2>&1) && exit
+        status=$?
+        said=$(tr "\t" " " <<< "$said" | grep -v "^ *$" | tail -n 1)
+        printf "preflight\t%s\tFAILED\ta rank by itself\tstatus 0\t%s\t%s\n" \
+            "$(uname -n)" "status $status${said:+, $said}" "$1"' alone @{todo} "${alone[@]}" @{command} < /dev/null || true
+}
 #: open_mpi
         /@{component}/ { component = $(NF - 1); next }
         /@{below}/ { below = $0; sub(/.*@{below}/, "", below); sub(/[^A-Za-z0-9_;].*/, "", below); next }
@@ -250,7 +326,7 @@ preflight() {
 #: nodes
 preflight_nodes() { # a launcher with its options
     timeout --foreground -k 10 @{limit_s} "$@" \
-        bash -c "$(declare -f @{functions}); preflight_node \"\$@\"" preflight "$image" < /dev/null || true
+        bash -c "$(declare -f @{functions}); preflight_node \"\$@\"" preflight "$image" "$(uname -n)" < /dev/null || true
 }
 #: expected
 
@@ -261,14 +337,20 @@ preflight_nodes() { # a launcher with its options
 #: all
         preflight_nodes @{outer}
 #: twice
-        # Where the launcher of the ranks does not reach every node, the batch system's own does, and tells why.
-        answers=$(preflight_nodes @{outer} 2>&1)
-        reached=$(grep -o 'preflight-node.*' <<< "$answers" | sort -u | wc -l) || true
-        if [ "$reached" -lt @{nodes} ]; then
-            answers+=$'\n'$(preflight_nodes @{own} 2>&1)
-            printf 'preflight\t\t%s\t%s\t%s\t%s\t%s\n' FAILED launcher @{launcher} "it reaches $reached" @{todo}
-        fi
+        # In an allocation the batch system's own launcher tells at once what keeps that of the ranks waiting.
+        answers=''
+        [ -z "${@{variable}:-}" ] || answers=$(preflight_nodes @{own} 2>&1)
         printf '%s\n' "$answers"
+        reached=$(grep -o 'preflight-node.*' <<< "$answers" | sort -u | wc -l) || true
+        if [ -z "$answers" ] ||
+            { [ "$reached" -ge @{nodes} ] && ! grep -q $'^preflight\t[^\t]*\tFAILED' <<< "$answers"; }; then
+            answers=$(preflight_nodes @{outer} 2>&1)
+            printf '%s\n' "$answers"
+            reached=$(grep -o 'preflight-node.*' <<< "$answers" | sort -u | wc -l) || true
+            if [ "$reached" -lt @{nodes} ]; then
+                printf 'preflight\t\t%s\t%s\t%s\t%s\t%s\n' FAILED launcher @{launcher} "it reaches $reached" @{todo}
+            fi
+        fi
 #: passed
         printf 'preflight-passed\t%s\n' @{passed}
 #: reported
@@ -277,6 +359,12 @@ preflight_nodes() { # a launcher with its options
     echo @{text} >&2
 #: started
     preflight_ranks
+#: started_or_alone
+    preflight_ranks || {
+        # On which node does not even one rank start by itself?
+        [ -z "${@{variable}:-}" ] || preflight_alone 2>&1 | preflight_report
+        return @{status}
+    }
 #: done
 }
 #: call
