@@ -92,8 +92,8 @@ class Scheduler:
         that is unknown without starting a program on every rank.
     launcher_variables: by these an MPI's launcher knows that it is in a job, and wants programs of the batch system.
     mpi_environment: variables that an MPI's own launcher needs in its jobs, by the MPI's flavour.
-    job_variables: what the names of variables begin with that an allocation sets, all of which a job submitted from
-        within it would have; "" where such a job does not see them.
+    job_variables: what the names of variables begin with that an allocation sets, and that a job submitted from within
+        it would have, always or with all of the caller's environment; () where it sets each of them anew.
     client_variables: those of them by which a user tells the system's commands something.
     output_variables: by these the user has its launcher label or redirect what ranks print.
     selecting: options by which a job lands on one kind of node, whatever else its queue has.
@@ -138,7 +138,7 @@ class Scheduler:
     node_count: ClassVar[str] = ""
     launcher_variables: ClassVar[tuple[str, ...]] = ()
     mpi_environment: ClassVar[Mapping[str, Mapping[str, str]]] = {}
-    job_variables: ClassVar[str] = ""
+    job_variables: ClassVar[tuple[str, ...]] = ()
     client_variables: ClassVar[tuple[str, ...]] = ()
     output_variables: ClassVar[tuple[str, ...]] = ()
     selecting: ClassVar[tuple[str, ...]] = ()
@@ -213,7 +213,7 @@ class Scheduler:
 
     def submitting(self, environment: Mapping[str, str]) -> dict[str, str]:
         """The environment in which the submitting command is run: without that of a job which hpcgen runs in."""
-        inside = self.job_variables and self.job_variable in environment
+        inside = self.job_variable in environment
         return {
             name: value
             for name, value in environment.items()

@@ -54,6 +54,22 @@ class GridEngine(Scheduler):
     interactive_lacks = ("-S",)
     job_variable = "SGE_JOB_SPOOL_DIR"
     queue_variable = "QUEUE"
+    # qsub(1), "ENVIRONMENTAL VARIABLES"; those that say where it is installed have other names.
+    job_variables = (
+        *(
+            "ARC",
+            "JOB_ID",
+            "JOB_NAME",
+            "JOB_SCRIPT",
+            "NHOSTS",
+            "NQUEUES",
+            "NSLOTS",
+            "PE_HOSTFILE",
+            "QUEUE",
+            "RESTARTED",
+        ),
+        *("SGE_BINDING", "SGE_CWD_PATH", "SGE_JOB_SPOOL_DIR", "SGE_O_", "SGE_STD", "SGE_TASK_"),
+    )
     node_list = """awk '{ print $1 }' "${PE_HOSTFILE:-}\""""
     node_count = "${NHOSTS:-1}"
     # Hydra reads it; Open MPI wants ARC, JOB_ID and SGE_ROOT as well.

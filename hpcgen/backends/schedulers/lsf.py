@@ -44,6 +44,12 @@ class Lsf(Scheduler):
     interactive = "bsub -Is"
     job_variable = "LSB_JOBID"
     queue_variable = "LSB_QUEUE"
+    # bsub hands on all of it (its manual); Open MPI reads LSB_AFFINITY_HOSTFILE, which not every job has.
+    job_variables = ("LSB_", "LS_JOBPID", "LS_SUBCWD")
+    client_variables = (
+        *("LSB_DEFAULTPROJECT", "LSB_DEFAULTQUEUE", "LSB_DEFAULT_JOBGROUP", "LSB_DEFAULT_USERGROUP"),
+        *("LSB_NTRIES", "LSB_STDOUT_DIRECT"),
+    )
     node_list = 'sort -u "${LSB_DJOB_HOSTFILE:-}"'
     launcher_variables = ("LSB_JOBID", "LSB_HOSTS", "LSB_MCPU_HOSTS", "LSB_DJOB_HOSTFILE", "LSB_AFFINITY_HOSTFILE")
     # blaunch starts Hydra's helpers. The slots of a job would else say how many ranks a node gets.

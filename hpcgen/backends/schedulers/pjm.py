@@ -47,6 +47,8 @@ class Pjm(Scheduler):
     output_at_end = True
     interactive = "pjsub --interact"
     job_variable = "PJM_JOBID"
+    job_variables = ("PJM_",)
+    client_variables = ("PJM_LLIO_GFSCACHE",)  # which volumes a job sees, on Fugaku
     node_list = 'sort -u "${PJM_O_NODEINF:-}"'
     launcher_variables = ("PJM_JOBID", "PJM_O_NODEINF", "PJM_MPI_PROC")
     mpi_environment = {

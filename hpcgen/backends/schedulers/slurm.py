@@ -66,7 +66,7 @@ class Slurm(Scheduler):
     node_count = "${SLURM_STEP_NUM_NODES:-${SLURM_JOB_NUM_NODES:-1}}"
     launcher_variables = ("SLURM_JOBID", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_NODELIST")
     # sbatch hands all of it on; SLURM_MEM_PER_CPU of one job beside SLURM_MEM_PER_NODE of another ends srun.
-    job_variables = "SLURM_"
+    job_variables = ("SLURM_",)
     client_variables = ("SLURM_CLUSTERS", "SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_TIME_FORMAT")
     # With the last, ranks write to a terminal: each line ends with a carriage return.
     output_variables = ("SLURM_LABELIO", "SLURM_STDERRMODE", "SLURM_STDOUTMODE", "SLURM_UNBUFFEREDIO")

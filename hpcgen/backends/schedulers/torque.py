@@ -59,6 +59,11 @@ class Torque(Scheduler):
     interactive = "qsub -I"
     job_variable = "PBS_JOBID"
     queue_variable = "PBS_QUEUE"  # qsub(1B)
+    job_variables = ("PBS_",)
+    # qsub(1B), "ENVIRONMENT VARIABLES", of both, and where their clients look for their files.
+    client_variables = (
+        *("PBS_CLIENTRETRY", "PBS_CONF_FILE", "PBS_DEFAULT", "PBS_DPREFIX", "PBS_EXEC", "PBS_HOME", "PBS_SERVER"),
+    )
     node_list = 'sort -u "${PBS_NODEFILE:-}"'
     launcher_variables = ("PBS_ENVIRONMENT", "PBS_JOBID", "PBS_NODEFILE")
     selecting = ("-l select", "-l nodes", "-l feature")

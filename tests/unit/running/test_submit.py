@@ -25,8 +25,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import hpcgen as library
-from hpcgen.backends.schedulers.base import GONE, JobState, seconds_of
+from hpcgen.backends.schedulers.base import GONE, JobState, Scheduler, seconds_of
+from hpcgen.backends.schedulers.gridengine import GridEngine
+from hpcgen.backends.schedulers.lsf import Lsf
 from hpcgen.backends.schedulers.pbs import Pbs
+from hpcgen.backends.schedulers.pjm import Pjm
 from hpcgen.backends.schedulers.slurm import Slurm, expand
 from hpcgen.backends.schedulers.torque import Torque
 from hpcgen.core.model.site import BatchSystem
@@ -102,6 +105,25 @@ def test_a_job_has_nothing_of_the_one_that_submits_it() -> None:
     assert Slurm().submitting({**outer, **user}) == user
     # Outside of a job a user's own settings stay.
     assert Slurm().submitting({"SLURM_CPU_BIND": "cores"}) == {"SLURM_CPU_BIND": "cores"}
+
+
+@pytest.mark.parametrize(
+    ("queue", "outer", "user"),
+    [
+        (Lsf(), {"LSB_JOBID": "7", "LSB_AFFINITY_HOSTFILE": "/gone"}, {"LSB_DEFAULTQUEUE": "q", "LSF_ENVDIR": "/lsf"}),
+        (Pbs(), {"PBS_JOBID": "7.s", "PBS_ARRAY_INDEX": "3"}, {"PBS_DEFAULT": "server", "PBS_EXEC": "/opt/pbs"}),
+        (Torque(), {"PBS_JOBID": "7.s", "PBS_NODEFILE": "/gone"}, {"PBS_SERVER": "server"}),
+        (GridEngine(), {"SGE_JOB_SPOOL_DIR": "/gone", "PE_HOSTFILE": "/gone"}, {"SGE_ROOT": "/sge", "SGE_CELL": "a"}),
+        (Pjm(), {"PJM_JOBID": "7", "PJM_O_NODEINF": "/gone"}, {"PJM_LLIO_GFSCACHE": "/vol0004"}),
+    ],
+    ids=lambda value: value.name if isinstance(value, Scheduler) else "",
+)
+def test_other_batch_systems_hand_nothing_of_it_on(
+    queue: Scheduler, outer: dict[str, str], user: dict[str, str]
+) -> None:
+    assert queue.submitting({**outer, **user}) == user
+    left = {name: value for name, value in outer.items() if name != queue.job_variable}
+    assert queue.submitting({**left, **user}) == {**left, **user}
 
 
 @pytest.mark.parametrize(
