@@ -26,6 +26,12 @@ EULA = Licence(
     "https://www.intel.com/content/www/us/en/developer/articles/license/end-user-license-agreement.html",
 )
 
+HOST_FILES = ("I_MPI_OFI_LIBRARY", "I_MPI_PMI_LIBRARY")
+"""By these modules of a host name libraries of its own.
+
+Seen with 2021.17: without that libfabric MPI_Init fails, without that library of a PMI every rank complains.
+"""
+
 
 def _on_omni_path(situation: Situation) -> bool:
     return situation.facts.fabric.kind == "omni-path"
@@ -145,7 +151,7 @@ class IntelMpi(Block):
             pmi=("hydra", "pmi", "pmi2"),
             providers=(*fast, "rxm", "shm", "tcp"),
             licences=(self._licence(ctx),),
-            host_settings=PLUGIN_FOLDERS,
+            host_settings=(*HOST_FILES, *PLUGIN_FOLDERS),
         )
 
     def _install_wheels(self, ctx: Context) -> Iterable[Run]:

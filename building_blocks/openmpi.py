@@ -63,23 +63,18 @@ def _separate(situation: Situation) -> bool:
     return bool(situation.options.pmix == "separate")
 
 
+_FOLDERS = ("BINDIR", "DATADIR", "EXEC_PREFIX", "LIBDIR", "PKGDATADIR", "PKGLIBDIR", "PREFIX", "SYSCONFDIR")
 HOST_SETTINGS = (
-    "OMPI_MCA_mca_base_component_path",
-    "OPAL_BINDIR",
-    "OPAL_DATADIR",
-    "OPAL_LIBDIR",
-    "OPAL_PKGDATADIR",
-    "OPAL_PKGLIBDIR",
-    "OPAL_PREFIX",
-    "OPAL_SYSCONFDIR",
-    "PMIX_INSTALL_PREFIX",
-    "PMIX_PREFIX",
-    "PRTE_PREFIX",
+    *(f"{library}_{folder}" for library in ("OPAL", "PMIX", "PRTE") for folder in _FOLDERS),
+    *(f"{library}_MCA_mca_base_component_path" for library in ("OMPI", "PMIX", "PRTE")),
+    *("PMIX_INSTALL_PREFIX", "OMPI_MCA_btl", "OMPI_MCA_mtl", "OMPI_MCA_osc", "OMPI_MCA_pml"),
 )
-"""By these a relocated installation says where its files are; modules of HPC-X set some of them.
+"""By these a relocated installation says where its files are, and which of its plugins it takes; modules of HPC-X and
+of sites set some of them.
 
-Seen with Open MPI 4.1.4: with OPAL_PREFIX of a folder that is not there MPI_Init fails. Source: opal_installdirs of
-open-mpi/ompi (opal/mca/installdirs/env); pinstalldirs and prteinstalldirs of PMIx and PRRTE.
+Seen with Open MPI 4.1.4: with OPAL_PREFIX of a folder that is not there MPI_Init fails; with the wheel of 5.0.11: with
+a pml that it has no plugin for. Source: opal/mca/installdirs/env of open-mpi/ompi, pinstalldirs/env of
+openpmix/openpmix, and the same of PRRTE.
 """
 
 

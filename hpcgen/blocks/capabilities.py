@@ -51,7 +51,8 @@ class Capabilities(msgspec.Struct, frozen=True):
         ``OMP_NUM_THREADS``; the job sets each to the threads of a rank.
     kmp: it brings Intel's or LLVM's OpenMP, which reads variables ``KMP_…``, or may bring it: a conda environment.
     host_settings: of a block that provides MPI, variables by which a host's installation would have it look for its
-        files in folders that are not the image's; they are kept out where the image's own MPI is used.
+        files in folders that are not the image's, or take plugins that it has not; they are kept out where the image's
+        own MPI is used.
     mpi_flavour: which software an MPI is, in the words of a profile's ``mpi.flavour``: versions of the same compare.
     """
 

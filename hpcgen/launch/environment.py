@@ -18,7 +18,7 @@ from hpcgen.launch.collectives import by_plugin_folders, collectives_environment
 
 HARMFUL = (
     *("BASH_ENV", "ENV", "LD_PRELOAD", "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONUSERBASE", "TMPDIR"),
-    *("SSL_CERT_DIR", "SSL_CERT_FILE"),
+    *("CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE"),
 )
 """Variables of a host that name files or folders which the image has not, or has another of."""
 
@@ -27,6 +27,9 @@ ONLY_INSIDE = (*HARMFUL, "LD_LIBRARY_PATH", "PATH")
 
 BOOTSTRAP = ("I_MPI_HYDRA_BOOTSTRAP", "HYDRA_BOOTSTRAP")
 """Variables that say how the launchers in images reach nodes: Intel MPI's and MPICH's."""
+
+HOST_LISTS = ("I_MPI_HYDRA_HOST_FILE", "HYDRA_HOST_FILE")
+"""By these the same launchers read a list of nodes in a file of the host's; Intel's ends where it is missing."""
 
 MPI_OUTPUT = (
     "I_MPI_DEBUG_OUTPUT",
@@ -126,7 +129,7 @@ def variables(
         inside.put(_of_inner_launcher(plan), "launcher")
         # The image has no programs of a batch system.
         batch = (SCHEDULERS.find(name).launcher_variables for name in SCHEDULERS.names())
-        unset.update(dict.fromkeys(name for names in batch for name in names))
+        unset.update(dict.fromkeys((*HOST_LISTS, *(name for names in batch for name in names))))
     if not engine.image_environment:
         unset["LD_LIBRARY_PATH"] = None
     if not engine.host_environment:
