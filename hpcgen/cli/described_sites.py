@@ -14,7 +14,7 @@ from hpcgen.cli.personal import somebody_there
 if TYPE_CHECKING:
     from hpcgen.machine.detect.seen import Seen
 
-KINDS = ("reframe", "slurm", "spack", "stackinator")
+KINDS = ("pbs", "reframe", "slurm", "spack", "stackinator")
 """The keys of ``hpcgen.machine.site_sources.sources.SOURCES``, which are not imported to show a help."""
 
 

@@ -205,11 +205,12 @@ def fleet(chance: random.Random, folder: Path) -> None:
 
 
 def site_file(chance: random.Random, folder: Path) -> None:
-    """What administrators have: files of Slurm, Spack, Stackinator and ReFrame."""
+    """What administrators have: files of Slurm, Spack, Stackinator and ReFrame, what PBS prints."""
     whole = folder / "aurelia"
     shutil.copytree(ROOT / "tests" / "sites" / "aurelia", whole)
+    shutil.copytree(ROOT / "tests" / "sites" / "pbs", whole / "pbs")
     kind, place = chance.choice(
-        [("slurm", "slurm"), ("spack", "spack"), ("stackinator", "cluster"), ("reframe", "reframe")]
+        [("slurm", "slurm"), ("spack", "spack"), ("stackinator", "cluster"), ("reframe", "reframe"), ("pbs", "pbs")]
     )
     path = chance.choice(sorted((whole / place).iterdir()))
     path.write_bytes(mutated(chance, path.read_bytes()))

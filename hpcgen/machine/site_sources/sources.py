@@ -9,6 +9,7 @@ import msgspec
 
 from hpcgen.core.errors import InputError, Problems
 from hpcgen.machine.detect.seen import Seen
+from hpcgen.machine.site_sources.pbs import read_pbs
 from hpcgen.machine.site_sources.reframe import read_reframe
 from hpcgen.machine.site_sources.said import SourceSettings
 from hpcgen.machine.site_sources.slurm import read_slurm
@@ -32,6 +33,7 @@ class SourceKind(msgspec.Struct, frozen=True):
 
 
 SOURCES: dict[str, SourceKind] = {
+    "pbs": SourceKind(read_pbs),
     "reframe": SourceKind(read_reframe, usual="settings.py"),
     "slurm": SourceKind(read_slurm, usual="slurm.conf"),
     "spack": SourceKind(read_spack),
