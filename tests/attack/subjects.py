@@ -17,7 +17,7 @@ ENGINES = {
     **{"charliecloud": "0.31", "apptainer": "1.4.5", "singularity": "3.11.4", "docker": "26.1", "podman": "4.9.4"},
     **{"pyxis": "0.24", "sarus-suite": "1.0", "shifter": "22.02"},
 }
-SCHEDULERS = ("slurm", "pbs", "torque", "gridengine", "flux", "none")
+SCHEDULERS = ("slurm", "pbs", "torque", "gridengine", "flux", "lsf", "pjm", "htcondor", "none")
 KEY = "key:"
 """Stands before the last step of a path where the key is the text, not the value."""
 

@@ -48,7 +48,7 @@ ATTRIBUTES = (
 )
 # A script's lines may be in any order, and the last of a description must be the one that queues.
 _SUBMIT = (
-    '{ sed -n "/^#CONDOR queue/!s/^#CONDOR //p" "$1"; echo "executable = $1"; '
+    '{ sed -n "/^#CONDOR queue/!s/^#CONDOR //p" "$1"; printf "executable = %s\\n" "$1"; '
     'sed -n "s/^#CONDOR queue/queue/p" "$1" | grep . || echo queue; } | condor_submit -terse -'
 )
 
