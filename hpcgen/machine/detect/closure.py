@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
+from hpcgen.backends.hardware.c_library import of_glibc
 from hpcgen.machine.detect.elf import Library, read_library
 from hpcgen.machine.detect.machine import Machine
 
@@ -25,10 +26,6 @@ SYSTEM = (
     "/usr/local/lib64",
 )
 """Folders with the libraries of everything: they must not be bound into an image."""
-_GLIBC = re.compile(
-    r"(linux-vdso|ld-linux[a-z0-9_-]*"
-    r"|lib(c|m|mvec|pthread|dl|rt|util|resolv|anl|nss_[a-z_]+|thread_db|BrokenLocale))\.so(\.\d+)?"
-)
 _MOST_LIBRARIES = 500
 _MOST_FILES = 100
 
@@ -47,11 +44,6 @@ class NeededLibrary(msgspec.Struct, frozen=True):
     path: str
     by: str
     library: Library | None
-
-
-def of_glibc(name: str) -> bool:
-    """Whether a library belongs to the C library, all parts of which must be of one build: the image's."""
-    return _GLIBC.fullmatch(name) is not None
 
 
 def closure(

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from hpcgen.backends.hardware.c_library import of_glibc
 from hpcgen.core.support.units import some
-from hpcgen.machine.detect.closure import SYSTEM, NeededLibrary, closure, of_glibc
+from hpcgen.machine.detect.closure import SYSTEM, NeededLibrary, closure
 from hpcgen.machine.detect.machine import Machine
 
 INSIDE = "/usr/lib64"
