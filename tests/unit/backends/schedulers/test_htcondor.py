@@ -146,3 +146,64 @@ def test_detection_knows_a_pool(tmp_path: Path) -> None:
 
     tree = make_tree(tmp_path, commands={"condor-version": "$CondorVersion: 23.10.29 2025-09-22 BuildID: 1 $\n"})
     assert seen_in(tree).value("scheduler.kind") == "htcondor"
+
+
+CONDOR_SUBMIT = """\
+#!/bin/bash
+# Takes a description as condor_submit does: its executable starts later, in the folder of the submission.
+set -eu
+cat > "$POOL/description"
+value() { sed -n "s/^$1 = //p" "$POOL/description" | sed 's/$(ClusterId)/17/; s/$(ProcId)/0/'; }
+[ "$(tail -n 1 "$POOL/description")" = queue ]
+echo 1 > "$POOL/state"
+echo "17.0 - 17.0"
+(
+    exec > /dev/null 2>&1
+    sleep 0.1
+    echo 2 > "$POOL/state"
+    status=0
+    cp "$(value executable)" "$POOL/condor_exec.exe"
+    bash "$POOL/condor_exec.exe" > "$(value output)" 2> "$(value error)" || status=$?
+    echo "$status" > "$POOL/status"
+    echo 4 > "$POOL/state"
+) &
+"""
+CONDOR_Q = """\
+#!/bin/bash
+state=$(cat "$POOL/state")
+touch "$POOL/seen$state"
+[ "$state" != 4 ] || exit 0
+echo '[{"JobStatus": '"$state"', "RemoteHost": "slot1@node"}]'
+"""
+CONDOR_HISTORY = """\
+#!/bin/bash
+[ "$1 $2 $3" = "17 -limit 1" ] || exit 1
+echo '[{"JobStatus": 4, "ExitCode": '"$(cat "$POOL/status")"', "Iwd": "'"$PWD"'"}]'
+"""
+
+
+@pytest.mark.parametrize(("status", "code"), [(0, 0), (7, 10)])
+def test_a_job_is_followed_to_its_end(
+    hpcgen: Command, tmp_path: Path, quick_queue: None, status: int, code: int
+) -> None:
+    """By programs that behave as the manual says: there is no pool."""
+    engine = '#!/bin/bash\nwhile [ "$1" != mpiexec ]; do shift; done\nshift 3\nexec "$@"\n'
+    programs, work, sites = tmp_path / "bin", tmp_path / "work", tmp_path / "ours" / "site_profiles"
+    for folder in (programs, work, sites, tmp_path / "pool"):
+        folder.mkdir(parents=True)
+    texts = {"condor_submit": CONDOR_SUBMIT, "condor_q": CONDOR_Q, "condor_history": CONDOR_HISTORY}
+    for name, text in {**texts, "singularity": engine}.items():
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    profile = {"name": "here", "extends": "hlrs-testbed", "scheduler": {"kind": "htcondor", "directives": []}}
+    profile["partitions"] = {"gpu": {"cpu": {"target": "x86_64"}}}
+    (sites / "here.yaml").write_text(json.dumps(profile))
+    (work / "mpi-hello.sif").touch()
+    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "POOL": str(tmp_path / "pool")}
+    script = f'until [ -e "{tmp_path}/pool/seen2" ]; do sleep 0.05; done; pwd; exit {status}'
+    words = ("--collection", str(tmp_path / "ours"), "submit", "--site", "here", "--stack", "mpi-hello")
+    done = hpcgen(*words, "--", "sh", "-c", script, cwd=work, env=environment)
+    assert done.returncode == code, done.stderr
+    assert "job 17 runs" in done.stderr
+    assert str(work) in (done.stdout if status == 0 else done.stderr)
+    assert ("job 17 succeeded" if status == 0 else "with status 7") in done.stderr
