@@ -296,7 +296,7 @@ def _holds_any(machine: Recorder, name: str, folder: str) -> bool:
     if not folder.startswith("/"):
         return False
     if name == "LD_LIBRARY_PATH":
-        return any(path.startswith(f"{folder.rstrip('/')}/libmpi") for path in (*machine.existing, *machine.links))
+        return any(path.startswith(f"{folder.rstrip('/')}/lib") for path in (*machine.existing, *machine.links))
     return any(machine.is_file(f"{folder}/{program}") for program in ("mpiexec", "mpirun", *PROGRAMS))
 
 

@@ -57,7 +57,9 @@ def closure(
     folders: which the loader searches first, as ``LD_LIBRARY_PATH`` names them.
     left: names of libraries that come from elsewhere, so that what they need here is no matter.
     """
-    searched = [*folders, *configured(machine), *SYSTEM]
+    # Folders of the user's own come last: they may hold a compiler's libraries, which the image has itself.
+    own_path = machine.environment.get("LD_LIBRARY_PATH", "").split(":")
+    searched = [*folders, *configured(machine), *SYSTEM, *(path for path in own_path if path.startswith("/"))]
     found: dict[str, NeededLibrary] = {}
     todo: list[NeededLibrary] = []
     for path in starts:

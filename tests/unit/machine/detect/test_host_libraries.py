@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from hpcgen.machine.detect.capture import capture
 from hpcgen.machine.detect.elf import read_library
+from hpcgen.machine.detect.machine import Recorder
 from hpcgen.machine.detect.seen import Seen
 from hpcgen.machine.detect.tree import MachineTree
 from tests.helpers.trees import library, link, make_tree, seen_in
@@ -151,6 +153,21 @@ def test_libraries_that_need_each_other_in_a_circle_come_to_an_end(tmp_path: Pat
         "file": True,
     }
     assert seen.value("mpi.libraries") == ["/opt/mpich/lib", "/opt/mpich/lib/own", "/usr/lib64"]
+
+
+def test_a_captured_tree_has_all_of_them(tmp_path: Path) -> None:
+    """As whoever gets the tree sees it, with a library that only the user's own path leads to."""
+    seen = frontier(tmp_path / "frontier")
+    files = tmp_path / "frontier"
+    (files / "root" / "usr" / "lib64" / "libxpmem.so.0").rename(files / "root" / "opt" / "libxpmem.so.0")
+    (files / "environment").write_text(f"CRAY_MPICH_DIR={MPI}\nLD_LIBRARY_PATH=/nowhere:/opt\n")
+    seen = seen_in(files)
+    assert "/opt" in places(seen)
+    capture(Recorder.captured(files), tmp_path / "tree")
+    again = seen_in(tmp_path / "tree")
+    for path in ("mpi.binds", "mpi.libraries", "mpi.glibc"):
+        assert again.value(path) == seen.value(path)
+    assert again.notes == seen.notes
 
 
 def test_versions_of_real_libraries_are_read(tmp_path: Path) -> None:
