@@ -209,7 +209,8 @@ def _queues(data: PbsData, seen: Seen) -> list[PbsObject]:
     """Those in which jobs can start; those that are for some people alone come last."""
     fine, some_only = [], []
     if len(data.queue) > MOST_QUEUES:
-        raise InputError(f"more than {MOST_QUEUES} queues", next(iter(data.queue.values())).how)
+        where = next(iter(data.queue.values())).how
+        raise InputError(f"more than {MOST_QUEUES} queues", where, remedy="check that it is the right file")
     for queue in data.queue.values():
         kind = queue.get("queue_type").lower()
         if kind.startswith("r"):
