@@ -263,9 +263,10 @@ def _facts(machine: Machine, each: Installation, seen: Seen) -> None:
     seen.add("mpi.version", each.version, each.version_from)
     seen.add("mpi.abi", each.abi, how)
     seen.add("mpi.root", each.root, each.file)
-    fabric = seen.value("fabric.libraries") or []
-    starts = [each.file, *(path for folder in fabric if machine.is_file(path := f"{folder}/libfabric.so.1"))]
-    found = of_host(machine, each.root, starts, _libraries(machine, each, fabric))
+    folders = _libraries(machine, each, seen.value("fabric.libraries") or [])
+    # Intel MPI opens its libfabric by name.
+    starts = [each.file, *(path for folder in folders if machine.is_file(path := f"{folder}/libfabric.so.1"))]
+    found = of_host(machine, each.root, starts, folders)
     seen.add("mpi.libraries", found.folders, f"{each.file}, and what its libraries need")
     seen.add("mpi.glibc", found.glibc, "GLIBC symbol versions that its libraries need")
     binds = [*found.binds, *_of_launcher(machine, each)]

@@ -14,7 +14,7 @@ from hpcgen.machine.detect.elf import read_library
 from hpcgen.machine.detect.machine import Recorder
 from hpcgen.machine.detect.seen import Seen
 from hpcgen.machine.detect.tree import MachineTree
-from tests.helpers.trees import library, link, make_tree, seen_in
+from tests.helpers.trees import INTEL, library, link, make_tree, seen_in
 
 MPI = "/opt/cray/pe/mpich/8.1.31/ofi/gnu/12.3"
 CRAY = b"\0CRAY MPICH version 8.1.31 (ANL base 3.4a2)\0"
@@ -129,6 +129,17 @@ def test_folders_behind_links_are_bound_and_searched(tmp_path: Path) -> None:
     shown = [target for target, bind in places(seen).items() if "file" not in bind]
     for path in (*folders[:-1], "/opt/cray/pe/pmi/6.1.15/lib"):
         assert any(f"{path}/".startswith(f"{target}/") for target in shown), path
+
+
+def test_a_libfabric_that_an_mpi_brings_is_followed_though_it_is_opened_by_name(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {
+        "/opt/intel/oneapi/mpi/2021.11/lib/libmpi.so.12": library("libmpi.so.12", INTEL, needed=("libc.so.6",)),
+        "/opt/intel/oneapi/mpi/2021.11/opt/mpi/libfabric/lib/libfabric.so.1": library(
+            "libfabric.so.1", needed=("librdmacm.so.1",)
+        ),
+        "/usr/lib64/librdmacm.so.1": library("librdmacm.so.1"),
+    }
+    assert "/usr/lib64/librdmacm.so.1" in places(seen_in(make_tree(tmp_path, files)))
 
 
 def test_what_is_found_nowhere_is_named_with_what_asks_for_it(tmp_path: Path) -> None:
