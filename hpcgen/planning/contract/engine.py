@@ -6,7 +6,6 @@ from hpcgen.core.support.units import some
 from hpcgen.launch.start import start_problems
 from hpcgen.planning.contract.case import Check, ContractCase, Outcome, holds, release_of, skipped
 from hpcgen.planning.contract.fabric import covered
-from hpcgen.planning.contract.libraries import hidden_libraries, own_libraries
 from hpcgen.recipe.assemble import bound_file_systems
 
 COVERED_BY_IMAGE = ("/", "/bin", "/etc", "/lib", "/lib64", "/opt", "/sbin", "/usr", "/usr/lib", "/usr/lib64", "/var")
@@ -111,9 +110,14 @@ def binds(case: ContractCase) -> list[Check]:
             found.append(Check(name, "broken", reason, "add a folder above it to mpi.binds", "", where))
     if not host.binds:
         return found or [holds(name, f"{case.plan.engine} brings in the host's MPI")]
-    found += hidden_libraries(case)
     shown = f"{some([bind.target for bind in host.binds])}: created in the image, filled by the host"
-    return found or [holds(name, f"{shown}{own_libraries(case)}")]
+    if any(bind.file for bind in host.binds):
+        # Most profiles bind folders alone.
+        from hpcgen.planning.contract.libraries import hidden_libraries, own_libraries
+
+        found += hidden_libraries(case)
+        shown += own_libraries(case)
+    return found or [holds(name, shown)]
 
 
 def _half_described(case: ContractCase) -> Check | None:
