@@ -29,10 +29,8 @@ from hpcgen.core.support.file_formats import KIT
 from hpcgen.launch.job.layout import job_findings, lay_out
 from hpcgen.planning.agreement import Settings, agreeing
 from hpcgen.planning.code import copied_files, with_code
-from hpcgen.planning.drivers import assumption, with_drivers
 from hpcgen.planning.findings import defaults_given_up, release_concerns, site_findings, unverified_releases
 from hpcgen.planning.frameworks import pinned_demands
-from hpcgen.planning.gpu_network import only_adds, unsaid, wanted
 from hpcgen.planning.project import asked_files, project_of, resolved_with
 from hpcgen.planning.question import (
     MisfitError,
@@ -89,8 +87,10 @@ def make_plan(
     UnknownNameError, InputError, ConflictError, PolicyError: see hpcgen.core.errors.
     """
     wanted = job or JobRequest()
-    if (known := with_drivers(catalog, site)) is not site:
-        site, site_document = known, site_document or catalog.document_of(site)
+    if any(node.gpu is not None and node.gpu.driver is None for node in site.partitions.values()):
+        from hpcgen.planning.drivers import with_drivers
+
+        site, site_document = with_drivers(catalog, site), site_document or catalog.document_of(site)
     terms = (format, allow_unsupported, latest_base)
     planner = _Planner(catalog, site, wanted, *terms, site_document, stack_document, command, kept or {}, unchecked)
     asked = PlanRequest(stack, partition, tuple(settings), tuple(added))
@@ -128,7 +128,13 @@ class _Planner(msgspec.Struct, frozen=True):
 
     def plan(self, asked: PlanRequest, job: JobRequest | None = None) -> Plan:
         """The plan of what is asked, also with another job; NoPlanError, without a word on what clashes, if none is."""
-        request, plain = job or self.job, unsaid(asked)
+        request = job or self.job
+        node = self.site.partitions.get(asked.partition or self.site.default_partition)
+        if node is None or node.gpu is None:
+            return self._whole(asked, request)
+        from hpcgen.planning.gpu_network import only_adds, unsaid, wanted
+
+        plain = unsaid(asked)
         found = self._whole(plain, request)
         demand = wanted(found, self.catalog, self.kept)
         if demand is not None:
@@ -293,12 +299,22 @@ def _findings(plan: Plan, catalog: Catalog, request: JobRequest, document: Docum
     document = document or catalog.document_of(site) or InMemory(site, f"site {site.name}")
     return [
         *job_findings(site, plan.partition, plan.job, request),
-        *assumption(catalog, plan),
+        *_assumed(catalog, plan),
         *site_findings(site, plan.partition, document),
         *release_concerns(catalog, plan.blocks),
         *defaults_given_up(catalog, plan),
         *unverified_releases(catalog, plan),
     ]
+
+
+def _assumed(catalog: Catalog, plan: Plan) -> list[Finding]:
+    """What is assumed of the node."""
+    gpu = plan.site.partitions[plan.partition].gpu
+    if gpu is None or not gpu.driver_assumed:
+        return []
+    from hpcgen.planning.drivers import assumption
+
+    return assumption(catalog, plan)
 
 
 def in_format(plan: Plan, format: FormatName, allow_unsupported: bool = False) -> Plan:

@@ -85,16 +85,18 @@ class _Trials:
                 break
             with suppress(HpcgenError):
                 try:
-                    return self._planned(remedy)
+                    found = self._planned(remedy)
                 except UnusedSettingError as error:
-                    return self._planned(self._without(remedy, error.names))
+                    found = self._planned(self._without(remedy, error.names))
+                if found is not None:
+                    return found
         return None
 
-    def _planned(self, remedy: Remedy) -> Remedy:
+    def _planned(self, remedy: Remedy) -> Remedy | None:
         self.left -= 1
         plan = self.plan(self.asked.after(remedy))
         if self.of_gpus and _gives_up_gpus(plan, self.asked.partition):
-            raise PolicyError(f"{remedy.text} gives up the GPUs")
+            return None
         own = [f"{b.name} {b.version}" for b in plan.blocks if {b.name, *b.provides} & plan.stack.blocks.keys()]
         return msgspec.structs.replace(remedy, text=f"{remedy.text} (plans {', '.join(own)})")
 

@@ -9,7 +9,6 @@ from hpcgen.core.model.reasons import JobReason
 from hpcgen.core.model.site import Gpu
 from hpcgen.core.support.units import counted
 from hpcgen.planning.contract.case import Check, ContractCase, gpus_asked, holds, skipped, unknown
-from hpcgen.planning.drivers import said_by
 
 NO_GPU = "the partition has no GPU"
 COMPATIBILITY = "cuda-compat-"
@@ -70,7 +69,11 @@ def _unused(case: ContractCase, reason: str) -> Check:
     )
     without = [name for name, each in case.site.partitions.items() if each.gpu is None]
     gpu = case.partition.gpu
-    remedies = [said_by(gpu, case.plan.partition)] if gpu is not None and gpu.driver_assumed else []
+    remedies = []
+    if gpu is not None and gpu.driver_assumed:
+        from hpcgen.planning.drivers import said_by
+
+        remedies.append(said_by(gpu, case.plan.partition))
     remedies.append("a stack or provider that can use them")
     remedies.append("--gpus 0 for a job on CPUs only")
     remedies += [f"--partition {' or '.join(without)}"] if without else []
