@@ -216,9 +216,7 @@ def test_a_list_from_the_index_and_one_of_a_collection(tmp_path: Path) -> None:
 def test_the_job_says_where_its_numbers_are_from(supermuc: Lock) -> None:
     named = found(supermuc, lock(site="supermuc", settings=PIP, job=JobRequest(nodes=20)))
     assert (named["job", "nodes"].old, named["job", "nodes"].new) == ("1", "20")
-    assert named["job", "queue"].why == (
-        "the first that takes 20 nodes for 01:00:00 (17 to 768 nodes, time limit not known)"
-    )
+    assert named["job", "queue"].why == "the first that takes 20 nodes for 01:00:00 (17 to 768 nodes, up to 48:00:00)"
     assert ("result", "plan hash") not in named
 
 

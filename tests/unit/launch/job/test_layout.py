@@ -223,8 +223,8 @@ def test_explain_tells_of_every_layout_and_queue(supermuc: Site) -> None:
     )
     assert "  thin: 4 × 12 on 64 nodes: not taken: the one for 4 nodes is closer to 20 (not measured)" in lines
     assert "memory: 2 × 15 GB = 30 GB of the 77 GB that a job may use of a node" in lines
-    assert "  micro, 1 to 16 nodes, time limit not known: it takes 1 to 16 nodes, not 20" in lines
-    assert "  general, 17 to 768 nodes, time limit not known: taken" in lines
+    assert "  micro, 1 to 16 nodes, up to 48:00:00: it takes 1 to 16 nodes, not 20" in lines
+    assert "  general, 17 to 768 nodes, up to 48:00:00: taken" in lines
 
 
 @given(st.lists(st.tuples(st.sampled_from([1, 2, 4, 8]), st.integers(1, 99), st.sampled_from(["", "yes"])), max_size=6))
