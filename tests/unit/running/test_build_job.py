@@ -68,12 +68,12 @@ def build_job(collection: Path, extra: str = "", **fields: object) -> BuildJob:
 
 
 def test_the_script_of_a_build_takes_a_whole_node_and_calls_this_hpcgen(collection: Path) -> None:
-    request = JobRequest(walltime="2h", account="abc", queue="test")
+    request = JobRequest(walltime="20m", account="abc", queue="test")
     name, text = build_script(build_job(collection, request=request, environment={"HPCGEN_RECORDS": "/r r"}))
     assert name == "build.slurm"
     cores = 48
     for written in (
-        "#SBATCH --time=02:00:00",
+        "#SBATCH --time=00:20:00",
         "#SBATCH --nodes=1",
         "#SBATCH --ntasks-per-node=1",
         f"#SBATCH --cpus-per-task={cores}",
