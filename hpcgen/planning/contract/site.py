@@ -16,6 +16,8 @@ from hpcgen.recipe.formats import engines_reading
 
 OTHER_FORMAT = "leave out the --format or --engine that asks for it"
 """The remedy where no engine of the site reads the recipe."""
+OTHER_KIND = "convert the image to a kind that engines of the site start: hpcgen convert"
+"""The same where the kind of a finished image has chosen the engine."""
 
 
 def policy(case: ContractCase) -> list[Check]:
@@ -31,16 +33,17 @@ def policy(case: ContractCase) -> list[Check]:
         return [*closed, holds(name, f"{site.name} allows {engine}")]
     allowed = sorted({engine_format(each) for each, its in site.containers.engines.items() if its.allowed})
     expected = f"the format {' or '.join(allowed)}"
+    remedy = OTHER_FORMAT if engine_format(engine) == case.plan.format else OTHER_KIND
     if known is None:
         others = [each for each in site.containers.engines if each in engines_reading(case.plan.format)]
         reason = f"the profile of {site.name} lists no engine for the format {case.plan.format}"
         if others:
             reason = f"the profile of {site.name} lists {', '.join(others)} for {case.plan.format}, and not {engine}"
-        found.append(Check(name, "broken", reason, OTHER_FORMAT, expected, "containers.engines"))
+        found.append(Check(name, "broken", reason, remedy, expected, "containers.engines"))
     else:
         reason = f"{site.name} does not allow {_refused(case)}"
         path = f"containers.engines.{engine}"
-        found.append(Check(name, "broken", reason, OTHER_FORMAT, expected, path))
+        found.append(Check(name, "broken", reason, remedy, expected, path))
     return closed + found
 
 

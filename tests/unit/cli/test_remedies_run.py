@@ -135,6 +135,14 @@ def works(hpcgen: Command, words: tuple[str, ...]) -> int:
     return tried
 
 
+def test_an_image_that_no_engine_of_the_site_starts_is_to_be_converted(hpcgen: Command, tmp_path: Path) -> None:
+    (tmp_path / "image" / "opt" / "hpcgen").mkdir(parents=True)
+    hpcgen("render", "--site", "workstation", "--stack", "mpi-hello", "-o", "image/opt/hpcgen/kit")
+    said = hpcgen("job", str(tmp_path / "image")).stderr
+    assert "lists docker, podman for docker, and not charliecloud" in said
+    assert "hpcgen convert" in said and "--format" not in said
+
+
 @pytest.mark.slow
 def test_what_a_remedy_says_works_for_every_stack_at_every_site(hpcgen: Command) -> None:
     sites, stacks = (json.loads(hpcgen("list", kind, "--json").stdout) for kind in ("sites", "stacks"))
