@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -82,7 +82,7 @@ def assemble(
         rank_tests=rank_tests(plan, [(part.planned.name, each) for part, each in tests]),
         inputs=[(part.planned, item) for part in added for item in part.inputs],
         packages={stage: _package_names(stage, parts) for stage in STAGES},
-        notices=[*long, *unpinned, *(notice for part in added for notice in _notices(part))],
+        notices=[*long, *unpinned, *(notice for part in added for notice in part.notices)],
         details=[detail for part in added for detail in part.block.details(part.ctx)],
         loose=found.loose,
         installed=found.installed,
@@ -90,13 +90,6 @@ def assemble(
         capabilities={part.planned.name: part.block.capabilities(part.ctx) for part in parts},
         base_notes=unpinned,
     )
-
-
-def _notices(part: PlannedPart) -> Iterator[str]:
-    unused, gpu = part.block.capabilities(part.ctx).gpu_unused, part.ctx.facts.partition.gpu
-    if unused and gpu is not None:
-        yield f"{part.label} computes on the CPU, not on {gpu.model}: {unused}"
-    yield from part.block.notices(part.ctx)
 
 
 def outline(plan: Plan, catalog: Catalog) -> Outline:

@@ -41,6 +41,13 @@ class PlannedPart(msgspec.Struct, frozen=True):
         found = self.block.inputs(self.ctx)
         return [self.ctx.beside_others(each) if isinstance(each, Wheels) else each for each in found]
 
+    @property
+    def notices(self) -> list[str]:
+        """What the block says of itself, first that it leaves a GPU alone."""
+        unused, gpu = self.block.capabilities(self.ctx).gpu_unused, self.ctx.facts.partition.gpu
+        told = [f"{self.label} computes on the CPU, not on {gpu.model}: {unused}"] if unused and gpu is not None else []
+        return [*told, *self.block.notices(self.ctx)]
+
 
 class Parts(NamedTuple):
     """All parts of a plan, in its order.

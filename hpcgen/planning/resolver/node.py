@@ -300,14 +300,12 @@ class ResolverNode:
 
     @cached_property
     def known(self) -> Mapping[str, tuple[str, str]]:
-        """Facts of the node that release rows have ranges of, each with its path in the profile."""
+        """Facts of the node that release rows have ranges of, each with its path in the profile; no path if assumed."""
         gpu = self.facts.partition.gpu
         values = {} if gpu is None else {"driver": gpu.driver, "capability": gpu.capability, "target": gpu.target}
-        path = f"partitions.{self.partition}.gpu"
-        places = {name: f"{path}.{name}" for name in values}
-        if gpu is not None and gpu.driver_assumed:
-            places["driver"] = ""
-        return {name: (value, places[name]) for name, value in values.items() if value is not None}
+        at = {name: f"partitions.{self.partition}.gpu.{name}" for name in values}
+        at |= {"driver": ""} if gpu is not None and gpu.driver_assumed else {}
+        return {name: (value, at[name]) for name, value in values.items() if value is not None}
 
     def usual(self, block: str, form: Form) -> BlockHere:
         """A block without options in the request, in a form."""
