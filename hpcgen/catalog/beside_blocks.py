@@ -19,8 +19,6 @@ REQUIRES = "requires.json"
 """Beside wheel lists: what their packages require."""
 _OTHER_ARCHITECTURES = ("aarch64",)
 """Those that the name of a list has."""
-_ONE_PYTHON = re.compile(r"cp3\d+")
-"""What the name of a list for one Python ends with."""
 
 
 class BesideBlocks:
@@ -78,7 +76,7 @@ class BesideBlocks:
         for folder in self._folders:
             for path in (folder / "wheels").glob("*.txt"):
                 rest, _, only = path.stem.rpartition("-")
-                of_one = _ONE_PYTHON.fullmatch(only) is not None
+                of_one = re.fullmatch(r"cp3\d+", only) is not None
                 name = rest if of_one else path.stem
                 other = name.rpartition("-")[2] in _OTHER_ARCHITECTURES
                 if (only == tag or not of_one) and other == (architecture in _OTHER_ARCHITECTURES):
