@@ -152,7 +152,9 @@ class PythonPackages(Block):
         vendors = dict.fromkeys(vendor for name, version in pins if (vendor := _vendor(name, version)))
         gpu = ctx.facts.partition.gpu
         for each in ctx.project.packages if ctx.project is not None and gpu is not None else ():
-            # What is for others is told with its line by the contract.
+            # What is for others is told with its line by the contract. TensorFlow's wheels for ARM are without CUDA.
+            if each.name.startswith("tensorflow") and ctx.facts.architecture != "x86_64":
+                continue
             asked = each.asked.partition("]")[0] if "[" in each.asked else each.name
             if gpu is not None and _vendor(asked, each.version) == gpu.vendor:
                 vendors[gpu.vendor] = None

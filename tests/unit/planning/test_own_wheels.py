@@ -87,10 +87,18 @@ def test_what_the_tables_say_of_its_range_is_held_against_the_node(tmp_path: Pat
     planned(tmp_path, "torch==1.12.1\n", "juwels-booster", gpus=0)
 
 
-@pytest.mark.parametrize("text", ["jax==0.4.20\n", "tensorflow==2.99.1\n"])
-def test_one_that_is_for_cpus_is_refused_where_the_job_asks_for_gpus(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "site"),
+    [
+        ("jax==0.4.20\n", "juwels-booster"),
+        ("tensorflow==2.99.1\n", "juwels-booster"),
+        ("tensorflow[and-cuda]==2.99.1\n", "alps"),
+        ("torch==1.12.1\n", "lumi-g"),
+    ],
+)
+def test_one_that_is_for_cpus_is_refused_where_the_job_asks_for_gpus(tmp_path: Path, text: str, site: str) -> None:
     with pytest.raises(PolicyError, match=r"asks for .* GPU.*cannot use them.*\(requirements\.txt:1\)"):
-        planned(tmp_path, text, "juwels-booster")
+        planned(tmp_path, text, site)
 
 
 def test_a_lock_refuses_wheels_that_turn_out_to_be_for_cpus(tmp_path: Path) -> None:
