@@ -104,7 +104,11 @@ def choice(plan: Plan | str) -> str:
         return plan.partition(":")[0]
     blocks = [msgspec.structs.replace(block, reasons=[]) for block in plan.blocks]
     stack = msgspec.structs.replace(plan.stack, blocks={})
-    return whole(msgspec.structs.replace(plan, blocks=blocks, settings={}, command="", stack=stack))
+    # That a default gave way is said where nobody set the option.
+    findings = [each for each in plan.findings if each.name != "default"]
+    return whole(
+        msgspec.structs.replace(plan, blocks=blocks, settings={}, command="", stack=stack, findings=findings)
+    )
 
 
 def differs(one: str, other: str) -> str:

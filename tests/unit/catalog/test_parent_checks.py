@@ -27,7 +27,7 @@ GOOD = {"preferred": "apptainer", "launcher": "srun", "driver": "550.54", "more"
 
 @pytest.mark.parametrize("path", ABSTRACT, ids=lambda path: path.stem)
 def test_the_shipped_parents_say_nothing_wrong(hpcgen: Command, path: Path) -> None:
-    assert len(ABSTRACT) == 8
+    assert len(ABSTRACT) > 8
     assert hpcgen("check", str(path)).returncode == 0
 
 
