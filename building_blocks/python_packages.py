@@ -10,6 +10,7 @@ import msgspec
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, need
 from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.nvidia import LICENCES
 from hpcgen.blocks.steps import (
     GitTree,
     Input,
@@ -147,7 +148,11 @@ class PythonPackages(Block):
         return tests
 
     def capabilities(self, ctx: Context) -> Capabilities:
-        """The GPUs that the index's builds of well-known frameworks compute on, and whether Intel's OpenMP is there."""
+        """The GPUs that the index's builds of well-known frameworks compute on, and whether Intel's OpenMP is there.
+
+        Wheels of frameworks that the project itself names bring NVIDIA's libraries, as those of blocks do.
+        """
+        carrying = False
         pins = [tuple(pin.split("==")) for pin in ctx.options.packages]
         vendors = dict.fromkeys(vendor for name, version in pins if (vendor := _vendor(name, version)))
         gpu = ctx.facts.partition.gpu
@@ -158,8 +163,13 @@ class PythonPackages(Block):
             asked = each.asked.partition("]")[0] if "[" in each.asked else each.name
             if gpu is not None and _vendor(asked, each.version) == gpu.vendor:
                 vendors[gpu.vendor] = None
+                carrying = carrying or "[" in asked or each.name in _CUDA_WHEELS
         names = {pin[0] for pin in pins} | {each.name for each in (ctx.project.packages if ctx.project else ())}
-        return Capabilities(gpu_vendors=tuple(vendors), kmp=not names.isdisjoint(("intel-openmp", "intel-tensorflow")))
+        return Capabilities(
+            gpu_vendors=tuple(vendors),
+            licences=LICENCES if carrying and "nvidia" in vendors else (),
+            kmp=not names.isdisjoint(("intel-openmp", "intel-tensorflow")),
+        )
 
     def notices(self, ctx: Context) -> list[str]:
         """What is not checked but by version, or not even that; which packages have ended and what took their place."""

@@ -137,3 +137,9 @@ def test_a_wheel_that_is_compiled_for_the_index_s_pytorch_needs_that_one(tmp_pat
         planned(tmp_path, "torch==2.9.1\ntorchvision==0.24.9\n", "workstation")
     assert "--set pytorch.install=pip" in no.value.problems[0].remedy
     planned(tmp_path, "torch==2.0.0\ntorchvision==0.15.0\n", "workstation")
+
+
+def test_nvidia_s_licences_are_asked_for_as_with_the_block(tmp_path: Path) -> None:
+    own = planned(tmp_path, "torch==2.3.9\n", "juwels-booster").licences
+    assert own and own == planned(tmp_path, "torch==2.3.1\n", "juwels-booster").licences
+    assert not planned(tmp_path, "torch==2.3.9\n", "workstation").licences
