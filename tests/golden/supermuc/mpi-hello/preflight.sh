@@ -9,7 +9,7 @@
 #     with 4 × 12 and the host's Intel MPI against 3806 / 33 with 1 × 48 and 2302 / 25 with 2 × 48 hyper-threads
 #   threads per rank 12: layout of the site for thin
 #   time 01:00:00: default of supermuc
-#   queue micro: the first that takes 1 node for 01:00:00 (1 to 16 nodes, time limit not known)
+#   queue micro: the first that takes 1 node for 01:00:00 (1 to 16 nodes, up to 48:00:00)
 #   memory: a job may use 77 GB of a node
 # usage: preflight.sh [IMAGE]      in an allocation; exits with 78 if something is missing
 
@@ -67,14 +67,16 @@ for path in "${places[@]}"; do
     [ ! -d "$path" ] || file_systems+=(-b "$path:$path")
 done
 mpi=/dss/dsshome1/lrz/sys/intel/impi2019u6/compilers_and_libraries_2020.0.154/linux/mpi/intel64
+# Ranks of a node start together: the first makes the folder where the image is mounted, for which they would race.
 container=(
+    sh -c "mkdir -p '/var/tmp/${USER:-}.ch/mnt' 2> /dev/null; exec \"\$@\"" folder-first
     ch-run
     -b /lrz/sys/.:/lrz/sys
     -b /dss/dsshome1/lrz/sys/.:/dss/dsshome1/lrz/sys
     ${file_systems[@]+"${file_systems[@]}"}
     -b "$folder":/mnt/0 -c /mnt/0
     "$image" --
-    /usr/bin/env -u BASH_ENV -u ENV -u LD_PRELOAD -u PYTHONHOME -u PYTHONPATH -u PYTHONSTARTUP -u PYTHONUSERBASE -u SSL_CERT_DIR -u SSL_CERT_FILE -u TMPDIR
+    /usr/bin/env -u BASH_ENV -u CURL_CA_BUNDLE -u ENV -u LD_PRELOAD -u PYTHONHOME -u PYTHONPATH -u PYTHONSTARTUP -u PYTHONUSERBASE -u REQUESTS_CA_BUNDLE -u SSL_CERT_DIR -u SSL_CERT_FILE -u TMPDIR
     FI_PROVIDER_PATH="$mpi"/libfabric/lib/prov
     I_MPI_ROOT="$mpi"
     LD_LIBRARY_PATH="$mpi"/lib/release:"$mpi"/lib:"$mpi"/libfabric/lib:/opt/intel_mpi/intel64/lib:/opt/intel_mpi/intel64/lib/release:/opt/intel_mpi/intel64/libfabric/lib:/opt/psm2/lib
@@ -107,7 +109,7 @@ preflight_older() { # version, than another, as far as both go
     }'
 }
 
-preflight_node() { # image
+preflight_node() { # image, the node that the launcher is started on
     local word seen missing='' folders
     preflight_there warning fabric 'use other nodes, or correct fabric.devices of the profile of supermuc' \
         /dev/hfi1_0
@@ -149,18 +151,28 @@ preflight_node() { # image
     if [ -n "$missing" ]; then
         preflight_finding FAILED 'host MPI' libmpi.so.12 "none in$missing" 'correct mpi.libraries and mpi.binds of the profile of supermuc'
     fi
+    seen=$(df -Pk /dev/shm 2> /dev/null | awk 'NR == 2 { print $4 }')
+    if [ -n "$seen" ] && [ "$seen" -lt 4096 ]; then
+        preflight_finding FAILED /dev/shm '4096 kB for 4 ranks' "$seen kB free" 'remove what ended jobs left in it, or have it mounted with its usual size, half of the memory'
+    fi
     printf 'preflight-node\t%s\n' "$(uname -n)"
 }
 
 preflight_report() { # findings as people read them; 78 if one of them stops the job
-    awk -F '\t' -v nodes=1 '
-        /^([^a-z]*[]>:] *|.*<stdout>: *)preflight[-a-z]*\t/ { sub(/^([^a-z]*[]>:] *|.*<stdout>: *)/, "") }
-        $1 == "preflight" && NF == 7 {
-            key = $3 FS $4 FS $5 FS $6 FS $7
+    awk -F '\t' -v nodes=1 -v own="$(uname -n)" '
+        function add(node, key) {
             if (!known[key]++)
                 order[++n] = key
-            if ($2 != "" && !told[key, $2]++ && ++count[key] <= 3)
-                where[key] = where[key] (count[key] > 1 ? ", " : " on ") $2
+            if (node != "" && !told[key, node]++ && ++count[key] <= 3)
+                where[key] = where[key] (count[key] > 1 ? ", " : " on ") node
+        }
+        /^([^a-z]*[]>:] *|.*<stdout>: *)preflight[-a-z]*\t/ { sub(/^([^a-z]*[]>:] *|.*<stdout>: *)/, "") }
+        $1 == "preflight" && NF == 7 { add($2, $3 FS $4 FS $5 FS $6 FS $7); next }
+        $1 == "preflight-sum" {
+            if (!summed[$2, $3]++) {
+                sums[++summaries] = $0
+                alike[$3, $4]++
+            }
             next
         }
         $1 == "preflight-node" { heard += !here[$2]++; sub(/\..*/, "", $2); short[$2]; asked = 1; next }
@@ -169,6 +181,21 @@ preflight_report() { # findings as people read them; 78 if one of them stops the
         $1 == "preflight-passed" { passed = $2; next }
         $0 != "" { line[lines++ % 20] = $0 }
         END {
+            # What most nodes have is right, and where there is no such thing, what this node has.
+            for (i = 1; i <= summaries; i++) {
+                split(sums[i], part, FS)
+                size = alike[part[3], part[4]] + (part[2] == own ? 0.5 : 0)
+                if (size > most[part[3]]) {
+                    most[part[3]] = size
+                    usual[part[3]] = part[4]
+                    whose[part[3]] = part[2]
+                }
+            }
+            for (i = 1; i <= summaries; i++) {
+                split(sums[i], part, FS)
+                if (part[4] != usual[part[3]])
+                    add(part[2], part[5] FS part[3] FS "the same as on " whose[part[3]] FS "another one" FS part[6])
+            }
             for (i = 1; i <= n; i++) {
                 split(order[i], part, FS)
                 more = count[order[i]] > 3 ? " and " count[order[i]] - 3 " more" : ""

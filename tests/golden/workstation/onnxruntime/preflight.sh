@@ -30,7 +30,7 @@ preflight_finding() { # FAILED or warning, what, expected, seen, what to do
     printf 'preflight\t%s\t%s\t%s\t%s\t%s\t%s\n' "$(uname -n)" "$@"
 }
 
-preflight_node() { # image
+preflight_node() { # image, the node that the launcher is started on
     local word seen missing=''
     seen=$(awk -F: '/^(flags|Features)/ { print $2; exit }' /proc/cpuinfo)
     for word in abm avx avx2 bmi1 bmi2 f16c fma movbe; do
@@ -46,14 +46,20 @@ preflight_node() { # image
 }
 
 preflight_report() { # findings as people read them; 78 if one of them stops the job
-    awk -F '\t' -v nodes=1 '
-        /^([^a-z]*[]>:] *|.*<stdout>: *)preflight[-a-z]*\t/ { sub(/^([^a-z]*[]>:] *|.*<stdout>: *)/, "") }
-        $1 == "preflight" && NF == 7 {
-            key = $3 FS $4 FS $5 FS $6 FS $7
+    awk -F '\t' -v nodes=1 -v own="$(uname -n)" '
+        function add(node, key) {
             if (!known[key]++)
                 order[++n] = key
-            if ($2 != "" && !told[key, $2]++ && ++count[key] <= 3)
-                where[key] = where[key] (count[key] > 1 ? ", " : " on ") $2
+            if (node != "" && !told[key, node]++ && ++count[key] <= 3)
+                where[key] = where[key] (count[key] > 1 ? ", " : " on ") node
+        }
+        /^([^a-z]*[]>:] *|.*<stdout>: *)preflight[-a-z]*\t/ { sub(/^([^a-z]*[]>:] *|.*<stdout>: *)/, "") }
+        $1 == "preflight" && NF == 7 { add($2, $3 FS $4 FS $5 FS $6 FS $7); next }
+        $1 == "preflight-sum" {
+            if (!summed[$2, $3]++) {
+                sums[++summaries] = $0
+                alike[$3, $4]++
+            }
             next
         }
         $1 == "preflight-node" { heard += !here[$2]++; sub(/\..*/, "", $2); short[$2]; asked = 1; next }
@@ -62,6 +68,21 @@ preflight_report() { # findings as people read them; 78 if one of them stops the
         $1 == "preflight-passed" { passed = $2; next }
         $0 != "" { line[lines++ % 20] = $0 }
         END {
+            # What most nodes have is right, and where there is no such thing, what this node has.
+            for (i = 1; i <= summaries; i++) {
+                split(sums[i], part, FS)
+                size = alike[part[3], part[4]] + (part[2] == own ? 0.5 : 0)
+                if (size > most[part[3]]) {
+                    most[part[3]] = size
+                    usual[part[3]] = part[4]
+                    whose[part[3]] = part[2]
+                }
+            }
+            for (i = 1; i <= summaries; i++) {
+                split(sums[i], part, FS)
+                if (part[4] != usual[part[3]])
+                    add(part[2], part[5] FS part[3] FS "the same as on " whose[part[3]] FS "another one" FS part[6])
+            }
             for (i = 1; i <= n; i++) {
                 split(order[i], part, FS)
                 more = count[order[i]] > 3 ? " and " count[order[i]] - 3 " more" : ""
