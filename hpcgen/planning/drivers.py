@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from packaging.version import InvalidVersion, Version
 
 from hpcgen.blocks.requirements import in_range
 from hpcgen.catalog.catalog import Catalog
@@ -67,8 +68,9 @@ def with_driver(site: Site, partition: str | None, driver: str) -> Site:
         raise InputError(f"a node of {name} has no GPU", OPTION, remedy=f"leave {OPTION} out")
     changed: dict[str, Any] = {**msgspec.to_builtins(node.gpu), "driver": driver, "driver_assumed": False}
     try:
+        Version(driver)
         gpu = msgspec.convert(changed, Gpu)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, InvalidVersion):
         raise InputError(f"{driver!r} is no version of a driver", OPTION, "such as 550.54.15") from None
     if gpu.vendor == "amd" and (wrong := wrong_amd_driver(driver)):
         raise InputError([wrong.at(OPTION)])

@@ -55,7 +55,9 @@ def _profile() -> dict[str, Any]:
     data["mpi"] |= {"preload": ["/opt/own/first.so"], "bind_modules": ["show-mpi/1"]}
     shown = [{"source": "/usr/share/libdrm", "target": "/usr/share/libdrm"}]
     of_gpus = {"environment": {"GPU_MPI": "1 2"}, "preload": ["/opt/gtl.so"], "libraries": ["/opt/gtl"], "binds": shown}
-    data["mpi"]["gpu"] = {"nvidia": {**of_gpus, "modules": ["cuda/12"], "bind_modules": ["show-gpu"]}}
+    data["mpi"]["gpu"] = {
+        "nvidia": {**of_gpus, "modules": ["cuda/12"], "bind_modules": ["show-gpu"], "runtime": ">=12"}
+    }
     engine = {"run_options": ["--own"], "modules": ["engine/1"], "reason": "because it is so", "decided": "2025-01"}
     data["containers"]["engines"] = {name: {**engine, "version": ENGINES[name], "squashfs": "zstd"} for name in ENGINES}
     data["containers"] |= {"image_directory": "/data/images", "build_on": ["login"], "image_formats": ["squashfs"]}

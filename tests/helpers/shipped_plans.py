@@ -106,9 +106,7 @@ def choice(plan: Plan | str) -> str:
     stack = msgspec.structs.replace(plan.stack, blocks={})
     # That a default gave way is said where nobody set the option.
     findings = [each for each in plan.findings if each.name != "default"]
-    return whole(
-        msgspec.structs.replace(plan, blocks=blocks, settings={}, command="", stack=stack, findings=findings)
-    )
+    return whole(msgspec.structs.replace(plan, blocks=blocks, settings={}, command="", stack=stack, findings=findings))
 
 
 def differs(one: str, other: str) -> str:

@@ -12,7 +12,7 @@ import click
 from hpcgen.cli import cli
 
 PLACES = {"DIR": "new-folder", "FILE": "new-file", "NAME": "new", "IMAGE": "image", "SITE": "workstation"}
-PLACES |= {"STACK": "mpi-hello"}
+PLACES |= {"STACK": "mpi-hello", "VERSION": "580.65.06"}
 """What stands for a word in capitals."""
 _OPTION = re.compile(r"(?<![\w./-])--[a-z][a-z-]*")
 _AWAY = re.compile(r"(?:^|: |\b(?:and|or) )(?:without|omit|leave)\b")

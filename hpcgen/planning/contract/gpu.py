@@ -50,7 +50,7 @@ def use(case: ContractCase) -> list[Check]:
             from hpcgen.planning.contract.untried import names
 
             wasted += f": {names(case)} is not known to compute on them"
-        found.append(_unused(case, wasted))
+        found.append(_unused(case, wasted, any(gpu.driver_label in each for each in idle)))
     return [msgspec.structs.replace(each, path=path) for each in found] or [
         holds(name, f"{', '.join(users)} can use the {_one(gpu)}")
     ]
@@ -62,15 +62,18 @@ def _asked(case: ContractCase) -> set[str]:
     return {*case.plan.stack.blocks, *(each.block for each in (project.handed_over if project is not None else ()))}
 
 
-def _unused(case: ContractCase, reason: str) -> Check:
-    """Broken; doubtful if the user asked for GPUs explicitly and may start a program of their own."""
+def _unused(case: ContractCase, reason: str, by_driver: bool = False) -> Check:
+    """Broken; doubtful if the user asked for GPUs explicitly and may start a program of their own.
+
+    by_driver: another driver would change that.
+    """
     said = any(
         isinstance(r, JobReason) and r.field == "gpus_per_node" and r.rule == "asked" for r in case.plan.job.reasons
     )
     without = [name for name, each in case.site.partitions.items() if each.gpu is None]
     gpu = case.partition.gpu
     remedies = []
-    if gpu is not None and gpu.driver_assumed:
+    if gpu is not None and gpu.driver_assumed and by_driver:
         from hpcgen.planning.drivers import said_by
 
         remedies.append(said_by(gpu, case.plan.partition))

@@ -19,8 +19,7 @@ FILES = {
     "empty/README": "",
     "requirements.txt": "torch==1.1\n",
     "trt.yaml": HEAD + "blocks: {tensorrt: {}}\n",
-    "plain.yaml": HEAD + f"blocks: {{ubuntu: {{}}, {PACKAGES}}}\n",
-    "torch.yaml": HEAD + f"blocks: {{pytorch: {{}}, {PACKAGES}}}\n",
+    "torch.yaml": HEAD + f"blocks: {{pytorch: {{options: {{install: pip}}}}, {PACKAGES}}}\n",
 }
 PLANS = """
 --site workstation --stack tf-horovod --set tensorflow.version=99
@@ -46,8 +45,8 @@ PLANS = """
 --site supermuc --stack mpi-hello --set mpi.provider=openmpi
 --site supermuc --stack mpi-hello --engine docker
 --site supermuc --stack pytorch --set python.version=2.7
---site hunter --stack onnxruntime --set onnxruntime.provider=cuda
---site hunter --stack onnxruntime --add cuda --set cuda.version=12.0.1
+--site hunter --stack onnxruntime --set onnxruntime.provider=cuda --set onnxruntime.install=source
+--site hunter --stack pytorch-ddp --add cuda --set cuda.version=12.0.1
 --site archer2 --stack tf-horovod --set ubuntu.version=24.04
 --site crpl-leia --stack tf-horovod --set tensorflow.version=1.15.0 --set ubuntu.version=24.04
 --site juwels-booster --stack onnxruntime --set onnxruntime.version=1.19
@@ -61,7 +60,6 @@ PLANS = """
 --site stampede3 --stack vllm-ray
 --site darwin --stack vllm-ray
 --site darwin --stack ./trt.yaml --partition gpu-mi50
---site workstation --stack ./plain.yaml
 --site workstation --stack ./torch.yaml
 --site perlmutter --stack pytorch --queue debug --time 99h
 """
