@@ -100,6 +100,10 @@ def _batch_problems(site: Site, document: Document) -> list[Problem]:
         where = document.position(["scheduler", "resources"], key=True)
         message = f"{batch.title} has no option for resources by name that hpcgen knows"
         return [Problem(message, where=where, remedy="write the whole option into scheduler.directives")]
+    asked = site.scheduler.memory_request
+    if asked and batch.memory_forms and asked not in ("none", *batch.memory_forms):
+        path = ["scheduler", "memory_request"]
+        return [_unknown(document, path, f"way to ask {batch.title} for memory", asked, [*batch.memory_forms, "none"])]
     if mpi is None or knows_launcher(mpi.launcher, site.scheduler):
         return []
     return [_unknown(document, ["mpi", "launcher"], "launcher", mpi.launcher, launcher_names())]

@@ -252,9 +252,10 @@ def _memory(plan: Plan) -> str:
     if each is None:
         return ""
     needed = each * plan.job.ranks_per_node
+    limited = sh("ask for more: scheduler.memory_request of the profile says how jobs ask for memory")
     expected = sh(f"{needed:g} GB for {plan.job.ranks_per_node} ranks")
     todo = sh("start fewer ranks per node, or check what else is running there")
-    return fill("memory", memory=str(math.ceil(needed)), expected=expected, todo=todo)
+    return fill("memory", memory=str(math.ceil(needed)), expected=expected, todo=todo, limited=limited)
 
 
 # the ranks

@@ -326,6 +326,30 @@ CASES = {
         good_job=JobRequest(ranks_per_node=4, memory_per_rank_gb=20),
         at="partitions.main.memory",
     ),
+    "memory that an option of the profile takes away": Broken(
+        OMNI_PATH,
+        "the ranks of a node need 80 GB, and the job gets 15.5 GB by --mem-per-cpu=3968M",
+        {"scheduler.directives": ["--mem-per-cpu=3968M"]},
+        job=JobRequest(ranks_per_node=4, threads_per_rank=1, memory_per_rank_gb=20),
+        at="scheduler.memory_request",
+    ),
+    "memory that a queue gives by default": Broken(
+        OMNI_PATH,
+        "the ranks of a node need 80 GB, and the job gets 4 GB by the default of work",
+        {
+            "scheduler.memory_request": "none",
+            "partitions.main.queues": [{"name": "work", "default_memory": {"cpu": 1}}],
+        },
+        job=JobRequest(ranks_per_node=4, threads_per_rank=1, memory_per_rank_gb=20),
+        at="scheduler.memory_request",
+    ),
+    "memory above what a queue gives": Broken(
+        OMNI_PATH,
+        "the ranks of a node need 80 GB, and work gives a job at most 48 GB of a node",
+        {"partitions.main.queues": [{"name": "work", "max_memory": {"cpu": 1}}]},
+        job=JobRequest(ranks_per_node=4, threads_per_rank=1, memory_per_rank_gb=20),
+        at="partitions.main.queues",
+    ),
     "no bind shows the host's MPI": Broken(
         OMNI_PATH,
         f"no bind makes {HOST}/lib visible inside: ranks would use the image's own MPI",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import ClassVar, Literal
 import msgspec
 
 from hpcgen.core.model.job import Job
-from hpcgen.core.model.site import BatchSystem, Partition
+from hpcgen.core.model.site import BatchSystem, Partition, Queue
 from hpcgen.core.support.quoting import directive
 from hpcgen.core.support.traced import Subject, traced
 
@@ -38,6 +39,17 @@ class Header(msgspec.Struct, frozen=True):
         """What the batch system counts per node."""
         return self.partition.slots or self.partition.cpu.cores
 
+    @property
+    def queue(self) -> Queue | None:
+        """The job's queue as the profile describes it."""
+        return next((queue for queue in self.partition.queues if queue.name == self.job.queue), None)
+
+    @property
+    def units(self) -> dict[str, int]:
+        """How many of what memory may be counted by the job has on each node; CPUs and slots as they are asked for."""
+        cpus = self.job.ranks_per_node * self.job.threads_per_rank
+        return {"node": 1, "cpu": cpus, "gpu": self.gpus, "slot": self.slots}
+
 
 class JobState(msgspec.Struct, frozen=True):
     """What is known of a job at one moment.
@@ -63,6 +75,9 @@ class JobState(msgspec.Struct, frozen=True):
     output: str = ""
     error: str = ""
 
+
+_MIB_PER_GB = 1024
+"""Nodes' memory is in units of 2^30 bytes, so that of jobs too."""
 
 GONE = JobState("gone", "unknown")
 
@@ -107,6 +122,9 @@ class Scheduler:
     nodes_in_request: names of nodes stand in the request for nodes (``Partition.chunk``), not in an option.
     kind_of_node: the option for a kind of node by a name of the site; "" where there is none.
     mail_words: events about which it writes a mail, in its own words, by the words of a request.
+    memory_forms: how a job asks for memory: forms of the option by the values of ``scheduler.memory_request``, each
+        with what it is for (``node``, ``cpu``, ``gpu``, ``slot``); the number is in MiB.
+    usual_memory: the form for a profile that names none; "" where jobs ask for none then.
     again: shell by which a job puts itself back into the queue.
     launcher: its own program that starts the ranks; "" where an MPI's does.
     pmi: ways in which that can tell ranks about each other.
@@ -150,6 +168,8 @@ class Scheduler:
     nodes_in_request: ClassVar[bool] = False
     kind_of_node: ClassVar[str] = ""
     mail_words: ClassVar[Mapping[str, str]] = {}
+    memory_forms: ClassVar[Mapping[str, tuple[str, str]]] = {}
+    usual_memory: ClassVar[str] = ""
     again: ClassVar[str] = ""
     launcher: ClassVar[str] = ""
     pmi: ClassVar[tuple[str, ...]] = ()
@@ -172,6 +192,34 @@ class Scheduler:
     def directives(self, header: Header) -> list[str]:
         """Options of the job's header, without the mark. InputError for what cannot be written there."""
         raise NotImplementedError
+
+    def memory(self, header: Header) -> str:
+        """What the header says so that the job gets the memory of its ranks; "" where it asks for none."""
+        asked = header.scheduler.memory_request or self.usual_memory
+        needed = header.job.memory_per_node_gb
+        if needed is None or asked not in self.memory_forms:
+            return ""
+        form, unit = self.memory_forms[asked]
+        if not header.units[unit]:
+            form, unit = self.memory_forms[self.usual_memory]
+        return form.format(math.ceil(needed * _MIB_PER_GB / header.units[unit]))
+
+    def memory_said(self, line: str) -> tuple[str, float] | None:
+        """The memory in GB that an option of a header asks for, after what it counts by; 0 stands for all of a node.
+
+        None for another option.
+        """
+        return None
+
+    def memory_given(self, header: Header) -> tuple[float, str] | None:
+        """GB that the job gets of each node, with what says so: an option of the profile, else the queue."""
+        partition, queue = header.partition, header.queue
+        own = [*header.scheduler.directives, *partition.directives, *(queue.directives if queue is not None else ())]
+        asked = [(said, line) for line in own if (said := self.memory_said(line)) is not None]
+        if not asked and queue is not None and not self.memory(header):
+            asked = [(said, f"the default of {queue.name}") for said in queue.default_memory.items()]
+        given = [(size * header.units[unit], line) for (unit, size), line in asked if size]
+        return min(given) if given else None
 
     def array(self, tasks: int, limit: int | None) -> str:
         """The option that makes the job an array of tasks, from ``first_task`` on, of which ``limit`` run at a time.
@@ -292,7 +340,7 @@ def file_options(header: Header, output: str, error: str) -> list[str]:
 
 def queue_options(header: Header, name: str, join: str = "=") -> list[str]:
     """How the job's queue is asked for: as the profile says, else by ``name``; nothing without a queue."""
-    queue = next((queue for queue in header.partition.queues if queue.name == header.job.queue), None)
+    queue = header.queue
     if queue is not None and queue.directives:
         return _checked(queue.directives, of_job("queue"))
     return [option(name, header.job.queue, join, of_job("queue"))] if header.job.queue else []

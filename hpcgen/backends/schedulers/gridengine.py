@@ -99,7 +99,7 @@ class GridEngine(Scheduler):
         lines += [_file(name, text) for name, text in (("-o", facts.output), ("-e", facts.error)) if text]
         lines += [] if facts.error else ["-j y"]
         lines += [*self.slots(header), option("-l", f"h_rt={walltime_text(job.walltime_s)}", " ", of_job("walltime_s"))]
-        if facts.memory_request is not None:
+        if facts.memory_request not in (None, "none"):
             of = of_fact("scheduler.memory_request")
             lines.append(option("-l", f"{facts.memory_request}={memory_of_slot(header)}", " ", of))
         lines += queue_options(header, "-q", " ")

@@ -24,6 +24,7 @@ from hpcgen.backends.schedulers.base import (
     site_options,
 )
 from hpcgen.core.model.site import BatchSystem
+from hpcgen.core.support.traced import traced
 
 FIELDS = "stat exit_code run_time exit_reason"
 WAITING = ("PEND", "PSUSP", "WAIT", "PROV")
@@ -35,6 +36,7 @@ class Lsf(Scheduler):
     """Slots of whole nodes, as many of each as it has, and no other job beside them."""
 
     name = "lsf"
+    memory_forms = {"rusage": ("-R rusage[mem={}MB]", "node"), "M": ("-M {}MB", "node")}
     title = "LSF"
     file_name = "job.lsf"
     mark = "#BSUB"
@@ -88,6 +90,8 @@ class Lsf(Scheduler):
             option("-R", f"span[ptile={header.slots}]", " ", of_job("nodes")),
             "-x",
         ]
+        if memory := self.memory(header):
+            lines.append(traced(memory, of_job("memory_per_rank_gb", "ranks_per_node")))
         if header.gpus and facts.gpu_request != "none":
             lines.append(option("-gpu", f"num={header.gpus}", " ", of_job("gpus_per_node")))
         lines += queue_options(header, "-q", " ")

@@ -11,6 +11,7 @@ class Pbs(Torque):
     """PBS Pro and OpenPBS: a job asks for one chunk per node."""
 
     name = "pbs"
+    memory_forms = {"mem": ("mem={}mb", "node")}
     title = "PBS"
     wished = {**WISHED, "array": "-J {}"}
     nodes_in_request = False
@@ -31,6 +32,9 @@ class Pbs(Torque):
         if header.gpus and not named:
             asked.append("gpus_per_node")
             chunk.append(f"ngpus={header.gpus}")
+        if memory := self.memory(header):
+            asked.append("memory_per_rank_gb")
+            chunk.append(memory)
         lines = [
             option("-l", f"select={':'.join(chunk)}", " ", of_job(*asked)),
             option("-l", f"walltime={walltime_text(job.walltime_s)}", " ", of_job("walltime_s")),

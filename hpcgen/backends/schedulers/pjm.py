@@ -24,6 +24,7 @@ from hpcgen.backends.schedulers.base import (
     site_options,
 )
 from hpcgen.core.model.site import BatchSystem
+from hpcgen.core.support.traced import traced
 from hpcgen.core.support.units import walltime_text
 
 WAITING = ("ACC", "QUE", "HLD", "RNA")
@@ -35,6 +36,7 @@ class Pjm(Scheduler):
     """Whole nodes and the ranks of each."""
 
     name = "pjm"
+    memory_forms = {"node-mem": ("-L node-mem={}Mi", "node")}
     title = "PJM"
     file_name = "job.pjm"
     mark = "#PJM"
@@ -74,6 +76,8 @@ class Pjm(Scheduler):
             option("--mpi", ranks, " ", of_job("nodes", "ranks_per_node")),
             option("-L", f"elapse={walltime_text(job.walltime_s)}", " ", of_job("walltime_s")),
         ]
+        if memory := self.memory(header):
+            lines.append(traced(memory, of_job("memory_per_rank_gb", "ranks_per_node")))
         lines += queue_options(header, "-L rscgrp")
         if job.account:
             lines.append(option("-g", job.account, " ", of_job("account")))

@@ -28,6 +28,7 @@ from hpcgen.backends.schedulers.base import (
 )
 from hpcgen.core.model.job import Job
 from hpcgen.core.model.site import BatchSystem
+from hpcgen.core.support.traced import traced
 from hpcgen.core.support.units import walltime_text
 
 WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
@@ -85,6 +86,12 @@ class Slurm(Scheduler):
         "environment": "--export={}",
         "whole_environment": "--export=ALL",
     }
+    memory_forms = {
+        "mem": ("--mem={}M", "node"),
+        "mem-per-cpu": ("--mem-per-cpu={}M", "cpu"),
+        "mem-per-gpu": ("--mem-per-gpu={}M", "gpu"),
+    }
+    usual_memory = "mem"
     kind_of_node = "--constraint="
     limits_of = "scontrol show partition {}"
     account_limits = "sacctmgr show assoc user=$USER"
@@ -113,7 +120,8 @@ class Slurm(Scheduler):
             option("--ntasks-per-node", job.ranks_per_node, of=of_job("ranks_per_node")),
             option("--cpus-per-task", job.threads_per_rank, of=of_job("threads_per_rank")),
         ]
-        lines += queue_options(header, "--partition")
+        queue = queue_options(header, "--partition")
+        lines += queue
         if job.account:
             lines.append(option("--account", job.account, of=of_job("account")))
         own = site_options(header)
@@ -123,7 +131,18 @@ class Slurm(Scheduler):
         if header.gpus and request != "none" and not any(line.startswith(_GPU_OPTIONS) for line in own):
             asked = f"gpu:{header.gpus}" if request == "gres" else header.gpus
             lines.append(option(f"--{request}", asked, of=of_job("gpus_per_node")))
+        # Options for memory exclude each other, so that one of the profile stands alone.
+        if (memory := self.memory(header)) and not any(map(self.memory_said, [*queue, *own])):
+            lines.append(traced(memory, of_job("memory_per_rank_gb", "ranks_per_node")))
         return lines + own
+
+    def memory_said(self, line: str) -> tuple[str, float] | None:
+        """man sbatch: MiB unless a unit is named."""
+        found = re.fullmatch(r"--mem(?:-per-([cg]pu))?=(\d{1,12})([KMGT]?)B?", line, re.IGNORECASE)
+        if found is None:
+            return None
+        power = {"K": -2, "": -1, "M": -1, "G": 0, "T": 1}[found[3].upper()]
+        return found[1] or "node", int(found[2]) * 1024.0**power
 
     def mail(self, events: Sequence[str], address: str) -> list[str]:
         """``--mail-type``, ``--mail-user``."""

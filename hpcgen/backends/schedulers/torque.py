@@ -55,6 +55,7 @@ class Torque(Scheduler):
     start = 'cd "${PBS_O_WORKDIR:-.}"'
     account_option = "-A "
     programs = ("qsub", "qstat")
+    memory_forms = {"pmem": (",pmem={}mb", "slot")}
     output_at_end = True
     interactive = "qsub -I"
     job_variable = "PBS_JOBID"
@@ -93,6 +94,7 @@ class Torque(Scheduler):
         if header.gpus:
             wanted += f":gpus={header.gpus}"
         wanted += "".join(f":{each}" for each in header.partition.chunk)
+        wanted += self.memory(header)
         of = of_job("nodes", *(["gpus_per_node"] if header.gpus else []), "walltime_s")
         return [option("-l", f"{wanted},walltime={walltime_text(header.job.walltime_s)}", " ", of)]
 

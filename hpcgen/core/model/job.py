@@ -57,6 +57,11 @@ class Job(Record, frozen=True):
         return self.nodes * self.ranks_per_node
 
     @property
+    def memory_per_node_gb(self) -> float | None:
+        """What the ranks of a node need, None where nobody says."""
+        return None if self.memory_per_rank_gb is None else self.memory_per_rank_gb * self.ranks_per_node
+
+    @property
     def shape(self) -> str:
         """Its nodes, ranks and threads, for people."""
         ranks, threads = counted(self.ranks_per_node, "rank"), counted(self.threads_per_rank, "thread")

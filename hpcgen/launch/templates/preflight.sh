@@ -123,6 +123,21 @@ preflight_node() { # image, the node that the launcher is started on
     if [ -n "$seen" ] && [ "$seen" -lt @{memory} ]; then
         preflight_finding FAILED memory @{expected} "$seen GB free" @{todo}
     fi
+    # The job may have less than the node: the least of its control group and of those above it.
+    seen=$(while IFS=: read -r _ word path; do
+        case ,$word, in
+            ,,) word=/sys/fs/cgroup/@/memory.max ;;
+            *,memory,*) word=/sys/fs/cgroup/memory/@/memory.limit_in_bytes ;;
+            *) continue ;;
+        esac
+        while cat "${word/@/$path}" 2> /dev/null || true; [ -n "${path%/}" ]; do
+            path=${path%/*}
+        done
+    done < /proc/self/cgroup | awk '/^[0-9]+$/ && (least == "" || $1 < least) { least = $1 }
+        END { if (least != "") printf "%.0f", int(least / 1e9) }')
+    if [ -n "$seen" ] && [ "$seen" -lt @{memory} ]; then
+        preflight_finding FAILED memory @{expected} "$seen GB for the job (cgroup)" @{limited}
+    fi
 #: end
     printf 'preflight-node\t%s\n' "$(uname -n)"
 }

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hpcgen.backends.engines import engine_format
 from hpcgen.backends.hardware.microarchitecture import code_features
-from hpcgen.backends.schedulers import Scheduler, scheduler_for
+from hpcgen.backends.schedulers import Header, Scheduler, scheduler_for
 from hpcgen.core.model.site import Partition
 from hpcgen.core.support.units import some
 from hpcgen.launch.job.layout import memory_problem
@@ -182,5 +182,32 @@ def memory(case: ContractCase) -> Check:
         path = f"partitions.{case.plan.partition}.memory"
         return Check(name, "broken", problem.message, problem.remedy, problem.expected, path)
     if job.memory_per_rank_gb is None:
-        return skipped(name, f"no memory per rank was requested; {memory_text(case.partition, job)}")
-    return holds(name, memory_text(case.partition, job))
+        given = _memory_given(case)
+        of_job = f"; a job gets {given[0]:g} GB of it by {given[1]}" if given is not None else ""
+        return skipped(name, f"no memory per rank was requested; {memory_text(case.partition, job)}{of_job}")
+    return _memory_refused(case) or holds(name, memory_text(case.partition, job))
+
+
+def _memory_given(case: ContractCase) -> tuple[float, str] | None:
+    facts = case.site.scheduler
+    return scheduler_for(facts).memory_given(Header(case.plan.stack.name, case.plan.job, case.partition, facts))
+
+
+def _memory_refused(case: ContractCase) -> Check | None:
+    """That the batch system gives the job less than its ranks need; None where nothing says so."""
+    job, partition, facts = case.plan.job, case.partition, case.site.scheduler
+    needed, queue = job.memory_per_node_gb or 0, Header("", job, partition, facts).queue
+    given = _memory_given(case)
+    if given is not None and given[0] < needed:
+        reason = f"the ranks of a node need {needed:g} GB, and the job gets {given[0]:g} GB by {given[1]}"
+        remedy = "let the header ask for the job's memory: take the option out, or correct scheduler.memory_request"
+        return Check("memory", "broken", reason, remedy, f"at least {needed:g} GB", "scheduler.memory_request")
+    cpus = partition.cpu.cores * partition.cpu.threads_per_core
+    there = {"node": 1, "cpu": cpus, "gpu": job.gpus_per_node or 0}
+    limits = queue.max_memory.items() if queue is not None else ()
+    most = min((size * there[unit] for unit, size in limits if there[unit]), default=needed)
+    if queue is None or most >= needed:
+        return None
+    reason = f"the ranks of a node need {needed:g} GB, and {queue.name} gives a job at most {most:g} GB of a node"
+    path = f"partitions.{case.plan.partition}.queues"
+    return Check("memory", "broken", reason, "start fewer ranks on a node", f"at most {most:g} GB", path)

@@ -708,3 +708,40 @@ def test_the_kit_has_it_and_the_plan_says_what_cuda_asks_of_the_driver() -> None
     assert "preflight.sh" in known_files()
     bound = next(block for block in plan.blocks if block.name == "cuda").host["driver"].removeprefix(">=")
     assert f'preflight_older "$seen" {bound}' in kit.files["preflight.sh"].text
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "seen"),
+    [
+        ("0::/slurm/job_7/step_batch", {"slurm/job_7/memory.max": "8589934592", "slurm/memory.max": "max"}, "8"),
+        (
+            "12:pids:/a\n7:cpu,memory:/slurm/job_7/step_0",
+            {
+                "memory/slurm/job_7/memory.limit_in_bytes": "8589934592",
+                "memory/memory.limit_in_bytes": "9223372036854771712",
+            },
+            "8",
+        ),
+        ("0::/", {"memory.max": "max"}, None),
+    ],
+)
+def test_memory_of_the_job_is_that_of_its_control_group(
+    here: Here, groups: str, files: dict[str, str], seen: str | None
+) -> None:
+    root = here.folder / "cgroup"
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(f"{text}\n")
+    (here.folder / "own").write_text(f"{groups}\n")
+    node = here.folder / "meminfo"
+    node.write_text("MemAvailable: 400000000 kB\n")
+    here.replaced |= {
+        "/sys/fs/cgroup": str(root),
+        "/proc/self/cgroup": str(here.folder / "own"),
+        "/proc/meminfo": str(node),
+    }
+    plan = replace(here.plan(), job=replace(here.plan().job, memory_per_rank_gb=20.0))
+    if seen is None:
+        assert here.run(plan)[0] == 0
+    else:
+        failed(here, "expected 40 GB for 2 ranks; seen: ", f"{seen} GB for the job (cgroup)", plan=plan)
