@@ -86,7 +86,7 @@ def read_files(folder: ProjectFolder, files: list[str]) -> Seen:
             raise InputError("this is no configuration of Spack's", said.name, expected, "name another file")
         for name, steps in _sections(said, tops):
             if name == "packages":
-                externals += _externals(said, steps)
+                externals += _externals(said, steps) + _old_externals(said, steps, seen)
                 wanted += _providers(said, steps)
                 _targets(said, steps, seen)
             elif name == "compilers":
@@ -139,6 +139,34 @@ def _externals(said: SourceFacts, steps: tuple[Any, ...]) -> list[External]:
             prefix = prefix if prefix == "/" else prefix.rstrip("/")
             found.append(External(match[1], match[2] or "", spec, prefix, modules, said.how(*place)))
     return found
+
+
+def _old_externals(said: SourceFacts, steps: tuple[Any, ...], seen: Seen) -> list[External]:
+    """Those in the form before Spack 0.16: mappings of specs to ``paths`` and ``modules``, with a note on each."""
+    found = []
+    for package in said.mapping(*steps):
+        for form in ("paths", "modules"):
+            place = (*steps, package, form)
+            there = [each for spec in said.mapping(*place) if (each := _old_external(said, place, package, str(spec)))]
+            if there:
+                seen.notes.append(f"{said.how(*place)}: {form} of {package} is the form before Spack 0.16")
+            found += there
+    return found
+
+
+def _old_external(said: SourceFacts, place: tuple[Any, ...], package: str, spec: str) -> External | None:
+    match, value = _SPEC.match(spec), said.get(*place, spec)
+    words = [text for each in (value if isinstance(value, list) else [value]) if isinstance(text := each, str)]
+    if match is None or match[1] != package or not words:
+        return None
+    how = said.how(*place, spec)
+    if place[-1] == "modules":
+        # Cray's MPI was an MPICH to Spack then.
+        name = "cray-mpich" if package == "mpich" and words[0].startswith("cray-mpich") else package
+        return External(name, match[2] or "", spec, "", words, how)
+    return (
+        External(package, match[2] or "", spec, words[0].rstrip("/") or "/", [], how) if words[0][:1] == "/" else None
+    )
 
 
 def _providers(said: SourceFacts, steps: tuple[Any, ...]) -> list[str]:

@@ -126,3 +126,18 @@ def test_files_of_a_cluster_may_be_links_beside_it_and_no_further(tmp_path: Path
 def test_a_folder_that_is_no_cluster(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no cluster of Stackinator's"):
         read(tmp_path, "stackinator")
+
+
+def test_externals_in_the_form_before_spack_0_16(tmp_path: Path) -> None:
+    (tmp_path / "packages.yaml").write_text(
+        "packages:\n  mpich:\n    modules:\n      mpich@7.7.14: cray-mpich/7.7.14\n    buildable: False\n"
+        "  cuda:\n    paths:\n      cuda@10.2 arch=linux-rhel7-x86_64: /usr/local/cuda/\n      buildable: False\n"
+        "  all:\n    providers: {mpi: [mpich]}\n"
+    )
+    seen = read(tmp_path / "packages.yaml")
+    assert (seen.value("mpi.flavour"), seen.value("mpi.version")) == ("cray-mpich", "7.7.14")
+    assert seen.value("mpi.modules") == ["cray-mpich/7.7.14"]
+    assert seen.facts["mpi.version"].how.endswith("packages.yaml:4")
+    notes = " ".join(seen.notes)
+    assert "packages.yaml:3: modules of mpich is the form before Spack 0.16" in notes
+    assert "cuda 10.2 in /usr/local/cuda" in notes
