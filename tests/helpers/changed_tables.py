@@ -28,6 +28,8 @@ class Edited(Catalog):
     def __init__(self, edit: Edit) -> None:
         vars(self).update(vars(catalog()))
         self._edit, self._edited = edit, dict[str, Rows]()
+        # What was worked out of the shipped tables does not hold for these.
+        self.nodes, self.with_drivers = {}, {}
 
     def releases(self, name: str) -> Rows:
         if name not in self._edited:
