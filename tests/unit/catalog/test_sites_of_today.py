@@ -35,6 +35,19 @@ JOBS: list[tuple[str, str, int, list[str], str]] = [
     ("snellius", "gpu_h100", 1, ["--partition=gpu_h100", "--gres=gpu:4"], '"${container[@]}"'),
     ("supermuc-phase2", "gpu", 2, ["--partition=general", "--export=NONE"], "mpiexec -n 16 -ppn 8 "),
     ("hawk", "rome", 1, ["-l select=1:node_type=rome:mpiprocs=1:ompthreads=128"], '"${container[@]}"'),
+    (
+        "polaris",
+        "gpu",
+        2,
+        ["-l filesystems=home:eagle", "-l singularity_fakeroot=true", "-l place=scatter"],
+        "mpiexec ",
+    ),
+    ("polaris", "gpu", 99, ["-q prod"], "mpiexec -n 396 --ppn 4 --depth 8 --cpu-bind depth "),
+    ("aurora", "gpu", 2, ["-l filesystems=home:flare", "-l place=scatter"], "mpiexec -n 12 --ppn 6 --depth 17 "),
+    ("aurora", "gpu", 2000, ["-q prod"], "mpiexec "),
+    ("isambard-ai", "gh200", 2, ["--partition=workq", "--gpus-per-node=4"], "srun "),
+    ("deltaai", "ghx4", 2, ["--partition=ghx4", "--gpus-per-node=4"], "srun "),
+    ("meluxina", "gpu", 2, ["--partition=gpu", "--qos=short", "--hint=nomultithread"], "srun "),
     ("hunter", "mi300a", 1, ["-l select=1:node_type=mi300a:mpiprocs=4:ompthreads=24"], '"${container[@]}"'),
 ]
 CRAY_LIBRARIES = {
@@ -213,3 +226,34 @@ def test_a_folder_of_which_nothing_is_bound_is_still_told(catalog: Catalog) -> N
     hidden = structs.replace(site, mpi=structs.replace(site.mpi, binds=shown))
     findings = make_plan(catalog, hidden, catalog.stack("mpi-hello")).findings
     assert any("no bind makes /opt/xpmem/lib64 visible inside" in finding.message for finding in findings)
+
+
+@pytest.mark.parametrize(("site", "modules"), [("polaris", "spack-pe-base apptainer"), ("aurora", "apptainer")])
+def test_jobs_of_alcf_have_its_proxy_and_modules(catalog: Catalog, site: str, modules: str) -> None:
+    text = script(kit(catalog, site, nodes=2))
+    lines = text.splitlines()
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        assert f"export {name}=http://proxy.alcf.anl.gov:3128" in lines
+    places = [lines.index(f"module load {module}") for module in modules.split()]
+    assert places == sorted(places)
+
+
+def test_polaris_shows_cray_mpich_and_not_all_of_opt(catalog: Catalog) -> None:
+    text = script(kit(catalog, "polaris", nodes=2))
+    lines = [line.strip() for line in text.splitlines()]
+    assert lines.index("module use /soft/modulefiles") < lines.index("module load spack-pe-base")
+    assert "--fakeroot" in lines
+    assert "-B /var/run/palsd:/var/run/palsd" in lines
+    assert "-B /opt/cray:/opt/cray" in lines
+    assert not [line for line in lines if re.match(r"-B /opt(:|$)", line)]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "time", "takes"), [(24, "03:00:00", True), (24, "04:00:00", False), (25, "06:00:00", True)]
+)
+def test_the_time_of_prod_on_polaris_goes_by_nodes(catalog: Catalog, nodes: int, time: str, takes: bool) -> None:
+    if takes:
+        assert "-q prod" in header(script(kit(catalog, "polaris", nodes=nodes, walltime=time)))
+        return
+    with pytest.raises(HpcgenError):
+        kit(catalog, "polaris", nodes=nodes, walltime=time)
