@@ -32,7 +32,8 @@ class Block:
     which `hpcgen check` tries a block that needs some. ``distributions``: packages of the Python index, by their normal
     names, that it brings itself, so that they are not installed from a user's file; ``companions``: patterns of those
     that come with them there. ``agrees``: by the name of a block that it is built for, the option that has to be as
-    that one's.
+    that one's. ``brings_driver``: it brings the user-mode ``driver`` (a value of its rows) for nodes whose own is of an
+    older branch, one of its rows' ``branches``; all that asks for a driver has that one then.
     """
 
     name: ClassVar[str]
@@ -43,6 +44,7 @@ class Block:
     companions: ClassVar[tuple[str, ...]] = ()
     agrees: ClassVar[Mapping[str, str]] = {}
     gpu_vendor: ClassVar[str] = ""
+    brings_driver: ClassVar[bool] = False
     example: ClassVar[Mapping[str, Any]] = {}
     releases: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 

@@ -99,7 +99,7 @@ class Catalog:
         self.copied = CopiedFiles(self)
         self.project = ProjectFiles()
         self._loading = threading.Lock()
-        self.with_drivers: dict[int, tuple[Site, Site]] = {}
+        self.with_drivers: dict[object, tuple[Site, Site]] = {}
         """Sites of which nobody names a driver, each with those that are planned for."""
         self.nodes: dict[object, Any] = {}
         """What the resolver has worked out of partitions of sites; it goes when the catalog goes."""

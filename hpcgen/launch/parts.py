@@ -102,7 +102,7 @@ def container_part(how: Start, name: str) -> str:
     gpu = how.engine.driver_in_image and bool(how.call.gpu)
     definition = [quoted(text) for text in how.engine.definition(how.call)]
     bound = how.binding
-    last = [how.inner, bound.words() if bound is not None else []]
+    last = [how.inner, how.under_old_driver, bound.words() if bound is not None else []]
     before = how.engine.before_words()
     groups = [group for group in [before, *how.engine.start_words(how.call), *last] if group]
     words = [line(group) for group in groups]

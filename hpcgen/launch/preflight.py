@@ -116,7 +116,8 @@ def _all_nodes(plan: Plan, how: Start) -> list[str]:
 def _node(plan: Plan, how: Start, built_for: str, named: bool) -> tuple[str, list[str]]:
     """The function that looks at a node, and the functions that it uses."""
     paths = _paths(plan, how, named)
-    versions = _driver(plan) + _engine(plan, how, named)
+    # With libraries for older drivers in the image, what starts the ranks looks at the node's.
+    versions = ("" if how.under_old_driver else _driver(plan)) + _engine(plan, how, named)
     library = _library(plan)
     number = local_rank(plan, how.mpi, inner=bool(how.inner))
     first = fill("first", local_rank=number) if plan.job.nodes > 1 and number else ""

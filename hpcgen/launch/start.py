@@ -14,6 +14,7 @@ from hpcgen.backends.hardware.mpi_abi import MPI_PMI, STANDARD, abi_of, wanted_a
 from hpcgen.backends.launchers import launcher_of
 from hpcgen.backends.schedulers import launched_by, scheduler_for
 from hpcgen.core.errors import PolicyError, Problem
+from hpcgen.core.model.image_paths import UNDER_OLD_DRIVER
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import Bind, HostMpi, SiteEngine
 from hpcgen.core.support.quoting import Shell
@@ -25,7 +26,8 @@ from hpcgen.launch.environment import Variables, variables
 
 class Start(msgspec.Struct, frozen=True):
     """The parts of the command line: ``outer`` launcher, container, ``inner`` launcher, ``binding`` of a rank to its
-    GPU; then comes the command.
+    GPU; then comes the command. ``under_old_driver``: the image's program that starts each rank by a newer CUDA, where
+    the node's driver is old.
     """
 
     engine: Engine
@@ -34,6 +36,7 @@ class Start(msgspec.Struct, frozen=True):
     call: Call
     outer: list[str] = []
     inner: list[str] = []
+    under_old_driver: list[str] = []
     binding: Binding | None = None
     modules: list[str] = []
 
@@ -97,6 +100,7 @@ def start(
         call=call,
         outer=_outer(plan, engine, mpi),
         inner=inner,
+        under_old_driver=[image_environment[UNDER_OLD_DRIVER]] if UNDER_OLD_DRIVER in image_environment else [],
         binding=bound,
         modules=list(dict.fromkeys(modules)),
     )

@@ -38,10 +38,14 @@ def with_drivers(catalog: Catalog, site: Site) -> Site:
         if gpu is not None and row is not None:
             gpu = msgspec.structs.replace(gpu, driver=row.driver, driver_assumed=True)
             partitions[name] = msgspec.structs.replace(partitions[name], gpu=gpu)
-    found = msgspec.structs.replace(site, partitions=partitions)
+    return keep(catalog, id(site), site, msgspec.structs.replace(site, partitions=partitions))
+
+
+def keep(catalog: Catalog, key: object, site: Site, found: Site) -> Site:
+    """Have a catalog remember what was made of a site."""
     if len(catalog.with_drivers) >= KEPT:
         catalog.with_drivers.clear()
-    catalog.with_drivers[id(site)] = (site, found)
+    catalog.with_drivers[key] = (site, found)
     return found
 
 

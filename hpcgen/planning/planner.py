@@ -228,7 +228,7 @@ class _Planner(msgspec.Struct, frozen=True):
             less = msgspec.structs.replace(stack, blocks=left)
 
             def with_settings(now: Settings) -> list[PlannedBlock]:
-                asked = (self.catalog, self.site, partition, less, now, added)
+                asked = (self.catalog, self._seen(partition, less, now), partition, less, now, added)
                 return resolve(question_of(*asked, *documents, kept, of_all, late))
 
             return agreeing(with_settings, self.catalog, Facts.of(self.site, partition), less, said)
@@ -241,6 +241,14 @@ class _Planner(msgspec.Struct, frozen=True):
         named = [block for block, values in said.items() if "version" in values]
         blocks = resolved_with(files, self.catalog, architecture, named, chosen)
         return blocks, project_of(files, self.catalog, blocks, architecture)
+
+    def _seen(self, partition: str, stack: Stack, said: Settings) -> Site:
+        """The site as blocks of the image see it, one of which may bring a newer driver's libraries."""
+        if not any(self.catalog.has_block(name) and self.catalog.block(name).brings_driver for name in stack.blocks):
+            return self.site
+        from hpcgen.planning.forward import as_programs_see
+
+        return as_programs_see(self.catalog, self.site, partition, stack, said)
 
     def _again(self, asked: PlanRequest, request: JobRequest) -> str:
         """The command line that makes the same plan."""

@@ -22,6 +22,7 @@ from hpcgen.core.model.site import Site
 from hpcgen.core.support.quoting import sh
 from hpcgen.launch.job.remedies import JobChange, changes, refusal
 from hpcgen.planning.drivers import said_by
+from hpcgen.planning.forward import newer_drivers
 from hpcgen.planning.question import MisfitError, PlanRequest, UnusedSettingError
 from hpcgen.planning.resolver.clash import clash_of, fitting, known, told
 from hpcgen.planning.resolver.exact import exact
@@ -125,6 +126,7 @@ class _Changes:
     def __iter__(self) -> Iterator[Iterable[Remedy]]:
         said = [each for each in self.clash if each.origin.kind == "set"]
         written = [each for each in self.clash if each.origin.kind == "stack" and each.allowed is not None]
+        yield newer_drivers(self.question, self.clash, self.asked)
         yield from (self._versions(each) for each in said)
         yield from (self._providers(each) for each in said if each.identifier != "base")
         yield from (self._instead_of_file(each) for each in self.clash if each.origin.kind == "file" and each.demanded)

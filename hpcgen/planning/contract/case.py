@@ -67,6 +67,7 @@ class ContractCase(msgspec.Struct, frozen=True):
     accepted: names of licences that are accepted.
     doubts: what is not known of the image's Python packages.
     untried: wheels of the project that no table has, by package.
+    forward: the row of the block that brings a newer driver's libraries, where one does.
     """
 
     plan: Plan
@@ -80,6 +81,7 @@ class ContractCase(msgspec.Struct, frozen=True):
     accepted: Collection[str] = ()
     doubts: Sequence[Finding] = ()
     untried: Mapping[str, Untried] = {}
+    forward: Release | None = None
 
     @property
     def site(self) -> Site:

@@ -6,6 +6,7 @@ import msgspec
 
 from hpcgen.blocks.requirements import in_range
 from hpcgen.core.model.reasons import JobReason
+from hpcgen.core.model.release import Release
 from hpcgen.core.model.site import Gpu
 from hpcgen.core.support.units import counted
 from hpcgen.planning.contract.case import Check, ContractCase, gpus_asked, holds, skipped, unknown
@@ -94,20 +95,50 @@ def driver(case: ContractCase) -> list[Check]:
         return [skipped(name, NO_GPU)]
     asked = {block: row.host["driver"] for block, row in case.releases.items() if "driver" in row.host}
     newer = [package for package in case.packages if package.startswith(COMPATIBILITY)]
-    if not asked and not newer:
+    if not asked and not newer and case.forward is None:
         return [skipped(name, "no block requires a driver")]
     found = [_forward(case, gpu, newer)] if newer else []
     path = f"partitions.{case.plan.partition}.gpu.driver"
+    if case.forward is not None and gpu.driver is not None:
+        found += _brought(case.forward, gpu, case.plan.partition)
     if asked and gpu.driver is None:
         needed = ", ".join(f"{block} {_version(case, block)}: {asked[block]}" for block in asked)
         return [*found, unknown(name, f"the profile names no driver ({needed})", path)]
+    seen = _as_programs_see(case, gpu)
     for block, versions in asked.items():
-        if not in_range(gpu.driver or "", versions):
+        if not in_range(seen, versions):
             reason = f"{block} {_version(case, block)} needs driver {versions}, and the node has {gpu.driver_label}"
             remedy = f'use an older one: --set "{block}.version=<{_version(case, block)}"'
             found.append(Check(name, "broken", reason, remedy, f"driver {versions}", path))
     enough = f"driver {gpu.driver} is enough for {', '.join(asked)}"
     return found or [unknown(name, f"{enough}, but only assumed", path) if gpu.driver_assumed else holds(name, enough)]
+
+
+def _as_programs_see(case: ContractCase, gpu: Gpu) -> str:
+    """The driver that programs run by; the node's is replaced only by libraries in the image, which few images have."""
+    if case.forward is None:
+        return gpu.driver or ""
+    from hpcgen.planning.forward import driver_of
+
+    return driver_of(gpu, case.forward) or ""
+
+
+def _brought(release: Release, gpu: Gpu, partition: str) -> list[Check]:
+    """The libraries of a newer driver that a block brings; they rest under one that is as new."""
+    from hpcgen.planning.forward import older, wrong_driver
+
+    name, path = "GPU driver", f"partitions.{partition}.gpu"
+    label = f"the CUDA libraries of driver {release.values['driver']}"
+    if wrong := wrong_driver(gpu, release):
+        remedy = "leave the compatibility libraries out, and use a CUDA that the driver runs by itself"
+        return [Check(name, "broken", f"{label} cannot be used: {wrong}", remedy, "", path)]
+    if not older(gpu, release):
+        return []
+    said = f"{label} serve programs instead of those of {gpu.driver_label}"
+    if gpu.data_center is None:
+        doubt = f"{said}, which is for data-centre GPUs; the profile does not say whether {gpu.model} is one"
+        return [Check(name, "doubtful", doubt, "", "", f"{path}.data_center")]
+    return [unknown(name, said, f"{path}.driver") if gpu.driver_assumed else holds(name, said)]
 
 
 def _forward(case: ContractCase, gpu: Gpu, packages: list[str]) -> Check:

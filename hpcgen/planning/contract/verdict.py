@@ -79,6 +79,7 @@ def case_of(plan: Plan, catalog: Catalog, accepted: Collection[str] = ()) -> Con
     return msgspec.structs.replace(
         case_of_plan(plan),
         capabilities=image.capabilities,
+        forward=_forward(catalog, plan),
         releases={block.name: catalog.release(block, plan.site.system.architecture) for block in plan.blocks},
         packages=image.packages,
         bases=bases,
@@ -87,6 +88,12 @@ def case_of(plan: Plan, catalog: Catalog, accepted: Collection[str] = ()) -> Con
         doubts=image.doubts,
         untried=_untried(plan, catalog),
     )
+
+
+def _forward(catalog: Catalog, plan: Plan) -> Release | None:
+    """The row of the block that brings a newer driver's libraries."""
+    block = next((each for each in plan.blocks if catalog.block(each.name).brings_driver), None)
+    return catalog.release(block) if block is not None else None
 
 
 def _untried(plan: Plan, catalog: Catalog) -> dict[str, Untried]:
