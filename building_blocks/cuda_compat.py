@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context
-from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.capabilities import UNDER_OLD_DRIVER, Capabilities
 from hpcgen.blocks.nvidia import CUDA
 from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile, command, run
-from hpcgen.core.model.image_paths import SCRATCH, UNDER_OLD_DRIVER
+from hpcgen.core.model.image_paths import SCRATCH
 
 
 class CudaCompat(Block):

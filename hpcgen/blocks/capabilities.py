@@ -77,3 +77,9 @@ class Capabilities(msgspec.Struct, frozen=True):
 
 PLUGIN_FOLDERS = ("FI_PROVIDER_PATH", "UCX_MODULE_DIR")
 """Where libfabric and UCX look for their plugins. Sources: fi_provider(7); ``ucx_info -cf``."""
+
+UNDER_OLD_DRIVER = "CUDA_COMPAT_RUN"
+"""The image's variable with the program that starts a command by a newer CUDA than the node's driver, if that is old.
+
+It looks at the node when it runs; job scripts start the ranks by it.
+"""

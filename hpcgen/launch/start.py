@@ -13,8 +13,8 @@ from hpcgen.backends.engines.base import assigned, bind_words, environment_words
 from hpcgen.backends.hardware.mpi_abi import MPI_PMI, STANDARD, abi_of, wanted_abi
 from hpcgen.backends.launchers import launcher_of
 from hpcgen.backends.schedulers import launched_by, scheduler_for
+from hpcgen.blocks.capabilities import UNDER_OLD_DRIVER
 from hpcgen.core.errors import PolicyError, Problem
-from hpcgen.core.model.image_paths import UNDER_OLD_DRIVER
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import Bind, HostMpi, SiteEngine
 from hpcgen.core.support.quoting import Shell

@@ -14,12 +14,6 @@ EMULATE = "HPCGEN_EMULATE"
 ACCEPT_LICENCES = "HPCGEN_ACCEPT_LICENCES"
 """The variable of a caller with the names of licences that are accepted, separated by commas; ``all`` for every one."""
 
-UNDER_OLD_DRIVER = "CUDA_COMPAT_RUN"
-"""The image's variable with the program that starts a command by a newer CUDA than the node's driver, if that is old.
-
-It looks at the node when it runs; job scripts start the ranks by it.
-"""
-
 SUBMIT_FOLDER = "/mnt/0"
 """Where a job sees the folder that it is started in, for engines that do not show it by themselves.
 
