@@ -63,8 +63,8 @@ def start(words: str, kept: Path, **more: str) -> tuple[dict[str, int], set[str]
         ("--version", 5, 0, 26),
         ("--help", 11, 0, 26),
         ("list sites", 57, 4 * SITES + 4, 73),
-        (f"plan {PLAN}", 174, 45, 105),
-        (f"render {PLAN}", 173, 45, 112),
+        (f"plan {PLAN}", 174, 45, 106),
+        (f"render {PLAN}", 173, 45, 113),
         ("", 50, 0, 71),  # completes a site's name
     ],
 )
