@@ -242,12 +242,12 @@ def _task(scheduler: Scheduler) -> str:
 def _checkpoint(plan: Plan, how: Start, scheduler: Scheduler, name: str, queueing: Queueing) -> str:
     """What starts a program, and runs its checkpoint command when the batch system says that the end is near."""
     # By itself: it is no rank, and must not wait for others to join it.
-    words = how.engine.start_words(replace(how.call, join=0))
+    words = [*how.engine.start_words(replace(how.call, join=0)), how.under_old_driver]
     return fill(
         "checkpoint",
         seconds=str(queueing.checkpoint_s),
         file_name=name,
-        words=[line(group) for group in words],
+        words=[line(group) for group in words if group],
         command=line(plan.stack.run.checkpoint),
         again=f"{scheduler.again} || true" if queueing.requeue else "",
         outer=_outer(how),
