@@ -335,17 +335,21 @@ class Clusters:
     env: Mapping[str, str]
     running: dict[tuple[str, ...], Slurm] = field(default_factory=dict)
 
-    def get(self, *partitions: str, cpus: int | None = None, plugin: Path | None = None) -> Slurm:
+    def get(
+        self, *partitions: str, cpus: int | None = None, memory: int | None = None, plugin: Path | None = None
+    ) -> Slurm:
         """The Slurm with these partitions, started where there is none.
 
-        ``cpus`` is what its node claims to have, ``plugin`` a SPANK plugin that sbatch gets options from.
+        ``cpus`` is what its node claims to have, ``memory`` the MiB of each CPU of a job that asks for none, where jobs
+        are held to their memory, ``plugin`` a SPANK plugin that sbatch gets options from.
         """
-        key = (*partitions, str(cpus), str(plugin))
+        key = (*partitions, str(cpus), str(memory), str(plugin))
         if key not in self.running:
             # a short path, because it becomes part of a socket's name
             folder = Path(tempfile.mkdtemp(prefix="slurm-", dir=self.env["HPCGEN_TESTBED"]))
             options = [x for name in partitions for x in ("--partition", name)]
             options += ["--cpus", str(cpus)] if cpus else []
+            options += ["--memory", str(memory)] if memory else []
             options += ["--plugin", str(plugin)] if plugin else []
             started = variables(script("slurm-start", folder, *options, env=self.env))
             self.running[key] = Slurm({**self.env, **started}, folder, partitions)

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Shared by the scripts that start Slurm and its daemons. Source it after common.sh, with $folder set.
 
-# slurm_conf SOCKET: what every slurm.conf here has
+# slurm_conf SOCKET: what every slurm.conf here has; $selected and $task where jobs hold memory too
 slurm_conf() {
   cat <<END
 ClusterName=testbed
@@ -11,11 +11,11 @@ AuthType=auth/munge
 AuthInfo=socket=$1
 CryptoType=crypto/munge
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+TaskPlugin=task/${task:-none}
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
+SelectTypeParameters=${selected:-CR_Core}
 MpiDefault=none
 SchedulerParameters=batch_sched_delay=0
 SlurmdParameters=config_overrides
