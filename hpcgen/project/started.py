@@ -305,8 +305,8 @@ def choose_options(job: JobFile, facts: list[JobFact], draft: Draft) -> None:
     facts: those of the script, and those of the command that is started.
     """
     known = {each.field: each for each in facts}
-    if "ranks" in known and "ranks_per_node" not in known and (spread := _per_node(known)) is not None:
-        known["ranks_per_node"] = spread
+    if "ranks" in known and (spread := _spread(known)) is not None:
+        known[spread.field] = spread
     for field, option in _OPTIONS.items():
         if field not in known:
             continue
@@ -335,13 +335,14 @@ def choose_options(job: JobFile, facts: list[JobFact], draft: Draft) -> None:
         draft.remark(text, job.modules[0].where)
 
 
-def _per_node(known: Mapping[JobField, JobFact]) -> JobFact | None:
-    """Ranks on each node, where the script says how many there are on how many nodes."""
-    nodes = int(known["nodes"].value) if "nodes" in known else 1
-    ranks = known["ranks"]
-    if int(ranks.value) % nodes:
+def _spread(known: Mapping[JobField, JobFact]) -> JobFact | None:
+    """Ranks on each node, or else nodes, where the script says how many ranks there are and the other of the two."""
+    field: JobField = "nodes" if "ranks_per_node" in known else "ranks_per_node"
+    ranks, by = known["ranks"], known.get("ranks_per_node" if field == "nodes" else "nodes")
+    parts = int(by.value) if by is not None else 1
+    if field in known or int(ranks.value) % parts:
         return None
-    return JobFact("ranks_per_node", str(int(ranks.value) // nodes), ranks.said, ranks.where)
+    return JobFact(field, str(int(ranks.value) // parts), ranks.said, ranks.where)
 
 
 def _time(value: str, unit: str) -> str:

@@ -1,10 +1,12 @@
 """Directives of job scripts: what they ask for, in words of hpcgen's own.
 
-Slurm: https://slurm.schedmd.com/sbatch.html. PBS: qsub(1B) of OpenPBS and of Torque. Grid Engine: qsub(1).
+Slurm: https://slurm.schedmd.com/sbatch.html. PBS: qsub(1B) of OpenPBS and of Torque. Grid Engine: qsub(1). LSF:
+bsub(1). PJM: pjsub(1), and ``--omp`` as in scripts for the machines of Tokyo's Information Technology Center.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +15,7 @@ from typing import NamedTuple
 from hpcgen.core.errors import Position
 from hpcgen.core.model.own_project import FileWord, JobFact, JobField
 
-MARKS = {"#SBATCH": "slurm", "#PBS": "pbs", "#$": "gridengine"}
+MARKS = {"#SBATCH": "slurm", "#PBS": "pbs", "#$": "gridengine", "#BSUB": "lsf", "#PJM": "pjm"}
 """How a line of each batch system begins."""
 _SLURM: Mapping[str, JobField] = {
     "-N": "nodes",
@@ -40,6 +42,10 @@ _SLURM: Mapping[str, JobField] = {
 }
 _PBS: Mapping[str, JobField] = {"-A": "account", "-q": "queue", "-N": "name", "-J": "array", "-t": "array"}
 _GRID: Mapping[str, JobField] = {"-P": "account", "-q": "queue", "-N": "name", "-t": "array"}
+_LSF: Mapping[str, JobField] = {"-n": "ranks", "-nnodes": "nodes", "-q": "queue", "-P": "account"}
+_PJM: Mapping[str, JobField] = {"-g": "account", "-N": "name"}
+_LONG_AFTER_ONE_DASH = ("lsf",)
+"""Batch systems whose options have names of several letters behind one dash, and values as words of their own."""
 _COUNTED = ("nodes", "ranks", "ranks_per_node", "threads", "gpus_per_node", "gpus")
 
 
@@ -61,7 +67,7 @@ def read_directives(batch: str, lines: list[FileWord]) -> tuple[list[JobFact], l
     """
     facts: list[JobFact] = []
     other: list[FileWord] = []
-    for each in (option for line in lines for option in options_of(line)):
+    for each in (option for line in lines for option in options_of(line, batch)):
         found = _READERS[batch](each)
         facts += found
         if not found:
@@ -69,16 +75,16 @@ def read_directives(batch: str, lines: list[FileWord]) -> tuple[list[JobFact], l
     return facts, other
 
 
-def options_of(line: FileWord) -> Iterator[Directive]:
+def options_of(line: FileWord, batch: str) -> Iterator[Directive]:
     """The options of one line: ``-N 2 --time=1:00:00``."""
     try:
         words = shlex.split(line.text, comments=True)
     except ValueError:
         words = line.text.split()
-    number = 0
+    number, short = 0, batch not in _LONG_AFTER_ONE_DASH
     while number < len(words):
         name, joined, value = words[number].partition("=")
-        if not name.startswith("--") and len(name) > 2 and name.startswith("-"):
+        if short and not name.startswith("--") and len(name) > 2 and name.startswith("-"):
             name, value = name[:2], name[2:] + joined + value
         elif not joined and number + 1 < len(words) and not words[number + 1].startswith("-"):
             number += 1
@@ -156,4 +162,51 @@ def _grid(each: Directive) -> list[JobFact]:
     return found
 
 
-_READERS: Mapping[str, Callable[[Directive], list[JobFact]]] = {"slurm": slurm, "pbs": _pbs, "gridengine": _grid}
+def _lsf(each: Directive) -> list[JobFact]:
+    found: list[JobFact] = []
+    if each.name == "-W":
+        # Minutes, or hours and minutes; a host may stand behind them.
+        found += fact(each, "time", each.value.partition("/")[0] + ":00")
+    elif each.name == "-J":
+        name, _, tasks = each.value.partition("[")
+        found += fact(each, "name", name) + fact(each, "array", tasks.replace("]", ""))
+    elif each.name == "-R":
+        spans: Mapping[str, JobField] = {"ptile": "ranks_per_node", "hosts": "nodes"}
+        for key, value in re.findall(r"\b(ptile|hosts)=(\d+)", each.value):
+            found += fact(each, spans[key], value)
+    elif each.name == "-gpu":
+        for value in re.findall(r"\bnum=(\d+)(?![\d/])|\bnum=(\d+)/host", each.value):
+            found += fact(each, "gpus_per_node", "".join(value))
+    elif each.name in _LSF:
+        found += fact(each, _LSF[each.name], each.value)
+    return found
+
+
+def _pjm(each: Directive) -> list[JobFact]:
+    if each.name not in ("-L", "--rsc-list", "--mpi", "--omp"):
+        return fact(each, _PJM[each.name], each.value) if each.name in _PJM else []
+    fields: dict[str, JobField] = {
+        "node": "nodes",
+        "elapse": "time",
+        "rscgrp": "queue",
+        "proc": "ranks",
+        "max-proc-per-node": "ranks_per_node",
+        "thread": "threads",
+    }
+    found: list[JobFact] = []
+    for key, _, value in (piece.partition("=") for piece in each.value.split(",")):
+        # Nodes may be a torus with two or three sides, and how they lie to each other stands behind that.
+        if key == "node" and (sides := re.fullmatch(r"(\d{1,5}(?:x\d{1,5}){0,2})(?::[\w-]+)*", value)):
+            value = str(math.prod(int(side) for side in sides[1].split("x")))
+        if key in fields:
+            found += fact(each, fields[key], value)
+    return found
+
+
+_READERS: Mapping[str, Callable[[Directive], list[JobFact]]] = {
+    "slurm": slurm,
+    "pbs": _pbs,
+    "gridengine": _grid,
+    "lsf": _lsf,
+    "pjm": _pjm,
+}

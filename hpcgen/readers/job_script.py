@@ -18,7 +18,7 @@ from hpcgen.core.secret_rules import secret_name, without_secret_words, without_
 from hpcgen.readers.folder import ProjectFolder
 from hpcgen.readers.job_directives import MARKS, Directive, fact, read_directives, slurm
 
-_DIRECTIVE = re.compile(r"(#SBATCH|#PBS|#\$)[ \t]+(-.*)")
+_DIRECTIVE = re.compile(rf"({'|'.join(map(re.escape, MARKS))})[ \t]+(-.*)")
 _ASSIGNED = re.compile(r"(?:export\s+|declare\s+-x\s+)?([A-Za-z_]\w*)=(.*)")
 _USED = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _ENDS = ("|", "||", "&&", ";", "&", ">", ">>", "<", "2>", "2>&1", "&>", ">&", "<<", "|&", "(", ")")

@@ -107,6 +107,30 @@ def test_the_next_steps_have_the_size_of_the_job(hpcgen: Command, project: Path)
     ]
 
 
+@pytest.mark.parametrize(
+    ("directives", "said"),
+    [
+        (
+            '#BSUB -n 32 -R "span[ptile=16]"\n#BSUB -W 1:30\n#BSUB -J "many[1-10]%5"',
+            "--nodes 2 --ranks-per-node 16 --time 01:30:00 --array 10%5",
+        ),
+        ("#BSUB -nnodes 2\n#BSUB -W 90", "--nodes 2 --time 01:30:00"),
+        (
+            '#PJM -L "node=2,elapse=0:10:00"\n#PJM --mpi proc=8\n#PJM --omp thread=12',
+            "--nodes 2 --ranks-per-node 4 --threads 12 --time 00:10:00",
+        ),
+        ("#SBATCH --ntasks=8 --ntasks-per-node=4", "--nodes 2 --ranks-per-node 4"),
+    ],
+)
+@pytest.mark.parametrize("project", ["cmake"], indirect=True)
+def test_jobs_are_as_large_as_their_scripts_say(hpcgen: Command, project: Path, directives: str, said: str) -> None:
+    (script,) = (each for each in project.rglob("*") if each.is_file() and "#SBATCH" in each.read_text("utf-8"))
+    rest = [line for line in script.read_text("utf-8").splitlines() if not line.startswith("#")]
+    script.write_text("\n".join(["#!/bin/bash", directives, *rest, ""]), "utf-8")
+    done = hpcgen("init", project.name)
+    assert done.stderr.splitlines()[-1] == f"hpcgen:   hpcgen submit {said}", done.stderr
+
+
 def test_a_folder_with_nothing_known_says_what_is_read(hpcgen: Command, tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
     (tmp_path / "p/Dockerfile").write_text("FROM debian\n", "utf-8")

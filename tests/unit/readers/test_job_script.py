@@ -33,6 +33,22 @@ def read(folder: Path, *lines: str) -> JobFile:
         ("#PBS -l select=3:ncpus=8:mpiprocs=2:ngpus=1", {"nodes": "3", "ranks_per_node": "2", "gpus_per_node": "1"}),
         ("#PBS -l nodes=2:ppn=16,walltime=1:00:00", {"nodes": "2", "ranks_per_node": "16", "time": "1:00:00"}),
         ("#PBS -l select=1:ncpus=4+2:ncpus=8", {}),
+        (
+            '#BSUB -n 32 -R "span[ptile=16] rusage[mem=4GB]" -W 2:00 -q normal -P us',
+            {"ranks": "32", "ranks_per_node": "16", "time": "2:00:00", "queue": "normal", "account": "us"},
+        ),
+        ("#BSUB -nnodes 2 -W 90/fast  # minutes", {"nodes": "2", "time": "90:00"}),
+        ('#BSUB -J "many[1-10]%5" -gpu "num=4:mode=shared"', {"name": "many", "array": "1-10%5", "gpus_per_node": "4"}),
+        ("#BSUB -gpu num=2/task -n $N -n 2,4 -alloc_flags smt4", {}),
+        (
+            "#PJM -L node=2x3x2:noncont,rscgrp=small,elapse=1:00:00 -g us",
+            {"nodes": "12", "queue": "small", "time": "1:00:00", "account": "us"},
+        ),
+        (
+            '#PJM --mpi "proc=8,max-proc-per-node=4" --omp thread=12 -L "elapse=600"',
+            {"ranks": "8", "ranks_per_node": "4", "threads": "12", "time": "600"},
+        ),
+        ("#PJM -L node=$N -L rscunit=rscunit_ft01 -j -S", {}),
         ("#$ -pe mpi 32 -l h_rt=60,gpu=2 -P us", {"ranks": "32", "time": "60", "gpus_per_node": "2", "account": "us"}),
     ],
 )
