@@ -12,6 +12,19 @@ from container_tools import BaseImage, HostMpi
 
 HOST_ROOT = "/opt/host-mpi"
 
+OTHER_MPI = {
+    "OMPI_MCA_pml": "yalla",
+    "OPAL_PREFIX": "/nowhere/openmpi",
+    "PMIX_INSTALL_PREFIX": "/nowhere/pmix",
+    "PMIX_MCA_mca_base_component_path": "/nowhere/pmix/lib/pmix",
+    "PRTE_PREFIX": "/nowhere/prrte",
+    "I_MPI_OFI_LIBRARY": "/nowhere/lib/libfabric.so.1",
+    "I_MPI_PMI_LIBRARY": "/nowhere/lib/libpmi2.so",
+    "FI_PROVIDER_PATH": "/nowhere/lib/libfabric",
+    "SSL_CERT_FILE": "/nowhere/ca-bundle.pem",
+}
+"""What modules of a host set for MPIs that an image has not; the files are the host's alone."""
+
 
 def profile(facts: dict[str, Any], base: BaseImage, host: HostMpi, **more: Any) -> dict[str, Any]:
     """This machine with an Intel MPI of its own, bound into the image at another path than the image's."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from container_tools import BaseImage, ChImage, HostMpi, Sid, Slurm
-from mpi_hello import HOST_ROOT, profile, render
+from mpi_hello import HOST_ROOT, OTHER_MPI, profile, render
 from test_rendered_kits import BASE_IN_SID, CERTIFICATES, site_profile
 
 
@@ -64,7 +64,11 @@ def test_where_a_site_names_no_mpi_the_images_own_is_used(
 ) -> None:
     own = ["--set", "mpi.provider=intel_mpi", "--set", "intel_mpi.version=2021.17.2"]
     kit = render(site_profile(machine_facts, plain_base_image), tmp_path, *own)
-    done = ch_image.run(["bash", kit / "run.sh"], env={"HPCGEN_IMAGE": str(mpi_hello_image)}, cwd=tmp_path)
+    # Whatever a host's modules say of other MPIs: without the launch line that keeps it out, no rank starts.
+    env = {**OTHER_MPI, "HPCGEN_IMAGE": str(mpi_hello_image)}
+    bare = ["ch-run", "--set-env", mpi_hello_image, "--", "mpiexec", "-n", "2", "/opt/rank_test/bin/rank_test"]
+    assert ch_image.run(bare, env=env, cwd=tmp_path, check=False).returncode != 0
+    done = ch_image.run(["bash", kit / "run.sh"], env=env, cwd=tmp_path)
     assert done.stdout.count(" of 2 on ") == 2, done.stdout
     assert HOST_ROOT not in done.stdout and "/opt/intel_mpi/lib/libmpi.so" in done.stdout
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from container_tools import BaseImage, Buildah, ChImage, Sid
 from leftovers import remove
+from mpi_hello import OTHER_MPI
 from test_rendered_kits import by_apptainer, by_buildah, check_selftest, render_by_command, report, site_profile
 
 JOB = ["--site", "here", "--stack", "mpi-python", "--nodes", "1", "--ranks-per-node", "2", "--threads", "1"]
@@ -58,7 +59,7 @@ def test_open_mpi_by_charliecloud(
     report("ch-image", started, ch_image.run(["du", "-sh", image]).stdout)
     tested = ch_image.run(["ch-run", "--set-env", image, "--", "/opt/hpcgen/selftest.sh"]).stdout
     check_selftest(tested, "mpi4py", "openmpi", "rank_test")
-    done = ch_image.run(["bash", kit / "run.sh"], env={"HPCGEN_IMAGE": str(image)}, cwd=tmp_path)
+    done = ch_image.run(["bash", kit / "run.sh"], env={**OTHER_MPI, "HPCGEN_IMAGE": str(image)}, cwd=tmp_path)
     check_ranks("Open MPI", done.stdout)
     remove(image)
 
