@@ -42,7 +42,10 @@ def got(site: SlurmSite[Slurm], image: Path, *words: str) -> tuple[str, int, str
     return tres, int(limit) >> 20, (site.work / "said").read_text()
 
 
-def test_a_job_gets_the_memory_of_its_ranks(site: SlurmSite[Slurm], mpi_hello_image: Path) -> None:
+@pytest.mark.parametrize("asked", ["mem", "mem-per-cpu"])
+def test_a_job_gets_the_memory_of_its_ranks(site: SlurmSite[Slurm], mpi_hello_image: Path, asked: str) -> None:
+    site.profile["scheduler"]["memory_request"] = asked
+    site.write()
     tres, limit, said = got(site, mpi_hello_image)
     assert ("mem=2G" in tres, limit) == (True, 2048), said
     tres, limit, said = got(site, mpi_hello_image, "--memory-per-rank", "3")
