@@ -8,24 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
-
 from hpcgen.backends.engines import engine_for
 from hpcgen.backends.hardware.fabrics import GPU_NETWORK_BLOCKS, GPU_NETWORKS
 from hpcgen.blocks.requirements import Origin, Requirement
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.model.plan import Plan
 from hpcgen.launch.collectives import gpu_network
-from hpcgen.planning.question import PlanRequest
 from hpcgen.recipe.assemble import assemble
-
-
-def unsaid(asked: PlanRequest) -> PlanRequest:
-    """The request without what ``--set`` says of blocks that are there by default alone."""
-    own = {*asked.added, *asked.stack.blocks}
-    late = [name for name in GPU_NETWORK_BLOCKS.values() if name not in own]
-    settings = [text for text in asked.settings if text.partition(".")[0] not in late]
-    return asked if len(settings) == len(asked.settings) else msgspec.structs.replace(asked, settings=tuple(settings))
 
 
 def wanted(plan: Plan, catalog: Catalog, kept: Mapping[str, str]) -> Requirement | None:

@@ -132,10 +132,16 @@ class _Planner(msgspec.Struct, frozen=True):
         node = self.site.partitions.get(asked.partition or self.site.default_partition)
         if node is None or node.gpu is None:
             return self._whole(asked, request)
-        from hpcgen.planning.gpu_network import only_adds, unsaid, wanted
+        from hpcgen.planning.gpu_network import only_adds, wanted
 
-        plain = unsaid(asked)
-        found = self._whole(plain, request)
+        plain = asked
+        try:
+            found = self._whole(asked, request)
+        except UnusedSettingError as error:
+            # It may be of what comes with that network alone.
+            used = tuple(text for text in asked.settings if text.partition(".")[0] not in error.names)
+            plain = msgspec.structs.replace(asked, settings=used)
+            found = self._whole(plain, request)
         demand = wanted(found, self.catalog, self.kept)
         if demand is not None:
             with suppress(HpcgenError):

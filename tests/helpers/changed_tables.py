@@ -8,6 +8,7 @@ from functools import cache
 
 import msgspec
 
+from hpcgen.backends.hardware.fabrics import GPU_NETWORK_BLOCKS
 from hpcgen.blocks.requirements import in_range, version
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.model.plan import Plan, PlannedBlock
@@ -87,7 +88,7 @@ def unrelated_rows(asked: Asked, plan: Plan | str) -> str:
 @cache
 def _reachable(stack: str) -> frozenset[str]:
     """The blocks that a stack and the needs of blocks lead to, whatever their conditions."""
-    open_ = ["base", "site_trust", "rank_test", *catalog().stack(stack).blocks]
+    open_ = ["base", "site_trust", "rank_test", *GPU_NETWORK_BLOCKS.values(), *catalog().stack(stack).blocks]
     found: set[str] = set()
     while open_:
         name = open_.pop()
