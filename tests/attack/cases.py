@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from hpcgen import api
+from hpcgen.backends import schedulers as batch_systems
 from hpcgen.core.errors import HpcgenError
 from hpcgen.core.support.writing import yaml_text
 from hpcgen.kit.kit import make_kit
@@ -110,16 +111,21 @@ def _of_plan(one: Case, chance: random.Random) -> Files:
         if one.path[:2] != (name, field) and name in profile:
             profile = {**profile, name: {**profile[name], field: chance.choice(choices)}}
     batch = profile.get("scheduler", {})
-    if batch.get("kind") in ("slurm", "flux", "none") and one.path[:2] != ("scheduler", "resources"):
-        # They have no form for resources by name, so that nothing else would be tried with them.
-        profile = {**profile, "scheduler": {key: value for key, value in batch.items() if key != "resources"}}
+    if batch.get("kind") in SCHEDULERS:
+        # What a batch system has no form for is refused, and nothing else would be tried with it.
+        of = batch_systems.SCHEDULERS.find(batch["kind"])
+        lacking = {"resources"} if not of.resource_form else set()
+        lacking |= {"memory_request"} if batch["kind"] != "gridengine" else set()
+        lacking -= {str(one.path[1])} if one.path[:1] == ("scheduler",) and len(one.path) > 1 else set()
+        profile = {**profile, "scheduler": {key: value for key, value in batch.items() if key not in lacking}}
     if batch.get("kind") == "none" and one.path[0] not in ("queue", "account"):
         job = {key: value for key, value in job.items() if key not in ("queue", "account")}
     if one.path[:2] == ("run", "steps"):
         # Where a command is asked for, steps are not started.
         del job["command"]
-    if chance.randrange(3) == 0 and one.path[:1] != ("mpi",):
-        profile = {**profile, "mpi": None}
+    if chance.randrange(3) == 0 and one.path[:1] not in (("mpi",), ("sources",)):
+        sources = {path: source for path, source in profile.get("sources", {}).items() if not path.startswith("mpi")}
+        profile = {**profile, "mpi": None, "sources": sources}
     site = api.load_site(profile, catalog=CATALOG)
     plan = api.plan(site, api.load_stack(stack, catalog=CATALOG), catalog=CATALOG, allow_unsupported=True, **job)
     return {name: file.text for name, file in api.render(plan, catalog=CATALOG).files.items()}

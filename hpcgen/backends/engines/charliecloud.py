@@ -63,8 +63,9 @@ SEAL = (
     ["sh", "-c", 'mount -t tmpfs -o mode=1777,nosuid,nodev none /dev/shm && exec "$@"', "sealed"],
 )
 _LINE = r" *(\d+)([ .*]) ?([A-Z]+)\b"
-_MAKE_FIRST = Shell('"mkdir -p \'/var/tmp/${USER:-}.ch/mnt\' 2> /dev/null; exec \\"\\$@\\""')
-FOLDER_FIRST = ("sh", "-c", _MAKE_FIRST, "folder-first")
+# Installed commands of an image stand before the host's on PATH, and may have these names.
+_MAKE_FIRST = Shell('"command -p mkdir -p \'/var/tmp/${USER:-}.ch/mnt\' 2> /dev/null; exec \\"\\$@\\""')
+FOLDER_FIRST = ("/bin/sh", "-c", _MAKE_FIRST, "folder-first")
 """Before ch-run: the first of a node's ranks makes the folder of its mount, and the others find it there."""
 NAMING = "Dockerfile.name"
 CACHES = Shell(f'"${{XDG_CACHE_HOME:-{SUBMIT_FOLDER}/.cache}}"')

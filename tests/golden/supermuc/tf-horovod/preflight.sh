@@ -71,7 +71,7 @@ done
 mpi=/dss/dsshome1/lrz/sys/intel/impi2019u6/compilers_and_libraries_2020.0.154/linux/mpi/intel64
 # Ranks of a node start together: the first makes the folder where the image is mounted, for which they would race.
 container=(
-    sh -c "mkdir -p '/var/tmp/${USER:-}.ch/mnt' 2> /dev/null; exec \"\$@\"" folder-first
+    /bin/sh -c "command -p mkdir -p '/var/tmp/${USER:-}.ch/mnt' 2> /dev/null; exec \"\$@\"" folder-first
     ch-run
     -b /lrz/sys/.:/lrz/sys
     -b /dss/dsshome1/lrz/sys/.:/dss/dsshome1/lrz/sys
