@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 
 from hpcgen.blocks.guarded import guarded
+from hpcgen.core.model.host_mpi import HostMpi
 from hpcgen.core.model.network import Network
-from hpcgen.core.model.site import Fabric, GpuVendor, HostMpi, Partition, Site
+from hpcgen.core.model.nodes import Fabric, GpuVendor
+from hpcgen.core.model.site import Partition, Site
 
 
 class Facts(msgspec.Struct, frozen=True):

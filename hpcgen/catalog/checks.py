@@ -22,7 +22,9 @@ from collections.abc import Iterator
 
 from hpcgen.backends.hardware.amdgpu import driver_release
 from hpcgen.backends.hardware.mpi_abi import STANDARD, STANDARD_SINCE, abi_of, whose
-from hpcgen.core.model.site import Gpu, HostMpi, Partition
+from hpcgen.core.model.host_mpi import HostMpi
+from hpcgen.core.model.nodes import Gpu
+from hpcgen.core.model.site import Partition
 from hpcgen.core.support.cpu_lists import list_text, read_list
 from hpcgen.core.support.units import counted
 

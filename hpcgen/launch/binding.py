@@ -12,8 +12,9 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.backends.launchers import launcher_of
+from hpcgen.core.model.host_mpi import HostMpi
+from hpcgen.core.model.nodes import Gpu
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.site import Gpu, HostMpi
 from hpcgen.core.support.cpu_lists import list_text, read_list
 from hpcgen.core.support.quoting import Shell
 from hpcgen.core.support.templates import Template

@@ -16,9 +16,9 @@ from hpcgen.backends.engines import Call
 from hpcgen.backends.schedulers import scheduler_for
 from hpcgen.backends.schedulers.none import Direct
 from hpcgen.core.errors import PolicyError
+from hpcgen.core.model.host_mpi import Bind
 from hpcgen.core.model.image_paths import EVERY_IMAGE_HAS
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.site import Bind
 from hpcgen.core.support.quoting import Shell, line, plain, sh_assign
 from hpcgen.core.support.templates import Template
 from hpcgen.launch.collectives import by_engine, by_plugin_folders, collectives_environment, plugin_folders

@@ -11,8 +11,8 @@ import msgspec
 from hpcgen.backends.engines import Engine
 from hpcgen.backends.launchers import launcher_of
 from hpcgen.backends.schedulers import SCHEDULERS, scheduler_for
+from hpcgen.core.model.host_mpi import HostMpi
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.site import HostMpi
 from hpcgen.core.support.quoting import joined
 from hpcgen.launch.collectives import by_plugin_folders, collectives_environment, plugin_folders
 

@@ -8,8 +8,8 @@ from hpcgen.backends.engines import Engine, engine_for
 from hpcgen.backends.engines.base import NO_IMAGE
 from hpcgen.backends.schedulers import Scheduler
 from hpcgen.backends.schedulers.none import Direct
+from hpcgen.core.model.host_mpi import HostMpi
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.site import HostMpi
 from hpcgen.core.support.quoting import FOLDER, joined, line, quoted, sh, sh_assign
 from hpcgen.core.support.templates import Template
 from hpcgen.core.support.traced import Subject, Traced, together, traced

@@ -25,8 +25,8 @@ from hpcgen.blocks.rank_test import (
     PROVIDER_IS,
     RANK_PROGRAM,
 )
+from hpcgen.core.model.host_mpi import HostMpi
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.site import HostMpi
 from hpcgen.core.support.quoting import Shell, line, quoted, sh
 from hpcgen.launch import node_checks
 from hpcgen.launch.binding import local_rank

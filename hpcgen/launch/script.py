@@ -14,10 +14,10 @@ from hpcgen.backends.schedulers import Header, Scheduler, scheduler_for
 from hpcgen.backends.schedulers.base import option
 from hpcgen.backends.schedulers.none import Direct
 from hpcgen.backends.schedulers.slurm import Slurm
+from hpcgen.core.model.host_mpi import Bind
 from hpcgen.core.model.job import JobStep, Queueing
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.reasons import JobReason
-from hpcgen.core.model.site import Bind
 from hpcgen.core.support.quoting import line, plain, sh
 from hpcgen.core.support.templates import Template
 from hpcgen.core.support.traced import Subject, Traced, together, traced

@@ -15,8 +15,9 @@ from hpcgen.backends.launchers import launcher_of
 from hpcgen.backends.schedulers import launched_by, scheduler_for
 from hpcgen.blocks.capabilities import UNDER_OLD_DRIVER
 from hpcgen.core.errors import PolicyError, Problem
+from hpcgen.core.model.host_mpi import Bind, HostMpi
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.site import Bind, HostMpi, SiteEngine
+from hpcgen.core.model.site import SiteEngine
 from hpcgen.core.support.quoting import Shell
 from hpcgen.core.support.traced import Subject
 from hpcgen.launch.binding import Binding, binding, gpus_by_launcher

@@ -10,8 +10,9 @@ from hpcgen.blocks.requirements import in_range
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.project import CONDA
 from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.model.nodes import Gpu
 from hpcgen.core.model.plan import PlannedBlock, PlannedConda
-from hpcgen.core.model.site import Gpu, Site
+from hpcgen.core.model.site import Site
 from hpcgen.core.support.wheel_tags import as_numbers, minor_of
 
 FAMILIES = {"mpich": "mpich", "intel_mpi": "mpich", "mvapich": "mpich", "mvapich2": "mpich", "openmpi": "openmpi"}

@@ -11,9 +11,10 @@ from hpcgen.blocks.requirements import in_range
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.checks import wrong_amd_driver
 from hpcgen.core.errors import InputError
+from hpcgen.core.model.nodes import Gpu
 from hpcgen.core.model.plan import Finding, Plan
 from hpcgen.core.model.release import AssumedDriver
-from hpcgen.core.model.site import Gpu, Site
+from hpcgen.core.model.site import Site
 
 KEPT = 64
 """Of so many sites without a driver a catalog keeps what is planned for."""

@@ -9,8 +9,9 @@ import msgspec
 from hpcgen.blocks.requirements import Requirement, in_range
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import Remedy
+from hpcgen.core.model.nodes import Gpu
 from hpcgen.core.model.release import Release
-from hpcgen.core.model.site import Gpu, Site
+from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.wheel_tags import as_numbers
 from hpcgen.planning.drivers import keep

@@ -22,9 +22,10 @@ from hpcgen.blocks.steps import (
 )
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError, Problems
+from hpcgen.core.model.host_mpi import Bind
 from hpcgen.core.model.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER, overlap
 from hpcgen.core.model.plan import ExtendedImage, Plan
-from hpcgen.core.model.site import Bind, Site
+from hpcgen.core.model.site import Site
 from hpcgen.core.support.hashing import sha256_of
 from hpcgen.recipe.bases import base_check, base_for, base_labels, base_notes, install
 from hpcgen.recipe.parts import Parts, PlannedPart, parts_of

@@ -17,10 +17,11 @@ from hpcgen.backends.hardware.mpi_abi import wanted_abi, whose
 from hpcgen.core.config.user_config import usual
 from hpcgen.core.errors import PolicyError
 from hpcgen.core.model.fields import EngineName
+from hpcgen.core.model.host_mpi import Bind
 from hpcgen.core.model.job import JobRequest, Queueing
 from hpcgen.core.model.plan import Finding, Plan
 from hpcgen.core.model.record import ImageKindName
-from hpcgen.core.model.site import Bind, Site
+from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.quoting import sh
 from hpcgen.images.kinds import kind_for

@@ -9,7 +9,7 @@ import pytest
 from container_tools import BaseImage, ChImage, Sid
 
 from hpcgen.backends.engines import Call, engine_for
-from hpcgen.core.model.site import Bind
+from hpcgen.core.model.host_mpi import Bind
 from hpcgen.core.support.quoting import line
 
 LOOK = """\

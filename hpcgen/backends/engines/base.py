@@ -10,8 +10,8 @@ import msgspec
 
 from hpcgen.core.errors import InputError, PolicyError, Problem
 from hpcgen.core.model.fields import FormatName
+from hpcgen.core.model.host_mpi import Bind, HostMpi
 from hpcgen.core.model.release import PLATFORMS
-from hpcgen.core.model.site import Bind, HostMpi
 from hpcgen.core.support.quoting import FOLDER, IMAGE, Shell, joined
 
 if TYPE_CHECKING:

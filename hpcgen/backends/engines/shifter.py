@@ -21,7 +21,7 @@ from __future__ import annotations
 from hpcgen.backends.engines.base import Call, environment_words, refuse_separators
 from hpcgen.backends.engines.common import ByReference
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.site import Bind
+from hpcgen.core.model.host_mpi import Bind
 from hpcgen.core.support.quoting import joined
 
 MPI_MODULES = {"mpich": "mpich"}

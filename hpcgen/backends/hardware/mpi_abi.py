@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcgen.core.model.site import HostMpi
+from hpcgen.core.model.host_mpi import HostMpi
 
 STANDARD = "mpi5"
 """The binary interface of the MPI 5.0 standard, which is no family's own."""

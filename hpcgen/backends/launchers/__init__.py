@@ -8,7 +8,8 @@ from __future__ import annotations
 from hpcgen.backends.launchers.base import Launcher
 from hpcgen.backends.schedulers import SCHEDULERS, launched_by
 from hpcgen.core.errors import UnknownNameError, did_you_mean
-from hpcgen.core.model.site import MPI_PROGRAMS, BatchSystem, HostMpi
+from hpcgen.core.model.batch import BatchSystem
+from hpcgen.core.model.host_mpi import MPI_PROGRAMS, HostMpi
 from hpcgen.core.support.registry import Registry
 
 __all__ = ["LAUNCHERS", "Launcher", "knows_launcher", "launcher_names", "launcher_of"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from hpcgen.core.model.batch import BatchSystem
+from hpcgen.core.model.host_mpi import HostMpi
 from hpcgen.core.model.job import Job
-from hpcgen.core.model.site import BatchSystem, HostMpi
 
 
 class Launcher:

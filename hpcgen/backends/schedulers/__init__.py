@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hpcgen.backends.schedulers.base import Header, Scheduler
-from hpcgen.core.model.site import MPI_PROGRAMS, BatchSystem
+from hpcgen.core.model.batch import BatchSystem
+from hpcgen.core.model.host_mpi import MPI_PROGRAMS
 from hpcgen.core.support.registry import Registry
 
 __all__ = ["SCHEDULERS", "Header", "Scheduler", "launched_by", "scheduler_for"]

@@ -10,8 +10,9 @@ from typing import ClassVar, Literal
 
 import msgspec
 
+from hpcgen.core.model.batch import BatchSystem, Queue
 from hpcgen.core.model.job import Job
-from hpcgen.core.model.site import BatchSystem, Partition, Queue
+from hpcgen.core.model.site import Partition
 from hpcgen.core.support.quoting import directive
 from hpcgen.core.support.traced import Subject, traced
 

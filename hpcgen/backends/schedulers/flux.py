@@ -26,8 +26,8 @@ from hpcgen.backends.schedulers.base import (
     queue_options,
     site_options,
 )
+from hpcgen.core.model.batch import BatchSystem
 from hpcgen.core.model.job import Job
-from hpcgen.core.model.site import BatchSystem
 from hpcgen.core.support.quoting import directive
 from hpcgen.core.support.traced import traced
 

@@ -29,7 +29,7 @@ from hpcgen.backends.schedulers.base import (
     site_options,
 )
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.site import BatchSystem
+from hpcgen.core.model.batch import BatchSystem
 from hpcgen.core.support.traced import subjects_of, traced
 
 STATES: Mapping[int, tuple[Phase, str]] = {

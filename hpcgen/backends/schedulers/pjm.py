@@ -23,7 +23,7 @@ from hpcgen.backends.schedulers.base import (
     queue_options,
     site_options,
 )
-from hpcgen.core.model.site import BatchSystem
+from hpcgen.core.model.batch import BatchSystem
 from hpcgen.core.support.traced import traced
 from hpcgen.core.support.units import walltime_text
 

@@ -26,8 +26,8 @@ from hpcgen.backends.schedulers.base import (
     seconds_of,
     site_options,
 )
+from hpcgen.core.model.batch import BatchSystem
 from hpcgen.core.model.job import Job
-from hpcgen.core.model.site import BatchSystem
 from hpcgen.core.support.traced import traced
 from hpcgen.core.support.units import walltime_text
 

@@ -26,7 +26,7 @@ from hpcgen.backends.schedulers.base import (
     seconds_of,
     site_options,
 )
-from hpcgen.core.model.site import BatchSystem
+from hpcgen.core.model.batch import BatchSystem
 from hpcgen.core.support.units import walltime_text
 
 UNKNOWN_JOB = re.compile(r"Unknown Job|Job has finished|Invalid Job", re.IGNORECASE)

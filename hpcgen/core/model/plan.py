@@ -20,11 +20,13 @@ from hpcgen.core.model.fields import (
     WholeNumber,
     matching,
 )
+from hpcgen.core.model.host_mpi import HostMpi
 from hpcgen.core.model.image_paths import overlap
 from hpcgen.core.model.job import Job
+from hpcgen.core.model.nodes import Fabric, GpuVendor
 from hpcgen.core.model.project import Project
 from hpcgen.core.model.reasons import Reason
-from hpcgen.core.model.site import Fabric, GpuVendor, HostMpi, Site
+from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import CopyTarget, OptionValue, Stack
 from hpcgen.core.support.units import counted, walltime_text
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from hpcgen.core.model.batch import Queue
 from hpcgen.core.model.job import Job, JobRequest
-from hpcgen.core.model.site import Layout, Partition, Queue, Site
+from hpcgen.core.model.site import Layout, Partition, Site
 from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.units import counted, number
 from hpcgen.launch.job.queues import limits, misfit

@@ -8,10 +8,11 @@ import msgspec
 
 from hpcgen.backends.schedulers import scheduler_for
 from hpcgen.core.errors import Problem, did_you_mean
+from hpcgen.core.model.batch import Queue
 from hpcgen.core.model.job import Job, JobRequest
 from hpcgen.core.model.plan import Finding
 from hpcgen.core.model.reasons import JobReason
-from hpcgen.core.model.site import Queue, Site
+from hpcgen.core.model.site import Site
 from hpcgen.core.support.units import counted, number, parse_walltime, walltime_text
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 
 from hpcgen.core.errors import InputError, PolicyError, Problem, Remedy
+from hpcgen.core.model.batch import Queue
 from hpcgen.core.model.job import JobRequest
-from hpcgen.core.model.site import Partition, Queue, Site
+from hpcgen.core.model.site import Partition, Site
 from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.units import parse_walltime, walltime_text
 from hpcgen.launch.job.layout import lay_out, memory_problem

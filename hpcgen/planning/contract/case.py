@@ -10,9 +10,10 @@ import msgspec
 
 from hpcgen.backends.engines import Engine
 from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.core.model.host_mpi import HostMpi
 from hpcgen.core.model.plan import Finding, Plan, PlannedBlock
 from hpcgen.core.model.release import Release
-from hpcgen.core.model.site import HostMpi, Partition, Site
+from hpcgen.core.model.site import Partition, Site
 
 if TYPE_CHECKING:
     from hpcgen.recipe.stages import Assembly

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from hpcgen.blocks.requirements import in_range
+from hpcgen.core.model.nodes import Gpu
 from hpcgen.core.model.reasons import JobReason
 from hpcgen.core.model.release import Release
-from hpcgen.core.model.site import Gpu
 from hpcgen.core.support.units import counted
 from hpcgen.planning.contract.case import Check, ContractCase, gpus_asked, holds, skipped, unknown
 

@@ -12,7 +12,7 @@ from hpcgen.backends.hardware.mpi_abi import (
     whose,
 )
 from hpcgen.backends.schedulers import launched_by
-from hpcgen.core.model.site import HostMpi
+from hpcgen.core.model.host_mpi import HostMpi
 from hpcgen.planning.contract.case import Check, ContractCase, holds, release_of, skipped, unknown
 
 NO_MPI = "the stack runs without MPI"

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from hpcgen.blocks.requirements import refusing_facts
+from hpcgen.core.model.nodes import Gpu
 from hpcgen.core.model.project import BLOCK, ProjectPackage
 from hpcgen.core.model.release import Release
-from hpcgen.core.model.site import Gpu
 from hpcgen.core.support.units import counted, some
 from hpcgen.planning.contract.case import Check, ContractCase, gpus_asked
 from hpcgen.planning.contract.wheel_names import NAME, cuda_driver, cuda_of, gpu_vendor, said

@@ -15,7 +15,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.decoding import record_from
 from hpcgen.core.errors import InputError, JobFailedError, Problems, UnknownNameError, did_you_mean
 from hpcgen.core.model.fields import Name, Record, Text, WholeNumber
-from hpcgen.core.model.site import Bind
+from hpcgen.core.model.host_mpi import Bind
 from hpcgen.core.support.hashing import open_plain
 from hpcgen.core.support.processes import own_program
 from hpcgen.core.support.quoting import command

@@ -11,9 +11,10 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.in_memory import InMemory
 from hpcgen.core.errors import ConflictError, HpcgenError, InputError, PolicyError
 from hpcgen.core.model.fields import Count, Name, Record, Text, Version
+from hpcgen.core.model.nodes import Gpu
 from hpcgen.core.model.plan import Plan, PlannedBlock
 from hpcgen.core.model.reasons import Reason, requirement_text
-from hpcgen.core.model.site import Gpu, Site
+from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import RunSpec, Stack, StackBlock
 from hpcgen.planning.planner import make_plan
 from hpcgen.plugins.onnx.records import EnsembleTarget, Provider

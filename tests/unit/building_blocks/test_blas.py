@@ -9,7 +9,7 @@ import pytest
 
 from hpcgen.blocks.base import Facts
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.core.model.site import Cpu
+from hpcgen.core.model.nodes import Cpu
 from hpcgen.planning.planner import make_plan
 from tests.unit.building_blocks.test_system import chosen, context, facts, newest, text
 

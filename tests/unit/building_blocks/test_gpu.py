@@ -10,8 +10,8 @@ import hpcgen
 from hpcgen.blocks.requirements import in_range
 from hpcgen.blocks.steps import Archive
 from hpcgen.core.errors import ConflictError
+from hpcgen.core.model.nodes import Gpu
 from hpcgen.core.model.release import Release
-from hpcgen.core.model.site import Gpu
 from tests.unit.building_blocks.test_system import CATALOG, chosen, context, facts, text
 
 

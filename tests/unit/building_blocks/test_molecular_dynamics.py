@@ -12,7 +12,7 @@ from hpcgen.blocks.options import block_options
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import UnknownNameError
 from hpcgen.core.model.job import JobRequest
-from hpcgen.core.model.site import Cpu, Gpu
+from hpcgen.core.model.nodes import Cpu, Gpu
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble, notices
 from tests.unit.building_blocks.test_system import CATALOG, chosen, context, facts, newest, text

@@ -15,8 +15,8 @@ from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.requirements import in_range, version_range
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import ConflictError
+from hpcgen.core.model.host_mpi import HostMpi
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.site import HostMpi
 from hpcgen.kit.kit import Kit, make_kit
 from hpcgen.planning.planner import make_plan
 from tests.conftest import ROOT

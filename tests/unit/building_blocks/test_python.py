@@ -19,7 +19,8 @@ from hpcgen.blocks.steps import Run, Wheels
 from hpcgen.catalog.beside_blocks import read_wheel_list
 from hpcgen.core.errors import ConflictError, UnknownNameError
 from hpcgen.core.model.network import Internet, Mirrors, Network
-from hpcgen.core.model.site import Cpu, Fabric, Gpu, Memory, Partition
+from hpcgen.core.model.nodes import Cpu, Fabric, Gpu, Memory
+from hpcgen.core.model.site import Partition
 
 ROOT = Path(__file__).resolve().parents[3]
 BLOCKS = ["python", "python_packages", "cmake", "bazel", "onednn", "tensorflow", "horovod", "onnxruntime"]

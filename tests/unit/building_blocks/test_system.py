@@ -14,8 +14,10 @@ from hpcgen.blocks.sources import Supply
 from hpcgen.blocks.steps import Archive, Run
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError
+from hpcgen.core.model.host_mpi import HostMpi
 from hpcgen.core.model.network import AptMirror, Internet, Mirrors, Network, Proxy
-from hpcgen.core.model.site import Cpu, Fabric, Gpu, HostMpi, Memory, Partition
+from hpcgen.core.model.nodes import Cpu, Fabric, Gpu, Memory
+from hpcgen.core.model.site import Partition
 
 CATALOG = Catalog()
 BLOCKS = ["ubuntu", "debian", "rockylinux", "site_trust", "gnu", "os_packages", "intel_mpi", "mpich"]

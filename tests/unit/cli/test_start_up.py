@@ -62,10 +62,10 @@ def start(words: str, kept: Path, **more: str) -> tuple[dict[str, int], set[str]
     [
         ("--version", 5, 0, 26),
         ("--help", 11, 0, 26),
-        ("list sites", 57, 4 * SITES + 4, 73),
-        (f"plan {PLAN}", 174, 45, 106),
-        (f"render {PLAN}", 173, 45, 113),
-        ("", 50, 0, 71),  # completes a site's name
+        ("list sites", 60, 4 * SITES + 4, 73),
+        (f"plan {PLAN}", 177, 45, 106),
+        (f"render {PLAN}", 176, 45, 113),
+        ("", 53, 0, 71),  # completes a site's name
     ],
 )
 def test_commands_load_read_and_start_no_more_than_they_need(

@@ -12,8 +12,8 @@ from hpcgen.backends.engines import engine_for
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.fields import EngineName
+from hpcgen.core.model.host_mpi import GpuMpi
 from hpcgen.core.model.plan import Plan, PlannedBlock
-from hpcgen.core.model.site import GpuMpi
 from hpcgen.launch.parts import mpi_folders
 from hpcgen.launch.script import job_script
 from hpcgen.launch.start import host_mpi

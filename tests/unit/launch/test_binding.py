@@ -12,7 +12,8 @@ import msgspec
 import pytest
 
 from hpcgen.backends.engines import engine_for
-from hpcgen.core.model.site import Gpu, Site
+from hpcgen.core.model.nodes import Gpu
+from hpcgen.core.model.site import Site
 from hpcgen.core.support.cpu_lists import list_text
 from hpcgen.launch.binding import cpus_of, shares_of
 from hpcgen.launch.script import job_script

@@ -11,8 +11,8 @@ import pytest
 import hpcgen
 from hpcgen.backends.hardware.fabrics import NCCL_VERBS
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.model.nodes import Fabric, Gpu
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.site import Fabric, Gpu
 from hpcgen.kit.kit import make_kit
 from tests.unit.launch.test_preflight import LIBRARY, Here, failed, nodes
 

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from hpcgen.backends.engines import engine_for
+from hpcgen.core.model.host_mpi import Bind, GpuMpi
 from hpcgen.core.model.plan import Plan, PlannedBlock
-from hpcgen.core.model.site import Bind, GpuMpi
 from hpcgen.launch.script import job_script, preflight_script
 from hpcgen.launch.start import host_mpi
 from hpcgen.planning.contract.case import ContractCase

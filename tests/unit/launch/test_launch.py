@@ -19,10 +19,13 @@ from hypothesis import strategies as st
 from hpcgen.backends.engines import engine_format
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError, PolicyError
+from hpcgen.core.model.batch import Queue
 from hpcgen.core.model.fields import EngineName
+from hpcgen.core.model.host_mpi import Bind, HostMpi
 from hpcgen.core.model.job import JobRequest
+from hpcgen.core.model.nodes import Gpu
 from hpcgen.core.model.plan import Plan, PlannedBlock, PlannedMpi
-from hpcgen.core.model.site import Bind, FileSystem, Gpu, HostMpi, Queue, Site, SiteEngine
+from hpcgen.core.model.site import FileSystem, Site, SiteEngine
 from hpcgen.core.model.stack import RunSpec, Stack
 from hpcgen.launch.job.layout import resolve_job
 from hpcgen.launch.script import job_script

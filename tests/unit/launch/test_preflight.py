@@ -18,9 +18,12 @@ import pytest
 from hpcgen.backends.hardware.mpi_abi import MPI_LIBRARIES
 from hpcgen.blocks.rank_test import RANK_PROGRAM
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.model.batch import BatchSystem
 from hpcgen.core.model.fields import Source
+from hpcgen.core.model.host_mpi import Bind, HostMpi
+from hpcgen.core.model.nodes import Fabric, Gpu
 from hpcgen.core.model.plan import Plan, PlannedBlock
-from hpcgen.core.model.site import BatchSystem, Bind, Containers, Fabric, Gpu, HostMpi, Site, SiteEngine
+from hpcgen.core.model.site import Containers, Site, SiteEngine
 from hpcgen.kit.kit import known_files, make_kit
 from hpcgen.launch.preflight import oldest_driver, on_host
 from hpcgen.launch.script import job_script, preflight_script

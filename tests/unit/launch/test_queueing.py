@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hpcgen.backends.schedulers import scheduler_for
-from hpcgen.core.model.site import BatchSystem
+from hpcgen.core.model.batch import BatchSystem
 from tests.conftest import Command
 
 STACK = """\

@@ -11,8 +11,8 @@ import pytest
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import PolicyError
+from hpcgen.core.model.host_mpi import Bind
 from hpcgen.core.model.job import JobRequest
-from hpcgen.core.model.site import Bind
 from hpcgen.launch.script import job_script
 from hpcgen.planning.planner import make_plan
 from tests.helpers.site_engines import SITE

@@ -12,8 +12,9 @@ import pytest
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError
+from hpcgen.core.model.batch import BatchSystem
 from hpcgen.core.model.network import Proxy
-from hpcgen.core.model.site import BatchSystem, Site, System
+from hpcgen.core.model.site import Site, System
 from hpcgen.launch.command import command_script
 from hpcgen.launch.script import job_script, preflight_script
 from hpcgen.running.host_side import asked_of_host

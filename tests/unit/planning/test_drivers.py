@@ -11,7 +11,7 @@ from hpcgen import api
 from hpcgen.blocks.requirements import in_range
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import HpcgenError, InputError
-from hpcgen.core.model.site import Gpu
+from hpcgen.core.model.nodes import Gpu
 from hpcgen.kit.plan_difference import replanned
 from hpcgen.planning.drivers import assumed, with_driver, with_drivers
 from hpcgen.plugins.fleet.matrix import concrete_sites

@@ -173,7 +173,7 @@ def test_here_the_launcher_asks_no_batch_system_without_an_allocation(tmp_path: 
     plan = replace(plan, site=replace(plan.site, containers=replace(plan.site.containers, engines=engines)))
     (tmp_path / "image").mkdir()
     output = start_here(plan, tmp_path, "directory", str(tmp_path / "image"))
-    assert "mpiexec -n 4 -ppn 4 sh -c" in output and "folder-first ch-run" in output
+    assert "mpiexec -n 4 -ppn 4 /bin/sh -c" in output and "folder-first ch-run" in output
     assert "bootstrap fork" in output
     inside = start_here(plan, tmp_path, "directory", str(tmp_path / "image"), SLURM_JOB_ID="7")
     assert "bootstrap slurm" in inside

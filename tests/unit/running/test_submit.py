@@ -32,7 +32,7 @@ from hpcgen.backends.schedulers.pbs import Pbs
 from hpcgen.backends.schedulers.pjm import Pjm
 from hpcgen.backends.schedulers.slurm import Slurm, expand
 from hpcgen.backends.schedulers.torque import Torque
-from hpcgen.core.model.site import BatchSystem
+from hpcgen.core.model.batch import BatchSystem
 from hpcgen.running.follow import Tail
 from hpcgen.running.here import status_text
 from tests.conftest import GOLDEN, Command

@@ -13,8 +13,10 @@ from hpcgen.backends.schedulers import SCHEDULERS, scheduler_for
 from hpcgen.catalog.catalog import Catalog, is_file_name
 from hpcgen.core.config.in_memory import InMemory
 from hpcgen.core.errors import UnknownNameError
+from hpcgen.core.model.batch import BatchSystem
+from hpcgen.core.model.host_mpi import HostMpi
 from hpcgen.core.model.plan import Finding
-from hpcgen.core.model.site import BatchSystem, HostMpi, Partition, Site
+from hpcgen.core.model.site import Partition, Site
 from hpcgen.plugins.tuning.optimise.nearest import nearest_first
 from hpcgen.plugins.tuning.optimise.wishes import wished_options, with_storage
 from hpcgen.plugins.tuning.requests.described_site import described_site

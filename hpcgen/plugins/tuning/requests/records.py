@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from hpcgen.core.model.batch import SchedulerName
 from hpcgen.core.model.fields import (
     Commit,
     Count,
@@ -19,8 +20,8 @@ from hpcgen.core.model.fields import (
     WholeNumber,
     matching,
 )
+from hpcgen.core.model.host_mpi import MpiFlavour
 from hpcgen.core.model.job import JobName
-from hpcgen.core.model.site import MpiFlavour, SchedulerName
 
 Kind = Literal["ai_training", "ai_inference", "hpc", "mpi", "python"]
 Framework = Literal[

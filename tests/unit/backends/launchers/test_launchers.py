@@ -9,8 +9,9 @@ import pytest
 
 from hpcgen.backends.launchers import LAUNCHERS, launcher_names, launcher_of
 from hpcgen.core.errors import UnknownNameError
+from hpcgen.core.model.batch import BatchSystem
+from hpcgen.core.model.host_mpi import HostMpi
 from hpcgen.core.model.job import Job
-from hpcgen.core.model.site import BatchSystem, HostMpi
 from tests.conftest import Command
 
 JOB = Job(nodes=2, ranks_per_node=4, threads_per_rank=6, walltime_s=3600, command=["app"])

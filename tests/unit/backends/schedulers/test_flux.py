@@ -15,8 +15,10 @@ from hpcgen.backends.schedulers import Header, scheduler_for
 from hpcgen.backends.schedulers.base import GONE
 from hpcgen.backends.schedulers.flux import Flux, duration
 from hpcgen.core.errors import InputError
+from hpcgen.core.model.batch import BatchSystem, Queue
 from hpcgen.core.model.job import Job
-from hpcgen.core.model.site import BatchSystem, Cpu, Memory, Partition, Queue
+from hpcgen.core.model.nodes import Cpu, Memory
+from hpcgen.core.model.site import Partition
 from tests.conftest import Command
 
 PROGRAM = """\

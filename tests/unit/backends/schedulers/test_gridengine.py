@@ -12,8 +12,10 @@ from hpcgen.backends.schedulers import Header, scheduler_for
 from hpcgen.backends.schedulers.base import GONE, JobState
 from hpcgen.backends.schedulers.gridengine import GridEngine
 from hpcgen.core.errors import InputError
+from hpcgen.core.model.batch import BatchSystem, Queue
 from hpcgen.core.model.job import Job
-from hpcgen.core.model.site import BatchSystem, Cpu, Memory, Partition, Queue
+from hpcgen.core.model.nodes import Cpu, Memory
+from hpcgen.core.model.site import Partition
 from tests.conftest import Command
 
 JOB = Job(nodes=2, ranks_per_node=4, threads_per_rank=6, walltime_s=5400, command=["x"], queue="all.q", account="abc")

@@ -13,8 +13,10 @@ from hpcgen.backends.schedulers import Header
 from hpcgen.backends.schedulers.base import GONE, JobState
 from hpcgen.backends.schedulers.htcondor import HtCondor
 from hpcgen.core.errors import InputError
+from hpcgen.core.model.batch import BatchSystem, Queue
 from hpcgen.core.model.job import Job
-from hpcgen.core.model.site import BatchSystem, Cpu, Gpu, Memory, Partition, Queue
+from hpcgen.core.model.nodes import Cpu, Gpu, Memory
+from hpcgen.core.model.site import Partition
 from tests.conftest import Command
 
 JOB = Job(

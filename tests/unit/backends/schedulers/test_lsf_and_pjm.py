@@ -10,8 +10,10 @@ from hpcgen.backends.schedulers import Header, scheduler_for
 from hpcgen.backends.schedulers.base import GONE, JobState
 from hpcgen.backends.schedulers.lsf import Lsf
 from hpcgen.backends.schedulers.pjm import Pjm
+from hpcgen.core.model.batch import BatchSystem, Queue
 from hpcgen.core.model.job import Job
-from hpcgen.core.model.site import BatchSystem, Cpu, Gpu, Memory, Partition, Queue
+from hpcgen.core.model.nodes import Cpu, Gpu, Memory
+from hpcgen.core.model.site import Partition
 from tests.conftest import Command
 
 JOB = Job(nodes=2, ranks_per_node=4, threads_per_rank=6, walltime_s=5430, command=["x"], queue="batch", account="abc")

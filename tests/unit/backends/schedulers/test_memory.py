@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from hpcgen.backends.schedulers import Header, scheduler_for
+from hpcgen.core.model.batch import BatchSystem, Queue
 from hpcgen.core.model.job import Job
-from hpcgen.core.model.site import BatchSystem, Cpu, Gpu, Memory, Partition, Queue
+from hpcgen.core.model.nodes import Cpu, Gpu, Memory
+from hpcgen.core.model.site import Partition
 
 JOB = Job(nodes=2, ranks_per_node=8, threads_per_rank=1, walltime_s=60, command=["x"], memory_per_rank_gb=20, queue="a")
 

@@ -7,8 +7,9 @@ import pytest
 
 import hpcgen
 from hpcgen.core.errors import PolicyError
+from hpcgen.core.model.batch import Queue, TimeLimit
 from hpcgen.core.model.job import JobRequest
-from hpcgen.core.model.site import Queue, Site, TimeLimit
+from hpcgen.core.model.site import Site
 from hpcgen.launch.job.queues import limits, misfit, place
 
 

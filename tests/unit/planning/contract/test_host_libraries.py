@@ -7,8 +7,8 @@ from msgspec import structs
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import PolicyError
+from hpcgen.core.model.host_mpi import Bind
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.site import Bind
 from hpcgen.planning.contract.libraries import debian_names
 from hpcgen.planning.contract.verdict import case_of, checks_of
 from hpcgen.planning.planner import make_plan

@@ -510,7 +510,7 @@ def test_open_mpi_says_its_component_and_the_provider_below_it(lines: list[str],
 
 
 def test_ucx_is_as_good_as_the_verbs_that_the_profile_names() -> None:
-    from hpcgen.core.model.site import Fabric
+    from hpcgen.core.model.nodes import Fabric
 
     plan = plan_for("supermuc")
     fabric = Fabric(kind="infiniband", provider="verbs")
