@@ -118,11 +118,11 @@ def _site(catalog: Catalog, name: str, today: date, facts: bool) -> dict[str, ob
     from hpcgen.machine.ages import old_facts
 
     try:
-        data = catalog.site_document(name).data
-        known = sourced_of(catalog.site_document(name))
+        document = catalog.site_document(name)
+        known = sourced_of(document)
     except HpcgenError:
         return {}
-    found: dict[str, object] = {key: data[key] for key in ("archived", "abstract") if data.get(key)}
+    found: dict[str, object] = {key: document.data[key] for key in ("archived", "abstract") if document.data.get(key)}
     found |= msgspec.to_builtins(overview(known))
     found |= msgspec.to_builtins(counts(known)) if facts else {}
     return {**found, "old": len(old_facts(known, today))}

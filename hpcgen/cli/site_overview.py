@@ -51,8 +51,9 @@ def overview(facts: Sequence[Sourced]) -> SiteOverview:
 def _without_mpi(batch: Sourced | None) -> str:
     from hpcgen.backends.schedulers import SCHEDULERS
 
-    known = batch is not None and batch.value in SCHEDULERS.names()
-    return "untried" if known and batch is not None and SCHEDULERS.find(str(batch.value)).launcher else "one"
+    if batch is None or batch.value not in SCHEDULERS.names():
+        return "one"
+    return "untried" if SCHEDULERS.find(str(batch.value)).launcher else "one"
 
 
 def _gpus(facts: Sequence[Sourced]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -29,21 +30,26 @@ def with_drivers(catalog: Catalog, site: Site) -> Site:
     lacking = [name for name, each in site.partitions.items() if each.gpu is not None and each.gpu.driver is None]
     if not lacking:
         return site
-    known = catalog.with_drivers.get(id(site))
+
+    def made() -> Site:
+        partitions = dict(site.partitions)
+        for name in lacking:
+            gpu = partitions[name].gpu
+            row = assumed(catalog, gpu) if gpu is not None else None
+            if gpu is not None and row is not None:
+                gpu = msgspec.structs.replace(gpu, driver=row.driver, driver_assumed=True)
+                partitions[name] = msgspec.structs.replace(partitions[name], gpu=gpu)
+        return msgspec.structs.replace(site, partitions=partitions)
+
+    return kept(catalog, id(site), site, made)
+
+
+def kept(catalog: Catalog, key: object, site: Site, make: Callable[[], Site]) -> Site:
+    """What a catalog remembers of a site, made the first time."""
+    known = catalog.with_drivers.get(key)
     if known is not None and known[0] is site:
         return known[1]
-    partitions = dict(site.partitions)
-    for name in lacking:
-        gpu = partitions[name].gpu
-        row = assumed(catalog, gpu) if gpu is not None else None
-        if gpu is not None and row is not None:
-            gpu = msgspec.structs.replace(gpu, driver=row.driver, driver_assumed=True)
-            partitions[name] = msgspec.structs.replace(partitions[name], gpu=gpu)
-    return keep(catalog, id(site), site, msgspec.structs.replace(site, partitions=partitions))
-
-
-def keep(catalog: Catalog, key: object, site: Site, found: Site) -> Site:
-    """Have a catalog remember what was made of a site."""
+    found = make()
     if len(catalog.with_drivers) >= KEPT:
         catalog.with_drivers.clear()
     catalog.with_drivers[key] = (site, found)

@@ -14,7 +14,7 @@ from hpcgen.core.model.release import Release
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.wheel_tags import as_numbers
-from hpcgen.planning.drivers import keep
+from hpcgen.planning.drivers import kept
 from hpcgen.planning.question import PlanRequest
 from hpcgen.planning.resolver.question import Question
 
@@ -69,13 +69,13 @@ def as_programs_see(
     driver = driver_of(gpu, newest)
     if driver == gpu.driver:
         return site
-    key = (id(site), partition, driver)
-    known = catalog.with_drivers.get(key)
-    if known is not None and known[0] is site:
-        return known[1]
     seen = msgspec.structs.replace(gpu, driver=driver, driver_assumed=False)
-    node = msgspec.structs.replace(site.partitions[partition], gpu=seen)
-    return keep(catalog, key, site, msgspec.structs.replace(site, partitions={**site.partitions, partition: node}))
+
+    def made() -> Site:
+        node = msgspec.structs.replace(site.partitions[partition], gpu=seen)
+        return msgspec.structs.replace(site, partitions={**site.partitions, partition: node})
+
+    return kept(catalog, (id(site), partition, driver), site, made)
 
 
 def _meant(number: str, wanted: str) -> bool:
