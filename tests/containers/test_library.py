@@ -75,7 +75,9 @@ def notebook(here: Tool, small: Small, engine: str, folder: Path) -> dict[str, A
     return found
 
 
-@pytest.mark.parametrize(("engine", "kind"), [("ch-image", "directory"), ("podman", "podman")])
+@pytest.mark.parametrize(
+    ("engine", "kind"), [("ch-image", "directory"), pytest.param("podman", "podman", marks=pytest.mark.slow)]
+)
 def test_a_notebook_builds_starts_and_tests_an_image(
     engine: str, kind: str, here: Tool, small: Small, base_image: BaseImage, tmp_path: Path
 ) -> None:
