@@ -48,6 +48,7 @@ class Application(Block):
     """
 
     name = "application"
+    of_project = True
     needs = (need("gnu"), need("cmake", build_only=True), need("mpi", when=_with_mpi))
 
     example = {"source": "https://example.org/solver-1.2.tar.gz", "sha256": 64 * "0", "commands": ["make install"]}

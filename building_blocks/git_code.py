@@ -25,6 +25,7 @@ class GitCode(Block):
     """What a stack's ``git`` puts into the image: files of repositories at their commits, without submodules."""
 
     name = "git_code"
+    of_project = True
 
     class Options(BlockOptions, frozen=True):
         """``trees``: address, commit and place of each, as the stack's ``git`` has them."""

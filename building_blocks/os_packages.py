@@ -24,6 +24,7 @@ class OsPackages(Block):
     """Packages of the distribution, installed in both stages."""
 
     name = "os_packages"
+    of_project = True
 
     class Options(BlockOptions, frozen=True):
         """``packages``: names as the base's package manager knows them."""

@@ -94,6 +94,7 @@ class PythonPackages(Block):
     """
 
     name = "python_packages"
+    of_project = True
     needs = (need("python"),)
 
     class Options(BlockOptions, frozen=True):

@@ -33,13 +33,15 @@ class Block:
     names, that it brings itself, so that they are not installed from a user's file; ``companions``: patterns of those
     that come with them there. ``agrees``: by the name of a block that it is built for, the option that has to be as
     that one's. ``brings_driver``: it brings the user-mode ``driver`` (a value of its rows) for nodes whose own is of an
-    older branch, one of its rows' ``branches``; all that asks for a driver has that one then.
+    older branch, one of its rows' ``branches``; all that asks for a driver has that one then. ``of_project``: what the
+    project asks for itself, which changes most often: its packages and steps come after those of all other blocks.
     """
 
     name: ClassVar[str]
     provides: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[tuple[Need, ...]] = ()
     build_only: ClassVar[bool] = False
+    of_project: ClassVar[bool] = False
     distributions: ClassVar[tuple[str, ...]] = ()
     companions: ClassVar[tuple[str, ...]] = ()
     agrees: ClassVar[Mapping[str, str]] = {}

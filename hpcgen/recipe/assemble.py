@@ -83,6 +83,7 @@ def assemble(
         rank_tests=rank_tests(plan, [(part.planned.name, each) for part, each in tests]),
         inputs=[(part.planned, item) for part in added for item in part.inputs],
         packages={stage: _package_names(stage, parts) for stage in STAGES},
+        early=_package_names("builder", _split(parts)[1]),
         notices=[*long, *unpinned, *(notice for part in added for notice in part.notices)],
         details=[detail for part in added for detail in part.block.details(part.ctx)],
         loose=found.loose,
@@ -187,9 +188,12 @@ def _merged(what: str, contributions: list[tuple[str, dict[str, str]]]) -> dict[
 def _fill_builder(stage: Stage, plan: Plan, parts: list[PlannedPart], pins: Pins | None) -> None:
     stage.steps += _steps(parts, lambda part: part.block.prepare(part.ctx, "builder"))
     stage.prepared = len(stage.steps)
-    stage.steps += _install(stage.name, parts, pins)
-    built = _steps(parts, lambda part: part.block.build(part.ctx))
-    # The stack's own code changes most often, so nothing else is built after it.
+    # What changes more often comes later: the packages that the project asks for, and at last its own code.
+    project, others = _split(parts)
+    stage.steps += _install(stage.name, others, pins)
+    stage.steps += _steps(others, lambda part: part.block.build(part.ctx))
+    stage.steps += _install_late(parts, others, pins)
+    built = _steps(project, lambda part: part.block.build(part.ctx))
     own = {label for label, step in built if step.finds}
     stage.steps += sorted(built, key=lambda step: step[0] in own)
     found = [step.finds for _, step in stage.steps if step.finds]
@@ -307,15 +311,28 @@ def _install(stage: str, parts: list[PlannedPart], pins: Pins | None) -> list[tu
     return _install_step(stage, parts, _package_names(stage, parts), pins)
 
 
+def _split(parts: list[PlannedPart]) -> tuple[list[PlannedPart], list[PlannedPart]]:
+    """What is the project's own, and all else."""
+    return [part for part in parts if part.block.of_project], [part for part in parts if not part.block.of_project]
+
+
+def _install_late(parts: list[PlannedPart], others: list[PlannedPart], pins: Pins | None) -> list[tuple[str, Run]]:
+    """The project's packages of the distribution, of the builder alone: from there everything is copied at once."""
+    names = sorted(set(_package_names("builder", parts)) - set(_package_names("builder", others)))
+    return _install_step("builder", parts, names, pins, late=True)
+
+
 def _install_step(
-    stage: str, parts: list[PlannedPart], names: list[str], pins: Pins | None, told: str = ""
+    stage: str, parts: list[PlannedPart], names: list[str], pins: Pins | None, told: str = "", late: bool = False
 ) -> list[tuple[str, Run]]:
     pinned = pins.packages.get(stage) if pins is not None else None  # type: ignore[call-overload]
     if pinned is not None:
-        names = [f"{name}={pin.version}" for name, pin in sorted(pinned.added.items())]
+        now = {name for name in pinned.added if (name in pinned.late) == late}
+        names = [f"{name}={pin.version}" for name, pin in sorted(pinned.added.items()) if name in now]
     if not names:
         return []
-    return [("distribution", run("packages", install(_manager(parts), names, pins is not None, told)))]
+    what = "the project's packages" if late else "packages"
+    return [("distribution", run(what, install(_manager(parts), names, pins is not None, told)))]
 
 
 def _manager(parts: list[PlannedPart]) -> str:

@@ -40,7 +40,8 @@ class Stage(msgspec.Struct):
 class Assembly(msgspec.Struct):
     """Both stages of an image, its labels, tests and inputs, and what the user should know.
 
-    ``packages``: OS packages that blocks ask for, by stage. ``loose``: requirements of the wheel lists that nobody
+    ``packages``: OS packages that blocks ask for, by stage; ``early``: those of the builder that do not wait for the
+    project's own. ``loose``: requirements of the wheel lists that nobody
     has made with hashes, by the list's name. ``installed``: the lists that go into Python environments, and
     ``left_open`` what these leave open, by folder. ``capabilities`` of each block, by its name. ``notices``: what the
     user should know, one line each, and first what takes long to build; ``details``: what is shown only on request.
@@ -55,6 +56,7 @@ class Assembly(msgspec.Struct):
     inputs: list[tuple[PlannedBlock, Input]]
     packages: dict[str, list[str]]
     notices: list[str]
+    early: list[str] = []
     details: list[str] = []
     loose: dict[str, tuple[str, ...]] = {}
     installed: list[ListInstallation] = []

@@ -77,10 +77,14 @@ class PackagePin(Record, frozen=True):
 
 
 class StagePackages(Record, frozen=True):
-    """OS packages of a stage: ``present`` in the base image (name → version), ``added`` by the build, all of them."""
+    """OS packages of a stage: ``present`` in the base image (name → version), ``added`` by the build, all of them.
+
+    ``late``: names of those that the project's own packages bring, which are installed after the frameworks.
+    """
 
     present: dict[PackageName, PackageVersion] = {}
     added: dict[PackageName, PackagePin] = {}
+    late: list[PackageName] = []
 
 
 class KeyPin(Record, frozen=True):

@@ -238,10 +238,23 @@ def _packages(
         fetch_image(pin, name, architecture, layout)
         check_base(plan, catalog, name, pin.origin, layout)
     names = _asked(plan, loose)
-    answers = resolve_packages(layout, [(stage, names[part]) for part, stage in stages], "apt", say)
-    packages = {part: answer.packages for (part, _), answer in zip(stages, answers, strict=True)}
+    asked = [(stage, names[part]) for part, stage in stages]
+    early = sorted({*loose.early, *format_for(plan.format).packages})
+    if split := early != names["builder"]:
+        asked.append((loose.builder, early))
+    answers = resolve_packages(layout, asked, "apt", say)
+    packages = {part: answer.packages for (part, _), answer in zip(stages, answers, strict=False)}
+    if split:
+        packages["builder"] = _with_late(packages["builder"], answers[-1].packages)
     keys = {(key.index, key.fingerprint): key for answer in answers for key in answer.keys}
     return packages, [keys[each] for each in sorted(keys)], max(answer.epoch for answer in answers)
+
+
+def _with_late(every: StagePackages, early: StagePackages) -> StagePackages:
+    """All packages of a stage, where those that come before the project's own are known; else in one step."""
+    if not early.added.keys() <= every.added.keys():
+        return every  # apt decides otherwise where the project's packages are there too
+    return msgspec.structs.replace(every, late=sorted(every.added.keys() - early.added.keys()))
 
 
 def _asked(plan: Plan, assembly: Assembly) -> dict[str, list[str]]:

@@ -6,6 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from hpcgen.blocks.steps import Archive, Wheels
@@ -114,6 +115,26 @@ def test_supermuc_image_can_take_the_hosts_mpi_over_omni_path() -> None:
     assert (mpi.name, mpi.version) == ("intel_mpi", "2019.6.166")
     build = next(c for c in commands(assembly) if " bazel " in c and " build " in c)
     assert "--copt=-march=skylake-avx512" in build.split()
+
+
+def test_one_more_package_of_the_project_leaves_what_is_built_before_it_as_it_is() -> None:
+    from hpcgen.core.model.stack import StackBlock
+
+    def steps(*packages: str) -> list[str]:
+        stack = CATALOG.stack("pytorch-ddp")
+        more = {
+            "python_packages": StackBlock(options={"packages": ["six==1.17.0"]}),
+            "os_packages": StackBlock(options={"packages": list(packages)}),
+        }
+        stack = msgspec.structs.replace(stack, blocks={**stack.blocks, **more})
+        found = assemble(make_plan(CATALOG, CATALOG.site("workstation"), stack), CATALOG).builder.steps
+        return [f"{label}: {' '.join(step.commands)}" for label, step in found]
+
+    one, two = steps("libnuma-dev"), steps("libnuma-dev", "libudunits2-dev")
+    first = next(number for number, step in enumerate(two) if "libudunits2-dev" in step)
+    assert one[:first] == two[:first]
+    assert any(step.startswith("pytorch ") and "install" in step for step in two[:first])
+    assert any(step.startswith("python_packages ") for step in two[first:])
 
 
 def test_two_values_for_one_variable_are_an_error_that_names_both_blocks() -> None:

@@ -18,6 +18,7 @@ from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.stack import StackBlock
 from hpcgen.kit.kit import make_kit
 from hpcgen.planning.planner import make_plan
+from hpcgen.recipe.assemble import assemble
 from hpcgen.supply.pin import base_images as images
 from hpcgen.supply.pin import os_packages, wheels
 from hpcgen.supply.pin.locking import make_lock
@@ -85,6 +86,23 @@ def test_nothing_is_asked_again_while_the_same_is_wanted(network: Network) -> No
     old = make_lock(plan(), CATALOG)
     assert "packages" in network.asked and old.pins.wheels
     assert network.again(plan(), old) == []
+
+
+def test_a_lock_says_which_packages_are_the_projects_own(network: Network) -> None:
+    site, stack = CATALOG.site("workstation"), CATALOG.stack("mpi-hello")
+    own = {"os_packages": StackBlock(options={"packages": ["libnuma-dev", "curl"]})}
+    stack = msgspec.structs.replace(stack, blocks={**stack.blocks, **own})
+    lock = make_lock(make_plan(CATALOG, site, stack, settings=["base.provider=debian"]), CATALOG)
+    builder = lock.pins.packages["builder"]
+    # curl is there before, as other blocks fetch their sources with it.
+    assert "curl" in builder.added and builder.late == ["libnuma-dev"]
+    steps = [
+        step.commands
+        for label, step in assemble(lock.plan, CATALOG, lock.pins).builder.steps
+        if label == "distribution"
+    ]
+    early, late = (next(each for each in commands if " install " in each) for commands in steps)
+    assert "libnuma-dev=" not in early and "curl=" in early and "libnuma-dev=" in late and "curl=" not in late
 
 
 def test_another_python_takes_other_files_of_the_same_versions(network: Network) -> None:
