@@ -218,7 +218,7 @@ class BuildProgress:
         return f"[{index + 1}/{len(self.steps)}] {self.steps[index].title} … {said}"
 
     def _begin(self, index: int) -> None:
-        if index in self._begun or (index in self.states and not self.alone):
+        if index in self._begun or (index in self.states and (not self.alone or self.states[index] == "cached")):
             return
         if self.alone:
             for other in self.running():

@@ -115,13 +115,16 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
         epoch=kit.lock.get("pinned_epoch"),
         bases=tuple(kit.facts.bases) if kit.facts is not None else (),
         stored=tuple(kit.facts.stored) if kit.facts is not None else (),
+        kept=kit.facts.kept if kit.facts is not None else None,
+        certificates=tuple(kit.facts.certificates) if kit.facts is not None else (),
     )
     return Prepared(kit, builder, work, recipe)
 
 
 def commands(prepared: Prepared) -> list[str]:
     """The commands of a build as lines of shell."""
-    builder, work = prepared.builder, prepared.work
+    # What is kept is built from files of a build that runs.
+    builder, work = prepared.builder, msgspec.structs.replace(prepared.work, kept=None)
     lines = [call.shown() for call in [*builder.load(work), *builder.build(work)]]
     if work.target.is_file:
         lines.append(EngineCommand(("mv", work.target.temporary, work.target.name)).shown())
@@ -221,6 +224,7 @@ class _Run:
             check_copied(self.kit.folder, self.kit.copied)
         if self.work.recipe.parent != self.kit.folder:
             self.work.recipe.write_text(self.kit.recipe, encoding="utf-8")
+        self.builder.write_more(self.work)
         self.mksquashfs.prepare()
         for name, text in self.builder.more_files(self.work).items():
             self.work.recipe.with_name(name).write_text(text, encoding="utf-8")
@@ -230,6 +234,8 @@ class _Run:
             self._write(self._public(f"+ {call.shown()}"))
             if call.step is not None:
                 self.progress.take(Event("begin", call.step))
+            for index in range(call.cached):
+                self.progress.take(Event("cached", index))
             self.output.clear()
             status = stream(
                 call.argv(),

@@ -127,6 +127,7 @@ def _facts(written: Written, assembly: Assembly) -> RecipeFacts:
         bases=written.bases,
         stored=written.stored,
         rank_tests=assembly.rank_tests,
+        kept=written.kept,
     )
 
 

@@ -192,10 +192,12 @@ def _fill_builder(stage: Stage, plan: Plan, parts: list[PlannedPart], pins: Pins
     project, others = _split(parts)
     stage.steps += _install(stage.name, others, pins)
     stage.steps += _steps(others, lambda part: part.block.build(part.ctx))
+    same = len(stage.steps)
     stage.steps += _install_late(parts, others, pins)
     built = _steps(project, lambda part: part.block.build(part.ctx))
     own = {label for label, step in built if step.finds}
     stage.steps += sorted(built, key=lambda step: step[0] in own)
+    stage.kept = same if len(stage.steps) > same or plan.copied else 0
     found = [step.finds for _, step in stage.steps if step.finds]
     stage.copied = [copy for copy in plan.copied if any(overlap(copy.to, folder) for folder in found)]
     stage.steps += _steps(parts, lambda part: part.block.finish(part.ctx, "builder"))
@@ -367,7 +369,7 @@ def content_hash(stages: Iterable[Stage]) -> str:
     decisive = []
     for stage in stages:
         facts = msgspec.structs.asdict(stage)
-        del facts["prepared"], facts["before_copies"], facts["made_by_others"], facts["own"]
+        del facts["prepared"], facts["before_copies"], facts["made_by_others"], facts["own"], facts["kept"]
         if copied := facts.pop("copied"):
             facts["copied"] = [(each.to, each.sha256) for each in copied]
         # Its digest says which one it is, whatever its tag.

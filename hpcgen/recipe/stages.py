@@ -20,7 +20,8 @@ class Stage(msgspec.Struct):
     ``prepared``: how many of the steps come before the OS packages are installed. ``before_copies``: how many come
     before what is taken from the builder, which changes more often. ``made_by_others``: a block chose the base image,
     whose makers may have it start a program of its own. ``copied``: the stack's own files; in the builder those that a
-    step finds there, in the image the others. ``own``: those of the copies that come of the stack's own code.
+    step finds there, in the image the others. ``own``: those of the copies that come of the stack's own code. ``kept``:
+    how many steps come before those of the project; 0 where it has nothing of its own.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Stage(msgspec.Struct):
     made_by_others: bool = False
     copied: list[PlannedCopy] = []
     own: list[str] = []
+    kept: int = 0
 
 
 class Assembly(msgspec.Struct):

@@ -33,6 +33,7 @@ class Small(Block):
     """{about}."""
 
     name = "{name}"
+    of_project = {own}
 
     def build(self, ctx):
         yield run("{about}", "mkdir -p /opt/{name}", "echo {text} > /opt/{name}/text", *{commands!r})
@@ -45,6 +46,7 @@ STACK = (
     "name: small\ntitle: two blocks\nblocks: {early: {}, late: {}}\nrun: {command: [cat, /opt/late/text], mpi: false}\n"
 )
 SLOW_S = 3
+CACHE = "/kit/cache"
 WAITING = "waiting-for-the-signal"
 
 
@@ -64,7 +66,9 @@ class Small:
         write_bare_base(folder)
         blocks = {"early": (self.early, [f"sleep {SLOW_S}"]), "late": (text, list(late))}
         for name, (written, commands) in blocks.items():
-            block = BLOCK.format(name=name, about=f"the {name} one", text=written, commands=commands)
+            block = BLOCK.format(
+                name=name, about=f"the {name} one", own=name == "late", text=written, commands=commands
+            )
             (folder / "building_blocks" / f"{name}.py").write_text(block)
             (folder / "building_blocks" / f"{name}.yaml").write_text(f'block: {name}\nreleases: {{"1": {{}}}}\n')
         (folder / "recipes" / "small.yaml").write_text(STACK)
@@ -239,7 +243,7 @@ class SidBuild:
     def __init__(self, hpcgen: SidHpcgen, folder: Path, base: BaseImage) -> None:
         self.hpcgen, self.folder = hpcgen, folder
         self.binds = [(folder, "/kit"), (base.archive.parent, BASE_IN_SID), (CERTIFICATES, str(CERTIFICATES))]
-        self.env = {"HPCGEN_RECORDS": "/kit/records", "CH_IMAGE_STORAGE": "/kit/storage"}
+        self.env = {"HPCGEN_RECORDS": "/kit/records", "CH_IMAGE_STORAGE": "/kit/storage", "APPTAINER_CACHEDIR": CACHE}
 
     def build(self, collection: Path, engine: str, output: str) -> dict[str, Any]:
         """One build; the record."""
@@ -262,7 +266,11 @@ def test_apptainer_writes_a_sif_file_and_a_folder(sid_small: Small, sid_build: S
     assert folder["image"]["kind"] == "directory"
     file = sid_build.build(sid_small.collection("file"), "apptainer", "image.sif")
     assert file["image"]["kind"] == "sif"
-    assert results(file) == {"early": "done", "late": "done"}
+    assert results(folder) == {"early": "done", "late": "done"}
+    # Apptainer keeps no steps; what comes before those of the project is kept as an image.
+    assert results(file) == {"early": "cached", "late": "done"}
+    (kept,) = (sid_small.folder / "cache" / "hpcgen-builders").iterdir()
+    assert kept.name.startswith("small-here-") and kept.stat().st_mode & 0o777 == 0o755
     assert [step["about"] for step in file["steps"]][-2:] == ["run the self-test", "write the SIF file"]
     assert len([step for step in file["steps"] if step["about"].startswith("base image")]) == 2
     digest = run(["sha256sum", sid_small.folder / "image.sif"]).stdout.split()[0]

@@ -7,7 +7,7 @@ variable, so ``env`` inside is used in every release; it also comes after the im
 Output of a build, seen with Apptainer 1.4.5: ``INFO:    Starting build...`` at the beginning, then what the steps print
 (each names itself, see ``steps.step_mark``), lines of ``INFO:`` when the next stage's base is taken, and at the end
 ``INFO:    Running testscript`` and ``INFO:    Creating SIF file...``. The file is written to the given name while the
-build goes on, and steps are never kept.
+build goes on. Steps are never kept: what is the same for every state of a project is (see ``kept_stage``).
 
 ``SOURCE_DATE_EPOCH`` gives a SIF its dates and no random id since Apptainer 1.5.0 (its CHANGELOG.md). Of two files that
 1.4.5 built with it, the id, the dates in header and descriptors and the label org.label-schema.build-date differed: the
@@ -19,13 +19,17 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+import msgspec
+
 from hpcgen.backends.engines.base import Call, Engine, bind_words, environment_words, file_system_words
-from hpcgen.backends.engines.building import BuildFolder, EngineCommand, Target, Work, file_target, query
+from hpcgen.backends.engines.building import BuildFolder, EngineCommand, LeftImage, Target, Work, file_target, query
 from hpcgen.backends.engines.common import SQUASHING, squashing_words
+from hpcgen.backends.engines.kept_stage import FOLDER as BUILDERS
+from hpcgen.backends.engines.kept_stage import KeptStage, first_folder, kept_files, kept_stage, rest_file
 from hpcgen.backends.engines.steps import (
     HPCGEN,
     STEP_BEGINS,
@@ -40,6 +44,10 @@ from hpcgen.backends.engines.steps import (
 from hpcgen.core.model.image_paths import EVERY_IMAGE_HAS
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.release import PLATFORMS
+from hpcgen.core.support.placing import PARTIAL
+
+QUICKLY = ("-comp", "gzip", "-Xcompression-level", "1")
+"""For an image that is read once or twice, on this machine. Source: mksquashfs(1)."""
 
 
 class Apptainer(Engine):
@@ -125,10 +133,13 @@ class Apptainer(Engine):
         test = Step(HPCGEN, TEST_STEP, 2, "TEST")
         return [test, Step(HPCGEN, "write the SIF file", 2, "WRITE")] if target.kind == "sif" else [test]
 
+    def _cache(self) -> Path:
+        return Path(os.environ.get(self.storage_variables[0]) or Path.home() / f".{self.name}" / "cache").absolute()
+
     def places(self, work: Work) -> list[BuildFolder]:
         """Where it unpacks, and what it keeps of downloads. Source: apptainer build --help, "Build environment"."""
         cache, temporary = self.storage_variables
-        at = Path(os.environ.get(cache) or Path.home() / f".{self.name}" / "cache")
+        at = self._cache()
         unpacked = Path(os.environ.get(temporary) or os.environ.get("TMPDIR") or "/tmp")
         about = "three times the image's size; not a network file system"
         return [
@@ -143,27 +154,71 @@ class Apptainer(Engine):
         return [squashfs, (path.parent, glob.escape(path.name))] if work.target.kind == "sif" else []
 
     def build(self, work: Work) -> list[EngineCommand]:
-        """build, in the folder from which the definition file takes the kit's files and a bundle's images."""
-        site = work.plan.site.containers.engines.get(work.plan.engine)
-        words = [self.builder_name(), "build"]
-        if site is not None and site.fakeroot and not work.root:
-            words.append("--fakeroot")
-        words.append("--force")
-        if work.target.kind == "directory":
-            words.append("--sandbox")
-        if work.bundle is not None:
-            words += ["--bind", f"{work.bundle.folder}:{EVERY_IMAGE_HAS}:ro"]
+        """build, in the folder from which the definition file takes the kit's files and a bundle's images.
+
+        What is kept of the builder is built first, where it is not there.
+        """
         # Of Apptainer since 1.5 the whole file has that date, of older ones the file system in it (mksquashfs 4.4).
         # The label with the date of the build names the zone too.
         env = {} if work.epoch is None else {"SOURCE_DATE_EPOCH": str(work.epoch), "TZ": "UTC0"}
-        words += [*self._squashing(work), *work.options, work.target.temporary, str(work.recipe)]
-        return [EngineCommand(tuple(words), env=env, cwd=work.context)]
+        bound = ["--bind", f"{work.bundle.folder}:{EVERY_IMAGE_HAS}:ro"] if work.bundle is not None else []
+        kind = ["--sandbox"] if work.target.kind == "directory" else []
+        words = [*self._begin(work), *kind, *bound, *self._squashing(work), *work.options, work.target.temporary]
+        kept = self._kept(work)
+        if kept is None:
+            return [EngineCommand((*words, str(work.recipe)), env=env, cwd=work.context)]
+        rest = EngineCommand((*words, str(rest_file(work))), env=env, cwd=work.context)
+        if kept.there:
+            return [msgspec.structs.replace(rest, cached=min(kept.steps, len(work.steps)))]
+        part = kept.image.with_name(f"{PARTIAL}{work.token}-{kept.image.name}")
+        return [
+            EngineCommand(
+                (*self._begin(work), *self._compressed(QUICKLY), *work.options, str(part), "first.def"),
+                cwd=first_folder(work),
+            ),
+            EngineCommand(("chmod", "go-w", str(part))),
+            EngineCommand(("mv", "-f", str(part), str(kept.image))),
+            rest,
+            *(EngineCommand(("rm", "-f", str(each))) for each in kept.older),
+        ]
+
+    def _begin(self, work: Work) -> list[str]:
+        site = work.plan.site.containers.engines.get(work.plan.engine)
+        rootless = site is not None and site.fakeroot and not work.root
+        return [self.builder_name(), "build", *(["--fakeroot"] if rootless else []), "--force"]
+
+    def _kept(self, work: Work) -> KeptStage | None:
+        """What is kept of the builder, where steps may be taken from a cache."""
+        if work.kept is None or not work.cache or work.bundle is not None:
+            return None
+        return kept_stage(work, work.kept, self._cache(), [self.installed_version(), *self._begin(work), *work.options])
+
+    def write_more(self, work: Work) -> None:
+        """The definition files of what is kept and of the rest."""
+        if (kept := self._kept(work)) is not None:
+            kept.write(work)
+
+    def clean(self, work: Work, built: bool) -> list[EngineCommand]:
+        """What was to be kept and is not whole."""
+        if (kept := self._kept(work)) is None:
+            return []
+        return [EngineCommand(("rm", "-f", str(kept.image.with_name(f"{PARTIAL}{work.token}-{kept.image.name}"))))]
+
+    def left_images(self) -> list[LeftImage]:
+        """What is kept of builders."""
+        return [LeftImage(each.name, each.stat().st_size, cache=True) for each in kept_files(self._cache() / BUILDERS)]
+
+    def remove_images(self, names: Sequence[str]) -> list[list[str]]:
+        return [["rm", "-f", "--", *(str(self._cache() / BUILDERS / name) for name in names)]]
 
     def _squashing(self, work: Work) -> list[str]:
-        """How the SIF is compressed, where the installed builder takes that."""
-        if work.target.kind != "sif" or SQUASHING not in query([self.builder_name(), "build", "--help"])[1]:
-            return []
-        return [SQUASHING, " ".join(squashing_words(work.plan))]
+        """How the SIF is compressed."""
+        return self._compressed(squashing_words(work.plan)) if work.target.kind == "sif" else []
+
+    def _compressed(self, words: Sequence[str]) -> list[str]:
+        """Options of mksquashfs, where the installed builder takes them."""
+        known = SQUASHING in query([self.builder_name(), "build", "--help"])[1]
+        return [SQUASHING, " ".join(words)] if known else []
 
     def reader(self, recipe: Recipe) -> Reader:
         """By the number that a step prints, and by what the program itself says between them."""
@@ -183,10 +238,14 @@ class Apptainer(Engine):
                 yield begin(marks[int(found[1]) - 1])
             elif line.startswith("INFO: "):
                 text = line.partition(":")[2].strip()
-                if text in later:
+                if text in later and (not marks or current >= marks[-1]):
                     yield begin(later[text])
                 # The program itself speaks before the first step and between those of two stages.
-                elif current + 1 < len(recipe.steps) and recipe.steps[current + 1].keyword == "BASE":
+                elif (
+                    text not in later
+                    and current + 1 < len(recipe.steps)
+                    and recipe.steps[current + 1].keyword == "BASE"
+                ):
                     yield begin(current + 1)
 
         return read

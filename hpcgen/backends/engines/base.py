@@ -372,6 +372,9 @@ class Engine:
         """Files that the commands read beside the recipe, by name."""
         return {}
 
+    def write_more(self, work: Work) -> None:
+        """Write what the commands of :meth:`build` read in the build's scratch folder."""
+
     def clean(self, work: Work, built: bool) -> list[EngineCommand]:
         """Commands that remove what a build leaves; each may fail, where there is nothing."""
         return []

@@ -14,7 +14,7 @@ from hpcgen.backends.engines.steps import Step
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.image_paths import FILES
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.recipe_facts import PulledBase, StoredBase
+from hpcgen.core.model.recipe_facts import Certificate, KeptPart, PulledBase, StoredBase
 from hpcgen.core.model.record import BuiltImage, ImageKindName
 from hpcgen.core.support.quoting import sh
 
@@ -36,7 +36,7 @@ Word = str | FromFile
 class EngineCommand(msgspec.Struct, frozen=True):
     """One command: ``env`` is added to the environment; ``step`` is the index of the step that begins with it.
 
-    ``told``: what it prints is for the person who builds.
+    ``told``: what it prints is for the person who builds. ``cached``: so many of the first steps were done before.
     """
 
     words: tuple[Word, ...]
@@ -44,6 +44,7 @@ class EngineCommand(msgspec.Struct, frozen=True):
     cwd: Path | None = None
     step: int | None = None
     told: bool = False
+    cached: int = 0
 
     def argv(self) -> list[str]:
         """The words as the program gets them."""
@@ -143,6 +144,8 @@ class Work(msgspec.Struct, frozen=True):
     bases: base images whose digest is to be checked once the engine has pulled them, where it does not do so itself.
     stored: base images that may have been imported, which the engine's cache has to be told.
     epoch: seconds since 1970 that the files of a locked build get as their time, None if there is no lock.
+    kept: what an engine without a cache of steps need not do again.
+    certificates: files of this machine that the recipe copies.
     """
 
     plan: Plan
@@ -160,6 +163,8 @@ class Work(msgspec.Struct, frozen=True):
     epoch: int | None = None
     bases: tuple[PulledBase, ...] = ()
     stored: tuple[StoredBase, ...] = ()
+    kept: KeptPart | None = None
+    certificates: tuple[Certificate, ...] = ()
 
 
 def file_target(output: str, token: str, kinds: Mapping[str, ImageKindName]) -> Target:

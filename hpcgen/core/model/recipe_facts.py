@@ -42,6 +42,27 @@ class StoredBase(Record, frozen=True):
     argument: Text
 
 
+class KeptPart(Record, frozen=True):
+    """What of a definition file is the same whatever the project is, for engines that keep no steps themselves.
+
+    Lines count from 0. ``stage``: where the builder begins, ``files``: what it takes from the kit, ``variables`` and
+    ``steps``: where these begin, ``end``: the first line of the project's steps. ``copied``: the line that takes the
+    stack's own files, 0 if there is none. ``count``: how many steps. ``needs``: the kit's files that they install, from
+    ``arrival``. ``base``: a base image that is a file.
+    """
+
+    stage: int
+    files: int
+    variables: int
+    steps: int
+    end: int
+    count: int
+    arrival: AbsolutePath
+    copied: int = 0
+    needs: list[KitPath] = []
+    base: Text = ""
+
+
 RankLayout = Literal["", "two", "per_node", "per_gpu", "all"]
 FigureTable = Literal["", "osu", "nccl_tests", "hpl"]
 
@@ -67,7 +88,8 @@ class RecipeFacts(Record, frozen=True):
     ``files``: the files in folders of the kit, which the recipe copies into the image. ``heredoc``: the word that ends
     what the engine reads, where the recipe is a script with that in a here-document. ``bases``: those whose digest
     the engine does not check itself. ``stored``: those of which its cache is told what they are. ``rank_tests``: what
-    ``hpcgen test --nodes`` starts beside the self-test.
+    ``hpcgen test --nodes`` starts beside the self-test. ``kept``: what an engine without a cache of steps need not do
+    again.
     """
 
     recipe: int
@@ -78,3 +100,4 @@ class RecipeFacts(Record, frozen=True):
     bases: list[PulledBase] = []
     stored: list[StoredBase] = []
     rank_tests: list[RankTest] = []
+    kept: KeptPart | None = None

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from hpcgen.core.model.recipe_facts import PulledBase, StepLabel, StoredBase
+from hpcgen.core.model.recipe_facts import KeptPart, PulledBase, StepLabel, StoredBase
 from hpcgen.core.support.partial_packages import module_alone
 from hpcgen.core.support.traced import Subject, Traced, subjects_of, together, traced
 
@@ -51,6 +51,7 @@ class Written(msgspec.Struct, frozen=True):
 
     ``heredoc``: the word that ends what engines read, where the text is a script with that in a here-document.
     ``bases``: base images whose digest engines do not check themselves. ``stored``: those that are told to a cache.
+    ``lines``: on which line each primitive begins, by stage, from 0. ``kept``: what is done once for many projects.
     """
 
     text: str
@@ -58,6 +59,8 @@ class Written(msgspec.Struct, frozen=True):
     heredoc: str = ""
     bases: list[PulledBase] = []
     stored: list[StoredBase] = []
+    lines: list[list[int]] = []
+    kept: KeptPart | None = None
 
 
 def primitive(
@@ -83,14 +86,30 @@ def emit(stages: Sequence[Sequence[Primitive]], kind: str) -> Written:
             hpccm.config.set_container_format(kind)
             hpccm.config.set_singularity_version("3.2")
             named = zip(stages, STAGES[-len(stages) :], strict=True)
-            text = together([_stage(hpccm, stage, name) for stage, name in named], "\n\n")
+            printed = [_stage(hpccm, stage, name) for stage, name in named]
+            text = together([together(pieces) for pieces in printed], "\n\n")
         finally:
             for name, value in kept.items():
                 setattr(hpccm.config, name, value)
-    return Written(text, [[each.label for each in stage if each.label is not None] for stage in stages])
+    labels = [[each.label for each in stage if each.label is not None] for stage in stages]
+    return Written(text, labels, lines=_first_lines(printed))
 
 
-def _stage(hpccm: Any, descriptions: Sequence[Primitive], name: str) -> str:
+def _first_lines(stages: Sequence[Sequence[str]]) -> list[list[int]]:
+    """Of each primitive, the number of its first line in the whole text."""
+    found: list[list[int]] = []
+    line = 0
+    for pieces in stages:
+        found.append([])
+        for piece in pieces:
+            found[-1].append(line)
+            line += piece.count("\n")
+        line += 2
+    return found
+
+
+def _stage(hpccm: Any, descriptions: Sequence[Primitive], name: str) -> list[str]:
+    """The text of each primitive, with the break after it."""
     printed = []
     for description in descriptions:
         # hpccm keeps and changes the lists it is given.
@@ -100,8 +119,9 @@ def _stage(hpccm: Any, descriptions: Sequence[Primitive], name: str) -> str:
         else:
             made = getattr(hpccm.primitives, description.name)(**arguments)
         after = "\n" if description.joined else "\n\n"
-        printed += [_with_subjects(str(made), description, name), after if description is not descriptions[-1] else ""]
-    return together(printed)
+        last = description is descriptions[-1]
+        printed.append(together([_with_subjects(str(made), description, name), "" if last else after]))
+    return printed
 
 
 def _with_subjects(text: str, description: Primitive, stage: str) -> str:

@@ -16,7 +16,7 @@ from hpcgen.blocks.steps import Run, command, run
 from hpcgen.core.errors import PolicyError
 from hpcgen.core.model.image_paths import EVERY_IMAGE_HAS, KIT
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.recipe_facts import StepLabel
+from hpcgen.core.model.recipe_facts import KeptPart, StepLabel
 from hpcgen.core.support.hashing import FOLDER
 from hpcgen.core.support.quoting import plain, sh, sh_assign
 from hpcgen.core.support.traced import Subject, together, traced
@@ -39,6 +39,7 @@ from hpcgen.recipe.selftest import BUILD_TEST
 from hpcgen.recipe.stages import Assembly, Stage
 
 CARGO = "/opt/hpcgen-kept.tar"
+_FILES_AS_BASE = ("localimage", "oci-archive", "docker-archive")
 
 Steps = list[tuple[str, Run]]
 
@@ -223,6 +224,37 @@ def _step(label: str, step: Run, number: int, total: int, joined: bool) -> Primi
     return primitive("shell", told, joined, of_step(label, step), chdir=False, commands=commands)
 
 
+def _kept(
+    plan: Plan, stage: Stage, written: list[Primitive], lines: list[int], above: int, text: str
+) -> KeptPart | None:
+    """Where the part stands that is the same for every state of the project; None where its base may change unseen."""
+    image, bootstrap = _from(plan, stage)
+    file = bootstrap in _FILES_AS_BASE
+    if plan.supply == "bundle" or not (file or "@sha256:" in image):
+        return None
+    begin = [above + line for line in lines]
+    first = next(number for number, each in enumerate(written) if each.name == "comment")
+    # The last step of it, if the next one has a comment of its own.
+    steps = [number for number, each in enumerate(written) if each.label is not None]
+    last = next((n for n in range(min(stage.kept, len(steps) - 1), 0, -1) if steps[n] - steps[n - 1] > 1), 0)
+    if not last:
+        return None
+    taken = f"    {FOLDER} {_arrival(FOLDER)}"
+    between = text.split("\n")[begin[1] : begin[first - 1]]
+    return KeptPart(
+        stage=begin[0],
+        files=begin[1],
+        variables=begin[first - 1],
+        steps=begin[first],
+        end=begin[steps[last] - 1],
+        count=last,
+        arrival=_arrival(FILES),
+        copied=begin[1] + between.index(taken) if taken in between else 0,
+        needs=sorted({file.path for _, step in stage.steps[:last] for file in step.files if "/" in file.path}),
+        base=image if file else "",
+    )
+
+
 def _from(plan: Plan, stage: Stage) -> tuple[str, str]:
     image = stage.image
     if plan.extends is not None:
@@ -281,7 +313,8 @@ class SingularityFormat(Format):
         # The command among them is quoted for a shell, and stays the same to one.
         top = _split(commented([*header(plan), *assembly.base_notes, *_tags(plan, assembly)]))
         text = together([traced(top, Subject("header")), "\n\n", written.text, "\n"])
-        return Written(_guarded(text), written.steps)
+        kept = _kept(plan, builder, earlier[0], written.lines[0], top.count("\n") + 2, text) if steps else None
+        return Written(_guarded(text), written.steps, kept=kept)
 
     def build_script(self, plan: Plan, assembly: Assembly) -> str:
         """build.sh for Apptainer and Singularity."""
