@@ -66,7 +66,7 @@ def look_at(top: Path) -> Found:
     InputError: the folder cannot be read.
     """
     from hpcgen.readers.job_script import has_secrets, read_job
-    from hpcgen.readers.program_sources import read_python
+    from hpcgen.readers.python_source import read_python
 
     try:
         tree = project_tree(top)

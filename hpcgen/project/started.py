@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from hpcgen.core.errors import Position
-from hpcgen.core.model.own_project import FileWord, JobFact, JobField, JobFile, Launched, PythonSource
+from hpcgen.core.model.own_project import FileWord, JobFact, JobField, JobFile, Launched
 from hpcgen.core.secret_rules import secret_name
 from hpcgen.core.support.units import some, walltime_text
 from hpcgen.project.command_words import (
@@ -14,8 +13,6 @@ from hpcgen.project.command_words import (
     by_a_shell,
     commands_of,
     in_image,
-    module_root,
-    run_module,
     steps_of,
     unknown_variables,
     without_torchrun,
@@ -23,14 +20,11 @@ from hpcgen.project.command_words import (
 from hpcgen.project.draft import APP, Draft, Option
 from hpcgen.project.found import Found
 from hpcgen.project.packages import GPU_BLOCKS
+from hpcgen.project.python_program import by_program, ranks_by_mpi, told_by
 
-_USUAL = ("main.py", "train.py", "run.py", "app.py", "solve.py", "simulate.py", "inference.py", "predict.py")
 PROGRAMS = {"lmp": "lammps", "gmx": "gromacs", "gmx_mpi": "gromacs", "vllm": "vllm"}
 """Programs that blocks bring under these names."""
 BRING_PYTHON = ("python", "python_packages", "conda_packages", "mpi4py")
-_NOT_PROGRAMS = re.compile(
-    r"(^|/)(tests?|docs?|examples?|benchmarks?|conftest\.py|setup\.py|noxfile\.py|tasks\.py)(/|$)|(^|/)test_"
-)
 _SITES_OWN = re.compile(
     r"(OMP|KMP|SLURM|PBS|SGE|I_MPI|MPICH|OMPI|PMIX?|FI|UCX|NCCL|RCCL|GOMP|SRUN|CUDA_VISIBLE|ROCR|HIP)_\w*|"
     r"PATH|\w*_PATH|\w*PATH|LD_\w+|HOME|MASTER_(ADDR|PORT)|WORLD_SIZE|RANK|LOCAL_RANK|CUDA_VISIBLE_DEVICES|TMPDIR"
@@ -50,7 +44,7 @@ def choose_command(found: Found, draft: Draft) -> None:
         if job is not None:
             draft.remark(f"init finds no program that {job.file} starts", job.where)
             choose_options(job, job.facts, draft)
-        _by_program(found, draft)
+        by_program(found, draft)
     _bring(draft)
     _ranks(draft)
     _gpus(draft, found.build.gpus if found.build is not None else None)
@@ -97,23 +91,9 @@ def _words(each: Launched, found: Found, draft: Draft, job: JobFile, start: str)
     words, cut = without_torchrun(each.words)
     words = in_image(words, found, draft, job.file.rpartition("/")[0])
     if cut.name:
-        _wrap_reason(draft, f"{cut.name} is left out: the site's launcher starts the ranks", each.where)
-    block = _told_by(draft, bool(cut.name) or _runs_parallel(words, found))
+        ranks_by_mpi(draft, f"{cut.name} is left out: the site's launcher starts the ranks", each.where)
+    block = told_by(draft, bool(cut.name) or _runs_parallel(words, found))
     return by_a_shell(["python3", RANKS[block], *words] if block else words, start)
-
-
-def _wrap_reason(draft: Draft, why: str, where: Position) -> None:
-    draft.add_block("mpi", "the ranks are started by the site's MPI", where)
-    draft.because(("run", "command"), None, why, where)
-
-
-def _told_by(draft: Draft, parallel: bool) -> str:
-    """The block whose program tells ranks their place, where a program computes on several."""
-    return (
-        next((block for block in RANKS if block in draft.blocks and "horovod" not in draft.blocks), "")
-        if parallel
-        else ""
-    )
 
 
 def _runs_parallel(words: list[str], found: Found) -> bool:
@@ -164,74 +144,6 @@ def _environment(job: JobFile, draft: Draft) -> None:
         names = ", ".join(each.text for each in job.secrets)
         text = f"variables that are not taken over, since they may be secret: {names}; {_SECRET}"
         draft.remark(text, job.secrets[0].where)
-
-
-# without a job script
-
-
-def _by_program(found: Found, draft: Draft) -> None:
-    programs = [each for each in found.sources if not _NOT_PROGRAMS.search(each.file)]
-    source = _source(programs)
-    if draft.programs and (source is None or not draft.has_any(("python_packages", "conda_packages"))):
-        name, path = next(iter(draft.programs.items()))
-        build = found.build
-        where = build.programs[0].where if build is not None and build.programs else None
-        others = f"; others: {some(list(draft.programs)[1:])}" if len(draft.programs) > 1 else ""
-        draft.put(("run", "command"), [path], f"the program {name} that is compiled{others}", where)
-    elif _script_entry(found, draft):
-        return
-    elif source is not None:
-        _start_source(source, programs, found, draft)
-    else:
-        why = "init sees no program in this folder: put yours here, or behind `--` of a command"
-        draft.put(("run", "command"), ["python3", "--version"], why)
-
-
-def _script_entry(found: Found, draft: Draft) -> bool:
-    """The command of [project.scripts], the project's own name first; its module is found without an installation."""
-    scripts = found.table.scripts
-    own = found.table.name.text if found.table.name is not None else ""
-    for name in sorted(scripts, key=lambda each: (each != own, list(scripts).index(each))):
-        module, _, function = scripts[name].text.partition(":")
-        if (root := module_root(module, found)) is not None:
-            first = function.partition(".")[0]
-            code = f"import sys; sys.path.insert(0, {root!r}); from {module} import {first}; sys.exit({function}())"
-            others = f"; others: {some([each for each in scripts if each != name])}" if len(scripts) > 1 else ""
-            why = f"the command {name} of the project, from its files{others}"
-            draft.put(("run", "command"), ["python3", "-c", code], why, scripts[name].where)
-            return True
-    return False
-
-
-def _source(programs: list[PythonSource]) -> PythonSource | None:
-    """The file that most likely is the program."""
-    here = [each for each in programs if "/" not in each.file]
-    usual = [each for name in _USUAL for each in here if each.file == name]
-    marked = [each for each in here if each.program is not None]
-    inside = [each for each in programs if each.file.endswith("/__main__.py")]
-    return next(iter([*usual, *marked, *(here if len(here) == 1 else []), *inside]), None)
-
-
-def _start_source(source: PythonSource, programs: list[PythonSource], found: Found, draft: Draft) -> None:
-    words = ["python3", f"{APP}/{source.file}"]
-    package = source.file.removesuffix("/__main__.py").removeprefix("src/")
-    if source.file.endswith("/__main__.py") and (root := module_root(package.replace("/", "."), found)) is not None:
-        words = run_module(package.replace("/", "."), root)
-    if source.parallel is not None and (block := _told_by(draft, True)):
-        _wrap_reason(
-            draft,
-            f"{source.parallel.text}: it computes on several ranks; ranks.py gives each its place",
-            source.parallel.where,
-        )
-        words = ["python3", RANKS[block], *words]
-    others = [each.file for each in programs if each.program is not None and each is not source]
-    also = f"; others: {some(others)}" if others else ""
-    draft.put(
-        ("run", "command"),
-        words,
-        f"the program of the project, by its name{also}",
-        source.program or Position(source.file, 1, 1),
-    )
 
 
 # what has to be there for it

@@ -9,7 +9,8 @@ import pytest
 from hpcgen.core.errors import InputError, Problems
 from hpcgen.readers.apt_txt import read_apt
 from hpcgen.readers.folder import ProjectFolder, project_tree
-from hpcgen.readers.program_sources import read_cmake, read_makefile, read_python
+from hpcgen.readers.program_sources import read_cmake, read_makefile
+from hpcgen.readers.python_source import read_python
 
 
 def written(folder: Path, files: dict[str, str]) -> ProjectFolder:
