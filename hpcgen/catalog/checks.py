@@ -165,13 +165,8 @@ def _copy_problems(stack: Stack, document: Document, catalog: Catalog) -> list[P
 
 
 def _run_problems(stack: Stack, document: Document) -> list[Problem]:
-    """Something is started; steps are told apart by their names."""
+    """Each step starts something, and steps are told apart by their names."""
     run = stack.run
-    if not run.command and not run.steps:
-        where = document.position(["run"])
-        return [
-            Problem("the stack starts nothing", where, "run.command or run.steps", "name the program that a job starts")
-        ]
     problems = []
     for number, step in enumerate(run.steps):
         if not step.command:

@@ -99,7 +99,7 @@ def job_script(
         ),
         start_part(scheduler, how, name, folder=True),
         image_part(plan, how, name, image, named),
-        "" if plan.job.steps else traced(fill("command", command=line(plan.job.command)), Subject("command")),
+        "" if plan.job.steps else _command(plan, name),
         exports_part(how, scheduler),
         _task(scheduler) if queueing.tasks is not None else "",
         container_part(how, name),
@@ -110,6 +110,14 @@ def job_script(
         _run(plan, how, scheduler, attended=queueing.checkpoint_s is not None),
     ]
     return name, together(filter(None, parts), "\n")
+
+
+def _command(plan: Plan, name: str) -> str:
+    """What is started where the script is given no other words; a stack may leave that to each job."""
+    if plan.job.command:
+        return traced(fill("command", command=line(plan.job.command)), Subject("command"))
+    message = f"{name}: the stack {plan.stack.name} names no command: give it behind the script's name"
+    return traced(fill("no_command", message=sh(message)), Subject("command"))
 
 
 def plain_script(plan: Plan) -> str:

@@ -128,10 +128,12 @@ def run_here(job: ImageJob, output: IO[str] | None = None) -> int:
 
     Raises
     ------
+    InputError: nothing says what is started.
     MissingToolError: there is no bash.
     KeyboardInterrupt: after what was started has been ended.
     BrokenPipeError: the reader of its output went away.
     """
+    job.need_command()
     bash = require_program("bash", "start a job", "install bash")
     with tempfile.TemporaryDirectory(prefix="hpcgen-run-") as folder:
         script = Path(folder, "run.sh")

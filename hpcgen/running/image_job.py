@@ -15,7 +15,7 @@ import msgspec
 from hpcgen.backends.engines import engine_for, preferring, runners
 from hpcgen.backends.hardware.mpi_abi import wanted_abi, whose
 from hpcgen.core.config.user_config import usual
-from hpcgen.core.errors import PolicyError
+from hpcgen.core.errors import InputError, PolicyError
 from hpcgen.core.model.fields import EngineName
 from hpcgen.core.model.host_mpi import Bind
 from hpcgen.core.model.job import JobRequest, Queueing
@@ -74,6 +74,16 @@ class ImageJob(msgspec.Struct, frozen=True):
     def named(self) -> bool:
         """Whether the image is a name in an engine's store."""
         return self.kind is not None and kind_for(self.kind).stored
+
+    def need_command(self) -> None:
+        """InputError where neither the stack nor the user says what is started."""
+        job = self.plan.job
+        if not job.command and not job.steps:
+            raise InputError(
+                f"there is no program to start: the stack {self.plan.stack.name} names none",
+                expected="`-- COMMAND` at the end of the command line",
+                remedy="with `command` below `run` in the stack, no job needs that",
+            )
 
 
 def plan_for_image(

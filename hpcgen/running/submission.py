@@ -152,11 +152,13 @@ def submit(job: ImageJob, folder: Path) -> Submitted:
 
     Raises
     ------
+    InputError: nothing says what is started.
     PolicyError: the site has no batch system, or requires an account.
     MissingToolError: its commands are not here.
     OutputError: the script cannot be written.
     JobFailedError: the batch system refuses the job.
     """
+    job.need_command()
     plan = job.plan
     queue = queue_for(job, "hpcgen run")
     folder = folder.absolute()

@@ -36,6 +36,7 @@ class StackBlock(Record, frozen=True):
 class RunSpec(Record, frozen=True):
     """How the stack is started. ``memory_per_rank_gb`` is checked against the partition's usable memory.
 
+    ``command``: the program and its arguments; without one and without steps, each job has to name its own.
     ``steps``: commands that a job starts one after the other, each on all its ranks, in the place of ``command``.
     ``checkpoint``: run in the image, once and on the job's first node, when the time limit is near; it returns when the
     program's state is written.

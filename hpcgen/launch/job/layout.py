@@ -128,6 +128,10 @@ def job_findings(site: Site, partition_name: str, job: Job, request: JobRequest 
     elif request is not None and request.account and kind == "none":
         message = f"{site.name} has no accounts, so {request.account!r} is ignored"
         found.append(Finding(name="account", severity="note", message=message, remedy="leave --account out"))
+    if not job.command and not job.steps:
+        message = "the stack names no command, so each job has to"
+        remedy = "add `-- COMMAND` to `hpcgen run` or `hpcgen submit`, or `command` below `run` in the stack"
+        found.append(Finding(name="command", severity="note", message=message, remedy=remedy))
     return found + (unknown_limits(site, partition_name, job, request) if request is not None else [])
 
 

@@ -50,6 +50,11 @@ if @{missing}; then
     echo "@{file_name}: @{told}" >&2
     exit 66
 fi
+#: no_command
+if [ "$#" -eq 0 ]; then
+    echo @{message} >&2
+    exit 64
+fi
 #: command
 [ "$#" -gt 0 ] || set -- @{command}
 #: alone
