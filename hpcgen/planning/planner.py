@@ -229,7 +229,8 @@ class _Planner(msgspec.Struct, frozen=True):
         def chosen(
             of_files: Sequence[Requirement], first: Mapping[str, str], without: Collection[str] = ()
         ) -> list[PlannedBlock]:
-            kept, of_all = {**first, **self.kept}, [*demands, *required, *of_files]
+            of_packages = [each for each in required if not {*(each.allowed or ())} & {*without}]
+            kept, of_all = {**first, **self.kept}, [*demands, *of_packages, *of_files]
             left = {name: block for name, block in stack.blocks.items() if name not in without}
             less = msgspec.structs.replace(stack, blocks=left)
 

@@ -40,6 +40,7 @@ def read_environment(folder: ProjectFolder, path: str) -> CondaFile:
     needs: list[CondaNeed] = []
     pip: list[PackageRequirement] = []
     notes: list[FileNote] = []
+    refused: list[FileNote] = []
     pip_where: Position | None = None
     for number, each in enumerate(said.dependencies or []):
         at: list[str | int] = ["dependencies", number]
@@ -50,6 +51,7 @@ def read_environment(folder: ProjectFolder, path: str) -> CondaFile:
                     asked = _of_pip(file, listed, at)
                     pip += asked.requirements
                     notes += asked.notes
+                    refused += asked.refused
                 else:
                     file.wrong(f"{key!r} is no list that conda knows", at, "`pip:` and a list, or a package")
         elif not (name := spec_name(each)):
@@ -73,6 +75,7 @@ def read_environment(folder: ProjectFolder, path: str) -> CondaFile:
         variables=variables,
         pip_where=pip_where,
         notes=notes,
+        refused=refused,
         read=dict(folder.read),
     )
     if file.problems:

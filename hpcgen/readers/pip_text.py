@@ -61,6 +61,20 @@ def requirement(text: str, where: Position, hashes: list[str] | None = None) -> 
     )
 
 
+def refused_name(text: str) -> str:
+    """The package that a line is about which is no requirement, in its normal form; empty where none is seen."""
+    plain = text.split(" #")[0].strip()
+    for pattern in (
+        r"#.*\begg=([\w.-]+)",
+        r"^([\w.-]+)(?:\[[^\]]*\])?\s*(?:@|[=<>~!]=|$)",
+        r"/([\w.]+)-\d[\w.+%]*-[\w.]+-[\w.]+-[\w.]+\.whl",
+        r"/([\w.-]+?)(?:\.git)?(?:@[^/]*)?/?$",
+    ):
+        if match := re.search(pattern, plain):
+            return normal_name(match[1])
+    return ""
+
+
 def only_version(specifier: SpecifierSet) -> str:
     """The version that a range leaves where it names just one; empty otherwise."""
     exact = [each.version for each in specifier if each.operator in ("==", "===") and "*" not in each.version]

@@ -7,12 +7,12 @@ from typing import Any
 
 from hpcgen.core.errors import InputError, Position
 from hpcgen.core.model.own_project import FileWord, ProjectTable
-from hpcgen.core.model.project import PackageFile, PackageRequirement
+from hpcgen.core.model.project import FileNote, PackageFile, PackageRequirement
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.readers.data_files import Reader, TomlFile
 from hpcgen.readers.folder import PartlyReadError, ProjectFolder
 from hpcgen.readers.git_source import from_git, git_requirement, is_git
-from hpcgen.readers.pip_text import EXPECTED, LONGEST, Fault, is_marker, is_range, requirement
+from hpcgen.readers.pip_text import EXPECTED, LONGEST, Fault, is_marker, is_range, refused_name, requirement
 
 _DEEPEST = 20
 """Groups that include groups."""
@@ -52,6 +52,7 @@ def read_pyproject(folder: ProjectFolder, path: str) -> PackageFile:
         group_names=sorted(groups),
         requires_python=python or poetry_python,
         python_where=file.key(table, key) if python or poetry_python else None,
+        refused=reading.refused,
         read=dict(folder.read),
     )
     if reading.reader.problems:
@@ -66,6 +67,7 @@ class _Reading:
         self.file = file
         self.reader = Reader(file)
         self._own: set[str] = set()
+        self.refused: list[FileNote] = []
 
     def listed(self, texts: list[str], table: str, key: str) -> list[PackageRequirement]:
         """Requirements of a list in pip's form."""
@@ -76,6 +78,7 @@ class _Reading:
                 found.append(git_requirement(text, where) if is_git(text) else requirement(text, where))
             except Fault as fault:
                 self.reader.wrong(fault.message, where, EXPECTED, fault.remedy)
+                self.refused.append(FileNote(text=refused_name(text), where=where))
         return found
 
     def extras(self, project: dict[str, Any], where: Position) -> dict[str, list[PackageRequirement]]:

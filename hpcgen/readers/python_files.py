@@ -15,9 +15,14 @@ from hpcgen.readers.poetry_lock import read_poetry_lock
 from hpcgen.readers.pylock import read_pylock
 from hpcgen.readers.pyproject import read_pyproject
 from hpcgen.readers.requirements_txt import read_requirements
+from hpcgen.readers.setup_cfg import read_setup_cfg
+from hpcgen.readers.setup_py import read_setup_py
 from hpcgen.readers.uv_lock import read_uv_lock
 
-_EXPECTED = "requirements.txt (or another .txt or .in), pylock.toml, uv.lock, poetry.lock, pdm.lock or pyproject.toml"
+_EXPECTED = (
+    "requirements.txt (or another .txt or .in), pylock.toml, uv.lock, poetry.lock, pdm.lock, pyproject.toml, setup.py "
+    "or setup.cfg"
+)
 _PYTHON: Readers[PackageFile] = Readers(
     "Python packages",
     _EXPECTED,
@@ -27,6 +32,8 @@ _PYTHON: Readers[PackageFile] = Readers(
         (r"poetry\.lock", read_poetry_lock),
         (r"pdm\.lock", read_pdm_lock),
         (r"pyproject\.toml", read_pyproject),
+        (r"setup\.py", read_setup_py),
+        (r"setup\.cfg", read_setup_cfg),
         (r".+\.(txt|in)", read_requirements),
     ),
 )

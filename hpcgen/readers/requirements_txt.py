@@ -13,7 +13,7 @@ from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.wheel_lines import logical_lines
 from hpcgen.readers.folder import PartlyReadError, ProjectFolder
 from hpcgen.readers.git_source import git_requirement, is_git
-from hpcgen.readers.pip_text import EXPECTED, Fault, requirement
+from hpcgen.readers.pip_text import EXPECTED, Fault, refused_name, requirement
 from hpcgen.readers.public_indexes import known_index
 from hpcgen.readers.pyproject import read_pyproject
 
@@ -45,6 +45,8 @@ _EDITABLE = ("-e", "--editable")
 _OF_INDEXES = ("-i", "--index-url", "--pypi-url", "--extra-index-url", "-f", "--find-links", "--trusted-host")
 _ADDRESSED = re.compile(r"[./~]|[A-Za-z0-9._\[\]-]+\s*@|(git|hg|svn|bzr)\+|[a-z]+://")
 """What says by itself that it is no name of a folder."""
+_SAYS_NEEDS = ("pyproject.toml", "setup.cfg", "setup.py")
+"""Files that say what a project needs, in the order in which they are asked."""
 _KNOWN = ["--requirement", "--constraint", "--hash", *_EDITABLE, *_HARMLESS, *_OTHER]
 _OWN = re.compile(r"(\.(?:/[A-Za-z0-9_-][A-Za-z0-9_.-]*)*/?)(?:\[([A-Za-z0-9._, -]*)\])?")
 """The project itself, or a part of it: ``.``, ``./package``, with extras."""
@@ -81,6 +83,7 @@ def read_requirements(folder: ProjectFolder, path: str) -> PackageFile:
         requirements=wanted,
         constraints=reading.held,
         notes=reading.notes,
+        refused=reading.refused,
         read=dict(sorted(folder.read.items())),
     )
     if reading.problems:
@@ -99,7 +102,12 @@ def read_listed(folder: ProjectFolder, path: str, listed: Sequence[tuple[Positio
     for where, text in listed:
         reading.line(_Line(where, text.strip()), held=False)
     found = PackageFile(
-        file=path, kind="requirements", requirements=reading.wanted, constraints=reading.held, notes=reading.notes
+        file=path,
+        kind="requirements",
+        requirements=reading.wanted,
+        constraints=reading.held,
+        notes=reading.notes,
+        refused=reading.refused,
     )
     if reading.problems:
         raise PartlyReadError(reading.problems, found)
@@ -115,6 +123,7 @@ class _Reading:
         self.wanted: list[PackageRequirement] = []
         self.held: list[PackageRequirement] = []
         self.notes: list[FileNote] = []
+        self.refused: list[FileNote] = []
         self._seen: set[tuple[str, bool]] = set()
 
     def file(self, path: str, asked: Position | None, held: bool) -> None:
@@ -166,6 +175,7 @@ class _Reading:
         if option := re.search(r"\s(--?[a-z][a-z-]*)", text.split("#")[0]):
             name = option[1]
             self._wrong(line, f"{name} behind a requirement", _OTHER.get(name, "remove the option"))
+            self.refused.append(FileNote(text=refused_name(text.partition(" -")[0]), where=line.where))
             return
         for each in wrong if len(wrong) == len(hashes) else ():
             self._wrong(
@@ -176,30 +186,45 @@ class _Reading:
             found = git_requirement(text, line.where) if is_git(text) else requirement(text, line.where, accepted)
         except Fault as fault:
             self.problems.add(fault.message, self.folder.at(line.where), EXPECTED, fault.remedy)
+            self.refused.append(FileNote(text=refused_name(text), where=line.where))
             return
         (self.held if held else self.wanted).append(found)
 
     def _own_project(self, line: _Line, path: str, extras: str) -> bool:
-        """A line for the project itself: what its pyproject.toml asks for counts; its code comes by ``copy``.
+        """A line for the project itself: what its own files ask for counts; its code comes by ``copy``.
 
         Returns
         -------
         Whether the path is that of a project in the folder.
         """
-        place = self.folder.beside(line.where.file, f"{path}/pyproject.toml")
-        known = self.folder.holds(place)
+        places = [self.folder.beside(line.where.file, f"{path}/{name}") for name in _SAYS_NEEDS]
+        known = [place for place in places if self.folder.holds(place)]
         if not known and path != ".":
             return False
         text = f"{path} is the project itself: `copy` in the stack brings its code, which is not installed"
-        self.notes.append(
-            FileNote(text=text + ("" if known else "; no pyproject.toml says what it needs"), where=line.where)
-        )
-        if known and place not in self.folder.read:
-            with self.problems.caught():
-                file = read_pyproject(self.folder, place)
+        self.notes.append(FileNote(text=text + ("" if known else "; no file says what it needs"), where=line.where))
+        with self.problems.caught():
+            for place in known:
+                if place in self.folder.read or (found := self._needs(place, known)) is None:
+                    continue
                 asked = [normal_name(each.strip()) for each in extras.split(",")]
-                self.wanted += [*file.requirements, *(one for name in asked for one in file.groups.get(name, []))]
+                self.wanted += [*found.requirements, *(one for name in asked for one in found.groups.get(name, []))]
+                break
         return True
+
+    def _needs(self, place: str, known: list[str]) -> PackageFile | None:
+        """What a file says that the project needs; None where it leaves that to the next one."""
+        from hpcgen.readers.setup_cfg import read_setup_cfg
+        from hpcgen.readers.setup_py import read_setup_py
+
+        readers = {"pyproject.toml": read_pyproject, "setup.cfg": read_setup_cfg, "setup.py": read_setup_py}
+        try:
+            found = readers[place.rpartition("/")[2]](self.folder, place)
+        except PartlyReadError as error:
+            if place == known[-1] or error.file.requirements:
+                raise
+            return None
+        return found if found.requirements or place == known[-1] else None
 
     def _wrong(self, line: _Line, message: str, remedy: str) -> None:
         self.problems.add(message, self.folder.at(line.where), remedy=remedy)

@@ -9,7 +9,7 @@ from hpcgen.core.model.fields import Commit, Digest, Record, SourceAddress, Text
 
 # Python packages that a user's own files ask for, each with the place where it does.
 
-FileKind = Literal["requirements", "pylock", "uv", "poetry", "pdm", "pyproject"]
+FileKind = Literal["requirements", "pylock", "uv", "poetry", "pdm", "pyproject", "setup"]
 
 
 class Needed(Record, frozen=True):
@@ -131,7 +131,7 @@ class PackageFile(Record, frozen=True):
     ranges: of a lock, what the project itself asks for, by name, where the lock says that too.
     requires_python: the range of Pythons that it is for; empty for any.
     python_where: where it says so.
-    notes: lines without an effect here.
+    notes: lines without an effect here. refused: names of packages on lines that are no requirements.
     read: sha256 of each file that was read, by path from the project's folder.
     """
 
@@ -148,6 +148,7 @@ class PackageFile(Record, frozen=True):
     requires_python: Text = ""
     python_where: Position | None = None
     notes: list[FileNote] = []
+    refused: list[FileNote] = []
     read: dict[Text, Digest] = {}
 
     @property
