@@ -146,4 +146,6 @@ def _subject(words: list[str]) -> str:
 
 def commands_of(run: dict[str, Any]) -> list[list[str]]:
     """What the ``run`` of a stack starts, in its order."""
-    return [each["command"] for each in run["steps"]] if "steps" in run else [run["command"]] if "command" in run else []
+    return (
+        [each["command"] for each in run["steps"]] if "steps" in run else [run["command"]] if "command" in run else []
+    )

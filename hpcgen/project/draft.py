@@ -141,7 +141,7 @@ def _field(draft: Draft, field: str) -> Iterator[str]:
         yield from _why(draft, (field,), "")
         yield f"{field}: {inline(value)}"
         return
-    yield f"{field}:" if value or field == "run" else f"{field}: {{}}"
+    yield f"{field}:" if value else f"{field}: {{}}"
     if field == "run" and draft.options:
         words = " ".join(word for option in draft.options for word in option.words)
         said = ", ".join(dict.fromkeys(f"{each.said} ({each.where.file}:{each.where.line})" for each in draft.options))

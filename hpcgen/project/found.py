@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hpcgen.core.errors import HpcgenError, InputError, Position, Problem, Problems
-from hpcgen.core.model.own_project import BuildFile, JobFile, ProjectTable, PythonSource
+from hpcgen.core.model.own_project import BuildFile, JobFile, ProjectTable, PythonSource, Readme
 from hpcgen.readers.folder import PartlyReadError, ProjectFolder, ProjectTree, project_tree
 
 if TYPE_CHECKING:
@@ -20,16 +20,16 @@ T = TypeVar("T")
 _JOB = re.compile(
     r"(?:[^/]+/)?[^/]+\.(sh|bash|slurm|sbatch|job|pbs|sge|qsub|sub|cmd)|(?:[^/]+/)?(job|submit|run)[^/.]*"
 )
-_SOURCE = re.compile(r"(?:[^/]+/){0,3}[^/]+\.py")
-_MOST_JOBS, _MOST_SOURCES, _LARGEST = 60, 300, 512 * 1024
+_SOURCE = re.compile(r"(?:[^/]+/){0,6}[^/]+\.py")
+_MOST_JOBS, _MOST_SOURCES, _LARGEST = 60, 400, 512 * 1024
 
 
 class Found(NamedTuple):
     """What was read of a project beside its packages.
 
     ``top``: the folder. ``jobs``: job scripts, ``secret_scripts``: those and others that may hold secrets,
-    ``sources``: Python files, ``build``: CMakeLists.txt or a Makefile, ``table``: what pyproject.toml says of the
-    project itself. ``problems``: what is wrong with its files.
+    ``sources``: Python files, ``build``: CMakeLists.txt or a Makefile, ``table``: what pyproject.toml, setup.cfg or
+    setup.py says of the project itself, ``readme``: what its README shows. ``problems``: what is wrong with its files.
     """
 
     top: Path
@@ -39,6 +39,7 @@ class Found(NamedTuple):
     sources: list[PythonSource]
     build: BuildFile | None
     table: ProjectTable
+    readme: Readme
     problems: Problems
 
     def read(self, reader: Callable[[ProjectFolder, str], T], path: str) -> T | None:
@@ -67,6 +68,7 @@ def look_at(top: Path) -> Found:
     """
     from hpcgen.readers.job_script import has_secrets, read_job
     from hpcgen.readers.python_source import read_python
+    from hpcgen.readers.readme import NAMES, read_readme
 
     try:
         tree = project_tree(top)
@@ -79,7 +81,7 @@ def look_at(top: Path) -> Found:
     problems = Problems()
     small = [each.path for each in tree.files if each.size <= _LARGEST]
     jobs = [path for path in small if _JOB.fullmatch(path)][:_MOST_JOBS]
-    sources = [path for path in small if _SOURCE.fullmatch(path)][:_MOST_SOURCES]
+    sources = sorted((path for path in small if _SOURCE.fullmatch(path)), key=lambda path: path.count("/"))
     # A script or a source that is no text is no mistake of the project's: nothing names it.
     quiet = Problems()
     return Found(
@@ -87,9 +89,10 @@ def look_at(top: Path) -> Found:
         tree,
         [job for path in jobs if (job := _read(top, quiet, read_job, path)) is not None],
         [path for path in jobs if _read(top, quiet, has_secrets, path)],
-        [source for path in sources if (source := _read(top, quiet, read_python, path)) is not None],
+        [source for path in sources[:_MOST_SOURCES] if (source := _read(top, quiet, read_python, path)) is not None],
         _build(top, tree, problems),
         _table(top, tree, problems),
+        next((_read(top, quiet, read_readme, name) for name in tree.named(*NAMES)), None) or Readme(),
         problems,
     )
 
@@ -105,11 +108,23 @@ def _build(top: Path, tree: ProjectTree, problems: Problems) -> BuildFile | None
 
 
 def _table(top: Path, tree: ProjectTree, problems: Problems) -> ProjectTable:
+    """Of the files that may say it, each value from the first that does."""
     from hpcgen.readers.pyproject import read_project_table
+    from hpcgen.readers.setup_cfg import read_setup_cfg_table
+    from hpcgen.readers.setup_py import read_setup_table
 
-    if not tree.has("pyproject.toml"):
-        return ProjectTable()
-    return _read(top, problems, read_project_table, "pyproject.toml") or ProjectTable()
+    readers = {
+        "pyproject.toml": (read_project_table, problems),
+        "setup.cfg": (read_setup_cfg_table, Problems()),
+        "setup.py": (read_setup_table, Problems()),
+    }
+    said = [_read(top, kept, read, name) for name, (read, kept) in readers.items() if tree.has(name)]
+    tables = [each for each in said if each is not None]
+    return ProjectTable(
+        next((each.name for each in tables if each.name), None),
+        next((each.description for each in tables if each.description), None),
+        next((each.scripts for each in tables if each.scripts), {}),
+    )
 
 
 def _read(top: Path, problems: Problems, reader: Callable[[ProjectFolder, str], T], path: str) -> T | None:

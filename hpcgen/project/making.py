@@ -233,8 +233,6 @@ _UNREAD = {
     "*.def": "name its software as blocks and its files under `copy`",
     "Pipfile.lock": "`pipenv requirements --hash > requirements.txt` writes the same as a file that is read",
     "Pipfile": "`pipenv requirements --hash > requirements.txt` writes the same as a file that is read",
-    "setup.py": "it would have to be run; write its requirements into requirements.txt",
-    "setup.cfg": "write its requirements into requirements.txt or pyproject.toml",
     "pixi.toml": "`pixi lock` writes pixi.lock, which is read",
     "spack.yaml": "name the blocks that it asks for; `hpcgen list blocks`",
     "meson.build": "`build:` in the stack says how it is compiled",
@@ -246,8 +244,6 @@ _UNREAD = {
     "DESCRIPTION": "no block provides R packages; `os_packages: [r-base]` provides R",
 }
 _COVERED = {
-    "setup.py": "python_packages",
-    "setup.cfg": "python_packages",
     "pixi.toml": "conda_packages",
     "Pipfile": "python_packages",
     "Pipfile.lock": "python_packages",

@@ -8,30 +8,44 @@ from typing import TYPE_CHECKING
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import Position
+from hpcgen.core.model.own_project import PythonSource
+from hpcgen.core.model.project import BLOCK
 from hpcgen.core.support.units import some
 from hpcgen.planning.own_wheels import unlisted_blocks
 from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
+from hpcgen.project.imported import MPI_BLOCKS, Imported, Listed, add_imported
+from hpcgen.project.modules import Modules, above
+from hpcgen.project.python_program import may_start, started
 
 if TYPE_CHECKING:
     from hpcgen.core.model.conda import CondaFile
     from hpcgen.core.model.project import PackageFile, PackageRequirement
 
-MPI_BLOCKS = ("mpi4py", "horovod", "deepspeed")
 GPU_BLOCKS = ("pytorch", "tensorflow", "jax", "horovod", "deepspeed", "mxnet", "onnxruntime", "vllm")
 """Blocks whose programs compute on GPUs where there are some."""
 _PYTHON_LOCKS = ("pylock.toml", "uv.lock", "poetry.lock", "pdm.lock")
 _CONDA_LOCKS = ("pixi.lock", "conda-lock.yml", "conda-lock.yaml", "conda-linux-64.lock")
-_WISHES = ("requirements.txt", "requirements.in", "environment.yml", "environment.yaml", "pyproject.toml")
+_LISTS = ("requirements.txt", "requirements.in")
+_OF_PROJECT = ("pyproject.toml", "setup.cfg", "setup.py")
+"""What the project as a package asks for; where there is a list as well, that has it too."""
 _REQUIREMENTS = re.compile(r"(requirements/[^/]+|[^/]*requirements[^/]*)\.(txt|in)")
+_CONDA = re.compile(r"(environment|conda|env)([_.-][^/]*)?\.ya?ml")
+_MAIN = re.compile(r"(^|[/_-])(requirements|base|main|core|common|train|training|gpu|cuda|environment|conda|env)\.")
+"""Of several lists, names of the one for the programs."""
+_NOT_MAIN = re.compile(r"(^|[/_.-])(dev|tests?|docs?|lint|ci|build|pre-commit|cpu|mac|macos|osx|win|windows)[._-]")
+_LOCK, _WISH = (
+    "a lock: every package in one {}, by its hash",
+    "the requirements of the project; `hpcgen lock` chooses the {}",
+)
 _WHY = {
-    **dict.fromkeys(_PYTHON_LOCKS, "a lock: every package in one version, by its hash"),
-    **dict.fromkeys(_CONDA_LOCKS, "a lock: every package in one build, by its hash"),
+    **dict.fromkeys(_PYTHON_LOCKS, _LOCK.format("version")),
+    **dict.fromkeys(_CONDA_LOCKS, _LOCK.format("build")),
     "requirements.txt": "the requirements of the project; `hpcgen lock` chooses the versions that they leave open",
-    "requirements.in": "the requirements of the project; `hpcgen lock` chooses the versions",
-    "environment.yml": "the requirements of the project; `hpcgen lock` chooses the builds",
-    "environment.yaml": "the requirements of the project; `hpcgen lock` chooses the builds",
-    "pyproject.toml": "the project's dependencies; `hpcgen lock` chooses the versions",
+    "requirements.in": _WISH.format("versions"),
+    "environment.yml": _WISH.format("builds"),
+    "environment.yaml": _WISH.format("builds"),
+    **dict.fromkeys(_OF_PROJECT, "the project's dependencies; `hpcgen lock` chooses the versions"),
 }
 _ON_GPUS = re.compile(
     r"(cupy|nvidia|cuda|pycuda|jax|tensorflow|pytorch|rmm|cudf|cuml)(-.*)?|pytorch-gpu|torchvision|cudatoolkit"
@@ -39,63 +53,110 @@ _ON_GPUS = re.compile(
 """Packages of an index or of conda that bring code for GPUs, or come with what does."""
 _FOR_ARCHITECTURE, _FOR_PYTHON = "x86_64", "3.12"
 """What markers are read for here; a plan reads them again for its own image."""
-_IMPORTED = {"torch": "pytorch", "tensorflow": "tensorflow", "jax": "jax", "mpi4py": "mpi4py", "horovod": "horovod"}
 
 
 def choose_packages(found: Found, catalog: Catalog, draft: Draft) -> None:
     """The block that installs the project's packages, and those of the frameworks among them."""
-    there = found.tree.named(*_PYTHON_LOCKS, *_CONDA_LOCKS, *_WISHES)
-    if "requirements.txt" not in there and "requirements.in" not in there:
-        more = sorted(each.path for each in found.tree.files if _REQUIREMENTS.fullmatch(each.path))
-        at = next((n for n, name in enumerate(there) if name in _WISHES), len(there))
-        there[at:at] = more[:1]
-    if there and there[0] != "pyproject.toml":
-        # Of a project that has another file, pyproject.toml says what the package needs, and that is in the other.
-        _take(found, catalog, draft, there[0], [name for name in there[1:] if name != "pyproject.toml"])
-    elif there:
-        _take(found, catalog, draft, there[0], [])
-    if not draft.blocks:
-        _from_imports(found, draft)
+    modules = Modules(found)
+    programs = started(found, modules)
+    names, listed = _files(found, programs), Listed()
+    for number, name in enumerate(names):
+        others = [each for each in names[number + 1 :] if each not in _OF_PROJECT]
+        taken = _take(found, catalog, draft, name, others)
+        if taken is not None:
+            listed = taken
+            break
+    # Where nothing says which program it is, all but tests and the like may be.
+    sources = modules.reached(programs) if programs else [each for each in found.sources if may_start(each.file)]
+    imported = Imported(sources, modules.own_names, found.readme.installed)
+    if not listed.conda and not listed.complete and names:
+        listed = _with_own(found, imported, listed, catalog, draft)
+    add_imported(imported, listed, catalog, draft)
 
 
-def _take(found: Found, catalog: Catalog, draft: Draft, name: str, others: list[str]) -> None:
-    """One file, and why it is that one."""
-    conda = name in _CONDA_LOCKS or name.startswith("environment.")
-    why = _WHY.get(name, "the requirements of the project")
+def _with_own(found: Found, imported: Imported, listed: Listed, catalog: Catalog, draft: Draft) -> Listed:
+    """The list, and with it what the project as a package asks for, where that has more of what is imported."""
+    taken = draft.blocks.get(BLOCK, {}).get("options", {}).get("files", [])
+    missing = imported.missing(listed, catalog)
+    for name in found.tree.named(*_OF_PROJECT):
+        known = len(found.problems)
+        own = found.packages(name) if taken and not {*taken} & {*_OF_PROJECT} else None
+        brings = [each for each in own.requirements if each.name in missing] if own is not None else []
+        if own is None or not brings or len(found.problems) > known:
+            del found.problems[known:]
+            continue
+        taken.append(name)
+        text = f"{name} too, which has {some([each.name for each in brings])}, which is imported and not in {taken[0]}"
+        draft.because(("blocks", BLOCK), None, text, brings[0].where)
+        gpu = draft.gpu_package
+        names = _frameworks(own, catalog, draft)
+        draft.gpu_package = draft.gpu_package or gpu
+        return listed._replace(names=listed.names | {*names})
+    return listed
+
+
+def _files(found: Found, programs: list[PythonSource]) -> list[str]:
+    """Files that list packages, the likeliest first: locks, lists beside the program, then those of the project."""
+    named, paths = found.tree.named, [each.path for each in found.tree.files]
+    folders = dict.fromkeys(folder for each in programs for folder in above(each.file) if folder)
+    beside = [f"{folder}/{name}" for folder in folders for name in (*_LISTS, "environment.yml", "environment.yaml")]
+    more = sorted((path for path in paths if _REQUIREMENTS.fullmatch(path) and not _NOT_MAIN.search(path)), key=_likely)
+    conda = sorted((path for path in paths if _CONDA.fullmatch(path) and not _NOT_MAIN.search(path)), key=_likely)
+    main = [path for path in more if _MAIN.search(path)]
+    ordered = [
+        *named(*_PYTHON_LOCKS, *_CONDA_LOCKS),
+        *(path for path in beside if path in paths),
+        *named(*_LISTS),
+        *(main[:1] if not named(*_LISTS) else []),
+        *conda[:1],
+        *named(*_OF_PROJECT),
+        *(more[:1] if not main else []),
+    ]
+    return list(dict.fromkeys(ordered))
+
+
+def _likely(path: str) -> tuple[bool, bool, int, str]:
+    """The order of several lists: one that is called like all of them, then one for GPUs or for training."""
+    plain = re.search(r"(^|/)(requirements|environment)\.", path)
+    return (not plain, not re.search(r"gpu|cuda|train", path), len(path), path)
+
+
+def _take(found: Found, catalog: Catalog, draft: Draft, name: str, others: list[str]) -> Listed | None:
+    """One file, and why it is that one; None where it names no packages, so that another is to be taken."""
+    why = _WHY.get(name.rpartition("/")[2], "the requirements of the project")
     if others:
-        why += f"; taken rather than {some(others)}" + (
-            ", without hashes" if name in _PYTHON_LOCKS + _CONDA_LOCKS and _loose(others) else ""
-        )
+        loose = name in _PYTHON_LOCKS + _CONDA_LOCKS and not {*others} & {*_PYTHON_LOCKS, *_CONDA_LOCKS}
+        why += f"; taken rather than {some(others)}" + (", without hashes" if loose else "")
     where = Position(name, 1, 1)
-    if conda:
-        file = found.conda(name)
-        if file is not None:
-            _conda_remarks(file, draft)
+    if name in _CONDA_LOCKS or name.endswith((".yml", ".yaml")):
+        conda = found.conda(name)
         draft.put(("blocks", "conda_packages"), {"options": {"files": [name]}}, why, where)
-        return
+        return _conda(conda, draft) if conda is not None else Listed(conda=True, complete=True)
+    before = len(found.problems)
     packages = found.packages(name)
-    if packages is not None and not packages.requirements and not packages.roots and not found.problems:
-        if name == "pyproject.toml":
-            draft.remark("pyproject.toml names no dependencies", where)
-        else:
-            draft.remark(f"{name} names no packages", where)
-        return
+    if packages is not None and not packages.requirements and not packages.roots:
+        # What is worked out when the project is built stands in setup.py, if at all.
+        again = name == "pyproject.toml" and found.tree.named("setup.cfg", "setup.py")
+        if len(found.problems) == before or again:
+            del found.problems[before:]
+            draft.remark(f"{name} names no {'dependencies' if name in _OF_PROJECT else 'packages'}", where)
+            return None
     draft.put(("blocks", "python_packages"), {"options": {"files": [name]}}, why, where)
-    if packages is not None:
-        _frameworks(packages, catalog, draft)
-        for note in packages.notes:
-            draft.remark(note.text, note.where)
-        if groups := [each for each in packages.group_names if each not in packages.default_groups]:
-            text = f"not installed: the groups {some(groups)}; `groups: [{groups[0]}]` next to `files` adds one"
-            draft.because(("blocks", "python_packages"), None, text, where)
+    if packages is None:
+        return Listed()
+    wanted = _frameworks(packages, catalog, draft)
+    for note in packages.notes:
+        draft.remark(note.text, note.where)
+    if groups := [each for each in packages.group_names if each not in packages.default_groups]:
+        text = f"not installed: the groups {some(groups)}; `groups: [{groups[0]}]` next to `files` adds one"
+        draft.because(("blocks", "python_packages"), None, text, where)
+    # A lock has all that may be wanted, also what only some groups need.
+    names = [*wanted, *(each.name for each in packages.requirements if packages.locked)]
+    return Listed(frozenset(names), complete=packages.locked)
 
 
-def _loose(names: Iterable[str]) -> bool:
-    return all(name in _WISHES for name in names)
-
-
-def _frameworks(file: PackageFile, catalog: Catalog, draft: Draft) -> None:
-    """The blocks that bring packages of the file."""
+def _frameworks(file: PackageFile, catalog: Catalog, draft: Draft) -> list[str]:
+    """The blocks that bring packages of the file; the names of these packages and of the others."""
     from hpcgen.readers.locked import selected
 
     owners: dict[str, PackageRequirement] = {}
@@ -120,6 +181,11 @@ def _frameworks(file: PackageFile, catalog: Catalog, draft: Draft) -> None:
         draft.add_block(block, f"{each.asked} requires {distribution}, which comes from this block", each.where)
         if block in MPI_BLOCKS:
             draft.add_block("mpi", f"{distribution} needs an MPI; the site decides which one", each.where)
+    for refused in file.refused:
+        if refused.text in catalog.distributions:
+            why = f"{refused.text} comes from this block, not as the line has it"
+            draft.add_block(catalog.distributions[refused.text], why, refused.where)
+    return [*(each.name for each in wanted), *(each.text for each in file.refused)]
 
 
 def _from_block(block: str, each: PackageRequirement, owners: Collection[str], draft: Draft) -> None:
@@ -144,24 +210,15 @@ def _required(
     return found
 
 
-def _conda_remarks(file: CondaFile, draft: Draft) -> None:
+def _conda(file: CondaFile, draft: Draft) -> Listed:
     """What a plan will say of the file, and whether it asks for MPI."""
     for note in file.notes:
         draft.remark(note.text, note.where)
     locked = [each.name for found in file.environments.values() for one in found.values() for each in one.packages]
-    names = [*(each.name for each in file.needs), *locked]
+    names = [*(each.name for each in file.needs), *(each.name for each in file.pip), *locked]
+    names += [each.text for each in file.refused]
     draft.gpu_package = next((name for name in names if _ON_GPUS.fullmatch(name)), "")
     for each in file.needs:
         if each.name in ("mpi4py", "mpich", "openmpi", "mpi"):
             draft.add_block("mpi", f"{each.spec}: the image's MPI replaces conda's", each.where)
-
-
-def _from_imports(found: Found, draft: Draft) -> None:
-    """Frameworks that sources import, where no file says what the project needs: a hint, no more."""
-    for source in found.sources:
-        for name, where in source.imports.items():
-            if name in _IMPORTED and _IMPORTED[name] not in draft.blocks:
-                why = f"imported here, and no file lists the requirements: the newest {name} that fits"
-                draft.add_block(_IMPORTED[name], why, where)
-                if _IMPORTED[name] in MPI_BLOCKS:
-                    draft.add_block("mpi", f"{name} needs an MPI; the site decides which one", where)
+    return Listed(frozenset(names), conda=True, complete=file.locked)

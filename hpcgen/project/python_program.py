@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from posixpath import normpath
+from typing import NamedTuple
 
 from hpcgen.core.errors import Position
-from hpcgen.core.model.own_project import PythonSource
+from hpcgen.core.model.own_project import FileWord, PythonSource
 from hpcgen.core.support.units import some
-from hpcgen.project.command_words import RANKS, module_root, run_module
+from hpcgen.project.command_words import RANKS, commands_of, module_root
 from hpcgen.project.draft import APP, Draft
 from hpcgen.project.found import Found
+from hpcgen.project.modules import Modules
 
-_USUAL = ("main.py", "train.py", "run.py", "app.py", "solve.py", "simulate.py", "inference.py", "predict.py")
-_NOT_PROGRAMS = re.compile(
-    r"(^|/)(tests?|docs?|examples?|benchmarks?|conftest\.py|setup\.py|noxfile\.py|tasks\.py)(/|$)|(^|/)test_"
+_USUAL = ("train", "main", "run", "pretrain", "finetune", "app", "solve", "simulate", "inference", "predict")
+_NO_PROGRAMS = re.compile(
+    r"(^|/)(tests?|testing|docs?|examples?|benchmarks?|notebooks|tutorials|third_party|submodules|external)/|"
+    r"(^|/)(conftest|setup|noxfile|tasks|conf|version|_version|__init__|utils?|helpers?|constants|config)\.py$|"
+    r"(^|/)test_|_tests?\.py$"
 )
+_BESIDE = re.compile(
+    r"(^|[_/-])(eval|evaluate|test|sample|demo|plot|convert|download|prepare|preprocess|preprocessing|create|extract|"
+    r"export|visuali[sz]e|dataset|datasets|data|make|gen|generate|draw|check|analy[sz]e|upload|logger|submitit)([_.-]|$)"
+)
+"""Words of programs that a project has beside the one that it is about."""
 
 
 def ranks_by_mpi(draft: Draft, why: str, where: Position) -> None:
@@ -32,67 +43,172 @@ def told_by(draft: Draft, parallel: bool) -> str:
     )
 
 
+class Candidate(NamedTuple):
+    """What may be the program: a file, or a command that the project installs; the more evidence, the higher."""
+
+    name: str
+    evidence: int
+    where: Position
+    source: PythonSource | None = None
+    script: FileWord | None = None
+    shown: bool = False
+
+
+def candidates(found: Found, modules: Modules) -> list[Candidate]:
+    """Those of a project, the likeliest first."""
+    order = {name: number for number, name in reversed(list(enumerate(_shown(found))))}
+    every = [*_files(found, modules), *_scripts(found)]
+    of_scripts = {modules.module(each.script.text.partition(":")[0]) for each in every if each.script is not None}
+    every = [each for each in every if each.name not in of_scripts or each.name in order]
+    here = [each._replace(evidence=each.evidence + 3, shown=True) if each.name in order else each for each in every]
+    return sorted(here, key=lambda each: (-each.evidence, order.get(each.name, len(order)), each.name))
+
+
+def _shown(found: Found) -> list[str]:
+    """Files and commands that the README starts, in its order."""
+    there = {each.file for each in found.sources}
+    ends = ("{}", "{}.py", "{}/__main__.py", "src/{}.py", "src/{}/__main__.py")
+    paths = [
+        (each.text if each.text.endswith(".py") else each.text.replace(".", "/")) for each in found.readme.programs
+    ]
+    files = [next((p for end in ends if (p := end.format(path)) in there), "") for path in paths]
+    return [path or each.text for path, each in zip(files, found.readme.programs, strict=True)]
+
+
+def _files(found: Found, modules: Modules) -> Iterator[Candidate]:
+    programs = [each for each in found.sources if may_start(each.file)]
+    imported = {path for each in found.sources for path in modules.imported_by(each)}
+    alone = len(programs) == 1
+    for each in programs:
+        stem = each.file.removesuffix(".py").rpartition("/")[2]
+        begins = re.split(r"[_-]", stem)[0]
+        usual = 4 if stem in _USUAL[:2] else 3 if stem in _USUAL or begins in _USUAL else 2 if "train" in stem else 0
+        usual = 3 if stem == "__main__" else usual
+        starts = each.program or each.runs
+        if not (starts or alone or (usual and stem != "__main__" and "/" not in each.file) or stem == "__main__"):
+            continue
+        evidence = usual + (2 if starts else 0) + (1 if each.interface else 0) - min(each.file.count("/"), 3)
+        evidence -= (2 if _BESIDE.search(each.file) else 0) + (1 if each.file in imported and not each.interface else 0)
+        yield Candidate(each.file, evidence, starts or Position(each.file, 1, 1), source=each)
+
+
+def _scripts(found: Found) -> Iterator[Candidate]:
+    """Commands that an installation of the project would have, whose modules are found without it."""
+    own = found.table.name.text if found.table.name is not None else ""
+    scripts = {name: each for name, each in found.table.scripts.items() if _root(each, found) is not None}
+    for name, each in scripts.items():
+        alike = name.replace("_", "-").lower() == own.replace("_", "-").lower()
+        evidence = (4 if alike or len(scripts) == 1 else 2 if "train" in name else 0) + 2
+        yield Candidate(name, evidence - (2 if _BESIDE.search(name) else 0), each.where, script=each)
+
+
+def _root(script: FileWord, found: Found) -> str | None:
+    return module_root(script.text.partition(":")[0], found)
+
+
+def chosen(found: Found, modules: Modules) -> Candidate | None:
+    """The program, where there is one that is likelier than the others."""
+    ordered = candidates(found, modules)
+    if len(ordered) < 2:
+        return ordered[0] if ordered else None
+    first, second = ordered[:2]
+    alike = first.evidence == second.evidence and not (first.shown and first.name != second.name)
+    return None if alike or first.evidence < 1 else first
+
+
+def may_start(file: str) -> bool:
+    """Whether a Python file may be a program by its name."""
+    return not _NO_PROGRAMS.search(file)
+
+
+def started(found: Found, modules: Modules) -> list[PythonSource]:
+    """The Python files of the project that its job scripts start, else that of its program."""
+    words = [(word, job.file) for job in found.jobs for each in job.launched for word in each.words]
+    paths = [path for word, file in words for path in (word, f"{file.rpartition('/')[0]}/{word}", modules.module(word))]
+    named = [
+        modules.sources[path] for path in dict.fromkeys(normpath(p) for p in paths if p) if path in modules.sources
+    ]
+    if named:
+        return named
+    program = chosen(found, modules)
+    if program is None:
+        return []
+    file = modules.module(program.script.text.partition(":")[0]) if program.script is not None else program.name
+    return [modules.sources[file]] if file in modules.sources else []
+
+
 def by_program(found: Found, draft: Draft) -> None:
-    """The command of a project that no job script starts."""
-    programs = [each for each in found.sources if not _NOT_PROGRAMS.search(each.file)]
-    source = _source(programs)
-    if draft.programs and (source is None or not draft.has_any(("python_packages", "conda_packages"))):
+    """The command of a project that no job script starts; none where nothing says which it is."""
+    modules = Modules(found)
+    program = chosen(found, modules)
+    if draft.programs and (program is None or not draft.has_any(("python_packages", "conda_packages", *RANKS))):
         name, path = next(iter(draft.programs.items()))
         build = found.build
         where = build.programs[0].where if build is not None and build.programs else None
-        others = f"; others: {some(list(draft.programs)[1:])}" if len(draft.programs) > 1 else ""
-        draft.put(("run", "command"), [path], f"the program {name} that is compiled{others}", where)
-    elif _script_entry(found, draft):
+        more = f"; others: {some(list(draft.programs)[1:])}" if len(draft.programs) > 1 else ""
+        draft.put(("run", "command"), [path], f"the program {name} that is compiled{more}", where)
         return
-    elif source is not None:
-        _start_source(source, programs, found, draft)
-    else:
-        why = "init sees no program in this folder: put yours here, or behind `--` of a command"
-        draft.put(("run", "command"), ["python3", "--version"], why)
-
-
-def _script_entry(found: Found, draft: Draft) -> bool:
-    """The command of [project.scripts], the project's own name first; its module is found without an installation."""
-    scripts = found.table.scripts
-    own = found.table.name.text if found.table.name is not None else ""
-    for name in sorted(scripts, key=lambda each: (each != own, list(scripts).index(each))):
-        module, _, function = scripts[name].text.partition(":")
-        if (root := module_root(module, found)) is not None:
-            first = function.partition(".")[0]
-            code = f"import sys; sys.path.insert(0, {root!r}); from {module} import {first}; sys.exit({function}())"
-            others = f"; others: {some([each for each in scripts if each != name])}" if len(scripts) > 1 else ""
-            why = f"the command {name} of the project, from its files{others}"
-            draft.put(("run", "command"), ["python3", "-c", code], why, scripts[name].where)
-            return True
-    return False
-
-
-def _source(programs: list[PythonSource]) -> PythonSource | None:
-    """The file that most likely is the program."""
-    here = [each for each in programs if "/" not in each.file]
-    usual = [each for name in _USUAL for each in here if each.file == name]
-    marked = [each for each in here if each.program is not None]
-    inside = [each for each in programs if each.file.endswith("/__main__.py")]
-    return next(iter([*usual, *marked, *(here if len(here) == 1 else []), *inside]), None)
-
-
-def _start_source(source: PythonSource, programs: list[PythonSource], found: Found, draft: Draft) -> None:
-    words = ["python3", f"{APP}/{source.file}"]
-    package = source.file.removesuffix("/__main__.py").removeprefix("src/")
-    if source.file.endswith("/__main__.py") and (root := module_root(package.replace("/", "."), found)) is not None:
-        words = run_module(package.replace("/", "."), root)
-    if source.parallel is not None and (block := told_by(draft, True)):
-        ranks_by_mpi(
-            draft,
-            f"{source.parallel.text}: it computes on several ranks; ranks.py gives each its place",
-            source.parallel.where,
-        )
-        words = ["python3", RANKS[block], *words]
-    others = [each.file for each in programs if each.program is not None and each is not source]
+    names = [each.name for each in candidates(found, modules)]
+    if program is None:
+        said = f"several files may be the program, none of them clearly: {some(names, 8)}" if names else ""
+        text = said or "init sees no program in this folder"
+        draft.remark(f"{text}; name yours as `command` below `run`, or behind `--` of `hpcgen run` and `hpcgen submit`")
+        return
+    others = [each for each in names if each != program.name]
     also = f"; others: {some(others)}" if others else ""
-    draft.put(
-        ("run", "command"),
-        words,
-        f"the program of the project, by its name{also}",
-        source.program or Position(source.file, 1, 1),
-    )
+    if program.script is not None:
+        _start_script(program, program.script, also, found, draft)
+    elif program.source is not None:
+        _start_source(program, program.source, also, found, draft)
+
+
+def _start_script(program: Candidate, script: FileWord, also: str, found: Found, draft: Draft) -> None:
+    module, _, function = script.text.partition(":")
+    first = function.partition(".")[0]
+    found_by = f"import sys; sys.path.insert(0, {_root(script, found)!r})"
+    code = f"{found_by}; from {module} import {first}; sys.exit({function}())"
+    why = f"the command {program.name} of the project, from its files{also}"
+    draft.put(("run", "command"), ["python3", "-c", code], why, script.where)
+
+
+def _start_source(program: Candidate, source: PythonSource, also: str, found: Found, draft: Draft) -> None:
+    modules = Modules(found)
+    words = ["python3", f"{APP}/{source.file}"]
+    folder = source.file.rpartition("/")[0]
+    package = source.file.endswith("/__main__.py") or found.tree.has(f"{folder}/__init__.py")
+    if folder and package and not modules.needs_folder(source):
+        words = ["python3", "-m", modules.dotted(source.file)]
+    reached = modules.reached([source])
+    parallel = next((each.parallel for each in reached if each.parallel), None)
+    spawns = next((each.spawns for each in reached if each.spawns), None)
+    if spawns is not None:
+        text = f"{spawns.text} starts processes of its own on the node: `--gpus N` gives it N GPUs"
+        draft.remark(text, spawns.where)
+    elif parallel is not None and (block := told_by(draft, True)):
+        why = f"{parallel.text}: it computes on several ranks; ranks.py gives each its place"
+        ranks_by_mpi(draft, why, parallel.where)
+        words = ["python3", RANKS[block], *words]
+    elif parallel is not None and any(one.package == "torch" for each in reached for one in each.imports):
+        # PyTorch that comes from no block has no program that tells ranks their place, but its own.
+        why = f"{parallel.text}: it computes on several ranks, which torchrun starts on the GPUs of one node"
+        draft.because(("run", "command"), None, why, parallel.where)
+        words = ["python3", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "gpu", *words[1:]]
+    by = "as the README starts it" if program.shown else "by its name and content"
+    draft.put(("run", "command"), words, f"the program of the project, {by}{also}", program.where)
+
+
+def find_modules(found: Found, draft: Draft) -> None:
+    """The folders that a program of the project imports from, where that is not its own."""
+    modules = Modules(found)
+    roots: dict[str, str] = {}
+    for word in [word for words in commands_of(draft.data["run"]) for word in words]:
+        source = modules.sources.get(word.removeprefix(f"{APP}/")) if word.startswith(f"{APP}/") else None
+        if source is not None:
+            roots |= dict.fromkeys(modules.roots(source), source.file)
+    for words in commands_of(draft.data["run"]):
+        if "-m" in words[:-1] and (path := modules.module(words[words.index("-m") + 1])):
+            roots[modules.top(path)] = path
+    if roots:
+        value = ":".join(f"{APP}/{root}".rstrip("/") for root in roots)
+        why = f"{next(iter(roots.values()))} imports modules of the project from there"
+        draft.put(("run", "environment", "PYTHONPATH"), value, why)

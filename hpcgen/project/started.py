@@ -20,7 +20,7 @@ from hpcgen.project.command_words import (
 from hpcgen.project.draft import APP, Draft, Option
 from hpcgen.project.found import Found
 from hpcgen.project.packages import GPU_BLOCKS
-from hpcgen.project.python_program import by_program, ranks_by_mpi, told_by
+from hpcgen.project.python_program import by_program, find_modules, ranks_by_mpi, told_by
 
 PROGRAMS = {"lmp": "lammps", "gmx": "gromacs", "gmx_mpi": "gromacs", "vllm": "vllm"}
 """Programs that blocks bring under these names."""
@@ -45,6 +45,7 @@ def choose_command(found: Found, draft: Draft) -> None:
             draft.remark(f"init finds no program that {job.file} starts", job.where)
             choose_options(job, job.facts, draft)
         by_program(found, draft)
+    find_modules(found, draft)
     _bring(draft)
     _ranks(draft)
     _gpus(draft, found.build.gpus if found.build is not None else None)

@@ -106,13 +106,48 @@ class JobFile(Record, frozen=True):
     modules: list[FileWord] = []
 
 
+class ImportedName(Record, frozen=True):
+    """A module that a Python file imports, or a name in one; relative ones begin with dots.
+
+    ``sure``: the file cannot do without it; not in a function, a condition or where its absence is caught.
+    """
+
+    name: Text
+    where: Position
+    sure: bool = True
+
+    @property
+    def package(self) -> str:
+        """Its first part; empty for a relative one."""
+        return self.name.partition(".")[0]
+
+
 class PythonSource(Record, frozen=True):
-    """A Python file: whether it is a program, what it imports, and what says that it computes on several ranks."""
+    """A Python file.
+
+    Parameters
+    ----------
+    program: where it asks whether it is the program.
+    parallel: what says that it computes on several ranks. spawns: what starts them by itself.
+    runs: where it does something as it is read, without a function.
+    interface: what reads its command line. old: a name that TensorFlow 1 alone has.
+    """
 
     file: Text
     program: Position | None = None
-    imports: dict[Text, Position] = {}
+    imports: list[ImportedName] = []
     parallel: FileWord | None = None
+    spawns: FileWord | None = None
+    runs: Position | None = None
+    interface: FileWord | None = None
+    old: FileWord | None = None
+
+
+class Readme(Record, frozen=True):
+    """What a README shows: programs of the project that it starts, and packages in one version that it installs."""
+
+    programs: list[FileWord] = []
+    installed: list[FileWord] = []
 
 
 class ProjectTable(Record, frozen=True):

@@ -1,4 +1,4 @@
-"""CMakeLists.txt, Makefiles, apt.txt and Python sources, read as text."""
+"""CMakeLists.txt, Makefiles and apt.txt, read as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from hpcgen.core.errors import InputError, Problems
 from hpcgen.readers.apt_txt import read_apt
 from hpcgen.readers.folder import ProjectFolder, project_tree
 from hpcgen.readers.program_sources import read_cmake, read_makefile
-from hpcgen.readers.python_source import read_python
 
 
 def written(folder: Path, files: dict[str, str]) -> ProjectFolder:
@@ -69,13 +68,6 @@ def test_apt_txt_keeps_what_is_right_and_tells_the_rest(tmp_path: Path) -> None:
     folder = written(tmp_path, {"apt.txt": "# tools\ngit  make\n\ngit # again\nx=1 -y\nnumactl"})
     assert [each.text for each in read_apt(folder, "apt.txt", problems)] == ["git", "make", "numactl"]
     assert [str(each.where).rpartition("/")[2] for each in problems] == ["apt.txt:5:1", "apt.txt:5:5"]
-
-
-def test_python_sources_are_programs_by_their_last_lines(tmp_path: Path) -> None:
-    text = "import a.b, c as d\nfrom e.f import g\n\nif __name__ == '__main__':\n    DistributedDataParallel(1)\n"
-    found = read_python(written(tmp_path, {"a.py": text}), "a.py")
-    assert [*found.imports][:1] == ["a"] and "e" in found.imports
-    assert str(found.program) == "a.py:4:1" and found.parallel is not None
 
 
 def test_the_tree_is_not_left_and_environments_are_not_entered(tmp_path: Path) -> None:

@@ -1,0 +1,165 @@
+"""Packages that programs import and no list names: frameworks as blocks, what is well known by name, the rest told."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.errors import Position
+from hpcgen.core.model.own_project import FileWord, PythonSource
+from hpcgen.core.model.project import BLOCK
+from hpcgen.core.support.package_names import normal_name
+from hpcgen.core.support.units import some
+from hpcgen.project.draft import Draft
+from hpcgen.project.import_names import COMES_WITH, conda_names, is_standard, packages_with
+
+MPI_BLOCKS = ("mpi4py", "horovod", "deepspeed")
+_MOST = 12
+"""Of what is told in one remark."""
+
+
+class Listed(NamedTuple):
+    """The packages that the project's list has, by name.
+
+    ``conda``: those are conda's. ``complete``: the list is a lock, which has all that is wanted.
+    """
+
+    names: frozenset[str] = frozenset()
+    conda: bool = False
+    complete: bool = False
+
+    def has(self, name: str, packages: Sequence[str]) -> bool:
+        """Whether it has an imported name by one of its packages, by its name in conda, or by a package called so."""
+        named = normal_name(name.partition(".")[0])
+        return any(each in self.names for each in (*packages, *conda_names(name), named))
+
+
+class Imported(NamedTuple):
+    """What files import. ``own``: names that may be files or folders of the project.
+
+    ``installed``: packages in one version that the README installs.
+    """
+
+    sources: list[PythonSource]
+    own: Collection[str]
+    installed: Sequence[FileWord] = ()
+
+    def first(self) -> Mapping[str, Position]:
+        """The first place of each name that is neither Python's nor the project's, without which nothing works."""
+        found: dict[str, Position] = {}
+        for each in (each for source in self.sources for each in source.imports if each.sure and each.package):
+            if each.package not in self.own and not is_standard(each.package):
+                found.setdefault(each.name, each.where)
+        return found
+
+    def missing(self, listed: Listed, catalog: Catalog) -> dict[str, Position]:
+        """Packages that are imported and not in the list, but for those that come with others anyhow."""
+        known = _known(catalog)
+        found: dict[str, Position] = {}
+        for name, where in self.first().items():
+            packages = packages_with(name, known)
+            if packages and not listed.has(name, packages):
+                found.setdefault(packages[0], where)
+        there = {*listed.names, *found}
+        return {name: where for name, where in found.items() if not there & COMES_WITH.get(name, set())}
+
+    def strange(self, listed: Listed, catalog: Catalog) -> dict[str, Position]:
+        """First parts of names of which nobody here knows the package."""
+        known = _known(catalog)
+        names = {name: where for name, where in self.first().items() if not listed.has(name, ())}
+        told = {name.partition(".")[0] for name in names if packages_with(name, known)}
+        return {
+            first: where for name, where in reversed(names.items()) if (first := name.partition(".")[0]) not in told
+        }
+
+
+def add_imported(imported: Imported, listed: Listed, catalog: Catalog, draft: Draft) -> None:
+    """Blocks and packages for what is imported and not listed; what is not known is a remark."""
+    blocks = {name for name, block in catalog.distributions.items() if block in draft.blocks}
+    listed = listed._replace(names=listed.names | blocks)
+    wanted = imported.missing(listed, catalog)
+    if listed.conda or listed.complete:
+        _tell(wanted, "imported, and not in the list of packages", "add what is missing there", draft)
+    else:
+        _add(wanted, imported, listed, catalog, draft)
+    text = "imported, in no list, and init does not know which package has it"
+    remedy = "add that to the list or to `packages`, or copy the module"
+    _tell(imported.strange(listed, catalog), text, remedy, draft)
+    _old_tensorflow(imported, draft)
+
+
+def _known(catalog: Catalog) -> set[str]:
+    """Packages of which the release table knows what they require; they are imported by their names."""
+    rows = catalog.releases(BLOCK).values() if BLOCK in catalog.names("block") else ()
+    table = msgspec.convert(next((row.values.get("requires", {}) for row in rows), {}), dict[str, str])
+    return {each.partition("[")[0] for each in table}
+
+
+def _add(wanted: Mapping[str, Position], imported: Imported, listed: Listed, catalog: Catalog, draft: Draft) -> None:
+    """Blocks of frameworks, also of those that packages require, and the other packages by their names."""
+    from hpcgen.planning.frameworks import required_frameworks
+
+    by_list = "no list names it" if listed.names else "no file lists the requirements"
+    for name, where in wanted.items():
+        if (block := catalog.distributions.get(name)) is not None and block not in draft.blocks:
+            _block(block, f"{name} is imported here, and {by_list}", where, draft)
+            _version(block, name, imported.installed, catalog, draft)
+    others = {name: where for name, where in wanted.items() if name not in catalog.distributions}
+    own = {catalog.distributions[name] for name in listed.names if name in catalog.distributions}
+    for name, where in others.items():
+        for distribution in required_frameworks(catalog, name):
+            if (block := catalog.distributions[distribution]) not in {*draft.blocks, *own}:
+                _block(block, f"{name} is imported here and requires {distribution}", where, draft)
+    if others:
+        why = f"imported, and in no list: {some(list(_said(others)), 30)}; `hpcgen lock` chooses their versions"
+        draft.add_block(BLOCK, why)
+        draft.blocks[BLOCK].setdefault("options", {})["packages"] = sorted(others)
+
+
+def _block(block: str, why: str, where: Position, draft: Draft) -> None:
+    options = {}
+    if block == "horovod":
+        options = {"frameworks": [each for each in ("tensorflow", "pytorch", "mxnet") if each in draft.blocks]}
+    draft.add_block(block, why, where, **(options if any(options.values()) else {}))
+    if block in MPI_BLOCKS:
+        draft.add_block("mpi", f"{block} needs an MPI; the site decides which one", where)
+
+
+def _version(block: str, name: str, installed: Sequence[FileWord], catalog: Catalog, draft: Draft) -> None:
+    """The version of a framework that the README installs, where there is such a release; else the newest is taken."""
+    from hpcgen.planning.own_wheels import is_listed
+
+    alike = {each for each, of in catalog.distributions.items() if of == block}
+    pin = next((each for each in installed if normal_name(each.text.partition("==")[0]) in alike), None)
+    if pin is None:
+        draft.because(("blocks", block), None, f"no version of {name} is asked for: the newest that fits is taken")
+        return
+    version = f"=={pin.text.partition('==')[2]}"
+    if is_listed(catalog, block, version):
+        draft.blocks[block]["version"] = version
+        draft.because(("blocks", block), version, f"{pin.text} is what the README installs", pin.where)
+    else:
+        text = f"the README installs {pin.text}, of which no release is known here; the newest {name} may be too new"
+        draft.remark(text, pin.where)
+
+
+def _old_tensorflow(imported: Imported, draft: Draft) -> None:
+    old = next((each.old for each in imported.sources if each.old is not None), None)
+    if old is not None and "tensorflow" in draft.blocks:
+        text = (
+            f"{old.text} is of TensorFlow 1: where the plan has a newer release, the code has to be moved to that "
+            "or to `tensorflow.compat.v1`"
+        )
+        draft.remark(text, old.where)
+
+
+def _said(named: Mapping[str, Position]) -> Iterator[str]:
+    return (f"{name} ({where.file}:{where.line})" for name, where in named.items())
+
+
+def _tell(named: Mapping[str, Position], what: str, remedy: str, draft: Draft) -> None:
+    if named:
+        draft.remark(f"{what}: {some(list(_said(named)), _MOST)}; {remedy}")

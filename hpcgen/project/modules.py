@@ -1,0 +1,112 @@
+"""Which files of a project a program reaches by its imports, and from which folders these are found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from hpcgen.core.model.own_project import ImportedName, PythonSource
+from hpcgen.project.found import Found
+from hpcgen.project.import_names import is_standard, packages_with
+
+
+class Modules:
+    """The Python files of a project by the names that imports have for them."""
+
+    def __init__(self, found: Found) -> None:
+        self.sources = {each.file: each for each in found.sources}
+        self._there = {each.path for each in found.tree.files if each.path.endswith(".py")}
+
+    @cached_property
+    def own_names(self) -> set[str]:
+        """First parts of names that may be files or folders of the project, wherever it looks for them."""
+        parts = [path.removesuffix(".py").split("/") for path in self._there]
+        return {part for each in parts for part in each}
+
+    def reached(self, programs: Iterable[PythonSource]) -> list[PythonSource]:
+        """The programs, and all that they import of the project; only what they cannot do without."""
+        found: dict[str, PythonSource] = {}
+        for program in programs:
+            start, left, seen = program.file.rpartition("/")[0], [program], set[str]()
+            while left:
+                source = left.pop(0)
+                if source.file not in seen:
+                    seen.add(source.file)
+                    found.setdefault(source.file, source)
+                    left += [self.sources[path] for _, path in self._imported(source, start) if path in self.sources]
+        return list(found.values())
+
+    def roots(self, program: PythonSource) -> list[str]:
+        """Folders, beside the program's own, that what it reaches is imported from; empty for that of the project."""
+        own = program.file.rpartition("/")[0]
+        reached = self.reached([program])
+        found = [root for each in reached for root, _ in self._imported(each, own, sure=True)]
+        return list(dict.fromkeys(root for root in found if root != own))
+
+    def imported_by(self, source: PythonSource) -> list[str]:
+        """The files of the project that a source imports, itself left out."""
+        start = source.file.rpartition("/")[0]
+        return [path for _, path in self._imported(source, start) if path != source.file]
+
+    def needs_folder(self, program: PythonSource) -> bool:
+        """Whether it finds modules in its own folder by their names alone, as a script does and ``-m`` does not."""
+        own = program.file.rpartition("/")[0]
+        plain = [each for each in program.imports if each.package]
+        return any(found[0] == own for each in plain if each.sure and (found := self._file(each, own, own, True)))
+
+    def top(self, file: str) -> str:
+        """The folder in which the dotted name of a file begins."""
+        folder = file.removesuffix("/__main__.py").rpartition("/")[0]
+        while folder and f"{folder}/__init__.py" in self._there:
+            folder = folder.rpartition("/")[0]
+        return folder
+
+    def dotted(self, file: str) -> str:
+        """What ``-m`` calls a file of a package."""
+        below = file[len(self.top(file)) :].strip("/").removesuffix(".py").removesuffix("/__main__")
+        return below.replace("/", ".")
+
+    def module(self, name: str) -> str:
+        """The file that a dotted name means; empty where the project has none."""
+        path = name.replace(".", "/")
+        ends = (f"{path}.py", f"{path}/__main__.py", f"{path}/__init__.py")
+        return next((f"{below}{end}" for below in ("", "src/") for end in ends if f"{below}{end}" in self._there), "")
+
+    def _imported(self, source: PythonSource, start: str, *, sure: bool = False) -> Iterator[tuple[str, str]]:
+        """Files that a source imports, each with the folder in which its name begins.
+
+        Parameters
+        ----------
+        start: the folder of the program. sure: without the source's own, which only some programs look into.
+        """
+        here = source.file.rpartition("/")[0]
+        for each in source.imports:
+            if each.sure and (found := self._file(each, here, start, sure)) is not None:
+                yield found
+
+    def _file(self, imported: ImportedName, here: str, start: str, sure: bool) -> tuple[str, str] | None:
+        plain = imported.name.lstrip(".")
+        dots = len(imported.name) - len(plain)
+        if dots:
+            parts = here.split("/") if here else []
+            path = self._path("/".join([*parts[: len(parts) - dots + 1], *filter(None, plain.split("."))]))
+            # Relative ones are found wherever the module itself is.
+            return (start, path) if path else None
+        folders = [start, "", "src", *above(start)]
+        if not sure and not is_standard(imported.package) and not packages_with(plain):
+            folders.append(here)
+        for folder in dict.fromkeys(folders):
+            if path := self._path(f"{folder}/{plain.replace('.', '/')}".lstrip("/")):
+                return folder, path
+        return None
+
+    def _path(self, below: str) -> str:
+        ends = (".py", "/__init__.py")
+        return next((f"{below}{end}" for end in ends if below and f"{below}{end}" in self._there), "")
+
+
+def above(folder: str) -> Iterator[str]:
+    """The folders around a path, the nearest first, the project's own left out."""
+    while "/" in folder:
+        folder = folder.rpartition("/")[0]
+        yield folder

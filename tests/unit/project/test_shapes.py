@@ -1,0 +1,213 @@
+"""The shapes that repositories of programs in Python have: which framework, which program, which packages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.project.draft import Draft
+from hpcgen.project.making import draft_of
+
+MAIN = 'if __name__ == "__main__":\n    main()\n'
+TORCH = f"import argparse\nimport torch\n{MAIN}"
+RANKS = ["python3", "/opt/pytorch/share/ranks.py"]
+
+
+class Shape(NamedTuple):
+    """Files, and what is right for them; ``remarks``: words that remarks have."""
+
+    files: dict[str, str]
+    blocks: list[str]
+    command: list[str] | None
+    listed: list[str] = []
+    packages: list[str] = []
+    remarks: list[str] = []
+    environment: dict[str, str] = {}
+
+
+SHAPES = {
+    "the framework is to be installed first": Shape(
+        {"requirements.txt": "numpy\ntqdm\n", "train.py": TORCH},
+        ["pytorch", "python_packages"],
+        ["python3", "/app/train.py"],
+        ["requirements.txt"],
+    ),
+    "packages that require a framework": Shape(
+        {"requirements.txt": "numpy\n", "main.py": f"import timm\nimport pytorch_lightning as pl\n{MAIN}"},
+        ["pytorch", "torchvision", "python_packages"],
+        ["python3", "/app/main.py"],
+        ["requirements.txt"],
+        ["pytorch-lightning", "timm"],
+    ),
+    "no list at all": Shape(
+        {
+            "train.py": f"import chem.run\nfrom chem import odd\n{MAIN}",
+            "chem/__init__.py": "",
+            "chem/run.py": "import torch\nimport cv2, yaml\nfrom sklearn import svm\nfrom .data import x\n",
+            "chem/data.py": "from PIL import Image\nimport queue\nimport unheard_of\n",
+            "chem/odd.py": "try:\n    import apex\nexcept ImportError:\n    apex = None\ndef f():\n    import wandb\n",
+            "tests/test_all.py": "import pytest, jax\n",
+        },
+        ["pytorch", "python_packages"],
+        ["python3", "/app/train.py"],
+        [],
+        ["opencv-python", "pillow", "pyyaml", "scikit-learn"],
+        ["unheard_of (chem/data.py:3)"],
+    ),
+    "a package of its own in a subfolder": Shape(
+        {
+            "flow/__init__.py": "",
+            "flow/main.py": f"from absl import app\nfrom flow import model\n{MAIN}",
+            "flow/model.py": "import jax\n",
+            "flow/requirements.txt": "absl-py\nflax\njax>=0.4.30\n",
+            "setup.py": "setup(install_requires=['jax'])\n",
+            "version.py": "__version__ = 1\n",
+        },
+        ["jax", "python_packages"],
+        ["python3", "-m", "flow.main"],
+        ["flow/requirements.txt"],
+        environment={"PYTHONPATH": "/app"},
+    ),
+    "sources below src, and tools beside them": Shape(
+        {
+            "setup.cfg": "[options]\ninstall_requires =\n    jax\n    flax\n",
+            "pyproject.toml": "[build-system]\nrequires = ['setuptools']\n",
+            "src/tale/__init__.py": "import jax\n",
+            "tools/train/train.py": f"import argparse\nimport optax\nfrom tale import x\nfrom scale import y\n{MAIN}",
+            "tools/train/scale/__init__.py": "",
+        },
+        ["jax", "python_packages"],
+        ["python3", "/app/tools/train/train.py"],
+        ["setup.cfg"],
+        environment={"PYTHONPATH": "/app/src"},
+    ),
+    "one copy of the program for each version": Shape(
+        {f"v{number}/train.py": TORCH for number in range(1, 5)},
+        ["pytorch"],
+        None,
+        remarks=["v1/train.py, v2/train.py"],
+    ),
+    "of many programs the README starts one first": Shape(
+        {
+            "README.md": "python create_data.py\n\n    python run_b.py --x\n    python run_a.py\n",
+            **dict.fromkeys(("run_a.py", "run_b.py", "create_data.py"), TORCH),
+        },
+        ["pytorch"],
+        ["python3", "/app/run_b.py"],
+    ),
+    "a conda environment, started by torchrun": Shape(
+        {
+            "environment.yml": "channels: [pytorch]\ndependencies: [python, pytorch>=2, {pip: [timm]}]\n",
+            "train.py": f"import torch\nimport timm\ndist.init_process_group('nccl')\n{MAIN}",
+        },
+        ["conda_packages"],
+        ["python3", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "gpu", "/app/train.py"],
+    ),
+    "ranks that a module of the project sets up": Shape(
+        {
+            "README.md": "torchrun --nproc_per_node=8 -m scripts.base_train -- --depth=4\n",
+            "pyproject.toml": "[project]\nname = 'chat'\ndependencies = ['torch>=2', 'wandb']\n",
+            "chat/__init__.py": "",
+            "chat/common.py": "import torch\ndist.init_process_group()\n",
+            "scripts/base_train.py": "import wandb\nfrom chat.common import x\nfor i in range(3):\n    print(i)\n",
+            "scripts/chat_eval.py": TORCH,
+        },
+        ["pytorch", "mpi", "python_packages"],
+        [*RANKS, "python3", "/app/scripts/base_train.py"],
+        ["pyproject.toml"],
+        environment={"PYTHONPATH": "/app"},
+    ),
+    "a launcher of its own, and lists in a folder": Shape(
+        {
+            "README.md": "python ./launch.py train.py -c conf\n",
+            "requirements/requirements-dev.txt": "pytest\n",
+            "requirements/requirements-apex.txt": "x\n",
+            "requirements/requirements.txt": "torch\nnumpy\n",
+            "launch.py": TORCH,
+            "train.py": f"import numpy, torch\n{MAIN}",
+        },
+        ["pytorch", "python_packages"],
+        ["python3", "/app/train.py"],
+        ["requirements/requirements.txt"],
+    ),
+    "a list, and more in setup.py": Shape(
+        {
+            "requirements.txt": "stable-baselines3\nplotly\n",
+            "setup.py": "setup(install_requires=['gymnasium>=0.29', 'rich'])\n",
+            "train.py": f"import gymnasium\nimport stable_baselines3\n{MAIN}",
+        },
+        ["pytorch", "python_packages"],
+        ["python3", "/app/train.py"],
+        ["requirements.txt", "setup.py"],
+    ),
+    "a version of the framework in the README alone": Shape(
+        {"README.md": "pip install torch==2.5.1\n", "requirements.txt": "einops\n", "run.py": TORCH},
+        ["pytorch==2.5.1", "python_packages"],
+        ["python3", "/app/run.py"],
+        ["requirements.txt"],
+    ),
+    "TensorFlow 1": Shape(
+        {"requirements.txt": "tensorflow>=1.11\n", "run_it.py": "import tensorflow as tf\nimport six\ntf.app.run()\n"},
+        ["tensorflow", "python_packages"],
+        ["python3", "/app/run_it.py"],
+        ["requirements.txt"],
+        remarks=["tf.app is of TensorFlow 1"],
+    ),
+    "repositories at a moving branch": Shape(
+        {
+            "requirements.txt": "torch @ https://example.org/torch-2.1.0-cp310-cp310-linux_x86_64.whl\n"
+            "git+https://github.com/openai/CLIP.git\nodd @ git+https://example.org/odd.git@main\n",
+            "train.py": f"import torch, clip, odd\n{MAIN}",
+        },
+        ["pytorch", "python_packages"],
+        ["python3", "/app/train.py"],
+        ["requirements.txt"],
+    ),
+    "no program": Shape(
+        {"requirements.txt": "numpy\n", "setup.py": "setup()\n", "conf.py": "x = 1\n", "utils.py": "import numpy\n"},
+        ["python_packages"],
+        None,
+        ["requirements.txt"],
+        remarks=["no program in this folder"],
+    ),
+    "a command that an installation has": Shape(
+        {
+            "pyproject.toml": "[project]\nname = 'gpt'\ndependencies = ['torch']\n"
+            "[project.scripts]\ngpt = 'gpt.cli:main'\n",
+            "gpt/__init__.py": "",
+            "gpt/cli.py": f"import torch, fire\ndef main():\n    pass\n{MAIN}",
+        },
+        ["pytorch", "python_packages"],
+        ["python3", "-c", "import sys; sys.path.insert(0, '/app'); from gpt.cli import main; sys.exit(main())"],
+        ["pyproject.toml"],
+        ["fire"],
+    ),
+}
+
+
+def drafted(folder: Path, files: dict[str, str]) -> Draft:
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, "utf-8")
+    return draft_of(folder, Catalog())
+
+
+def names(blocks: dict[str, Any]) -> list[str]:
+    return [f"{name}{block.get('version', '')}" for name, block in blocks.items()]
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_a_repository_of_this_shape_is_understood(tmp_path: Path, shape: Shape) -> None:
+    draft = drafted(tmp_path, shape.files)
+    assert names(draft.blocks) == shape.blocks
+    run = draft.data["run"]
+    assert run.get("command") == shape.command and run.get("environment", {}) == shape.environment
+    options = draft.blocks.get("python_packages", {}).get("options", {})
+    assert (options.get("files", []), options.get("packages", [])) == (shape.listed, shape.packages)
+    remarks = [each.text for each in draft.remarks]
+    assert all(any(words in each for each in remarks) for words in shape.remarks), remarks
+    if not shape.remarks:
+        assert not [each for each in remarks if "imported" in each], remarks
