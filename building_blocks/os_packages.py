@@ -27,11 +27,17 @@ class OsPackages(Block):
     of_project = True
 
     class Options(BlockOptions, frozen=True):
-        """``packages``: names as the base's package manager knows them."""
+        """``packages``: names as the base's package manager knows them.
+
+        ``dnf``, ``zypper``: the names in their place on a base with that package manager, where they differ.
+        """
 
         packages: list[PackageName] = []
+        dnf: list[PackageName] = []
+        zypper: list[PackageName] = []
 
     def packages(self, ctx: Context) -> Packages:
         manager = ctx.base.release.values["package_manager"]
-        names = sorted(set(ctx.options.packages))
+        instead = {"dnf": ctx.options.dnf, "zypper": ctx.options.zypper}.get(str(manager), [])
+        names = sorted(set(instead or ctx.options.packages))
         return Packages(build={str(manager): names}, run={str(manager): names})

@@ -10,7 +10,7 @@ from hpcgen.core.config.provenance import sourced_of
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.model.plan import Finding, Plan, PlannedBlock
 from hpcgen.core.model.site import Site
-from hpcgen.core.model.stack import StackBlock
+from hpcgen.core.model.stack import Stack, StackBlock
 from hpcgen.core.support.units import some
 from hpcgen.planning.resolver.node import node_of
 
@@ -44,6 +44,12 @@ def site_findings(site: Site, partition: str, document: Document) -> list[Findin
         for name, (what, paths) in told.items()
         if paths
     ]
+
+
+def open_questions(stack: Stack) -> list[Finding]:
+    """What the stack says that the image still lacks."""
+    remedy = "bring it, then remove the line from `open` of the stack"
+    return [Finding(name="open", severity="warning", message=text, remedy=remedy) for text in stack.open]
 
 
 def defaults_given_up(catalog: Catalog, plan: Plan) -> list[Finding]:

@@ -29,7 +29,13 @@ from hpcgen.core.support.file_formats import KIT
 from hpcgen.launch.job.layout import job_findings, lay_out
 from hpcgen.planning.agreement import Settings, agreeing
 from hpcgen.planning.code import copied_files, with_code
-from hpcgen.planning.findings import defaults_given_up, release_concerns, site_findings, unverified_releases
+from hpcgen.planning.findings import (
+    defaults_given_up,
+    open_questions,
+    release_concerns,
+    site_findings,
+    unverified_releases,
+)
 from hpcgen.planning.frameworks import pinned_demands
 from hpcgen.planning.project import asked_files, project_of, resolved_with
 from hpcgen.planning.question import (
@@ -313,6 +319,7 @@ def _findings(plan: Plan, catalog: Catalog, request: JobRequest, document: Docum
     site = plan.site
     document = document or catalog.document_of(site) or InMemory(site, f"site {site.name}")
     return [
+        *open_questions(plan.stack),
         *job_findings(site, plan.partition, plan.job, request),
         *_assumed(catalog, plan),
         *site_findings(site, plan.partition, document),

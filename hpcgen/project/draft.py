@@ -95,6 +95,13 @@ class Draft:
         else:
             self.because(("blocks", name), self.blocks[name], why, where)
 
+    def leave_open(self, text: str, where: Position | None = None) -> None:
+        """What the image still lacks: plans repeat it until the user has brought it and removes the line."""
+        said = harmless(without_secrets(text))
+        if said not in (there := self.data.setdefault("open", [])):
+            there.append(said)
+            self.because(("open",), said, "the image lacks what follows; remove a line once you have brought it", where)
+
     def remark(self, text: str, where: Position | None = None) -> None:
         """Something to say beside the stack."""
         self.remarks.append(Remark(harmless(without_secrets(text)), where))
@@ -114,7 +121,7 @@ class Draft:
         self.data["blocks"] = dict(sorted(self.blocks.items(), key=lambda each: _ORDER.get(each[0], 0)))
 
 
-_FIELDS = ("name", "title", "blocks", "copy", "build", "run")
+_FIELDS = ("name", "title", "blocks", "copy", "build", "run", "open")
 _WIDTH = 116
 _HEAD = """\
 # Written by `hpcgen init` from the files of this folder; comments say why each line is as it is. Change what is wrong.
@@ -150,7 +157,7 @@ def _field(draft: Draft, field: str) -> Iterator[str]:
     if isinstance(value, list):
         yield from _why(draft, (field,), "  ")
         for each in value:
-            yield from _entry(each)
+            yield from _entry(each) if isinstance(each, dict) else [f"  - {inline(each)}"]
         return
     for key, inner in value.items():
         yield from _why(draft, (field, key), "  ")

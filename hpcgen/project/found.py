@@ -28,8 +28,8 @@ class Found(NamedTuple):
     """What was read of a project beside its packages.
 
     ``top``: the folder. ``jobs``: job scripts, ``secret_scripts``: those and others that may hold secrets,
-    ``sources``: Python files, ``build``: CMakeLists.txt or a Makefile, ``table``: what pyproject.toml, setup.cfg or
-    setup.py says of the project itself, ``readme``: what its README shows. ``problems``: what is wrong with its files.
+    ``sources``: Python files, ``build``: how it is compiled, ``table``: what pyproject.toml, setup.cfg or setup.py says
+    of the project itself, ``readme``: what its README shows. ``problems``: what is wrong with its files.
     """
 
     top: Path
@@ -98,13 +98,9 @@ def look_at(top: Path) -> Found:
 
 
 def _build(top: Path, tree: ProjectTree, problems: Problems) -> BuildFile | None:
-    from hpcgen.readers.program_sources import NAME, NAMES, read_cmake, read_makefile
+    from hpcgen.readers.build_files import read_build
 
-    if tree.has(NAME):
-        return _read(top, problems, read_cmake, NAME)
-    for name in tree.named(*NAMES):
-        return _read(top, problems, read_makefile, name)
-    return None
+    return read_build(tree, lambda reader, path: _read(top, problems, reader, path))
 
 
 def _table(top: Path, tree: ProjectTree, problems: Problems) -> ProjectTable:

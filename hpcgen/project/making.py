@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from fnmatch import fnmatchcase
 from glob import escape
 from pathlib import Path
@@ -10,154 +9,17 @@ from pathlib import Path
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.copied import check_public, files_of
 from hpcgen.core.errors import HpcgenError, InputError, Position
-from hpcgen.core.model.own_project import BuildFile
 from hpcgen.core.model.stack import Copied
 from hpcgen.core.secret_rules import secret_file
-from hpcgen.core.support.quoting import NAME_PATTERN, command
-from hpcgen.core.support.units import counted, size
+from hpcgen.core.support.units import size
 from hpcgen.project.command_words import commands_of
+from hpcgen.project.compiled import choose_build
 from hpcgen.project.draft import APP, Draft
 from hpcgen.project.found import Found, look_at
+from hpcgen.project.libraries import choose_os_packages
+from hpcgen.project.naming import identify
 from hpcgen.project.packages import choose_packages
 from hpcgen.project.started import choose_command
-from hpcgen.readers.apt_txt import read_apt
-
-# What the stack is called.
-
-_LONGEST = 60
-
-
-def identify(found: Found, draft: Draft) -> None:
-    """Name and title, from pyproject.toml or the folder."""
-    table = found.table
-    folder = found.top.resolve().name
-    said = table.name.text if table.name is not None else folder
-    name = re.sub(r"[^a-z0-9._-]+", "-", said.lower())[:_LONGEST].strip("._-")
-    if not re.search(NAME_PATTERN, name):
-        draft.put(("name",), "project", f"the folder's name, {folder!a}, cannot be that of a stack")
-    elif table.name is not None:
-        draft.put(("name",), name, "the project's name", table.name.where)
-    else:
-        draft.put(("name",), name, "the folder's name")
-    text = table.description.text if table.description is not None else ""
-    if text and len(text) <= 200:
-        draft.put(
-            ("title",),
-            text,
-            "the project's own words",
-            table.description.where if table.description is not None else None,
-        )
-    else:
-        draft.put(("title",), f"The project {draft.data['name']}", "one line that describes the software")
-
-
-# Packages of the distribution: those of apt.txt, and the libraries that a build looks for.
-
-_LIBRARIES = {
-    "Armadillo": "libarmadillo-dev",
-    "BLAS": "libopenblas-dev",
-    "Boost": "libboost-all-dev",
-    "BZip2": "libbz2-dev",
-    "CURL": "libcurl4-openssl-dev",
-    "Eigen3": "libeigen3-dev",
-    "FFTW3": "libfftw3-dev",
-    "fmt": "libfmt-dev",
-    "GSL": "libgsl-dev",
-    "GTest": "libgtest-dev",
-    "HDF5": "libhdf5-dev",
-    "LAPACK": "liblapack-dev",
-    "LibXml2": "libxml2-dev",
-    "nlohmann_json": "nlohmann-json3-dev",
-    "OpenSSL": "libssl-dev",
-    "PNG": "libpng-dev",
-    "SQLite3": "libsqlite3-dev",
-    "TBB": "libtbb-dev",
-    "yaml-cpp": "libyaml-cpp-dev",
-    "ZLIB": "zlib1g-dev",
-}
-"""What CMake calls a library, and the package that has its headers. Source: package lists of Debian 12, 2026-11-25."""
-_NONE_NEEDED = ("Threads", "OpenMP", "PkgConfig", "CMakePackageConfigHelpers")
-
-
-def choose_os_packages(found: Found, draft: Draft) -> None:
-    """The block that installs them, each with the line that asks for it."""
-    names: dict[str, tuple[str, Position]] = {}
-    if found.tree.has("apt.txt"):
-        for each in found.read(lambda folder, path: read_apt(folder, path, found.problems), "apt.txt") or []:
-            names.setdefault(each.text, ("apt.txt", each.where))
-    unknown = []
-    for library in found.build.libraries if found.build is not None else []:
-        if library.text in _LIBRARIES:
-            why = f"find_package({library.text}) asks for {_LIBRARIES[library.text]}"
-            names.setdefault(_LIBRARIES[library.text], (why, library.where))
-        elif library.text not in _NONE_NEEDED:
-            unknown.append(library)
-    for library in unknown:
-        text = f"find_package({library.text}): if it is not part of the project, name its package under os_packages"
-        draft.remark(text, library.where)
-    if not names:
-        return
-    options = {"packages": list(names)}
-    # Names of one file are told once.
-    if listed_there := [where for why, where in names.values() if why == "apt.txt"]:
-        why = f"{counted(len(listed_there), 'package')} of apt.txt; the names are Debian's and Ubuntu's"
-        draft.add_block("os_packages", why, listed_there[0], **options)
-    for why, where in names.values():
-        if why != "apt.txt":
-            draft.add_block("os_packages", why, where, **options)
-
-
-# How what has to be compiled is compiled: CMakeLists.txt and Makefiles.
-
-_FOLDER = "build"
-_OLD_CMAKE = (3, 16)
-"""The oldest that a base of hpcgen has; what asks for no newer one needs no range."""
-
-
-def choose_build(found: Found, draft: Draft) -> None:
-    """The ``build`` of the stack, the MPI that it asks for, and where its programs are then."""
-    build = found.build
-    if build is None:
-        return
-    if build.mpi is None and not build.programs:
-        draft.remark(
-            f"{build.file} exists, but init finds no program in it; `build:` in the stack says how it is compiled"
-        )
-        return
-    if build.mpi is not None:
-        draft.add_block("mpi", f"{build.mpi.text} asks for MPI; the site decides which one", build.mpi.where)
-    if build.fortran is not None:
-        why = f"{build.fortran.text}: the Fortran compiler is only installed on request"
-        draft.add_block("gnu", why, build.fortran.where, fortran=True)
-        if build.mpi is not None:
-            text = "for MPI in Fortran add --set mpich.fortran=true or --set openmpi.fortran=true, by the site's MPI"
-            draft.remark(text, build.fortran.where)
-    commands = _cmake(build, draft) if build.kind == "cmake" else [_make(build)]
-    first = build.programs[0] if build.programs else build.mpi
-    where = first.where if first is not None else None
-    said = f"{build.file} makes {build.programs[0].path}" if build.programs else f"{build.file} compiles it"
-    draft.put(("build", "commands"), commands, f"{said}; compiled for the CPUs of the partition", where)
-    if build.mpi is not None:
-        draft.put(("build", "mpi"), True, "the program is linked with the image's MPI", build.mpi.where)
-    for program in build.programs:
-        below = f"{_FOLDER}/{program.path}" if build.kind == "cmake" else program.path
-        draft.programs[program.path.rpartition("/")[2]] = f"{APP}/{below}"
-
-
-def _cmake(build: BuildFile, draft: Draft) -> list[str]:
-    minimum = build.minimum
-    if minimum is not None and re.fullmatch(r"\d+\.\d+(\.\d+)*", minimum.text):
-        parts = tuple(int(each) for each in minimum.text.split(".")[:2])
-        if parts > _OLD_CMAKE:
-            draft.put(("blocks", "cmake"), {"version": f">={minimum.text}"}, "cmake_minimum_required", minimum.where)
-    return [f"cmake -B {_FOLDER} -DCMAKE_BUILD_TYPE=Release", f'cmake --build {_FOLDER} -j "$(nproc)"']
-
-
-def _make(build: BuildFile) -> str:
-    words = [command(f"{name}={said.text}") for name, said in build.weak.items()]
-    file = [] if build.file in ("Makefile", "makefile", "GNUmakefile") else [command("-f", build.file)]
-    return " ".join(["make", *file, '-j "$(nproc)"', *words])
-
 
 # What of the project goes into the image, and what stays behind.
 

@@ -140,6 +140,7 @@ def _stack() -> dict[str, Any]:
         "build": {"in": "/opt/tried/code", "commands": ["make"]},
         "commands": ["python3", {"program": "train=/app/bin/train", "words": ["fit", "--epochs"]}],
         "notes": ["A note."],
+        "open": ["a library: bring it"],
         **{"site": "workstation", "partition": "main", "engine": "podman", "account": "pn12ab"},
         "suits": [
             {

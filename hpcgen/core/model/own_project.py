@@ -7,7 +7,7 @@ from typing import Literal
 from hpcgen.core.errors import Position
 from hpcgen.core.model.fields import Record, Text
 
-BuildKind = Literal["cmake", "make"]
+BuildKind = Literal["cmake", "make", "autotools", "meson", "cargo"]
 JobField = Literal[
     "nodes", "ranks", "ranks_per_node", "threads", "gpus_per_node", "gpus", "time", "queue", "account", "name", "array"
 ]
@@ -21,35 +21,81 @@ class FileWord(Record, frozen=True):
 
 
 class ProgramFile(Record, frozen=True):
-    """A program that a build makes: its path from the folder where it is built."""
+    """A program that a build makes: its path from the project's folder, or below ``$PREFIX/`` where it is installed."""
 
     path: Text
     where: Position
 
 
-class BuildFile(Record, frozen=True):
-    """The programs, options and needs in CMakeLists.txt or a Makefile.
+class WantedLibrary(Record, frozen=True):
+    """A library that a build looks for.
 
     Parameters
     ----------
+    asked: the words of the file: ``find_package(Kokkos 3.0 REQUIRED)``, ``-lfftw3``.
+    required: the build fails without it, as far as can be seen. ``parts``: of it, by the file's own names.
+    """
+
+    name: Text
+    asked: Text
+    where: Position
+    required: bool = False
+    parts: list[Text] = []
+
+
+class BuildOption(Record, frozen=True):
+    """A switch of a build that is off by default, and that the stack turns on.
+
+    Parameters
+    ----------
+    word: what turns it on, a word of the build's command line. ``said``: what the file says of it.
+    """
+
+    word: Text
+    said: Text
+    where: Position
+
+
+class BuildFile(Record, frozen=True):
+    """The programs, options and needs in the files of one build system: CMakeLists.txt, a Makefile, configure.ac, ….
+
+    Parameters
+    ----------
+    folder: where the build starts, from the project's folder; empty for that itself.
     mpi, fortran, gpus: what asks for MPI, for a Fortran compiler, and for one of code for GPUs.
-    programs: in their order.
-    libraries: what is looked for with ``find_package``, MPI left out.
+    gpu_block: the block that has that compiler, where the build cannot do without.
+    programs: that which most likely is the project's first.
+    libraries: what is looked for, MPI left out.
+    parallel_hdf5: what asks for an HDF5 that is itself over MPI.
     installs: where something is installed.
     minimum: the oldest CMake that it takes.
-    weak: variables of make that the environment overrides (``CC ?= mpicc``), with their values.
+    options: that are off by default and needed for MPI or threads. ``gpu_option``: one that would compute on GPUs.
+    weak: variables of make that the environment or the command line sets (``CC ?= mpicc``), with their values.
+    before: commands that come before the build: a configuration that is copied, ``autoreconf -i``.
+    tools: packages that the build itself needs, by Debian's names.
+    fetches: what is downloaded while it builds.
+    remarks: what else the user should know.
     """
 
     file: Text
     kind: BuildKind
+    folder: Text = ""
     mpi: FileWord | None = None
     fortran: FileWord | None = None
     gpus: FileWord | None = None
+    gpu_block: Text = ""
     programs: list[ProgramFile] = []
-    libraries: list[FileWord] = []
+    libraries: list[WantedLibrary] = []
+    parallel_hdf5: FileWord | None = None
     installs: Position | None = None
     minimum: FileWord | None = None
+    options: list[BuildOption] = []
+    gpu_option: BuildOption | None = None
     weak: dict[Text, FileWord] = {}
+    before: list[FileWord] = []
+    tools: list[Text] = []
+    fetches: list[FileWord] = []
+    remarks: list[FileWord] = []
 
 
 class JobFact(Record, frozen=True):

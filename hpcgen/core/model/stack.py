@@ -159,6 +159,7 @@ class Stack(PlanDefaults, frozen=True, kw_only=True):
 
     ``copy``, ``git``: local files and repositories that go into the image; ``build``: how they are compiled.
     ``commands``: programs that ``hpcgen install`` makes commands of; by default what ``run`` starts.
+    ``open``: what the image still lacks, in words; each plan warns of it.
     ``extends``: the recipe that this one is laid over. ``suits``: what it may be chosen for; no plan has it, nor the
     defaults, which count where the stack is a file of the user's.
     """
@@ -172,12 +173,13 @@ class Stack(PlanDefaults, frozen=True, kw_only=True):
     build: BuildSpec | None = None
     commands: list[Program | OfferedCommand] = []
     notes: list[Text] = []
+    open: list[Text] = []
     extends: Name | None = None
     suits: list[Suited] = []
 
     def as_planned(self) -> "Stack":
         """The stack as plans have it: without what says nothing of the image and its start."""
-        return replace(self, suits=[], site=None, partition=None, engine=None, account=None)
+        return replace(self, suits=[], open=[], site=None, partition=None, engine=None, account=None)
 
     @property
     def code_places(self) -> list[tuple[str, int, str]]:

@@ -8,8 +8,9 @@ import pytest
 
 from hpcgen.core.errors import InputError, Problems
 from hpcgen.readers.apt_txt import read_apt
+from hpcgen.readers.cmake import read_cmake
 from hpcgen.readers.folder import ProjectFolder, project_tree
-from hpcgen.readers.program_sources import read_cmake, read_makefile
+from hpcgen.readers.makefile import read_makefile
 
 
 def written(folder: Path, files: dict[str, str]) -> ProjectFolder:
@@ -39,10 +40,10 @@ add_subdirectory(.)
         read_cmake(folder)
     written(tmp_path / "p", {"CMakeLists.txt": text.replace("add_subdirectory(../outside)\n", "")})
     found = read_cmake(ProjectFolder(tmp_path / "p"))
-    assert [each.path for each in found.programs] == ["a", "lib/c"]
+    assert [each.path for each in found.programs] == ["build/a", "build/lib/c"]
     assert found.mpi is not None and str(found.mpi.where) == "CMakeLists.txt:4:1"
     assert found.fortran is not None and found.minimum is not None and found.minimum.text == "3.25"
-    assert [each.text for each in found.libraries] == ["FFTW3"]
+    assert [each.name for each in found.libraries] == ["FFTW3"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,157 @@
+"""How what has to be compiled is compiled: the ``build`` of the stack, the MPI that it asks for, its programs."""
+
+from __future__ import annotations
+
+import re
+
+from hpcgen.core.errors import Position
+from hpcgen.core.model.own_project import BuildFile
+from hpcgen.core.support.quoting import command
+from hpcgen.core.support.units import some
+from hpcgen.project.draft import APP, Draft
+from hpcgen.project.found import Found
+
+_FOLDER = "build"
+_OLD_CMAKE = (3, 16)
+"""The oldest that a base of hpcgen has; what asks for no newer one needs no range."""
+_PREFIX = "/opt/application"
+"""$PREFIX of a stack's ``build``."""
+_JOBS = '-j "$(nproc)"'
+_MODULES = ".gitmodules"
+
+
+def choose_build(found: Found, draft: Draft) -> None:
+    """The ``build`` of the stack, the MPI that it asks for, and where its programs are then."""
+    build = found.build
+    if build is None:
+        return
+    _open_questions(build, found, draft)
+    if build.mpi is None and not build.programs:
+        draft.remark(
+            f"{build.file} exists, but init finds no program in it; `build:` in the stack says how it is compiled"
+        )
+        return
+    if build.mpi is not None:
+        draft.add_block("mpi", f"{build.mpi.text} asks for MPI; the site decides which one", build.mpi.where)
+    if build.fortran is not None:
+        why = f"{build.fortran.text}: the Fortran compiler is only installed on request"
+        draft.add_block("gnu", why, build.fortran.where, fortran=True)
+        if build.mpi is not None:
+            text = "for MPI in Fortran add --set mpich.fortran=true or --set openmpi.fortran=true, by the site's MPI"
+            draft.remark(text, build.fortran.where)
+    if build.gpus is not None and build.gpu_block:
+        options = {"obtain": "archive"} if build.gpu_block == "cuda" else {}
+        draft.add_block(build.gpu_block, f"{build.gpus.text} compiles for GPUs", build.gpus.where, **options)
+    commands = _COMMANDS[build.kind](build, draft)
+    first = build.programs[0] if build.programs else build.mpi
+    where = first.where if first is not None else None
+    said = f"{build.file} makes {build.programs[0].path}" if build.programs else f"{build.file} compiles it"
+    draft.put(("build", "commands"), commands, f"{said}; compiled for the CPUs of the partition", where)
+    for option in build.options:
+        why = f"{option.word}: {option.said or 'an option of the project'}; it is off by default"
+        draft.because(("build", "commands"), option.word, why, option.where)
+    for name, value in build.weak.items():
+        draft.because(("build", "commands"), value.text, f"{name}={value.text}: as it is in the image", value.where)
+    for step in build.before:
+        draft.because(("build", "commands"), step.text, f"{step.text}: what the build needs first", step.where)
+    if build.mpi is not None:
+        draft.put(("build", "mpi"), True, "the program is linked with the image's MPI", build.mpi.where)
+    for program in build.programs:
+        place = program.path.replace("$PREFIX", _PREFIX) if program.path[0] == "$" else f"{APP}/{program.path}"
+        draft.programs.setdefault(program.path.rpartition("/")[2], place)
+
+
+def _open_questions(build: BuildFile, found: Found, draft: Draft) -> None:
+    """What is missing in the folder, or comes only while it builds."""
+    for remark in build.remarks:
+        draft.remark(remark.text, remark.where)
+    if build.fetches:
+        names = some([each.text for each in build.fetches])
+        text = f"the build downloads {names}: it needs the network, and a bundle does not carry them"
+        draft.remark(text, build.fetches[0].where)
+    if (option := build.gpu_option) is not None and not build.gpu_block:
+        said = f": {option.said}" if option.said else ""
+        text = f"computes on CPUs as it is; {option.word}{said} is for GPUs, with a block that brings the compiler"
+        draft.remark(text, option.where)
+    if missing := _missing_submodules(found):
+        names = some([path for path, _ in missing])
+        text = f"submodules that are not here: {names}: `git submodule update --init --recursive` brings them"
+        draft.leave_open(text, missing[0][1])
+
+
+def _missing_submodules(found: Found) -> list[tuple[str, Position]]:
+    """Of .gitmodules those without a file in the folder."""
+    if not found.tree.has(_MODULES):
+        return []
+    text = found.read(lambda folder, path: folder.text(path), _MODULES) or ""
+    named = [
+        (match[1], Position(_MODULES, number, 1))
+        for number, line in enumerate(text.split("\n"), 1)
+        if (match := re.match(r"\s*path\s*=\s*(\S+)\s*$", line))
+    ]
+    return [
+        (path, where) for path, where in named if not any(each.path.startswith(f"{path}/") for each in found.tree.files)
+    ]
+
+
+def _in(build: BuildFile) -> str:
+    return f"cd {command(build.folder)} && " if build.folder else ""
+
+
+def _cmake(build: BuildFile, draft: Draft) -> list[str]:
+    minimum = build.minimum
+    if minimum is not None and re.fullmatch(r"\d+\.\d+(\.\d+)*", minimum.text):
+        parts = tuple(int(each) for each in minimum.text.split(".")[:2])
+        if parts > _OLD_CMAKE:
+            draft.put(("blocks", "cmake"), {"version": f">={minimum.text}"}, "cmake_minimum_required", minimum.where)
+    place = "/".join(part for part in (build.folder, _FOLDER) if part)
+    source = ["-S", build.folder] if build.folder else []
+    options = [option.word for option in build.options]
+    return [
+        *_before(build),
+        command("cmake", *source, "-B", place, "-DCMAKE_BUILD_TYPE=Release", *options),
+        f"{command('cmake', '--build', place)} {_JOBS}",
+    ]
+
+
+def _meson(build: BuildFile, draft: Draft) -> list[str]:
+    place = "/".join(part for part in (build.folder, _FOLDER) if part)
+    options = [option.word for option in build.options]
+    source = [build.folder] if build.folder else []
+    setup = command("meson", "setup", place, *source, "--buildtype=release", *options)
+    return [*_before(build), setup, command("meson", "compile", "-C", place)]
+
+
+def _cargo(build: BuildFile, draft: Draft) -> list[str]:
+    words = command("cargo", "build", "--release", *(option.word for option in build.options))
+    return [*_before(build), f"{_in(build)}{words}"]
+
+
+def _autotools(build: BuildFile, draft: Draft) -> list[str]:
+    compilers = []
+    if build.mpi is not None:
+        compilers = ["CC=mpicc", "CXX=mpicxx", *(["FC=mpifort", "F77=mpifort"] if build.fortran is not None else [])]
+    words = command(*(option.word for option in build.options), *compilers)
+    configure = " ".join(filter(None, [f'{_in(build)}./configure --prefix="$PREFIX"', words]))
+    return [*_before(build), configure, f"{_make_in(build)} {_JOBS}", f"{_make_in(build)} install"]
+
+
+def _make(build: BuildFile, draft: Draft) -> list[str]:
+    words = [command(f"{name}={said.text}") for name, said in build.weak.items()]
+    name = build.file.rpartition("/")[2]
+    plain = name in ("Makefile", "makefile", "GNUmakefile") or any(
+        each.text.endswith(" Makefile") for each in build.before
+    )
+    file = [] if plain else [command("-f", name)]
+    return [*_before(build), " ".join([_make_in(build), *file, _JOBS, *words])]
+
+
+def _make_in(build: BuildFile) -> str:
+    return command("make", *(["-C", build.folder] if build.folder else []))
+
+
+def _before(build: BuildFile) -> list[str]:
+    return [f"{_in(build)}{each.text}" for each in build.before]
+
+
+_COMMANDS = {"cmake": _cmake, "make": _make, "autotools": _autotools, "meson": _meson, "cargo": _cargo}

@@ -1,0 +1,132 @@
+"""What a project's build looks for, as packages of the distribution, as blocks, or as what the user has to bring."""
+
+from __future__ import annotations
+
+import re
+
+from hpcgen.core.errors import Position
+from hpcgen.core.model.own_project import BuildFile, WantedLibrary
+from hpcgen.core.support.units import counted, some
+from hpcgen.project.draft import Draft
+from hpcgen.project.found import Found
+from hpcgen.project.library_rows import BOOST_HEADERS, BOOST_PARTS, ROWS, LibraryRow
+from hpcgen.readers.apt_txt import read_apt
+
+_PARALLEL_HDF5 = (
+    "HDF5 over MPI: the distribution's (libhdf5-openmpi-dev) is linked with its own Open MPI, which is not the "
+    "image's: compile HDF5 with --enable-parallel in `build` before the program"
+)
+_GPU_BLOCKS = ("cuda", "rocm", "nccl", "rccl")
+
+
+def choose_os_packages(found: Found, draft: Draft) -> None:
+    """The block that installs packages, each with the line that asks for it; other blocks; and what is left open."""
+    packages = _Packages()
+    if found.tree.has("apt.txt"):
+        for each in found.read(lambda folder, path: read_apt(folder, path, found.problems), "apt.txt") or []:
+            packages.listed.setdefault(each.text, each.where)
+    if found.build is not None:
+        _of_build(found.build, packages, found, draft)
+    packages.put(draft)
+
+
+class _Packages:
+    """Names for each package manager, with their reasons."""
+
+    def __init__(self) -> None:
+        self.listed: dict[str, Position] = {}
+        self.wanted: dict[str, tuple[str, Position]] = {}
+        self.others: dict[str, list[str]] = {"dnf": [], "zypper": []}
+
+    def add(self, apt: str, dnf: str, zypper: str, why: str, where: Position) -> None:
+        for name in apt.split():
+            self.wanted.setdefault(name, (f"{why} asks for {name}", where))
+        for manager, names in (("dnf", dnf or apt), ("zypper", zypper or apt)):
+            self.others[manager] += [name for name in names.split() if name not in self.others[manager]]
+
+    def put(self, draft: Draft) -> None:
+        apt = list(dict.fromkeys([*self.listed, *self.wanted]))
+        if not apt:
+            return
+        # What apt.txt lists is known by Debian's names alone.
+        others = {} if self.listed else {name: names for name, names in self.others.items() if names != apt}
+        options = {"packages": apt, **others}
+        if self.listed:
+            why = f"{counted(len(self.listed), 'package')} of apt.txt; the names are Debian's and Ubuntu's"
+            draft.add_block("os_packages", why, next(iter(self.listed.values())), **options)
+        for name, (why, where) in self.wanted.items():
+            if name not in self.listed:
+                draft.add_block("os_packages", why, where, **options)
+
+
+def _of_build(build: BuildFile, packages: _Packages, found: Found, draft: Draft) -> None:
+    for tool in build.tools:
+        packages.add(tool, "", "", f"the build by {build.kind}", Position(build.file, 1, 1))
+    unknown: list[WantedLibrary] = []
+    for library in build.libraries:
+        row = row_of(library.name)
+        if library.name == "Boost":
+            _boost(library, packages, draft)
+        elif library.name.upper() == "HDF5" and build.parallel_hdf5 is not None:
+            draft.leave_open(f"{build.parallel_hdf5.text}: {_PARALLEL_HDF5}", build.parallel_hdf5.where)
+        elif row is None:
+            if library.name.lower() != "mpi" and not _own(library.name, found):
+                unknown.append(library)
+        elif not row.none:
+            _by_row(row, library, build, packages, draft)
+    for library in unknown:
+        if library.required:
+            text = f"{library.asked}: no package of it is known: bring it, or add its package to os_packages"
+            draft.leave_open(text, library.where)
+    if names := [each.name for each in unknown if not each.required]:
+        draft.remark(f"looked for, and not brought, since the build goes on without: {some(names)}", unknown[0].where)
+
+
+def row_of(name: str) -> LibraryRow | None:
+    """The row of a library by one of its names."""
+    lower = name.lower()
+    return next((row for row in ROWS if lower in row.names.lower().split()), None)
+
+
+def _own(name: str, found: Found) -> bool:
+    """Whether the project itself has it, in a folder of its name or with a module that finds it."""
+    module = f"Find{name}.cmake"
+    return any(top.folder and top.name.lower() == name.lower() for top in found.tree.tops) or any(
+        each.path.endswith(module) and each.path.count("/") < 2 and each.size > 20_000 for each in found.tree.files
+    )
+
+
+def _by_row(row: LibraryRow, library: WantedLibrary, build: BuildFile, packages: _Packages, draft: Draft) -> None:
+    if row.bring:
+        if library.required:
+            draft.leave_open(f"{library.asked}: bring it: {row.bring}", library.where)
+        else:
+            draft.remark(f"{library.asked} is not brought, since the build goes on without: {row.bring}", library.where)
+    elif row.block in _GPU_BLOCKS:
+        if library.required and build.gpu_block:
+            draft.add_block(row.block, f"{library.asked} asks for it", library.where)
+    elif row.block == "python":
+        if library.required and not draft.has_any(("python", "python_packages", "conda_packages")):
+            draft.add_block("python", f"{library.asked} asks for it", library.where)
+    elif row.block:
+        if library.required:
+            draft.add_block(row.block, f"{library.asked} asks for it", library.where)
+    elif library.required or build.kind != "autotools":
+        packages.add(row.apt, row.dnf, row.zypper, library.asked, library.where)
+
+
+def _boost(library: WantedLibrary, packages: _Packages, draft: Draft) -> None:
+    parts = [part.lower() for part in library.parts]
+    packages.add(*BOOST_HEADERS, library.asked, library.where)
+    for part in parts:
+        name = {"unit_test_framework": "test", "python3": "python"}.get(part, part)
+        if name in BOOST_PARTS:
+            word = name.replace("_", "-")
+            packages.add(f"libboost-{word}-dev", "boost-devel", f"libboost_{name}-devel", library.asked, library.where)
+        elif re.fullmatch(r"mpi|graph_parallel|mpi_python", name):
+            text = (
+                "Boost.MPI: the distribution's is linked with the distribution's own Open MPI, which is not the image's"
+            )
+            draft.leave_open(
+                f"{library.asked}: bring it: {text}: compile Boost in `build` before the program", library.where
+            )

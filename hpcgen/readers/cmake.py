@@ -1,0 +1,402 @@
+"""CMakeLists.txt of a project: its programs, what it needs, and which of its options MPI hangs on.
+
+Its commands are followed in their order with the variables and conditions that are known; nothing is run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from hpcgen.core.errors import Position
+from hpcgen.core.model.own_project import BuildFile, BuildOption, FileWord, ProgramFile, WantedLibrary
+from hpcgen.readers.built_programs import Built, in_order, set_aside
+from hpcgen.readers.cmake_options import (
+    GPU_LANGUAGES,
+    GPU_PACKAGES,
+    Switched,
+    gpu_option,
+    off_by_default,
+    subject_of,
+)
+from hpcgen.readers.cmake_text import Call, Condition, calls, end_of, expanded, tokens
+from hpcgen.readers.folder import ProjectFolder
+
+NAME = "CMakeLists.txt"
+FOLDER = "build"
+"""Where it is built, in the project's folder."""
+_FILES, _STEPS, _DEEPEST = 80, 40_000, 12
+_SOURCE, _BUILD = "/@source", "/@build"
+_AT_BUILD = {"fetchcontent_makeavailable", "fetchcontent_populate", "externalproject_add", "cpmaddpackage"}
+_SET_BEFORE = {
+    "CMAKE_BUILD_TYPE": "Release",
+    "CMAKE_SYSTEM_NAME": "Linux",
+    **{f"CMAKE_{language}_COMPILER_ID": "GNU" for language in ("C", "CXX", "Fortran")},
+    **{f"{kind}_SOURCE_DIR": _SOURCE for kind in ("CMAKE", "PROJECT")},
+    **{f"{kind}_BINARY_DIR": _BUILD for kind in ("CMAKE", "PROJECT")},
+}
+
+
+def read_cmake(folder: ProjectFolder, path: str = NAME) -> BuildFile:
+    """What the file and those that it includes say; InputError where one cannot be read."""
+    first = _Reading(folder, path, {})
+    first.read()
+    options = off_by_default(first.switched, first.off, first.values, first.mpi is not None)
+    reading = first
+    if options:
+        # What they switch on is seen when they are on.
+        reading = _Reading(ProjectFolder(folder.top), path, options)
+        reading.read()
+    mpi = reading.mpi or next((FileWord(each.said, each.where) for each in options.values()), None)
+    return BuildFile(
+        path,
+        "cmake",
+        path.rpartition("/")[0],
+        mpi,
+        reading.fortran,
+        reading.gpus,
+        reading.gpu_block,
+        [ProgramFile(each.path, each.where) for each in in_order(reading.built(), reading.project)],
+        list(reading.libraries.values()),
+        reading.parallel_hdf5,
+        reading.installs,
+        reading.minimum,
+        list(options.values()),
+        gpu_option(first.switched, first.off),
+        fetches=reading.fetches,
+        remarks=reading.remarks,
+    )
+
+
+class _Place(NamedTuple):
+    """Where a command stands: its file's folder, where that is built, and whether it is surely come by."""
+
+    folder: str
+    below: str
+    sure: bool = True
+    depth: int = 0
+
+
+class _End(Exception):
+    """``return()``, where it is surely come by."""
+
+
+class _Reading:
+    def __init__(self, folder: ProjectFolder, path: str, on: dict[str, BuildOption]) -> None:
+        self.folder, self.path, self.on = folder, path, on
+        self.top = path.rpartition("/")[0]
+        self.project = ""
+        self.mpi: FileWord | None = None
+        self.fortran: FileWord | None = None
+        self.gpus: FileWord | None = None
+        self.gpu_block = ""
+        self.minimum: FileWord | None = None
+        self.installs: Position | None = None
+        self.parallel_hdf5: FileWord | None = None
+        self.libraries: dict[str, WantedLibrary] = {}
+        self.fetches: list[FileWord] = []
+        self.remarks: list[FileWord] = []
+        self.values: dict[str, str] = dict(_SET_BEFORE)
+        self.off: dict[str, BuildOption] = {}
+        self.switched: list[Switched] = []
+        self._programs: dict[str, Built] = {}
+        self._installed: set[str] = set()
+        self._functions: dict[str, tuple[list[str], list[Call]]] = {}
+        self._read: set[str] = set()
+        self._steps = 0
+
+    def read(self) -> None:
+        """The whole project."""
+        self._file(self.path, _Place("", ""))
+
+    def built(self) -> list[Built]:
+        """Its programs."""
+        return [each._replace(installed=name in self._installed) for name, each in self._programs.items()]
+
+    # Files and blocks
+
+    def _file(self, path: str, place: _Place) -> None:
+        if path in self._read or len(self._read) >= _FILES or place.depth > _DEEPEST:
+            return
+        self._read.add(path)
+        with suppress(_End):
+            self._run(list(calls(path, self.folder.text(path))), place)
+
+    def _run(self, body: Sequence[Call], place: _Place) -> None:
+        number = 0
+        while number < len(body):
+            call = body[number]
+            self._steps += 1
+            if self._steps > _STEPS:
+                return
+            if call.name in ("if", "foreach", "while", "function", "macro"):
+                end = end_of(body, number)
+                self._block(body[number:end], place)
+                number = end + 1
+                continue
+            self._call(call, place)
+            number += 1
+
+    def _block(self, body: Sequence[Call], place: _Place) -> None:
+        head, inner = body[0], list(body[1:])
+        if head.name == "if":
+            self._if(body, place)
+        elif head.name in ("function", "macro") and head.words:
+            self._functions[head.words[0].lower()] = (head.words[1:], inner)
+        elif head.name == "foreach" and head.words:
+            words = [word for word in head.words[1:] if word not in ("IN", "ITEMS")]
+            if words[:1] == ["LISTS"]:
+                words = [f"${{{word}}}" for word in words[1:]]
+            for item in [part for word in words for part in re.split(r"[;\s]+", self._plain(word)) if part][:20]:
+                self.values[head.words[0]] = item
+                self._run(inner, place)
+
+    def _if(self, body: Sequence[Call], place: _Place) -> None:
+        done, sure, depth = False, place.sure, 0
+        branches: list[tuple[Call, list[Call]]] = [(body[0], [])]
+        for call in body[1:]:
+            depth += (call.name == "if") - (call.name == "endif")
+            if depth == 0 and call.name in ("elseif", "else"):
+                branches.append((call, []))
+            else:
+                branches[-1][1].append(call)
+        names: list[str] = []
+        for head, inner in branches:
+            words = tokens(head.text) if head.name != "else" else []
+            result = True if head.name == "else" else self._holds(words, place)
+            if head.name != "else":
+                names = [word for word in words if re.fullmatch(r"\w+", word)]
+            if done or result is False:
+                self._passed_by(inner, names)
+                continue
+            self._run(inner, place._replace(sure=sure and result is True))
+            done, sure = result is True, sure and result is not None
+
+    def _holds(self, words: list[str], place: _Place) -> bool | None:
+        def there(text: str) -> bool:
+            path = self._source(text, place)
+            return path is not None and self.folder.holds(path)
+
+        here = {"CMAKE_CURRENT_SOURCE_DIR": _joined(_SOURCE, place.folder)}
+        return Condition(list(words), {**self.values, **here}, there).result()
+
+    def _passed_by(self, body: Sequence[Call], names: list[str]) -> None:
+        for call in body:
+            what = subject_of(call)
+            if what:
+                self.switched.append(Switched(what, names, call))
+
+    # Commands
+
+    def _call(self, call: Call, place: _Place) -> None:
+        method = getattr(self, f"_do_{call.name}", None)
+        words = [self._plain(word) for word in call.words]
+        if call.name in self._functions and place.depth < _DEEPEST:
+            names, body = self._functions[call.name]
+            self.values |= dict(zip(names, words, strict=False))
+            self.values |= {"ARGN": ";".join(words[len(names) :]), "ARGV": ";".join(words), "ARGC": str(len(words))}
+            self.values |= {f"ARGV{number}": word for number, word in enumerate(words)}
+            with suppress(_End):
+                self._run(body, place._replace(depth=place.depth + 1))
+        elif call.name in _AT_BUILD:
+            self._fetched(f"{call.name}({words[0] if words else ''})", call, place)
+        elif method is not None and words:
+            method(words, call, place)
+        elif call.name == "return" and place.sure:
+            self.remarks.append(FileWord("CMake ends here unless a variable is set that stands before it", call.where))
+            raise _End
+
+    def _do_project(self, words: list[str], call: Call, place: _Place) -> None:
+        self.project = self.project or words[0]
+        folder = _joined(_SOURCE, place.folder)
+        self.values |= {"PROJECT_NAME": words[0], "PROJECT_SOURCE_DIR": folder, f"{words[0]}_SOURCE_DIR": folder}
+        self.values.setdefault("CMAKE_PROJECT_NAME", words[0])
+        self._languages(words[1:], call, place)
+
+    def _do_enable_language(self, words: list[str], call: Call, place: _Place) -> None:
+        self._languages(words, call, place)
+
+    def _languages(self, words: list[str], call: Call, place: _Place) -> None:
+        said = FileWord(f"{call.name}({' '.join(call.words)})", call.where)
+        if "Fortran" in words:
+            self.fortran = self.fortran or said
+        for language, block in GPU_LANGUAGES.items():
+            if language in words:
+                self._for_gpus(said, block, place)
+
+    def _for_gpus(self, said: FileWord, block: str, place: _Place) -> None:
+        self.gpus = self.gpus or said
+        self.gpu_block = self.gpu_block or (block if place.sure else "")
+
+    def _do_cmake_minimum_required(self, words: list[str], call: Call, place: _Place) -> None:
+        if len(words) > 1:
+            self.minimum = self.minimum or FileWord(words[1].partition("...")[0], call.where)
+
+    def _do_option(self, words: list[str], call: Call, place: _Place) -> None:
+        value = words[2] if len(words) > 2 and words[2] else "OFF"
+        if words[0] in self.values:
+            return
+        if words[0] not in self.on and value.upper() in ("OFF", "0", "NO", "FALSE", "N"):
+            self.off[words[0]] = BuildOption(f"-D{words[0]}=ON", words[1] if len(words) > 1 else "", call.where)
+        self.values[words[0]] = "ON" if words[0] in self.on else value
+
+    _do_cmake_dependent_option = _do_option
+
+    def _do_set(self, words: list[str], call: Call, place: _Place) -> None:
+        name, rest = words[0], words[1:]
+        if "CACHE" in rest:
+            cached = rest.index("CACHE")
+            if rest[cached + 1 : cached + 2] == ["BOOL"]:
+                return self._do_option([name, *rest[cached + 2 : cached + 3], *rest[:1]], call, place)
+            if name in self.values:
+                return None
+            rest = rest[:cached]
+        if name == "HDF5_PREFER_PARALLEL" and rest[:1] not in (["FALSE"], ["OFF"], ["0"], []) and place.sure:
+            self.parallel_hdf5 = FileWord(f"set({' '.join(call.words)})", call.where)
+        if place.sure or name not in self.values:
+            self.values[name] = ";".join(word for word in rest if word != "PARENT_SCOPE")
+        return None
+
+    def _do_unset(self, words: list[str], call: Call, place: _Place) -> None:
+        self.values.pop(words[0], None)
+
+    def _do_list(self, words: list[str], call: Call, place: _Place) -> None:
+        if words[0] in ("APPEND", "PREPEND") and len(words) > 2:
+            self.values[words[1]] = ";".join(filter(None, [self.values.get(words[1], ""), *words[2:]]))[:4000]
+
+    def _do_string(self, words: list[str], call: Call, place: _Place) -> None:
+        if words[0] in ("TOLOWER", "TOUPPER") and len(words) == 3:
+            self.values[words[2]] = words[1].lower() if words[0] == "TOLOWER" else words[1].upper()
+
+    def _do_include(self, words: list[str], call: Call, place: _Place) -> None:
+        folders = [part for part in self.values.get("CMAKE_MODULE_PATH", "").split(";") if part]
+        for text in (words[0], *(f"{self._plain(part)}/{words[0]}.cmake" for part in folders)):
+            path = self._source(text, place)
+            if path is not None and path.endswith((".cmake", ".txt")) and self.folder.holds(path):
+                return self._file(path, place._replace(depth=place.depth + 1))
+        if words[0].startswith(_SOURCE) and place.sure and "OPTIONAL" not in words and "$" not in words[0]:
+            missing = self._source(words[0], place)
+            self.remarks.append(FileWord(f"CMake includes {missing}, which is not here", call.where))
+        return None
+
+    def _do_add_subdirectory(self, words: list[str], call: Call, place: _Place) -> None:
+        if "$" in words[0]:
+            return
+        inner = self._source(words[0], place)
+        if inner is not None and (self.folder.top / inner / NAME).is_file():
+            local = {name: value for name, value in self.values.items() if name.startswith("PROJECT_")}
+            folder = inner[len(self.top) :].strip("/") if self.top else inner
+            sure = place.sure and not set_aside(folder)
+            folder = "" if folder == "." else folder
+            below = words[1].removeprefix(_BUILD).strip("/") if len(words) > 1 and words[1][0] not in "$E" else folder
+            inner = os.path.normpath(f"{inner}/{NAME}")
+            self._file(inner, _Place(folder, below, sure, place.depth + 1))
+            self.values |= local
+
+    def _do_add_executable(self, words: list[str], call: Call, place: _Place) -> None:
+        if {"IMPORTED", "ALIAS"} & {*words} or not re.fullmatch(r"[\w.+-]+", words[0]):
+            return
+        output = self.values.get("CMAKE_RUNTIME_OUTPUT_DIRECTORY") or self.values.get("EXECUTABLE_OUTPUT_PATH")
+        path = f"{self._output(output, place)}/{words[0]}"
+        self._programs.setdefault(words[0], Built(path, call.where, place.folder, sure=place.sure))
+
+    def _output(self, text: str | None, place: _Place) -> str:
+        """A folder of programs from the project's own; by default that where the file is built."""
+        plain = self._plain(text or "", place)
+        build = _joined(self.top, FOLDER)
+        if plain.startswith(_SOURCE) and "$" not in plain:
+            return _joined(self.top, plain[len(_SOURCE) :].strip("/")) or "."
+        below = plain[len(_BUILD) :] if plain.startswith(_BUILD) else plain if plain and plain[0] != "/" else None
+        return _joined(build, place.below if below is None or "$" in below else below.strip("/"))
+
+    def _do_set_target_properties(self, words: list[str], call: Call, place: _Place) -> None:
+        start = words.index("PROPERTIES") if "PROPERTIES" in words else len(words)
+        pairs = dict(zip(words[start + 1 :: 2], words[start + 2 :: 2], strict=False))
+        for name in words[:start]:
+            if (built := self._programs.get(name)) is not None:
+                folder, _, own = built.path.rpartition("/")
+                if "RUNTIME_OUTPUT_DIRECTORY" in pairs:
+                    folder = self._output(pairs["RUNTIME_OUTPUT_DIRECTORY"], place)
+                self._programs[name] = built._replace(path=f"{folder}/{pairs.get('OUTPUT_NAME', own)}")
+
+    def _do_target_link_libraries(self, words: list[str], call: Call, place: _Place) -> None:
+        built = self._programs.get(words[0])
+        if built is not None and re.search(r"\bMPI::|MPI_\w*LIB", " ".join(words)):
+            self._programs[words[0]] = built._replace(mpi=True)
+
+    def _do_install(self, words: list[str], call: Call, place: _Place) -> None:
+        self.installs = self.installs or call.where
+        if words[0] == "TARGETS":
+            self._installed |= {part for word in words for part in word.split(";")}
+
+    def _do_find_package(self, words: list[str], call: Call, place: _Place) -> None:
+        said = FileWord(f"find_package({' '.join(words)})", call.where)
+        if words[0] == "MPI":
+            self.mpi = self.mpi or said
+            self.values.setdefault("MPI_FOUND", "TRUE")
+            if "Fortran" in words:
+                self.fortran = self.fortran or said
+        elif words[0] in GPU_PACKAGES:
+            self._for_gpus(said, GPU_PACKAGES[words[0]], place._replace(sure=place.sure and "REQUIRED" in words))
+        elif re.fullmatch(r"[\w+.-]+", words[0]):
+            required = "REQUIRED" in words and place.sure
+            if required:
+                self.values.setdefault(f"{words[0]}_FOUND", "TRUE")
+            parts = words[words.index("COMPONENTS") + 1 :] if "COMPONENTS" in words else []
+            self._wanted(WantedLibrary(words[0], said.text, call.where, required, parts))
+
+    def _do_pkg_check_modules(self, words: list[str], call: Call, place: _Place) -> None:
+        for word in words[1:]:
+            name = re.split(r"[<>=]", word)[0]
+            if re.fullmatch(r"[\w+.-]+", name) and name not in ("REQUIRED", "QUIET", "IMPORTED_TARGET", "GLOBAL"):
+                required = "REQUIRED" in words and place.sure
+                self._wanted(WantedLibrary(name, f"{call.name}({' '.join(words)})", call.where, required))
+
+    _do_pkg_search_module = _do_pkg_check_modules
+
+    def _wanted(self, library: WantedLibrary) -> None:
+        known = self.libraries.get(library.name)
+        if known is None or (library.required and not known.required):
+            self.libraries[library.name] = library
+
+    def _do_file(self, words: list[str], call: Call, place: _Place) -> None:
+        if words[0] == "DOWNLOAD":
+            self._fetched("file(DOWNLOAD)", call, place)
+
+    def _do_execute_process(self, words: list[str], call: Call, place: _Place) -> None:
+        if re.search(r"\bsubmodule update\b|\bgit clone\b|\bwget\b|\bcurl\b", " ".join(words)):
+            self._fetched("execute_process(…)", call, place)
+
+    def _fetched(self, what: str, call: Call, place: _Place) -> None:
+        if place.sure and not set_aside(place.folder):
+            self.fetches.append(FileWord(what, call.where))
+
+    def _do_message(self, words: list[str], call: Call, place: _Place) -> None:
+        if words[0] in ("FATAL_ERROR", "SEND_ERROR") and place.sure and place.depth < 3:
+            text = " ".join(" ".join(words[1:]).split())[:120]
+            self.remarks.append(FileWord(f"CMake stops here as the project is now: {text!a}", call.where))
+
+    # Values
+
+    def _plain(self, text: str, place: _Place | None = None) -> str:
+        values = self.values
+        if place is not None:
+            values = {**values, "CMAKE_CURRENT_BINARY_DIR": _joined(_BUILD, place.below)}
+        return expanded(text, values)
+
+    def _source(self, text: str, place: _Place) -> str | None:
+        """A path of the project's folder; None for one outside it or with a variable that is not known."""
+        here = _joined(_SOURCE, place.folder)
+        values = {**self.values, "CMAKE_CURRENT_SOURCE_DIR": here, "CMAKE_CURRENT_LIST_DIR": here}
+        plain = expanded(text.strip('"'), values)
+        if "$" in plain or (plain.startswith("/") and not plain.startswith(_SOURCE)):
+            return None
+        below = plain[len(_SOURCE) :].strip("/") if plain.startswith(_SOURCE) else _joined(place.folder, plain)
+        return os.path.normpath(_joined(self.top, below) or ".")
+
+
+def _joined(folder: str, path: str) -> str:
+    return f"{folder}/{path}".strip("/") if not folder.startswith("/") else f"{folder}/{path}".rstrip("/")

@@ -1,0 +1,345 @@
+"""Makefiles of a project: the program of the first target, its compilers, its libraries and what turns MPI on.
+
+Variables and plain conditions are followed; no function of make is worked out and nothing is run.
+Form: https://www.gnu.org/software/make/manual/make.html
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+from hpcgen.core.errors import Position
+from hpcgen.core.model.own_project import BuildFile, FileWord, ProgramFile, WantedLibrary
+from hpcgen.readers.built_programs import Built, in_order
+from hpcgen.readers.folder import ProjectFolder
+
+NAMES = ("GNUmakefile", "makefile", "Makefile")
+"""In the order in which GNU make takes them: https://www.gnu.org/software/make/manual/html_node/Makefile-Names.html."""
+TEMPLATES = r"(?:GNUm|M|m)akefile[._](?:vanilla|example|sample|template|default|dist|gnu|gcc|linux|mpi|in\.example)"
+"""Makefiles that a user copies first."""
+_MPI_COMPILERS = {
+    "mpicc": "C",
+    "mpicxx": "CXX",
+    "mpic++": "CXX",
+    "mpifort": "Fortran",
+    "mpif90": "Fortran",
+    "mpif77": "Fortran",
+}
+"""What every image with an MPI has."""
+_MPI = re.compile(
+    r"(?<![\w/.-])(mpi(?:cc|cxx|c\+\+|CC|icc|icpc|icx|icpx|gcc|gxx|g\+\+|clang|fort|f77|f90|f08|ifort|ifx|xlc\w*|xlf\w*)"
+    r"|h5pcc)(?![\w-])"
+)
+_FORTRAN = re.compile(r"(?<![\w/.-])(gfortran|mpifort|mpif77|mpif90|mpif08|mpiifort|mpiifx|ftn|\$[({]FC[)}])(?![\w-])")
+_GPUS = re.compile(r"(?<![\w.-])(nvcc|hipcc)(?![\w-])")
+_ASSIGNED = re.compile(r"^[ \t]*(?:export[ ]+|override[ ]+)?([\w.]+)[ \t]*(\?=|::?=|\+=|=)[ \t]*(.*?)[ \t]*$")
+_COMMENTED = re.compile(r"^[ \t]*#+[ \t]*([A-Z]\w*)[ \t]*[?:]?=[ \t]*(\S.*?)[ \t]*$")
+_RULE = re.compile(r"^([^\s#:=][^:=]*)::?(?!=)[ \t]*([^#=]*)")
+_USED = re.compile(r"\$[({](\w+)[)}]")
+_OUTPUT = re.compile(r"(?<=\s)-o[ \t]*(\$@|[\w./$(){}-]+)")
+_LIBRARY = re.compile(r"(?<!\S)-l([\w+.-]+)")
+_DELEGATED = re.compile(r"(?:cd[ \t]+([\w./-]+)[ \t]*(?:;|&&)[ \t]*)?\$[({]?MAKE[)}]?(?:[^;&|]*?-C[ \t]*([\w./-]+))?")
+_COMPILER = re.compile(r"(MPI_?|SER|HOST)?(CC|CXX|CPP_COMPILER|FC|F90|F77|LD|LINKER|LINK)")
+_LANGUAGE = {"CC": "C", "CXX": "CXX", "FC": "Fortran", "F90": "Fortran", "F77": "Fortran"}
+_PLAIN_COMPILERS = {"C": "gcc", "CXX": "g++", "Fortran": "gfortran"}
+_ON = {"no": "yes", "0": "1", "off": "on", "OFF": "ON", "false": "true", "FALSE": "TRUE", "NO": "YES", "n": "y"}
+_SYSTEM = {"m", "pthread", "dl", "rt", "stdc++", "gfortran", "gomp", "c", "util", "quadmath"}
+_FILES = 20
+
+
+def read_makefile(folder: ProjectFolder, path: str) -> BuildFile:
+    """What the file and those it includes say; InputError where it cannot be read."""
+    reading = _Makefile(folder, path)
+    reading.read(path)
+    weak = reading.on_the_command_line()
+    mpi = reading.mpi or next((each for each in reading.switches.values()), None)
+    return BuildFile(
+        path,
+        "make",
+        reading.folder,
+        mpi,
+        reading.fortran,
+        reading.gpus,
+        programs=[ProgramFile(each.path, each.where) for each in reading.programs()],
+        libraries=list(reading.libraries.values()),
+        installs=reading.rules["install"][0] if "install" in reading.rules else None,
+        weak=weak,
+        before=reading.before,
+        remarks=reading.remarks,
+    )
+
+
+class _Makefile:
+    def __init__(self, folder: ProjectFolder, path: str) -> None:
+        self.files = folder
+        self.folder = path.rpartition("/")[0]
+        self.mpi: FileWord | None = None
+        self.fortran: FileWord | None = None
+        self.gpus: FileWord | None = None
+        self.values: dict[str, str] = {}
+        self.set_at: dict[str, tuple[str, FileWord]] = {}
+        self.commented: dict[str, list[FileWord]] = {}
+        self.switches: dict[str, FileWord] = {}
+        self.rules: dict[str, tuple[Position, list[str]]] = {}
+        self.libraries: dict[str, WantedLibrary] = {}
+        self.before: list[FileWord] = []
+        self.remarks: list[FileWord] = []
+        self._target = ""
+        self._targets: list[str] = []
+        self._linked: dict[str, Position] = {}
+        self._implied: dict[str, Position] = {}
+        self._built: list[Built] = []
+        self._read: set[str] = set()
+
+    def read(self, path: str) -> None:
+        """One file, with those that it includes."""
+        if path in self._read or len(self._read) >= _FILES:
+            return
+        self._read.add(path)
+        name = path.rpartition("/")[2]
+        if not self._read - {path} and name not in NAMES:
+            at = Position(path, 1, 1)
+            if re.fullmatch(TEMPLATES, name):
+                self.before.append(FileWord(f"cp {name} Makefile", at))
+        for where, line, sure in _active(path, self.files.text(path), self):
+            self._line(where, line, sure)
+
+    # Lines
+
+    def _line(self, where: Position, line: str, sure: bool) -> None:
+        text = line.partition("#")[0].rstrip()
+        if match := _COMMENTED.match(line):
+            place = Position(where.file, where.line, match.start(2) + 1)
+            self.commented.setdefault(match[1], []).append(FileWord(match[2], place))
+        self.mpi = self.mpi or _said(_MPI, text, where)
+        self.fortran = self.fortran or _said(_FORTRAN, text, where)
+        self.gpus = self.gpus or _said(_GPUS, text, where)
+        for name in _LIBRARY.findall(text):
+            if name not in _SYSTEM and not name.startswith("mpi"):
+                self.libraries.setdefault(name, WantedLibrary(name, f"-l{name}", where, sure))
+        if line.startswith("\t"):
+            self._recipe(where, text)
+        elif match := _ASSIGNED.match(text):
+            self._assigned(match[1], match[2], match[3], Position(where.file, where.line, match.start(3) + 1))
+        elif match := re.match(r"[ ]*(-?s?include)[ \t]+(.+)", text):
+            for each in self.value(match[2]).split():
+                self._include(each, match[1], where)
+        elif match := _RULE.match(text):
+            at = Position(where.file, where.line, 1)
+            self._targets = [self.value(each) for each in self.value(match[1]).split()]
+            needed = self.value(match[2]).split()
+            for target in self._targets:
+                self._target = target
+                self.rules.setdefault(target, (at, needed))
+                # The rule that make has itself links a program from its own object file.
+                if "%" not in target and f"{target}.o" in needed:
+                    self._implied.setdefault(target, at)
+
+    def _recipe(self, where: Position, text: str) -> None:
+        if (match := _DELEGATED.search(text)) and (match[1] or match[2]):
+            folder = self._path(match[1] or match[2])
+            self._delegate(folder, where)
+        if (match := _OUTPUT.search(text)) and not re.search(r"(?<=\s)-c(?=\s|$)|\bar\b", text):
+            name = self._target if match[1] == "$@" else self.value(match[1])
+            self._linked.setdefault(name, Position(where.file, where.line, match.start(1) + 1))
+
+    def _assigned(self, name: str, how: str, value: str, where: Position) -> None:
+        if how == "+=":
+            self.values[name] = f"{self.values.get(name, '')} {value}".strip()[:4000]
+            return
+        if how == "?=" and name in self.values:
+            return
+        self.values[name] = value
+        self.set_at[name] = (how, FileWord(value, where))
+
+    def _include(self, name: str, how: str, where: Position) -> None:
+        path = self._path(name)
+        if "$" in name or path.startswith(("..", "/")):
+            return
+        if self.files.holds(path):
+            return self.read(path) if (self.files.top / path).is_file() else None
+        found = self._examples(path)
+        if found:
+            # A configuration that everybody writes for his machine comes as an example.
+            place = os.path.relpath(found[0], self.folder or ".")
+            self.before.append(FileWord(f"cp {place} {name}", where))
+            if len(found) > 1:
+                others = ", ".join(found[1:6])
+                self.remarks.append(FileWord(f"{found[0]} is taken for {name}; others: {others}", where))
+            self.read(found[0])
+        elif how == "include":
+            self.remarks.append(FileWord(f"{name} is included and not here: it has to be written", where))
+        return None
+
+    def _examples(self, path: str) -> list[str]:
+        """Files like it in its folder, that for GNU compilers first."""
+        folder, name = os.path.split(path)
+        try:
+            beside = sorted(os.listdir(self.files.top / folder))
+        except OSError:
+            return []
+        alike = [
+            each for each in beside if each != name and (each.startswith(f"{name}.") or each.startswith(f"{name}_"))
+        ]
+        usual = ("example", "gnu", "gcc", "linux", "generic", "default", "template", "sample", "dist")
+        alike.sort(key=lambda each: next((n for n, word in enumerate(usual) if word in each.lower()), len(usual)))
+        return [f"{folder}/{each}".lstrip("/") for each in alike]
+
+    def _delegate(self, folder: str, where: Position) -> None:
+        """Another Makefile that this one calls, whose programs are this one's."""
+        there = next((name for name in NAMES if (self.files.top / folder / name).is_file()), None)
+        if there is None or folder.startswith("..") or f"{folder}/{there}" in self._read or len(self._read) > 6:
+            return
+        inner = _Makefile(self.files, f"{folder}/{there}")
+        inner._read = self._read
+        inner.values = {name: value for name, value in self.values.items() if name in ("CC", "CXX", "FC")}
+        inner.read(f"{folder}/{there}")
+        self._built += inner.programs()
+        self.mpi, self.fortran, self.gpus = (
+            self.mpi or inner.mpi,
+            self.fortran or inner.fortran,
+            self.gpus or inner.gpus,
+        )
+        self.libraries = {**inner.libraries, **self.libraries}
+        self.set_at = {**inner.set_at, **self.set_at}
+        self.commented = {**inner.commented, **self.commented}
+        self.remarks += inner.remarks
+        inside = os.path.relpath(folder, self.folder or ".")
+        self.before += [FileWord(f"cd {inside} && {each.text}", each.where) for each in inner.before]
+
+    # What follows from them
+
+    def programs(self) -> list[Built]:
+        """What is linked, that which the first rule asks for before the others."""
+        first = next((name for name in self.rules if not name.startswith(".") and "%" not in name), "")
+        asked = [first, *self._all_asked(first)]
+        own = [
+            Built(self._path(name), where)
+            for name, where in {**self._implied, **self._linked}.items()
+            if re.fullmatch(r"(?!/)[\w.+/-]+", name) and not name.endswith((".o", ".a", ".so", ".x.o"))
+        ]
+        own = [each for each in own if not each.path.startswith("..")]
+        names = {self._path(name): number for number, name in enumerate(asked)}
+        own.sort(key=lambda each: names.get(each.path, len(names)))
+        found = {each.path: each for each in [*own, *self._built]}
+        return in_order(found.values(), "") if len(found) > 1 and not own[:1] else list(found.values())
+
+    def _all_asked(self, target: str, depth: int = 0) -> Iterator[str]:
+        for name in self.rules.get(target, (None, []))[1]:
+            yield name
+            if depth < 4 and name != target:
+                yield from self._all_asked(name, depth + 1)
+
+    def on_the_command_line(self) -> dict[str, FileWord]:
+        """Variables for make, as the file's own value gives way to the environment or suits another machine."""
+        found: dict[str, FileWord] = {}
+        if self.mpi is None:
+            self._switch_on()
+        over_mpi = self.mpi is not None or bool(self.switches)
+        for name, (how, value) in self.set_at.items():
+            if match := _COMPILER.fullmatch(name):
+                if how == "?=" and _MPI.search(value.text):
+                    found[name] = value
+                elif (put := self._here(name, match, value.text, over_mpi)) is not None:
+                    found[name] = FileWord(put, value.where)
+            elif over_mpi and re.search(r"(^|_)MPI($|_)", name) and value.text in _ON and "NO" not in name.split("_"):
+                found[name] = FileWord(_ON[value.text], value.where)
+        return {**found, **self.switches}
+
+    def _switch_on(self) -> None:
+        """Alternatives in comments that say MPI, of a file that is serial as it stands."""
+        for name, others in self.commented.items():
+            if name not in self.set_at:
+                continue
+            for each in others:
+                compiler = _COMPILER.fullmatch(name) and _MPI.match(each.text)
+                if compiler or (re.search(r"(^|_)MPI($|_)", name) and re.match(r"-D\w*MPI|yes|1|on", each.text, re.I)):
+                    self.switches.setdefault(name, each)
+                    break
+
+    def _here(self, name: str, match: re.Match[str], value: str, over_mpi: bool) -> str | None:
+        """The value for an image, where the file names a compiler that no image has; None where it has it."""
+        first, _, rest = value.partition(" ")
+        program = first.rpartition("/")[2]
+        if not first or first.startswith(("$", "@")) or first in _MPI_COMPILERS:
+            return None
+        if first in ("cc", "CC", "ftn") and not over_mpi:
+            return None
+        elsewhere = (
+            "/" in first
+            or _MPI.fullmatch(first)
+            or re.fullmatch(
+                r"(ic[cx]|icpc|icpx|ifort|ifx|pg\w+|nv(c|c\+\+|fortran)|xl\w+|cray\w*|CC|cc|ftn|armclang\w*|fcc\w*|FCC\w*)",
+                first,
+            )
+        )
+        if not elsewhere:
+            return None
+        language = _LANGUAGE.get(match[2]) or ("CXX" if re.search(r"\+\+|xx|pc|CC", program) else "C")
+        if match[2] in ("LD", "LINKER", "LINK") and self.fortran and re.search(r"f(or)?t|90|77", program):
+            language = "Fortran"
+        wrapper = bool(_MPI.fullmatch(program)) or (over_mpi and first in ("cc", "CC", "ftn"))
+        by_mpi = {"C": "mpicc", "CXX": "mpicxx", "Fortran": "mpifort"}
+        return " ".join(filter(None, [(by_mpi if wrapper else _PLAIN_COMPILERS)[language], rest]))
+
+    def _path(self, name: str) -> str:
+        """From the project's folder, of a file that the Makefile names."""
+        return os.path.normpath(f"{self.folder or '.'}/{name}")
+
+    def value(self, text: str) -> str:
+        """A text with the variables that are known."""
+        for _ in range(6):
+            text = _USED.sub(lambda match: self.values.get(match[1], match[0]), text)[:4000]
+        return text.strip()
+
+
+def _said(pattern: re.Pattern[str], text: str, where: Position) -> FileWord | None:
+    match = pattern.search(text)
+    return FileWord(match[1], Position(where.file, where.line, match.start(1) + 1)) if match else None
+
+
+def _active(path: str, text: str, makefile: _Makefile) -> Iterator[tuple[Position, str, bool]]:
+    """Whole lines, continued ones joined, that no condition leaves out, and whether that is sure."""
+    stack: list[bool | None] = []
+    lines = text.split("\n")
+    number = 0
+    while number < len(lines):
+        line, start = lines[number], number + 1
+        while line.endswith("\\") and number + 1 < len(lines):
+            number += 1
+            line = f"{line[:-1]} {lines[number].strip()}"
+        number += 1
+        words = line.strip()
+        if match := re.match(r"(else\s+)?(ifn?(?:eq|def))\b(.*)", words):
+            if match[1] and stack:
+                before = stack.pop()
+                stack.append(False if before else _condition(match[2], match[3], makefile))
+            else:
+                stack.append(_condition(match[2], match[3], makefile))
+        elif words.startswith("else") and stack and re.fullmatch(r"else\b\s*(#.*)?", words):
+            before = stack.pop()
+            stack.append(None if before is None else not before)
+        elif re.match(r"endif\b", words) and stack:
+            stack.pop()
+        elif False not in stack:
+            yield Position(path, start, 1), line, None not in stack
+
+
+def _condition(how: str, text: str, makefile: _Makefile) -> bool | None:
+    if how in ("ifdef", "ifndef"):
+        defined = text.split("#")[0].strip() in makefile.values
+        return defined is (how == "ifdef")
+    match = re.match(r"\s*\(\s*(.*?)\s*,\s*(.*?)\s*\)\s*(#.*)?$", text) or re.match(
+        r"\s*[\"'](.*?)[\"']\s+[\"'](.*?)[\"']", text
+    )
+    if match is None:
+        return None
+    # Of a variable that nothing sets make makes an empty text; functions are not worked out.
+    left, right = (
+        _USED.sub("", makefile.value(re.sub(r"\$\(strip (.*?)\)", r"\1", part))) for part in match.group(1, 2)
+    )
+    if "$" in left + right:
+        return None if "findstring" not in left + right else how == "ifneq"
+    return (left == right) is (how == "ifeq")
