@@ -27,9 +27,8 @@ def choose_build(found: Found, draft: Draft) -> None:
         return
     _open_questions(build, found, draft)
     if build.mpi is None and not build.programs:
-        draft.remark(
-            f"{build.file} exists, but init finds no program in it; `build:` in the stack says how it is compiled"
-        )
+        text = f"{build.file} exists, but init finds no program in it; `build:` in the stack says how it is compiled"
+        draft.remark(text, Position(build.file, 1, 1))
         return
     if build.mpi is not None:
         draft.add_block("mpi", f"{build.mpi.text} asks for MPI; the site decides which one", build.mpi.where)
@@ -42,13 +41,14 @@ def choose_build(found: Found, draft: Draft) -> None:
     if build.gpus is not None and build.gpu_block:
         options = {"obtain": "archive"} if build.gpu_block == "cuda" else {}
         draft.add_block(build.gpu_block, f"{build.gpus.text} compiles for GPUs", build.gpus.where, **options)
+        draft.gpu_package = draft.gpu_package or "the compiled program"
     commands = _COMMANDS[build.kind](build, draft)
     first = build.programs[0] if build.programs else build.mpi
     where = first.where if first is not None else None
     said = f"{build.file} makes {build.programs[0].path}" if build.programs else f"{build.file} compiles it"
     draft.put(("build", "commands"), commands, f"{said}; compiled for the CPUs of the partition", where)
     for option in build.options:
-        why = f"{option.word}: {option.said or 'an option of the project'}; it is off by default"
+        why = f"{option.word}: {option.said or 'an option of the project'}{_off(option.word)}"
         draft.because(("build", "commands"), option.word, why, option.where)
     for name, value in build.weak.items():
         draft.because(("build", "commands"), value.text, f"{name}={value.text}: as it is in the image", value.where)
@@ -61,8 +61,14 @@ def choose_build(found: Found, draft: Draft) -> None:
         draft.programs.setdefault(program.path.rpartition("/")[2], place)
 
 
+def _off(word: str) -> str:
+    return "; it is off by default" if word.startswith(("-D", "--with-", "--enable-")) else ""
+
+
 def _open_questions(build: BuildFile, found: Found, draft: Draft) -> None:
     """What is missing in the folder, or comes only while it builds."""
+    for stop in build.stops:
+        draft.leave_open(stop.text, stop.where)
     for remark in build.remarks:
         draft.remark(remark.text, remark.where)
     if build.fetches:
@@ -94,8 +100,9 @@ def _missing_submodules(found: Found) -> list[tuple[str, Position]]:
     ]
 
 
-def _in(build: BuildFile) -> str:
-    return f"cd {command(build.folder)} && " if build.folder else ""
+def _inside(build: BuildFile, text: str) -> str:
+    """A command in the folder of the build; all commands are of one shell, which stays where it is."""
+    return f"({command('cd', build.folder)} && {text})" if build.folder else text
 
 
 def _cmake(build: BuildFile, draft: Draft) -> list[str]:
@@ -124,7 +131,7 @@ def _meson(build: BuildFile, draft: Draft) -> list[str]:
 
 def _cargo(build: BuildFile, draft: Draft) -> list[str]:
     words = command("cargo", "build", "--release", *(option.word for option in build.options))
-    return [*_before(build), f"{_in(build)}{words}"]
+    return [*_before(build), _inside(build, words)]
 
 
 def _autotools(build: BuildFile, draft: Draft) -> list[str]:
@@ -132,8 +139,8 @@ def _autotools(build: BuildFile, draft: Draft) -> list[str]:
     if build.mpi is not None:
         compilers = ["CC=mpicc", "CXX=mpicxx", *(["FC=mpifort", "F77=mpifort"] if build.fortran is not None else [])]
     words = command(*(option.word for option in build.options), *compilers)
-    configure = " ".join(filter(None, [f'{_in(build)}./configure --prefix="$PREFIX"', words]))
-    return [*_before(build), configure, f"{_make_in(build)} {_JOBS}", f"{_make_in(build)} install"]
+    configure = " ".join(filter(None, ['./configure --prefix="$PREFIX"', words]))
+    return [*_before(build), _inside(build, configure), f"{_make_in(build)} {_JOBS}", f"{_make_in(build)} install"]
 
 
 def _make(build: BuildFile, draft: Draft) -> list[str]:
@@ -151,7 +158,7 @@ def _make_in(build: BuildFile) -> str:
 
 
 def _before(build: BuildFile) -> list[str]:
-    return [f"{_in(build)}{each.text}" for each in build.before]
+    return [_inside(build, each.text) for each in build.before]
 
 
 _COMMANDS = {"cmake": _cmake, "make": _make, "autotools": _autotools, "meson": _meson, "cargo": _cargo}

@@ -9,7 +9,7 @@ from hpcgen.core.model.own_project import BuildFile, WantedLibrary
 from hpcgen.core.support.units import counted, some
 from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
-from hpcgen.project.library_rows import BOOST_HEADERS, BOOST_PARTS, ROWS, LibraryRow
+from hpcgen.project.library_rows import BOOST_HEADERS, BOOST_PARTS, ROWS, TOOLS, LibraryRow
 from hpcgen.readers.apt_txt import read_apt
 
 _PARALLEL_HDF5 = (
@@ -61,7 +61,8 @@ class _Packages:
 
 def _of_build(build: BuildFile, packages: _Packages, found: Found, draft: Draft) -> None:
     for tool in build.tools:
-        packages.add(tool, "", "", f"the build by {build.kind}", Position(build.file, 1, 1))
+        known = next((row for row in TOOLS if row.names == tool), LibraryRow(tool, tool))
+        packages.add(tool, known.dnf, known.zypper, f"the build by {build.kind}", Position(build.file, 1, 1))
     unknown: list[WantedLibrary] = []
     for library in build.libraries:
         row = row_of(library.name)

@@ -34,7 +34,8 @@ ROWS = (
         "Threads OpenMP openmp PkgConfig pkg-config CMakePackageConfigHelpers Git CTest Perl threads", none=True
     ),
     LibraryRow("Doxygen LATEX Sphinx CLANG_FORMAT ClangFormat ClangTidy Cppcheck ccache Valgrind Gnuplot", none=True),
-    LibraryRow("Python Python3 PythonInterp PythonLibs python3", block="python"),
+    LibraryRow("Python Python3 PythonInterp PythonLibs python3 Cython NumPy", block="python"),
+    LibraryRow("pybind11", "pybind11-dev", "pybind11-devel", "pybind11-devel"),
     LibraryRow("CUDA CUDAToolkit cudart cublas cufft cusparse cusolver curand nvToolsExt", block="cuda"),
     LibraryRow("hip HIP hipblas rocblas hipfft rocfft hipsparse rocsparse hipcub rocprim rocthrust", block="rocm"),
     LibraryRow("NCCL nccl", block="nccl"),
@@ -144,6 +145,14 @@ ROWS = (
         "X11 OpenGL GLUT GLEW glfw3 ImageMagick SDL2 Qt5 Qt6", bring="it shows windows or pictures; leave it out"
     ),
 )
+
+TOOLS = (
+    LibraryRow("pkg-config", "pkg-config", "pkgconf-pkg-config", "pkg-config"),
+    LibraryRow("ninja-build", "ninja-build", "ninja-build", "ninja"),
+    LibraryRow("rustc", "rustc", "rust", "rust"),
+    LibraryRow("libclang-dev", "libclang-dev", "clang-devel", "clang-devel"),
+)
+"""Tools of builds, by Debian's names, that others have under another."""
 
 BOOST_HEADERS = ("libboost-dev", "boost-devel", "boost-devel")
 """Of Boost without the parts that are compiled. libboost-all-dev draws in the distribution's Open MPI."""

@@ -27,6 +27,7 @@ _OWN = ("hpcgen.yaml", "hpcgen.lock", "*.sif", "*.sqfs")
 """What hpcgen itself leaves in the folder; a changed stack would be other code."""
 _LEFT = ("slurm-*.out", "*.o[0-9]*", "*.e[0-9]*", "*.o", "*.pyc", "*.egg-info")
 _CACHES = ("node_modules", "wandb", "mlruns", "lightning_logs")
+_LINK = "a link to a folder, to nothing, or out of this one"
 _LARGE = 1024**3
 """Bytes of a folder that is data rather than code."""
 
@@ -53,7 +54,7 @@ def choose_copied(found: Found, draft: Draft) -> None:
         if top.name.startswith("."):
             continue
         if top.kind == "link":
-            ignore[top.name] = "a link to a folder, or out of this one"
+            ignore[top.name] = _LINK
         elif top.kind == "environment":
             ignore[f"{top.name}/*"] = "an environment of this machine"
         elif top.kind == "cmake":
@@ -64,6 +65,8 @@ def choose_copied(found: Found, draft: Draft) -> None:
             ignore[f"{top.name}/*" if top.folder else top.name] = (
                 f"{size(top.size)} of data, which belongs on the site's file system"
             )
+    for path in found.tree.links:
+        ignore[escape(path)] = _LINK
     if found.build is not None:
         for program in found.build.programs if found.build.kind == "make" else []:
             if found.tree.has(program.path):
@@ -97,10 +100,7 @@ _UNREAD = {
     "Pipfile": "`pipenv requirements --hash > requirements.txt` writes the same as a file that is read",
     "pixi.toml": "`pixi lock` writes pixi.lock, which is read",
     "spack.yaml": "name the blocks that it asks for; `hpcgen list blocks`",
-    "meson.build": "`build:` in the stack says how it is compiled",
     "configure": "`build:` in the stack says how it is compiled",
-    "configure.ac": "`build:` in the stack says how it is compiled",
-    "Cargo.toml": "no block provides Rust; `os_packages: [cargo]` does, and `build:` compiles",
     "Project.toml": "no block provides Julia",
     "renv.lock": "no block provides R packages; `os_packages: [r-base]` provides R",
     "DESCRIPTION": "no block provides R packages; `os_packages: [r-base]` provides R",
@@ -117,7 +117,7 @@ def name_unread(found: Found, draft: Draft) -> None:
     """A remark for each."""
     for pattern, what in _UNREAD.items():
         for top in found.tree.tops:
-            taken = _COVERED.get(top.name) in draft.blocks
+            taken = _COVERED.get(top.name) in draft.blocks or (top.name == "configure" and found.build is not None)
             if not top.folder and fnmatchcase(top.name, pattern) and not taken:
                 draft.remark(f"{top.name} was skipped: {what}", Position(top.name, 1, 1))
     if not found.tree.whole:
@@ -126,7 +126,8 @@ def name_unread(found: Found, draft: Draft) -> None:
 
 READ = (
     "requirements.txt, pylock.toml, uv.lock, poetry.lock, pdm.lock, pyproject.toml, environment.yml, pixi.lock, "
-    "conda-lock.yml, apt.txt, CMakeLists.txt, a Makefile, a job script or a Python program"
+    "conda-lock.yml, apt.txt, CMakeLists.txt, meson.build, Cargo.toml, configure.ac, a Makefile, a job script or a "
+    "Python program"
 )
 """What a folder may have from which a stack is made."""
 
@@ -148,7 +149,9 @@ def draft_of(top: Path, catalog: Catalog) -> Draft:
     choose_packages(found, catalog, draft)
     choose_os_packages(found, draft)
     choose_build(found, draft)
-    if not (draft.blocks or "build" in draft.data or found.sources or found.jobs or found.problems):
+    if not (
+        draft.blocks or "build" in draft.data or "open" in draft.data or found.sources or found.jobs or found.problems
+    ):
         name_unread(found, draft)
         there = "".join(f"\n- {each.text}" for each in draft.remarks)
         raise InputError(

@@ -158,7 +158,11 @@ def _bring(draft: Draft) -> None:
             draft.add_block("python", "the program is in Python")
         elif name in PROGRAMS:
             draft.add_block(PROGRAMS[name], f"the program {name} comes from this block")
-        elif not name.startswith(APP) and name not in ("python3", "bash") and not draft.has_any(BRING_PYTHON):
+        elif (
+            not name.startswith(APP)
+            and name not in ("python3", "bash", *draft.programs.values())
+            and not draft.has_any(BRING_PYTHON)
+        ):
             draft.remark(f"no known block provides {name}: `hpcgen list blocks`, `os_packages`, or `build`")
 
 

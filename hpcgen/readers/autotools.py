@@ -87,7 +87,7 @@ class _Configure:
                     self._wanted(library, f"{name}([{library}])", where, outermost and len(words) < 4)
         elif name == "PKG_CHECK_MODULES" and len(words) > 1:
             self.modules = True
-            for module in re.findall(r"(?<![<>=\s.\d])\b[A-Za-z][\w+.-]*", words[1]):
+            for module in re.findall(r"(?<![<>=.\d$\w])[A-Za-z][\w+.-]*", words[1]):
                 self._wanted(module, f"{name}([{module}])", where, outermost and len(words) < 4)
         elif _MPI.fullmatch(name):
             self.mpi = self.mpi or FileWord(name, where)

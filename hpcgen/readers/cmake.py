@@ -67,7 +67,7 @@ def read_cmake(folder: ProjectFolder, path: str = NAME) -> BuildFile:
         list(options.values()),
         gpu_option(first.switched, first.off),
         fetches=reading.fetches,
-        remarks=reading.remarks,
+        stops=reading.stops,
     )
 
 
@@ -98,7 +98,7 @@ class _Reading:
         self.parallel_hdf5: FileWord | None = None
         self.libraries: dict[str, WantedLibrary] = {}
         self.fetches: list[FileWord] = []
-        self.remarks: list[FileWord] = []
+        self.stops: list[FileWord] = []
         self.values: dict[str, str] = dict(_SET_BEFORE)
         self.off: dict[str, BuildOption] = {}
         self.switched: list[Switched] = []
@@ -206,7 +206,7 @@ class _Reading:
         elif method is not None and words:
             method(words, call, place)
         elif call.name == "return" and place.sure:
-            self.remarks.append(FileWord("CMake ends here unless a variable is set that stands before it", call.where))
+            self.stops.append(FileWord("CMake ends here, unless a variable before it is set", call.where))
             raise _End
 
     def _do_project(self, words: list[str], call: Call, place: _Place) -> None:
@@ -279,7 +279,7 @@ class _Reading:
                 return self._file(path, place._replace(depth=place.depth + 1))
         if words[0].startswith(_SOURCE) and place.sure and "OPTIONAL" not in words and "$" not in words[0]:
             missing = self._source(words[0], place)
-            self.remarks.append(FileWord(f"CMake includes {missing}, which is not here", call.where))
+            self.stops.append(FileWord(f"CMake includes {missing}, which is not here", call.where))
         return None
 
     def _do_add_subdirectory(self, words: list[str], call: Call, place: _Place) -> None:
@@ -345,7 +345,8 @@ class _Reading:
             required = "REQUIRED" in words and place.sure
             if required:
                 self.values.setdefault(f"{words[0]}_FOUND", "TRUE")
-            parts = words[words.index("COMPONENTS") + 1 :] if "COMPONENTS" in words else []
+            start = next((words.index(word) for word in ("COMPONENTS", "REQUIRED") if word in words), len(words))
+            parts = [part for word in words[start + 1 :] for part in word.split(";")]
             self._wanted(WantedLibrary(words[0], said.text, call.where, required, parts))
 
     def _do_pkg_check_modules(self, words: list[str], call: Call, place: _Place) -> None:
@@ -377,7 +378,7 @@ class _Reading:
     def _do_message(self, words: list[str], call: Call, place: _Place) -> None:
         if words[0] in ("FATAL_ERROR", "SEND_ERROR") and place.sure and place.depth < 3:
             text = " ".join(" ".join(words[1:]).split())[:120]
-            self.remarks.append(FileWord(f"CMake stops here as the project is now: {text!a}", call.where))
+            self.stops.append(FileWord(f"CMake stops here as the project is now: {text!a}", call.where))
 
     # Values
 

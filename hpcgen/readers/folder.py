@@ -160,7 +160,7 @@ class Top(NamedTuple):
     """What lies in the folder itself: its name, the bytes of all files in it, and what kind of folder it is.
 
     ``kind``: ``environment`` (of Python, by pyvenv.cfg or conda-meta), ``cmake`` (a build folder), ``link`` (a link to
-    a folder, or out of this one), else empty.
+    a folder, to nothing, or out of this one), else empty.
     """
 
     name: str
@@ -170,11 +170,16 @@ class Top(NamedTuple):
 
 
 class ProjectTree(NamedTuple):
-    """The files of a project with printable names. ``whole``: there were not more than are looked at."""
+    """The files of a project with printable names.
+
+    ``whole``: there were not more than are looked at. ``links``: paths below a folder that lead to a folder, to
+    nothing, or out of the project, which no image can have.
+    """
 
     files: list[FolderFile]
     tops: list[Top]
     whole: bool
+    links: list[str]
 
     def has(self, path: str) -> bool:
         """Whether there is a file of this path."""
@@ -196,21 +201,20 @@ def project_tree(top: Path) -> ProjectTree:
     walk = _Walk(Path(os.path.realpath(top)))
     entries = sorted(os.scandir(walk.root), key=lambda each: each.name)
     tops = [walk.top(entry) for entry in entries if entry.name.isprintable()]
-    return ProjectTree(walk.files, tops, walk.left > 0)
+    return ProjectTree(walk.files, tops, walk.left > 0, walk.links)
 
 
 class _Walk:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.files: list[FolderFile] = []
+        self.links: list[str] = []
         self.left = MOST_ENTRIES
 
     def top(self, entry: os.DirEntry[str]) -> Top:
         """One entry of the folder itself, with all below it."""
-        if entry.is_symlink():
-            target = Path(os.path.realpath(entry.path))
-            if target.is_dir() or not target.is_relative_to(self.root):
-                return Top(entry.name, target.is_dir(), 0, "link")
+        if entry.is_symlink() and not self._inside(entry):
+            return Top(entry.name, Path(os.path.realpath(entry.path)).is_dir(), 0, "link")
         if not entry.is_dir():
             size = _size(entry)
             self.files.append(FolderFile(entry.name, size))
@@ -218,6 +222,10 @@ class _Walk:
         if kind := _kind(entry.path):
             return Top(entry.name, True, 0, kind)
         return Top(entry.name, True, 0 if entry.name.startswith(".") else self._below(entry.path, entry.name, 1))
+
+    def _inside(self, link: os.DirEntry[str]) -> bool:
+        target = Path(os.path.realpath(link.path))
+        return target.is_file() and target.is_relative_to(self.root)
 
     def _below(self, folder: str, path: str, depth: int) -> int:
         """The bytes of the files below a folder, which are added."""
@@ -236,6 +244,8 @@ class _Walk:
                 hidden = entry.name.startswith(".") or entry.name == "__pycache__" or bool(_kind(entry.path))
                 if not hidden and depth < DEEPEST:
                     total += self._below(entry.path, f"{path}/{entry.name}", depth + 1)
+            elif entry.is_symlink() and not self._inside(entry):
+                self.links.append(f"{path}/{entry.name}")
             elif entry.is_file():
                 size = _size(entry)
                 total += size

@@ -67,6 +67,7 @@ def read_makefile(folder: ProjectFolder, path: str) -> BuildFile:
         installs=reading.rules["install"][0] if "install" in reading.rules else None,
         weak=weak,
         before=reading.before,
+        stops=reading.stops,
         remarks=reading.remarks,
     )
 
@@ -85,6 +86,7 @@ class _Makefile:
         self.rules: dict[str, tuple[Position, list[str]]] = {}
         self.libraries: dict[str, WantedLibrary] = {}
         self.before: list[FileWord] = []
+        self.stops: list[FileWord] = []
         self.remarks: list[FileWord] = []
         self._target = ""
         self._targets: list[str] = []
@@ -170,7 +172,7 @@ class _Makefile:
                 self.remarks.append(FileWord(f"{found[0]} is taken for {name}; others: {others}", where))
             self.read(found[0])
         elif how == "include":
-            self.remarks.append(FileWord(f"{name} is included and not here: it has to be written", where))
+            self.stops.append(FileWord(f"{name} is included and not here: it has to be written", where))
         return None
 
     def _examples(self, path: str) -> list[str]:
@@ -205,9 +207,10 @@ class _Makefile:
         self.libraries = {**inner.libraries, **self.libraries}
         self.set_at = {**inner.set_at, **self.set_at}
         self.commented = {**inner.commented, **self.commented}
+        self.stops += inner.stops
         self.remarks += inner.remarks
         inside = os.path.relpath(folder, self.folder or ".")
-        self.before += [FileWord(f"cd {inside} && {each.text}", each.where) for each in inner.before]
+        self.before += [FileWord(f"(cd {inside} && {each.text})", each.where) for each in inner.before]
 
     # What follows from them
 

@@ -58,6 +58,9 @@ def selftest_script(plan: Plan, tests: list[tuple[str, list[Test]]], folders: Se
         name = sh(f"{mpi.label}: symbols")
         values = {"name": name, "folders": command(*folders), "own": f"/opt/{mpi.name}"}
         lines += _fill("symbols", **values, passed=PASSED, failed=FAILED).splitlines()
+    if mpi is not None and (programs := own_programs(plan)):
+        values = {"name": sh(f"{mpi.label}: linked with it"), "programs": command(*programs)}
+        lines += _fill("linked", **values, passed=PASSED, failed=FAILED).splitlines()
     return _fill(
         title=f"{plan.stack.name} for {plan.site.name}, partition {plan.partition}",
         path=SELFTEST,
@@ -68,6 +71,23 @@ def selftest_script(plan: Plan, tests: list[tuple[str, list[Test]]], folders: Se
         notest=NOTEST,
         tests=lines,
     )
+
+
+def own_programs(plan: Plan) -> list[str]:
+    """The user's own files that a job over MPI starts as ranks: each by its path in the image."""
+    run = plan.stack.run
+    places = [*(place for _, _, place in plan.stack.code_places), "/opt/application"]
+    commands = [step.command for step in run.steps] or [run.command]
+    words = [word for words in commands if run.mpi for word in _started(words)]
+    return list(dict.fromkeys(word for word in words if any(word.startswith(f"{place}/") for place in places)))
+
+
+def _started(words: list[str]) -> list[str]:
+    """The program of a command, also of one that a shell replaces itself with."""
+    if words[:2] == ["bash", "-c"] and len(words) == 3:
+        match = re.match(r"exec (/[\w./+-]+)(?: |$)", words[2])
+        return [match[1]] if match else []
+    return words[:1]
 
 
 def rank_tests(plan: Plan, tests: list[tuple[str, list[Test]]]) -> list[RankTest]:

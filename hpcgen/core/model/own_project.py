@@ -74,7 +74,7 @@ class BuildFile(Record, frozen=True):
     before: commands that come before the build: a configuration that is copied, ``autoreconf -i``.
     tools: packages that the build itself needs, by Debian's names.
     fetches: what is downloaded while it builds.
-    remarks: what else the user should know.
+    stops: what keeps it from being built as the project is now. remarks: what else the user should know.
     """
 
     file: Text
@@ -95,6 +95,7 @@ class BuildFile(Record, frozen=True):
     before: list[FileWord] = []
     tools: list[Text] = []
     fetches: list[FileWord] = []
+    stops: list[FileWord] = []
     remarks: list[FileWord] = []
 
 

@@ -103,3 +103,26 @@ else
     failed=$((failed + 1))
     end @{failed} "$(printf '%s\n' "$output" | head -n 1)" "$output"
 fi
+#: linked
+# The user's programs that a launcher starts as ranks: without MPI each rank would be a job of its own.
+without_mpi() { # file
+    if [ ! -e "$1" ]; then
+        printf '%s is not in the image: see what the build makes, and `run` in the stack\n' "$1"
+    elif [ "$(head -c 4 "$1" | tail -c 3)" = ELF ] && ! ldd "$1" 2> /dev/null | grep -q libmpi &&
+        ! grep -q 'MPI_Init' "$1"; then
+        printf '%s is linked with no MPI: turn it on in `build`, or set `run.mpi: false` in the stack\n' "$1"
+    fi
+}
+begin @{name}
+output=$(
+    for file in @{programs}; do
+        without_mpi "$file"
+    done
+)
+if [ -z "$output" ]; then
+    passed=$((passed + 1))
+    end @{passed} '' ''
+else
+    failed=$((failed + 1))
+    end @{failed} "$(printf '%s\n' "$output" | head -n 1)" "$output"
+fi

@@ -8,8 +8,10 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from hpcgen.blocks.steps import Test as Check
+from hpcgen.core.model.stack import Copied
 from hpcgen.kit.folder import read_kit
 from hpcgen.recipe.selftest import selftest_script
 from tests.conftest import GOLDEN
@@ -96,6 +98,35 @@ def test_a_host_library_that_lacks_what_a_program_calls_fails_by_name(tmp_path: 
         "0 passed, 1 failed, 0 skipped",
     ]
     assert (done.returncode, done.stderr) == (1, "")
+
+
+def serial_program_in(tmp_path: Path, *, mpi: bool = True, command: list[str] | None = None) -> str:
+    """What the self-test says of a stack whose program, a copy of a program of this machine, is linked with no MPI."""
+    plan = read_kit(GOLDEN / "workstation" / "mpi-hello").plan
+    program = tmp_path / "app" / "solver"
+    program.parent.mkdir(exist_ok=True)
+    program.write_bytes(Path("/bin/true").read_bytes())
+    run = replace(plan.stack.run, command=command or ["/app/solver"], mpi=mpi)
+    stack = replace(plan.stack, run=run, copy=[Copied(from_=".", to="/app")])
+    text = selftest_script(replace(plan, stack=stack), []).replace("/app/", f"{tmp_path}/app/")
+    return subprocess.run(["/bin/sh", "-c", text], capture_output=True, text=True).stdout
+
+
+def test_a_program_of_a_job_over_mpi_that_links_none_ends_the_build(tmp_path: Path) -> None:
+    said = f"{tmp_path}/app/solver is linked with no MPI"
+    assert said in serial_program_in(tmp_path)
+    assert said in serial_program_in(tmp_path, command=["bash", "-c", 'exec /app/solver "$HPCGEN_TASK"'])
+    assert "FAILED" not in serial_program_in(tmp_path, mpi=False)
+    assert "FAILED" not in serial_program_in(tmp_path, command=["python3", "/app/solver"])
+    assert f"{tmp_path}/app/other is not in the image" in serial_program_in(tmp_path, command=["/app/other"])
+
+
+def test_a_script_and_a_program_with_mpi_in_it_are_no_mistake(tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app/run.sh").write_text("#!/bin/sh\n")
+    (tmp_path / "app/static").write_bytes(Path("/bin/true").read_bytes() + b"\0MPI_Init\0")
+    assert "FAILED" not in serial_program_in(tmp_path, command=["/app/run.sh"])
+    assert "FAILED" not in serial_program_in(tmp_path, command=["/app/static"])
 
 
 ENGINE = """\
