@@ -1,0 +1,248 @@
+"""What the build systems of HPC codes say of their programs, their MPI and their libraries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpcgen.core.model.own_project import BuildFile
+from hpcgen.readers.build_files import read_build
+from hpcgen.readers.folder import ProjectFolder, project_tree
+
+
+def built(folder: Path, files: dict[str, str]) -> BuildFile:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    found = read_build(project_tree(folder), lambda reader, path: reader(ProjectFolder(folder), path))
+    assert found is not None
+    return found
+
+
+def paths(found: BuildFile) -> list[str]:
+    return [each.path for each in found.programs]
+
+
+def cmake(folder: Path, text: str, **more: str) -> BuildFile:
+    files = {name.replace("__", "/"): inner for name, inner in more.items()}
+    return built(
+        folder, {"CMakeLists.txt": f"project(wave CXX)\n{text}", **{f"{k}/CMakeLists.txt": v for k, v in files.items()}}
+    )
+
+
+# CMake
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('option(WAVE_MPI "Ranks" OFF)\nif(WAVE_MPI)\nfind_package(MPI REQUIRED)\nendif()', ["-DWAVE_MPI=ON"]),
+        ('option(PAR "Build with MPI")\nif(PAR)\nfind_package(MPI)\nendif()', ["-DPAR=ON"]),
+        ('set(USE_MPI OFF CACHE BOOL "MPI")\nif(NOT USE_MPI)\nelse()\nfind_package(MPI)\nendif()', ["-DUSE_MPI=ON"]),
+        ("if(ENABLE_MPI)\nfind_package(MPI)\nendif()", ["-DENABLE_MPI=ON"]),
+        ('find_package(MPI)\noption(WITH_MPI "MPI" NO)', ["-DWITH_MPI=ON"]),
+        ('option(USE_MPI "MPI" ON)\nif(USE_MPI)\nfind_package(MPI)\nendif()', []),
+        ('find_package(MPI)\noption(MPI_TESTS "Tests with MPI" OFF)\noption(NO_MPI "Without MPI" OFF)', []),
+        ('find_package(MPI)\noption(GPU_AWARE_MPI "MPI with GPUs" OFF)', []),
+        (
+            'find_package(MPI)\noption(USE_OMP "Threads" OFF)\nif(USE_OMP)\nfind_package(OpenMP)\nendif()',
+            ["-DUSE_OMP=ON"],
+        ),
+    ],
+)
+def test_options_that_mpi_needs_are_turned_on(tmp_path: Path, text: str, words: list[str]) -> None:
+    found = cmake(tmp_path, f"{text}\nadd_executable(wave a.cpp)\n")
+    assert found.mpi is not None and [each.word for each in found.options] == words
+
+
+def test_a_program_without_mpi_gets_no_option(tmp_path: Path) -> None:
+    found = cmake(tmp_path, 'option(USE_OPENMP "OpenMP" OFF)\nadd_executable(wave a.cpp)\n')
+    assert found.mpi is None and found.options == []
+
+
+@pytest.mark.parametrize(
+    ("text", "program"),
+    [
+        ("set(NAME go)\nadd_executable(${NAME} a.cpp)", "build/go"),
+        ("add_executable(${PROJECT_NAME} a.cpp)", "build/wave"),
+        ("foreach(each one two)\nadd_executable(${each} a.cpp)\nendforeach()", "build/one"),
+        ("macro(program name)\nadd_executable(${name} a.cpp)\nendmacro()\nprogram(made)", "build/made"),
+        ("set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_SOURCE_DIR}/bin)\nadd_executable(a a.cpp)", "bin/a"),
+        ("set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)\nadd_executable(a a.cpp)", "build/bin/a"),
+        ("add_executable(a a.cpp)\nset_target_properties(a PROPERTIES OUTPUT_NAME wave.x)", "build/wave.x"),
+        ("add_executable(other a.cpp)\nadd_executable(wave a.cpp)", "build/wave"),
+        ("add_executable(a a.cpp)\nadd_executable(b b.cpp)\ninstall(TARGETS b)", "build/b"),
+        ("add_executable(test_x a.cpp)\nadd_executable(x b.cpp)", "build/x"),
+        ("if(WIN32)\nadd_executable(a a.cpp)\nelse()\nadd_executable(b b.cpp)\nendif()", "build/b"),
+        ("if(DEEP)\nadd_executable(a a.cpp)\nendif()\nadd_executable(b b.cpp)", "build/b"),
+        (
+            "add_executable(a a.cpp)\nadd_executable(b b.cpp)\nfind_package(MPI)\n"
+            "target_link_libraries(b PRIVATE MPI::MPI_CXX)",
+            "build/b",
+        ),
+    ],
+)
+def test_the_program_of_the_project_comes_first(tmp_path: Path, text: str, program: str) -> None:
+    assert paths(cmake(tmp_path, f"{text}\n"))[0] == program
+
+
+def test_tests_and_other_peoples_code_are_not_the_program(tmp_path: Path) -> None:
+    text = "add_subdirectory(tests)\nadd_subdirectory(vendor)\nadd_subdirectory(src)\n"
+    inner = "add_executable({0} a.cpp)\nfind_package({0} REQUIRED)\n"
+    found = cmake(tmp_path, text, tests=inner.format("GTest"), vendor=inner.format("x"), src=inner.format("solver"))
+    assert paths(found) == ["build/src/solver"]
+    assert [each.name for each in found.libraries if each.required] == ["solver"]
+
+
+def test_a_library_behind_an_option_that_is_off_is_not_looked_for(tmp_path: Path) -> None:
+    text = "option(USE_A OFF)\nif(USE_A)\nfind_package(A REQUIRED)\nendif()\nfind_package(B REQUIRED)\nfind_package(C)\n"
+    found = cmake(tmp_path, text)
+    assert [(each.name, each.required) for each in found.libraries] == [("B", True), ("C", False)]
+
+
+@pytest.mark.parametrize(
+    ("text", "stops"),
+    [
+        ('if(NOT EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/deps/x")\nmessage(FATAL_ERROR "Get deps")\nendif()', "Get deps"),
+        ("if(NOT DEFINED X_ROOT)\nreturn()\nendif()", "ends here"),
+        ("include(${CMAKE_SOURCE_DIR}/deps/all.cmake)", "deps/all.cmake, which is not here"),
+    ],
+)
+def test_what_keeps_cmake_from_building_is_told(tmp_path: Path, text: str, stops: str) -> None:
+    assert stops in cmake(tmp_path, f"{text}\n").stops[0].text
+
+
+def test_downloads_of_a_build_are_told(tmp_path: Path) -> None:
+    text = "FetchContent_Declare(a URL x)\nFetchContent_MakeAvailable(a)\nExternalProject_Add(b)\n"
+    assert len(cmake(tmp_path, text).fetches) == 2
+    assert cmake(tmp_path, "FetchContent_Declare(a URL x)\n").fetches == []
+
+
+@pytest.mark.parametrize(
+    ("text", "block"),
+    [
+        ("enable_language(CUDA)", "cuda"),
+        ("find_package(hip REQUIRED)", "rocm"),
+        ("find_package(CUDAToolkit)", ""),
+    ],
+)
+def test_compilers_for_gpus_that_a_build_cannot_do_without(tmp_path: Path, text: str, block: str) -> None:
+    found = cmake(tmp_path, f"{text}\nadd_executable(a a.cu)\n")
+    assert found.gpus is not None and found.gpu_block == block
+
+
+def test_an_option_for_gpus_is_named_and_stays_off(tmp_path: Path) -> None:
+    text = 'option(USE_CUDA "GPUs" OFF)\nif(USE_CUDA)\nenable_language(CUDA)\nendif()\nadd_executable(a a.cpp)\n'
+    found = cmake(tmp_path, text)
+    assert found.gpus is None and found.gpu_option is not None and found.gpu_option.word == "-DUSE_CUDA=ON"
+
+
+def test_hdf5_over_mpi_is_seen(tmp_path: Path) -> None:
+    text = "set(HDF5_PREFER_PARALLEL TRUE)\nfind_package(HDF5 REQUIRED)\n"
+    assert cmake(tmp_path, text).parallel_hdf5 is not None
+
+
+# make
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("CXX = g++\n#CXX = mpicxx\nUSE_MPI =\n#USE_MPI = -DWITH_MPI\n", {"CXX": "mpicxx", "USE_MPI": "-DWITH_MPI"}),
+        ("CXX = mpig++ -DUSE_MPI=1\n", {"CXX": "mpicxx -DUSE_MPI=1"}),
+        ("CC = mpiicc\nFC = mpiifort\n", {"CC": "mpicc", "FC": "mpifort"}),
+        ("CC = mpicc\nMPI = no\n", {"MPI": "yes"}),
+        ("CC = /usr/local/bin/gcc\n", {"CC": "gcc"}),
+        ("CC = mpicc\n", {}),
+        ("A = 1\nifeq ($(A),1)\nCC = mpicc\nelse\nCC = mpiicc\nendif\n", {}),
+    ],
+)
+def test_variables_of_make_that_an_image_needs_otherwise(tmp_path: Path, text: str, words: dict[str, str]) -> None:
+    found = built(tmp_path, {"Makefile": f"{text}a: a.o\n\t$(CC) -o a a.o\n"})
+    assert {name: each.text for name, each in found.weak.items()} == words
+
+
+def test_makefiles_below_and_configurations_that_are_copied(tmp_path: Path) -> None:
+    files = {
+        "Makefile": "all:\n\tcd src && $(MAKE)\n",
+        "src/Makefile": "include make.inc\nall: ../bin/go\n../bin/go: a.o\n\t$(FC) -o $@ a.o $(LIBS)\n",
+        "src/make.inc.intel": "FC = mpiifort\n",
+        "src/make.inc.gnu": "FC = mpif90\nLIBS = -llapack -lfftw3 -lm\n",
+    }
+    found = built(tmp_path, files)
+    assert paths(found) == ["bin/go"] and found.mpi is not None and found.fortran is not None
+    assert [each.text for each in found.before] == ["(cd src && cp make.inc.gnu make.inc)"]
+    assert [each.name for each in found.libraries] == ["lapack", "fftw3"]
+    assert "make.inc.intel" in found.remarks[0].text
+
+
+def test_a_folder_below_is_built_where_the_project_has_no_file_of_its_own(tmp_path: Path) -> None:
+    rule = "CC = mpicc\nsolve: solve.o other.o\n"
+    found = built(tmp_path, {"src-mpi/Makefile.vanilla": rule, "src-serial/Makefile": "solve: solve.o\n", "README": ""})
+    assert (found.folder, paths(found)) == ("src-mpi", ["src-mpi/solve"])
+    assert [each.text for each in found.before] == ["cp Makefile.vanilla Makefile"]
+    assert "src-serial" in found.remarks[-1].text
+
+
+# autotools, Meson, Cargo
+
+CONFIGURE = """\
+AC_INIT([bay], [1.0])
+AC_ARG_WITH([mpi], [AS_HELP_STRING([--with-mpi], [Ranks @<:@default=no@:>@])], [], [with_mpi=no])
+AC_PROG_FC
+case "$host" in
+  linux*) ;;
+esac
+AC_CHECK_LIB([gsl], [f])
+AS_IF([test "$x" = yes], [AC_CHECK_LIB([other], [f])])
+dnl AC_CHECK_LIB([commented], [f])
+PKG_CHECK_MODULES([F], [fftw3 >= 3.1])
+"""
+
+
+def test_configure_and_its_makefiles(tmp_path: Path) -> None:
+    files = {
+        "configure.ac": CONFIGURE,
+        "Makefile.am": "SUBDIRS = src tests\n",
+        "src/Makefile.am": "bin_PROGRAMS = bay\nnoinst_PROGRAMS = helper\n",
+        "tests/Makefile.am": "noinst_PROGRAMS = t\n",
+    }
+    found = built(tmp_path, files)
+    assert paths(found) == ["$PREFIX/bin/bay", "src/helper"]
+    assert [each.word for each in found.options] == ["--with-mpi"] and found.mpi is not None
+    assert [(each.name, each.required) for each in found.libraries] == [
+        ("gsl", True),
+        ("other", False),
+        ("fftw3", True),
+    ]
+    assert [each.text for each in found.before] == ["autoreconf -i"] and "pkg-config" in found.tools
+    (tmp_path / "configure").write_text("")
+    assert built(tmp_path, {}).before == []
+
+
+def test_meson(tmp_path: Path) -> None:
+    files = {
+        "meson.build": "project('drop', 'cpp', 'fortran')\nmpi = dependency('mpi', required: get_option('mpi'))\n"
+        "h = dependency('hdf5')\nz = dependency('z3', required: get_option('extra'))\nsubdir('src')\n",
+        "src/meson.build": "executable('helper', 'h.cpp')\nexecutable(meson.project_name(), 'a.cpp', install: true)\n",
+        "meson_options.txt": "option('mpi', type: 'boolean', value: false, description: 'Ranks')\n"
+        "option('extra', type: 'feature', value: 'disabled')\n",
+        "subprojects/a.wrap": "",
+    }
+    found = built(tmp_path, files)
+    assert paths(found) == ["build/src/drop", "build/src/helper"]
+    assert [each.word for each in found.options] == ["-Dmpi=true"] and found.fortran is not None
+    assert [each.name for each in found.libraries] == ["hdf5"] and [each.text for each in found.fetches] == ["a.wrap"]
+
+
+def test_cargo(tmp_path: Path) -> None:
+    files = {
+        "Cargo.toml": '[workspace]\nmembers = ["run", "lib"]\n',
+        "run/Cargo.toml": '[package]\nname = "run"\n[dependencies]\nmpi = {version = "1", optional = true}\n',
+        "run/src/main.rs": "",
+        "lib/Cargo.toml": '[package]\nname = "lib"\n',
+    }
+    found = built(tmp_path, files)
+    assert paths(found) == ["target/release/run"] and found.mpi is not None
+    assert [each.word for each in found.options] == ["--features=mpi"] and found.fetches
