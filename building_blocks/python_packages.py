@@ -39,6 +39,15 @@ Pin = Annotated[
 ]
 
 
+Requirement = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?"
+        r"((==|~=|!=|>=|<=|>|<)[0-9A-Za-z.*+!]+(,(==|~=|!=|>=|<=|>|<)[0-9A-Za-z.*+!]+)*)?$(?!\n)",
+        description="a package, with its range of versions where that matters",
+        examples=["h5py>=3.10"],
+    ),
+]
 _ABSENT = (
     "import sys; from importlib.metadata import distributions as all; "
     "found = {str(each.metadata['Name']).lower() for each in all()} & set(sys.argv[1:]); "
@@ -101,11 +110,13 @@ class PythonPackages(Block):
         """``packages``: such as ``h5py==3.11.0``, or the name alone, whose version a lock chooses; ranges, addresses
         and pip's own options are refused.
 
+        ``requirements``: such as ``h5py>=3.10``, as a line of a file that the project does not have.
         ``files``: requirements.txt, pylock.toml, uv.lock, poetry.lock, pdm.lock, pyproject.toml, setup.py
         or setup.cfg of the project. ``groups``: extras and dependency groups of them that are wanted.
         """
 
         packages: list[Pin] = []
+        requirements: list[Requirement] = []
         files: list[ProjectPath] = []
         groups: list[GroupName] = []
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -65,17 +66,21 @@ class _Selected(NamedTuple):
 def asked_files(
     catalog: Catalog, stack: Stack, document: Document | None, said: Mapping[str, Mapping[str, str]]
 ) -> RequestedFiles | None:
-    """The project's files that a stack, or ``--set``, names; None if it names none.
+    """The project's files that a stack, or ``--set``, names, and its own list; None if it has neither.
 
     Raises
     ------
-    InputError: a file has mistakes, each with its place.
+    InputError: a file, or the list, has mistakes, each with its place.
     UnknownNameError: no file has a group of that name.
     """
     names = _option("files", stack, said)
-    if not names:
+    lines = _option("requirements", stack, said)
+    if not names and not lines:
         return None
-    files = catalog.project.packages(document, names)
+    files = catalog.project.packages(document, names) if names else []
+    folder = catalog.project.folder(document)
+    if lines:
+        files = [*files, _listed(lines, folder, document)]
     groups = tuple(dict.fromkeys(normal_name(each) for each in _option("groups", stack, said)))
     known = sorted({name for each in files for name in (*each.group_names, *each.default_groups)})
     problems = Problems()
@@ -86,12 +91,26 @@ def asked_files(
     problems.raise_as(UnknownNameError)
     from hpcgen.planning.own_wheels import deciding_blocks
 
-    folder = catalog.project.folder(document)
-
     def shown(where: Position) -> Position:
         return Position(str(folder / where.file), where.line, where.column)
 
     return RequestedFiles(files, shown, groups, deciding_blocks(stack, said))
+
+
+def _listed(lines: Sequence[str], folder: Path, document: Document | None) -> PackageFile:
+    """The stack's own list, each line with its place in the stack's file, where it stands there."""
+    from hpcgen.readers.folder import ProjectFolder
+    from hpcgen.readers.requirements_txt import read_listed
+
+    path = ("blocks", BLOCK, "options", "requirements")
+    places = [
+        document.position((*path, number))
+        if document is not None and document.has(path)
+        else Position(BLOCK, number, 1)
+        for number in range(len(lines))
+    ]
+    at = [Position(Path(place.file).name, place.line, place.column) for place in places]
+    return read_listed(ProjectFolder(folder), at[0].file, list(zip(at, lines, strict=True)))
 
 
 def _option(name: str, stack: Stack, said: Mapping[str, Mapping[str, str]]) -> list[str]:

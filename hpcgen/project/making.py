@@ -14,6 +14,12 @@ from hpcgen.core.secret_rules import secret_file
 from hpcgen.core.support.units import size
 from hpcgen.project.command_words import commands_of
 from hpcgen.project.compiled import choose_build
+from hpcgen.project.containers import (
+    choose_container_os_packages,
+    choose_container_packages,
+    choose_container_run,
+    read_container,
+)
 from hpcgen.project.draft import APP, Draft
 from hpcgen.project.found import Found, look_at
 from hpcgen.project.libraries import choose_os_packages
@@ -92,10 +98,6 @@ def _put(found: Found, draft: Draft, ignore: dict[str, str]) -> None:
 # Files that say something of a project which init does not read: they are named, with what to do.
 
 _UNREAD = {
-    "Dockerfile": "name its software as blocks and its files under `copy`",
-    "Containerfile": "name its software as blocks and its files under `copy`",
-    "Singularity": "name its software as blocks and its files under `copy`",
-    "*.def": "name its software as blocks and its files under `copy`",
     "Pipfile.lock": "`pipenv requirements --hash > requirements.txt` writes the same as a file that is read",
     "Pipfile": "`pipenv requirements --hash > requirements.txt` writes the same as a file that is read",
     "pixi.toml": "`pixi lock` writes pixi.lock, which is read",
@@ -126,8 +128,8 @@ def name_unread(found: Found, draft: Draft) -> None:
 
 READ = (
     "requirements.txt, pylock.toml, uv.lock, poetry.lock, pdm.lock, pyproject.toml, environment.yml, pixi.lock, "
-    "conda-lock.yml, apt.txt, CMakeLists.txt, meson.build, Cargo.toml, configure.ac, a Makefile, a job script or a "
-    "Python program"
+    "conda-lock.yml, apt.txt, CMakeLists.txt, meson.build, Cargo.toml, configure.ac, a Makefile, a job script, a "
+    "Python program, or a container file that installs something"
 )
 """What a folder may have from which a stack is made."""
 
@@ -147,12 +149,19 @@ def draft_of(top: Path, catalog: Catalog) -> Draft:
     draft = Draft()
     identify(found, draft)
     choose_packages(found, catalog, draft)
+    container = read_container(found, draft)
+    if container is not None:
+        choose_container_packages(container, found, catalog, draft)
     choose_os_packages(found, draft)
+    if container is not None:
+        choose_container_os_packages(container, draft)
     choose_build(found, draft)
     if not (
         draft.blocks or "build" in draft.data or "open" in draft.data or found.sources or found.jobs or found.problems
     ):
         name_unread(found, draft)
+        if container is not None:
+            draft.remark(f"{container.file} says nothing that a stack has a place for")
         there = "".join(f"\n- {each.text}" for each in draft.remarks)
         raise InputError(
             f"init found nothing in this folder to make a stack from{there}",
@@ -161,6 +170,8 @@ def draft_of(top: Path, catalog: Catalog) -> Draft:
             "run it in the folder of a project; `hpcgen stack new NAME` writes a stack to fill in",
         )
     choose_command(found, draft)
+    if container is not None:
+        choose_container_run(container, found, draft)
     choose_copied(found, draft)
     name_unread(found, draft)
     draft.problems[:0] = found.problems

@@ -89,7 +89,7 @@ def _with_own(found: Found, imported: Imported, listed: Listed, catalog: Catalog
         text = f"{name} too, which has {some([each.name for each in brings])}, which is imported and not in {taken[0]}"
         draft.because(("blocks", BLOCK), None, text, brings[0].where)
         gpu = draft.gpu_package
-        names = _frameworks(own, catalog, draft)
+        names = choose_frameworks(own, catalog, draft)
         draft.gpu_package = draft.gpu_package or gpu
         return listed._replace(names=listed.names | {*names})
     return listed
@@ -144,7 +144,7 @@ def _take(found: Found, catalog: Catalog, draft: Draft, name: str, others: list[
     draft.put(("blocks", "python_packages"), {"options": {"files": [name]}}, why, where)
     if packages is None:
         return Listed()
-    wanted = _frameworks(packages, catalog, draft)
+    wanted = choose_frameworks(packages, catalog, draft)
     for note in packages.notes:
         draft.remark(note.text, note.where)
     if groups := [each for each in packages.group_names if each not in packages.default_groups]:
@@ -155,7 +155,7 @@ def _take(found: Found, catalog: Catalog, draft: Draft, name: str, others: list[
     return Listed(frozenset(names), complete=packages.locked)
 
 
-def _frameworks(file: PackageFile, catalog: Catalog, draft: Draft) -> list[str]:
+def choose_frameworks(file: PackageFile, catalog: Catalog, draft: Draft) -> list[str]:
     """The blocks that bring packages of the file; the names of these packages and of the others."""
     from hpcgen.readers.locked import selected
 

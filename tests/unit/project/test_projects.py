@@ -136,7 +136,7 @@ def test_a_folder_with_nothing_known_says_what_is_read(hpcgen: Command, tmp_path
     (tmp_path / "p/Dockerfile").write_text("FROM debian\n", "utf-8")
     done = hpcgen("init", "p")
     assert done.returncode == 3 and not (tmp_path / "p/hpcgen.yaml").exists()
-    assert "nothing in this folder" in done.stderr and "Dockerfile was skipped" in done.stderr
+    assert "nothing in this folder" in done.stderr and "Dockerfile says nothing" in done.stderr
     assert "CMakeLists.txt" in done.stderr and "hpcgen stack new" in done.stderr
     assert hpcgen("init", "none").returncode == 3
     assert hpcgen("init", "p", "-o", "../x.yaml").returncode == 2

@@ -96,7 +96,9 @@ def test_tests_and_other_peoples_code_are_not_the_program(tmp_path: Path) -> Non
 
 
 def test_a_library_behind_an_option_that_is_off_is_not_looked_for(tmp_path: Path) -> None:
-    text = "option(USE_A OFF)\nif(USE_A)\nfind_package(A REQUIRED)\nendif()\nfind_package(B REQUIRED)\nfind_package(C)\n"
+    text = (
+        "option(USE_A OFF)\nif(USE_A)\nfind_package(A REQUIRED)\nendif()\nfind_package(B REQUIRED)\nfind_package(C)\n"
+    )
     found = cmake(tmp_path, text)
     assert [(each.name, each.required) for each in found.libraries] == [("B", True), ("C", False)]
 

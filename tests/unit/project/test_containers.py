@@ -1,0 +1,134 @@
+"""``hpcgen init`` where the best description of a project is its container."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.config.decoding import convert
+from hpcgen.core.config.yamlfile import loads
+from hpcgen.core.model.stack import Stack
+from hpcgen.project.draft import Draft, stack_text
+from hpcgen.project.making import draft_of
+from tests.conftest import Command
+
+DOCKERFILE = """\
+FROM pytorch/pytorch:2.3.1-cuda12.1-cudnn8-runtime
+ENV MODE=fast DATA=/data DEBIAN_FRONTEND=noninteractive API_KEY=4f3c9a7e21
+RUN apt-get update && apt-get install -y python3-pip libgl1-mesa-glx libsndfile1 libopenmpi-dev
+RUN pip install "timm>=1.0" scikit-learn && curl https://example.org/setup | sh
+COPY . /workspace
+WORKDIR /workspace
+CMD ["python", "/workspace/tools/fit.py", "--fast"]
+"""
+
+
+def project(top: Path, **files: str) -> Path:
+    for name, text in files.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text(text, "utf-8")
+    return top
+
+
+def drafted(top: Path, files: dict[str, str]) -> Draft:
+    draft = draft_of(project(top, **files), Catalog())
+    assert convert(loads(stack_text(draft), "hpcgen.yaml"), Stack).name == draft.data["name"]
+    return draft
+
+
+def remarks(draft: Draft) -> str:
+    return "\n".join(f"{each.where.line if each.where else 0}: {each.text}" for each in draft.remarks)
+
+
+def test_a_dockerfile_becomes_a_stack(tmp_path: Path) -> None:
+    draft = drafted(
+        tmp_path, {"Dockerfile": DOCKERFILE, "tools/fit.py": "import torch\nif __name__ == '__main__': 0\n"}
+    )
+    assert draft.blocks["python_packages"]["options"]["requirements"] == ["torch==2.3.1", "timm>=1.0", "scikit-learn"]
+    assert draft.blocks["os_packages"]["options"]["packages"] == ["libgl1", "libsndfile1"]
+    assert {"pytorch", "mpi", "torchvision"} <= draft.blocks.keys()
+    assert draft.data["run"]["command"] == ["python3", "/app/tools/fit.py", "--fast"]
+    assert draft.data["run"]["environment"] == {"MODE": "fast"}
+    said = remarks(draft)
+    assert "4: curl https://example.org/setup | sh: not taken" in said
+    assert "API_KEY may be secret" in said and "4f3c9a7e21" not in stack_text(draft)
+    assert "not taken: DATA" in said and "pip" not in said
+
+
+def test_a_list_in_a_file_wins(tmp_path: Path) -> None:
+    dockerfile = "FROM tensorflow/tensorflow:2.15.1-gpu\nRUN pip install -r requirements.txt\nRUN pip install wandb\n"
+    draft = drafted(tmp_path, {"Dockerfile": dockerfile, "requirements.txt": "numpy<2\n", "main.py": "print(1)\n"})
+    assert draft.blocks["python_packages"] == {"options": {"files": ["requirements.txt"]}}
+    assert draft.blocks["tensorflow"] == {"version": "==2.15.1"}
+    assert "also installed by pip: wandb" in remarks(draft)
+
+
+def test_a_list_elsewhere_is_found_by_the_line_that_installs_it(tmp_path: Path) -> None:
+    dockerfile = "FROM python:3.11\nWORKDIR /src\nCOPY . .\nRUN pip install -r /src/deploy/needs.txt\n"
+    draft = drafted(tmp_path, {"docker/Dockerfile": dockerfile, "deploy/needs.txt": "jax\n", "a.py": "print(1)\n"})
+    assert draft.blocks["python_packages"] == {"options": {"files": ["deploy/needs.txt"]}}
+    assert draft.blocks["python"] == {"version": ">=3.11"} and "jax" in draft.blocks
+
+
+def test_packages_of_conda_and_of_other_distributions(tmp_path: Path) -> None:
+    text = "FROM continuumio/miniconda3\nRUN conda install -c conda-forge python=3.11 gdal\nRUN pip install rasterio\n"
+    draft = drafted(tmp_path / "a", {"Dockerfile": text, "a.py": "import torch\n"})
+    assert draft.blocks["conda_packages"] == {
+        "options": {"packages": ["python=3.11", "gdal"], "channels": ["conda-forge"]}
+    }
+    assert "pytorch" not in draft.blocks and "by pip: rasterio" in remarks(draft)
+    text = "Bootstrap: docker\nFrom: rockylinux:9\n%post\n  dnf install -y fftw-devel gcc-c++\n"
+    draft = drafted(tmp_path / "b", {"a.def": text, "a.py": "print(1)\n"})
+    assert draft.blocks["os_packages"]["options"]["packages"] == ["fftw-devel"] and "rockylinux" in draft.blocks
+
+
+@pytest.mark.parametrize(
+    ("image", "asked"),
+    [
+        ("tensorflow/tensorflow:2.15-gpu", "tensorflow==2.15.*"),
+        ("docker.io/pytorch/pytorch:latest", "torch"),
+        ("nvcr.io/nvidia/pytorch:24.05-py3", "torch"),
+        ("rocm/pytorch:rocm6.1_ubuntu22.04_py3.10_pytorch_2.1.2", "torch==2.1.2"),
+        ("rocm/jax:rocm6.4.1-jax0.5.0-py3.12", "jax==0.5.0"),
+    ],
+)
+def test_images_of_frameworks(tmp_path: Path, image: str, asked: str) -> None:
+    draft = drafted(tmp_path, {"Dockerfile": f"FROM {image}\n", "a.py": "print(1)\n"})
+    assert draft.blocks["python_packages"]["options"]["requirements"] == [asked]
+    assert ("names no version" in remarks(draft)) is ("==" not in asked)
+
+
+def test_an_image_that_nobody_knows_is_told(tmp_path: Path) -> None:
+    draft = drafted(tmp_path, {"Dockerfile": "FROM example.org/team/base:1\n", "a.py": "print(1)\n"})
+    assert "1: example.org/team/base:1 is not taken as the base" in remarks(draft)
+
+
+def test_a_job_script_and_repo2docker(tmp_path: Path) -> None:
+    files = {
+        "Dockerfile": 'FROM python:3.11\nCMD ["python", "other.py"]\n',
+        "job.sh": "#!/bin/bash\n#SBATCH -N 1\nsrun python main.py\n",
+        "main.py": "print(1)\n",
+        "other.py": "print(1)\n",
+    }
+    draft = drafted(tmp_path / "a", files)
+    assert draft.data["run"]["command"] == ["python3", "/app/main.py"]
+    files = {
+        ".binder/environment.yml": "dependencies: [numpy]\n",
+        ".binder/postBuild": "pip install x\n",
+        "a.py": "1\n",
+    }
+    draft = drafted(tmp_path / "b", files)
+    assert draft.blocks["conda_packages"] == {"options": {"files": [".binder/environment.yml"]}}
+
+
+def test_requirements_of_the_stack_itself_are_planned(hpcgen: Command, tmp_path: Path) -> None:
+    project(tmp_path, Dockerfile=DOCKERFILE, **{"tools/fit.py": "import torch\n"})
+    assert hpcgen("init").returncode == 0 and hpcgen("check", "hpcgen.yaml").returncode == 0
+    done = hpcgen("plan", "--site", "workstation", "--notes")
+    assert done.returncode == 0, done.stderr
+    assert "pytorch          2.3.1" in done.stdout and "scikit-learn (hpcgen.yaml:" in done.stderr
+    wrong = (tmp_path / "hpcgen.yaml").read_text("utf-8").replace("timm>=1.0", "timm>=1.0 ; x")
+    (tmp_path / "hpcgen.yaml").write_text(wrong, "utf-8")
+    assert "with its range of versions" in hpcgen("check", "hpcgen.yaml").stderr
