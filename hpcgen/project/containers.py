@@ -22,7 +22,7 @@ from hpcgen.readers.pip_text import Fault, requirement
 # Which file of the project describes its container.
 
 _DOCKERFILE = re.compile(
-    r"(?:(?:docker|containers?|build|environments?)/)?"
+    r"(?:(?:docker|containers?|build|environments?|binder)/)?"
     r"((Docker|Container)file([.-](?!.*(ignore|sav|bak|orig)$)[\w.-]+)?|[\w.-]+\.Dockerfile)",
     re.IGNORECASE,
 )

@@ -64,6 +64,7 @@ class Draft:
     options: for the command that submits the job.
     problems: mistakes in files of the project.
     programs: where the image has the programs that are compiled, by their names.
+    notebooks: the program is a server for notebooks.
     gpu_package: a package that computes on GPUs and comes from no block.
     """
 
@@ -75,6 +76,7 @@ class Draft:
         self.problems = Problems()
         self.programs: dict[str, str] = {}
         self.gpu_package = ""
+        self.notebooks = False
 
     def put(self, path: Path, value: Any, why: str, where: Position | None = None) -> None:
         """A value at a place of the stack; mappings on the way there are made."""

@@ -24,6 +24,7 @@ from hpcgen.project.draft import APP, Draft
 from hpcgen.project.found import Found, look_at
 from hpcgen.project.libraries import choose_os_packages
 from hpcgen.project.naming import identify
+from hpcgen.project.notebooks import are_the_program, choose_notebook_packages, choose_server, read_notebooks
 from hpcgen.project.packages import choose_packages
 from hpcgen.project.started import choose_command
 
@@ -41,7 +42,7 @@ _LARGE = 1024**3
 def choose_copied(found: Found, draft: Draft) -> None:
     """The ``copy`` of the stack, where the project has code that is compiled or started."""
     named = any(word.startswith(f"{APP}/") for words in commands_of(draft.data["run"]) for word in words)
-    if not (found.sources or "build" in draft.data or named):
+    if not (found.sources or "build" in draft.data or named or draft.notebooks):
         return
     ignore: dict[str, str] = {".*": "hidden files are caches, settings and secrets (.env)"}
     ignore |= dict.fromkeys(_OWN, "files that hpcgen writes here")
@@ -152,6 +153,9 @@ def draft_of(top: Path, catalog: Catalog) -> Draft:
     container = read_container(found, draft)
     if container is not None:
         choose_container_packages(container, found, catalog, draft)
+    notebooks = read_notebooks(found)
+    if interactive := are_the_program(notebooks, found, draft):
+        choose_notebook_packages(notebooks, found, catalog, draft)
     choose_os_packages(found, draft)
     if container is not None:
         choose_container_os_packages(container, draft)
@@ -172,6 +176,8 @@ def draft_of(top: Path, catalog: Catalog) -> Draft:
     choose_command(found, draft)
     if container is not None:
         choose_container_run(container, found, draft)
+    if interactive:
+        choose_server(notebooks, draft)
     choose_copied(found, draft)
     name_unread(found, draft)
     draft.problems[:0] = found.problems

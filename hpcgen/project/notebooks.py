@@ -1,0 +1,233 @@
+"""Notebooks as a kind of project: what they need, and a server that opens them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.errors import Position, Problems
+from hpcgen.core.model.own_notebooks import Notebook
+from hpcgen.core.model.own_project import FileWord
+from hpcgen.core.model.project import PackageFile, PackageRequirement
+from hpcgen.core.support.quoting import command
+from hpcgen.core.support.units import counted, some
+from hpcgen.project.draft import Draft
+from hpcgen.project.found import Found
+from hpcgen.project.packages import choose_frameworks
+from hpcgen.readers.pip_text import Fault, requirement
+
+_NOTEBOOK = re.compile(r".+\.ipynb")
+_ASIDE = re.compile(r"(^|/)(docs?|tests?|_static|site-packages)/", re.IGNORECASE)
+_MOST, _LARGEST, _ALL = 200, 8 * 1024 * 1024, 64 * 1024 * 1024
+_MOST_TEXTS = 200
+
+
+def read_notebooks(found: Found) -> list[Notebook]:
+    """The notebooks, without those of documentation and tests; one that cannot be read is no mistake."""
+    from hpcgen.readers.notebook import read_myst, read_notebook
+
+    quiet = found._replace(problems=Problems())
+    left = _ALL
+    notebooks: list[Notebook] = []
+    for each in found.tree.files:
+        left -= each.size if _NOTEBOOK.fullmatch(each.path) else 0
+        if _NOTEBOOK.fullmatch(each.path) and each.size <= _LARGEST and left >= 0 and not _ASIDE.search(each.path):
+            notebook = quiet.read(read_notebook, each.path)
+            notebooks += [notebook] if notebook is not None and len(notebooks) < _MOST else []
+    texts = [each.path for each in found.tree.files if each.path.endswith(".md") and each.size < 512 * 1024]
+    notebooks += [text for path in texts[:_MOST_TEXTS] if (text := quiet.read(read_myst, path)) is not None]
+    return sorted(notebooks, key=lambda each: (each.file.count("/"), each.file))
+
+
+# What they need.
+
+_NAMES = """
+accelerate altair anndata arviz ase astropy bokeh botorch cartopy cftime corner dask datasets datashader
+diffusers einops emcee flax gdown geopandas geoviews gpytorch gseapy h5py healpy holoviews hvplot imageio
+ipywidgets jax joblib keras lifelines lightgbm lightning matplotlib meshio monai mpi4py mpmath networkx
+nibabel nltk numba numpy numpyro openpyxl optax optuna orjson pandas patsy plotly polars pooch pyarrow pydot
+pymatgen pymc pyproj pysam pyvista rasterio rdkit requests scanpy scipy seaborn shap shapely sklearn spacy
+statsmodels sympy tensorflow timm torch torchaudio torchvision tqdm transformers trimesh umap vega_datasets
+widgetsnbextension xarray xgboost zarr
+"""
+_SAME = frozenset(_NAMES.split())
+"""Modules that are called like the package that has them."""
+_OTHERWISE = {
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python-headless",
+    "dateutil": "python-dateutil",
+    "mpl_toolkits": "matplotlib",
+    "netCDF4": "netcdf4",
+    "PIL": "pillow",
+    "pytorch_lightning": "pytorch-lightning",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "umap": "umap-learn",
+    "yaml": "pyyaml",
+}
+"""Packages by their modules, where the names differ. Source: the packages' files in the index, 2026-11-28."""
+_FOR_JUPYTER = {"jupyterlab", "notebook", "jupyter", "jupyter-core", "voila"}
+
+
+def choose_notebook_packages(notebooks: list[Notebook], found: Found, catalog: Catalog, draft: Draft) -> None:
+    """Jupyter, and what the cells import and install where no list of the project says what it needs."""
+    conda = _options(draft, "conda_packages")
+    tools = ["jupyterlab", "ipykernel", *(["jupytext"] if any(each.as_text for each in notebooks) else [])]
+    first = Position(notebooks[0].file, 1, 1)
+    why = f"{counted(len(notebooks), 'notebook')}: a server and a kernel for them"
+    if conda:
+        _beside_conda(conda, tools, why, first, found, draft)
+        return
+    asked = [] if _options(draft, "python_packages").get("files") else _imported(notebooks, found, draft)
+    listed = {re.split(r"[^\w.-]", each)[0].lower() for each in _lines(found, draft)}
+    new = [each.asked for each in asked if each.name not in listed]
+    new += [each for each in tools if each not in listed and not (each in tools[:2] and listed & _FOR_JUPYTER)]
+    if "ipykernel" in listed and not listed & _FOR_JUPYTER and "jupyterlab" not in new:
+        new.append("jupyterlab")
+    if asked:
+        _put(draft, new, "what the notebooks import; `hpcgen lock` chooses the versions", asked[0].where)
+        choose_frameworks(PackageFile(file=notebooks[0].file, kind="requirements", requirements=asked), catalog, draft)
+        draft.because(("blocks", "python_packages"), None, why, first)
+    elif new:
+        _put(draft, new, why, first)
+
+
+def _options(draft: Draft, name: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = draft.blocks.get(name, {}).get("options", {})
+    return found
+
+
+def _put(draft: Draft, lines: list[str], why: str, where: Position) -> None:
+    before = _options(draft, "python_packages")
+    options = {**before, "requirements": [*before.get("requirements", []), *lines]}
+    draft.put(("blocks", "python_packages"), {"options": options}, why, where)
+
+
+def _lines(found: Found, draft: Draft) -> list[str]:
+    """What the stack asks of pip already, with what its files name."""
+    options = _options(draft, "python_packages")
+    named = []
+    for path in options.get("files", []):
+        file = found._replace(problems=Problems()).packages(path)
+        named += [each.name for each in file.requirements] if file is not None else []
+    return [*options.get("requirements", []), *options.get("packages", []), *named]
+
+
+def _beside_conda(
+    options: dict[str, list[str]], tools: list[str], why: str, where: Position, found: Found, draft: Draft
+) -> None:
+    """Jupyter among packages of conda; a lock is left as it is."""
+    named: set[str] = set()
+    locked = False
+    for path in options.get("files", []):
+        file = found._replace(problems=Problems()).conda(path)
+        if file is not None:
+            named |= {each.name for each in file.needs} | {each.name for each in file.pip}
+            held = [one.name for each in file.environments.values() for part in each.values() for one in part.packages]
+            named |= {*held}
+            locked = locked or bool(held) or file.kind != "environment"
+    named |= {re.split(r"[^\w.-]", each)[0].lower() for each in options.get("packages", [])}
+    new = [each for each in tools if each not in named and not (each in tools[:2] and named & _FOR_JUPYTER)]
+    if new and locked:
+        draft.remark(f"the lock has no {' and no '.join(new)}, which notebooks need: lock it anew with them", where)
+    elif new:
+        draft.put(
+            ("blocks", "conda_packages"),
+            {"options": {**options, "packages": [*options.get("packages", []), *new]}},
+            why,
+            where,
+        )
+
+
+def _imported(notebooks: list[Notebook], found: Found, draft: Draft) -> list[PackageRequirement]:
+    """What cells import and install, as requirements; names that nobody here knows are said."""
+    own = {each.path.removesuffix(".py").rpartition("/")[2] for each in found.tree.files if each.path.endswith(".py")}
+    own |= {part for each in found.tree.files if each.path.endswith(".py") for part in each.path.split("/")[:-1]}
+    asked: dict[str, PackageRequirement] = {}
+    unknown: dict[str, Position] = {}
+    for notebook in notebooks:
+        for each in notebook.installed.python:
+            _add(asked, each)
+    sources = [each.imports for each in notebooks] + [each.imports for each in found.sources]
+    for name, where in [item for imports in sources for item in imports.items()]:
+        if name in own or name in sys.stdlib_module_names or name in ("IPython", "google"):
+            continue
+        if name in _OTHERWISE or name in _SAME:
+            _add(asked, FileWord(_OTHERWISE.get(name, name), where))
+        elif not any(_alike(name, each) for each in asked):
+            unknown.setdefault(name, where)
+    if left := [name for name in unknown if not any(_alike(name, each) for each in asked)]:
+        text = f"imported, and init does not know from which package: {some(left, 8)}; add those under requirements"
+        draft.remark(text, unknown[left[0]])
+    return list(asked.values())
+
+
+def _alike(module: str, package: str) -> bool:
+    return module.lower().replace("_", "-") == package
+
+
+def _add(asked: dict[str, PackageRequirement], word: FileWord) -> None:
+    try:
+        one = requirement(word.text, word.where)
+    except Fault:
+        return
+    if one.name not in asked:
+        asked[one.name] = one
+
+
+# How they are opened.
+
+_SERVER = ["jupyter", "lab", "--no-browser", "--ip=127.0.0.1", "--port=8888"]
+_PLACEHOLDER = ["python3", "--version"]
+
+
+def are_the_program(notebooks: list[Notebook], found: Found, draft: Draft) -> bool:
+    """Whether there are notebooks, and nothing that looks more like the program."""
+    usual = [each for each in found.sources if "/" not in each.file and each.program is not None]
+    jobs = any(each.launched for each in found.jobs)
+    return bool(notebooks) and not (usual or jobs or draft.programs or found.table.scripts)
+
+
+def choose_server(notebooks: list[Notebook], draft: Draft) -> None:
+    """A server for the notebooks as the command, where no program of the project was found."""
+    run: dict[str, Any] = draft.data["run"]
+    words = run.get("command", _PLACEHOLDER)
+    if "steps" in run or (words != _PLACEHOLDER and not _is_helper(draft)):
+        return
+    draft.guesses = [each for each in draft.guesses if each.path != ("run", "command")]
+    draft.notebooks = True
+    first = notebooks[0]
+    why = f"{counted(len(notebooks), 'notebook')} and no program: a server for them, in the folder where the job starts"
+    draft.put(("run", "command"), list(_SERVER), why, Position(first.file, 1, 1))
+    draft.because(
+        ("run", "command"),
+        None,
+        "it prints its address with a token, which is its password; from your own machine `ssh -J LOGIN-NODE -L "
+        "8888:127.0.0.1:8888 NODE` reaches it, with NODE from the job's output or `squeue --me`",
+    )
+    draft.because(
+        ("run", "command"),
+        None,
+        "where nobody may log in to nodes, --ip takes the node's own name instead (other users reach it then, with the "
+        "token), and `ssh -L 8888:NODE:8888 LOGIN-NODE` leads there",
+    )
+    plain = next((each for each in notebooks if not each.as_text), None)
+    if plain is not None:
+        line = f"hpcgen submit -- {command('jupyter', 'execute', '--inplace', plain.file)}"
+        draft.because(
+            ("run", "command"), None, f"without a person: `{line}` runs all of its cells and saves the results"
+        )
+    draft.remark(
+        "the server listens on 127.0.0.1 of its node alone: the comments on `command` have the ssh line that reaches "
+        "it; docker and podman have a network of their own, where it cannot be reached"
+    )
+
+
+def _is_helper(draft: Draft) -> bool:
+    """Whether the command is a Python file that shows no sign of a program, taken because it is the only one."""
+    why = next((each for each in draft.guesses if each.path == ("run", "command")), None)
+    return (
+        why is not None and why.where is not None and why.where.line == 1 and why.why.startswith("the program of the")
+    )
