@@ -22,6 +22,7 @@ from hpcgen.project.containers import (
 )
 from hpcgen.project.draft import APP, Draft
 from hpcgen.project.found import Found, look_at
+from hpcgen.project.languages import choose_julia, choose_r, choose_script
 from hpcgen.project.libraries import choose_os_packages
 from hpcgen.project.naming import identify
 from hpcgen.project.notebooks import are_the_program, choose_notebook_packages, choose_server, read_notebooks
@@ -104,9 +105,6 @@ _UNREAD = {
     "pixi.toml": "`pixi lock` writes pixi.lock, which is read",
     "spack.yaml": "name the blocks that it asks for; `hpcgen list blocks`",
     "configure": "`build:` in the stack says how it is compiled",
-    "Project.toml": "no block provides Julia",
-    "renv.lock": "no block provides R packages; `os_packages: [r-base]` provides R",
-    "DESCRIPTION": "no block provides R packages; `os_packages: [r-base]` provides R",
 }
 _COVERED = {
     "pixi.toml": "conda_packages",
@@ -129,8 +127,8 @@ def name_unread(found: Found, draft: Draft) -> None:
 
 READ = (
     "requirements.txt, pylock.toml, uv.lock, poetry.lock, pdm.lock, pyproject.toml, environment.yml, pixi.lock, "
-    "conda-lock.yml, apt.txt, CMakeLists.txt, meson.build, Cargo.toml, configure.ac, a Makefile, a job script, a "
-    "Python program, or a container file that installs something"
+    "conda-lock.yml, apt.txt, renv.lock, Project.toml, CMakeLists.txt, meson.build, Cargo.toml, configure.ac, a "
+    "Makefile, a job script, notebooks, a program in Python, R or Julia, or a container file that installs something"
 )
 """What a folder may have from which a stack is made."""
 
@@ -160,6 +158,8 @@ def draft_of(top: Path, catalog: Catalog) -> Draft:
     if container is not None:
         choose_container_os_packages(container, draft)
     choose_build(found, draft)
+    choose_r(found, container, notebooks, catalog, draft)
+    choose_julia(found, catalog, draft)
     if not (
         draft.blocks or "build" in draft.data or "open" in draft.data or found.sources or found.jobs or found.problems
     ):
@@ -178,6 +178,7 @@ def draft_of(top: Path, catalog: Catalog) -> Draft:
         choose_container_run(container, found, draft)
     if interactive:
         choose_server(notebooks, draft)
+    choose_script(found, draft)
     choose_copied(found, draft)
     name_unread(found, draft)
     draft.problems[:0] = found.problems

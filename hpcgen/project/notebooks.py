@@ -183,8 +183,14 @@ _SERVER = ["jupyter", "lab", "--no-browser", "--ip=127.0.0.1", "--port=8888"]
 _PLACEHOLDER = ["python3", "--version"]
 
 
+_OTHER_KINDS = ("Project.toml", "JuliaProject.toml", "DESCRIPTION", "CMakeLists.txt")
+"""Files of projects of which notebooks are a part."""
+
+
 def are_the_program(notebooks: list[Notebook], found: Found, draft: Draft) -> bool:
     """Whether there are notebooks, and nothing that looks more like the program."""
+    if not any(each.file.count("/") <= 1 for each in notebooks) or found.tree.named(*_OTHER_KINDS):
+        return False
     usual = [each for each in found.sources if "/" not in each.file and each.program is not None]
     jobs = any(each.launched for each in found.jobs)
     return bool(notebooks) and not (usual or jobs or draft.programs or found.table.scripts)

@@ -22,7 +22,15 @@ from hpcgen.project.found import Found
 from hpcgen.project.packages import GPU_BLOCKS
 from hpcgen.project.python_program import by_program, find_modules, ranks_by_mpi, told_by
 
-PROGRAMS = {"lmp": "lammps", "gmx": "gromacs", "gmx_mpi": "gromacs", "vllm": "vllm"}
+PROGRAMS = {
+    "lmp": "lammps",
+    "gmx": "gromacs",
+    "gmx_mpi": "gromacs",
+    "vllm": "vllm",
+    "R": "r",
+    "Rscript": "r",
+    "julia": "julia",
+}
 """Programs that blocks bring under these names."""
 BRING_PYTHON = ("python", "python_packages", "conda_packages", "mpi4py")
 _SITES_OWN = re.compile(

@@ -1,0 +1,169 @@
+"""Projects in R and Julia: the block of the language, its packages, and the program."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.errors import Position, Problems
+from hpcgen.core.model.own_containers import ContainerFile
+from hpcgen.core.model.own_languages import LanguageProject
+from hpcgen.core.model.own_notebooks import Notebook
+from hpcgen.core.model.own_project import FileWord
+from hpcgen.core.support.units import counted, some
+from hpcgen.project.draft import APP, Draft
+from hpcgen.project.found import Found
+
+# R.
+
+_SCRIPT = re.compile(r"(?:[^/]+/){0,3}[^/]+\.([rR]|[rR]md|qmd)")
+_ASIDE = re.compile(r"(^|/)(renv|tests?|docs?|man|inst|vignettes|packrat)/")
+_MOST = 300
+
+
+def choose_r(
+    found: Found, container: ContainerFile | None, notebooks: list[Notebook], catalog: Catalog, draft: Draft
+) -> None:
+    """The block ``r``, with the packages that the distribution has; the others are said."""
+    from hpcgen.readers.r_project import read_description, read_r_script, read_renv_lock
+
+    lock = found.read(read_renv_lock, "renv.lock") if found.tree.has("renv.lock") else None
+    described = found.read(read_description, "DESCRIPTION") if found.tree.has("DESCRIPTION") else None
+    more = container.installed.r if container is not None else []
+    kernel = next((FileWord("IRkernel", Position(each.file, 1, 1)) for each in notebooks if each.language == "r"), None)
+    files = [path for path in _small(found, _SCRIPT) if not _ASIDE.search(path)]
+    alone = not draft.blocks and any(re.fullmatch(r"[^/]+\.[rR]", path) for path in files)
+    if not (lock or described or more or kernel or alone):
+        return
+    quiet = found._replace(problems=Problems())
+    scripts = [one for path in files[:_MOST] if (one := quiet.read(read_r_script, path)) is not None]
+    loaded = {each.text: each for one in scripts for each in one.packages}
+    if lock is not None:
+        direct = [each for each in lock.packages if each.text in loaded]
+        asked, why = direct or lock.packages, f"{counted(len(direct or lock.packages), 'package')} of renv.lock"
+        why += " that scripts load; what those need comes with them" if direct else ""
+    elif described is not None:
+        asked, why = described.packages, "the packages of DESCRIPTION"
+    else:
+        asked, why = (
+            [*more, *loaded.values()],
+            "what the container installs and scripts load" if more else "scripts load it",
+        )
+    _put_r([*asked, *([kernel] if kernel else [])], why, catalog, draft)
+    if lock is not None and lock.version:
+        text = f"renv.lock is of R {lock.version}; R and the packages have the distribution's versions, not the lock's"
+        draft.remark(text, lock.version_where)
+
+
+def _put_r(asked: list[FileWord], why: str, catalog: Catalog, draft: Draft) -> None:
+    newest = list(catalog.releases("r").values())[-1].values
+    there = {str(each) for kind in ("cran", "bioc") for each in newest[kind]}
+    names = {each.text: each for each in asked}
+    taken = [name for name in names if name.lower() in there]
+    missing = [each for name, each in names.items() if name not in taken]
+    where = asked[0].where if asked else None
+    options = {"options": {"packages": taken}} if taken else {}
+    draft.put(("blocks", "r"), options, f"{why}, as the distribution has it", where)
+    if missing:
+        text = f"not in the distribution, and not installed: {some([each.text for each in missing], 8)}"
+        draft.remark(f"{text}; `conda_packages` has most packages of R as r-NAME", missing[0].where)
+
+
+def _small(found: Found, pattern: re.Pattern[str]) -> list[str]:
+    return [each.path for each in found.tree.files if pattern.fullmatch(each.path) and each.size < 512 * 1024]
+
+
+# Julia.
+
+_JULIA = re.compile(r"(?:[^/]+/){0,2}[^/]+\.jl")
+_MPI, _ON_GPUS = ("MPI", "MPIPreferences", "PencilArrays"), ("CUDA", "AMDGPU", "oneAPI", "Reactant")
+_DEPOT = "JULIA_DEPOT_PATH=/opt/julia/depot:"
+
+
+def choose_julia(found: Found, catalog: Catalog, draft: Draft) -> None:
+    """The block ``julia``, and the packages by Pkg while the image is built."""
+    from hpcgen.readers.julia_project import PROJECTS, read_julia_project, read_manifest
+
+    name = next(iter(found.tree.named(*PROJECTS)), None)
+    scripts = [path for path in _small(found, _JULIA) if "/" not in path]
+    if name is None and (draft.blocks or not scripts):
+        return
+    project = found.read(read_julia_project, name) if name is not None else None
+    held = next(iter(found.tree.named("JuliaManifest.toml", "Manifest.toml")), None)
+    manifest = found.read(read_manifest, held) if held is not None else None
+    asked = {each.text: each for file in (manifest, project) if file is not None for each in file.packages}
+    mpi = next((asked[each] for each in _MPI if each in asked), None)
+    block: dict[str, Any] = {"options": {"mpi": True}} if mpi is not None else {}
+    said = next((each for each in (manifest, project) if each is not None and each.version), None)
+    listed = catalog.releases("julia")
+    if said is not None and any(_fits(version, said.version) for version in listed):
+        block["version"] = said.version
+    elif said is not None:
+        draft.remark(
+            f"{said.file} is for Julia {said.version}, of which hpcgen has no release: {some(list(listed))}",
+            said.version_where,
+        )
+    draft.put(("blocks", "julia"), block, "a project in Julia", Position(name or scripts[0], 1, 1))
+    if mpi is not None:
+        draft.add_block("mpi", f"{mpi.text} loads an MPI; the site decides which one", mpi.where)
+    if name is not None:
+        _instantiate(manifest, name, draft)
+    if gpu := next((asked[each] for each in _ON_GPUS if each in asked), None):
+        text = f"{gpu.text} fetches its libraries on first use into ~/.julia: start it once with a network and a GPU"
+        draft.remark(text, gpu.where)
+        draft.gpu_package = draft.gpu_package or gpu.text
+
+
+def _fits(version: str, versions: str) -> bool:
+    from packaging.specifiers import SpecifierSet
+
+    return SpecifierSet(versions).contains(version)
+
+
+def _instantiate(manifest: LanguageProject | None, name: str, draft: Draft) -> None:
+    """Pkg fetches and compiles while the image is built."""
+    line = f"{_DEPOT} julia --project={APP} -e 'using Pkg; Pkg.instantiate(); Pkg.precompile()'"
+    how = "as Manifest.toml has them, by their hashes" if manifest is not None else "in the newest versions that fit"
+    where = Position(manifest.file if manifest is not None else name, 1, 1)
+    commands = [*draft.data.get("build", {}).get("commands", []), line]
+    draft.put(("build", "commands"), commands, f"Pkg installs the packages, {how}, and compiles them", where)
+    draft.remark("Pkg needs a network while the image is built: locks and bundles do not have its packages yet", where)
+    if manifest is None:
+        draft.remark(
+            "no Manifest.toml: the versions are those of the day of the build; `Pkg.resolve()` writes one", where
+        )
+
+
+# The program of either, where nothing else is one.
+
+_USUAL = ("main", "run", "analysis", "simulation", "simulate", "driver", "_targets", "app", "solve")
+
+
+def choose_script(found: Found, draft: Draft) -> None:
+    """A script of the project in the language of the block as the command, where no other was found."""
+    run = draft.data["run"]
+    if "steps" in run or run.get("command", ["python3", "--version"]) != ["python3", "--version"]:
+        return
+    if "julia" in draft.blocks and (path := _script(found, r"[^/]+\.jl")):
+        words = ["julia", f"--project={APP}", "--threads=auto", f"{APP}/{path}"]
+    elif "r" in draft.blocks and (path := _script(found, r"[^/]+\.[rR]")):
+        words = ["Rscript", f"{APP}/{path}"]
+        if path == "_targets.R":
+            words = ["Rscript", "-e", "targets::tar_make()"]
+    elif "r" in draft.blocks or "julia" in draft.blocks:
+        path, words = "", ["Rscript", "--version"] if "r" in draft.blocks else ["julia", "--version"]
+    else:
+        return
+    draft.guesses = [each for each in draft.guesses if each.path != ("run", "command")]
+    if "python" in draft.blocks:
+        del draft.blocks["python"]
+        draft.guesses = [each for each in draft.guesses if each.path[:2] != ("blocks", "python")]
+    why = "the program of the project, by its name" if path else "init sees no program: put yours here, or behind `--`"
+    draft.put(("run", "command"), words, why, Position(path, 1, 1) if path else None)
+
+
+def _script(found: Found, pattern: str) -> str:
+    here = [each.path for each in found.tree.files if re.fullmatch(pattern, each.path)]
+    usual = [path for name in _USUAL for path in here if path.rpartition(".")[0] == name]
+    return next(iter([*usual, *(here if len(here) == 1 else [])]), "")
