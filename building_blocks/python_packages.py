@@ -122,7 +122,8 @@ class PythonPackages(Block):
 
     def inputs(self, ctx: Context) -> list[Input]:
         """What the files lock, as it is, all else, and the repositories of packages that have a commit."""
-        return [*_lists(ctx), *(GitTree(each.url, each.commit) for each in _from_git(ctx))]
+        built = [each for pair in ctx.source_lists(ctx.me.name) for each in pair if each is not None]
+        return [*_lists(ctx), *built, *(GitTree(each.url, each.commit) for each in _from_git(ctx))]
 
     def packages(self, ctx: Context) -> Packages:
         """What fetches repositories."""
@@ -134,7 +135,9 @@ class PythonPackages(Block):
         if lists or trees:
             check = command(f"{ctx.use('python').prefix}/bin/python", "-m", "pip", "check")
             complete = bool(lists) and all(each.hashed for each in lists)
-            parts = [*(_installed(ctx, each) for each in lists), *(_built(ctx, each, complete) for each in trees)]
+            parts = [_installed(ctx, each) for each in lists if each.requirements]
+            parts += [_compiled(ctx, *each) for each in ctx.source_lists(ctx.me.name)]
+            parts += [_built(ctx, each, complete) for each in trees]
             yield run("Python packages", *parts, check, caches=("pip",))
         if _imported(ctx):
             text = ctx.text_file("imports.py")
@@ -191,6 +194,10 @@ class PythonPackages(Block):
         found = ["python_packages: the listed packages are pinned by version, not by hash"] if names else []
         if loose := [pin for pin in ctx.options.packages if "==" not in pin]:
             found = [f"without a lock these are the newest on the day of the build: {some(loose)}"]
+        lines = [line for built, _ in ctx.source_lists(ctx.me.name) for line in built.requirements]
+        if lines:
+            told = some([line.partition(" ")[0].replace("==", " ") for line in lines], 20)
+            found.append(f"built from their source packages, since no wheel fits: {told}")
         if ctx.project is not None:
             names += [each.name for each in ctx.project.packages]
             found += _of_project(ctx.project)
@@ -231,6 +238,21 @@ def _installed(ctx: Context, wheels: Wheels) -> list[Part]:
     path = f"{SCRATCH}/constraints.txt"
     listed = TextFile("files/requirements/constraints.txt", path, lines(*held))
     return [listed, *ctx.pip(wheels, extra=["-c", path])]
+
+
+def _compiled(ctx: Context, wheels: Wheels, tools: Wheels | None) -> list[Part]:
+    """Parts of a step that builds source packages of a lock with what is installed, and with tools that go again."""
+    # The hooks of PEP 517, also for an old setup.py, which would fetch what its setup_requires names by itself.
+    words = ["--no-build-isolation", "--use-pep517"]
+    if tools is None:
+        return ctx.pip(wheels, compiled=":all:", extra=words)
+    folder = f"{SCRATCH}/{tools.name}"
+    return [
+        *ctx.pip(tools, target=folder),
+        f'export PATH="{folder}/bin:$PATH"',
+        *ctx.pip(wheels, compiled=":all:", variables={"PYTHONPATH": folder}, extra=words),
+        command("rm", "-rf", folder),
+    ]
 
 
 def _from_git(ctx: Context) -> list[GitPackage]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import msgspec
 
 from hpcgen.blocks.declared import Facts
 from hpcgen.blocks.guarded import known
+from hpcgen.blocks.inputs.wheels import SOURCE, TOOLS
 from hpcgen.blocks.sources import Supply
 from hpcgen.blocks.steps import (
     Archive,
@@ -61,7 +63,7 @@ class Context(msgspec.Struct, frozen=True):
     ``find_file`` a text file; blocks call :meth:`wheels`, :meth:`bazel_files` and :meth:`text_file`.
     ``instead``: beside other blocks, the lines that take the place of some of the block's wheel lists; an empty one of
     a line that goes. ``project``: what files of the user's project ask for. ``conda``: what is asked of conda
-    (:mod:`hpcgen.blocks.conda`).
+    (:mod:`hpcgen.blocks.conda`). ``locked``: the lists of a lock.
     """
 
     me: Chosen
@@ -76,6 +78,7 @@ class Context(msgspec.Struct, frozen=True):
     instead: Mapping[str, str] = {}
     project: Project | None = None
     conda: PlannedConda | None = None
+    locked: Mapping[str, Sequence[str]] = {}
 
     @property
     def options(self) -> Any:
@@ -220,6 +223,15 @@ class Context(msgspec.Struct, frozen=True):
         return Wheels(
             name, loose if found is None else found, found is not None, loose if asks is None else tuple(asks)
         )
+
+    def source_lists(self, name: str) -> Iterator[tuple[Wheels, Wheels | None]]:
+        """What a lock has as source of a list: each with what its builds require beyond the environment."""
+        for number in count(1):
+            built, tools = (name + each.format(number) for each in (SOURCE, TOOLS))
+            if built not in self.locked:
+                return
+            needed = Wheels(tools, tuple(self.locked[tools]), True) if tools in self.locked else None
+            yield Wheels(built, tuple(self.locked[built]), True), needed
 
     def beside_others(self, wheels: Wheels) -> Wheels:
         """A wheel list of this block, with the versions on which it agrees with those of the other blocks."""

@@ -211,6 +211,7 @@ def _parts(
             find_file=catalog.beside.text_file,
             project=plan.project,
             conda=_conda(plan, pins),
+            locked=pins.wheels if pins is not None else {},
         )
         yield PlannedPart(planned, catalog.block(planned.name)(), ctx)
 

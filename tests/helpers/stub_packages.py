@@ -6,7 +6,7 @@ import hashlib
 import io
 import tarfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 
@@ -42,14 +42,17 @@ def wheel(
     return path
 
 
-def source(folder: Path, name: str, version: str, more: Sequence[str] = ()) -> Path:
-    """A source package; its setup.py must never run."""
+def source(
+    folder: Path, name: str, version: str, more: Sequence[str] = (), files: Mapping[str, str] | None = None
+) -> Path:
+    """A source package, with further files in the place of its own; its setup.py must never run."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}-{version}.tar.gz"
     with tarfile.open(path, "w:gz") as archive:
         texts = {
             "setup.py": "raise SystemExit('this is not to be run')",
             "PKG-INFO": "\n".join([f"Metadata-Version: 1.0\nName: {name}\nVersion: {version}", *more, ""]),
+            **(files or {}),
         }
         for member, text in texts.items():
             entry = tarfile.TarInfo(f"{name}-{version}/{member}")
@@ -62,7 +65,8 @@ def index(folder: Path, *files: Path) -> str:
     """A simple index of the files in ``folder``; its address."""
     projects: dict[str, list[Path]] = {}
     for path in files:
-        projects.setdefault(path.name.split("-")[0].replace("_", "-").lower(), []).append(path)
+        stem = path.name.removesuffix(".tar.gz").rpartition("-")[0] if path.suffix == ".gz" else path.name.split("-")[0]
+        projects.setdefault(stem.replace("_", "-").lower(), []).append(path)
     for project, paths in projects.items():
         place = folder / "simple" / project
         place.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,6 +21,22 @@ if TYPE_CHECKING:
 
 LOOSE = "version"
 """What pins something that no hash is known of before a lock is made."""
+
+SOURCE, TOOLS = "-source-{}", "-tools-{}"
+"""How lists are called that a lock has beside one: packages that are taken as source, and what their builds require;
+numbered from 1.
+"""
+
+
+def with_sources(name: str, lists: Iterable[str], *, tools: bool = False) -> list[str]:
+    """Among the names of lists, that of one and of those of its packages that are taken as source.
+
+    ``tools``: also of what their builds require.
+    """
+    kinds = [each.format("[0-9]+") for each in (SOURCE, *([TOOLS] if tools else []))]
+    its = re.compile(f"{re.escape(name)}({'|'.join(kinds)})?")
+    return [each for each in lists if its.fullmatch(each)]
+
 
 COMPILED = "compiled from its source package while the image is built; the hash is that package's"
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import msgspec
 
 from hpcgen.backends.engines import engine_for
+from hpcgen.blocks.inputs.wheels import with_sources
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import PolicyError, Position, Problem, Problems
 from hpcgen.core.model.conda import PIP_LIST
@@ -191,14 +192,15 @@ def hold_chosen(
     ------
     PolicyError: all that is broken, where it is not allowed.
     """
-    lines = [line for name in OWN for line in wheels.get(name, ())]
+    lines = [line for own in OWN for name in with_sources(own, wheels) for line in wheels[name]]
     if not lines:
         return []
     from hpcgen.planning.contract import packages
 
     case = case_of(plan, catalog)
     checks = packages.chosen(case, lines)
-    checks += packages.by_accident(case, catalog.distributions, wheels.get(BLOCK, ()))
+    beside = [line for name in with_sources(BLOCK, wheels) for line in wheels[name]]
+    checks += packages.by_accident(case, catalog.distributions, beside)
     if not allow_unsupported:
         Problems(problems_of(checks, lambda path: f"{path} of the profile of {plan.site.name}")).raise_as(PolicyError)
     return findings_of(checks)

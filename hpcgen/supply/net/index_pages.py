@@ -23,13 +23,14 @@ _WHOLE = re.compile(r"https://[a-z0-9.-]+/[A-Za-z0-9/._+%-]+")
 
 
 class IndexFile(msgspec.Struct, frozen=True):
-    """One file that an index has; ``sha256`` and ``size`` (bytes) where the index says them."""
+    """One file that an index has; ``sha256``, ``size`` (bytes) and ``python``, a range, where the index says them."""
 
     file: str
     url: str
     sha256: str = ""
     size: int | None = None
     yanked: bool = False
+    python: str = ""
 
 
 class PageError(Exception):
@@ -70,9 +71,8 @@ def _json_file(entry: dict[str, Any], url: str) -> IndexFile:
     known = size if isinstance(size, int) and size >= 0 else None
     address = _joined(url, str(entry["url"])).partition("#")[0]
     hashes = entry["hashes"]
-    return IndexFile(
-        str(entry["filename"]), address, _sha256(hashes.get("sha256")), known, entry.get("yanked", False) is not False
-    )
+    yanked, python = entry.get("yanked", False) is not False, str(entry.get("requires-python") or "")
+    return IndexFile(str(entry["filename"]), address, _sha256(hashes.get("sha256")), known, yanked, python)
 
 
 def _html_files(data: bytes, url: str) -> list[IndexFile]:
@@ -82,13 +82,13 @@ def _html_files(data: bytes, url: str) -> list[IndexFile]:
     _check_version(reader.version)
     base = _joined(url, reader.base) if reader.base else url
     files = []
-    for href, yanked in reader.links:
+    for href, yanked, python in reader.links:
         address, fragment = urllib.parse.urldefrag(_joined(base, href.strip()))
         # The name is the address's last part, as pip takes it; the text between the tags is only for people.
         path = urllib.parse.urlsplit(address).path
         name = urllib.parse.unquote(posixpath.basename(path))
         sha256 = dict(urllib.parse.parse_qsl(fragment)).get("sha256", "")
-        files.append(IndexFile(name, address, _sha256(sha256), None, yanked))
+        files.append(IndexFile(name, address, _sha256(sha256), None, yanked, python))
     return files
 
 
@@ -97,14 +97,14 @@ class _Links(html.parser.HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.links: list[tuple[str, bool]] = []
+        self.links: list[tuple[str, bool, str]] = []
         self.base = ""
         self.version = "1.0"
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
         if tag == "a" and given.get("href"):
-            self.links.append((given["href"] or "", "data-yanked" in given))
+            self.links.append((given["href"] or "", "data-yanked" in given, given.get("data-requires-python") or ""))
         elif tag == "base" and not self.base:
             self.base = given.get("href") or ""
         elif tag == "meta" and given.get("name") == "pypi:repository-version":

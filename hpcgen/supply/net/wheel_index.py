@@ -8,31 +8,20 @@ Read by pip 9.0, 18.1, 21.3, 23.2 and 26.3.
 
 from __future__ import annotations
 
-import bz2
 import email.parser
-import gzip
 import html
-import lzma
 import re
-import tarfile
 import urllib.parse
 import zipfile
-import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO
 
-from hpcgen.core.errors import InputError
 from hpcgen.core.model.bundle import BundleItem
-from hpcgen.core.support.limits import BoundedMember, ReadingLimit, Unpacked
 from hpcgen.core.support.package_names import licence_expression
+from hpcgen.supply.net.source_members import UNREADABLE, source_members
 
 _METADATA_BYTES = 1024 * 1024
-_READING_S = 60.0
-_UNREADABLE = (
-    *(OSError, ValueError, KeyError, EOFError, RuntimeError, InputError),
-    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError),
-)
 
 _CLASSIFIERS = {
     "Boost Software License 1.0 (BSL-1.0)": "BSL-1.0",
@@ -92,7 +81,7 @@ def wheel_licence(path: Path) -> str:
     """The licence of a wheel or source package as an SPDX expression; empty where it does not say it clearly."""
     try:
         text = wheel_metadata(path) if path.name.endswith(".whl") else _source_metadata(path)
-    except _UNREADABLE:
+    except UNREADABLE:
         return ""
     return metadata_licence(text)
 
@@ -126,30 +115,10 @@ def wheel_metadata(path: Path) -> str:
 
 
 def _source_metadata(path: Path) -> str:
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            for name in archive.namelist():
-                if re.fullmatch(r"[^/]+/PKG-INFO", name):
-                    with archive.open(name) as stream:
-                        return _text(stream)
-    limit = ReadingLimit(path.name, path.stat().st_size, _READING_S)
-    with _unpacked(path) as stream, _members(Unpacked(stream, limit)) as packed:
-        for member in packed:
-            limit.member()
-            if member.isfile() and re.fullmatch(r"(\./)?[^/]+/PKG-INFO", member.name):
-                source = packed.extractfile(member)
-                if source is not None:
-                    return _text(source)
+    for name, stream in source_members(path):
+        if re.fullmatch(r"(\./)?[^/]+/PKG-INFO", name):
+            return _text(stream())
     raise KeyError("PKG-INFO")
-
-
-def _unpacked(path: Path) -> IO[bytes]:
-    kinds: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".tgz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-    return cast(IO[bytes], kinds.get(path.suffix, open)(path, "rb"))
-
-
-def _members(stream: Unpacked) -> tarfile.TarFile:
-    return tarfile.open(fileobj=cast(Any, stream), mode="r:", tarinfo=BoundedMember)
 
 
 def _text(stream: IO[bytes]) -> str:

@@ -3,6 +3,7 @@
 What is left open is resolved beside the lists as they are. Where that has no solution, all that share the environment
 is resolved in one go: the blocks' own demands are requirements, and the lists' versions preferences, so that one of
 them moves only if it must. What moved stands in the lock's list of the project, whose versions count for all lists.
+Where wheels alone have no solution either, packages are taken as source, in lists of their own (`source_lists`).
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
+from hpcgen.blocks.inputs.wheels import with_sources
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import ConflictError, HpcgenError, Problem
 from hpcgen.core.model.conda import PIP_LIST
 from hpcgen.core.model.lock import Lock, Pins
 from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.project import BLOCK
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.units import some
 from hpcgen.core.support.wheel_tags import WheelTarget
@@ -23,6 +27,10 @@ from hpcgen.recipe.joint_pins import LeftOpen
 from hpcgen.recipe.parts import parts_of
 from hpcgen.recipe.requirement_lines import package_line, requirements
 from hpcgen.recipe.stages import Assembly
+from hpcgen.supply.pin.source_lists import source_lists
+
+if TYPE_CHECKING:
+    from hpcgen.supply.pin.uv_resolver import Resolved
 
 Say = Callable[[str], None]
 _AT_A_TIME = 4
@@ -46,26 +54,34 @@ def lock_image_wheels(
 
     kept = old.pins.wheels if old is not None and _runs_on(old.plan) == _runs_on(plan) else {}
     wanted = {name: lines for name, lines in sorted(loose.loose.items()) if name != PIP_LIST}
-    fitting = {name: kept[name] for name in wanted if _still_fits(wanted[name], kept.get(name, []))}
-    if fitting and not _go_together(plan, catalog, fitting):
+    fitting = {
+        name: {each: kept[each] for each in with_sources(name, kept, tools=True)}
+        for name in wanted
+        if _still_fits(wanted[name], [line for each in with_sources(name, kept) for line in kept[each]])
+    }
+    if fitting and not _go_together(plan, catalog, _merged(fitting.values())):
         fitting = {}
     if plan.block("python") is None or len(fitting) == len(wanted):
-        return fitting
+        return _merged(fitting.values())
 
-    def locked(name: str) -> list[str]:
+    def locked(name: str) -> dict[str, list[str]]:
         say(f"Python packages of {name}: {len(wanted[name])} requested")
         try:
-            lines = _Question(plan, catalog, loose, name, wanted[name]).lines(say)
+            lists = _Question(plan, catalog, loose, name, wanted[name]).lists(say)
         except ConflictError as failure:
             raise _placed(failure, plan) from None
-        say(f"Python packages of {name}: {len(lines)} chosen")
-        return lines
+        say(f"Python packages of {name}: {sum(map(len, lists.values()))} chosen")
+        return lists
 
     todo = [name for name in wanted if name not in fitting]
     pip_settings()  # once, not by each of the threads
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
         resolved = dict(zip(todo, pool.map(locked, todo), strict=True))
-    return {name: fitting[name] if name in fitting else resolved[name] for name in wanted}
+    return _merged(fitting.get(name) or resolved[name] for name in wanted)
+
+
+def _merged(lists: Iterable[Mapping[str, list[str]]]) -> dict[str, list[str]]:
+    return {name: lines for each in lists for name, lines in each.items()}
 
 
 def _placed(failure: ConflictError, plan: Plan) -> ConflictError:
@@ -108,23 +124,44 @@ def _versions(lines: Iterable[str]) -> dict[str, str]:
     return {each.name: each.version for each in said if each is not None and each.version}
 
 
+def _lacks_wheels(failure: ConflictError) -> bool:
+    """Whether packages without wheels are part of it."""
+    return bool(getattr(failure, "lacking", ()))
+
+
 class _Question:
     """What a list without hashes asks for, beside the lists of its environment."""
 
     def __init__(self, plan: Plan, catalog: Catalog, loose: Assembly, name: str, wanted: Sequence[str]) -> None:
         python = plan.block("python")
         glibc = str(catalog.release(plan.blocks[0]).values["glibc"])
+        self.name, self.compiler = name, plan.block("gnu") is not None
+        self.built: list[Resolved] | None = None
+        """What is taken as source; None as long as nothing may be."""
         self.target = WheelTarget(python.version if python else "", plan.site.system.architecture, glibc)
         self.wanted = tuple(wanted)
         # What rules of Bazel install for themselves is in no environment of the image.
         folder = next((each.folder for each in loose.installed if each.wheels.name == name), "")
-        self.lists = [e.wheels for e in loose.installed if e.wheels.hashed and folder in ("", e.folder)]
+        self.lists_there = [e.wheels for e in loose.installed if e.wheels.hashed and folder in ("", e.folder)]
         self.left_open = loose.left_open.get(folder, LeftOpen({}, {}))
-        self.listed = _versions(line for each in self.lists for line in each.requirements)
+        self.listed = _versions(line for each in self.lists_there for line in each.requirements)
         self.constraints = tuple(plan.project.constraints) if plan.project is not None else ()
         self.needs = catalog.beside.wheel_facts().needs
 
-    def lines(self, say: Say) -> list[str]:
+    def lists(self, say: Say) -> dict[str, list[str]]:
+        """Hashed lines of the list, and of those beside it for what is taken as source and what builds that."""
+        try:
+            return {self.name: self._lines(say)}
+        except ConflictError as failure:
+            # Only the block of the user's packages knows how to build them.
+            if self.name != BLOCK or not _lacks_wheels(failure):
+                raise
+        self.built = []
+        lines = self._lines(say)
+        there = [*(line for each in self.lists_there for line in each.requirements), *lines]
+        return {self.name: lines, **source_lists(self.name, self.built, there, self.target, self.compiler, say)}
+
+    def _lines(self, say: Say) -> list[str]:
         """Everything that the list needs, with hashes, and what of other lists has to move for it."""
         held = self._without(self.left_open.ranges)
         held += [f"{name}{versions}" for name, versions in self.left_open.ranges.items() if versions]
@@ -136,10 +173,14 @@ class _Question:
             return self._together(failure, say)
 
     def _locked(self, wanted: Sequence[str], held: Sequence[str]) -> list[str]:
-        from hpcgen.supply.pin.wheels import lock_wheels
+        from hpcgen.supply.pin import wheels
 
         target = (self.target.python, self.target.architecture, self.target.glibc)
-        return lock_wheels(wanted, *target, constraints=held, provided=self._provided())
+        if self.built is None:
+            return wheels.lock_wheels(wanted, *target, constraints=held, provided=self._provided())
+        found = wheels.lock_packages(wanted, *target, constraints=held, provided=self._provided(), sources=True)
+        self.built = [each for each in found if each.source is not None]
+        return [each.line for each in found if each.source is None]
 
     def _provided(self) -> dict[str, list[str]]:
         """Packages that come another way, with what they require of those that are in lists."""
@@ -164,13 +205,14 @@ class _Question:
             provided=tuple((line, tuple(needs)) for line, needs in provided.items()),
             preferred=tuple(f"{name}=={self.listed[name]}" for name in names),
             subject=self.wanted,
+            sources=self.built is not None,
         )
         try:
             versions = joint_versions(request)
         except ConflictError as clash:
             named = {normal_name(each.name) for each in requirements(self.wanted)}
             about = any(name in problem.message.partition("\n")[2] for problem in clash.problems for name in named)
-            raise (clash if about else failure) from None
+            raise (clash if about or (_lacks_wheels(clash) and self.built is None) else failure) from None
         moved = {name: versions[name] for name in names if versions.get(name, self.listed[name]) != self.listed[name]}
         for name, version in moved.items():
             say(f"{name} {version} instead of {self.listed[name]}, which the requested packages do not take")
@@ -180,9 +222,11 @@ class _Question:
 
     def _without(self, names: Mapping[str, str]) -> list[str]:
         """Lines of the lists that are about other packages."""
-        lines = (line for each in self.lists for line in each.requirements)
+        lines = (line for each in self.lists_there for line in each.requirements)
         return [line for line in lines if not names.keys() & _versions([line]).keys()]
 
     def _demands(self, names: Sequence[str]) -> list[str]:
         """What the blocks ask for themselves, of what is in their lists."""
-        return [str(one) for each in self.lists for one in requirements(each.asked) if normal_name(one.name) in names]
+        return [
+            str(one) for each in self.lists_there for one in requirements(each.asked) if normal_name(one.name) in names
+        ]

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -33,6 +32,8 @@ from hpcgen.core.support.wheel_tags import WheelTarget, best_wheel
 from hpcgen.readers.locked import file_name
 from hpcgen.supply.net.package_index import PackageIndex
 from hpcgen.supply.net.pip_settings import pip_settings
+from hpcgen.supply.pin.source_metadata import SourcePackage
+from hpcgen.supply.pin.source_offers import SourceOffers, stand_in
 
 ARCHITECTURES = ("x86_64", "aarch64")
 """Those that uv has platforms for."""
@@ -42,6 +43,7 @@ _GLIBC = (40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 28, 17)
 """The versions of glibc 2 for which uv has a platform."""
 _LIMIT_S = 900
 _FINDING = threading.Lock()
+_ROUNDS = 60
 _LAST_LINES = 16
 _LINE = 400
 _NO_ANSWER = re.compile(r"Failed to fetch|error sending request|[Tt]imed ?out|dns error|invalid peer certificate")
@@ -63,6 +65,7 @@ class Request(msgspec.Struct, frozen=True):
     provided: ``name==version`` of packages that come another way, and what they require of the others.
     preferred: ``name==version`` of what is taken wherever it can be.
     subject: what messages say was asked for, where that is not all of the requirements.
+    sources: whether a package may be taken as source where no version that fits has a wheel.
     """
 
     target: WheelTarget
@@ -73,15 +76,19 @@ class Request(msgspec.Struct, frozen=True):
     provided: tuple[tuple[str, tuple[str, ...]], ...] = ()
     preferred: tuple[str, ...] = ()
     subject: tuple[str, ...] = ()
+    sources: bool = False
 
 
 class Resolved(msgspec.Struct, frozen=True):
-    """One package: the normalised name, the version, and the file that would be installed."""
+    """One package: the normalised name, the version, the file that would be installed, and what was read of it where
+    that is a source package which nobody asked for as such.
+    """
 
     name: str
     version: str
     file: str
     sha256: str
+    source: SourcePackage | None = None
 
     @property
     def line(self) -> str:
@@ -98,7 +105,10 @@ def resolve(request: Request) -> list[Resolved]:
     with scratch_folder("hpcgen-wheels-") as folder:
         index = PackageIndex(request.indexes)
         sources = _source_packages(request, index, folder)
-        found = _compiled(request, folder, _tells_wheels(request, index))
+        found, offers = _solved(request, index, folder, _tells_wheels(request, index))
+    for each in found:
+        if (offer := offers.of(each.name, each.version)) is not None:
+            sources[each.name] = Resolved(each.name, each.version, offer.file.file, offer.sha256, offer.read)
     with ThreadPoolExecutor(8) as pool:
         wheels = [each for each in found if each.name not in sources]
         chosen = list(pool.map(lambda each: _chosen(each, index, request.target), wheels))
@@ -109,7 +119,43 @@ def resolve(request: Request) -> list[Resolved]:
 def joint_versions(request: Request) -> dict[str, str]:
     """The version of everything that a solution has, by normal name; errors as :func:`resolve`."""
     with scratch_folder("hpcgen-wheels-") as folder:
-        return {each.name: each.version for each in _compiled(request, folder, False)}
+        found, _ = _solved(request, PackageIndex(request.indexes), folder, False)
+        return {each.name: each.version for each in found}
+
+
+class NoSolution(ConflictError):
+    """uv found none; ``lacking`` are packages of which it would have taken versions that have no wheels."""
+
+    lacking: tuple[str, ...] = ()
+
+
+def _solved(request: Request, index: PackageIndex, folder: Path, files: bool) -> tuple[list[_Found], SourceOffers]:
+    """uv's answer, asked again as often as packages without wheels stand in its way."""
+    offers = SourceOffers(request.target, request.requirements, index, folder)
+    for _ in range(_ROUNDS):
+        try:
+            found = _compiled(request, folder, files)
+        except NoSolution as failure:
+            if not request.sources or not offers.more(failure.lacking):
+                raise (_with_refused(failure, offers) if offers.refused else failure) from None
+        else:
+            if not offers.read((each.name, each.version) for each in found):
+                return found, offers
+    raise ConflictError(f"no end of packages without wheels after {_ROUNDS} attempts", remedy="pin their versions")
+
+
+def _with_refused(failure: NoSolution, offers: SourceOffers) -> ConflictError:
+    """The failure, and why source packages were no way out."""
+    told = [
+        Problem(
+            f"{name} {version} has no wheel for this Python, and its source package does not say without being run "
+            f"what it requires: {why}",
+            remedy=f"choose a version of it with wheels, or write {name} @ git+https://…@COMMIT, which is built as it "
+            "is, and a line for each package that it requires",
+        )
+        for (name, version), why in offers.refused.items()
+    ]
+    return ConflictError([*failure.problems, *told])
 
 
 def run_uv(
@@ -161,20 +207,9 @@ def _source_packages(request: Request, index: PackageIndex, folder: Path) -> dic
         name = normal_name(pin.name)
         chosen = min(files, key=lambda each: (not each.file.endswith(".tar.gz"), each.file))
         sources[name] = Resolved(name, version, chosen.file, chosen.sha256)
-        _stand_in(folder, name, version, ())
+        stand_in(folder, name, version, ())
     problems.raise_as(FetchError)
     return sources
-
-
-def _stand_in(folder: Path, name: str, version: str, needs: Sequence[str]) -> None:
-    """A wheel without content."""
-    stem = f"{name.replace('-', '_')}-{version}"
-    info = f"{stem}.dist-info"
-    needed = "".join(f"Requires-Dist: {each}\n" for each in needs)
-    with zipfile.ZipFile(folder / f"{stem}-py3-none-any.whl", "w") as wheel:
-        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needed}")
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr(f"{info}/RECORD", "")
 
 
 class _Found(NamedTuple):
@@ -200,6 +235,7 @@ def _compiled(request: Request, folder: Path, files: bool) -> list[_Found]:
     asked.write_text("".join(f"{line}\n" for line in (*request.sdists, *request.requirements)), "utf-8")
     provided = dict(_provide(request, folder))
     held.write_text("".join(f"{line}\n" for line in (*request.constraints, *provided.values())), "utf-8")
+    listing.unlink(missing_ok=True)
     if request.preferred:
         # uv takes the versions of a file that is there already wherever it can.
         listing.write_text("".join(f"{line}\n" for line in request.preferred), "utf-8")
@@ -227,7 +263,7 @@ def _provide(request: Request, folder: Path) -> Iterator[tuple[str, str]]:
     for line, needs in request.provided:
         name, _, version = line.partition("==")
         local = f"{version.partition('+')[0]}+{_LOCAL}"
-        _stand_in(folder, name, local, needs)
+        stand_in(folder, name, local, needs)
         yield normal_name(name), f"{name}=={local}"
 
 
@@ -303,10 +339,12 @@ def _no_solution(request: Request, said: Sequence[str]) -> HpcgenError:
         )
     target = request.target
     where = f"CPython {target.python}, {target.architecture}, glibc {target.glibc}"
-    return ConflictError(
-        f"uv found no wheels for {asked} on {where}:\n  {words}",
-        remedy="choose other versions; packages that exist only as source cannot be locked here",
-    )
+    remedy = "choose other versions"
+    remedy += "" if request.sources else "; packages that exist only as source are not taken here"
+    failure = NoSolution(f"uv found no wheels for {asked} on {where}:\n  {words}", remedy=remedy)
+    named = re.findall(r"Wheels are required for `([A-Za-z0-9._-]+)`", "\n".join(map(_plain, said)))
+    failure.lacking = tuple(sorted(set(map(normal_name, named))))
+    return failure
 
 
 def _plain(line: str) -> str:

@@ -52,6 +52,23 @@ def lock_wheels(
     InputError: a requirement that is none.
     MissingToolError: hpcgen was installed without the extra ``lock``, or there is no pip.
     """
+    found = lock_packages(requirements, python, architecture, glibc, sdists, constraints, indexes, provided)
+    return [each.line for each in found]
+
+
+def lock_packages(
+    requirements: Sequence[str],
+    python: str,
+    architecture: str,
+    glibc: str,
+    sdists: Sequence[str] = (),
+    constraints: Sequence[str] = (),
+    indexes: Sequence[str] | None = None,
+    provided: Mapping[str, Sequence[str]] | None = None,
+    *,
+    sources: bool = False,
+) -> list[Resolved]:
+    """The same as records; with ``sources``, a package without a wheel that fits is taken as source."""
     held = [
         line.split(" --hash", 1)[0].strip()
         for line in constraints
@@ -64,10 +81,11 @@ def lock_wheels(
         tuple(dict.fromkeys(held)),
         None if indexes is None else tuple(indexes),
         tuple((line, tuple(needs)) for line, needs in (provided or {}).items()),
+        sources=sources,
     )
     hashes = _held_hashes(constraints)
     return [
-        msgspec.structs.replace(each, sha256=hashes.get((each.name, each.version), each.sha256)).line
+        msgspec.structs.replace(each, sha256=hashes.get((each.name, each.version), each.sha256))
         for each in resolve(request)
     ]
 

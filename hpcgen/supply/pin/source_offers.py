@@ -1,0 +1,182 @@
+"""Source packages for a resolver that takes wheels alone: for each that may be needed, a wheel without content.
+
+uv would run a source package to learn what it requires, and with ``--no-build`` it takes none, also none of which
+``dependency-metadata`` says that (0.13.9). So it is shown a wheel that says it, and first one that requires nothing:
+only what uv chooses is fetched and read, and uv asked again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+from packaging.requirements import Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import InvalidSdistFilename, parse_sdist_filename, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
+
+from hpcgen.core.errors import FetchError
+from hpcgen.core.support.package_names import normal_name
+from hpcgen.core.support.wheel_tags import WheelTarget, best_wheel
+from hpcgen.supply.net.index_pages import IndexFile
+from hpcgen.supply.net.package_index import PackageIndex, local_path
+from hpcgen.supply.net.web import WebError
+from hpcgen.supply.pin.source_metadata import SourcePackage, UnknownSource, read_source
+
+_MOST = 512 * 1024 * 1024
+"""The largest source package that is fetched."""
+_ATTEMPTS = 3
+_AT_ONCE = 8
+
+
+def stand_in(folder: Path, name: str, version: str, needs: Sequence[str], fields: Sequence[str] = ()) -> Path:
+    """A wheel without content, in the place of one that is there already."""
+    stem = f"{name.replace('-', '_')}-{version}"
+    info = f"{stem}.dist-info"
+    lines = [f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {each}" for each in needs), *fields]
+    path = folder / f"{stem}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr(f"{info}/METADATA", "".join(f"{each}\n" for each in ("Metadata-Version: 2.1", *lines)))
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    return path
+
+
+class Offer(msgspec.Struct):
+    """A version that exists as source alone: its file with its sha256, the wheel that stands for it, what was read."""
+
+    file: IndexFile
+    sha256: str
+    wheel: Path
+    read: SourcePackage | None = None
+
+
+class SourceOffers:
+    """What of an index the resolver is offered as source, in a folder where it finds the wheels that stand for it.
+
+    Parameters
+    ----------
+    asked: requirements, by which a version that was withdrawn may be pinned.
+    """
+
+    def __init__(self, target: WheelTarget, asked: Iterable[str], index: PackageIndex, folder: Path) -> None:
+        self.target, self.index, self.folder = target, index, folder
+        self.refused: dict[tuple[str, Version], str] = {}
+        self._offers: dict[tuple[str, Version], Offer] = {}
+        self._pinned = {(normal_name(each.name), str(each.specifier)) for each in map(Requirement, asked)}
+
+    def of(self, name: str, version: str) -> Offer | None:
+        """What a package of the answer stands for, if for a source package."""
+        return self._offers.get((name, Version(version)))
+
+    def more(self, names: Iterable[str]) -> bool:
+        """Offer versions of packages that have no wheel for the target; False if there are no more.
+
+        Those first that are older than a wheel: a newer one would be taken although a wheel may do.
+        """
+        found = False
+        for name in names:
+            files, newest = self._only_as_source(name)
+            older = {version for version in files if newest is None or version < newest}
+            for wanted in (older, files.keys() - older):
+                new = [each for each in wanted if (name, each) not in {**self._offers, **self.refused}]
+                for version in new:
+                    file = files[version]
+                    wheel = stand_in(self.folder, name, str(version), ())
+                    self._offers[name, version] = Offer(file, file.sha256 or self.index.own_hash(file), wheel)
+                found = found or bool(new)
+                if new:
+                    break
+        return found
+
+    def read(self, chosen: Iterable[tuple[str, str]]) -> bool:
+        """Read those of the chosen packages that nobody has read; whether the resolver has to be asked again.
+
+        Raises
+        ------
+        FetchError: one cannot be fetched.
+        """
+        keys = [(name, Version(version)) for name, version in chosen]
+        todo = [key for key in keys if key in self._offers and self._offers[key].read is None]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return any(list(pool.map(self._read, todo)))
+
+    def _read(self, key: tuple[str, Version]) -> bool:
+        (name, version), offer = key, self._offers[key]
+        try:
+            offer.read = read_source(self._fetched(offer), name)
+        except UnknownSource as why:
+            self.refused[key] = str(why)
+            offer.wheel.unlink()
+            del self._offers[key]
+            return True
+        fields = [f"Provides-Extra: {each}" for each in offer.read.extras]
+        fields += [f"Requires-Python: {offer.read.python}"] if offer.read.python else []
+        stand_in(self.folder, name, str(version), offer.read.needs, fields)
+        return bool(offer.read.needs or offer.read.python)
+
+    def _only_as_source(self, name: str) -> tuple[dict[Version, IndexFile], Version | None]:
+        """The source package of each version without a wheel for the target, and the newest version with one."""
+        wheels: dict[Version, list[str]] = {}
+        sources: dict[Version, list[IndexFile]] = {}
+        for each in self.index.project(name)[0]:
+            if each.file.endswith(".whl"):
+                wheels.setdefault(parse_wheel_filename(each.file)[1], []).append(each.file)
+            elif (version := self._usable(each)) is not None:
+                sources.setdefault(version, []).append(each)
+        fitting = {version for version, files in wheels.items() if best_wheel(files, self.target) is not None}
+        newest = max((version for version in fitting if not version.is_prerelease), default=None)
+        order = {version: sorted(files, key=_rank)[0] for version, files in sources.items() if version not in fitting}
+        return order, newest
+
+    def _usable(self, file: IndexFile) -> Version | None:
+        """The version of a source package for the Python of the target."""
+        try:
+            name, version = parse_sdist_filename(file.file)
+            for_python = SpecifierSet(file.python).contains(self.target.python, True)
+        except (InvalidSdistFilename, InvalidVersion, InvalidSpecifier):
+            return None
+        kept = not file.yanked or (name, f"=={version}") in self._pinned
+        return version if for_python and kept and (file.sha256 or self.index.own_hash(file)) else None
+
+    def _fetched(self, offer: Offer) -> Path:
+        """The file of a source package, with its hash checked."""
+        if offer.file.url.startswith("file:"):
+            return local_path(offer.file.url)
+        path = self.folder / f"{offer.sha256}-{offer.file.file}"
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                self._fetch(offer, path)
+                break
+            except WebError as failure:
+                if attempt == _ATTEMPTS or not failure.again:
+                    message = f"{offer.file.file} could not be fetched: {failure}"
+                    raise FetchError(message, remedy="try again; behind a proxy: docs/mirrors.md") from None
+        return path
+
+    def _fetch(self, offer: Offer, path: Path) -> None:
+        plain = self.index.loopback_http and offer.file.url.startswith("http:")
+        answer = self.index.web.get(offer.file.url, {}, plain, lambda socket: None)
+        digest, size = hashlib.sha256(), 0
+        try:
+            with path.open("wb") as target:
+                while chunk := answer.read(1 << 18):
+                    size += len(chunk)
+                    if size > _MOST:
+                        raise WebError(f"it is larger than {_MOST >> 20} MiB", again=False)
+                    digest.update(chunk)
+                    target.write(chunk)
+        except OSError as failure:
+            raise WebError(f"the connection was lost ({failure})") from None
+        finally:
+            answer.close()
+        if digest.hexdigest() != offer.sha256:
+            raise WebError("it is not the file whose sha256 the index says")
+
+
+def _rank(file: IndexFile) -> tuple[bool, str]:
+    return (not file.file.endswith(".tar.gz"), file.file)
