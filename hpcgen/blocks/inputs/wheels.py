@@ -38,6 +38,12 @@ def with_sources(name: str, lists: Iterable[str], *, tools: bool = False) -> lis
     return [each for each in lists if its.fullmatch(each)]
 
 
+def role_of(name: str) -> str:
+    """What a list has by its name: ``source`` packages, ``tools`` that build them, or wheels (empty)."""
+    found = re.search("-(source|tools)-[0-9]+$", name)
+    return found[1] if found else ""
+
+
 COMPILED = "compiled from its source package while the image is built; the hash is that package's"
 
 
@@ -89,7 +95,8 @@ class Wheels(Input, frozen=True):
 
     @staticmethod
     def recorded(entry: Mapping[str, Any]) -> list[str]:
-        return [f"wheels {entry['wheels']}" + (" (hashed)" if entry.get("hashed") else "")]
+        kind = "source packages" if role_of(entry["wheels"]) == "source" else "wheels"
+        return [f"{kind} {entry['wheels']}" + (" (hashed)" if entry.get("hashed") else "")]
 
     @classmethod
     def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[WantedFile]:

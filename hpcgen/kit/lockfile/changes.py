@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from hpcgen.blocks.inputs import KINDS
-from hpcgen.blocks.inputs.wheels import parse_pin
+from hpcgen.blocks.inputs.wheels import parse_pin, role_of
 from hpcgen.core.model.lock import ImagePin, KeyPin, Lock, PackagePin
 from hpcgen.core.model.plan import PlannedBlock
 from hpcgen.core.support.package_names import normal_name
@@ -45,6 +45,7 @@ class _Wheel(NamedTuple):
 
 
 _NO_WHEEL = _Wheel("", "")
+_AS_SOURCE = " as source"
 
 
 def pin_changes(old: Lock, new: Lock) -> Iterator[Change]:
@@ -204,13 +205,15 @@ def _wheels(takers: list[_Taker], pinned: set[str]) -> Iterator[Change]:
 
 
 def _pins(inputs: Inputs) -> dict[str, _Wheel]:
-    """By package, of all lists of a block."""
+    """By package, of all lists of a block; what only builds others is a package of its own."""
     pins: dict[str, _Wheel] = {}
     for item in inputs:
+        role = role_of(item.get("wheels", ""))
         for line in item.get("requirements", []):
             name, version, hashes = parse_pin(line)
             told = " ".join(f"sha256:{each}" for each in sorted(hashes))
-            pins[normal_name(name)] = _Wheel(version or line.removeprefix(name), told)
+            shown = (version or line.removeprefix(name)) + (_AS_SOURCE if role == "source" else "")
+            pins[normal_name(name) + (", for builds" if role == "tools" else "")] = _Wheel(shown, told)
     return pins
 
 
@@ -223,6 +226,8 @@ def _why_wheel(old: str, new: str, taker: _Taker, resolved: bool) -> str:
         return "the package index has different files for this version"
     if not old or not new:
         return "another package needs it" if new else "nothing needs it any more"
+    if old.endswith(_AS_SOURCE) != new.endswith(_AS_SOURCE):
+        return "a wheel fits now" if old.endswith(_AS_SOURCE) else "no wheel fits, so its source package is built"
     return "the package index has a different version that fits"
 
 

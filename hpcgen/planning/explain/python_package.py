@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from hpcgen.blocks.inputs.wheels import Wheels, parse_pin
+from hpcgen.blocks.inputs.wheels import Wheels, parse_pin, role_of
 from hpcgen.core.model.plan import PlannedBlock
 from hpcgen.core.model.project import BLOCK, HandedOver, PackageFile, PackageRequirement, ProjectPackage
 from hpcgen.core.support.package_names import normal_name
@@ -174,11 +174,14 @@ def _handed_over(case: ExplainCase, handed: HandedOver) -> Iterator[Ground]:
 
 def _by_list(case: ExplainCase, listed: _Listed, asked: ProjectPackage | None) -> Iterator[Ground]:
     """The reason that a block's list contains it."""
-    block = listed.block
-    if block.name == BLOCK and asked is not None:
+    block, role = listed.block, role_of(listed.wheels.name)
+    if block.name == BLOCK and asked is not None and not role:
         return
     by = f", pinned by {counted(len(listed.hashes), 'sha256')}" if listed.hashes else ", pinned by its version"
-    what = f"{block.label} installs it with the list {listed.wheels.name}{by if listed.version else ''}"
+    how = {"source": "builds its source package, by", "tools": "builds others with it, by"}.get(
+        role, "installs it with"
+    )
+    what = f"{block.label} {how} the list {listed.wheels.name}{by if listed.version else ''}"
     locked = case.lock is not None and listed.wheels.name in case.lock.pins.wheels
     place = "" if locked else case.release(block.name, block.version)
     yield Ground(kind="lock" if locked else "release", text=what, place=place)

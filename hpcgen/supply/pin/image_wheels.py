@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from hpcgen.blocks.inputs.wheels import with_sources
 from hpcgen.catalog.catalog import Catalog
@@ -124,11 +124,6 @@ def _versions(lines: Iterable[str]) -> dict[str, str]:
     return {each.name: each.version for each in said if each is not None and each.version}
 
 
-def _lacks_wheels(failure: ConflictError) -> bool:
-    """Whether packages without wheels are part of it."""
-    return bool(getattr(failure, "lacking", ()))
-
-
 class _Question:
     """What a list without hashes asks for, beside the lists of its environment."""
 
@@ -136,8 +131,9 @@ class _Question:
         python = plan.block("python")
         glibc = str(catalog.release(plan.blocks[0]).values["glibc"])
         self.name, self.compiler = name, plan.block("gnu") is not None
-        self.built: list[Resolved] | None = None
-        """What is taken as source; None as long as nothing may be."""
+        # Only the block of the user's packages knows how to build them.
+        self.sources: Literal["", "pure", "any"] = "pure" if name == BLOCK else ""
+        self.built: list[Resolved] = []
         self.target = WheelTarget(python.version if python else "", plan.site.system.architecture, glibc)
         self.wanted = tuple(wanted)
         # What rules of Bazel install for themselves is in no environment of the image.
@@ -151,13 +147,14 @@ class _Question:
     def lists(self, say: Say) -> dict[str, list[str]]:
         """Hashed lines of the list, and of those beside it for what is taken as source and what builds that."""
         try:
-            return {self.name: self._lines(say)}
+            lines = self._lines(say)
         except ConflictError as failure:
-            # Only the block of the user's packages knows how to build them.
-            if self.name != BLOCK or not _lacks_wheels(failure):
+            if not self.sources or not getattr(failure, "lacking", ()):
                 raise
-        self.built = []
-        lines = self._lines(say)
+            self.sources = "any"
+            lines = self._lines(say)
+        if not self.built:
+            return {self.name: lines}
         there = [*(line for each in self.lists_there for line in each.requirements), *lines]
         return {self.name: lines, **source_lists(self.name, self.built, there, self.target, self.compiler, say)}
 
@@ -173,12 +170,10 @@ class _Question:
             return self._together(failure, say)
 
     def _locked(self, wanted: Sequence[str], held: Sequence[str]) -> list[str]:
-        from hpcgen.supply.pin import wheels
+        from hpcgen.supply.pin.wheels import lock_packages
 
-        target = (self.target.python, self.target.architecture, self.target.glibc)
-        if self.built is None:
-            return wheels.lock_wheels(wanted, *target, constraints=held, provided=self._provided())
-        found = wheels.lock_packages(wanted, *target, constraints=held, provided=self._provided(), sources=True)
+        target, provided = (self.target.python, self.target.architecture, self.target.glibc), self._provided()
+        found = lock_packages(wanted, *target, constraints=held, provided=provided, sources=self.sources)
         self.built = [each for each in found if each.source is not None]
         return [each.line for each in found if each.source is None]
 
@@ -205,14 +200,14 @@ class _Question:
             provided=tuple((line, tuple(needs)) for line, needs in provided.items()),
             preferred=tuple(f"{name}=={self.listed[name]}" for name in names),
             subject=self.wanted,
-            sources=self.built is not None,
+            sources=self.sources,
         )
         try:
             versions = joint_versions(request)
         except ConflictError as clash:
             named = {normal_name(each.name) for each in requirements(self.wanted)}
             about = any(name in problem.message.partition("\n")[2] for problem in clash.problems for name in named)
-            raise (clash if about or (_lacks_wheels(clash) and self.built is None) else failure) from None
+            raise (clash if about else failure) from None
         moved = {name: versions[name] for name in names if versions.get(name, self.listed[name]) != self.listed[name]}
         for name, version in moved.items():
             say(f"{name} {version} instead of {self.listed[name]}, which the requested packages do not take")

@@ -106,7 +106,10 @@ def _described(texts: Mapping[str, str], sources: list[str]) -> SourcePackage:
         tools = tuple(_checked(map(str, declared)))
     else:
         lines = re.findall(r"^(?:from|import)[ \t]+(\w+)", setup, re.MULTILINE)
-        tools = (*_DEFAULT, *sorted({_IMPORTED[each] for each in lines if each in _IMPORTED}))
+        wanted = {_IMPORTED[each] for each in lines if each in _IMPORTED}
+        # pytest-runner is for tests alone.
+        wanted |= {each for each in _literal(setup, "setup_requires") or () if not each.startswith("pytest")}
+        tools = tuple(_checked(iter((*_DEFAULT, *sorted(wanted)))))
     by_setuptools = not backend or backend.startswith("setuptools.")
     extends = bool(_EXTENDS.search(setup)) if by_setuptools else not backend.startswith(_PURE)
     extras = {*map(str, info.get_all("Provides-Extra", [])), *_table(project, "project", "optional-dependencies")}
@@ -177,11 +180,18 @@ def _listed(config: str, setup: str) -> Iterator[str]:
         # setuptools: lines, or one line with semicolons.
         yield from filter(None, map(str.strip, said.splitlines() if "\n" in said else said.split(";")))
     elif "install_requires" in setup:
-        found = re.search(r"install_requires\s*=\s*\[([^\]\[]*)\]", setup)
-        inside = re.sub(r"#[^\n]*", "", found[1]) if found else "?"
-        if re.sub(r"'[^'\n]*'|\"[^\"\n]*\"", "", inside).replace(",", "").strip():
+        if (lines := _literal(setup, "install_requires")) is None:
             raise UnknownSource("its setup.py works out what it requires")
-        yield from (first or second for first, second in re.findall(r"'([^'\n]*)'|\"([^\"\n]*)\"", inside))
+        yield from lines
+
+
+def _literal(setup: str, name: str) -> list[str] | None:
+    """The strings of an argument in setup.py that is a list of nothing else; None where it is none."""
+    found = re.search(rf"{name}\s*=\s*\[([^\]\[]*)\]", setup)
+    inside = re.sub(r"#[^\n]*", "", found[1]) if found else "?"
+    if re.sub(r"'[^'\n]*'|\"[^\"\n]*\"", "", inside).replace(",", "").strip():
+        return None
+    return [first or second for first, second in re.findall(r"'([^'\n]*)'|\"([^\"\n]*)\"", inside)]
 
 
 def _checked(lines: Iterator[str] | map[str]) -> Iterator[str]:

@@ -8,8 +8,9 @@ only what uv chooses is fetched and read, and uv asked again.
 from __future__ import annotations
 
 import hashlib
+import re
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -31,6 +32,8 @@ _MOST = 512 * 1024 * 1024
 """The largest source package that is fetched."""
 _ATTEMPTS = 3
 _AT_ONCE = 8
+_READ: dict[str, SourcePackage | str] = {}
+"""What was read by this process, or why it could not be, by sha256."""
 
 
 def stand_in(folder: Path, name: str, version: str, needs: Sequence[str], fields: Sequence[str] = ()) -> Path:
@@ -73,24 +76,17 @@ class SourceOffers:
         """What a package of the answer stands for, if for a source package."""
         return self._offers.get((name, Version(version)))
 
-    def more(self, names: Iterable[str]) -> bool:
-        """Offer versions of packages that have no wheel for the target; False if there are no more.
-
-        Those first that are older than a wheel: a newer one would be taken although a wheel may do.
-        """
+    def within(self, ranges: Mapping[str, Iterable[str]]) -> bool:
+        """Offer the versions of packages in some ranges that have no wheel for the target; False if there are none."""
         found = False
-        for name in names:
-            files, newest = self._only_as_source(name)
-            older = {version for version in files if newest is None or version < newest}
-            for wanted in (older, files.keys() - older):
-                new = [each for each in wanted if (name, each) not in {**self._offers, **self.refused}]
-                for version in new:
-                    file = files[version]
-                    wheel = stand_in(self.folder, name, str(version), ())
+        for name, wanted in ranges.items():
+            files = self._only_as_source(name)
+            new = [version for version in files if (name, version) not in {**self._offers, **self.refused}]
+            for version in new:
+                if any(_holds(each, version) for each in wanted):
+                    file, wheel = files[version], stand_in(self.folder, name, str(version), ())
                     self._offers[name, version] = Offer(file, file.sha256 or self.index.own_hash(file), wheel)
-                found = found or bool(new)
-                if new:
-                    break
+                    found = True
         return found
 
     def read(self, chosen: Iterable[tuple[str, str]]) -> bool:
@@ -107,20 +103,26 @@ class SourceOffers:
 
     def _read(self, key: tuple[str, Version]) -> bool:
         (name, version), offer = key, self._offers[key]
-        try:
-            offer.read = read_source(self._fetched(offer), name)
-        except UnknownSource as why:
-            self.refused[key] = str(why)
+        said = _READ.get(offer.sha256)
+        if said is None:
+            try:
+                said = read_source(self._fetched(offer), name)
+            except UnknownSource as why:
+                said = str(why)
+            _READ[offer.sha256] = said
+        if isinstance(said, str):
+            self.refused[key] = said
             offer.wheel.unlink()
             del self._offers[key]
             return True
+        offer.read = said
         fields = [f"Provides-Extra: {each}" for each in offer.read.extras]
         fields += [f"Requires-Python: {offer.read.python}"] if offer.read.python else []
         stand_in(self.folder, name, str(version), offer.read.needs, fields)
         return bool(offer.read.needs or offer.read.python)
 
-    def _only_as_source(self, name: str) -> tuple[dict[Version, IndexFile], Version | None]:
-        """The source package of each version without a wheel for the target, and the newest version with one."""
+    def _only_as_source(self, name: str) -> dict[Version, IndexFile]:
+        """The source package of each version without a wheel for the target."""
         wheels: dict[Version, list[str]] = {}
         sources: dict[Version, list[IndexFile]] = {}
         for each in self.index.project(name)[0]:
@@ -129,9 +131,7 @@ class SourceOffers:
             elif (version := self._usable(each)) is not None:
                 sources.setdefault(version, []).append(each)
         fitting = {version for version, files in wheels.items() if best_wheel(files, self.target) is not None}
-        newest = max((version for version in fitting if not version.is_prerelease), default=None)
-        order = {version: sorted(files, key=_rank)[0] for version, files in sources.items() if version not in fitting}
-        return order, newest
+        return {version: min(files, key=_rank) for version, files in sources.items() if version not in fitting}
 
     def _usable(self, file: IndexFile) -> Version | None:
         """The version of a source package for the Python of the target."""
@@ -176,6 +176,43 @@ class SourceOffers:
             answer.close()
         if digest.hexdigest() != offer.sha256:
             raise WebError("it is not the file whose sha256 the index says")
+
+
+_SEARCHED = re.compile(r"Searching for a compatible version of ([A-Za-z0-9._-]+)(?:\[[^\]]*\])? \((.*)\)$")
+_SELECTED = re.compile(r"Selecting: ([A-Za-z0-9._-]+)")
+
+
+def searched_in_vain(said: Iterable[str]) -> dict[str, list[str]]:
+    """Ranges in which uv found no wheel of a package, by its name, from what it says with ``--verbose``.
+
+    It goes back to other versions of what requires the package then, and may end with a solution of very old ones.
+    """
+    found: dict[str, list[str]] = {}
+    last: tuple[str, str] | None = None
+    for line in said:
+        searched, selected = _SEARCHED.search(line), _SELECTED.search(line)
+        name = normal_name((searched or selected)[1]) if searched or selected else ""  # type: ignore[index]
+        if not name or (searched and last is not None and name == last[0]):
+            # It searches in what is left of the range after each version that has no wheel.
+            continue
+        if last is not None and name != last[0]:
+            found.setdefault(last[0], []).append(last[1])
+        last = (name, searched[2]) if searched else None
+    if last is not None:
+        found.setdefault(last[0], []).append(last[1])
+    return found
+
+
+def _holds(wanted: str, version: Version) -> bool:
+    """Whether a version is in a range as uv writes it: ``>=1, <2 | ==3``; also where that cannot be read.
+
+    ``<1+`` is below all that comes after 1 and its local versions.
+    """
+    text = re.sub(r">=?([^\s,|]+)\+(?=[\s,|]|$)", r">\1", re.sub(r"<=?([^\s,|]+)\+(?=[\s,|]|$)", r"<=\1", wanted))
+    try:
+        return any(SpecifierSet(each.strip().removeprefix("*")).contains(version, True) for each in text.split("|"))
+    except InvalidSpecifier:
+        return True
 
 
 def _rank(file: IndexFile) -> tuple[bool, str]:

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -33,7 +33,7 @@ from hpcgen.readers.locked import file_name
 from hpcgen.supply.net.package_index import PackageIndex
 from hpcgen.supply.net.pip_settings import pip_settings
 from hpcgen.supply.pin.source_metadata import SourcePackage
-from hpcgen.supply.pin.source_offers import SourceOffers, stand_in
+from hpcgen.supply.pin.source_offers import SourceOffers, searched_in_vain, stand_in
 
 ARCHITECTURES = ("x86_64", "aarch64")
 """Those that uv has platforms for."""
@@ -44,6 +44,7 @@ _GLIBC = (40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 28, 17)
 _LIMIT_S = 900
 _FINDING = threading.Lock()
 _ROUNDS = 60
+_OF_ITS_WORK = ("DEBUG ", "TRACE ", "INFO ", "WARN ", "warning: ")
 _LAST_LINES = 16
 _LINE = 400
 _NO_ANSWER = re.compile(r"Failed to fetch|error sending request|[Tt]imed ?out|dns error|invalid peer certificate")
@@ -65,7 +66,8 @@ class Request(msgspec.Struct, frozen=True):
     provided: ``name==version`` of packages that come another way, and what they require of the others.
     preferred: ``name==version`` of what is taken wherever it can be.
     subject: what messages say was asked for, where that is not all of the requirements.
-    sources: whether a package may be taken as source where no version that fits has a wheel.
+    sources: whether a package is taken as source where no version that fits has a wheel: never, if nothing of it has
+        to be compiled, or in any case.
     """
 
     target: WheelTarget
@@ -76,7 +78,7 @@ class Request(msgspec.Struct, frozen=True):
     provided: tuple[tuple[str, tuple[str, ...]], ...] = ()
     preferred: tuple[str, ...] = ()
     subject: tuple[str, ...] = ()
-    sources: bool = False
+    sources: Literal["", "pure", "any"] = ""
 
 
 class Resolved(msgspec.Struct, frozen=True):
@@ -124,28 +126,45 @@ def joint_versions(request: Request) -> dict[str, str]:
 
 
 class NoSolution(ConflictError):
-    """uv found none; ``lacking`` are packages of which it would have taken versions that have no wheels."""
+    """uv found none; ``lacking`` are the ranges of packages by name in which it missed wheels."""
 
-    lacking: tuple[str, ...] = ()
+    lacking: Mapping[str, Sequence[str]] = {}
 
 
 def _solved(request: Request, index: PackageIndex, folder: Path, files: bool) -> tuple[list[_Found], SourceOffers]:
-    """uv's answer, asked again as often as packages without wheels stand in its way."""
-    offers = SourceOffers(request.target, request.requirements, index, folder)
-    for _ in range(_ROUNDS):
+    """uv's answer, asked again as often as packages without wheels stand in its way.
+
+    Where wheels alone have an answer, nothing is compiled for another one.
+    """
+    none, offers = (SourceOffers(request.target, request.requirements, index, folder) for _ in range(2))
+    plain: list[_Found] | None = None
+    failures: list[NoSolution] = []
+    for number in range(_ROUNDS):
         try:
-            found = _compiled(request, folder, files)
+            found, lacking = _compiled(request, folder, files)
         except NoSolution as failure:
-            if not request.sources or not offers.more(failure.lacking):
-                raise (_with_refused(failure, offers) if offers.refused else failure) from None
-        else:
-            if not offers.read((each.name, each.version) for each in found):
-                return found, offers
-    raise ConflictError(f"no end of packages without wheels after {_ROUNDS} attempts", remedy="pin their versions")
+            failures.append(failure)
+            if request.sources and offers.within(failure.lacking):
+                continue
+            break
+        plain = found if number == 0 else plain
+        if request.sources and (offers.within(lacking) or offers.read((each.name, each.version) for each in found)):
+            continue
+        built = {each.name: offer for each in found if (offer := offers.of(each.name, each.version)) is not None}
+        compiled = any(each.read is not None and each.read.compiled for each in built.values())
+        if any(name in built for name, _ in offers.refused):
+            failures = []
+            break
+        if not compiled or (plain is None and request.sources == "any"):
+            return found, offers
+        break
+    if plain is not None:
+        return plain, none
+    raise (_refused(failures[-1:], offers) if offers.refused else failures[-1]) from None
 
 
-def _with_refused(failure: NoSolution, offers: SourceOffers) -> ConflictError:
-    """The failure, and why source packages were no way out."""
+def _refused(failures: Sequence[ConflictError], offers: SourceOffers) -> ConflictError:
+    """The failures, and why source packages were no way out."""
     told = [
         Problem(
             f"{name} {version} has no wheel for this Python, and its source package does not say without being run "
@@ -155,7 +174,7 @@ def _with_refused(failure: NoSolution, offers: SourceOffers) -> ConflictError:
         )
         for (name, version), why in offers.refused.items()
     ]
-    return ConflictError([*failure.problems, *told])
+    return ConflictError([*(problem for each in failures for problem in each.problems), *told])
 
 
 def run_uv(
@@ -225,8 +244,9 @@ def _tells_wheels(request: Request, index: PackageIndex) -> bool:
     return len(index.remote) == 1 and request.target.newest in _GLIBC
 
 
-def _compiled(request: Request, folder: Path, files: bool) -> list[_Found]:
-    """uv's answer: every package with its version, and with ``files`` the wheels that run there.
+def _compiled(request: Request, folder: Path, files: bool) -> tuple[list[_Found], dict[str, list[str]]]:
+    """uv's answer: every package with its version, and with ``files`` the wheels that run there; and the ranges of
+    packages by name in which it found no wheel.
 
     To read the pages of a remote index once more for these takes several times as long as all that uv does.
     """
@@ -241,18 +261,20 @@ def _compiled(request: Request, folder: Path, files: bool) -> list[_Found]:
         listing.write_text("".join(f"{line}\n" for line in request.preferred), "utf-8")
     words = ["pip", "compile", str(asked), "--constraints", str(held), "--output-file", str(listing)]
     words += ["--format", "pylock.toml"] if files else []
-    words += ["--quiet", "--no-header", "--no-annotate", "--find-links", str(folder)]
+    words += ["--verbose", "--no-header", "--no-annotate", "--find-links", str(folder)]
     words += ["--python-version", request.target.python, "--python-platform", _platform(request.target)]
     words += ["--only-binary", ":all:", "--index-strategy", "unsafe-best-match"]
     done = run_uv(words, request.indexes, folder, "lock wheels")
+    said = [_plain(line) for line in (done.stderr or done.stdout).splitlines()]
+    lacking = searched_in_vain(said)
     if done.returncode != 0:
-        raise _no_solution(request, (done.stderr or done.stdout).splitlines())
+        raise _no_solution(request, [each for each in said if not each.startswith(_OF_ITS_WORK)], lacking)
     if files:
         found = [_found(each) for each in tomllib.loads(listing.read_text("utf-8")).get("packages", [])]
     else:
         pins = re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", listing.read_text("utf-8"), re.MULTILINE)
         found = [_Found(normal_name(name), version, {}) for name, version in pins]
-    return [each for each in found if each.name not in provided]
+    return [each for each in found if each.name not in provided], lacking
 
 
 def _provide(request: Request, folder: Path) -> Iterator[tuple[str, str]]:
@@ -323,9 +345,9 @@ def _platform(target: WheelTarget) -> str:
     return f"{target.architecture}-manylinux_2_{minor}"
 
 
-def _no_solution(request: Request, said: Sequence[str]) -> HpcgenError:
+def _no_solution(request: Request, said: Sequence[str], lacking: dict[str, list[str]]) -> HpcgenError:
     """uv's last words as an error: no solution, or an index that does not answer."""
-    lines = [_plain(line)[:_LINE] for line in said if line.strip()]
+    lines = [line[:_LINE] for line in said if line.strip()]
     words = "\n  ".join(lines[:_LAST_LINES])
     every = (*request.sdists, *(request.subject or request.requirements))
     # Only those that are part of it, if uv names any.
@@ -342,8 +364,8 @@ def _no_solution(request: Request, said: Sequence[str]) -> HpcgenError:
     remedy = "choose other versions"
     remedy += "" if request.sources else "; packages that exist only as source are not taken here"
     failure = NoSolution(f"uv found no wheels for {asked} on {where}:\n  {words}", remedy=remedy)
-    named = re.findall(r"Wheels are required for `([A-Za-z0-9._-]+)`", "\n".join(map(_plain, said)))
-    failure.lacking = tuple(sorted(set(map(normal_name, named))))
+    named = re.findall(r"Wheels are required for `([A-Za-z0-9._-]+)`", "\n".join(said))
+    failure.lacking = {**{normal_name(name): ["*"] for name in named}, **lacking}
     return failure
 
 

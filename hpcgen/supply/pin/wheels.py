@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from packaging.version import Version
@@ -66,9 +67,9 @@ def lock_packages(
     indexes: Sequence[str] | None = None,
     provided: Mapping[str, Sequence[str]] | None = None,
     *,
-    sources: bool = False,
+    sources: Literal["", "pure", "any"] = "",
 ) -> list[Resolved]:
-    """The same as records; with ``sources``, a package without a wheel that fits is taken as source."""
+    """The same as records; ``sources``: which packages are taken as source, as in :class:`Request`."""
     held = [
         line.split(" --hash", 1)[0].strip()
         for line in constraints

@@ -123,7 +123,7 @@ def test_a_lock_names_the_line_of_what_no_index_has(tmp_path: Path, monkeypatch:
     def none(*words: object, **more: object) -> list[str]:
         raise ConflictError("uv found no wheels for torch==2.3.9 on CPython 3.12.3, x86_64, glibc 2.39")
 
-    monkeypatch.setattr(wheels, "lock_wheels", none)
+    monkeypatch.setattr(wheels, "lock_packages", none)
     plan, catalog = planned(tmp_path, "h5py\ntorch==2.3.9\n", "workstation"), Catalog()
     with pytest.raises(ConflictError) as refused:
         image_wheels.lock_image_wheels(plan, catalog, assemble(plan, catalog), None, lambda text: None)

@@ -213,6 +213,24 @@ def test_a_list_from_the_index_and_one_of_a_collection(tmp_path: Path) -> None:
     assert named["wheel", "h5py (python_packages)"].why == "the package index has different files for this version"
 
 
+def test_a_source_package_in_the_place_of_a_wheel_is_told_as_such(tmp_path: Path) -> None:
+    recipe = tmp_path / "own.yaml"
+    recipe.write_text(
+        "name: own\ntitle: a package\nblocks:\n"
+        "  python_packages: {options: {packages: [h5py==3.11.0]}}\nrun: {command: [python3], mpi: false}\n"
+    )
+    line = f"h5py==3.11.0 --hash=sha256:{'4' * 64}"
+    wheel = lock(str(recipe), pinned=pins(wheels={"python_packages": [line]}))
+    lists = {"python_packages": [], "python_packages-source-1": [line]}
+    lists |= {"python_packages-tools-1": [f"numpy==2.0.0 --hash=sha256:{'5' * 64}"]}
+    source = lock(str(recipe), pinned=pins(wheels=lists))
+    named = found(wheel, source)
+    there = named["wheel", "h5py (python_packages)"]
+    assert (there.new, there.why) == ("3.11.0 as source", "no wheel fits, so its source package is built")
+    assert ("wheel", "numpy, for builds (python_packages)") in named
+    assert found(source, wheel)["wheel", "h5py (python_packages)"].why == "a wheel fits now"
+
+
 def test_the_job_says_where_its_numbers_are_from(supermuc: Lock) -> None:
     named = found(supermuc, lock(site="supermuc", settings=PIP, job=JobRequest(nodes=20)))
     assert (named["job", "nodes"].old, named["job", "nodes"].new) == ("1", "20")

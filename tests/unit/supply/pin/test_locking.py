@@ -22,6 +22,7 @@ from hpcgen.recipe.assemble import assemble
 from hpcgen.supply.pin import base_images as images
 from hpcgen.supply.pin import os_packages, wheels
 from hpcgen.supply.pin.locking import make_lock
+from hpcgen.supply.pin.uv_resolver import Resolved
 
 CATALOG = Catalog()
 ALL = ("images", "packages", "wheels")
@@ -42,7 +43,7 @@ class Network:
         monkeypatch.setattr(images, "fetch_image", lambda *words: None)
         monkeypatch.setattr("hpcgen.supply.pin.base_system.check_base", lambda *words: None)
         monkeypatch.setattr(os_packages, "resolve_packages", self.packages)
-        monkeypatch.setattr(wheels, "lock_wheels", self.wheels)
+        monkeypatch.setattr(wheels, "lock_packages", self.wheels)
 
     def image(self, name: str, sources: Sequence[str], architecture: str, digest: str) -> ImagePin:
         self.asked.append("images")
@@ -55,11 +56,18 @@ class Network:
         return [os_packages.PackageAnswer(each, [], 1763000000) for each in found]
 
     def wheels(
-        self, requirements: Sequence[str], python: str, *more: str, constraints: Sequence[str], provided: object
-    ) -> list[str]:
+        self,
+        requirements: Sequence[str],
+        python: str,
+        *more: str,
+        constraints: Sequence[str],
+        provided: object,
+        sources: str,
+    ) -> list[Resolved]:
         self.asked.append(f"wheels {python}")
         self.held += constraints
-        return [f"{each.lower()} --hash=sha256:{'c' * 64}" for each in requirements if "==" in each]
+        pins = [each.lower().split("==") for each in requirements if "==" in each]
+        return [Resolved(name, version, f"{name}.whl", "c" * 64) for name, version in pins]
 
     def again(self, plan: Plan, old: Lock) -> list[str]:
         """What is asked for a new lock that keeps all that it can."""
@@ -198,7 +206,8 @@ def test_what_was_chosen_is_held_against_the_node_before_anything_is_fetched(
     old = msgspec.structs.replace(site.partitions["main"], cpu=cpu)
     site = msgspec.structs.replace(site, partitions={"main": old})
     stack = msgspec.structs.replace(asked, blocks=blocks)
-    monkeypatch.setattr(wheels, "lock_wheels", lambda *words, **more: [f"polars==1.30.0 --hash=sha256:{'c' * 64}"])
+    polars = Resolved("polars", "1.30.0", "polars.whl", "c" * 64)
+    monkeypatch.setattr(wheels, "lock_packages", lambda *words, **more: [polars])
     made = make_plan(CATALOG, site, stack, settings=["base.provider=debian"])
     with pytest.raises(PolicyError, match=r"polars 1.30.0 \(chosen by the lock\) needs avx"):
         make_lock(made, CATALOG)

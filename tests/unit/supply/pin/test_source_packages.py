@@ -25,6 +25,7 @@ from hpcgen.supply.pin.uv_resolver import Request, Resolved
 from hpcgen.supply.pin.wheels import resolve
 from tests.helpers.stub_packages import index, sha256, source, wheel
 
+STATIC = "Metadata-Version: 2.2\nName: pack\nVersion: 1.0\nRequires-Dist: needed\n"
 TARGET = WheelTarget("3.11.2", "x86_64", "2.36")
 
 
@@ -45,7 +46,7 @@ def egg(name: str, *lines: str) -> dict[str, str]:
 
 
 def chosen(folder: Path, asked: Sequence[str], *files: Path) -> dict[str, str]:
-    found = resolve(Request(TARGET, tuple(asked), indexes=(index(folder, *files),), sources=True))
+    found = resolve(Request(TARGET, tuple(asked), indexes=(index(folder, *files),), sources="any"))
     return {each.name: each.file for each in found}
 
 
@@ -78,14 +79,34 @@ def test_wheels_come_first_and_the_oldest_source_that_does_after_them(tmp_path: 
         resolve(Request(TARGET, ("pack>1",), indexes=(index(tmp_path, *files),)))
 
 
+def test_a_missing_wheel_is_no_reason_for_versions_of_old_but_a_compiler_is(tmp_path: Path) -> None:
+    """uv goes back to a release of long ago that does without the package; nothing is compiled for that."""
+    tops = [wheel(tmp_path, "top", "0.1"), wheel(tmp_path, "top", "3.0", needs=["parser==4.9.*", "deep"])]
+    deep = wheel(tmp_path, "deep", "1.0", needs=["parser>=4.9.1"])
+    parsers = [source(tmp_path, "parser", version) for version in ("4.8", "4.9", "4.9.1")]
+    parsers.append(wheel(tmp_path, "parser", "5.0"))
+    found = chosen(tmp_path, ["top"], *tops, deep, *parsers)
+    assert found == {"deep": deep.name, "parser": "parser-4.9.1.tar.gz", "top": tops[1].name}
+    files = {"setup.py": "ext_modules", "a.c": "", "PKG-INFO": STATIC}
+    source(tmp_path, "parser", "4.9.1", files=files)
+    assert chosen(tmp_path, ["top"], *tops, deep, *parsers) == {"top": tops[0].name}
+    needed = wheel(tmp_path, "needed", "1.0")
+    assert chosen(tmp_path, ["top>1"], *tops, deep, *parsers, needed)["parser"] == "parser-4.9.1.tar.gz"
+
+
+def test_what_a_source_package_requires_may_exist_as_source_alone_too(tmp_path: Path) -> None:
+    """No older version is taken of the first only because nobody has read yet what that requires."""
+    firsts = [source(tmp_path, "first", v, files=egg("first", f"second=={v}")) for v in ("1.0", "2.0")]
+    seconds = [source(tmp_path, "second", version) for version in ("1.0", "2.0")]
+    found = chosen(tmp_path, ["first"], *firsts, *seconds)
+    assert found == {"first": "first-2.0.tar.gz", "second": "second-2.0.tar.gz"}
+
+
 def test_a_contradiction_stays_one(tmp_path: Path) -> None:
     files = [source(tmp_path, "old", "1.0", files=egg("old", "new<2")), wheel(tmp_path, "new", "2.0")]
     with pytest.raises(ConflictError, match="new>=2") as failure:
         chosen(tmp_path, ["old", "new>=2"], *files)
     assert "source" not in failure.value.problems[0].remedy
-
-
-STATIC = "Metadata-Version: 2.2\nName: pack\nVersion: 1.0\nRequires-Dist: needed\n"
 
 
 @pytest.mark.parametrize(
@@ -120,6 +141,8 @@ def test_what_its_build_requires_and_compiles_is_read(tmp_path: Path) -> None:
     setup = {"setup.py": "import numpy\nfrom Cython.Build import cythonize\nsetup(ext_modules=cythonize('a.pyx'))"}
     found = described(tmp_path, {**setup, "src/a.pyx": "", "tests/b.c": ""})
     assert found.tools == ("setuptools", "cython", "numpy")
+    old = {"setup.py": "setup(setup_requires=['pytest-runner', 'cffi>=1'], ext_modules=[])"}
+    assert described(tmp_path, old).tools == ("setuptools", "cffi>=1")
     assert found.compiled == "pack-1.0/src/a.pyx"
     assert described(tmp_path, {**setup, "tests/b.c": ""}).compiled == ""
     assert described(tmp_path, {"shim.c": ""}).compiled == "", "nothing says that it is compiled"
@@ -253,5 +276,5 @@ def test_tools_that_are_not_to_be_had_are_named_with_the_package(
 
 def test_records_name_the_file(tmp_path: Path) -> None:
     pack = source(tmp_path, "pack", "1.0")
-    (found,) = resolve(Request(TARGET, ("pack",), indexes=(index(tmp_path, pack),), sources=True))
+    (found,) = resolve(Request(TARGET, ("pack",), indexes=(index(tmp_path, pack),), sources="any"))
     assert found == Resolved("pack", "1.0", "pack-1.0.tar.gz", sha256(pack), SourcePackage(()))
