@@ -63,7 +63,9 @@ class Deepspeed(Block):
         ]
 
     def notices(self, ctx: Context) -> list[str]:
-        """That its parts for CUDA cannot be compiled in the image."""
+        """That its parts for CUDA cannot be compiled in the image, and what nobody tried."""
+        if ctx.use("pytorch").options.accelerator == "xpu":
+            return [f"deepspeed {ctx.version} was not tried on Intel's GPUs, which its later releases find"]
         if ctx.use("pytorch").options.accelerator != "cuda":
             return []
         return [

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from hpcgen.backends.hardware.mpi_abi import wanted_abi
 from hpcgen.blocks.base import Block, Context, Facts, SiteRange, Situation, need
 from hpcgen.blocks.capabilities import PLUGIN_FOLDERS, Capabilities, Licence
+from hpcgen.blocks.intel import EULA, SIMPLIFIED
 from hpcgen.blocks.prefix_wheels import python_to_unpack, unpack_wheels
 from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, lines, run
 from hpcgen.core.model.image_paths import SCRATCH
@@ -14,17 +15,6 @@ from hpcgen.core.model.release import Value
 
 UNPACKED = f"{SCRATCH}/intel-mpi"
 INSTALLED = f"{SCRATCH}/intel-mpi-installed"
-
-SIMPLIFIED = Licence(
-    "intel-simplified",
-    "Intel Simplified Software License",
-    "https://software.intel.com/en-us/license/intel-simplified-software-license",
-)
-EULA = Licence(
-    "intel-eula",
-    "Intel End User License Agreement",
-    "https://www.intel.com/content/www/us/en/developer/articles/license/end-user-license-agreement.html",
-)
 
 HOST_FILES = ("I_MPI_OFI_LIBRARY", "I_MPI_PMI_LIBRARY")
 """By these modules of a host name libraries of its own.

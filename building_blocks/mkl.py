@@ -6,16 +6,12 @@ from collections.abc import Iterable
 
 from hpcgen.backends.hardware.microarchitecture import vendor
 from hpcgen.blocks.base import Block, Context, Facts, need
-from hpcgen.blocks.capabilities import Capabilities, Licence
+from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.intel import SIMPLIFIED
 from hpcgen.blocks.prefix_wheels import python_to_unpack, unpack_wheels
 from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, run
 from hpcgen.core.model.image_paths import SCRATCH
 
-LICENCE = Licence(
-    "intel-simplified",
-    "Intel Simplified Software License",
-    "https://software.intel.com/en-us/license/intel-simplified-software-license",
-)
 UNUSED = ("intel-cmplr-lib-ur", "intel-openmp", "tbb", "tbb-devel", "tcmlib", "umf")
 """What pip installs for Intel's OpenMP and TBB, on which nothing here computes."""
 
@@ -95,10 +91,10 @@ class Mkl(Block):
 
     def details(self, ctx: Context) -> list[str]:
         """That the build accepts Intel's licence."""
-        return [f"The build accepts the {LICENCE.title} for MKL {ctx.version}."]
+        return [f"The build accepts the {SIMPLIFIED.title} for MKL {ctx.version}."]
 
     def capabilities(self, ctx: Context) -> Capabilities:
-        return Capabilities(licences=(LICENCE,))
+        return Capabilities(licences=(SIMPLIFIED,))
 
 
 def _wheels(ctx: Context) -> Wheels:

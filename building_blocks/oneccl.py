@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, need
-from hpcgen.blocks.capabilities import Capabilities, Licence
+from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.intel import SIMPLIFIED
 from hpcgen.blocks.prefix_wheels import python_to_unpack, unpack_wheels
 from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, run
 from hpcgen.core.errors import ConflictError
 from hpcgen.core.model.image_paths import SCRATCH
 
-LICENCE = Licence(
-    "intel-simplified",
-    "Intel Simplified Software License",
-    "https://software.intel.com/en-us/license/intel-simplified-software-license",
-)
 COPIES = {"libccl.so.1": "libccl.so.1.0", "libccl.so": "libccl.so.1", "libccl.so.2": "libccl.so.2.0"}
 """Names that are links in Intel's own packages, and copies of 330 MB each in a wheel, which can hold no links."""
 
@@ -87,10 +83,10 @@ class Oneccl(Block):
 
     def details(self, ctx: Context) -> list[str]:
         """That the build accepts Intel's licence."""
-        return [f"The build accepts the {LICENCE.title} for oneCCL {ctx.version}."]
+        return [f"The build accepts the {SIMPLIFIED.title} for oneCCL {ctx.version}."]
 
     def capabilities(self, ctx: Context) -> Capabilities:
-        return Capabilities(licences=(LICENCE,))
+        return Capabilities(licences=(SIMPLIFIED,))
 
 
 def _wheels(ctx: Context) -> Wheels:

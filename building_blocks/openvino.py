@@ -1,43 +1,71 @@
-"""OpenVINO: runs trained models on Intel's and other CPUs."""
+"""OpenVINO: runs trained models on Intel's and other CPUs, and on Intel's GPUs."""
 
 from __future__ import annotations
 
-from hpcgen.blocks.base import Context
+from typing import Literal
+
+from hpcgen.blocks.base import BlockOptions, Context, Facts, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import Test, TextFile, Wheels, command
-from hpcgen.blocks.wheel_program import WheelBlock, share_program
+from hpcgen.blocks.wheel_program import WheelBlock, share_program, share_setting
+
+
+def _on_gpu(situation: Situation) -> bool:
+    return bool(situation.options.device == "gpu")
+
+
+def _why_not(facts: Facts) -> str:
+    """Why its plug-in for GPUs is of no use on the partition; empty where it is."""
+    gpu = facts.partition.gpu
+    if gpu is None or gpu.vendor != "intel":
+        return "it has no device for it"
+    return "" if facts.architecture == "x86_64" else f"its wheel for {facts.architecture} has no plug-in for GPUs"
 
 
 class Openvino(WheelBlock):
     """OpenVINO, inference on models of other frameworks.  Source: https://github.com/openvinotoolkit/openvino
 
-    The project's wheel. On CPUs with bfloat16 (AMX or AVX512_BF16) OpenVINO computes in that unless a program says
-    ``INFERENCE_PRECISION_HINT=f32``; the one in /opt/openvino/share, which stacks run as a test, does.
+    The project's wheel, which has a plug-in for Intel's GPUs on x86_64; that computes by OpenCL of Intel's compute
+    runtime, and in half precision. On CPUs with bfloat16 (AMX or AVX512_BF16) OpenVINO computes in that. Both unless a
+    program says ``INFERENCE_PRECISION_HINT=f32``; the one in /opt/openvino/share, which stacks run as a test, does.
     """
 
     name = "openvino"
     proof = "inference step"
+    needs = (*WheelBlock.needs, need("intel_gpu", when=_on_gpu))
+
+    class Options(BlockOptions, frozen=True):
+        """``device``: what the program of stacks computes on; ``gpu`` brings Intel's compute runtime."""
+
+        device: Literal["cpu", "gpu"] = "cpu"
+
+    @classmethod
+    def alternatives(cls, facts: Facts) -> dict[str, tuple[str, ...]]:
+        """The GPU where there is one that it can use."""
+        return {} if _why_not(facts) else {"device": ("gpu",)}
 
     def wheels(self, ctx: Context) -> Wheels:
         return ctx.wheels(ctx.facts.listed(f"openvino-{ctx.version}"), [f"openvino=={ctx.version}"])
 
     def programs(self, ctx: Context) -> list[TextFile]:
-        return [share_program(ctx, "onnx_model.py"), share_program(ctx, "openvino_step.py")]
+        step = share_program(ctx, "openvino_step.py")
+        return [share_program(ctx, "onnx_model.py"), step, share_setting(ctx, "device", ctx.options.device.upper())]
 
     def test(self, ctx: Context) -> list[Test]:
-        """It has a device for the CPU, and computes a small model as NumPy does."""
+        """It has a device for the CPU, and computes a small model as NumPy does; on a node with a GPU, there too."""
         python = f"{ctx.use('python').prefix}/bin/python"
+        step = f"{ctx.prefix}/share/openvino_step.py"
+        on_gpu = Test("model on the GPU", command(python, step, "GPU"), device="gpu", expect="computes on GPU")
         return [
             Test("version", command(python, "-c", "import openvino as o; print(o.__version__)"), expect=ctx.version),
-            Test(
-                "model", command(python, f"{ctx.prefix}/share/openvino_step.py", "CPU"), expect="inferences per second"
-            ),
+            Test("model", command(python, step, "CPU"), expect="inferences per second"),
+            *([on_gpu] if ctx.options.device == "gpu" else []),
         ]
 
     def capabilities(self, ctx: Context) -> Capabilities:
-        """That a GPU is not used."""
-        gpu = ctx.facts.partition.gpu
-        if gpu is None:
-            return Capabilities()
-        intel = "the image has no compute runtime of Intel's" if gpu.vendor == "intel" else "it has no device for it"
-        return Capabilities(gpu_unused=intel)
+        """Whose GPUs it computes on, or why it leaves one alone."""
+        if ctx.options.device == "gpu":
+            return Capabilities(gpu_vendors=("intel",))
+        on_gpu_node = ctx.facts.partition.gpu is not None
+        unused = _why_not(ctx.facts) or "openvino.device is cpu"
+        return Capabilities(gpu_unused=unused if on_gpu_node else "")

@@ -7,14 +7,16 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from hpcgen.backends.hardware.fabrics import ONECCL
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
-from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.capabilities import Capabilities, Licence
 from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.gpu_collectives import gpu_networks, with_verbs
 from hpcgen.blocks.host_tools import plain_file, plain_projects
 from hpcgen.blocks.hub import from_hub, hub_environment, hub_image, hub_packages, system_packages
+from hpcgen.blocks.intel import EULA, SIMPLIFIED
 from hpcgen.blocks.nvidia import COMPANIONS, LICENCES
-from hpcgen.blocks.pytorch_wheels import wheel_accelerator, why_no_wheel
+from hpcgen.blocks.pytorch_wheels import ACCELERATORS, wheel_accelerator, why_no_wheel
 from hpcgen.blocks.steps import (
     Environment,
     Image,
@@ -64,6 +66,10 @@ def _builds_mpi(situation: Situation) -> bool:
     return _from_source(situation) and bool(situation.options.mpi)
 
 
+def _on_intel_gpus(situation: Situation) -> bool:
+    return bool(situation.options.accelerator == "xpu")
+
+
 def _compiles(situation: Situation) -> bool:
     return bool(situation.options.compile)
 
@@ -88,6 +94,7 @@ class Pytorch(Block):
         need("cudnn", when=_builds_cuda),
         need("nccl", when=_builds_cuda),
         need("mpi", when=_builds_mpi),
+        need("intel_gpu", when=_on_intel_gpus),
         need("jit_compiler", when=_compiles),
         need("ubuntu", when=from_hub),
     )
@@ -97,8 +104,9 @@ class Pytorch(Block):
 
         ``accelerator``: by default that of the partition's GPU where a wheel has code for it and the driver is new
         enough, and ``cpu`` elsewhere. ``install``: ``pip`` takes the index's wheel, ``wheel`` the project's own by its
-        address (for the CPU, for ROCm, and with CUDA 12.6 for older GPUs), ``package`` the distribution's, ``hub``
-        starts from NVIDIA's or AMD's image (10 GB and more), ``source`` compiles it for the partition's CPU (hours).
+        address (for the CPU, for ROCm, for Intel's GPUs, and with CUDA 12.6 for older ones of NVIDIA), ``package`` the
+        distribution's, ``hub`` starts from NVIDIA's or AMD's image (10 GB and more), ``source`` compiles it for the
+        partition's CPU (hours).
         ``compile``: keep a C++ compiler and headers in the image, which ``torch.compile`` and C++ extensions need;
         300 MB, so it is off unless a GPU computes.
 
@@ -106,7 +114,7 @@ class Pytorch(Block):
         for linear algebra, ``jobs`` compile steps at a time.
         """
 
-        accelerator: Literal["cpu", "cuda", "rocm"] = "cpu"
+        accelerator: Literal["cpu", "cuda", "rocm", "xpu"] = "cpu"
         install: Literal["pip", "wheel", "package", "hub", "source"] = "pip"
         compile: bool = False
         mkldnn: bool = True
@@ -131,7 +139,8 @@ class Pytorch(Block):
     @classmethod
     def alternatives(cls, facts: Facts) -> dict[str, tuple[str, ...]]:
         """CUDA's wheel on a CPU, which computes there too; CUDA 12.6 for older GPUs; AMD's image of a release."""
-        return {"install": {"cpu": ("pip",), "cuda": ("wheel",), "rocm": ("hub",)}[wheel_accelerator(facts)]}
+        others = {"cpu": ("pip",), "cuda": ("wheel",), "rocm": ("hub",)}.get(wheel_accelerator(facts))
+        return {"install": others} if others is not None else {}
 
     def inputs(self, ctx: Context) -> list[Input]:
         """The wheel with what it needs, or the source with what building it needs."""
@@ -147,7 +156,13 @@ class Pytorch(Block):
         return hub_image(ctx)
 
     def environment(self, ctx: Context) -> Environment:
-        """What keeps such an image's own software working."""
+        """What keeps such an image's own software working; for oneCCL that ranks say their places by variables.
+
+        Otherwise it would take the variables of an MPI's launcher for those of Intel MPI. Sources: ProcessGroupXCCL.cpp
+        of github.com/intel/torch-xpu-ops; public job scripts for Aurora, which set both.
+        """
+        if ctx.options.accelerator == "xpu":
+            return Environment(both={"CCL_ATL_TRANSPORT": "ofi", "CCL_PROCESS_LAUNCHER": "none"})
         return hub_environment(ctx) if ctx.options.install == "hub" else Environment()
 
     def packages(self, ctx: Context) -> Packages:
@@ -220,18 +235,18 @@ class Pytorch(Block):
         if ctx.options.accelerator != "cpu":
             tests.append(Test("GPU", command(python, check, "gpu", *_gpu_code(ctx)), device="gpu", expect="product on"))
         if ctx.options.gloo or ctx.options.install != "source" or ctx.options.accelerator != "cpu":
-            # Over NCCL or RCCL where there are GPUs.
+            # Over NCCL, RCCL or oneCCL where there are GPUs.
             train = command(python, f"{ctx.prefix}/share/ranks.py", python, f"{ctx.prefix}/share/step.py")
             tests.append(Test("data-parallel training", train, expect="rank 0 size", ranks="all"))
         return tests
 
     def suits_pip(self, ctx: Context) -> bool:
-        """Not beside the packages of an image or a distribution, nor without Triton, as ROCm's wheel is."""
+        """Not beside the packages of an image or a distribution, nor without Triton, as wheels for other GPUs are."""
         return ctx.options.install not in ("hub", "package") and _is_complete(ctx)
 
     def capabilities(self, ctx: Context) -> Capabilities:
         """Whose GPUs it computes on, the library of collectives and the licences that its wheels carry."""
-        vendor = {"cuda": "nvidia", "rocm": "amd"}.get(ctx.options.accelerator)
+        vendor = next((name for name, of in ACCELERATORS.items() if of == ctx.options.accelerator), None)
         gloo = "Gloo" if ctx.options.gloo else ""
         if vendor is None:
             unused = why_no_wheel(ctx.facts) or "pytorch.accelerator=cpu was requested"
@@ -239,10 +254,11 @@ class Pytorch(Block):
             return Capabilities(cpu_collectives=gloo, gpu_unused=unused if on_gpu_node else "")
         return Capabilities(
             gpu_vendors=(vendor,),
-            gpu_collectives="NCCL" if vendor == "nvidia" else "RCCL",
+            gpu_collectives={"nvidia": "NCCL", "amd": "RCCL", "intel": ONECCL}[vendor],
             gpu_networks=gpu_networks(ctx) if _has_nccl(ctx) else (),
             cpu_collectives=gloo,
-            licences=LICENCES if vendor == "nvidia" and ctx.options.install in ("pip", "wheel") else (),
+            licences=_licences(ctx, vendor),
+            kmp=vendor == "intel",
         )
 
     def notices(self, ctx: Context) -> list[str]:
@@ -259,10 +275,9 @@ class Pytorch(Block):
             notes.append(
                 "torch.compile will fail: the image has no C++ compiler; --set pytorch.compile=true keeps one in it"
             )
-        if ctx.options.accelerator == "rocm" and ctx.options.install == "wheel":
-            notes.append(
-                "the image has no Triton for ROCm, of which no list has a hash: torch.compile works on the CPU alone"
-            )
+        if not _is_complete(ctx):
+            whose = "ROCm, of which no list has a hash" if ctx.options.accelerator == "rocm" else "Intel's GPUs"
+            notes.append(f"the image has no Triton for {whose}: torch.compile works on the CPU alone")
         return notes
 
     def long_build(self, ctx: Context) -> str:
@@ -274,7 +289,14 @@ class Pytorch(Block):
 
 def _has_nccl(ctx: Context) -> bool:
     """Whether wheels bring NCCL or RCCL; a compiled PyTorch has the block's, and of an image's own nothing is known."""
-    return ctx.options.accelerator != "cpu" and ctx.options.install in ("pip", "wheel")
+    return ctx.options.accelerator in ("cuda", "rocm") and ctx.options.install in ("pip", "wheel")
+
+
+def _licences(ctx: Context, vendor: str) -> tuple[Licence, ...]:
+    """Of NVIDIA's or Intel's libraries beside a wheel; an image from elsewhere has its own."""
+    if ctx.options.install not in ("pip", "wheel"):
+        return ()
+    return {"nvidia": LICENCES, "intel": (EULA, SIMPLIFIED)}.get(vendor, ())
 
 
 def _gpu_code(ctx: Context) -> list[str]:
@@ -295,8 +317,8 @@ def _has_onednn(ctx: Context) -> bool:
 
 
 def _is_complete(ctx: Context) -> bool:
-    """No index has the Triton that goes with the wheel for ROCm; PyTorch loads without it."""
-    return not (ctx.options.accelerator == "rocm" and ctx.options.install == "wheel")
+    """The package index does not have the Triton of wheels for AMD's and Intel's GPUs; PyTorch loads without it."""
+    return not (ctx.options.accelerator in ("rocm", "xpu") and ctx.options.install == "wheel")
 
 
 def _python(ctx: Context) -> str:
@@ -310,9 +332,10 @@ def _wheels(ctx: Context) -> Wheels:
 
 
 def _needs(ctx: Context) -> Wheels:
-    """What it needs beside itself: without CUDA's libraries, or with those of the wheel's own CUDA."""
-    if ctx.options.accelerator == "cuda" and ctx.options.install == "wheel":
-        return ctx.wheels(f"torch-cu126-{ctx.version}", ctx.release.values["cu126"])
+    """What it needs beside itself: without CUDA's libraries, or with those of the wheel's own CUDA or of oneAPI."""
+    build = {"cuda": "cu126", "xpu": "xpu"}.get(ctx.options.accelerator)
+    if build is not None and ctx.options.install == "wheel":
+        return ctx.wheels(f"torch-{build}-{ctx.version}", ctx.release.values[build])
     return _wheels(ctx).without(*OF_CUDA)
 
 

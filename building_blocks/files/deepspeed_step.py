@@ -17,6 +17,7 @@ import torch
 import torch.distributed as dist
 
 STEPS = 20
+BACKENDS = {"cuda": "nccl", "xpu": "xccl"}
 ALONE = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511"}
 CONFIGURATION = {
     "train_micro_batch_size_per_gpu": 64,
@@ -55,10 +56,12 @@ def main():
         sys.stderr.write(f"expected {wanted} ranks, this job has {size}\n")
         return 3
     device = torch.device("cpu")
-    if torch.cuda.is_available():
-        device = torch.device("cuda", local_rank % torch.cuda.device_count())
-        torch.cuda.set_device(device)
-    deepspeed.init_distributed("nccl" if device.type == "cuda" else "gloo")
+    for kind in BACKENDS:
+        module = getattr(torch, kind, None)
+        if module is not None and module.is_available():
+            device = torch.device(kind, local_rank % module.device_count())
+            module.set_device(device)
+    deepspeed.init_distributed(BACKENDS.get(device.type, "gloo"))
     first, last, weights = train(rank, device)
     everywhere = [torch.empty_like(weights) for _ in range(size)]
     dist.all_gather(everywhere, weights)

@@ -96,9 +96,11 @@ def compile(*asked):
 def gpu(code=""):
     """A product on the GPU; ``code`` is what the partition's GPU needs."""
     values = torch.randn(512, 512)
-    worst = far(values.cuda() @ values.cuda(), values.double() @ values.double())
+    kind = "cuda" if torch.cuda.is_available() or not hasattr(torch, "xpu") else "xpu"
+    found = values.to(kind) @ values.to(kind)
+    worst, module = far(found, values.double() @ values.double()), getattr(torch, kind)
     known = torch.cuda.get_arch_list()
-    print(f"product on {torch.cuda.get_device_name(0)} differs by {worst:.1e}, code for", *known)
+    print(f"product on {module.get_device_name(0)} differs by {worst:.1e}, code for", *known)
     return worst < 1e-2 and (not code or has_code(code, known))
 
 

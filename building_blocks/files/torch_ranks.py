@@ -90,6 +90,9 @@ def variables(environment):
     found["MASTER_ADDR"] = node or ""
     if on_node:
         found["LOCAL_WORLD_SIZE"] = on_node
+        if environment.get("CCL_PROCESS_LAUNCHER") == "none":
+            # oneCCL is told a rank's place on its node by these alone.
+            found.update(CCL_LOCAL_RANK=found["LOCAL_RANK"], CCL_LOCAL_SIZE=on_node)
     return {name: environment.get(name, value) for name, value in found.items()}
 
 

@@ -1,7 +1,7 @@
 """A few training steps with PyTorch, data-parallel where there are several ranks, to prove that a job is one job.
 
-Every rank trains the same small model on data of its own (DistributedDataParallel sums the gradients: over NCCL or RCCL
-on GPUs, over Gloo on CPUs) and prints one line
+Every rank trains the same small model on data of its own (DistributedDataParallel sums the gradients: over NCCL, RCCL
+or oneCCL on GPUs, over Gloo on CPUs) and prints one line
 
     rank R size N device D loss X
 
@@ -17,15 +17,18 @@ import torch
 import torch.distributed as dist
 
 STEPS = 20
+BACKENDS = {"cuda": "nccl", "xpu": "xccl"}
 
 
 def device_of(local_rank):
     """The GPU of this rank where there is one; a rank that sees only its own takes that."""
-    if not torch.cuda.is_available():
-        return torch.device("cpu")
-    device = torch.device("cuda", local_rank % torch.cuda.device_count())
-    torch.cuda.set_device(device)
-    return device
+    for kind in BACKENDS:
+        module = getattr(torch, kind, None)
+        if module is not None and module.is_available():
+            device = torch.device(kind, local_rank % module.device_count())
+            module.set_device(device)
+            return device
+    return torch.device("cpu")
 
 
 def train(rank, size, device):
@@ -65,7 +68,7 @@ def main():
         return 3
     device = device_of(local_rank)
     if size > 1:
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        dist.init_process_group(BACKENDS.get(device.type, "gloo"))
     first, last, weights = train(rank, size, device)
     same = agree(weights, size)
     # One write, so that the lines of several ranks do not mix.

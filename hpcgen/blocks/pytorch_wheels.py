@@ -5,6 +5,7 @@ from __future__ import annotations
 from packaging.version import Version
 
 from hpcgen.blocks.declared import Facts
+from hpcgen.core.model.nodes import GpuVendor
 
 OLDEST_DRIVER = {"x86_64": "440.33", "aarch64": "580"}
 """The first NVIDIA driver that runs a CUDA of one of the wheels. A test holds it against the table."""
@@ -30,19 +31,25 @@ AMD_TARGETS = frozenset(
 """What the wheels with ROCm have code for. A test holds it against the table."""
 
 
+ACCELERATORS: dict[GpuVendor, str] = {"nvidia": "cuda", "amd": "rocm", "intel": "xpu"}
+"""What wheels for the GPUs of a vendor are called."""
+
+
 def wheel_accelerator(facts: Facts) -> str:
-    """What a wheel of PyTorch computes on there by default: ``cuda``, ``rocm`` or ``cpu``."""
+    """What a wheel of PyTorch computes on there by default: ``cuda``, ``rocm``, ``xpu`` or ``cpu``."""
     gpu = facts.partition.gpu
     if gpu is None or why_no_wheel(facts):
         return "cpu"
-    return "cuda" if gpu.vendor == "nvidia" else "rocm"
+    return ACCELERATORS[gpu.vendor]
 
 
 def why_no_wheel(facts: Facts) -> str:
     """Why no wheel computes on the partition's GPU; empty if one does, or nothing is known against it."""
     gpu = facts.partition.gpu
-    if gpu is None or gpu.vendor == "intel":
-        return "no hashed wheel for Intel GPUs is listed here"
+    if gpu is None:
+        return "there is none"
+    if gpu.vendor == "intel":
+        return "" if facts.architecture == "x86_64" else "the wheels for Intel's GPUs are only for x86_64"
     if gpu.vendor == "nvidia":
         driver, capability = OLDEST_DRIVER[facts.architecture], OLDEST_CAPABILITY[facts.architecture]
         if gpu.driver is not None and Version(gpu.driver) < Version(driver):

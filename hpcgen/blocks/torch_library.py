@@ -46,7 +46,7 @@ class TorchLibrary(Block):
         for CPUs by its address, ``source`` compiles what runs on CPUs.
         """
 
-        accelerator: Literal["cpu", "cuda", "rocm"] = "cpu"
+        accelerator: Literal["cpu", "cuda", "rocm", "xpu"] = "cpu"
         install: Literal["pip", "wheel", "source"] = "wheel"
 
     @classmethod

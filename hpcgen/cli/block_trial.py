@@ -22,7 +22,7 @@ from hpcgen.core.support.places import shown
 from hpcgen.core.support.processes import end, own_module
 
 LIMIT_S = 60.0
-SITES = {"nvidia": "slurm-nvidia", "amd": "slurm-amd"}
+SITES = {"nvidia": "slurm-nvidia", "amd": "slurm-amd", "intel": "slurm-intel"}
 """Where a block for GPUs of a vendor is tried; the others on a workstation."""
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from hpcgen.backends.hardware.fabrics import ONECCL
 from hpcgen.backends.launchers import launcher_of
 from hpcgen.core.model.host_mpi import HostMpi
 from hpcgen.core.model.nodes import Gpu
@@ -18,6 +19,7 @@ from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.cpu_lists import list_text, read_list
 from hpcgen.core.support.quoting import Shell
 from hpcgen.core.support.templates import Template
+from hpcgen.launch.collectives import any_oneccl
 
 VISIBLE = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "ROCR_VISIBLE_DEVICES", "intel": "ZE_AFFINITY_MASK"}
 """The variable that says which GPUs a process sees, by their numbers.
@@ -39,7 +41,7 @@ class Binding(msgspec.Struct, frozen=True):
     visible: the variable that says which GPUs a process sees; "" where every rank sees all, or the launcher chooses.
     gpus: the numbers of the GPUs, for each rank.
     cpus: lists of CPUs, for each rank; empty where the launcher alone decides about them.
-    count: GPUs of the node that the job has.
+    count: devices of the node that the job has: GPUs, or the tiles that each of them consists of.
     """
 
     local_rank: str
@@ -84,15 +86,17 @@ def binding(plan: Plan, mpi: HostMpi | None, *, inner: bool) -> Binding | None:
     """
     gpu, count = _divided(plan)
     number = local_rank(plan, mpi, inner=inner)
+    devices = count * (gpu.tiles if gpu is not None else 1)
     if gpu is None or not number:
         return None
     ranks = plan.job.ranks_per_node
-    shares = shares_of(ranks, count)
-    cpus = cpus_of(shares, gpu.cpus, plan.job.threads_per_rank) if count == gpu.count else []
-    chosen = plan.job.rank_gpus == "own" and not gpus_by_launcher(plan, mpi)
+    shares = shares_of(ranks, devices)
+    next_to = [cpus for cpus in gpu.cpus for _ in range(gpu.tiles)]
+    cpus = cpus_of(shares, next_to, plan.job.threads_per_rank) if count == gpu.count else []
+    chosen = plan.job.rank_gpus == "own" and not gpus_by_launcher(plan, mpi) and not _sees_all(plan)
     if not chosen and not cpus:
         return None
-    return Binding(number, VISIBLE[gpu.vendor] if chosen else "", shares, cpus, count)
+    return Binding(number, VISIBLE[gpu.vendor] if chosen else "", shares, cpus, devices)
 
 
 def binding_text(plan: Plan, mpi: HostMpi | None, found: Binding | None) -> str:
@@ -105,14 +109,17 @@ def binding_text(plan: Plan, mpi: HostMpi | None, found: Binding | None) -> str:
     gpu, _ = _divided(plan)
     if gpu is None:
         return ""
-    if plan.job.rank_gpus == "all":
+    if plan.job.rank_gpus == "own" and _sees_all(plan):
+        text = f"every rank sees the whole node, as {ONECCL} needs it, and must choose by its number there"
+    elif plan.job.rank_gpus == "all":
         text = "every rank sees the whole node and must choose by itself"
     elif gpus_by_launcher(plan, mpi):
         text = "the launcher gives each rank its own"
     elif found is None:
         text = "every rank sees all of the node: hpcgen does not know how this launcher numbers the ranks of a node"
     else:
-        text = f"each rank sees its own, by {found.visible}"
+        parts = ", whose tiles are devices" if gpu.tiles > 1 else ""
+        text = f"each rank sees its own{parts}, by {found.visible}"
     return f"{text}; it keeps to the CPUs next to it" if found is not None and found.cpus else text
 
 
@@ -121,7 +128,7 @@ def gpus_by_launcher(plan: Plan, mpi: HostMpi | None) -> int:
     gpu, count = _divided(plan)
     batch = plan.site.scheduler
     asked = batch.gpu_bind == "launcher" and plan.job.rank_gpus == "own"
-    if gpu is None or not asked or mpi is None:
+    if gpu is None or gpu.tiles > 1 or not asked or mpi is None:
         return 0
     # It gives a GPU to one rank alone.
     share = count // plan.job.ranks_per_node
@@ -157,13 +164,21 @@ def cpus_of(shares: list[list[int]], next_to: list[str], threads: int) -> list[s
 
 def _divided(plan: Plan) -> tuple[Gpu | None, int]:
     """The GPUs that several ranks of a node share, and how many of them the job has; None where
-    there are fewer than two.
+    there are fewer than two devices.
     """
     gpu = plan.site.partitions[plan.partition].gpu
     if gpu is None or plan.job.ranks_per_node == 1:
         return None, 0
     count = gpu.count if plan.job.gpus_per_node is None else plan.job.gpus_per_node
-    return (gpu, count) if count > 1 else (None, 0)
+    return (gpu, count) if count * gpu.tiles > 1 else (None, 0)
+
+
+def _sees_all(plan: Plan) -> bool:
+    """Whether the ranks must see every GPU of the node: oneCCL finds those of other ranks by what its own sees.
+
+    Source: public job scripts for Aurora, which for that set no ``ZE_AFFINITY_MASK``.
+    """
+    return any_oneccl(plan)
 
 
 def local_rank(plan: Plan, mpi: HostMpi | None, *, inner: bool) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Collection
 import msgspec
 
 from hpcgen.backends.engines import Engine
-from hpcgen.backends.hardware.fabrics import GPU_NETWORKS, NCCL_LIBFABRIC, NCCL_VERBS
+from hpcgen.backends.hardware.fabrics import GPU_NETWORKS, NCCL_LIBFABRIC, NCCL_VERBS, ONECCL
 from hpcgen.core.model.plan import Plan
 
 DEVICES = {("infiniband", NCCL_VERBS): "/dev/infiniband", ("slingshot", NCCL_LIBFABRIC): "/dev/cxi0"}
@@ -48,7 +48,7 @@ def gpu_network(plan: Plan, engine: Engine, of: Collection[str] | None = None) -
     ----------
     of: libraries of collectives; those of the plan's job if None.
     """
-    libraries = set(plan.gpu_collectives if of is None else of)
+    libraries = set(plan.gpu_collectives if of is None else of) - {ONECCL}
     kind = plan.site.gpu_fabric_of(plan.partition)
     meant = GPU_NETWORKS.get(kind, "")
     if not libraries or not meant:
@@ -70,14 +70,23 @@ def plugin_folders(plan: Plan, engine: Engine) -> tuple[str, ...]:
 
 
 def collectives_environment(plan: Plan, engine: Engine) -> dict[str, str]:
-    """Variables of a job of several nodes: the network that is meant, and the interface of what speaks IP."""
+    """Variables of collectives: the network that is meant, and the interface of what speaks IP between nodes."""
     network, interface = gpu_network(plan, engine), plan.fabric.interface
     found = {"NCCL_NET": network.name} if network is not None else {}
-    if interface is not None and plan.gpu_collectives:
-        found["NCCL_SOCKET_IFNAME"] = interface
+    if interface is not None:
+        names = ("CCL_KVS_IFACE" if each == ONECCL else "NCCL_SOCKET_IFNAME" for each in plan.gpu_collectives)
+        found |= dict.fromkeys(names, interface)
+    if plan.fabric.provider is not None and plan.job.ranks > 1 and any_oneccl(plan):
+        # A system may set one that the libfabric of oneCCL's wheels does not have, as Aurora does with cxi.
+        found["FI_PROVIDER"] = plan.fabric.provider
     if interface is not None and plan.cpu_collectives:
         found["GLOO_SOCKET_IFNAME"] = interface
     return found
+
+
+def any_oneccl(plan: Plan) -> bool:
+    """Whether GPUs of the job's ranks send each other data by oneCCL, on one node too."""
+    return bool(plan.job.gpus_per_node) and any(block.gpu_collectives == ONECCL for block in plan.blocks)
 
 
 def by_plugin_folders(path: str, folders: tuple[str, ...]) -> str:

@@ -152,6 +152,10 @@ def _exported(plan: Plan, engine: Engine, mpi: HostMpi | None, no_pinning: bool)
     """
     found, job = _Values(), plan.job
     found.put(collectives_environment(plan, engine), "collectives")
+    gpu = plan.site.partitions[plan.partition].gpu
+    if gpu is not None and gpu.tiles > 1 and plan.gpu_vendor == "intel" and job.gpus_per_node != 0:
+        # By numbers of tiles a job says what each rank sees; what is the default depends on the runtime's release.
+        found.put({"ZE_FLAT_DEVICE_HIERARCHY": "FLAT"}, "site", f"partitions.{plan.partition}.gpu.tiles")
     if (proxy := plan.site.network.job_proxy) is not None:
         for name, (field, value) in proxy.variables().items():
             found.put({name: value}, "site", f"network.job_proxy.{field}")

@@ -137,8 +137,8 @@ def _paths(plan: Plan, how: Start, named: bool) -> str:
     found: list[tuple[str, str, str, list[str]]] = []
     if how.engine.image_is_file and not named and plan.job.nodes > 1:
         found.append(("FAILED", "image", "put it on a file system that every node can see", [Shell('"$1"')]))
-    # What is made for GPUs says so by `host`; the rest works without.
-    if gpu is not None and any(block.host for block in plan.blocks):
+    # What is made for GPUs says so by `host`, or is a run time for them; the rest works without.
+    if gpu is not None and (plan.gpu_vendor or any(block.host for block in plan.blocks)):
         todo = f"use nodes of the partition {plan.partition}, and request their GPUs in the header of the job"
         found.append(("FAILED", "GPU", todo, [GPU_DEVICES[gpu.vendor]]))
     if how.mpi is not None or how.inner:
@@ -152,8 +152,13 @@ def _paths(plan: Plan, how: Start, named: bool) -> str:
         for path in mpi.preload:
             todo = f"correct {plan.mpi_path('preload', path)} of the profile of {site}"
             found.append(("FAILED", "library", todo, on_host(mpi, [path])))
+    opened = ""
+    if any(what == "GPU" for _, what, _, _ in found) and gpu is not None and gpu.vendor != "nvidia":
+        todo = "ask for the group that may open it (render or video), or whether nodes of jobs have another driver"
+        opened = fill("opened", device=sh(GPU_DEVICES[gpu.vendor]), todo=sh(todo))
     rows = [(weight, sh(what), sh(todo), line(paths)) for weight, what, todo, paths in found if paths]
-    return "".join(fill("paths", weight=weight, what=what, todo=todo, paths=all) for weight, what, todo, all in rows)
+    there = [fill("paths", weight=weight, what=what, todo=todo, paths=all) for weight, what, todo, all in rows]
+    return "".join([*there, opened])
 
 
 def _collectives(plan: Plan, how: Start) -> list[tuple[str, str, str, list[str]]]:
@@ -168,7 +173,7 @@ def _collectives(plan: Plan, how: Start) -> list[tuple[str, str, str, list[str]]
         todo = f"use other nodes, or correct {path} of the profile of {site.name}"
         found.append((weight(site, path), "GPU network", todo, [device]))
     interface = plan.fabric.interface
-    if interface is not None and "SOCKET_IFNAME" in " ".join(collectives_environment(plan, how.engine)):
+    if interface is not None and interface in collectives_environment(plan, how.engine).values():
         path = site.fabric_path(plan.partition, "interface")
         todo = f"correct {path} of the profile of {site.name}"
         found.append((weight(site, path), "interface", todo, [f"/sys/class/net/{interface}"]))

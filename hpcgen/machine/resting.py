@@ -20,7 +20,7 @@ _JOBS_ONLY = (
     r"(operator|archived|closed|scheduler|layouts|environment|unset_environment"
     r"|system\.(kernel|modules|user_namespaces)"
     r"|partitions\.[^.]+\.(nodes|memory|queues|slots|directives|chunk|parallel_environment|environment"
-    r"|cpu\.(?!target(\.|$))[^.]+|gpu\.(count|memory_gb|cpus|cdi))"
+    r"|cpu\.(?!target(\.|$))[^.]+|gpu\.(count|tiles|memory_gb|cpus|cdi))"
     r"|containers\.(image_directory|build_on|unprivileged_build|engines\.[^.]+\.(reason|decided|modules)))(\.|$)"
 )
 """Facts that people, jobs and the start of an image rest on, and no step of its build."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hpcgen.backends.engines import engine_for
-from hpcgen.backends.hardware.fabrics import GPU_NETWORK_BLOCKS, GPU_NETWORKS
+from hpcgen.backends.hardware.fabrics import GPU_NETWORK_BLOCKS, GPU_NETWORKS, ONECCL
 from hpcgen.blocks.requirements import Origin, Requirement
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.model.plan import Plan
@@ -30,7 +30,7 @@ def wanted(plan: Plan, catalog: Catalog, kept: Mapping[str, str]) -> Requirement
     kind = plan.site.gpu_fabric_of(plan.partition)
     block = GPU_NETWORK_BLOCKS.get(GPU_NETWORKS.get(kind, ""))
     # Of the image, whatever its job: another number of nodes makes no other image.
-    libraries = sorted({each.gpu_collectives for each in plan.in_image} - {""})
+    libraries = sorted({each.gpu_collectives for each in plan.in_image} - {"", ONECCL})
     if block is None or not libraries or not plan.stack.run.mpi or not catalog.has_block(block):
         return None
     if "NCCL_NET" in plan.stack.run.environment or "NCCL_NET" in plan.site.environment_of(plan.partition):

@@ -25,7 +25,8 @@ BUILD_TEST = f"/bin/sh {SELFTEST} --build"
 PASSED, FAILED, SKIPPED = "ok", "FAILED", "skipped"
 """The results that the script prints."""
 
-GPU_DEVICES = {"nvidia": "/dev/nvidiactl", "amd": "/dev/kfd", "intel": "/dev/dri"}
+GPU_DEVICES = {"nvidia": "/dev/nvidiactl", "amd": "/dev/kfd", "intel": "/dev/dri/renderD128"}
+"""What a node with GPUs of a vendor has; the graphics of a server's management chip have no render node."""
 
 _EXPANDED = re.compile(r"\$[\w{(]")
 """What a shell replaces, and shellcheck asks about where it stands in single quotes."""

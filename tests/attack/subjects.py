@@ -39,6 +39,7 @@ def _profile() -> dict[str, Any]:
         "target": "sm_80",
         "fabric": "infiniband",
         "cdi": "nvidia.com/gpu=all",
+        "tiles": 1,
     }
     thin["gpu"] = {**gpu, "count": 2, "cpus": ["0-23", "24-47"]}
     thin |= {"directives": ["--exclusive"], "chunk": ["node_type=rome"], "environment": {"LOCAL_A": "b c"}}

@@ -56,11 +56,13 @@ class Gpu(Record, frozen=True):
     of each core, as Linux numbers them. ``fabric``: the network by which they reach those of other nodes, where that is
     another than the node's. ``cdi``: the name of the Container Device Interface by which Podman and its like show all
     of them, such as ``amd.com/gpu=all``; without one it is NVIDIA's usual name, and of AMD and Intel the device files.
+    ``tiles``: the parts of each that programs may take for devices of their own (two of Intel's Max 1550).
     """
 
     vendor: GpuVendor
     model: Text
     count: Count = 1
+    tiles: Count = 1
     memory_gb: Gigabytes | None = None
     capability: Version | None = None
     driver: Version | None = None

@@ -127,7 +127,7 @@ class ReleaseWay(Record, frozen=True):
     only: dict[Name, list[Text]]
     versions: VersionRange = ""
     architectures: list[Architecture] = []
-    gpu: Literal["nvidia", "amd"] | None = None
+    gpu: Literal["nvidia", "amd", "intel"] | None = None
     accepts: dict[Name, VersionRange] = {}
     on: dict[Name, VersionRange] = {}
     host: dict[Literal["driver", "capability"], VersionRange] = {}

@@ -42,6 +42,10 @@ preflight_node() { # image, the node that the launcher is started on
 #: paths
     preflight_there @{weight} @{what} @{todo} \
         @{paths}
+#: opened
+    if [ -e @{device} ] && [ ! -w @{device} ]; then
+        preflight_finding FAILED GPU @{device}', to be opened' 'no right to write to it' @{todo}
+    fi
 #: cpu
     seen=$(awk -F: '/^(flags|Features)/ { print $2; exit }' /proc/cpuinfo)
     for word in @{features}; do

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from hpcgen.backends.hardware.fabrics import (
     FAST,
     NCCL_LIBFABRIC,
+    ONECCL,
     SLOW,
     USUAL,
     drivers,
@@ -180,6 +181,10 @@ def _between_gpus(case: ContractCase) -> Check:
     kind = plan.site.gpu_fabric_of(plan.partition)
     if kind not in FAST:
         return _by_sockets(case, who)
+    if plan.gpu_collectives == [ONECCL]:
+        told = f" (FI_PROVIDER: {plan.fabric.provider})" if plan.fabric.provider else ""
+        reason = f"{who} sends by the libfabric of its own wheels{told}, which nobody tried over {kind}"
+        return unknown(NAME, reason, case.site.fabric_path(plan.partition, "provider"))
     network = gpu_network(plan, case.engine)
     if network is not None:
         return _over(case, who, kind, network)

@@ -24,6 +24,8 @@ from hpcgen.planning.contract.wheel_names import NAME, Hosts, cuda_driver, cuda_
 
 _SYSTEMS = {"win": "Windows", "macosx": "macOS", "musllinux": "musl", "manylinux": "glibc", "linux": "glibc"}
 
+_BUILDS = {"nvidia": "NVIDIA's CUDA", "amd": "AMD's ROCm", "intel": "Intel's GPUs"}
+
 
 class _Tags(msgspec.Struct, frozen=True):
     """The tags in the name of a wheel: implementation, systems (``glibc``, ``musl``, ``macOS`` …) and architectures."""
@@ -207,21 +209,20 @@ def _python_name(tag: str) -> str:
 
 
 def _gpu(case: ContractCase, every: Iterable[ProjectPackage], hosts: Hosts) -> Iterator[Check]:
-    """Builds for CUDA and ROCm against the vendor of the node's GPUs, and against its driver."""
+    """Builds for GPUs against the vendor of the node's, and those for CUDA against its driver."""
     gpu, path = case.partition.gpu, f"partitions.{case.plan.partition}.gpu"
     every = list(every)
     cuda = {each.name: (each, cuda_of(each)) for each in every if gpu_vendor(each) == "nvidia"}
-    rocm = [each for each in every if gpu_vendor(each) == "amd"]
+    others = [(each, vendor) for each in every if (vendor := gpu_vendor(each)) in _BUILDS and vendor != "nvidia"]
     if gpu is None:
-        useless = [said(each) for each, _ in cuda.values()] + [said(each) for each in rocm]
+        useless = [said(each) for each, _ in cuda.values()] + [said(each) for each, _ in others]
         if useless:
             reason = f"built for GPUs, and the node has none: {some(useless)}"
             yield Check(NAME, "doubtful", reason, "ask for the builds without GPUs in your file")
         return
-    for each, of in [*((each, "nvidia") for each, _ in cuda.values()), *((each, "amd") for each in rocm)]:
+    for each, of in [*((each, "nvidia") for each, _ in cuda.values()), *others]:
         if gpu.vendor != of:
-            what = "NVIDIA's CUDA" if of == "nvidia" else "AMD's ROCm"
-            reason = f"{said(each)} is built for {what}, and the node has {gpu.model}"
+            reason = f"{said(each)} is built for {_BUILDS[of]}, and the node has {gpu.model}"
             remedy = f"take it out of your file for this site, or use a package for GPUs of {gpu.vendor}"
             yield Check(NAME, "broken", reason, remedy, f"a build for {gpu.vendor}", path)
     for each in every if gpu.vendor != "nvidia" else ():

@@ -63,5 +63,7 @@ def gpu_vendor(package: ProjectPackage) -> str:
     """Whose GPUs a package is built for, by its name or version; empty where neither says so."""
     if re.search(_ROCM, f"{package.name}+{package.version.partition('+')[2]}"):
         return "amd"
+    if package.version.endswith("+xpu") or package.name in ("triton-xpu", "pytorch-triton-xpu"):
+        return "intel"
     of_cuda = cuda_of(package) or (package.name.startswith("nvidia-") and package.name not in _NO_CUDA)
     return "nvidia" if of_cuda else ""

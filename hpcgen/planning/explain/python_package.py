@@ -216,7 +216,7 @@ def _site(case: ExplainCase, package: ProjectPackage) -> Iterator[Ground]:
     """The facts that decide which of its files fits, and whether it runs."""
     yield case.fact("system.architecture", f"so it is for {_image(case)}")
     if vendor := gpu_vendor(package):
-        whose = {"nvidia": "NVIDIA", "amd": "AMD"}[vendor]
+        whose = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}[vendor]
         yield case.fact("partitions.*.gpu.model", f"it is built for {whose} GPUs")
     project = case.plan.project
     assert project is not None
