@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, Facts, SiteRange, need
-from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.capabilities import Capabilities, GpuUnused
 from hpcgen.blocks.steps import Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, run
 from hpcgen.core.model.image_paths import SCRATCH
 
@@ -79,7 +79,7 @@ class Cntk(Block):
 
     def capabilities(self, ctx: Context) -> Capabilities:
         """An MPI of its own, under a name that others have too, and Intel's OpenMP (``cntk/libs`` of its wheel)."""
-        unused = "" if ctx.facts.partition.gpu is None else "no package of it with CUDA is listed here"
+        unused = None if ctx.facts.partition.gpu is None else GpuUnused("no package of it with CUDA is listed here")
         return Capabilities(private_mpi=LIBRARIES[0], kmp=True, gpu_unused=unused)
 
     def details(self, ctx: Context) -> list[str]:

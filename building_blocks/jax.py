@@ -7,26 +7,38 @@ from typing import Any, Literal
 from packaging.version import Version
 
 from hpcgen.blocks.base import BlockOptions, Context, Facts, Situation, need
-from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.capabilities import Capabilities, GpuUnused
 from hpcgen.blocks.gpu_collectives import gpu_networks, with_verbs
 from hpcgen.blocks.nvidia import COMPANIONS, LICENCES
+from hpcgen.blocks.old_driver import old_driver
 from hpcgen.blocks.steps import Packages, Test, TextFile, Wheels, command
 from hpcgen.blocks.wheel_program import WheelBlock, share_program, share_setting
 
 CUDA = {"cuda13": ("580", "7.5"), "cuda12": ("525", "5.2")}
 """Oldest driver and capability for each package, the newest first. A test holds them against the table."""
 
-ROCM_TARGETS = frozenset(
-    {"gfx908", "gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1101", "gfx1200", "gfx1201"}
-)
-ROCM_DRIVER = "6.4"
-"""What ROCm 7 has code for and which driver it needs. A test holds both against the table of the block rocm."""
+OF_ROCM_6 = frozenset({"gfx908", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1101", "gfx1200", "gfx1201"})
+ROCM = {"rocm7": ("6.4", OF_ROCM_6 | {"gfx950"}), "rocm60": ("6.1", OF_ROCM_6)}
+"""The oldest driver and the code of each ROCm, the newest first. A test holds both against the table of rocm."""
 
-EXTRAS = {"cpu": "", "cuda12": "[cuda12]", "cuda13": "[cuda13]", "rocm7": "[rocm7-local]"}
+LIBRARIES = {
+    "rocm7": ["hipblaslt", "hipfft", "miopen-hip", "rccl", "rocblas", "rocm-smi-lib", "rocprofiler-sdk"],
+    "rocm60": ["hipblaslt", "hipfft", "hipsolver", "miopen-hip", "rccl", "rocblas", "rocsolver"],
+}
+"""AMD's packages of what a plugin is linked with or loads, beside HIP.
+
+Sources: the plugins' own lists of libraries; the names in AMD's repository of 6.4.1 in a public list of its files.
+"""
+
+EXTRAS = {"cpu": "", "cuda12": "[cuda12]", "cuda13": "[cuda13]", "rocm7": "[rocm7-local]", "rocm60": ""}
 
 
-def _by_rocm(situation: Situation) -> bool:
+def _by_rocm_7(situation: Situation) -> bool:
     return bool(situation.options.accelerator == "rocm7")
+
+
+def _by_rocm_6(situation: Situation) -> bool:
+    return bool(situation.options.accelerator == "rocm60")
 
 
 class Jax(WheelBlock):
@@ -41,27 +53,29 @@ class Jax(WheelBlock):
     name = "jax"
     distributions = ("jax",)
     companions = ("jaxlib", "jax-cuda*", "jax-rocm*", *COMPANIONS)
-    needs = (need("python"), need("rocm", ">=7,<8", when=_by_rocm))
+    needs = (need("python"), need("rocm", ">=7,<8", when=_by_rocm_7), need("rocm", ">=6,<7", when=_by_rocm_6))
 
     class Options(BlockOptions, frozen=True):
         """``accelerator``: what computes.
 
-        By default ``cuda13`` or ``cuda12`` on NVIDIA's GPUs, by their capability and driver, ``rocm7`` on those of AMD
-        that ROCm 7 has code for, and ``cpu`` elsewhere.
+        By default ``cuda13`` or ``cuda12`` on NVIDIA's GPUs, by their capability and driver, ``rocm7`` or ``rocm60`` on
+        those of AMD, by their code and driver, and ``cpu`` elsewhere.
         """
 
-        accelerator: Literal["cpu", "cuda12", "cuda13", "rocm7"] = "cpu"
+        accelerator: Literal["cpu", "cuda12", "cuda13", "rocm7", "rocm60"] = "cpu"
 
     @classmethod
     def defaults(cls, facts: Facts) -> dict[str, Any]:
         """The newest that the partition's GPU and driver can use."""
-        best = [name for name in ("cuda13", "cuda12", "rocm7") if not _why_not(facts, name)]
+        best = [name for name in (*CUDA, *ROCM) if not _why_not(facts, name)]
         return {"accelerator": best[0]} if best else {}
 
     @classmethod
     def alternatives(cls, facts: Facts) -> dict[str, tuple[str, ...]]:
-        """CUDA 12, which the newer GPUs and drivers run too, for releases from before CUDA 13."""
-        return {} if _why_not(facts, "cuda13") else {"accelerator": ("cuda12",)}
+        """CUDA 12, which the newer GPUs and drivers run too, for releases from before CUDA 13; and so with ROCm 6."""
+        older = {"cuda13": "cuda12", "rocm7": "rocm60"}
+        others = tuple(old for new, old in older.items() if not _why_not(facts, new))
+        return {"accelerator": others} if others else {}
 
     def wheels(self, ctx: Context) -> Wheels:
         """JAX and all it needs."""
@@ -73,6 +87,8 @@ class Jax(WheelBlock):
     def packages(self, ctx: Context) -> Packages:
         """The C++ library that it is linked with; verbs for the NCCL or RCCL that it uses."""
         packages = super().packages(ctx)
+        if libraries := LIBRARIES.get(ctx.options.accelerator):
+            packages = Packages(run={**packages.run, "apt": [*packages.run["apt"], *libraries]})
         return packages if ctx.options.accelerator == "cpu" else with_verbs(ctx, packages)
 
     def programs(self, ctx: Context) -> list[TextFile]:
@@ -101,39 +117,37 @@ class Jax(WheelBlock):
         """NCCL or RCCL of its own; NVIDIA's licences, which installing its libraries accepts."""
         if ctx.options.accelerator == "cpu":
             return Capabilities(cpu_collectives="Gloo", gpu_unused=self._unused(ctx))
-        if ctx.options.accelerator == "rocm7":
+        if ctx.options.accelerator in ROCM:
             return Capabilities(gpu_vendors=("amd",), gpu_collectives="RCCL", gpu_networks=gpu_networks(ctx))
         vendors = ("nvidia",)
         return Capabilities(
             gpu_vendors=vendors, gpu_collectives="NCCL", gpu_networks=gpu_networks(ctx), licences=LICENCES
         )
 
-    def _unused(self, ctx: Context) -> str:
+    def _unused(self, ctx: Context) -> GpuUnused | None:
         """Why a GPU is not used."""
         gpu = ctx.facts.partition.gpu
         if gpu is None:
-            return ""
-        last = "rocm7" if gpu.vendor == "amd" else "cuda12"
-        return _why_not(ctx.facts, last) or "jax.accelerator=cpu was requested"
+            return None
+        last = "rocm60" if gpu.vendor == "amd" else "cuda12"
+        return _why_not(ctx.facts, last) or GpuUnused("jax.accelerator=cpu was requested")
 
 
-def _why_not(facts: Facts, accelerator: str) -> str:
-    """Why a package does not compute on the partition's GPU; empty if it does, or nothing is known against it."""
+def _why_not(facts: Facts, accelerator: str) -> GpuUnused | None:
+    """Why a package does not compute on the partition's GPU; None if it does, or nothing is known against it."""
     gpu = facts.partition.gpu
-    if gpu is None or gpu.vendor != ("amd" if accelerator == "rocm7" else "nvidia"):
-        return "no package has code for it"
-    if accelerator == "rocm7":
-        driver, code = ROCM_DRIVER, gpu.target
-        known = facts.architecture == "x86_64" and (code is None or code in ROCM_TARGETS)
+    if gpu is None or gpu.vendor != ("amd" if accelerator in ROCM else "nvidia"):
+        return GpuUnused("no package has code for it")
+    if accelerator in ROCM:
+        (driver, targets), code = ROCM[accelerator], gpu.target
+        known = facts.architecture == "x86_64" and (code is None or code in targets)
     else:
         driver, capability = CUDA[accelerator]
         code = gpu.capability
         known = code is None or Version(code) >= Version(capability)
     if not known:
-        return f"the packages with {accelerator} have no code for {code} on {facts.architecture}"
-    if gpu.driver is not None and Version(gpu.driver) < Version(driver):
-        return f"the node's driver is {gpu.driver_label}, and {accelerator} needs {driver} or newer"
-    return ""
+        return GpuUnused(f"the packages with {accelerator} have no code for {code} on {facts.architecture}")
+    return old_driver(gpu, driver, f"{accelerator} needs")
 
 
 def _platform(ctx: Context) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 from packaging.version import Version
 
 from hpcgen.blocks.base import BlockOptions, Context, Facts, Situation, need
-from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.capabilities import Capabilities, GpuUnused
+from hpcgen.blocks.old_driver import old_driver
 from hpcgen.blocks.steps import Test, TextFile, Wheels, command
 from hpcgen.blocks.wheel_program import WheelBlock, share_program, share_setting
 
@@ -76,16 +77,16 @@ class Mxnet(WheelBlock):
         """Why a GPU is not used."""
         if ctx.facts.partition.gpu is None or ctx.options.gpu:
             return Capabilities()
-        return Capabilities(gpu_unused=_why_not(ctx.facts) or "mxnet.gpu=false was requested")
+        return Capabilities(gpu_unused=_why_not(ctx.facts) or GpuUnused("mxnet.gpu=false was requested"))
 
 
-def _why_not(facts: Facts) -> str:
-    """Why no package computes on the partition's GPU; empty if one does, or nothing is known against it."""
+def _why_not(facts: Facts) -> GpuUnused | None:
+    """Why no package computes on the partition's GPU; None if one does, or nothing is known against it."""
     gpu = facts.partition.gpu
     if gpu is None or gpu.vendor != "nvidia" or facts.architecture != "x86_64":
-        return "there is no package for it"
-    if gpu.driver is not None and Version(gpu.driver) < Version(OLDEST_DRIVER):
-        return f"the node's driver is {gpu.driver_label}, and CUDA 11.2 needs {OLDEST_DRIVER} or newer"
+        return GpuUnused("there is no package for it")
+    if old := old_driver(gpu, OLDEST_DRIVER, "CUDA 11.2 needs"):
+        return old
     if gpu.capability is not None and Version(gpu.capability) > Version(NEWEST_CAPABILITY):
-        return f"CUDA 11.2 knows GPUs up to capability {NEWEST_CAPABILITY}, and it has {gpu.capability}"
-    return ""
+        return GpuUnused(f"CUDA 11.2 knows GPUs up to capability {NEWEST_CAPABILITY}, and it has {gpu.capability}")
+    return None

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 import msgspec
-from packaging.version import Version
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
-from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.capabilities import Capabilities, GpuUnused
 from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.host_tools import plain_file, plain_projects
 from hpcgen.blocks.nvidia import COMPANIONS
+from hpcgen.blocks.old_driver import old_driver
 from hpcgen.blocks.steps import Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, lines, run
 from hpcgen.core.model.image_paths import SCRATCH
 from hpcgen.core.model.release import ReleaseTree
@@ -180,7 +180,7 @@ class Onnxruntime(Block):
         """Why a GPU is not used."""
         if ctx.options.provider != "cpu" or ctx.facts.partition.gpu is None:
             return Capabilities()
-        return Capabilities(gpu_unused=_why_not(ctx.facts) or "onnxruntime.provider=cpu was requested")
+        return Capabilities(gpu_unused=_why_not(ctx.facts) or GpuUnused("onnxruntime.provider=cpu was requested"))
 
     def long_build(self, ctx: Context) -> str:
         """Its own compilation; packages are quick."""
@@ -189,16 +189,16 @@ class Onnxruntime(Block):
         return "hours, with CUDA" if ctx.options.provider in ("cuda", "tensorrt") else "about 45 minutes on 2 CPUs"
 
 
-def _why_not(facts: Facts) -> str:
-    """Why no package computes on the partition's GPU; empty if one does, or nothing is known against it."""
+def _why_not(facts: Facts) -> GpuUnused | None:
+    """Why no package computes on the partition's GPU; None if one does, or nothing is known against it."""
     gpu = facts.partition.gpu
     if gpu is None or gpu.vendor == "intel":
-        return "no package of the project has a provider for it"
-    if gpu.vendor == "nvidia" and gpu.driver is not None and Version(gpu.driver) < Version(OLDEST_DRIVER):
-        return f"the node's driver is {gpu.driver_label}, and the packages with CUDA need {OLDEST_DRIVER} or newer"
-    if gpu.vendor == "amd" and gpu.target is not None and gpu.target not in AMD_TARGETS:
-        return f"the ROCm that AMD's packages are linked with has no code for {gpu.target}"
-    return ""
+        return GpuUnused("no package of the project has a provider for it")
+    if gpu.vendor == "nvidia":
+        return old_driver(gpu, OLDEST_DRIVER, "the packages with CUDA need")
+    if gpu.target is not None and gpu.target not in AMD_TARGETS:
+        return GpuUnused(f"the ROCm that AMD's packages are linked with has no code for {gpu.target}")
+    return None
 
 
 def _finds_all(provider: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from hpcgen.blocks.base import BlockOptions, Context, Facts, Situation, need
-from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.capabilities import Capabilities, GpuUnused
 from hpcgen.blocks.steps import Test, TextFile, Wheels, command
 from hpcgen.blocks.wheel_program import WheelBlock, share_program, share_setting
 
@@ -14,12 +14,14 @@ def _on_gpu(situation: Situation) -> bool:
     return bool(situation.options.device == "gpu")
 
 
-def _why_not(facts: Facts) -> str:
-    """Why its plug-in for GPUs is of no use on the partition; empty where it is."""
+def _why_not(facts: Facts) -> GpuUnused | None:
+    """Why its plug-in for GPUs is of no use on the partition; None where it is of use."""
     gpu = facts.partition.gpu
     if gpu is None or gpu.vendor != "intel":
-        return "it has no device for it"
-    return "" if facts.architecture == "x86_64" else f"its wheel for {facts.architecture} has no plug-in for GPUs"
+        return GpuUnused("it has no device for it")
+    if facts.architecture == "x86_64":
+        return None
+    return GpuUnused(f"its wheel for {facts.architecture} has no plug-in for GPUs")
 
 
 class Openvino(WheelBlock):
@@ -67,5 +69,5 @@ class Openvino(WheelBlock):
         if ctx.options.device == "gpu":
             return Capabilities(gpu_vendors=("intel",))
         on_gpu_node = ctx.facts.partition.gpu is not None
-        unused = _why_not(ctx.facts) or "openvino.device is cpu"
-        return Capabilities(gpu_unused=unused if on_gpu_node else "")
+        unused = _why_not(ctx.facts) or GpuUnused("openvino.device is cpu")
+        return Capabilities(gpu_unused=unused if on_gpu_node else None)

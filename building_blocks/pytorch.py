@@ -9,7 +9,7 @@ import msgspec
 
 from hpcgen.backends.hardware.fabrics import ONECCL
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
-from hpcgen.blocks.capabilities import Capabilities, Licence
+from hpcgen.blocks.capabilities import Capabilities, GpuUnused, Licence
 from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.gpu_collectives import gpu_networks, with_verbs
 from hpcgen.blocks.host_tools import plain_file, plain_projects
@@ -249,9 +249,9 @@ class Pytorch(Block):
         vendor = next((name for name, of in ACCELERATORS.items() if of == ctx.options.accelerator), None)
         gloo = "Gloo" if ctx.options.gloo else ""
         if vendor is None:
-            unused = why_no_wheel(ctx.facts) or "pytorch.accelerator=cpu was requested"
+            unused = why_no_wheel(ctx.facts) or GpuUnused("pytorch.accelerator=cpu was requested")
             on_gpu_node = ctx.facts.partition.gpu is not None
-            return Capabilities(cpu_collectives=gloo, gpu_unused=unused if on_gpu_node else "")
+            return Capabilities(cpu_collectives=gloo, gpu_unused=unused if on_gpu_node else None)
         return Capabilities(
             gpu_vendors=(vendor,),
             gpu_collectives={"nvidia": "NCCL", "amd": "RCCL", "intel": ONECCL}[vendor],

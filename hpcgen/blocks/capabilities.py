@@ -20,6 +20,19 @@ class Licence(msgspec.Struct, frozen=True):
     url: str
 
 
+class GpuUnused(msgspec.Struct, frozen=True):
+    """Why programs leave the GPUs of the node alone.
+
+    Parameters
+    ----------
+    reason: for people, after "computes on the CPU: ".
+    by_driver: the node's driver is why, so that another one would change it.
+    """
+
+    reason: str
+    by_driver: bool = False
+
+
 class Capabilities(msgspec.Struct, frozen=True):
     """Of one block as it was chosen; what is empty says nothing.
 
@@ -39,7 +52,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     gpu_runtime: the vendor of GPUs whose run-time library (CUDA's, HIP's) it puts where the loader finds it, as a
         host's MPI that sends memory of GPUs needs it; wheels of a framework keep theirs for themselves.
     gpu_unused: why its programs leave the GPUs of the node alone, which others of its releases or options may use;
-        empty where they use them, or there are none. A notice of the image says it.
+        None where they use them, or there are none. A notice of the image says it.
     gpu_collectives: the library of collectives between GPUs that it is, such as ``NCCL``, which does not go by MPI.
     gpu_networks: those of ``NCCL_NET`` by which it lets GPUs reach other nodes: ``IB`` with the libraries of verbs,
         ``AWS Libfabric`` for the plugin.
@@ -64,7 +77,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     mpi_flavour: str = ""
     gpu_vendors: tuple[str, ...] = ()
     gpu_runtime: str = ""
-    gpu_unused: str = ""
+    gpu_unused: GpuUnused | None = None
     gpu_collectives: str = ""
     gpu_networks: tuple[str, ...] = ()
     cpu_collectives: str = ""

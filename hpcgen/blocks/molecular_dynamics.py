@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hpcgen.blocks.base import Block, Context, Facts, Situation
-from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.capabilities import Capabilities, GpuUnused
 from hpcgen.blocks.steps import Packages, Runtime
 
 
@@ -52,13 +52,13 @@ class MolecularDynamicsBlock(Block):
     def capabilities(self, ctx: Context) -> Capabilities:
         return Capabilities(gpu_vendors=("nvidia",)) if self.on_gpu(ctx) else Capabilities(gpu_unused=self._why(ctx))
 
-    def _why(self, ctx: Context) -> str:
+    def _why(self, ctx: Context) -> GpuUnused | None:
         """Why a GPU is not used."""
         gpu = ctx.facts.partition.gpu
         if gpu is None:
-            return ""
+            return None
         if self.defaults(ctx.facts):
-            return f"{self.asked_for_cpu(ctx)} was requested"
+            return GpuUnused(f"{self.asked_for_cpu(ctx)} was requested")
         if gpu.vendor == "nvidia":
-            return "the profile does not say its compute capability (gpu.capability)"
-        return "this block compiles only for NVIDIA GPUs"
+            return GpuUnused("the profile does not say its compute capability (gpu.capability)")
+        return GpuUnused("this block compiles only for NVIDIA GPUs")

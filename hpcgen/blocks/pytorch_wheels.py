@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from packaging.version import Version
 
+from hpcgen.blocks.capabilities import GpuUnused
 from hpcgen.blocks.declared import Facts
+from hpcgen.blocks.old_driver import old_driver
 from hpcgen.core.model.nodes import GpuVendor
 
 OLDEST_DRIVER = {"x86_64": "440.33", "aarch64": "580"}
@@ -43,22 +45,22 @@ def wheel_accelerator(facts: Facts) -> str:
     return ACCELERATORS[gpu.vendor]
 
 
-def why_no_wheel(facts: Facts) -> str:
-    """Why no wheel computes on the partition's GPU; empty if one does, or nothing is known against it."""
+def why_no_wheel(facts: Facts) -> GpuUnused | None:
+    """Why no wheel computes on the partition's GPU; None if one does, or nothing is known against it."""
     gpu = facts.partition.gpu
     if gpu is None:
-        return "there is none"
+        return GpuUnused("there is none")
     if gpu.vendor == "intel":
-        return "" if facts.architecture == "x86_64" else "the wheels for Intel's GPUs are only for x86_64"
+        return None if facts.architecture == "x86_64" else GpuUnused("the wheels for Intel's GPUs are only for x86_64")
     if gpu.vendor == "nvidia":
         driver, capability = OLDEST_DRIVER[facts.architecture], OLDEST_CAPABILITY[facts.architecture]
-        if gpu.driver is not None and Version(gpu.driver) < Version(driver):
-            return f"the node's driver is {gpu.driver_label}, and the wheels with CUDA need {driver} or newer"
+        if old := old_driver(gpu, driver, "the wheels with CUDA need"):
+            return old
         if gpu.capability is not None and Version(gpu.capability) < Version(capability):
-            return f"the wheels with CUDA have no code for capability {gpu.capability}"
-        return ""
+            return GpuUnused(f"the wheels with CUDA have no code for capability {gpu.capability}")
+        return None
     if facts.architecture != "x86_64":
-        return "the wheels with ROCm are only for x86_64"
+        return GpuUnused("the wheels with ROCm are only for x86_64")
     if gpu.target is not None and gpu.target not in AMD_TARGETS:
-        return f"the wheels with ROCm have no code for {gpu.target}"
-    return ""
+        return GpuUnused(f"the wheels with ROCm have no code for {gpu.target}")
+    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hpcgen.blocks.base import Context, Situation
+from hpcgen.blocks.capabilities import GpuUnused
 from hpcgen.core.model.image_paths import SCRATCH
 
 
@@ -24,17 +25,17 @@ def why_no_cuda(situation: Situation | Context) -> str:
     return ""
 
 
-def gpu_unused(ctx: Context) -> str:
-    """Why it leaves the node's GPU alone; empty if it does not, or there is none."""
+def gpu_unused(ctx: Context) -> GpuUnused | None:
+    """Why it leaves the node's GPU alone; None if it does not, or there is none."""
     gpu = ctx.facts.partition.gpu
     if gpu is None or on_gpu(ctx):
-        return ""
+        return None
     if why := why_no_cuda(ctx):
-        return why
+        return GpuUnused(why)
     if gpu.vendor != "nvidia":
-        return f"no package of it for GPUs of {gpu.vendor} is listed here"
+        return GpuUnused(f"no package of it for GPUs of {gpu.vendor} is listed here")
     option = "gpu=false" if ctx.options.install != "intel" else "install=intel"
-    return f"tensorflow.{option} was requested"
+    return GpuUnused(f"tensorflow.{option} was requested")
 
 
 def uses_mkl(ctx: Context) -> bool:

@@ -45,8 +45,10 @@ class PlannedPart(msgspec.Struct, frozen=True):
     def notices(self) -> list[str]:
         """What the block says of itself, first that it leaves a GPU alone."""
         unused, gpu = self.block.capabilities(self.ctx).gpu_unused, self.ctx.facts.partition.gpu
-        told = [f"{self.label} computes on the CPU, not on {gpu.model}: {unused}"] if unused and gpu is not None else []
-        return [*told, *self.block.notices(self.ctx)]
+        notes = self.block.notices(self.ctx)
+        if unused is None or gpu is None:
+            return notes
+        return [f"{self.label} computes on the CPU, not on {gpu.model}: {unused.reason}", *notes]
 
 
 class Parts(NamedTuple):

@@ -38,11 +38,8 @@ def use(case: ContractCase) -> list[Check]:
         for block, of in vendors.items()
         if gpu.vendor not in of
     ]
-    idle = [
-        f"{block} {_version(case, block)} computes on the CPU: {has.gpu_unused}; "
-        for block, has in at_run.items()
-        if has is not None and has.gpu_unused
-    ]
+    unused = {block: has.gpu_unused for block, has in at_run.items() if has is not None and has.gpu_unused is not None}
+    idle = [f"{block} {_version(case, block)} computes on the CPU: {why.reason}; " for block, why in unused.items()]
     users = [block for block, of in vendors.items() if gpu.vendor in of and (not idle or block in _asked(case))]
     if not users and not found:
         asks = f"the job asks for {counted(asked, 'GPU')} per node ({_one(gpu)}), but the image cannot use them"
@@ -51,7 +48,7 @@ def use(case: ContractCase) -> list[Check]:
             from hpcgen.planning.contract.untried import names
 
             wasted += f": {names(case)} is not known to compute on them"
-        found.append(_unused(case, wasted, any(gpu.driver_label in each for each in idle)))
+        found.append(_unused(case, wasted, any(why.by_driver for why in unused.values())))
     return [msgspec.structs.replace(each, path=path) for each in found] or [
         holds(name, f"{', '.join(users)} can use the {_one(gpu)}")
     ]

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from hpcgen.blocks.base import Block, Context, Facts
+from hpcgen.blocks.capabilities import GpuUnused
 from hpcgen.blocks.options import block_options
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import UnknownNameError
@@ -92,7 +93,7 @@ def test_double_precision_is_for_the_cpu_alone_and_says_so() -> None:
     gromacs, ctx = block("gromacs", site("zen3", A100), gpu="cuda", double=True)
     assert "-DGMX_GPU=OFF" in text(gromacs.build(ctx))
     assert not gromacs.capabilities(ctx).gpu_vendors
-    assert gromacs.capabilities(ctx).gpu_unused == "gromacs.double=true was requested"
+    assert gromacs.capabilities(ctx).gpu_unused == GpuUnused("gromacs.double=true was requested")
 
 
 def test_lammps_is_asked_for_the_release_by_its_date() -> None:

@@ -11,6 +11,7 @@ from hpcgen.blocks.steps import Run
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import ConflictError, PolicyError
 from hpcgen.core.model.plan import Plan
+from hpcgen.kit.kit import make_kit
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble, notices
 from hpcgen.recipe.stages import Assembly
@@ -88,7 +89,15 @@ def test_jax_refuses_a_package_that_the_gpu_cannot_use() -> None:
     with pytest.raises(ConflictError, match=r"jax 0\.7\.1 is the last that supports capability 7\.0"):
         planned("darwin", "jax", "jax.accelerator=cuda13", partition="gpu-v100")
     with pytest.raises(PolicyError, match="but the image cannot use them"):
-        planned("lumi-g", "jax")
+        planned("aurora", "jax")
+
+
+def test_jax_takes_the_rocm_that_the_driver_runs_with_the_libraries_of_its_plugin() -> None:
+    plan = planned("lumi-g", "jax")
+    versions = {block.name: block.version for block in plan.blocks}
+    assert versions["jax"] == "0.5.0" and versions["rocm"].startswith("6.")
+    recipe = "".join(file.text for file in make_kit(plan, Catalog()).files.values())
+    assert " miopen-hip" in recipe and " hipsolver" in recipe
 
 
 def test_jax_knows_the_drivers_and_gpus_of_its_table_and_of_rocm() -> None:
@@ -99,9 +108,11 @@ def test_jax_knows_the_drivers_and_gpus_of_its_table_and_of_rocm() -> None:
         hosts = [way.host for way in ways if accelerator in way.only["accelerator"]]
         assert hosts and all(each == {"driver": f">={driver}", "capability": f">={capability}"} for each in hosts)
     rows = catalog.releases("rocm").items()
-    seven = [row for version, row in rows if version.startswith("7.") and not row.not_default]
-    assert {target for row in seven for target in row.targets} == set(module.ROCM_TARGETS)
-    assert {row.host["driver"] for row in seven} == {f">={module.ROCM_DRIVER}"}
+    for accelerator, (driver, targets) in module.ROCM.items():
+        major = f"{accelerator.removeprefix('rocm')[0]}."
+        of_rocm = [row for version, row in rows if version.startswith(major) and not row.not_default]
+        assert {target for row in of_rocm for target in row.targets} == set(targets)
+        assert {row.host["driver"].partition(",")[0] for row in of_rocm} == {f">={driver}"}
 
 
 def test_what_is_converted_brings_its_framework() -> None:

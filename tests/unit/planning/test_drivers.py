@@ -14,10 +14,12 @@ from hpcgen.core.errors import HpcgenError, InputError
 from hpcgen.core.model.nodes import Gpu
 from hpcgen.kit.plan_difference import replanned
 from hpcgen.planning.drivers import assumed, with_driver, with_drivers
+from hpcgen.planning.planner import make_plan
 from hpcgen.plugins.fleet.matrix import concrete_sites
 from tests.conftest import Command
 
 CATALOG = Catalog()
+replace = msgspec.structs.replace
 
 
 def gpu(vendor: str, **facts: str) -> Gpu:
@@ -96,10 +98,19 @@ def test_a_conflict_with_the_assumed_driver_says_how_to_name_the_real_one() -> N
 
 
 def test_a_refusal_of_idle_gpus_says_that_the_driver_is_assumed() -> None:
+    catalog = CATALOG
+    site = catalog.site("hunter")
+    partition = site.partitions["mi300a"]
+    assert partition.gpu is not None
+    gpu = replace(partition.gpu, driver="5.7", driver_assumed=True)
+    site = replace(site, partitions={**site.partitions, "mi300a": replace(partition, gpu=gpu)})
     with pytest.raises(HpcgenError) as refused:
-        api.plan("hunter", "jax")
-    assert "the node's driver is 6.3 (assumed), and rocm7 needs 6.4" in str(refused.value)
+        make_plan(catalog, site, catalog.stack("jax"))
+    assert "the node's driver is 5.7 (assumed), and rocm60 needs 6.1" in str(refused.value)
     assert "--driver VERSION" in str(refused.value)
+    with pytest.raises(HpcgenError) as refused:
+        make_plan(catalog, site, catalog.stack("tf"))
+    assert "--driver VERSION" not in str(refused.value)
 
 
 def test_the_same_site_is_the_same_record() -> None:
