@@ -203,7 +203,7 @@ class Catalog:
             raise InputError(
                 f"extends names {parent!r}, which is no {KINDS[kind]}",
                 where=document.position(["extends"]),
-                remedy=did_you_mean(parent, self.names(kind)),
+                remedy=did_you_mean(parent, self.names(kind), f"hpcgen list {kind}s"),
             ) from error
         return Merged(document, above)
 

@@ -27,8 +27,7 @@ def what_is_meant(catalog: Catalog, kind: str, name: str) -> str:
     near = [_plain(name)] if _plain(name) in known else get_close_matches(_plain(name), known, n=SHOWN)
     if near:
         return f"did you mean {' or '.join(dict.fromkeys(meant for each in near for meant in known[each]))}?"
-    remedy = did_you_mean(name, names)
-    return remedy if remedy.startswith("known") else f"{remedy}; hpcgen list {kind}s shows them"
+    return did_you_mean(name, names, f"hpcgen list {kind}s")
 
 
 def sites_extending(catalog: Catalog, name: str) -> list[str]:

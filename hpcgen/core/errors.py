@@ -217,12 +217,19 @@ def nearest(word: str, known: Sequence[str]) -> str:
     return f"did you mean {' or '.join(near)}?" if near else ""
 
 
-def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """The remedy for an unknown word: the nearest known ones, or all of them if there are few."""
+def did_you_mean(word: str, known: Sequence[str], listing: str = "") -> str:
+    """The remedy for an unknown word: the nearest known ones, or all of them if there are few.
+
+    Parameters
+    ----------
+    listing: the command that lists them all; without it some are named where there are many.
+    """
     if near := nearest(word, known):
         return near
     if not known:
         return "none is known here"
     if len(known) <= 20:
         return f"known: {', '.join(sorted(known))}"
-    return f"{len(known)} are known, but none is close"
+    if listing:
+        return f"{len(known)} are known, but none is close: {listing} lists them"
+    return f"none of the {len(known)} known is close: {', '.join(sorted(known)[:20])} …"

@@ -115,6 +115,5 @@ def is_open_mpi(plan: Plan) -> bool:
 
 def weight(site: Site, path: str) -> str:
     """``FAILED``, or ``warning`` for a fact that the profile calls unverified."""
-    covering = [each for each in site.sources if f"{path}.".startswith(f"{each}.")]
-    source = site.sources[max(covering, key=len)] if covering else None
+    source = site.source_of(path)
     return "warning" if source is not None and source.verified == "no" else "FAILED"

@@ -211,6 +211,11 @@ class Site(Record, frozen=True):
         own = self.partitions[partition].fabric is not None
         return f"partitions.{partition}.fabric.{field}" if own else f"fabric.{field}"
 
+    def source_of(self, path: str) -> Source | None:
+        """What a fact rests on: the source of the longest path that covers it."""
+        covering = [each for each in self.sources if f"{path}.".startswith(f"{each}.")]
+        return self.sources[max(covering, key=len)] if covering else None
+
     def known_partition(self, name: str) -> str:
         """The name itself; UnknownNameError where no partition is called so."""
         if name not in self.partitions:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
 from hpcgen.backends.schedulers import scheduler_for
@@ -50,13 +48,14 @@ def place(
         reason = JobReason(field="queue", rule="asked") if problem is None else None
         if chosen is not None and (wrong := misfit(chosen, nodes, _shortened(seconds, asked, chosen, nodes))):
             chosen, reason = None, None
-            problem = Problem(f"queue {request.queue} does not take this job: {wrong}", "--queue", _others(queues))
+            message = f"queue {request.queue} does not take this job: {wrong}{_as_far_as_known(site, partition_name)}"
+            problem = Problem(message, "--queue", _others(site, partition_name))
     elif queues:
         for_trying_last = sorted(queues, key=lambda queue: queue.debug)
         fits = (q for q in for_trying_last if not misfit(q, nodes, _shortened(seconds, asked, q, nodes)))
         chosen = next(fits, None)
         if chosen is None:
-            problem = _none(queues, partition_name, nodes, seconds)
+            problem = _none(site, partition_name, nodes, seconds)
         else:
             job = f"{counted(nodes, 'node')} for {walltime_text(_shortened(seconds, asked, chosen, nodes))}"
             reason = JobReason(field="queue", rule="first queue", by=job, note=limits(chosen))
@@ -137,13 +136,22 @@ def _shortened(seconds: int, asked: bool, queue: Queue, nodes: int) -> int:
     return seconds if asked or longest is None else min(seconds, parse_walltime(longest))
 
 
-def _none(queues: Sequence[Queue], partition_name: str, nodes: int, seconds: int) -> Problem:
+def _none(site: Site, partition_name: str, nodes: int, seconds: int) -> Problem:
     message = f"no queue of {partition_name} takes {counted(nodes, 'node')} for {walltime_text(seconds)}"
-    return Problem(message, expected=_others(queues))
+    return Problem(message + _as_far_as_known(site, partition_name), expected=_others(site, partition_name))
 
 
-def _others(queues: Sequence[Queue]) -> str:
-    return "; ".join(f"{queue.name}: {limits(queue)}" for queue in queues)
+def _as_far_as_known(site: Site, partition_name: str) -> str:
+    """What is to be said of a refusal that rests on limits which nobody verified."""
+    path = f"partitions.{partition_name}.queues"
+    source = site.source_of(path)
+    if source is None or source.verified != "no":
+        return ""
+    return f", by limits that are not verified ({path} of the profile of {site.name})"
+
+
+def _others(site: Site, partition_name: str) -> str:
+    return "; ".join(f"{queue.name}: {limits(queue)}" for queue in site.partitions[partition_name].queues)
 
 
 def _asked(site: Site, partition_name: str, name: str) -> tuple[Queue | None, Problem | None]:

@@ -37,7 +37,9 @@ def explain(case: ExplainCase, word: str) -> list[Explanation]:
     if not subjects:
         message = f"nothing in the kit of {case.plan.stack.name} for {case.plan.site.name} is called {word!r}"
         known = sorted(name for name in [*index, *case.facts] if len(name) < 80)
-        raise UnknownNameError(message, remedy=did_you_mean(word, known) + _before_a_lock(case))
+        raise UnknownNameError(
+            message, remedy=did_you_mean(word, known, "the same command without it") + _before_a_lock(case)
+        )
     return [each for subject in subjects for each in of_subject(case, subject)]
 
 

@@ -181,7 +181,8 @@ def unknown_block(name: str, catalog: Catalog, option: str) -> list[Problem]:
         return []
     from hpcgen.catalog.other_names import successor_of
 
-    remedy = successor_of(catalog, name) or did_you_mean(name, [*catalog.names("block"), *catalog.virtuals])
+    known = [*catalog.names("block"), *catalog.virtuals]
+    remedy = successor_of(catalog, name) or did_you_mean(name, known, "hpcgen list blocks")
     return [Problem(f"no block is called {name!r}", option, remedy=remedy)]
 
 

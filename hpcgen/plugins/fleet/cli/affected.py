@@ -112,13 +112,15 @@ def _check_names(catalog: Catalog, facts: tuple[str, ...], blocks: tuple[str, ..
         if not colon or not path:
             problems.add(f"--fact {fact} names no fact", expected="SITE:PATH, such as supermuc:mpi.version")
         elif site not in sites:
-            problems.add(f"no site is called {site!r}", "--fact", remedy=did_you_mean(site, sites))
+            problems.add(f"no site is called {site!r}", "--fact", remedy=did_you_mean(site, sites, "hpcgen list sites"))
         elif problem := unknown_fact(path.split("."), catalog.site_document(site).data):
             problems.append(problem.at(f"--fact {fact}"))
     for block in blocks:
         if not catalog.has_block(block):
             problems.add(
-                f"no block is called {block!r}", "--release", remedy=did_you_mean(block, catalog.names("block"))
+                f"no block is called {block!r}",
+                "--release",
+                remedy=did_you_mean(block, catalog.names("block"), "hpcgen list blocks"),
             )
     problems.raise_as(UnknownNameError)
 

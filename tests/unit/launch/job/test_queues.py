@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
 import hpcgen
 from hpcgen.core.errors import PolicyError
 from hpcgen.core.model.batch import Queue, TimeLimit
+from hpcgen.core.model.fields import Source
 from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.site import Site
 from hpcgen.launch.job.queues import limits, misfit, place
@@ -156,3 +159,12 @@ def test_limits_that_only_an_account_has_are_asked_of_the_batch_system() -> None
     assert warned(own) == []
     assert "`sacctmgr show assoc user=$USER`" in warned(own, walltime="10h")[0]
     assert "or what the account has" in limits(own.partitions["thin"].queues[0])
+
+
+@pytest.mark.parametrize(("verified", "said"), [("no", True), ("yes", False)])
+def test_a_refusal_by_limits_that_nobody_verified_says_so(verified: Any, said: bool) -> None:
+    sources = {"partitions.thin.queues": Source(from_="somebody", checked="2026-11-28", verified=verified)}
+    site = msgspec.structs.replace(site_with(NORMAL), sources=sources)
+    for asked in (None, "normal"):
+        (problem,) = place(site, "thin", 1, JobRequest(walltime="900:00:00", queue=asked)).problems
+        assert ("by limits that are not verified" in problem.message) is said
