@@ -126,7 +126,7 @@ def _about(job: BuildJob) -> str:
 def _laid_out(job: BuildJob) -> Job:
     """One node for one process that may use all its cores."""
     site = job.site
-    cores = site.partitions[job.partition].cpu.cores
+    cores = site.partitions[job.partition].cpu.for_jobs
     if site.scheduler.account == "required" and not job.request.account:
         message = f"{site.name} requires an account, and none was given"
         raise PolicyError(message, remedy="add --account NAME")

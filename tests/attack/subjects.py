@@ -69,6 +69,7 @@ def _profile() -> dict[str, Any]:
     data["scheduler"] |= {"before_submitting": "workgroup -g NAME", "output": "job.out"}
     data["scheduler"] |= {"parallel_environment": "mpi", "one_node_environment": "smp", "memory_request": "h_vmem"}
     thin["parallel_environment"] = "mpi48"
+    thin["cpu"] |= {"system_cores": 1}
     thin["queues"][0] |= {"default_memory": {"cpu": 1.5}, "max_memory": {"node": 90}}
     data["scheduler"] |= {"gpu_bind": "variable", "gpu_request": "gres"}
     data["scheduler"] |= {"error": "job.err", "modules": ["slurm_setup"], "account": "required"}

@@ -38,7 +38,7 @@ class Header(msgspec.Struct, frozen=True):
     @property
     def slots(self) -> int:
         """What the batch system counts per node."""
-        return self.partition.slots or self.partition.cpu.cores
+        return self.partition.slots or self.partition.cpu.for_jobs
 
     @property
     def queue(self) -> Queue | None:

@@ -6,7 +6,10 @@ from hpcgen.core.model.fields import AbsolutePath, Count, Gigabytes, Name, Recor
 
 
 class Cpu(Record, frozen=True):
-    """CPUs of one node. ``target`` is archspec's name; ``cores`` counts the whole node."""
+    """CPUs of one node. ``target`` is archspec's name; ``cores`` counts the whole node.
+
+    ``system_cores``: those of them that the batch system keeps for the system, so that no job gets them.
+    """
 
     target: Name
     cores: Count
@@ -14,6 +17,12 @@ class Cpu(Record, frozen=True):
     sockets: Count = 1
     numa_domains: Count | None = None
     threads_per_core: Count = 1
+    system_cores: Count | None = None
+
+    @property
+    def for_jobs(self) -> int:
+        """The cores that jobs get."""
+        return max(1, self.cores - (self.system_cores or 0))
 
 
 class Memory(Record, frozen=True):

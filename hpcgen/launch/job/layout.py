@@ -155,7 +155,7 @@ def _gpus(
 
 
 def _shape(partition: Partition, stack: Stack, request: JobRequest, chosen: Considered | None, gpus: int) -> _Shape:
-    cores = partition.cpu.cores
+    cores = partition.cpu.for_jobs
     ranks, threads = request.ranks_per_node, request.threads_per_rank
     layout = chosen.layout if chosen is not None else None
     ranks_why = JobReason(field="ranks_per_node", rule="asked")
@@ -201,12 +201,12 @@ def _misfits(site: Site, partition_name: str, stack: Stack, nodes: int, shape: _
             remedy="give the stack the block mpi, and mpi: true in its run",
         )
     # Where a batch system counts more slots, its nodes have, or take on, so many processes.
-    hardware = max(partition.cpu.cores * partition.cpu.threads_per_core, partition.slots or 0)
+    hardware = max(partition.cpu.for_jobs * partition.cpu.threads_per_core, partition.slots or 0)
     if shape.ranks * shape.threads > hardware:
         problems.add(
             f"{counted(shape.ranks, 'rank')} × {counted(shape.threads, 'thread')} = {shape.ranks * shape.threads} "
             f"do not fit on the {hardware} hardware threads of a node of {partition_name}",
-            expected=f"ranks × threads of at most {hardware}, best {partition.cpu.cores} (the cores)",
+            expected=f"ranks × threads of at most {hardware}, best {partition.cpu.for_jobs} (the cores)",
         )
     if partition.nodes is not None and nodes > partition.nodes:
         problems.add(

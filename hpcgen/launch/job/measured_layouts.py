@@ -107,7 +107,8 @@ def explain(site: Site, partition_name: str, stack: Stack, job: Job, request: Jo
         measured = f" (measured: {layout.measured})" if layout.measured else " (not measured)"
         verdict = "taken" if each.taken else "not taken"
         lines.append(f"  {shape}{counted(layout.nodes, 'node')}: {verdict}: {each.why}{measured}")
-    cores, hardware = partition.cpu.cores, partition.cpu.cores * partition.cpu.threads_per_core
+    cores = partition.cpu.for_jobs
+    hardware = cores * partition.cpu.threads_per_core
     used = job.ranks_per_node * job.threads_per_rank
     lines.append(
         f"threads: {job.ranks_per_node} × {job.threads_per_rank} = {used} on {counted(cores, 'core')}"

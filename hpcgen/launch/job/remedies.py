@@ -97,7 +97,7 @@ def _candidates(site: Site, name: str, stack: Stack, request: JobRequest) -> Ite
     """Other values of each option, the nearest to what was asked first; no option without any."""
     job, partition = lay_out(site, name, stack, request)[0], site.partitions[name]
     queues = partition.queues
-    threads = [partition.cpu.cores // job.ranks_per_node]
+    threads = [partition.cpu.for_jobs // job.ranks_per_node]
     yield "threads_per_rank", _others(job.threads_per_rank, threads, request.threads_per_rank)
     bins = [each for queue in queues for each in queue.times]
     said = [time for queue in queues for time in (queue.max_time, queue.min_time)] + [each.max_time for each in bins]
@@ -109,7 +109,7 @@ def _candidates(site: Site, name: str, stack: Stack, request: JobRequest) -> Ite
     # To ask for GPUs that nothing uses silences the error, and is no remedy.
     gpus = request.gpus_per_node
     yield "gpus_per_node", _others(gpus, [there], gpus) if gpus is not None else []
-    ranks = [partition.cpu.cores // (request.threads_per_rank or 1), 1]
+    ranks = [partition.cpu.for_jobs // (request.threads_per_rank or 1), 1]
     if job.memory_per_rank_gb is not None:
         ranks.append(int(usable_gb(partition) // job.memory_per_rank_gb))
     yield "ranks_per_node", _others(job.ranks_per_node, ranks, request.ranks_per_node)

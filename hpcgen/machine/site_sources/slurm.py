@@ -244,6 +244,19 @@ def _kind(
     others = {other for part in taking for other in part.nodes} - {number}
     if others and (own := sorted(kind.features - frozenset().union(*(kinds[other].features for other in others)))):
         seen.add(f"{node}.directives", [f"--constraint={own[0]}"], f"{how}, Features={own[0]}")
+    elif others:
+        seen.notes += [_first_given(part, kinds, number, name) for part in taking if len(part.nodes) > 1]
+
+
+def _first_given(part: SlurmPartition, kinds: list[NodeKind], number: int, name: str) -> str:
+    """Which nodes jobs of a partition get where no feature chooses: Slurm gives those of the lowest weight first."""
+    weights = {each: whole(kinds[each].line.said.get("weight")) or 1 for each in part.nodes}
+    here, lowest = weights[number], min(other for each, other in weights.items() if each != number)
+    said = f"{part.line.how}: no feature chooses the nodes of {name} in partition {part.name}"
+    if here == lowest:
+        return f"{said}, and Weight={here} none of its kinds before the others: a job may get any"
+    order = "first, and others if these are taken" if here < lowest else f"last, after those of Weight={lowest}"
+    return f"{said}: by Weight={here} jobs get them {order}"
 
 
 def _takes_jobs(part: SlurmPartition) -> bool:

@@ -109,11 +109,8 @@ def note_cores(kind: NodeKind, node: str, seen: Seen) -> None:
     if not reserved and (listed := kind.get("cpuspeclist")):
         reserved = -(-_count(listed) // (found.threads if kind.cpus != found.cores else 1))
     if reserved and reserved < found.cores:
-        left = found.cores - reserved
-        seen.notes.append(
-            f"{how}: Slurm keeps {reserved} of the {found.cores} cores of a node for the system, so that a job gets "
-            f"{left}: write layouts for {left} cores"
-        )
+        said = "CoreSpecCount" if kind.get("corespeccount") else "CpuSpecList"
+        seen.add(f"{node}.cpu.system_cores", reserved, f"{how}, {said}: jobs get {found.cores - reserved} cores")
 
 
 def _count(listed: str) -> int:

@@ -163,7 +163,7 @@ def layouts_of(node: Partition) -> list[str]:
     """
     if node.gpu is not None:
         return []
-    cores = node.cpu.cores
+    cores = node.cpu.for_jobs
     shared = [f"{ranks}x{cores // ranks}" for ranks in range(1, cores + 1) if cores % ranks == 0]
     return [*shared, *(f"1x{cores // part}" for part in (2, 4) if cores // part)]
 

@@ -235,3 +235,11 @@ def test_a_layout_is_taken_if_any_fits(given_layouts: list[tuple[int, int, str]]
         fitting = [each for each in given_layouts if request.ranks_per_node in (None, each[0])]
         assert sum(each.taken for each in considered) == bool(fitting)
         assert all(each.why for each in considered)
+
+
+def test_jobs_get_no_core_that_the_system_keeps(supermuc: Site) -> None:
+    thin = supermuc.partitions["thin"]
+    kept = msgspec.structs.replace(thin, cpu=msgspec.structs.replace(thin.cpu, system_cores=4))
+    site = msgspec.structs.replace(supermuc, partitions={**supermuc.partitions, "thin": kept}, layouts=[])
+    assert job(site, "thin", ranks_per_node=2).threads_per_rank == (thin.cpu.cores - 4) // 2
+    assert any("threads" in line for line in refusal(site, "thin", ranks_per_node=thin.cpu.cores, threads_per_rank=2))

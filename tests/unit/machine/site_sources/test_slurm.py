@@ -147,7 +147,7 @@ def test_what_slurm_keeps_for_the_system_is_not_for_jobs(tmp_path: Path, kept: s
     node = f"NodeName=n1 CPUs=64 ThreadsPerCore=2 RealMemory=190000 MemSpecLimit=16000 {kept}\n"
     seen = read(written(tmp_path, f"{node}PartitionName=a Nodes=ALL MaxCPUsPerNode=48\n"))
     assert seen.value("partitions.a.memory.usable_gb") == 169.9
-    assert any("keeps 4 of the 32 cores" in note and "a job gets 28" in note for note in seen.notes)
+    assert (seen.value("partitions.a.cpu.cores"), seen.value("partitions.a.cpu.system_cores")) == (32, 4)
     assert any("get 48 of the 64 CPUs of a node (MaxCPUsPerNode)" in note for note in seen.notes)
 
 
@@ -200,6 +200,15 @@ def test_memory_of_jobs_that_ask_for_none_and_the_most(tmp_path: Path) -> None:
 def test_without_the_nodes_memory_jobs_must_not_ask_for_any(tmp_path: Path) -> None:
     seen = read(written(tmp_path, "NodeName=n1 CPUs=8\nPartitionName=a Nodes=ALL\n"))
     assert seen.value("scheduler.memory_request") == "none"
+
+
+def test_weights_say_which_nodes_jobs_get_where_no_feature_does(tmp_path: Path) -> None:
+    nodes = "NodeName=a[1-3] CPUs=8 Weight=10\nNodeName=b[1-2] CPUs=16 Weight=50\n"
+    seen = read(written(tmp_path, f"{nodes}PartitionName=p Nodes=ALL\n"))
+    assert any("the nodes of a in partition p: by Weight=10 jobs get them first" in note for note in seen.notes)
+    assert any("by Weight=50 jobs get them last, after those of Weight=10" in note for note in seen.notes)
+    seen = read(written(tmp_path, f"{nodes.replace('50', '10')}PartitionName=p Nodes=ALL\n"))
+    assert any("a job may get any" in note for note in seen.notes)
 
 
 def test_features_select_a_kind_where_a_partition_has_several(tmp_path: Path) -> None:
