@@ -24,6 +24,7 @@ from hpcgen.core.model.site import Site
 from hpcgen.images.reference import ImageReference, parse_image
 from hpcgen.kit.folder import KitFolder, read_kit
 from hpcgen.kit.kit import Kit, make_kit, store_kit
+from hpcgen.running.data import DataRequest
 from hpcgen.running.image_job import ImageJob, plan_for_image
 
 if TYPE_CHECKING:
@@ -183,6 +184,7 @@ def run(
     ranks_per_node: int | None = None,
     threads_per_rank: int | None = None,
     gpus_per_node: int | None = None,
+    binds: Sequence[str] = (),
     trust_image: bool = False,
     check: bool = True,
     keep_output: bool = False,
@@ -197,6 +199,7 @@ def run(
     command: what is started, and its arguments; what the image was built for if None.
     site, partition, engine: other than those that the image was built for.
     nodes, ranks_per_node, threads_per_rank, gpus_per_node: of the job; the site's layouts decide where None.
+    binds: folders and files of the host that it sees, as ``--bind`` has them (``SRC[:DST[:ro]]``).
     trust_image: the image's own record may decide what is started on this host.
     check: whether another exit status than 0 raises.
     keep_output: what it prints is in the result, instead of going to this process's own output.
@@ -219,7 +222,7 @@ def run(
         command=list(command) if command is not None else None,
     )
     place = (site, partition, engine, trust_image)
-    job = _job(image, checked(request, "run()"), place, catalog, elsewhere=False)
+    job = _job(image, checked(request, "run()"), place, catalog, binds, elsewhere=False)
     tell = say or quiet
     for note in notes(job, os.environ):
         tell(f"note: {note}")
@@ -241,6 +244,7 @@ def submit(
     ranks_per_node: int | None = None,
     threads_per_rank: int | None = None,
     gpus_per_node: int | None = None,
+    binds: Sequence[str] = (),
     walltime: str | timedelta | None = None,
     queue: str | None = None,
     account: str | None = None,
@@ -283,7 +287,7 @@ def submit(
         name=name,
     )
     place = (site, partition, engine, trust_image)
-    job = _job(image, checked(request, "submit()"), place, catalog, elsewhere=True)
+    job = _job(image, checked(request, "submit()"), place, catalog, binds, elsewhere=True)
     return submit_job(replace(job, queueing=checked(queueing or Queueing(), "submit()")), Path(folder))
 
 
@@ -366,6 +370,7 @@ def _job(
     request: JobRequest,
     place: tuple[Site | str | None, str | None, str | None, bool],
     catalog: Catalog | None,
+    binds: Sequence[str],
     *,
     elsewhere: bool,
 ) -> ImageJob:
@@ -382,4 +387,5 @@ def _job(
         engine=engine,
         account=lambda here: account_for(here, None),
         elsewhere=elsewhere,
+        data=DataRequest(tuple(binds)),
     )

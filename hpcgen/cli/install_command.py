@@ -9,7 +9,7 @@ import click
 
 from hpcgen.cli.common import PATH, START, TRUST, catalog_of, print_json, say, say_findings
 from hpcgen.cli.options import ImageOptions, in_record
-from hpcgen.cli.project_stack import changed_since, stack_here, wanted_here
+from hpcgen.cli.project_stack import changed_since, stack_folder, stack_here, wanted_here
 from hpcgen.cli.words import IMAGE, PARTITION, SITE, STACK, EngineChoice
 
 if TYPE_CHECKING:
@@ -118,6 +118,7 @@ def _job(catalog: Catalog, options: InstallOptions) -> tuple[ImageJob, Stack | N
         catalog,
         request=JobRequest(nodes=1, ranks_per_node=1),
         stack=stack,
+        data=options.data(stack_folder(catalog, given) if given is not None else Path()),
         **options.place(catalog),
     )
     if named is None and (changed := changed_since(catalog, job.plan)):

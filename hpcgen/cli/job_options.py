@@ -9,7 +9,7 @@ import click
 from msgspec.structs import replace
 
 from hpcgen.cli.common import TRUST, catalog_of, job_request, option_group, plan_from, say, say_findings
-from hpcgen.cli.options import CHARGE, LAYOUT, NOTES, Options, PlanOptions, in_record
+from hpcgen.cli.options import CHARGE, DATA, LAYOUT, NOTES, Options, PlanOptions, in_record
 from hpcgen.cli.project_stack import (
     PROJECT,
     WITHOUT,
@@ -17,6 +17,7 @@ from hpcgen.cli.project_stack import (
     image_here,
     nothing_built,
     site_missing,
+    stack_folder,
     stack_here,
     usual_site,
 )
@@ -125,6 +126,7 @@ job_options = option_group(
     LAYOUT,
     click.option("--queue", type=QUEUE, help="Scheduler partition or queue."),
     CHARGE,
+    DATA,
     click.option("--allow-unsupported", is_flag=True, help="With --stack: as in render."),
     NOTES,
     click.option("--explain", is_flag=True, help="Say which layouts and queues were considered, and why."),
@@ -160,7 +162,8 @@ def job_data(job: ImageJob) -> dict[str, object]:
     where = {"stack": plan.stack.name, "site": plan.site.name, "partition": plan.partition, "engine": plan.engine}
     # What is the default is said too: programs should not have to know it.
     size = {name: getattr(plan.job, name) for name in plan.job.__struct_fields__ if name != "reasons"}
-    return {"image": job.image, **where, "job": {**size, "reasons": plan.job.why()}}
+    data = {"binds": plan.stack.run.binds} if plan.stack.run.binds else {}
+    return {"image": job.image, **where, **data, "job": {**size, "reasons": plan.job.why()}}
 
 
 def _say_findings(job: ImageJob, batch: bool, notes: bool) -> None:
@@ -234,6 +237,7 @@ def _of_image(
         account=lambda here: account_for(here, None, stack),
         elsewhere=batch,
         stack=stack,
+        data=options.data(),
     )
 
 
@@ -252,7 +256,8 @@ def _planned_anew(
 
     catalog = catalog_of(ctx)
     plan = plan_from(ctx, catalog, replace(options, command=tuple(request.command or ())), unchecked=("network",))
-    return plan_for_stack(plan, catalog, image, options.engine, batch)
+    data = options.data(stack_folder(catalog, options.stack or PROJECT))
+    return plan_for_stack(plan, catalog, image, options.engine, batch, data)
 
 
 def _explain(job: ImageJob, request: JobRequest) -> None:

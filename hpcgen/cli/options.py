@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 import click
@@ -32,11 +33,12 @@ if TYPE_CHECKING:
     from hpcgen.core.model.fields import EngineName, RankGpus
     from hpcgen.core.model.job import JobStep
     from hpcgen.core.model.site import Site
+    from hpcgen.running.data import DataRequest
 
 R = TypeVar("R", bound="Options")
 _SPELT = {
     **{"settings": "--set", "added": "--add", "mirrors": "--mirror", "steps": "--step", "runner": "--engine"},
-    "command": "a command",
+    **{"command": "a command", "binds": "--bind"},
 }
 
 
@@ -56,7 +58,20 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-class PlanOptions(Options, frozen=True, kw_only=True):
+class DataOptions(Options, frozen=True, kw_only=True):
+    """What of the host is seen inside."""
+
+    binds: tuple[str, ...] = ()
+    no_bind_check: bool = False
+
+    def data(self, stack_folder: Path = Path()) -> DataRequest:
+        """The same in the words of :func:`~hpcgen.running.image_job.plan_for_image`."""
+        from hpcgen.running.data import DataRequest
+
+        return DataRequest(self.binds, stack_folder, not self.no_bind_check)
+
+
+class PlanOptions(DataOptions, frozen=True, kw_only=True):
     """What is planned, and for which job.
 
     ``runner``: the engine that starts the image. ``time``: as written, such as 90m. ``memory_per_rank``: in GB.
@@ -100,7 +115,7 @@ class Place(TypedDict):
     engine: EngineName | None
 
 
-class ImageOptions(Options, frozen=True, kw_only=True):
+class ImageOptions(DataOptions, frozen=True, kw_only=True):
     """Where and by what an image that exists is started."""
 
     site: str | None = None
@@ -174,6 +189,16 @@ CHARGE = option_group(
     click.option(
         "--memory-per-rank", type=GIGABYTES, metavar="GB", help="Memory of each rank, checked against the node's."
     ),
+)
+DATA = option_group(
+    click.option(
+        "--bind",
+        "binds",
+        multiple=True,
+        metavar="SRC[:DST[:ro]]",
+        help="Show a folder or file of the host inside; once for each. $NAME has the value that it has in the job.",
+    ),
+    click.option("--no-bind-check", is_flag=True, help="Do not look here for what is bound: the nodes alone have it."),
 )
 NOTES = click.option("--notes", is_flag=True, help="Show all notes: also on what is not verified or not checked.")
 _OPTIONS: list[Decorator] = [

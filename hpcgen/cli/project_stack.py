@@ -83,6 +83,13 @@ def own_stack(catalog: Catalog, stack: str | None) -> Stack | None:
     return catalog.stack(named) if named is not None and is_file_name(named) else None
 
 
+def stack_folder(catalog: Catalog, stack: str) -> Path:
+    """The folder that paths in a stack are from."""
+    document = catalog.stack_document(stack)
+    file = document.file_of(["run", "binds"]) if document is not None else None
+    return file.parent if file is not None else Path()
+
+
 def usual_site(catalog: Catalog, stack: str | None, say: Callable[[str], None]) -> str | None:
     """The site that a stack of the user's or the config file names, for a plan without ``--site``; ``say`` tells it."""
     from hpcgen.core.config.user_config import usual

@@ -62,6 +62,7 @@ def command(
             ranks_per_node=options.ranks_per_node,
             threads=options.threads,
             timeout_s=options.timeout,
+            data=options.data(),
             on_begin=lambda group, name: show(f"{group}: {name}") if show else None,
             **options.place(catalog),
         )

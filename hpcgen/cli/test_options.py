@@ -8,7 +8,7 @@ import click
 from msgspec.structs import replace
 
 from hpcgen.cli.common import TRUST, option_group
-from hpcgen.cli.options import ImageOptions, in_record
+from hpcgen.cli.options import DATA, ImageOptions, in_record
 from hpcgen.cli.words import COUNT, PARTITION, SECONDS, SITE, EngineChoice
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ test_options = option_group(
         metavar="SECONDS",
         help="Time limit for each start of the image.",
     ),
+    DATA,
     in_record(ImageTestOptions),
 )
 """A command gets them as ``options: ImageTestOptions``."""
@@ -67,4 +68,5 @@ def job_for_tests(
     if submission is not None:
         request = replace(request, walltime=submission.time, queue=submission.queue)
         account = submission.account_at
-    return job_of_tests(image, catalog, request, account=account, elsewhere=True, **options.place(catalog))
+    place, data = options.place(catalog), options.data()
+    return job_of_tests(image, catalog, request, account=account, elsewhere=True, data=data, **place)

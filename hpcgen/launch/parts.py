@@ -98,7 +98,7 @@ def exports_part(how: Start, scheduler: Scheduler) -> str:
 
 
 def container_part(how: Start, name: str) -> str:
-    """The words that start the image, as an array of the shell."""
+    """The words that start the image, as an array of the shell; before them what they name of the host."""
     gpu = how.engine.driver_in_image and bool(how.call.gpu)
     definition = [quoted(text) for text in how.engine.definition(how.call)]
     bound = how.binding
@@ -117,6 +117,7 @@ def container_part(how: Start, name: str) -> str:
         [
             fill("gpu") if gpu else "",
             _file_systems(how),
+            _data(how, name),
             _definition(how.engine, name, lines) if definition else "",
             traced(f"{bound.function()}\n", Subject("job", "rank_gpus")) if bound is not None else "",
             traced(f"mpi={root}\n", Subject("fact", "mpi.root")) if short != words else "",
@@ -124,6 +125,14 @@ def container_part(how: Start, name: str) -> str:
             fill("container", words=short),
         ]
     )
+
+
+def _data(how: Start, name: str) -> str:
+    if not how.data:
+        return ""
+    from hpcgen.launch.data import data_part
+
+    return data_part(how.data, name)
 
 
 def _definition(engine: Engine, name: str, lines: list[str]) -> str:

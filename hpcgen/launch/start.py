@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
@@ -24,11 +24,14 @@ from hpcgen.launch.binding import Binding, binding, gpus_by_launcher
 from hpcgen.launch.collectives import by_engine
 from hpcgen.launch.environment import Variables, variables
 
+if TYPE_CHECKING:
+    from hpcgen.launch.data import BoundData
+
 
 class Start(msgspec.Struct, frozen=True):
     """The parts of the command line: ``outer`` launcher, container, ``inner`` launcher, ``binding`` of a rank to its
     GPU; then comes the command. ``under_old_driver``: the image's program that starts each rank by a newer CUDA, where
-    the node's driver is old.
+    the node's driver is old. ``data``: what the job has to find on the host.
     """
 
     engine: Engine
@@ -40,6 +43,7 @@ class Start(msgspec.Struct, frozen=True):
     under_old_driver: list[str] = []
     binding: Binding | None = None
     modules: list[str] = []
+    data: tuple[BoundData, ...] = ()
 
 
 def start(
@@ -76,8 +80,9 @@ def start(
     pinned = bound is not None and bool(bound.cpus)
     values = variables(plan, image_environment, engine, mpi, bool(inner), more_inside, pinned=pinned)
     gpu = plan.site.partitions[plan.partition].gpu
+    data = _data(plan)
     call = Call(
-        binds=(*(mpi.binds if mpi is not None else ()), *shown),
+        binds=(*(mpi.binds if mpi is not None else ()), *(each.bind for each in data), *shown),
         file_systems=_file_systems(plan, engine, mpi),
         inside=values.inside,
         inherited=(*values.exported, *(bound.reads() if bound is not None and not inner else ())),
@@ -99,12 +104,21 @@ def start(
         mpi=mpi,
         variables=values,
         call=call,
+        data=data,
         outer=_outer(plan, engine, mpi),
         inner=inner,
         under_old_driver=[image_environment[UNDER_OLD_DRIVER]] if UNDER_OLD_DRIVER in image_environment else [],
         binding=bound,
         modules=list(dict.fromkeys(modules)),
     )
+
+
+def _data(plan: Plan) -> tuple[BoundData, ...]:
+    if not plan.stack.run.binds:
+        return ()
+    from hpcgen.launch.data import data_of
+
+    return data_of(plan)
 
 
 def group_subjects(how: Start) -> dict[tuple[str, ...], Subject]:
@@ -137,7 +151,7 @@ def _sealed(plan: Plan, engine: Engine) -> Plan:
             remedy="name another engine with --engine; the image may have to be converted for it (hpcgen convert)",
         )
     systems = {name: replace(each, bind=False) for name, each in plan.site.file_systems.items()}
-    stack = replace(plan.stack, run=replace(plan.stack.run, mpi=False))
+    stack = replace(plan.stack, run=replace(plan.stack.run, mpi=False, binds=[]))
     return replace(plan, site=replace(plan.site, file_systems=systems), stack=stack)
 
 

@@ -276,7 +276,20 @@ def _outermost(paths: set[str], more: set[str]) -> list[str]:
 def bind_targets(plan: Plan) -> list[str]:
     """Folders that must exist in the image because the host's are bound there (images are read-only at run time)."""
     targets = {bind.target for bind in _binds(plan) if not bind.file}
-    return sorted(targets | set(bound_file_systems(plan.site)) | {SUBMIT_FOLDER})
+    return sorted(targets | set(bound_file_systems(plan.site)) | {SUBMIT_FOLDER, *data_targets(plan)})
+
+
+def data_targets(plan: Plan) -> list[str]:
+    """The folders among them for the data that the stack names, where the engine makes none."""
+    if not plan.stack.run.binds:
+        return []
+    from hpcgen.backends.engines import engine_for
+    from hpcgen.core.model.host_data import parse_data
+
+    if not engine_for(plan.engine).targets_in_image:
+        return []
+    data = [parse_data(text, "run.binds") for text in plan.stack.run.binds]
+    return sorted({each.target or each.source for each in data if each.target or each.source.startswith("/")})
 
 
 def _binds(plan: Plan) -> list[Bind]:

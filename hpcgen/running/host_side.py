@@ -137,6 +137,7 @@ def asked_of_host(recorded: Plan) -> str:
         "binds": [
             *([bind.source for bind in of_mpi.binds] if of_mpi is not None else []),
             *(each.path or f"${each.variable}" for each in file_systems if each.path or each.variable),
+            *recorded.stack.run.binds,
         ],
         "libraries": [*of_mpi.preload, *of_mpi.libraries] if of_mpi is not None else [],
         "devices": site.fabric_of(recorded.partition).devices,

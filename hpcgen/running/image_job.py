@@ -7,7 +7,7 @@ in the image does not change, only how it is started.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -29,6 +29,7 @@ from hpcgen.launch.job.layout import job_findings
 from hpcgen.launch.script import job_script, plain_script, preflight_script
 from hpcgen.planning.reproduce import step_words
 from hpcgen.recipe.assemble import assemble, bind_targets
+from hpcgen.running.data import DataRequest, with_data
 from hpcgen.running.host_side import host_side, laid_out, started_as
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def plan_for_image(
     elsewhere: bool = False,
     stack: Stack | None = None,
     foreign: Callable[[], Site] | None = None,
+    data: DataRequest | None = None,
 ) -> ImageJob:
     """The plan that an image carries, laid out for a site.
 
@@ -114,6 +116,7 @@ def plan_for_image(
     elsewhere: it is started on the site's nodes, so that what is installed here says nothing.
     stack: the stack that it was built from as its user has it now, which decides how the program is started.
     foreign: takes an image that hpcgen did not build, too: the site that it is started at where none is named.
+    data: the data of the host that it sees; none of its own if None.
 
     Raises
     ------
@@ -138,7 +141,12 @@ def plan_for_image(
     recorded = side.recorded if stack is None else started_as(side.recorded, stack)
     plan = laid_out(recorded, side.site, partition, asked, renewed=site is None, anew=recorded.stack != kit.plan.stack)
     chosen = choose_engine(_usual(plan.site, stack), image.kind, image.name, engine, elsewhere)
-    plan = replace(plan, engine=chosen, command=_command(image.name, site, partition, asked, engine), findings=[])
+    binds = data.given if data is not None else ()
+    again = _command(image.name, site, partition, asked, engine, binds)
+    plan = replace(plan, engine=chosen, command=again, findings=[])
+    own = stack is not None or trust
+    unseen = [] if own else _unseen(plan)
+    plan = with_data(plan, data, kit.plan, own)
     inside: dict[str, str] = {}
     if not side.stack_outside:
         run = plan.stack.run
@@ -147,6 +155,7 @@ def plan_for_image(
     _check_mpi(plan)
     findings = [
         *side.findings,
+        *unseen,
         *_contract(plan),
         *job_findings(plan.site, plan.partition, plan.job, asked),
         *_bind_findings(kit.plan, plan),
@@ -162,6 +171,7 @@ def plan_for_stack(
     image: ImageReference | None = None,
     engine: EngineName | None = None,
     elsewhere: bool = False,
+    data: DataRequest | None = None,
 ) -> ImageJob:
     """The job of a stack that is planned anew.
 
@@ -169,7 +179,7 @@ def plan_for_stack(
     ----------
     image: for an image that carries no record; where the kit's job script looks for it if None.
     engine: another engine than the site prefers.
-    elsewhere: as for :func:`plan_for_image`.
+    elsewhere, data: as for :func:`plan_for_image`.
 
     Raises
     ------
@@ -182,6 +192,7 @@ def plan_for_stack(
     elif engine is not None:
         plan = msgspec.structs.replace(plan, engine=_allowed(plan.site, (engine,), "the image")[0])
     environment = assemble(plan, catalog).final.environment
+    plan = with_data(plan, data)
     return ImageJob(plan, environment, image.name, image.kind) if image is not None else ImageJob(plan, environment)
 
 
@@ -341,8 +352,22 @@ def _bind_findings(recorded: Plan, plan: Plan) -> list[Finding]:
     return [Finding(name="binds", severity="warning", message=message, remedy=remedy)]
 
 
+def _unseen(plan: Plan) -> list[Finding]:
+    """What the image's record would have shown of this host."""
+    if not plan.stack.run.binds:
+        return []
+    message = f"the image was built for a stack that sees {', '.join(plan.stack.run.binds)} of the host"
+    remedy = "start it in the folder of that stack, or add --bind"
+    return [Finding(name="data", severity="note", message=message, remedy=remedy)]
+
+
 def _command(
-    image: str, site: Site | None, partition: str | None, request: JobRequest, engine: EngineName | None
+    image: str,
+    site: Site | None,
+    partition: str | None,
+    request: JobRequest,
+    engine: EngineName | None,
+    binds: Sequence[str],
 ) -> str:
     """The command that prints the job script."""
     words = ["hpcgen", "job", image]
@@ -361,6 +386,7 @@ def _command(
     ):
         if value is not None:
             words += [option, str(value)]
+    words += [word for each in binds for word in ("--bind", each)]
     words += step_words(request)
     if request.command:
         words += ["--", *request.command]

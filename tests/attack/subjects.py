@@ -54,7 +54,7 @@ def _profile() -> dict[str, Any]:
     data["fabric"] |= {"libraries": ["/usr/lib64/libpsm2.so.2"], "libfabric": "1.22.0", "interface": "ib0"}
     data["mpi"] |= {"glibc": "2.26", "environment": {"FI_PROVIDER_PATH": "/opt/prov"}, "modules": ["mpi.intel/2019"]}
     data["mpi"] |= {"preload": ["/opt/own/first.so"], "bind_modules": ["show-mpi/1"]}
-    shown = [{"source": "/usr/share/libdrm", "target": "/usr/share/libdrm"}]
+    shown = [{"source": "/usr/share/libdrm", "target": "/usr/share/libdrm", "read_only": True}]
     of_gpus = {"environment": {"GPU_MPI": "1 2"}, "preload": ["/opt/gtl.so"], "libraries": ["/opt/gtl"], "binds": shown}
     data["mpi"]["gpu"] = {
         "nvidia": {**of_gpus, "modules": ["cuda/12"], "bind_modules": ["show-gpu"], "runtime": ">=12"}
@@ -135,6 +135,7 @@ def _stack() -> dict[str, Any]:
             "gpus_per_node": 0,
             "rank_gpus": "own",
             "checkpoint": ["kill", "-USR1", "1"],
+            "binds": ["$WORK/a b:/data/in"],
             "steps": [{"name": "prepare", "command": ["python3", "prepare.py", "a b"]}],
         },
         "copy": [{"from": "pyproject.toml", "to": "/opt/tried/read.md", "ignore": ["*.log"], "not_secret": ["*.key"]}],

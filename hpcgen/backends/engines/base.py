@@ -89,7 +89,8 @@ class Engine:
     collectives between GPUs for which it brings a plugin; ``collectives_folders``: where that lies inside, if the
     loader does not find it by itself. ``image_releases``: the oldest release that starts an image file, by the end
     of its name. ``driver_in_image``: the GPU driver's libraries have to be in the image.
-    ``targets_in_image``: it binds only onto folders that the image has. ``bind_option``: the one that binds a folder.
+    ``targets_in_image``: it binds only onto folders that the image has, ``mount_points`` among them. ``bind_option``:
+    the one that binds a folder. ``read_only_binds``: what it binds can be closed to changes.
     ``definition_reads``: signs that no path can have in its definition file. ``tells_version``: its program says
     with ``--version`` which release of the engine this is. ``image_todo``: what the user does with an image file, where
     it starts none; without signs that a shell reads. ``dev_containers``: editors start images of its store.
@@ -129,6 +130,8 @@ class Engine:
     image_releases: ClassVar[Mapping[str, str]] = {}
     driver_in_image: ClassVar[bool] = False
     targets_in_image: ClassVar[bool] = False
+    mount_points: ClassVar[tuple[str, ...]] = ()
+    read_only_binds: ClassVar[bool] = True
     bind_option: ClassVar[str] = ""
     definition_reads: ClassVar[str] = ""
     tells_version: ClassVar[bool] = True
@@ -425,18 +428,23 @@ JOINED = Shell('${joined[@]+"${joined[@]}"}')
 
 def bind_words(option: str, binds: Iterable[Bind]) -> list[list[str]]:
     """``-b SOURCE:TARGET`` for each bind."""
-    result = []
-    for bind in binds:
-        refuse_separators(bind.source, "mpi.binds")
-        refuse_separators(bind.target, "mpi.binds")
-        known = not isinstance(bind.source, Shell)
-        result.append([option, f"{bind.source}:{bind.target}" if known else joined(bind.source, f":{bind.target}")])
-    return result
+    return [[option, bound(bind)] for bind in binds]
+
+
+def bound(bind: Bind) -> str:
+    """``SOURCE:TARGET``, with ``:ro`` where nothing inside may change it: as one word, which may be shell.
+
+    Apptainer, Podman, Docker, pyxis, Shifter and EDF files have this form in common, the flag included.
+    """
+    for path in (bind.source, bind.target):
+        refuse_separators(path, "a bind")
+    parts = (bind.source, ":", bind.target, ":ro" if bind.read_only else "")
+    return joined(*filter(None, parts)) if any(isinstance(part, Shell) for part in parts) else "".join(parts)
 
 
 def refuse_separators(path: str, where: str) -> None:
     """InputError for a path that would be read as several binds."""
-    if ":" in path or "," in path:
+    if not isinstance(path, Shell) and (":" in path or "," in path):
         raise InputError(
             f"{path!r} cannot be bound: engines read ':' and ',' as separators",
             where,

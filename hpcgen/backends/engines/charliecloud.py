@@ -46,7 +46,7 @@ from hpcgen.backends.engines.building import (
     query,
 )
 from hpcgen.backends.engines.steps import HPCGEN, Event, Labels, Reader, Recipe, Step, dockerfile_steps
-from hpcgen.core.model.image_paths import MOUNT, SUBMIT_FOLDER
+from hpcgen.core.model.image_paths import EVERY_IMAGE_HAS, MOUNT, SUBMIT_FOLDER
 from hpcgen.core.model.plan import ExtendedImage, Plan
 from hpcgen.core.model.record import BuiltImage
 from hpcgen.core.support.quoting import Shell, joined
@@ -95,6 +95,9 @@ class Charliecloud(Engine):
     adds_to = ("ch-image", "squashfs", "directory")
     driver_in_image = True
     targets_in_image = True
+    # Source: ch-run(1); ch-convert makes these in what it writes, and binds have no flags.
+    mount_points = (*(f"/mnt/{number}" for number in range(1, 10)), EVERY_IMAGE_HAS)
+    read_only_binds = False
     user_namespaces = True
     bind_option = "-b"
     builder = "ch-image"

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hpcgen.backends.engines.base import Call, file_system_words
+from hpcgen.backends.engines.base import Call, bound, file_system_words
 from hpcgen.core.errors import InputError
+from hpcgen.core.model.host_mpi import Bind
 from hpcgen.core.model.image_paths import SUBMIT_FOLDER
-from hpcgen.core.support.quoting import joined
+from hpcgen.core.support.quoting import Shell, joined
 
 BIND_IN_PLACE = r'"  \"$path:$path\","'
 """A line of the file that shows the host's folder ``$path`` in its own place."""
@@ -37,7 +38,7 @@ def edf(call: Call, annotations: Mapping[str, str], signs: str, more: Sequence[s
         *more,
         "mounts = [",
         joined('  "', call.folder, f':{SUBMIT_FOLDER}",'),
-        *(f'  "{_plain(bind.source, signs)}:{_plain(bind.target, signs)}",' for bind in call.binds),
+        *(_mount(bind, signs) for bind in call.binds),
         *(word for words in file_system_words(call) for word in words),
         "]",
     ]
@@ -45,12 +46,14 @@ def edf(call: Call, annotations: Mapping[str, str], signs: str, more: Sequence[s
     return [*lines, "[annotations]", *table] if table else lines
 
 
-def _plain(path: str, signs: str) -> str:
-    found = [sign for sign in signs if sign in path]
-    if found:
-        raise InputError(
-            f"{path!r} cannot be mounted: the definition file reads {found[0]!r}",
-            "mpi.binds",
-            remedy="use a path without it, such as a link to it",
-        )
-    return path
+def _mount(bind: Bind, signs: str) -> str:
+    for path in (bind.source, bind.target):
+        found = [sign for sign in signs if sign in path and not isinstance(path, Shell)]
+        if found:
+            raise InputError(
+                f"{path!r} cannot be mounted: the definition file reads {found[0]!r}",
+                "a bind",
+                remedy="use a path without it, such as a link to it",
+            )
+    text = bound(bind)
+    return joined('  "', text, '",') if isinstance(text, Shell) else f'  "{text}",'

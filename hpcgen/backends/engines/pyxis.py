@@ -12,7 +12,7 @@ AMD's GPUs, are known from texts alone.
 
 from __future__ import annotations
 
-from hpcgen.backends.engines.base import Call, environment_words, file_system_words, refuse_separators
+from hpcgen.backends.engines.base import Call, bound, environment_words, file_system_words
 from hpcgen.backends.engines.common import Enroot
 from hpcgen.core.model.image_paths import SUBMIT_FOLDER
 from hpcgen.core.support.quoting import joined
@@ -40,15 +40,11 @@ class Pyxis(Enroot):
         if call.gpu == "nvidia":
             # enroot's hook goes by these. The last --export of srun counts, and a value may have no comma.
             groups.append(["--export=ALL,NVIDIA_VISIBLE_DEVICES=all,NVIDIA_DRIVER_CAPABILITIES=all"])
+        mounts: list[list[str]] = [[joined("--container-mounts=", bound(bind))] for bind in call.binds]
         groups += [
             [joined("--container-image=", call.image)],
             [joined("--container-mounts=", call.folder, f":{SUBMIT_FOLDER}"), f"--container-workdir={SUBMIT_FOLDER}"],
-            *([f"--container-mounts={_plain(bind.source)}:{_plain(bind.target)}"] for bind in call.binds),
+            *mounts,
             *file_system_words(call),
         ]
         return [*groups, *environment_words(call, call.unset)]
-
-
-def _plain(path: str) -> str:
-    refuse_separators(path, "mpi.binds")
-    return path

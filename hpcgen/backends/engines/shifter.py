@@ -18,11 +18,12 @@ doc/mpi/mpich_abi.rst, doc/wlm/slurm.rst, doc/bestpractices.rst. Read, and never
 
 from __future__ import annotations
 
-from hpcgen.backends.engines.base import Call, environment_words, refuse_separators
+from hpcgen.backends.engines.base import Call, bound, environment_words
 from hpcgen.backends.engines.common import ByReference
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.host_mpi import Bind
-from hpcgen.core.support.quoting import joined
+from hpcgen.core.model.image_paths import EVERY_IMAGE_HAS
+from hpcgen.core.support.quoting import Shell, joined
 
 MPI_MODULES = {"mpich": "mpich"}
 GPU_MODULE = "gpu"
@@ -39,6 +40,7 @@ class Shifter(ByReference):
 
     name = "shifter"
     targets_in_image = True
+    mount_points = (EVERY_IMAGE_HAS,)
     brings_mpi = ("mpich",)
     brings_fabrics = ("slingshot",)
     image_todo = "push it to a registry, run shifterimg pull REGISTRY/NAME:TAG, and set HPCGEN_IMAGE to that name"
@@ -56,17 +58,19 @@ class Shifter(ByReference):
         return [
             ("--image", image),
             ("--module", self._modules(call)),
-            *(("--volume", _volume(bind)) for bind in call.binds),
+            # Slurm expands nothing in a header.
+            *(("--volume", _volume(bind)) for bind in call.binds if not isinstance(bound(bind), Shell)),
         ]
 
     def words(self, call: Call) -> list[list[str]]:
         """Image, modules and volumes, then the variables inside, which so come after those of modules."""
         if reason := self.unsupported_reason(call.gpu):
             raise self.refuse(reason, "use another engine of the site")
+        volumes: list[list[str]] = [[joined("--volume=", _volume(bind))] for bind in call.binds]
         return [
             [self.name, joined("--image=", call.image)],
             [f"--module={self._modules(call)}"],
-            *([f"--volume={_volume(bind)}"] for bind in call.binds),
+            *volumes,
             *environment_words(call, call.unset),
         ]
 
@@ -81,15 +85,13 @@ class Shifter(ByReference):
 
 
 def _volume(bind: Bind) -> str:
-    for path in (bind.source, bind.target):
-        refuse_separators(path, "mpi.binds")
     inside = f"{bind.target.rstrip('/')}/"
     closed = inside == "/opt/" or any(inside.startswith(f"{folder}/") for folder in _CLOSED)
     if closed and inside != "/var/tmp/":
         raise InputError(
             f"Shifter shows nothing of the host at {bind.target}",
-            "mpi.binds",
+            "a bind",
             expected=f"a target outside {', '.join(_CLOSED)}",
             remedy="have the site bring it by a module, and leave the bind out",
         )
-    return f"{bind.source}:{bind.target}"
+    return bound(bind)

@@ -37,11 +37,13 @@ class Bind(Record, frozen=True):
     """A host path shown inside the container. ``source`` may end in ``/.`` to follow a symbolic link.
 
     ``file``: it is a file or a socket, so that the image needs a file to bind it onto, not a folder.
+    ``read_only``: nothing inside can change it.
     """
 
     source: AbsolutePath
     target: AbsolutePath
     file: bool = False
+    read_only: bool = False
 
 
 MpiFlavour = Literal["intel", "mpich", "cray-mpich", "mvapich2", "parastation", "openmpi"]

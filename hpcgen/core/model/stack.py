@@ -42,6 +42,7 @@ class RunSpec(Record, frozen=True):
     program's state is written.
     ``gpus_per_node``: how many GPUs of a node the program uses; 0: none, so that the job asks for none.
     ``rank_gpus``: what each rank sees, its ``own`` GPUs, or ``all`` of the node where the program chooses by itself.
+    ``binds``: data of the host that the program sees inside, which is no part of the image.
     """
 
     command: list[Text] = []
@@ -53,6 +54,7 @@ class RunSpec(Record, frozen=True):
     gpus_per_node: WholeNumber | None = None
     rank_gpus: RankGpus = "own"
     checkpoint: list[Text] = []
+    binds: list[Text] = []
 
 
 CopyTarget = Annotated[

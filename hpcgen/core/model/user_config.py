@@ -20,6 +20,14 @@ TrustedCollection = Annotated[
         "~/fleet/ours",
     ),
 ]
+DataBind = Annotated[
+    str,
+    matching(
+        r"^[^:,\x00-\x1f\x7f-\x9f\u2028\u2029]+(:/[A-Za-z0-9._/+@%=-]*(:r[ow])?)?$(?!\n)",
+        "SRC, SRC:DST or SRC:DST:ro: a path of the host, with $NAME and a ~/ at its beginning, and one in the image",
+        "$SCRATCH/imagenet:/data:ro",
+    ),
+]
 
 
 class UserConfig(PlanDefaults, frozen=True):
@@ -30,7 +38,8 @@ class UserConfig(PlanDefaults, frozen=True):
     ``signers``: a file of allowed signers (ssh-keygen(1)); one of them must have signed the bundles and locks that are
     built from. ``licences``: the day on which each was accepted. ``trusted_collections``: the day on which the user
     said that the Python of a collection may run which a file names: of a folder, whatever is in it, or of one
-    content, wherever it lies.
+    content, wherever it lies. ``binds``: by the name of the site, data that images see inside, as ``run.binds`` of a
+    stack.
     """
 
     collections: list[UserPath] = []
@@ -40,3 +49,4 @@ class UserConfig(PlanDefaults, frozen=True):
     signers: UserPath | None = None
     licences: dict[Name, Date] = {}
     trusted_collections: dict[TrustedCollection, Date] = {}
+    binds: dict[Name, list[DataBind]] = {}

@@ -238,6 +238,47 @@ IMAGE = Shell('"$image"')
 FOLDER = Shell('"$folder"')
 
 
+_VARIABLE = r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))"
+
+
+def variables_in(path: str, what: str = "the path") -> list[str]:
+    """The variables in a path of the user's: ``$NAME`` and ``${NAME}``, and HOME for a ``~/`` that it begins with.
+
+    Raises
+    ------
+    InputError: a ``$`` that begins no variable's name, or a ``~`` that is not the user's own home.
+    """
+    if "$" in re.sub(_VARIABLE, "", path) or (path.startswith("~") and path[1:2] not in ("", "/")):
+        raise InputError(
+            f"{what} {_quoted(path)} cannot be expanded",
+            expected="$NAME, ${NAME}, or ~/ at the beginning",
+            remedy="write the path itself",
+        )
+    home = ["HOME"] if path.startswith("~") else []
+    return list(dict.fromkeys([*home, *(found[1] or found[2] for found in re.finditer(_VARIABLE, path))]))
+
+
+def with_values(path: str, values: Mapping[str, str]) -> str:
+    """The path with values for its variables."""
+    home = path.replace("~", values["HOME"], 1) if path.startswith("~") else path
+    return re.sub(_VARIABLE, lambda found: values[found[1] or found[2]], home)
+
+
+def expanded(path: str) -> str:
+    """A path of the user's as a word: shell with the values that its variables have where it runs, else itself."""
+    if not variables_in(path):
+        return path
+    rest = path
+    parts: list[str] = []
+    if path.startswith("~"):
+        parts, rest = [Shell('"$HOME"')], path[1:]
+    at = 0
+    for found in re.finditer(_VARIABLE, rest):
+        parts += [rest[at : found.start()], Shell(f'"${found[1] or found[2]}"')]
+        at = found.end()
+    return joined(*filter(None, [*parts, rest[at:]]))
+
+
 def quoted(word: str) -> str:
     """A word as it stands in a script; InputError for line breaks and control characters."""
     return str(word) if isinstance(word, Shell) else sh(word)

@@ -71,6 +71,17 @@ file_systems=()
 for path in "${places[@]}"; do
     [ ! -d "$path" ] || file_systems+=(@{words})
 done
+#: data_variables
+for name in @{names}; do
+    [ -n "${!name:-}" ] || { echo "@{file_name}: $name has no value here, and a bind names it" >&2; exit 66; }
+done
+#: data
+# Data of the host that is seen inside.
+@{variables}
+for path in @{sources}; do
+    [ -e "$path" ] || { echo "@{file_name}: $path, which is to be bound, is not on $HOSTNAME" >&2; exit 66; }
+    case $path in *[:,]*) echo "@{file_name}: engines read : and , in $path as separators" >&2; exit 66 ;; esac
+done
 #: definition
 case @{checked} in
     *[@{signs}]*)

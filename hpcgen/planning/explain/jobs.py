@@ -75,6 +75,8 @@ def bind(case: ExplainCase, target: str) -> Explanation:
     """A folder of the host that the container sees."""
     mpi = case.plan.host_mpi
     found = next((each for each in mpi.binds if each.target == target), None) if mpi is not None else None
+    if found is None and case.start.data:
+        return Explanation(kind="bind", name=target, grounds=[case.said_by_stack("run.binds")])
     grounds = [Ground(kind="rule", text="the host's MPI and the libraries that it loads are there")]
     if found is not None:
         grounds.append(case.fact(f"{case.plan.mpi_path('binds', found)}.source"))

@@ -20,6 +20,7 @@ from hpcgen.core.model.record import TestResult, TestRun
 from hpcgen.core.model.site import Site
 from hpcgen.core.support.processes import printable
 from hpcgen.images.reference import ImageReference
+from hpcgen.running.data import DataRequest
 from hpcgen.running.here import require_nodes
 from hpcgen.running.image_job import ImageJob, plan_for_image
 from hpcgen.running.verify.contract import collectives_tests, engine_tests, no_ranks, node_tests, rank_tests
@@ -61,6 +62,7 @@ def verify_image(
     threads: int | None = None,
     nodes: int = 1,
     timeout_s: float = TIMEOUT_S,
+    data: DataRequest | None = None,
     on_begin: OnBegin = lambda group, name: None,
 ) -> TestRun:
     """Run the self-tests and the contract's run-time half right here, by the site's own launch line.
@@ -72,6 +74,7 @@ def verify_image(
         a node, two are started unless ``ranks_per_node`` says otherwise.
     nodes: with more than one, the ranks are started over so many, and the tests that blocks have for several nodes too.
     timeout_s: seconds for each start of the image.
+    data: as for :func:`~hpcgen.running.image_job.plan_for_image`.
     on_begin: called with the group and name of each test that begins.
 
     Returns
@@ -85,7 +88,7 @@ def verify_image(
     """
     request = JobRequest(nodes=nodes, ranks_per_node=ranks_per_node, threads_per_rank=threads)
     started, began = datetime.now(timezone.utc), time.monotonic()
-    job = job_of_tests(image, catalog, request, trust=trust, site=site, partition=partition, engine=engine)
+    job = job_of_tests(image, catalog, request, trust=trust, site=site, partition=partition, engine=engine, data=data)
     more = _for_several(image, job) if nodes > 1 else []
     proof = _Proof(job, more, timeout_s, on_begin)
     proof.run()
@@ -111,14 +114,15 @@ def job_of_tests(
     engine: EngineName | None = None,
     account: Callable[[Site], str | None] | None = None,
     elsewhere: bool = False,
+    data: DataRequest | None = None,
 ) -> ImageJob:
     """The job in whose layout an image is tested.
 
     Parameters
     ----------
     request: what is asked of it. Of several nodes in the image's record one is used, unless more are asked for.
-    trust, site, partition, engine, account, elsewhere: as for :func:`~hpcgen.running.image_job.plan_for_image`, which
-        says what is raised.
+    trust, site, partition, engine, account, elsewhere, data: as for
+        :func:`~hpcgen.running.image_job.plan_for_image`, which says what is raised.
     """
     nodes = request.nodes or 1
     job = plan_for_image(
@@ -131,6 +135,7 @@ def job_of_tests(
         request=replace(request, nodes=nodes if nodes > 1 else None),
         account=account,
         elsewhere=elsewhere,
+        data=data,
     )
     if request.ranks_per_node is None and nodes == 1:
         job = _with_company(job)

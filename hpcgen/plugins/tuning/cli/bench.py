@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hpcgen.cli.common import PATH, TRUST, catalog_of, option_group, print_json, say, status_line
-from hpcgen.cli.options import ImageOptions, in_record
+from hpcgen.cli.options import DATA, ImageOptions, in_record
 from hpcgen.cli.own_job_options import SubmissionOptions, submit_array, submit_own_call, submitted_options
 from hpcgen.cli.test_report import printable
 from hpcgen.cli.words import COUNT, IMAGE, PARTITION, SECONDS, SITE, EngineChoice
@@ -69,6 +69,7 @@ measuring_options = option_group(
     TRUST,
     click.option("--partition", type=PARTITION, help="Kind of node."),
     click.option("--engine", type=EngineChoice("runners"), help="An engine other than the site's preferred one."),
+    DATA,
     click.option("--json", "as_json", is_flag=True, help="Print the results as JSON."),
 )
 """Where an image is measured, and what becomes of the numbers: also of `hpcgen tune`."""

@@ -85,6 +85,7 @@ def job_of(
         account=account,
         elsewhere=submission is not None,
         foreign=lambda: _site(catalog, str(image), beside),
+        data=options.data(),
         **options.place(catalog),
     )
     return with_layout(job, [], job.plan.job.ranks_per_node, nodes=options.nodes)

@@ -1,0 +1,58 @@
+"""Data of the host that a job sees, as stacks, options and the config file name it: ``SRC[:DST[:ro]]``."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+
+from hpcgen.core.errors import InputError
+from hpcgen.core.model.user_config import DataBind
+from hpcgen.core.support.quoting import variables_in
+
+
+class NamedData(msgspec.Struct, frozen=True):
+    """One of them in its parts. ``target``: "" for the place that it has on the host; ``where``: what names it."""
+
+    source: str
+    target: str = ""
+    read_only: bool = False
+    where: str = "run.binds"
+
+    @property
+    def text(self) -> str:
+        """As it is written."""
+        return ":".join(filter(None, [self.source, self.target, "ro" if self.read_only else ""]))
+
+    @property
+    def variables(self) -> list[str]:
+        """What its source is made of where the job runs."""
+        return variables_in(self.source, "the path")
+
+
+def parse_data(text: str, where: str, base: str | None = None) -> NamedData:
+    """The parts of ``SRC[:DST[:ro]]``.
+
+    Parameters
+    ----------
+    where: the option or field that says it, for messages.
+    base: the folder that a relative path is from; it stays relative if None.
+
+    Raises
+    ------
+    InputError: it cannot be read so.
+    """
+    try:
+        msgspec.convert(text, DataBind)
+    except msgspec.ValidationError:
+        example = "SRC[:DST[:ro]], such as $SCRATCH/imagenet:/data:ro, without further : and , in it"
+        raise InputError(f"{text!r} is no bind", where, expected=example) from None
+    source, _, rest = text.partition(":")
+    target, _, mode = rest.partition(":")
+    try:
+        named = bool(variables_in(source, "the path"))
+    except InputError as failure:
+        raise InputError([msgspec.structs.replace(each, where=where) for each in failure.problems]) from None
+    if base is not None and not named and not source.startswith("/"):
+        source = os.path.normpath(f"{base}/{source}")
+    return NamedData(source, os.path.normpath(target).replace("//", "/") if target else "", mode == "ro", where)
