@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import HpcgenError, InputError, Position, Problems
-from hpcgen.core.model.image_paths import KIT
+from hpcgen.core.model.image_paths import KIT, OWN_FOLDER
 from hpcgen.core.model.plan import Plan, PlannedCopy
 from hpcgen.core.model.stack import Copied, Stack
 from hpcgen.core.secret_rules import secret_file
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
 
 T = TypeVar("T")
-ALWAYS_LEFT = (".git", "__pycache__")
+ALWAYS_LEFT = (".git", "__pycache__", OWN_FOLDER)
 """Names of folders, and of what a git worktree has in their place, that are in no image."""
 IGNORE, MOST_IGNORED = ".hpcgenignore", 100_000
 """A list of patterns in the folder that is copied, and its largest size in bytes."""

@@ -122,7 +122,7 @@ def _job(catalog: Catalog, options: InstallOptions) -> tuple[ImageJob, Stack | N
         **options.place(catalog),
     )
     if named is None and (changed := changed_since(catalog, job.plan)):
-        say(f"warning: {here} has changed since that was built: {changed} (build it again: hpcgen build)")
+        say(f"warning: changed since that was built: {changed} (build it again: hpcgen build)")
     if stack is None and not options.trust_image:
         try:
             stack = catalog.stack(job.plan.stack.name)

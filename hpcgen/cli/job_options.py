@@ -210,7 +210,7 @@ def _of_this_folder(ctx: click.Context, request: JobRequest, options: JobOptions
     profile = catalog.site(name) if name is not None and is_file_name(name) else None
     job = _of_image(catalog, image, profile, request, options, batch, catalog.stack(here))
     if changed := changed_since(catalog, job.plan):
-        say(f"warning: {here} has changed since that was built: {changed} (build it again: hpcgen build)")
+        say(f"warning: changed since that was built: {changed} (build it again: hpcgen build)")
     return job
 
 

@@ -120,8 +120,31 @@ def changed_since(catalog: Catalog, recorded: Plan) -> str:
     blocks = [name for name, block in with_code(stack).blocks.items() if old.blocks.get(name) != block]
     copied = catalog.copied.planned(stack, catalog.stack_document(PROJECT)) if stack.copy else []
     files = [each.to for each in copied if each not in recorded.copied]
-    told = [*(f"the block {name}" for name in blocks), *(f"the files copied to {path}" for path in files)]
+    newer = _newer(stack, recorded.site.name) if files else []
+    told = [*(f"the block {name}" for name in blocks), *newer]
+    told += [] if newer else [f"the files copied to {path}" for path in files]
     return ", ".join([*told, *_changed_lists(catalog, recorded)])
+
+
+def _newer(stack: Stack, site: str) -> list[str]:
+    """Files that the stack copies which were written after the last build here, the first of many."""
+    from datetime import datetime
+
+    from hpcgen.builders.records.store import newest_in
+    from hpcgen.catalog.copied import files_of
+    from hpcgen.core.support.units import some
+
+    record = newest_in(Path.cwd(), stack.name, site)
+    if record is None:
+        return []
+    since = datetime.fromisoformat(record.started.replace("Z", "+00:00")).timestamp()
+    found = [
+        os.path.normpath(f"{entry.from_}/{path}")
+        for entry in stack.copy
+        for path, file in files_of(Path.cwd(), entry)
+        if file.stat().st_mtime > since
+    ]
+    return [some(sorted(found))] if found else []
 
 
 def _changed_lists(catalog: Catalog, recorded: Plan) -> list[str]:

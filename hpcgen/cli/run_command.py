@@ -53,13 +53,20 @@ def command(ctx: click.Context, as_json: bool, options: JobOptions) -> None:
     metavar="DIR",
     default=".",
     type=PATH,
-    help="Where the job starts and where its script and output go; by default the current folder.",
+    help="Where the job starts, with its script and output in .hpcgen/jobs below; by default the current folder.",
+)
+@click.option(
+    "--output",
+    metavar="FILE",
+    default="",
+    help="Where the job's output goes, with the batch system's own patterns; by default beside its script.",
 )
 @click.option("--no-follow", is_flag=True, help="Print the job's id and do not wait for it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; the job's output goes to stderr.")
 def submit(
     ctx: click.Context,
     folder: Path,
+    output: str,
     no_follow: bool,
     as_json: bool,
     queued: QueueingOptions,
@@ -70,7 +77,7 @@ def submit(
     from hpcgen.running.submission import submit
 
     queueing = queueing_from(queued)
-    submitted = submit(replace(job_from(ctx, options, start), queueing=queueing), folder)
+    submitted = submit(replace(job_from(ctx, options, start), queueing=queueing), folder, output)
     say(f"job {submitted.id} submitted with {submitted.script}")
     if queueing.tasks is not None:
         say(f"an array is not followed: {submitted.hint}")

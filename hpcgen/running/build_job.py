@@ -9,14 +9,21 @@ import msgspec
 from hpcgen.backends.schedulers import Header, Scheduler, scheduler_for
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import PolicyError, Position, Problems
-from hpcgen.core.model.job import Job, JobRequest
+from hpcgen.core.model.job import Job, JobRequest, Queueing
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import RunSpec, Stack
 from hpcgen.core.support.quoting import sh
 from hpcgen.launch.job.layout import resolve_job
 from hpcgen.running.image_job import ImageJob
-from hpcgen.running.submission import Submitted, own_call, own_script, require_programs, written_and_submitted
+from hpcgen.running.submission import (
+    Submitted,
+    own_call,
+    own_script,
+    require_programs,
+    with_files,
+    written_and_submitted,
+)
 
 
 class BuildJob(msgspec.Struct, frozen=True):
@@ -150,7 +157,7 @@ def _call(job: BuildJob, scheduler: Scheduler) -> list[str]:
 
 
 def submit_build(job: BuildJob, plan: Plan) -> Submitted:
-    """Write the script into the job's folder and submit it from there.
+    """Write the script among the job's files and submit it in the folder where the build is typed.
 
     Parameters
     ----------
@@ -164,6 +171,8 @@ def submit_build(job: BuildJob, plan: Plan) -> Submitted:
     """
     queue = scheduler_for(job.site.scheduler)
     require_programs(queue, job.site.name)
-    name, text = build_script(job)
-    here = ImageJob(plan=msgspec.structs.replace(plan, site=job.site, partition=job.partition), environment={})
-    return written_and_submitted(here, queue, job.name, job.folder / f"{job.name}.{name}", text)
+    queueing = Queueing(tasks=len(job.members) or None)
+    here = ImageJob(msgspec.structs.replace(plan, site=job.site, partition=job.partition), {}, queueing=queueing)
+    here, own = with_files(here, job.folder, job.name)
+    name, text = build_script(msgspec.structs.replace(job, site=here.plan.site))
+    return written_and_submitted(here, queue, job.name, own / name, text, job.folder)

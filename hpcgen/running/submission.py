@@ -22,6 +22,7 @@ from hpcgen.launch.preflight import PREFLIGHT
 from hpcgen.launch.queueing import options, refuse
 from hpcgen.launch.start import start
 from hpcgen.running.image_job import ImageJob, batch_script, checks
+from hpcgen.running.job_files import job_folder, with_output
 
 # A job of the batch system that calls this very hpcgen again, with what it needs of the shell that submits it.
 
@@ -143,12 +144,13 @@ class Submitted(msgspec.Struct, frozen=True):
         return f"look at it with `{look}`, cancel it with `{cancel}`"
 
 
-def submit(job: ImageJob, folder: Path) -> Submitted:
-    """Write the script and its preflight into a folder and submit it from there.
+def submit(job: ImageJob, folder: Path, output: str = "") -> Submitted:
+    """Write the script and its preflight into a folder of the job, and submit it.
 
     Parameters
     ----------
-    folder: made if it is not there; an older script of the same stack in it is replaced.
+    folder: where the job starts, made if it is not there; its files go into ``.hpcgen/jobs`` below it.
+    output: its output, by default among these files, unless the profile of the site says where.
 
     Raises
     ------
@@ -159,15 +161,29 @@ def submit(job: ImageJob, folder: Path) -> Submitted:
     JobFailedError: the batch system refuses the job.
     """
     job.need_command()
-    plan = job.plan
     queue = queue_for(job, "hpcgen run")
-    folder = folder.absolute()
-    folder.mkdir(parents=True, exist_ok=True)
-    preflight = folder / f"{plan.stack.name}.{PREFLIGHT}"
-    name, text = batch_script(job, preflight.name)
-    script = folder / f"{plan.stack.name}.{name}"
-    write_file(preflight, checks(job), executable=True)
-    return written_and_submitted(job, queue, plan.job_name, script, text)
+    start = folder.absolute()
+    # What cannot be written as a script leaves no folder behind.
+    batch_script(job, PREFLIGHT)
+    job, own = with_files(job, start, job.plan.job_name, output)
+    name, text = batch_script(job, f"{own.relative_to(start)}/{PREFLIGHT}")
+    write_file(own / PREFLIGHT, checks(job), executable=True)
+    return written_and_submitted(job, queue, job.plan.job_name, own / name, text, start)
+
+
+def with_files(job: ImageJob, start: Path, name: str, output: str = "") -> tuple[ImageJob, Path]:
+    """The job with its output among its files, and their new folder.
+
+    Parameters
+    ----------
+    start: where it starts. name: what the batch system calls it. output: as for :func:`submit`.
+    """
+    own = job_folder(start, name)
+    if job.queueing.tasks is not None and not output:
+        # Each task of an array has an output, which the batch system names.
+        return job, own
+    site = with_output(job.plan.site, own, start, output)
+    return msgspec.structs.replace(job, plan=msgspec.structs.replace(job.plan, site=site)), own
 
 
 def queue_for(job: ImageJob, here: str) -> Scheduler:
@@ -215,25 +231,29 @@ def submit_itself(
     ------
     PolicyError, MissingToolError, OutputError, JobFailedError: as :func:`submit`.
     """
-    plan = job.plan
     queue = queue_for(job, "the same without --submit")
     if queueing != _PLAIN:
-        refuse(plan, queueing, queue, start(plan, job.environment))
-    name = f"{verb}-{plan.stack.name}"
+        refuse(job.plan, queueing, queue, start(job.plan, job.environment))
+    name = f"{verb}-{job.plan.stack.name}"
+    folder = folder.absolute()
+    job, own = with_files(msgspec.structs.replace(job, queueing=queueing), folder, name)
+    plan = job.plan
     partition = plan.site.partitions[plan.partition]
     header = Header(name=name, job=plan.job, partition=partition, scheduler=plan.site.scheduler)
     directives = [*queue.directives(header), *options(queueing, queue, plan.site.scheduler.max_array_size)]
     text = own_script(plan.site, directives, about, [own_call(words)], folder, environment)
-    script = folder / f"{name}.{queue.file_name}"
-    return written_and_submitted(job, queue, name, script, text)
+    return written_and_submitted(job, queue, name, own / queue.file_name, text, folder)
 
 
-def written_and_submitted(job: ImageJob, queue: Scheduler, name: str, script: Path, text: str) -> Submitted:
-    """Write a script and submit it from its folder.
+def written_and_submitted(
+    job: ImageJob, queue: Scheduler, name: str, script: Path, text: str, start: Path
+) -> Submitted:
+    """Write a script and submit it.
 
     Parameters
     ----------
     name: what the batch system calls the job.
+    start: the folder that it is submitted from, where the job starts.
 
     Raises
     ------
@@ -241,7 +261,7 @@ def written_and_submitted(job: ImageJob, queue: Scheduler, name: str, script: Pa
     """
     write_file(script, text, executable=True)
     before = job.plan.site.scheduler.before_submitting
-    return Submitted(submit_script(queue, script, before), name, script, script.parent, job, queue)
+    return Submitted(submit_script(queue, script, before, start), name, script, start, job, queue)
 
 
 def require_programs(queue: Scheduler, site: str) -> None:
@@ -250,12 +270,12 @@ def require_programs(queue: Scheduler, site: str) -> None:
         require_program(program, f"submit jobs of {site}", "run it where jobs are submitted, usually on a login node")
 
 
-def submit_script(queue: Scheduler, script: Path, before: str = "") -> str:
-    """Submit a script from the folder that it lies in; the job's id.
+def submit_script(queue: Scheduler, script: Path, before: str, folder: Path) -> str:
+    """Submit a script; the job's id.
 
     Parameters
     ----------
-    before: what the site wants done first in the shell that submits.
+    before: what the site wants done first in the shell that submits. folder: where it is submitted.
 
     Raises
     ------
@@ -265,7 +285,7 @@ def submit_script(queue: Scheduler, script: Path, before: str = "") -> str:
     try:
         done = subprocess.run(
             command,
-            cwd=script.parent,
+            cwd=folder,
             env=queue.submitting(os.environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -143,7 +143,7 @@ def test_a_single_build_is_a_job_that_is_followed_to_its_end(hpcgen: Hpcgen, fle
     assert "hpcgen: built " in done.stdout
     assert "succeeded" in done.stdout
     assert (fleet.parent / "single/opt/hpcgen/kit/plan.json").is_file()
-    script = next(fleet.parent.glob("build-tiny.*")).read_text()
+    script = next(fleet.parent.glob(".hpcgen/jobs/build-tiny-*/build.*")).read_text()
     assert "#SBATCH --time=00:15:00" in script
 
 

@@ -104,6 +104,6 @@ def test_a_notebook_submits_to_slurm_and_follows(
     words = [small.collection("hello"), tmp_path / "image", tmp_path / "result.json"]
     Tool({**cluster.env, **here.env}).run([sys.executable, tmp_path / "notebook.py", *words], cwd=tmp_path)
     found = json.loads((tmp_path / "result.json").read_text())
-    assert found["job"].startswith("<Submitted job ") and found["job"].endswith("/jobs/small.job.slurm>")
+    assert found["job"].startswith("<Submitted job ") and found["job"].endswith("/jobs/.hpcgen/jobs/small-1/job.slurm>")
     assert found["state"] == "COMPLETED" and "hello" in found["output"].splitlines()
     assert "with status 3" in found["refused"]

@@ -154,7 +154,7 @@ def test_apptainer_job_is_followed_to_its_end(site: Site, sandbox: Path, host_mp
     assert done.returncode == 0, done.stderr
     check(done.stdout)
     assert "preflight: passed: 2 ranks with " in done.stdout
-    assert "apptainer exec" in (site.work / "mpi-hello.job.slurm").read_text()
+    assert "apptainer exec" in (site.work / ".hpcgen/jobs/mpi-hello-1/job.slurm").read_text()
     # With a PMI that does not fit, the preflight stops it.
     site.profile["mpi"].update(launcher="srun", pmi=[])
     del site.profile["mpi"]["bootstrap"]

@@ -14,6 +14,9 @@ EMULATE = "HPCGEN_EMULATE"
 ACCEPT_LICENCES = "HPCGEN_ACCEPT_LICENCES"
 """The variable of a caller with the names of licences that are accepted, separated by commas; ``all`` for every one."""
 
+OWN_FOLDER = ".hpcgen"
+"""What hpcgen writes into a user's project lies there: no image has it, and git ignores it."""
+
 SUBMIT_FOLDER = "/mnt/0"
 """Where a job sees the folder that it is started in, for engines that do not show it by themselves.
 

@@ -113,9 +113,24 @@ def test_what_the_stack_says_now_decides_how_it_is_started(hpcgen: Command, stac
     after = hpcgen("job")
     assert "second.py" in after.stdout and "first.py" not in after.stdout
     assert "OURS=two" in after.stdout.replace("'", "")
-    assert "warning: hpcgen.yaml has changed" not in before.stderr + after.stderr
+    assert "changed since that was built" not in before.stderr + after.stderr
     stack.write_text(STACK.replace("mpi4py: {}", 'mpi4py: {version: ">=4"}'))
-    assert "hpcgen.yaml has changed since that was built: the block mpi4py" in hpcgen("job").stderr
+    assert "changed since that was built: the block mpi4py (build" in hpcgen("job").stderr
+
+
+def test_the_file_that_changed_is_named(hpcgen: Command, stack: Path, tmp_path: Path) -> None:
+    """Of many files in a folder; those of jobs are not among them."""
+    (tmp_path / "code").mkdir()
+    for name in ("one.py", "two.py"):
+        (tmp_path / "code" / name).write_text("pass\n")
+        os.utime(tmp_path / "code" / name, (1, 1))
+    stack.write_text(STACK + "copy: [{from: code, to: /app}]\n")
+    build(hpcgen, tmp_path, "workstation", 1)
+    (tmp_path / "code" / ".hpcgen" / "jobs").mkdir(parents=True)
+    (tmp_path / "code" / ".hpcgen" / "jobs" / "output").write_text("of a job")
+    assert "changed since" not in hpcgen("job").stderr
+    (tmp_path / "code" / "two.py").write_text("print()\n")
+    assert "warning: changed since that was built: code/two.py (build it again" in hpcgen("job").stderr
 
 
 def test_a_change_is_planned_for_a_site_that_is_named(hpcgen: Command, stack: Path, tmp_path: Path) -> None:

@@ -32,7 +32,9 @@ from hpcgen.backends.schedulers.pbs import Pbs
 from hpcgen.backends.schedulers.pjm import Pjm
 from hpcgen.backends.schedulers.slurm import Slurm, expand
 from hpcgen.backends.schedulers.torque import Torque
+from hpcgen.catalog.copied import files_of
 from hpcgen.core.model.batch import BatchSystem
+from hpcgen.core.model.stack import Copied
 from hpcgen.running.follow import Tail
 from hpcgen.running.here import status_text
 from tests.conftest import GOLDEN, Command
@@ -246,6 +248,8 @@ state() { # at once, since qstat reads it at any time
 state Q
 echo 41.server
 name=$(sed -n 's/^#PBS -N //p' "$1")
+output=$(sed -n 's/^#PBS -o //p' "$1")
+errors=$(sed -n 's/^#PBS -e //p' "$1")
 cp "$1" "$spool/script"
 (
     exec > /dev/null 2>&1
@@ -257,8 +261,8 @@ cp "$1" "$spool/script"
     echo "$status" > "$spool/status"
     state END
     sleep 0.4
-    cp "$spool/err" "$here/$name.e41"
-    cp "$spool/out" "$here/$name.o41"
+    cp "$spool/err" "$here/${errors:-$name.e41}"
+    cp "$spool/out" "$here/${output:-$name.o41}"
 ) &
 """
 
@@ -351,7 +355,8 @@ def test_a_notebook_submits_an_image_and_follows_it(torque: Site, monkeypatch: p
     until_seen = 'until [ -e "$SPOOL/seenR" ]; do sleep 0.05; done; '
     said: list[str] = []
     job = library.submit(image, ["sh", "-c", until_seen + "echo größer"], walltime=timedelta(minutes=5), **place)
-    assert repr(job) == f"<Submitted job 41.server (mpi-hello) of here: {torque.folder}/work/mpi-hello.job.pbs>"
+    script = f"{torque.folder}/work/.hpcgen/jobs/mpi-hello-1/job.pbs"
+    assert repr(job) == f"<Submitted job 41.server (mpi-hello) of here: {script}>"
     assert "walltime=00:05:00" in job.script.read_text()
     monkeypatch.setattr(sys, "stdout", stdout := Notebook())
     result = library.follow(job, say=said.append)
@@ -386,7 +391,8 @@ def test_the_output_of_a_failed_job_is_shown_once(site: Site) -> None:
     assert "with status 7" in done.stderr
     assert done.stderr.splitlines().count("nearly") == 1
     assert done.stderr.count("broken") == 1
-    assert [Path(name).name for name in result["output"]] == ["mpi-hello.o41", "mpi-hello.e41"]
+    own = site.folder / "work" / ".hpcgen" / "jobs" / "mpi-hello-1"
+    assert result["output"] == [f"{own}/output", f"{own}/errors"]
 
 
 def test_the_step_that_failed_is_named(site: Site) -> None:
@@ -413,7 +419,27 @@ def test_a_forgotten_job_is_not_called_good(site: Site) -> None:
 def test_without_following_the_id_is_all(torque: Site, tmp_path: Path) -> None:
     done = torque.submit("--no-follow", "--folder", "new/place", "--", "true")
     assert (done.returncode, done.stdout) == (0, "41.server\n")
-    assert (tmp_path / "work" / "new" / "place" / "mpi-hello.job.pbs").exists()
+    assert (tmp_path / "work/new/place/.hpcgen/jobs/mpi-hello-1/job.pbs").exists()
+
+
+def test_jobs_of_a_project_have_folders_of_their_own(torque: Site) -> None:
+    """A job that waits keeps its preflight, whatever is submitted meanwhile; git and images have nothing of it."""
+    work = torque.folder / "work"
+    before = {path.name for path in work.iterdir()}
+    for command in ("true", "false"):
+        torque.submit("--no-follow", "--", command)
+    jobs = work / ".hpcgen" / "jobs"
+    assert [path.name for path in sorted(jobs.iterdir())] == ["mpi-hello-1", "mpi-hello-2"]
+    first = (jobs / "mpi-hello-1" / "job.pbs").read_text()
+    assert "preflight=$folder/.hpcgen/jobs/mpi-hello-1/preflight.sh" in first and "set -- true" in first
+    assert {path.name for path in work.iterdir()} - before == {".hpcgen"}
+    assert (work / ".hpcgen" / ".gitignore").read_text() == "*\n"
+    assert [path for path, _ in files_of(work, Copied(from_=".", to="/app"))] == ["mpi-hello.sif"]
+
+
+def test_the_output_goes_where_it_is_asked(torque: Site) -> None:
+    done = torque.submit("--output", "here.txt", "--", "echo", "hello")
+    assert (torque.folder / "work" / "here.txt").read_text() == done.stdout == "hello\n", done.stderr
 
 
 def test_ctrl_c_leaves_the_job_alone(torque: Site, tmp_path: Path) -> None:
