@@ -98,11 +98,12 @@ class Draft:
             self.because(("blocks", name), self.blocks[name], why, where)
 
     def leave_open(self, text: str, where: Position | None = None) -> None:
-        """What the image still lacks: plans repeat it until the user has brought it and removes the line."""
-        said = harmless(without_secrets(text))
-        if said not in (there := self.data.setdefault("open", [])):
+        """What the image still lacks."""
+        said = harmless(without_secrets(text if where is None else f"{where.file}:{where.line}: {text}"))
+        if "open" not in self.data:
+            self.put(("open",), [], "what the image still lacks: plans repeat it until its line is removed")
+        if said not in (there := self.data["open"]):
             there.append(said)
-            self.because(("open",), said, "the image lacks what follows; remove a line once you have brought it", where)
 
     def remark(self, text: str, where: Position | None = None) -> None:
         """Something to say beside the stack."""

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from msgspec.structs import replace
+
 from hpcgen.core.errors import HpcgenError, InputError, Position, Problem, Problems
 from hpcgen.core.model.own_project import BuildFile, JobFile, ProjectTable, PythonSource, Readme
 from hpcgen.readers.folder import PartlyReadError, ProjectFolder, ProjectTree, project_tree
@@ -99,8 +101,17 @@ def look_at(top: Path) -> Found:
 
 def _build(top: Path, tree: ProjectTree, problems: Problems) -> BuildFile | None:
     from hpcgen.readers.build_files import read_build
+    from hpcgen.readers.built_programs import set_aside
+    from hpcgen.readers.mpi_sources import SOURCE, asks_for_mpi
 
-    return read_build(tree, lambda reader, path: _read(top, problems, reader, path))
+    build = read_build(tree, lambda reader, path: _read(top, problems, reader, path))
+    if build is None or build.mpi is not None or not build.programs:
+        return build
+    sources = [each.path for each in tree.files if each.size <= _LARGEST and SOURCE.fullmatch(each.path)]
+    for path in [path for path in sources if not set_aside(path)][:_MOST_SOURCES]:
+        if path.startswith(build.folder) and (mpi := _read(top, Problems(), asks_for_mpi, path)) is not None:
+            return replace(build, mpi=mpi)
+    return build
 
 
 def _table(top: Path, tree: ProjectTree, problems: Problems) -> ProjectTable:

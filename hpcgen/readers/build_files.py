@@ -41,7 +41,11 @@ SYSTEMS = (
     BuildSystem(MAKE, read_makefile, TEMPLATES),
 )
 """In the order in which they are asked: what writes Makefiles comes before Makefiles."""
-_USUAL = ("src", "source", "ref", "mpi")
+_USUAL = ("src", "source", "ref", "mpi", "openmp")
+_OTHER_MODEL = re.compile(
+    r"cuda|hip|opencl|sycl|kokkos|raja|acc|offload|target|cilk|qthreads|gpu|amg|mkl|serial|knl", re.I
+)
+"""Folders of a program in another programming model than that of every node."""
 _MOST = 12
 
 
@@ -85,10 +89,11 @@ def _best(builds: list[BuildFile]) -> BuildFile | None:
     return next((each for each in builds if each.programs), builds[0] if builds else None)
 
 
-def _rank(folder: str) -> tuple[int, int, str]:
+def _rank(folder: str) -> tuple[bool, int, int, str]:
     parts = folder.lower().split("/")
-    usual = min((number for part in parts for number, word in enumerate(_USUAL) if word in part), default=len(_USUAL))
-    return (folder.count("/") - (parts[-1] == "src"), usual, folder)
+    named = parts[:1] if parts[-1] in ("src", "source") and len(parts) > 1 else parts
+    usual = next((number for number, word in enumerate(_USUAL) if any(word in part for part in named)), len(_USUAL))
+    return (bool(_OTHER_MODEL.search(folder)), len(named), usual, folder)
 
 
 def _with_others(build: BuildFile, others: list[str]) -> BuildFile:

@@ -12,11 +12,10 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from hpcgen.core.errors import Position
-from hpcgen.core.model.own_project import BuildFile, BuildOption, FileWord, ProgramFile, WantedLibrary
+from hpcgen.core.model.own_project import BuildFile, BuildOption, FileWord, ProgramFile
 from hpcgen.readers.built_programs import Built, in_order, set_aside
+from hpcgen.readers.cmake_needs import CMakeNeeds
 from hpcgen.readers.cmake_options import (
-    GPU_LANGUAGES,
-    GPU_PACKAGES,
     Switched,
     gpu_option,
     off_by_default,
@@ -44,24 +43,25 @@ def read_cmake(folder: ProjectFolder, path: str = NAME) -> BuildFile:
     """What the file and those that it includes say; InputError where one cannot be read."""
     first = _Reading(folder, path, {})
     first.read()
-    options = off_by_default(first.switched, first.off, first.values, first.mpi is not None)
+    options = off_by_default(first.switched, first.off, first.values, first.needs.mpi is not None)
     reading = first
     if options:
         # What they switch on is seen when they are on.
         reading = _Reading(ProjectFolder(folder.top), path, options)
         reading.read()
-    mpi = reading.mpi or next((FileWord(each.said, each.where) for each in options.values()), None)
+    needs = reading.needs
+    mpi = needs.mpi or next((FileWord(each.said, each.where) for each in options.values()), None)
     return BuildFile(
         path,
         "cmake",
         path.rpartition("/")[0],
         mpi,
-        reading.fortran,
-        reading.gpus,
-        reading.gpu_block,
+        needs.fortran,
+        needs.gpus,
+        needs.gpu_block,
         [ProgramFile(each.path, each.where) for each in in_order(reading.built(), reading.project)],
-        list(reading.libraries.values()),
-        reading.parallel_hdf5,
+        list(needs.libraries.values()),
+        needs.parallel_hdf5,
         reading.installs,
         reading.minimum,
         list(options.values()),
@@ -89,14 +89,9 @@ class _Reading:
         self.folder, self.path, self.on = folder, path, on
         self.top = path.rpartition("/")[0]
         self.project = ""
-        self.mpi: FileWord | None = None
-        self.fortran: FileWord | None = None
-        self.gpus: FileWord | None = None
-        self.gpu_block = ""
+        self.needs = CMakeNeeds()
         self.minimum: FileWord | None = None
         self.installs: Position | None = None
-        self.parallel_hdf5: FileWord | None = None
-        self.libraries: dict[str, WantedLibrary] = {}
         self.fetches: list[FileWord] = []
         self.stops: list[FileWord] = []
         self.values: dict[str, str] = dict(_SET_BEFORE)
@@ -104,6 +99,8 @@ class _Reading:
         self.switched: list[Switched] = []
         self._programs: dict[str, Built] = {}
         self._installed: set[str] = set()
+        self._doubtful: set[str] = set()
+        self._targets: set[str] = set()
         self._functions: dict[str, tuple[list[str], list[Call]]] = {}
         self._read: set[str] = set()
         self._steps = 0
@@ -181,7 +178,12 @@ class _Reading:
             return path is not None and self.folder.holds(path)
 
         here = {"CMAKE_CURRENT_SOURCE_DIR": _joined(_SOURCE, place.folder)}
-        return Condition(list(words), {**self.values, **here}, there).result()
+        return Condition(list(words), {**self.values, **here}, there, self._doubted, self._targets).result()
+
+    def _doubted(self, name: str) -> bool:
+        """Whether a branch that may not be come by has set it, or a package that is found may have."""
+        package = re.split(r"_|::", name)[0]
+        return name in self._doubtful or (package in self.needs.libraries and not name.endswith("_FOUND"))
 
     def _passed_by(self, body: Sequence[Call], names: list[str]) -> None:
         for call in body:
@@ -214,22 +216,10 @@ class _Reading:
         folder = _joined(_SOURCE, place.folder)
         self.values |= {"PROJECT_NAME": words[0], "PROJECT_SOURCE_DIR": folder, f"{words[0]}_SOURCE_DIR": folder}
         self.values.setdefault("CMAKE_PROJECT_NAME", words[0])
-        self._languages(words[1:], call, place)
+        self.needs.languages(words[1:], call, place.sure)
 
     def _do_enable_language(self, words: list[str], call: Call, place: _Place) -> None:
-        self._languages(words, call, place)
-
-    def _languages(self, words: list[str], call: Call, place: _Place) -> None:
-        said = FileWord(f"{call.name}({' '.join(call.words)})", call.where)
-        if "Fortran" in words:
-            self.fortran = self.fortran or said
-        for language, block in GPU_LANGUAGES.items():
-            if language in words:
-                self._for_gpus(said, block, place)
-
-    def _for_gpus(self, said: FileWord, block: str, place: _Place) -> None:
-        self.gpus = self.gpus or said
-        self.gpu_block = self.gpu_block or (block if place.sure else "")
+        self.needs.languages(words, call, place.sure)
 
     def _do_cmake_minimum_required(self, words: list[str], call: Call, place: _Place) -> None:
         if len(words) > 1:
@@ -255,8 +245,10 @@ class _Reading:
                 return None
             rest = rest[:cached]
         if name == "HDF5_PREFER_PARALLEL" and rest[:1] not in (["FALSE"], ["OFF"], ["0"], []) and place.sure:
-            self.parallel_hdf5 = FileWord(f"set({' '.join(call.words)})", call.where)
-        if place.sure or name not in self.values:
+            self.needs.parallel_hdf5 = FileWord(f"set({' '.join(call.words)})", call.where)
+        if not place.sure and name in self.values:
+            self._doubtful.add(name)
+        else:
             self.values[name] = ";".join(word for word in rest if word != "PARENT_SCOPE")
         return None
 
@@ -296,6 +288,13 @@ class _Reading:
             self._file(inner, _Place(folder, below, sure, place.depth + 1))
             self.values |= local
 
+    def _do_subdirs(self, words: list[str], call: Call, place: _Place) -> None:
+        for word in words:
+            self._do_add_subdirectory([word], call, place)
+
+    def _do_add_library(self, words: list[str], call: Call, place: _Place) -> None:
+        self._targets.add(words[0])
+
     def _do_add_executable(self, words: list[str], call: Call, place: _Place) -> None:
         if {"IMPORTED", "ALIAS"} & {*words} or not re.fullmatch(r"[\w.+-]+", words[0]):
             return
@@ -333,35 +332,13 @@ class _Reading:
             self._installed |= {part for word in words for part in word.split(";")}
 
     def _do_find_package(self, words: list[str], call: Call, place: _Place) -> None:
-        said = FileWord(f"find_package({' '.join(words)})", call.where)
-        if words[0] == "MPI":
-            self.mpi = self.mpi or said
-            self.values.setdefault("MPI_FOUND", "TRUE")
-            if "Fortran" in words:
-                self.fortran = self.fortran or said
-        elif words[0] in GPU_PACKAGES:
-            self._for_gpus(said, GPU_PACKAGES[words[0]], place._replace(sure=place.sure and "REQUIRED" in words))
-        elif re.fullmatch(r"[\w+.-]+", words[0]):
-            required = "REQUIRED" in words and place.sure
-            if required:
-                self.values.setdefault(f"{words[0]}_FOUND", "TRUE")
-            start = next((words.index(word) for word in ("COMPONENTS", "REQUIRED") if word in words), len(words))
-            parts = [part for word in words[start + 1 :] for part in word.split(";")]
-            self._wanted(WantedLibrary(words[0], said.text, call.where, required, parts))
+        if self.needs.find_package(words, call, place.sure):
+            self.values.setdefault(f"{words[0]}_FOUND", "TRUE")
 
     def _do_pkg_check_modules(self, words: list[str], call: Call, place: _Place) -> None:
-        for word in words[1:]:
-            name = re.split(r"[<>=]", word)[0]
-            if re.fullmatch(r"[\w+.-]+", name) and name not in ("REQUIRED", "QUIET", "IMPORTED_TARGET", "GLOBAL"):
-                required = "REQUIRED" in words and place.sure
-                self._wanted(WantedLibrary(name, f"{call.name}({' '.join(words)})", call.where, required))
+        self.needs.modules(words, call, place.sure)
 
     _do_pkg_search_module = _do_pkg_check_modules
-
-    def _wanted(self, library: WantedLibrary) -> None:
-        known = self.libraries.get(library.name)
-        if known is None or (library.required and not known.required):
-            self.libraries[library.name] = library
 
     def _do_file(self, words: list[str], call: Call, place: _Place) -> None:
         if words[0] == "DOWNLOAD":

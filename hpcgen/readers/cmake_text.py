@@ -6,7 +6,7 @@ Source: https://cmake.org/cmake/help/latest/manual/cmake-language.7.html and …
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from hpcgen.core.errors import Position
@@ -77,11 +77,20 @@ class Condition:
 
     Parameters
     ----------
-    values: the variables. holds: whether the project has a path.
+    values: the variables. holds: whether the project has a path. doubted: whether a variable may have another value,
+    or one although nothing here sets it. targets: what is built so far.
     """
 
-    def __init__(self, words: list[str], values: dict[str, str], holds: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        words: list[str],
+        values: dict[str, str],
+        holds: Callable[[str], bool],
+        doubted: Callable[[str], bool],
+        targets: Collection[str],
+    ) -> None:
         self._words, self._values, self._holds = words, values, holds
+        self._doubted, self._targets = doubted, targets
 
     def result(self) -> bool | None:
         """Of the whole."""
@@ -127,6 +136,10 @@ class Condition:
 
     def _asked(self, how: str, word: str) -> bool | None:
         plain = expanded(word.strip('"'), self._values)
+        if how == "TARGET" and (plain in self._targets or ("::" in plain and not self._doubted(plain))):
+            return plain in self._targets
+        if how == "DEFINED" and self._doubted(plain):
+            return None
         if how == "DEFINED":
             return True if plain in self._values else None if plain.startswith("CMAKE_") else False
         if how in ("EXISTS", "IS_DIRECTORY") and "$" not in plain:
@@ -142,6 +155,8 @@ class Condition:
 
     def _truth(self, word: str) -> bool | None:
         plain = expanded(word.strip('"'), self._values)
+        if self._doubted(plain):
+            return None
         if "$" in plain:
             # Of a variable that nothing sets CMake makes an empty text.
             return None if re.search(r"\$\{(CMAKE|PROJECT|\w*_FOUND)", plain) else False

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
 from hpcgen.core.errors import Position
 from hpcgen.core.model.own_project import BuildFile, FileWord, ProgramFile, WantedLibrary
@@ -47,6 +48,8 @@ _PLAIN_COMPILERS = {"C": "gcc", "CXX": "g++", "Fortran": "gfortran"}
 _ON = {"no": "yes", "0": "1", "off": "on", "OFF": "ON", "false": "true", "FALSE": "TRUE", "NO": "YES", "n": "y"}
 _SYSTEM = {"m", "pthread", "dl", "rt", "stdc++", "gfortran", "gomp", "c", "util", "quadmath"}
 _FILES = 20
+_CONFIGURATIONS = ("arch", "config", "configs", "examples", "make", "setup", "templates")
+"""Folders where configurations of several machines lie."""
 
 
 def read_makefile(folder: ProjectFolder, path: str) -> BuildFile:
@@ -176,18 +179,16 @@ class _Makefile:
         return None
 
     def _examples(self, path: str) -> list[str]:
-        """Files like it in its folder, that for GNU compilers first."""
-        folder, name = os.path.split(path)
-        try:
-            beside = sorted(os.listdir(self.files.top / folder))
-        except OSError:
-            return []
-        alike = [
-            each for each in beside if each != name and (each.startswith(f"{name}.") or each.startswith(f"{name}_"))
-        ]
+        """Files like it in its folder or one for such, that for GNU compilers first."""
+        folder, _, name = path.rpartition("/")
+        alike = []
+        for place in (folder, *(f"{folder}/{each}".lstrip("/") for each in _CONFIGURATIONS)):
+            with suppress(OSError):
+                beside = sorted(each.name for each in (self.files.top / place).iterdir())
+                names = [each for each in beside if re.match(rf"{re.escape(name)}[._]", each)]
+                alike += [f"{place}/{each}".lstrip("/") for each in names]
         usual = ("example", "gnu", "gcc", "linux", "generic", "default", "template", "sample", "dist")
-        alike.sort(key=lambda each: next((n for n, word in enumerate(usual) if word in each.lower()), len(usual)))
-        return [f"{folder}/{each}".lstrip("/") for each in alike]
+        return sorted(alike, key=lambda each: next((n for n, word in enumerate(usual) if word in each), len(usual)))
 
     def _delegate(self, folder: str, where: Position) -> None:
         """Another Makefile that this one calls, whose programs are this one's."""
@@ -252,7 +253,10 @@ class _Makefile:
         return {**found, **self.switches}
 
     def _switch_on(self) -> None:
-        """Alternatives in comments that say MPI, of a file that is serial as it stands."""
+        """Switches that are off, and alternatives in comments, that say MPI, of a file that is serial as it stands."""
+        for name, (_, value) in self.set_at.items():
+            if re.search(r"(^|_)MPI($|_)", name) and value.text in _ON and "NO" not in name.split("_"):
+                self.switches[name] = FileWord(_ON[value.text], value.where)
         for name, others in self.commented.items():
             if name not in self.set_at:
                 continue
