@@ -150,8 +150,9 @@ def _imported(notebooks: list[Notebook], found: Found, draft: Draft) -> list[Pac
     for notebook in notebooks:
         for each in notebook.installed.python:
             _add(asked, each)
-    sources = [each.imports for each in notebooks] + [each.imports for each in found.sources]
-    for name, where in [item for imports in sources for item in imports.items()]:
+    named = [item for each in notebooks for item in each.imports.items()]
+    named += [(one.package, one.where) for each in found.sources for one in each.imports if one.package]
+    for name, where in named:
         if name in own or name in sys.stdlib_module_names or name in ("IPython", "google"):
             continue
         if name in _OTHERWISE or name in _SAME:
