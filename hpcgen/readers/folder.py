@@ -213,8 +213,8 @@ class _Walk:
 
     def top(self, entry: os.DirEntry[str]) -> Top:
         """One entry of the folder itself, with all below it."""
-        if entry.is_symlink() and not self._inside(entry):
-            return Top(entry.name, Path(os.path.realpath(entry.path)).is_dir(), 0, "link")
+        if self._leads_away(entry):
+            return Top(entry.name, entry.is_dir(), 0, "link")
         if not entry.is_dir():
             size = _size(entry)
             self.files.append(FolderFile(entry.name, size))
@@ -223,9 +223,11 @@ class _Walk:
             return Top(entry.name, True, 0, kind)
         return Top(entry.name, True, 0 if entry.name.startswith(".") else self._below(entry.path, entry.name, 1))
 
-    def _inside(self, link: os.DirEntry[str]) -> bool:
-        target = Path(os.path.realpath(link.path))
-        return target.is_file() and target.is_relative_to(self.root)
+    def _leads_away(self, entry: os.DirEntry[str]) -> bool:
+        if not entry.is_symlink():
+            return False
+        target = Path(os.path.realpath(entry.path))
+        return not target.is_file() or not target.is_relative_to(self.root)
 
     def _below(self, folder: str, path: str, depth: int) -> int:
         """The bytes of the files below a folder, which are added."""
@@ -240,12 +242,12 @@ class _Walk:
                 continue
             if self.left <= 0:
                 return total
-            if entry.is_dir(follow_symlinks=False):
+            if self._leads_away(entry):
+                self.links.append(f"{path}/{entry.name}")
+            elif entry.is_dir(follow_symlinks=False):
                 hidden = entry.name.startswith(".") or entry.name == "__pycache__" or bool(_kind(entry.path))
                 if not hidden and depth < DEEPEST:
                     total += self._below(entry.path, f"{path}/{entry.name}", depth + 1)
-            elif entry.is_symlink() and not self._inside(entry):
-                self.links.append(f"{path}/{entry.name}")
             elif entry.is_file():
                 size = _size(entry)
                 total += size

@@ -97,6 +97,17 @@ def test_a_command_replaces_the_steps(hpcgen: Command, here: Path) -> None:
     assert started(hpcgen, here, arguments=("work", "0", "alone")) == (0, ["work: alone"])
 
 
+def test_a_stack_without_a_command_leaves_it_to_each_job(hpcgen: Command, here: Path) -> None:
+    stack = STACK.partition("run:")[0] + "run: {}\n"
+    (here / "recipes" / "mine.yaml").write_text(stack)
+    assert hpcgen("check", str(here / "recipes" / "mine.yaml")).returncode == 0
+    asked = job(hpcgen, here)
+    assert asked.returncode == 0 and "names no command, so each job has to" in asked.stderr
+    status, said = started(hpcgen, here)
+    assert (status, said) == (64, ["job.slurm: the stack mine names no command: give it behind the script's name"])
+    assert started(hpcgen, here, arguments=("work", "0", "alone")) == (0, ["work: alone"])
+
+
 def test_the_command_line_of_a_plan_has_its_steps(hpcgen: Command) -> None:
     asked = ("--site", "workstation", "--stack", "mpi-hello", "--step", "a=echo 'x y'", "--step", "b=true")
     done = hpcgen("render", *asked)

@@ -137,3 +137,40 @@ def test_code_for_gpus_is_left_to_the_person_and_told(tmp_path: Path) -> None:
     draft = draft_of(tmp_path, Catalog())
     assert any(each.text.startswith("nvcc compiles for GPUs") for each in draft.remarks)
     assert draft.data["run"] == {"command": ["/app/a"], "mpi": False, "gpus_per_node": 0}
+
+
+def test_data_is_named_and_left_out(tmp_path: Path) -> None:
+    large = {
+        "data/a.bin": 60,
+        "nets/v1.pt": 60,
+        "model/datasets/raw/x.npy": 30,
+        "model/datasets/raw/y.npy": 30,
+        "small/data/z.csv": 1,
+        "lib/code.so.1": 60,
+        **{f"tiles/{number}.tif": 60 for number in range(6)},
+    }
+    for name, megabytes in large.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(megabytes * 1024**2)
+    texts = {
+        "main.py": "print(1)\n",
+        "model/datasets/load.py": "import numpy\n",
+        "images.dvc": "outs: []\n",
+        "images/1.png": "x",
+        ".gitattributes": "*.ckpt filter=lfs diff=lfs merge=lfs -text\n",
+        "nets/best.ckpt": f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 123456789\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    (tmp_path / "nets/latest").symlink_to(tmp_path / "nets/gone")
+    (tmp_path / "nets/all").symlink_to("/usr")
+    draft = draft_of(tmp_path, Catalog())
+    assert not draft.problems
+    left = {*draft.data["copy"][0]["ignore"]}
+    assert {"data/*", "nets/v1.pt", "model/datasets/raw/*", "lib/code.so.1", "tiles/*.tif"} <= left
+    assert {"images/*", "nets/best.ckpt", "nets/latest", "nets/all"} <= left
+    assert not {"small/data/*", "model/datasets/*", "nets/*"} & left
+    told = [each.text for each in draft.remarks]
+    assert any("data (6" in each and "tiles/*.tif" in each and "best.ckpt" in each for each in told), told

@@ -60,6 +60,16 @@ def test_its_status_is_told(env: dict[str, str]) -> None:
     assert "ended with the signal SIGSEGV" in killed.stderr
 
 
+def test_without_a_command_it_asks_for_one(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "bare.yaml").write_text("name: bare\ntitle: t\nblocks: {python: {}}\nrun: {mpi: false}\n")
+    words = ["run", "--site", "here", "--stack", "./bare.yaml"]
+    done = subprocess.run(
+        [sys.executable, "-m", "hpcgen", *words], env=env, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 3 and "no program to start: the stack bare names none" in done.stderr, done.stderr
+    assert "-- COMMAND" in done.stderr
+
+
 def test_as_json_it_tells_how_it_ended_and_leaves_stdout_to_that(env: dict[str, str]) -> None:
     words = command("sh", "-c", "echo heard; exit 3")
     words.insert(words.index("--"), "--json")
