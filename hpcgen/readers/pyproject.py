@@ -28,7 +28,11 @@ def read_pyproject(folder: ProjectFolder, path: str) -> PackageFile:
     project = reading.reader.table(file.data, "project", Position(path, 1, 1))
     where = file.header("project")
     wanted = reading.listed(reading.reader.texts(project, "dependencies", where), "project", "dependencies")
-    if "dependencies" in reading.reader.texts(project, "dynamic", where):
+    dynamic = "dependencies" in reading.reader.texts(project, "dynamic", where)
+    lists = reading.lists_of_setuptools() if dynamic else []
+    for name in lists:
+        wanted += reading.from_list(folder, path, name)
+    if dynamic and not lists:
         place = file.key("project", "dynamic")
         message = "the dependencies are worked out when the project is built"
         reading.reader.wrong(
@@ -80,6 +84,28 @@ class _Reading:
                 self.reader.wrong(fault.message, where, EXPECTED, fault.remedy)
                 self.refused.append(FileNote(text=refused_name(text), where=where))
         return found
+
+    def lists_of_setuptools(self) -> list[str]:
+        """The lists of requirements that setuptools reads for dependencies that are not in the file itself."""
+        table: Any = self.file.data
+        for key in ("tool", "setuptools", "dynamic", "dependencies"):
+            table = table.get(key, {}) if isinstance(table, dict) else {}
+        said = table.get("file", []) if isinstance(table, dict) else []
+        return [each for each in (said if isinstance(said, list) else [said]) if isinstance(each, str)]
+
+    def from_list(self, folder: ProjectFolder, path: str, name: str) -> list[PackageRequirement]:
+        """What such a list asks for."""
+        from hpcgen.readers.requirements_txt import read_requirements
+
+        found: PackageFile | None = None
+        with self.reader.problems.caught():
+            try:
+                found = read_requirements(folder, folder.beside(path, name))
+            except PartlyReadError as error:
+                self.reader.problems += error.problems
+                found = error.file
+        self.refused += found.refused if found is not None else []
+        return found.requirements if found is not None else []
 
     def extras(self, project: dict[str, Any], where: Position) -> dict[str, list[PackageRequirement]]:
         """``[project.optional-dependencies]``; what an extra takes of the project's own extras is put in its place."""

@@ -106,3 +106,17 @@ def test_all_mistakes_are_said_at_once(tmp_path: Path) -> None:
 def test_what_is_no_toml_or_of_the_wrong_type_is_said(tmp_path: Path, text: str) -> None:
     with pytest.raises(InputError, match=r"pyproject\.toml|nested"):
         read(tmp_path, text)
+
+
+def test_lists_that_setuptools_reads_are_the_dependencies(tmp_path: Path) -> None:
+    (tmp_path / "deps").mkdir()
+    (tmp_path / "deps/base.txt").write_text("numpy>=1.26\n-r more.txt\n")
+    (tmp_path / "deps/more.txt").write_text("h5py\n")
+    table = '[tool.setuptools.dynamic]\ndependencies = {file = ["deps/base.txt"]}\n'
+    (tmp_path / "pyproject.toml").write_text(f'[project]\nname = "x"\ndynamic = ["dependencies"]\n{table}')
+    found = read_packages(tmp_path, "pyproject.toml")
+    assert [(each.asked, each.origin) for each in found.requirements] == [
+        ("numpy>=1.26", "deps/base.txt:1"),
+        ("h5py", "deps/more.txt:1"),
+    ]
+    assert sorted(found.read) == ["deps/base.txt", "deps/more.txt", "pyproject.toml"]
