@@ -36,7 +36,6 @@ OTHERWISE = {
     "orbax": ("orbax-checkpoint", "orbax"),
     "OpenSSL": ("pyopenssl",),
     "PIL": ("pillow", "pillow-simd"),
-    "pkg_resources": ("setuptools",),
     "pl_bolts": ("lightning-bolts",),
     "pytorch_lightning": ("pytorch-lightning", "lightning"),
     "pywt": ("pywavelets",),
@@ -69,7 +68,7 @@ _ALIKE = """
     onnxruntime open3d openai openpyxl opt_einsum optax optuna orjson packaging pandas pandera peft pint plotly
     polars portalocker prettytable psutil pyarrow pycocotools pydantic pydicom pyedflib pygame pymatgen pynvml
     pyproj pyscf pytorch_msssim rasterio ray regex requests rich s3fs sacrebleu safetensors sb3_contrib scanpy scipy
-    seaborn sentencepiece setuptools shapely SimpleITK simplejson six sktime spacy sqlalchemy stable_baselines3
+    seaborn sentencepiece shapely SimpleITK simplejson six sktime spacy sqlalchemy stable_baselines3
     statsmodels submitit sympy tables tabulate tensorboard tensorboardX tensordict tensorflow_addons tensorflow_gan
     tensorflow_hub tensorflow_io tensorflow_probability tensorflow_text tensorstore termcolor tf_keras tifffile
     tiktoken timm tokenizers toml tomli toolz torch torch_geometric torchaudio torchdata torchdiffeq torchinfo
@@ -106,6 +105,8 @@ COMES_WITH = {
 """Packages that others bring, of which one is enough."""
 _GONE = {"asynchat", "asyncore", "cgi", "crypt", "distutils", "imp", "pipes", "smtpd", "telnetlib", "__future__"}
 """Modules of older Pythons, or of this one, that no package brings."""
+_BLOCK = {"pip", "pkg_resources", "setuptools", "wheel"}
+"""Modules of packages that the block ``python`` brings."""
 _OF_CONDA = {
     "cv2": ("opencv", "py-opencv", "libopencv"),
     "torch": ("pytorch", "pytorch-gpu", "pytorch-cpu"),
@@ -116,8 +117,8 @@ _OF_CONDA = {
 
 
 def is_standard(name: str) -> bool:
-    """Whether Python itself has a module, today or in the past."""
-    return name in sys.stdlib_module_names or name in _GONE
+    """Whether every Python has a module, or had it in the past."""
+    return name in sys.stdlib_module_names or name in _GONE or name in _BLOCK
 
 
 def packages_with(name: str, known: Collection[str] = ()) -> tuple[str, ...]:
