@@ -79,8 +79,7 @@ class Imported(NamedTuple):
 def add_imported(imported: Imported, listed: Listed, catalog: Catalog, draft: Draft) -> None:
     """Blocks and packages for what is imported and not listed; what is not known is a remark."""
     blocks = {name for name, block in catalog.distributions.items() if block in draft.blocks}
-    listed = listed._replace(names=listed.names | blocks)
-    wanted = imported.missing(listed, catalog)
+    wanted = imported.missing(listed._replace(names=listed.names | blocks), catalog)
     if listed.conda or listed.complete:
         _tell(wanted, "imported, and not in the list of packages", "add what is missing there", draft)
     else:
@@ -106,13 +105,14 @@ def _add(wanted: Mapping[str, Position], imported: Imported, listed: Listed, cat
     for name, where in wanted.items():
         if (block := catalog.distributions.get(name)) is not None and block not in draft.blocks:
             _block(block, f"{name} is imported here, and {by_list}", where, draft)
-            _version(block, name, imported.installed, catalog, draft)
     others = {name: where for name, where in wanted.items() if name not in catalog.distributions}
     own = {catalog.distributions[name] for name in listed.names if name in catalog.distributions}
     for name, where in others.items():
         for distribution in required_frameworks(catalog, name):
             if (block := catalog.distributions[distribution]) not in {*draft.blocks, *own}:
                 _block(block, f"{name} is imported here and requires {distribution}", where, draft)
+    for block in [name for name in draft.blocks if name not in own and name in catalog.distributions.values()]:
+        _version(block, imported.installed, catalog, draft)
     if others:
         why = f"imported, and in no list: {some(list(_said(others)), 30)}; `hpcgen lock` chooses their versions"
         draft.add_block(BLOCK, why)
@@ -128,21 +128,21 @@ def _block(block: str, why: str, where: Position, draft: Draft) -> None:
         draft.add_block("mpi", f"{block} needs an MPI; the site decides which one", where)
 
 
-def _version(block: str, name: str, installed: Sequence[FileWord], catalog: Catalog, draft: Draft) -> None:
+def _version(block: str, installed: Sequence[FileWord], catalog: Catalog, draft: Draft) -> None:
     """The version of a framework that the README installs, where there is such a release; else the newest is taken."""
     from hpcgen.planning.own_wheels import is_listed
 
-    alike = {each for each, of in catalog.distributions.items() if of == block}
+    alike = [each for each, of in catalog.distributions.items() if of == block]
     pin = next((each for each in installed if normal_name(each.text.partition("==")[0]) in alike), None)
     if pin is None:
-        draft.because(("blocks", block), None, f"no version of {name} is asked for: the newest that fits is taken")
+        draft.because(("blocks", block), None, "no version of it is asked for: the newest that fits is taken")
         return
     version = f"=={pin.text.partition('==')[2]}"
     if is_listed(catalog, block, version):
         draft.blocks[block]["version"] = version
         draft.because(("blocks", block), version, f"{pin.text} is what the README installs", pin.where)
     else:
-        text = f"the README installs {pin.text}, of which no release is known here; the newest {name} may be too new"
+        text = f"the README installs {pin.text}, of which no release is known here; the newest {block} may be too new"
         draft.remark(text, pin.where)
 
 

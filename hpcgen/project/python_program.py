@@ -43,7 +43,7 @@ def told_by(draft: Draft, parallel: bool) -> str:
     )
 
 
-class Candidate(NamedTuple):
+class ProgramCandidate(NamedTuple):
     """What may be the program: a file, or a command that the project installs; the more evidence, the higher."""
 
     name: str
@@ -54,7 +54,7 @@ class Candidate(NamedTuple):
     shown: bool = False
 
 
-def candidates(found: Found, modules: Modules) -> list[Candidate]:
+def candidates(found: Found, modules: Modules) -> list[ProgramCandidate]:
     """Those of a project, the likeliest first."""
     order = {name: number for number, name in reversed(list(enumerate(_shown(found))))}
     every = [*_files(found, modules), *_scripts(found)]
@@ -75,7 +75,7 @@ def _shown(found: Found) -> list[str]:
     return [path or each.text for path, each in zip(files, found.readme.programs, strict=True)]
 
 
-def _files(found: Found, modules: Modules) -> Iterator[Candidate]:
+def _files(found: Found, modules: Modules) -> Iterator[ProgramCandidate]:
     programs = [each for each in found.sources if may_start(each.file)]
     imported = {path for each in found.sources for path in modules.imported_by(each)}
     alone = len(programs) == 1
@@ -89,24 +89,24 @@ def _files(found: Found, modules: Modules) -> Iterator[Candidate]:
             continue
         evidence = usual + (2 if starts else 0) + (1 if each.interface else 0) - min(each.file.count("/"), 3)
         evidence -= (2 if _BESIDE.search(each.file) else 0) + (1 if each.file in imported and not each.interface else 0)
-        yield Candidate(each.file, evidence, starts or Position(each.file, 1, 1), source=each)
+        yield ProgramCandidate(each.file, evidence, starts or Position(each.file, 1, 1), source=each)
 
 
-def _scripts(found: Found) -> Iterator[Candidate]:
+def _scripts(found: Found) -> Iterator[ProgramCandidate]:
     """Commands that an installation of the project would have, whose modules are found without it."""
     own = found.table.name.text if found.table.name is not None else ""
     scripts = {name: each for name, each in found.table.scripts.items() if _root(each, found) is not None}
     for name, each in scripts.items():
         alike = name.replace("_", "-").lower() == own.replace("_", "-").lower()
         evidence = (4 if alike or len(scripts) == 1 else 2 if "train" in name else 0) + 2
-        yield Candidate(name, evidence - (2 if _BESIDE.search(name) else 0), each.where, script=each)
+        yield ProgramCandidate(name, evidence - (2 if _BESIDE.search(name) else 0), each.where, script=each)
 
 
 def _root(script: FileWord, found: Found) -> str | None:
     return module_root(script.text.partition(":")[0], found)
 
 
-def chosen(found: Found, modules: Modules) -> Candidate | None:
+def chosen(found: Found, modules: Modules) -> ProgramCandidate | None:
     """The program, where there is one that is likelier than the others."""
     ordered = candidates(found, modules)
     if len(ordered) < 2:
@@ -162,7 +162,7 @@ def by_program(found: Found, draft: Draft) -> None:
         _start_source(program, program.source, also, found, draft)
 
 
-def _start_script(program: Candidate, script: FileWord, also: str, found: Found, draft: Draft) -> None:
+def _start_script(program: ProgramCandidate, script: FileWord, also: str, found: Found, draft: Draft) -> None:
     module, _, function = script.text.partition(":")
     first = function.partition(".")[0]
     found_by = f"import sys; sys.path.insert(0, {_root(script, found)!r})"
@@ -171,7 +171,7 @@ def _start_script(program: Candidate, script: FileWord, also: str, found: Found,
     draft.put(("run", "command"), ["python3", "-c", code], why, script.where)
 
 
-def _start_source(program: Candidate, source: PythonSource, also: str, found: Found, draft: Draft) -> None:
+def _start_source(program: ProgramCandidate, source: PythonSource, also: str, found: Found, draft: Draft) -> None:
     modules = Modules(found)
     words = ["python3", f"{APP}/{source.file}"]
     folder = source.file.rpartition("/")[0]

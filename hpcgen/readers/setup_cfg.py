@@ -9,7 +9,7 @@ from hpcgen.core.errors import InputError, Position
 from hpcgen.core.model.own_project import FileWord, ProjectTable
 from hpcgen.core.model.project import PackageFile
 from hpcgen.readers.folder import ProjectFolder
-from hpcgen.readers.setup_py import Asked, Word, packages_of, scripts_of
+from hpcgen.readers.setup_py import Asked, SetupWord, packages_of, scripts_of
 
 
 def read_setup_cfg(folder: ProjectFolder, path: str) -> PackageFile:
@@ -27,7 +27,7 @@ def read_setup_cfg(folder: ProjectFolder, path: str) -> PackageFile:
             {name: file.words("options.extras_require", name) for name in file.keys("options.extras_require")},
             python[0] if python else None,
             [],
-            [Word(folder.beside(path, each), Position(path, 1, 1)) for each in lists if each],
+            [SetupWord(folder.beside(path, each), Position(path, 1, 1)) for each in lists if each],
         )
     )
 
@@ -60,12 +60,12 @@ class _Config:
         """Those of a section."""
         return list(self._parsed[section]) if self._parsed.has_section(section) else []
 
-    def words(self, section: str, key: str, lead: str = "") -> list[Word]:
+    def words(self, section: str, key: str, lead: str = "") -> list[SetupWord]:
         """The lines of a value, each with its place; with ``lead`` those that begin with it, without it."""
         value = self._parsed.get(section, key, fallback="")
         lines = [each.partition(" #")[0].strip() for each in value.split("\n")]
         wanted = [each for each in lines if each and not each.startswith("#") and each.startswith(lead)]
-        return [Word(each.removeprefix(lead).strip(), self._at(key, each)) for each in wanted]
+        return [SetupWord(each.removeprefix(lead).strip(), self._at(key, each)) for each in wanted]
 
     def _at(self, key: str, text: str) -> Position:
         start = next((n for n, line in enumerate(self._lines) if re.match(rf"{re.escape(key)}\s*[=:]", line, re.I)), 0)

@@ -26,7 +26,7 @@ TARGET = re.compile(r"\s*([\w.-]+)\s*=\s*([A-Za-z_][\w.]*:[A-Za-z_][\w.]*)\s*(?:
 """A command and the function that it calls."""
 
 
-class Word(NamedTuple):
+class SetupWord(NamedTuple):
     """A text of the file and its place."""
 
     text: str
@@ -62,9 +62,9 @@ def read_setup_table(folder: ProjectFolder, path: str) -> ProjectTable:
     return ProjectTable(said.get("name"), said.get("description"), scripts_of(commands))
 
 
-def scripts_of(words: list[Word]) -> dict[str, FileWord]:
+def scripts_of(words: list[SetupWord]) -> dict[str, FileWord]:
     """Commands as entry points name them: ``train = package.module:main``."""
-    lines = [Word(line, each.where) for each in words for line in each.text.splitlines()]
+    lines = [SetupWord(line, each.where) for each in words for line in each.text.splitlines()]
     matches = [(match, each.where) for each in lines if (match := TARGET.fullmatch(each.text))]
     return {match[1]: FileWord(match[2], where) for match, where in matches}
 
@@ -74,11 +74,11 @@ class Asked(NamedTuple):
 
     folder: ProjectFolder
     path: str
-    wanted: list[Word]
-    extras: dict[str, list[Word]]
-    python: Word | None
+    wanted: list[SetupWord]
+    extras: dict[str, list[SetupWord]]
+    python: SetupWord | None
     notes: list[FileNote]
-    files: list[Word]
+    files: list[SetupWord]
 
 
 def packages_of(asked: Asked) -> PackageFile:
@@ -86,7 +86,7 @@ def packages_of(asked: Asked) -> PackageFile:
     problems, notes = Problems(), list(asked.notes)
     refused: list[FileNote] = []
 
-    def listed(words: list[Word], extra: str = "") -> Iterator[PackageRequirement]:
+    def listed(words: list[SetupWord], extra: str = "") -> Iterator[PackageRequirement]:
         for text, where in words:
             try:
                 yield git_requirement(text, where) if is_git(text) else requirement(text, where)
@@ -134,7 +134,7 @@ class _Setup:
     def __init__(self, folder: ProjectFolder, path: str) -> None:
         self.folder, self.path = folder, path
         self.notes: list[FileNote] = []
-        self.files: list[Word] = []
+        self.files: list[SetupWord] = []
         self._bound: dict[str, ast.AST] = {}
         self._functions: dict[str, ast.AST] = {}
         try:
@@ -168,11 +168,11 @@ class _Setup:
             elif isinstance(each, ast.FunctionDef):
                 self._functions[each.name] = each
 
-    def word(self, key: str) -> Word | None:
+    def word(self, key: str) -> SetupWord | None:
         """A keyword that is a text."""
         found = self._follow(self._keywords.get(key))
         if isinstance(found, ast.Constant) and isinstance(found.value, str) and found.value.isprintable():
-            return Word(found.value, self._at(found))
+            return SetupWord(found.value, self._at(found))
         return None
 
     def named(self, key: str) -> list[tuple[str, ast.AST]]:
@@ -190,12 +190,12 @@ class _Setup:
             ]
         return []
 
-    def listed(self, key: str) -> Iterator[Word]:
+    def listed(self, key: str) -> Iterator[SetupWord]:
         """A keyword that is a list of texts."""
         if key in self._keywords:
             yield from self.texts(self._keywords[key])
 
-    def texts(self, node: ast.AST, depth: int = 0) -> Iterator[Word]:
+    def texts(self, node: ast.AST, depth: int = 0) -> Iterator[SetupWord]:
         """The texts of a list; files that it is read from are kept apart, and the rest is told."""
         found = self._follow(node)
         if isinstance(found, (ast.List, ast.Tuple, ast.Set)) and depth < _DEEPEST:
@@ -205,7 +205,7 @@ class _Setup:
             yield from self.texts(found.left, depth + 1)
             yield from self.texts(found.right, depth + 1)
         elif text := self._text(found):
-            yield Word(text, self._at(found))
+            yield SetupWord(text, self._at(found))
         elif files := self._opened(found):
             self.files += [each for each in files if each.text not in [known.text for known in self.files]]
         else:
@@ -232,7 +232,7 @@ class _Setup:
             node = self._bound[node.id]
         return node if node is not None else ast.Constant(None)
 
-    def _opened(self, node: ast.AST) -> list[Word]:
+    def _opened(self, node: ast.AST) -> list[SetupWord]:
         """Lists of requirements of the folder that an expression names, or a function of the file that it calls."""
         functions = [self._functions.get(_called(each)) for each in ast.walk(node) if isinstance(each, ast.Call)]
         names = [self._bound.get(each.id) for each in ast.walk(node) if isinstance(each, ast.Name)]
@@ -241,7 +241,7 @@ class _Setup:
         paths = {
             text: each for text, each in texts if isinstance(text, str) and re.fullmatch(r"[\w./-]+\.(txt|in)", text)
         }
-        found = [Word(self.folder.beside(self.path, path), self._at(each)) for path, each in paths.items()]
+        found = [SetupWord(self.folder.beside(self.path, path), self._at(each)) for path, each in paths.items()]
         return [each for each in found if self.folder.holds(each.text)]
 
     def _at(self, node: ast.AST) -> Position:

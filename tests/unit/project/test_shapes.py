@@ -149,6 +149,12 @@ SHAPES = {
         ["python3", "/app/run.py"],
         ["requirements.txt"],
     ),
+    "the same of a framework that a package requires": Shape(
+        {"README.md": "pip install torch==2.5.1\n", "requirements.txt": "lightning==2.5.0\n", "run.py": TORCH},
+        ["pytorch==2.5.1", "python_packages"],
+        ["python3", "/app/run.py"],
+        ["requirements.txt"],
+    ),
     "TensorFlow 1": Shape(
         {"requirements.txt": "tensorflow>=1.11\n", "run_it.py": "import tensorflow as tf\nimport six\ntf.app.run()\n"},
         ["tensorflow", "python_packages"],
