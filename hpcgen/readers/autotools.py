@@ -6,6 +6,7 @@ Forms: https://www.gnu.org/software/autoconf/manual/autoconf.html and …/automa
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from hpcgen.core.errors import HpcgenError, Position
 from hpcgen.core.model.own_project import BuildFile, BuildOption, FileWord, ProgramFile, WantedLibrary
@@ -23,7 +24,8 @@ _SYSTEM = {"m", "pthread", "dl", "rt", "c", "stdc++", "nsl", "socket", "util", "
 _BOOTSTRAPS = ("bootstrap", "bootstrap.sh", "autogen.sh", "autogen", "buildconf")
 _MADE = re.compile(r"^[ ]*(bin|sbin|libexec|noinst|\w*exec)_PROGRAMS[ \t]*\+?=[ \t]*(.*)$", re.M)
 _SUBDIRECTORIES = re.compile(r"^[ ]*SUBDIRS[ \t]*\+?=[ \t]*(.*)$", re.M)
-_FILES = 40
+_FILES, _MOST, _LONGEST = 40, 3000, 6000
+"""Files, macros, characters of a macro."""
 
 
 def read_autotools(folder: ProjectFolder, path: str) -> BuildFile:
@@ -60,7 +62,7 @@ class _Configure:
         plain = _COMMENT.sub(lambda match: " " * len(match[0]), text)
         plain = _PATTERN.sub(lambda match: " " * len(match[0]), plain)
         depth, at, line, counted = 0, 0, 1, 0
-        for match in _MACRO.finditer(plain):
+        for match in islice(_MACRO.finditer(plain), _MOST):
             between = plain[at : match.start()]
             depth += between.count("(") + between.count("[") - between.count(")") - between.count("]")
             depth += len(re.findall(r"(?m)(?:^|;)\s*(?:if|case)\b", between))
@@ -119,7 +121,7 @@ def _help(text: str) -> str:
 def _arguments(text: str, start: int) -> list[str]:
     """What stands between a macro's parentheses, apart at commas; quotes of one level are taken off."""
     found, depth, quoted, begun = [], 0, 0, start
-    for number in range(start, min(len(text), start + 20_000)):
+    for number in range(start, min(len(text), start + _LONGEST)):
         sign = text[number]
         quoted += (sign == "[") - (sign == "]")
         if quoted:

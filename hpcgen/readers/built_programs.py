@@ -17,7 +17,7 @@ _LESSER = re.compile(
     r"(^|/)(examples?|samples?|tutorials?|demos?|benchmarks?|bench|tools?|utils?|utilities)(/|$)", re.I
 )
 _TEST = re.compile(r"(^|[-_.])(unit)?tests?([-_.]|$)|(^|[-_])(bench(mark)?|example)s?([-_]|$)", re.I)
-_PLAIN = re.compile(r"(?!/)[\w.+/$-]+")
+_PLAIN = re.compile(r"(?!/)(?!.*\.\.)(\$PREFIX/)?[\w.+/-]+")
 
 
 class Built(NamedTuple):

@@ -5,6 +5,8 @@ Form: https://doc.rust-lang.org/cargo/reference/manifest.html
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from glob import escape
 from typing import Any
 
@@ -54,6 +56,7 @@ class _Cargo:
         self.options: list[BuildOption] = []
         self.libraries: dict[str, WantedLibrary] = {}
         self.remarks: list[FileWord] = []
+        self._deep = 0
 
     def package(self, path: str) -> None:
         """One manifest, with those of its members."""
@@ -67,12 +70,16 @@ class _Cargo:
             self._programs(data, name, here, where)
         self._needs(data, file)
         members = _table(data, "workspace").get("members", [])
-        for pattern in [each for each in members if isinstance(each, str)][:50] if isinstance(members, list) else []:
-            for each in sorted(self.folder.top.glob(f"{escape(self.above)}/{pattern}/{NAME}".lstrip("/")))[:50]:
-                try:
-                    self.package(str(each.relative_to(self.folder.top)))
-                except HpcgenError:
-                    continue
+        for pattern in members[:50] if isinstance(members, list) else []:
+            if isinstance(pattern, str) and re.fullmatch(r"\w[\w/-]*(\*|\.\w+)?", pattern) and self._deep < 3:
+                self._members(pattern)
+
+    def _members(self, pattern: str) -> None:
+        self._deep += 1
+        for each in sorted(self.folder.top.glob(f"{escape(self.above)}/{pattern}/{NAME}".lstrip("/")))[:50]:
+            with suppress(HpcgenError):
+                self.package(str(each.relative_to(self.folder.top)))
+        self._deep -= 1
 
     def _programs(self, data: dict[str, Any], name: str, here: str, where: Position) -> None:
         top = self.folder.top / here

@@ -27,7 +27,7 @@ from hpcgen.readers.folder import ProjectFolder
 NAME = "CMakeLists.txt"
 FOLDER = "build"
 """Where it is built, in the project's folder."""
-_FILES, _STEPS, _DEEPEST = 80, 40_000, 12
+_FILES, _STEPS, _DEEPEST, _NESTED, _WORDS = 80, 15_000, 12, 25, 150
 _SOURCE, _BUILD = "/@source", "/@build"
 _AT_BUILD = {"fetchcontent_makeavailable", "fetchcontent_populate", "externalproject_add", "cpmaddpackage"}
 _SET_BEFORE = {
@@ -103,7 +103,7 @@ class _Reading:
         self._targets: set[str] = set()
         self._functions: dict[str, tuple[list[str], list[Call]]] = {}
         self._read: set[str] = set()
-        self._steps = 0
+        self._steps = self._nested = 0
 
     def read(self) -> None:
         """The whole project."""
@@ -131,7 +131,10 @@ class _Reading:
                 return
             if call.name in ("if", "foreach", "while", "function", "macro"):
                 end = end_of(body, number)
-                self._block(body[number:end], place)
+                self._nested += 1
+                if self._nested < _NESTED:
+                    self._block(body[number:end], place)
+                self._nested -= 1
                 number = end + 1
                 continue
             self._call(call, place)
@@ -178,7 +181,7 @@ class _Reading:
             return path is not None and self.folder.holds(path)
 
         here = {"CMAKE_CURRENT_SOURCE_DIR": _joined(_SOURCE, place.folder)}
-        return Condition(list(words), {**self.values, **here}, there, self._doubted, self._targets).result()
+        return Condition(words[:_WORDS], {**self.values, **here}, there, self._doubted, self._targets).result()
 
     def _doubted(self, name: str) -> bool:
         """Whether a branch that may not be come by has set it, or a package that is found may have."""

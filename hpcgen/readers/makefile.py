@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from hpcgen.core.errors import Position
 from hpcgen.core.model.own_project import BuildFile, FileWord, ProgramFile, WantedLibrary
+from hpcgen.core.support.quoting import command
 from hpcgen.readers.built_programs import Built, in_order
 from hpcgen.readers.folder import ProjectFolder
 
@@ -169,7 +170,7 @@ class _Makefile:
         if found:
             # A configuration that everybody writes for his machine comes as an example.
             place = os.path.relpath(found[0], self.folder or ".")
-            self.before.append(FileWord(f"cp {place} {name}", where))
+            self.before.append(FileWord(command("cp", place, name), where))
             if len(found) > 1:
                 others = ", ".join(found[1:6])
                 self.remarks.append(FileWord(f"{found[0]} is taken for {name}; others: {others}", where))
@@ -230,11 +231,12 @@ class _Makefile:
         found = {each.path: each for each in [*own, *self._built]}
         return in_order(found.values(), "") if len(found) > 1 and not own[:1] else list(found.values())
 
-    def _all_asked(self, target: str, depth: int = 0) -> Iterator[str]:
-        for name in self.rules.get(target, (None, []))[1]:
-            yield name
-            if depth < 4 and name != target:
-                yield from self._all_asked(name, depth + 1)
+    def _all_asked(self, target: str) -> list[str]:
+        """What a target needs, and what that needs, in the order in which make comes to it."""
+        found = dict.fromkeys(self.rules.get(target, (None, []))[1])
+        for name in list(found)[:100]:
+            found |= dict.fromkeys(self.rules.get(name, (None, []))[1][:100])
+        return list(found)
 
     def on_the_command_line(self) -> dict[str, FileWord]:
         """Variables for make, as the file's own value gives way to the environment or suits another machine."""

@@ -17,7 +17,8 @@ FOLDER = "build"
 _OPTIONS = ("meson.options", "meson_options.txt")
 _CALL = re.compile(r"\b(project|executable|dependency|subdir|add_languages|option)\s*\(")
 _TEXT = re.compile(r"'((?:[^'\\]|\\.)*)'")
-_FILES = 60
+_FILES, _MOST, _LONGEST = 60, 2000, 6000
+"""Files, calls of one, characters of a call."""
 _OFF = {"false", "disabled"}
 _TOOLS = ["meson", "ninja-build", "pkg-config"]
 
@@ -138,13 +139,15 @@ class _Meson:
 def _calls(path: str, text: str) -> list[tuple[str, str, Position]]:
     """Calls of the functions that matter, with what is between their parentheses."""
     plain = re.sub(r"(?m)^([^'\n]*(?:'[^'\n]*'[^'\n]*)*)#.*$", lambda match: match[1], text)
-    found = []
+    found, line, counted = [], 1, 0
     for match in _CALL.finditer(plain):
         depth, end = 1, match.end()
-        while end < len(plain) and depth:
+        while end < min(len(plain), match.end() + _LONGEST) and depth:
             depth += (plain[end] == "(") - (plain[end] == ")")
             end += 1
-        line = plain.count("\n", 0, match.start()) + 1
+        line, counted = line + plain.count("\n", counted, match.start()), match.start()
         where = Position(path, line, match.start() - plain.rfind("\n", 0, match.start()))
         found.append((match[1], plain[match.end() : end - 1], where))
+        if len(found) >= _MOST:
+            break
     return found
