@@ -12,7 +12,7 @@ from typing import NamedTuple
 from hpcgen.core.errors import Position
 
 _CALL = re.compile(r"(?m)^[ \t]*([A-Za-z_]\w*)[ \t]*\(([^()]*(?:\([^()]*(?:\([^()]*\)[^()]*)*\)[^()]*)*)\)")
-_LONG_COMMENT = re.compile(r"#\[(=*)\[.*?\]\1\]", re.S)
+_LONG_COMMENT = re.compile(r"#\[(=*)\[")
 _COMMENT = re.compile(r"#.*")
 _WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|([^\s";]+)')
 _TOKEN = re.compile(r'"[^"]*"|[()]|[^\s()"]+')
@@ -35,7 +35,7 @@ class Call(NamedTuple):
 
 def calls(path: str, text: str) -> Iterator[Call]:
     """The commands of a file, comments left out, in their order."""
-    plain = _LONG_COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    plain = _without_long_comments(text)
     plain = _COMMENT.sub(lambda match: " " * len(match[0]), plain)
     line, counted = 1, 0
     for match in _CALL.finditer(plain):
@@ -44,6 +44,17 @@ def calls(path: str, text: str) -> Iterator[Call]:
         line, counted = line + plain.count("\n", counted, start), start
         where = Position(path, line, start - plain.rfind("\n", 0, start))
         yield Call(match[1].lower(), [" ".join(word.split()) for word in words], match[2], where)
+
+
+def _without_long_comments(text: str) -> str:
+    """With their lines kept; one that does not end goes on to the end of the file."""
+    kept, at = [], 0
+    while (match := _LONG_COMMENT.search(text, at)) is not None:
+        end = text.find(f"]{match[1]}]", match.end())
+        end = len(text) if end < 0 else end + len(match[1]) + 2
+        kept += [text[at : match.start()], "\n" * text.count("\n", match.start(), end)]
+        at = end
+    return "".join([*kept, text[at:]])
 
 
 def end_of(body: Sequence[Call], start: int) -> int:
