@@ -248,3 +248,17 @@ def test_cargo(tmp_path: Path) -> None:
     found = built(tmp_path, files)
     assert paths(found) == ["target/release/run"] and found.mpi is not None
     assert [each.word for each in found.options] == ["--features=mpi"] and found.fetches
+
+
+def test_no_file_outside_of_the_project_is_read(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/Cargo.toml").write_text('[package]\nname = "out"\n')
+    manifest = '[workspace]\nmembers = ["../out", "/etc", "**"]\n[package]\nname = "in"\n[[bin]]\nname = "../../x"\n'
+    assert paths(built(tmp_path / "p", {"Cargo.toml": manifest, "src/main.rs": ""})) == ["target/release/in"]
+    found = built(tmp_path / "q", {"Makefile": "include ../out/make.inc\na: a.o\n\tcc -o a a.o\n"})
+    assert found.before == [] and paths(found) == ["a"]
+
+
+def test_long_comments_are_left_out(tmp_path: Path) -> None:
+    text = "#[[ add_executable(a a.cpp)\n]]\nadd_executable(b b.cpp)\n#[==[ ]]\nadd_executable(c c.cpp)\n"
+    assert paths(cmake(tmp_path, text + "#[[" * 1000)) == ["build/b"]
