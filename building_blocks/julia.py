@@ -27,7 +27,7 @@ class Julia(Block):
     Packages come by Pkg, in the ``build`` of a stack: ``JULIA_DEPOT_PATH=/opt/julia/depot: julia --project=/app -e
     'using Pkg; Pkg.instantiate()'``. A Manifest.toml names each by the hash of its content, which Pkg checks; ``hpcgen
     lock`` and bundles do not have them, so that this step needs a network. Programs see that depot behind the user's
-    own, ``~/.julia``, which stays writable. Code is compiled for the CPUs of the partition.
+    own, ``~/.julia``, which stays writable. Code is compiled for the CPUs of the partition, on ARM for all.
     """
 
     name = "julia"
@@ -78,12 +78,10 @@ def _binaries(ctx: Context) -> Archive:
 
 
 def _cpu(ctx: Context) -> str:
-    """LLVM's name of the partition's CPUs, which is that of clang's -march and -mcpu."""
+    """LLVM's name of the partition's CPUs, which is that of clang's -march; on ARM, where that is none, any CPU."""
     flags = compiler_flags(ctx.facts.partition.cpu.target, "clang", _LLVM)
-    named = [each.partition("=")[2] for each in flags if each.startswith(("-mcpu=", "-march="))]
-    plain = next((each for each in named if "+" not in each and not each.startswith("armv")), "generic")
-    # Others than Intel's and AMD's have levels of x86-64 with a hyphen, as LLVM does.
-    return plain
+    named = (each.partition("=")[2] for each in flags if each.startswith("-march="))
+    return next((each for each in named if not each.startswith("arm")), "generic")
 
 
 def _preferences(abi: str) -> str:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 def command(ctx: click.Context, folder: Path, dry_run: bool, force: bool, output: str, as_json: bool) -> None:
     """Write a stack for the project in FOLDER, by default this one, as hpcgen.yaml.
 
-    Reads lists and locks of packages, apt.txt, CMakeLists.txt, Makefiles, job scripts and Python programs; nothing of
-    them is run. Each line of the stack says why it is as it is.
+    Reads lists and locks of packages, apt.txt, CMakeLists.txt, Makefiles, container files, job scripts, notebooks, and
+    programs in Python, R and Julia; nothing of them is run. Each line of the stack says why it is as it is.
     """
     from hpcgen.project.draft import stack_text
     from hpcgen.project.making import draft_of
