@@ -155,9 +155,8 @@ def choose_container_packages(file: ContainerFile, found: Found, catalog: Catalo
         why = (
             f"{counted(len(lines), 'package')} of {file.file}; `hpcgen lock` chooses the versions that they leave open"
         )
-        before = _options(draft, "python_packages").get("requirements", [])
-        kept = [each for each in before if re.split(r"[^\w.-]", each)[0] not in {one.name for one in asked}]
-        draft.put(("blocks", "python_packages"), {"options": {"requirements": [*lines, *kept]}}, why, asked[0].where)
+        options = {**_options(draft, "python_packages"), "requirements": lines}
+        draft.put(("blocks", "python_packages"), {"options": options}, why, asked[0].where)
         choose_frameworks(PackageFile(file=file.file, kind="requirements", requirements=asked), catalog, draft)
     elif asked:
         text = f"also installed by pip: {some([each.asked for each in asked])}; `pip:` in an environment.yml takes both"
