@@ -17,7 +17,9 @@ _RUNTIME = re.compile(r"\s*(python|r)-(\d+(?:\.\d+){0,2})")
 
 def read_binder(folder: ProjectFolder, below: str) -> ContainerFile | None:
     """What the files in one folder say; None where there are none. InputError where one is no text."""
-    names = [name for name in ("postBuild", "install.R", "runtime.txt") if folder.holds(below + name)]
+    # In the project's own folder that file is read without this.
+    wanted = ("postBuild", "install.R", "runtime.txt", *(["apt.txt"] if below else []))
+    names = [name for name in wanted if folder.holds(below + name)]
     if not names:
         return None
     installing = Installing(below + names[0])
@@ -28,6 +30,8 @@ def read_binder(folder: ProjectFolder, below: str) -> ContainerFile | None:
         installing.file = path
         if name == "postBuild":
             installing.shell(text, 1, {})
+        elif name == "apt.txt":
+            installing.shell("\n".join(f"apt-get install {line}" for line in text.split("\n")), 1, {})
         elif name == "install.R":
             for number, line in enumerate(text.split("\n"), 1):
                 installing.r_code(line.partition("#")[0], Position(path, number, 1))

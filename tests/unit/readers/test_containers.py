@@ -139,8 +139,10 @@ def test_what_repo2docker_reads(tmp_path: Path) -> None:
     (tmp_path / "binder/postBuild").write_text("#!/bin/bash\npip install bqplot\njupyter lab build\n", "utf-8")
     (tmp_path / "binder/runtime.txt").write_text("r-4.2-2022-08-01\n", "utf-8")
     (tmp_path / "binder/install.R").write_text("# install.packages('no')\ninstall.packages('sf')\n", "utf-8")
+    (tmp_path / "binder/apt.txt").write_text("libgl1-mesa-dev\n\nxvfb # for plots\n", "utf-8")
     found = read_binder(ProjectFolder(tmp_path), "binder/")
     assert found is not None and found.base is not None and found.base.text == "r-base:4.2"
+    assert [(each.text, each.where.line) for each in found.installed.system] == [("libgl1-mesa-dev", 1), ("xvfb", 3)]
     assert texts(found.installed.python) == ["bqplot"] and texts(found.installed.left) == ["jupyter lab build"]
     assert [(each.text, each.where.file) for each in found.installed.r] == [("sf", "binder/install.R")]
 
