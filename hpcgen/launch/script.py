@@ -75,9 +75,13 @@ def job_script(
     queueing = queueing or Queueing()
     refuse(plan, queueing, scheduler, how)
     how = with_task(how) if queueing.tasks is not None else how
-    name = scheduler.file_name
+    name, sent = scheduler.file_name, ""
+    if scheduler.starts_images(plan.site.scheduler):
+        from hpcgen.launch.inside import container_image, inside_image
+
+        how, sent, preflight = inside_image(plan, how), container_image(plan, how, image), ""
     usage = f"usage: {name} [COMMAND …]"
-    usage += "      HPCGEN_IMAGE: another image" if image is None else ""
+    usage += "      HPCGEN_IMAGE: another image" if image is None and not sent else ""
     usage += "      HPCGEN_PREFLIGHT=0|warn" if preflight else ""
     # A batch system copies the script away from the kit, and starts it in the folder that it was submitted from.
     place = f"$folder/{sh(preflight)}" if scheduler.mark else f'$(dirname "$0")/{sh(preflight)}'
@@ -91,6 +95,7 @@ def job_script(
             options(queueing, scheduler, plan.site.scheduler.max_array_size),
             _set_up_once(plan, scheduler, how, image),
             alone,
+            sent,
         ),
         *(
             [fill("modules", before=scheduler.before_modules, modules=loads)]
@@ -98,7 +103,7 @@ def job_script(
             else []
         ),
         start_part(scheduler, how, name, folder=True),
-        image_part(plan, how, name, image, named),
+        "" if sent else image_part(plan, how, name, image, named),
         "" if plan.job.steps else _command(plan, name),
         exports_part(how, scheduler),
         _task(scheduler) if queueing.tasks is not None else "",
@@ -183,15 +188,17 @@ def _top(
     asked: Sequence[str] = (),
     offered: Sequence[str] = (),
     alone: bool = False,
+    sent: str = "",
 ) -> str:
     """All that the user reads first.
 
     Parameters
     ----------
     asked, offered: further directives, and lines that the user can make directives. alone: as for :func:`job_script`.
+    sent: the image that the batch system starts by itself.
     """
     partition = plan.site.partitions[plan.partition]
-    header = Header(name=plan.job_name, job=plan.job, partition=partition, scheduler=plan.site.scheduler)
+    header = Header(plan.job_name, plan.job, partition, plan.site.scheduler, sent)
     reasons = [
         traced(plain(text, "a reason"), Subject("job", each.field if isinstance(each, JobReason) else ""))
         for text, each in zip(plan.job.why(), plan.job.reasons, strict=True)

@@ -71,6 +71,7 @@ def _profile() -> dict[str, Any]:
     thin["parallel_environment"] = "mpi48"
     thin["cpu"] |= {"system_cores": 1}
     thin["queues"][0] |= {"default_memory": {"cpu": 1.5}, "max_memory": {"node": 90}}
+    data["scheduler"] |= {"container_universe": False}
     data["scheduler"] |= {"gpu_bind": "variable", "gpu_request": "gres"}
     data["scheduler"] |= {"error": "job.err", "modules": ["slurm_setup"], "account": "required"}
     data["environment"] = {"OMP_PLACES": "cores", "SITE_TEXT": "a b"}

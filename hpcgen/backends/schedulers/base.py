@@ -21,12 +21,16 @@ Phase = Literal["waiting", "running", "ended", "gone"]
 
 
 class Header(msgspec.Struct, frozen=True):
-    """All that the directives of a job depend on."""
+    """All that the directives of a job depend on.
+
+    ``container_image``: the file that the batch system is to start the script in; "" where the script starts one.
+    """
 
     name: str
     job: Job
     partition: Partition
     scheduler: BatchSystem
+    container_image: str = ""
 
     @property
     def gpus(self) -> int:
@@ -189,6 +193,10 @@ class Scheduler:
         return bool(self.programs)
 
     # the job script
+
+    def starts_images(self, facts: BatchSystem) -> bool:
+        """Whether it starts a job's image by itself and runs the script inside."""
+        return False
 
     def directives(self, header: Header) -> list[str]:
         """Options of the job's header, without the mark. InputError for what cannot be written there."""

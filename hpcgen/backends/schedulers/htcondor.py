@@ -2,10 +2,12 @@
 
 The description is made of these lines when the job is submitted, with the script as its executable, and the script
 starts the container itself (universe vanilla), so that engine, binds and preflight are those of every other batch
-system. The container universe is not used: HTCondor chooses engine and binds in it, and a script inside sees
-neither. A pool has no queues: a profile's queue says by ``directives`` which attribute asks for it; by itself it is
-CERN's, ``JobFlavour``. Sources: HTCondor's manual, condor_submit, condor_q and condor_history, "Job ClassAd Attributes"
-(JobStatus, HoldReasonCode); batchdocs.web.cern.ch, "Submit Files". No job was ever submitted to one.
+system. Where a profile says ``container_universe``, HTCondor starts the image: it chooses engine and binds, sends the
+image, and what the job leaves in its folder back, and the script runs inside, without a preflight. A pool has no
+queues: a profile's queue says by ``directives`` which attribute asks for it; by itself it is CERN's, ``JobFlavour``.
+Sources: HTCondor's manual, condor_submit, condor_q and condor_history, "Job ClassAd Attributes" (JobStatus,
+HoldReasonCode), docs/users-manual/container-universe-jobs.rst of github.com/htcondor/htcondor@1ac4f0e;
+batchdocs.web.cern.ch, "Submit Files". No job was ever submitted to one.
 """
 
 from __future__ import annotations
@@ -76,17 +78,19 @@ class HtCondor(Scheduler):
         "Removed": "submit it again: it was removed",
     }
 
+    def starts_images(self, facts: BatchSystem) -> bool:
+        return facts.container_universe
+
     def directives(self, header: Header) -> list[str]:
         """Name, files, resources, time, queue, group, then the site's own."""
         job, facts = header.job, header.scheduler
         if job.nodes > 1:
             raise InputError("jobs of HTCondor are of one node", "--nodes", "1 node")
-        lines = [traced(f"batch_name = {option('', header.name, '')}", of_job("name")), "universe = vanilla"]
+        lines = [traced(f"batch_name = {option('', header.name, '')}", of_job("name")), *_universe(header)]
         lines += [
             f"{name} = {value}" for name, value in zip(("output", "error"), _files(facts, header.name), strict=True)
         ]
-        # The job begins in the folder that it is submitted from, which compute nodes see.
-        lines += [f"log = {header.name}.$(ClusterId).log", "should_transfer_files = no", "getenv = HOME,USER"]
+        lines += [f"log = {header.name}.$(ClusterId).log", *_files_sent(header), "getenv = HOME,USER"]
         lines += [f'environment = "{self.task_variable}=$(ProcId)"']
         memory = header.partition.memory
         lines += [
@@ -148,6 +152,19 @@ class HtCondor(Scheduler):
 
 
 _LIMITS = ("allowed_execute_duration", "MY.MaxRuntime")
+
+
+def _universe(header: Header) -> list[str]:
+    if not header.container_image:
+        return ["universe = vanilla"]
+    return ["universe = container", option("container_image", header.container_image, " = ")]
+
+
+def _files_sent(header: Header) -> list[str]:
+    """By itself the job begins in the folder that it is submitted from, which compute nodes see."""
+    if not header.container_image:
+        return ["should_transfer_files = no"]
+    return ["should_transfer_files = YES", "when_to_transfer_output = ON_EXIT"]
 
 
 def _files(facts: BatchSystem, name: str) -> tuple[str, str]:

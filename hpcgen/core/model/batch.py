@@ -91,6 +91,7 @@ class BatchSystem(Record, frozen=True):
     which every job asks for memory, which counts per slot, such as h_vmem.
     ``resources``: those that every job has to name, such as PBS's ``filesystems`` at ALCF, with their values.
     ``before_submitting``: what the user does first in the shell that submits, usually a command.
+    ``container_universe``: HTCondor's pool starts images by itself, and job scripts run inside of them.
     """
 
     kind: SchedulerName
@@ -108,3 +109,4 @@ class BatchSystem(Record, frozen=True):
     parallel_environment: Resource | None = None
     one_node_environment: Resource | None = None
     memory_request: Resource | None = None
+    container_universe: bool = False

@@ -209,3 +209,29 @@ def test_a_job_is_followed_to_its_end(
     assert "job 17 runs" in done.stderr
     assert str(work) in (done.stdout if status == 0 else done.stderr)
     assert ("job 17 succeeded" if status == 0 else "with status 7") in done.stderr
+
+
+def universe_job(hpcgen: Command, path: Path, engine: str) -> subprocess.CompletedProcess[str]:
+    """Render a stack for a pool of HTCondor that starts images by itself."""
+    containers = {"preferred": engine, "engines": {engine: {"allowed": True}}}
+    scheduler = {"kind": "htcondor", "account": "optional", "container_universe": True}
+    data = {"name": "here", "extends": "workstation", "containers": containers, "scheduler": scheduler}
+    (path / "here.yaml").write_text(json.dumps(data))
+    return hpcgen("render", "--site", "here.yaml", "--stack", "openvino", "-o", "kit", cwd=path)
+
+
+def test_in_the_container_universe_the_script_runs_inside_the_image(hpcgen: Command, tmp_path: Path) -> None:
+    assert universe_job(hpcgen, tmp_path, "apptainer").returncode == 0
+    script = tmp_path / "kit" / "job.condor"
+    head = [line.removeprefix("#CONDOR ") for line in script.read_text().splitlines() if line.startswith("#CONDOR")]
+    assert {"universe = container", "container_image = ./openvino.sif", "should_transfer_files = YES"} <= set(head)
+    assert "apptainer exec" not in script.read_text() and "preflight.sh" not in script.read_text()
+    # It starts its command with nothing but what every image has.
+    words = ["bash", str(script), "sh", "-c", "echo in $PWD with $OMP_NUM_THREADS"]
+    done = subprocess.run(words, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
+    assert done.returncode == 0 and f"in {tmp_path} with " in done.stdout, done.stderr
+
+
+def test_an_image_that_htcondor_does_not_start_is_refused(hpcgen: Command, tmp_path: Path) -> None:
+    done = universe_job(hpcgen, tmp_path, "charliecloud")
+    assert done.returncode == 6 and "images for charliecloud are of another kind" in done.stderr
