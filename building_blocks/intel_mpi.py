@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 from hpcgen.backends.hardware.mpi_abi import wanted_abi
 from hpcgen.blocks.base import Block, Context, Facts, SiteRange, Situation, need
-from hpcgen.blocks.capabilities import PLUGIN_FOLDERS, Capabilities, Licence
-from hpcgen.blocks.intel import EULA, SIMPLIFIED
+from hpcgen.blocks.capabilities import INTEL_EULA, INTEL_SIMPLIFIED, PLUGIN_FOLDERS, Capabilities, Licence
 from hpcgen.blocks.prefix_wheels import python_to_unpack, unpack_wheels
 from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, lines, run
 from hpcgen.core.model.image_paths import SCRATCH
@@ -182,7 +181,7 @@ class IntelMpi(Block):
 
     @classmethod
     def _licence(cls, ctx: Context) -> Licence:
-        return SIMPLIFIED if cls._from_wheels(ctx) else EULA
+        return INTEL_SIMPLIFIED if cls._from_wheels(ctx) else INTEL_EULA
 
     @staticmethod
     def _from_wheels(ctx: Context) -> bool:

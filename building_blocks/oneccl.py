@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, need
-from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.intel import SIMPLIFIED
+from hpcgen.blocks.capabilities import INTEL_SIMPLIFIED, Capabilities
 from hpcgen.blocks.prefix_wheels import python_to_unpack, unpack_wheels
 from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, run
 from hpcgen.core.errors import ConflictError
@@ -83,10 +82,10 @@ class Oneccl(Block):
 
     def details(self, ctx: Context) -> list[str]:
         """That the build accepts Intel's licence."""
-        return [f"The build accepts the {SIMPLIFIED.title} for oneCCL {ctx.version}."]
+        return [f"The build accepts the {INTEL_SIMPLIFIED.title} for oneCCL {ctx.version}."]
 
     def capabilities(self, ctx: Context) -> Capabilities:
-        return Capabilities(licences=(SIMPLIFIED,))
+        return Capabilities(licences=(INTEL_SIMPLIFIED,))
 
 
 def _wheels(ctx: Context) -> Wheels:

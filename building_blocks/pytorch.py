@@ -9,12 +9,11 @@ import msgspec
 
 from hpcgen.backends.hardware.fabrics import ONECCL
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
-from hpcgen.blocks.capabilities import Capabilities, GpuUnused, Licence
+from hpcgen.blocks.capabilities import INTEL_EULA, INTEL_SIMPLIFIED, Capabilities, GpuUnused, Licence
 from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.gpu_collectives import gpu_networks, with_verbs
 from hpcgen.blocks.host_tools import plain_file, plain_projects
 from hpcgen.blocks.hub import from_hub, hub_environment, hub_image, hub_packages, system_packages
-from hpcgen.blocks.intel import EULA, SIMPLIFIED
 from hpcgen.blocks.nvidia import COMPANIONS, LICENCES
 from hpcgen.blocks.pytorch_wheels import ACCELERATORS, wheel_accelerator, why_no_wheel
 from hpcgen.blocks.steps import (
@@ -296,7 +295,7 @@ def _licences(ctx: Context, vendor: str) -> tuple[Licence, ...]:
     """Of NVIDIA's or Intel's libraries beside a wheel; an image from elsewhere has its own."""
     if ctx.options.install not in ("pip", "wheel"):
         return ()
-    return {"nvidia": LICENCES, "intel": (EULA, SIMPLIFIED)}.get(vendor, ())
+    return {"nvidia": LICENCES, "intel": (INTEL_EULA, INTEL_SIMPLIFIED)}.get(vendor, ())
 
 
 def _gpu_code(ctx: Context) -> list[str]:

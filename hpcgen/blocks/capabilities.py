@@ -20,6 +20,18 @@ class Licence(msgspec.Struct, frozen=True):
     url: str
 
 
+INTEL_SIMPLIFIED = Licence(
+    "intel-simplified",
+    "Intel Simplified Software License",
+    "https://software.intel.com/en-us/license/intel-simplified-software-license",
+)
+INTEL_EULA = Licence(
+    "intel-eula",
+    "Intel End User License Agreement",
+    "https://www.intel.com/content/www/us/en/developer/articles/license/end-user-license-agreement.html",
+)
+
+
 class GpuUnused(msgspec.Struct, frozen=True):
     """Why programs leave the GPUs of the node alone.
 
