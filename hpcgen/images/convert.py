@@ -144,12 +144,12 @@ def planned(
     token = secrets.token_hex(4)
     architecture = marks.architecture or PLATFORMS.get(platform.machine(), platform.machine())
     steps: list[ConversionStep] = []
-    place, passing = image.name, None
+    place, passing = image.image_kind.source(image.name) if rows else image.name, None
     for number, row in enumerate(rows, 1):
         last = number == len(rows)
         stored = row.end in KINDS and kind_for(row.end).stored
         if stored:
-            target = output.name if last else f"localhost/hpcgen-convert:{token}"
+            target = output.image_kind.target(output.name) if last else f"localhost/hpcgen-convert:{token}"
         else:
             ending = next(iter(kind_for(row.end).endings), "") if row.end in KINDS else ""
             target = str(work / f"{number}{ending}")

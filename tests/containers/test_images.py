@@ -106,6 +106,22 @@ def test_converted_images_still_pass_their_self_test(
     assert ["4 passed, 0 failed, 0 skipped" in each for each in printed] == [True] * 4, printed
 
 
+def test_a_stored_image_is_converted_by_each_of_its_names(here: Tool, tmp_path: Path) -> None:
+    """Short as it was built, by its ID and its digest; what is made of it has a short name, too."""
+    (tmp_path / "Dockerfile").write_text("FROM scratch\nCOPY Dockerfile /etc/small\n")
+    here.run(["podman", "build", "-q", "-t", "hpcgen-names:here", tmp_path])
+    told = json.loads(here.run(["podman", "image", "inspect", "hpcgen-names:here"]).stdout)[0]
+    names = ["podman:hpcgen-names:here", "hpcgen-names:here", f"podman:{told['Id'][:12]}", f"sha256:{told['Id']}"]
+    try:
+        for number, name in enumerate([*names, f"podman:localhost/hpcgen-names@{told['Digest']}"]):
+            hpcgen(here, "convert", name, tmp_path / f"{number}.oci")
+        hpcgen(here, "convert", tmp_path / "0.oci", "podman:hpcgen-names:moved")
+        stored = here.run(["podman", "images", "--format", "{{.Repository}}:{{.Tag}}"]).stdout
+        assert "localhost/hpcgen-names:moved" in stored
+    finally:
+        here.run(["podman", "rmi", "-f", told["Id"]])
+
+
 def test_what_the_store_says_agrees_with_the_kit(podman_image: str, here: Tool, stored_kit: dict[str, bytes]) -> None:
     labels = json.loads(here.run(["buildah", "inspect", "--type", "image", podman_image]).stdout)["OCIv1"]["config"]
     assert labels["Labels"]["io.hpcgen.kit.plan.json"] + "\n" == stored_kit["plan.json"].decode()

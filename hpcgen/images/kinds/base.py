@@ -145,6 +145,14 @@ class ImageKind:
         """How much it takes; None where nobody can tell. OSError if it cannot be read."""
         return Path(name).stat().st_size
 
+    def source(self, name: str) -> str:
+        """What conversions call it, whatever program does them."""
+        return name
+
+    def target(self, name: str) -> str:
+        """What conversions call one that they make."""
+        return name
+
     def programs(self) -> tuple[str, ...]:
         """Programs that read a store, the one that reads best first."""
         return ()

@@ -43,12 +43,13 @@ _ABSENT = ("no such image", "not known", "image not known", "No such image", "no
 
 
 class StoredImage(msgspec.Struct, frozen=True):
-    """What a store says of an image: ``labels``, ``environment``, ``bytes`` on the disk, ``digest``."""
+    """What a store says of an image: ``labels``, ``environment``, ``bytes`` on the disk, ``digest``, ``id``."""
 
     labels: dict[str, str] = {}
     environment: dict[str, str] = {}
     bytes: int | None = None
     digest: str = ""
+    id: str = ""
 
 
 def _stored(kind: str, program: str, name: str) -> StoredImage:
@@ -91,6 +92,7 @@ def _facts(told: Any) -> StoredImage:
         labels={str(key): str(value) for key, value in (config.get("Labels") or {}).items()},
         environment={name: value for name, _, value in pairs},
         bytes=size if isinstance(size, int) else None,
+        id=str(told.get("Id") or told.get("FromImageID") or ""),
         digest=str(told.get("Digest") or told.get("FromImageDigest") or told.get("Id") or ""),
     )
 
@@ -208,6 +210,10 @@ class EngineStore(ImageKind):
         found = re.fullmatch(r"(?:sha256:)?([0-9a-f]{64})", _stored(self.name, self.program(), name).digest)
         return f"sha256:{found[1]}" if found is not None else ""
 
+    def source(self, name: str) -> str:
+        """Its ID: skopeo takes a name without a registry for one of docker.io, where the engines look everywhere."""
+        return _stored(self.name, self.program(), name).id or name
+
     def bytes_on_disk(self, name: str) -> int | None:
         return _stored(self.name, self.program(), name).bytes
 
@@ -217,6 +223,11 @@ class PodmanStore(EngineStore):
 
     name = "podman"
     tools = ("podman", "buildah")
+
+    def target(self, name: str) -> str:
+        """With the registry that builds give a name without one: skopeo would call it docker.io's."""
+        return name if "/" in name else f"localhost/{name}"
+
     conversions = (
         ConversionRule("podman", "oci-archive", ("skopeo",), 2, skopeo("containers-storage", "oci-archive")),
         ConversionRule("podman", "oci-archive", ("podman",), 2, _SAVE),
