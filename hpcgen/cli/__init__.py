@@ -24,6 +24,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "plan": "Show what would be built, and why.",
         "build": "Build an image with a container engine.",
         "run": "Start an image right here, as its site does.",
+        "shell": "Open a shell in an image, here or on a node.",
         "submit": "Submit an image as a job and follow it.",
     },
     "project": {

@@ -67,7 +67,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen job image.sif --nodes 4 --time 2h -- python3 train.py",
         "hpcgen job --site supermuc --stack mpi-hello -o job.slurm",
     ),
-    "run": ("hpcgen run image.sif", "hpcgen run image.sif --ranks-per-node 2 -- python3 train.py"),
+    "run": ("hpcgen run image.sif", "hpcgen run image.sif --ranks-per-node 2 -- python3 train.py", "hpcgen run --live"),
+    "shell": ("hpcgen shell image.sif", "hpcgen shell image.sif --nodes 1 --time 30m", "hpcgen shell --live"),
     "submit": (
         "hpcgen submit image.sif --nodes 4 --account pn12ab",
         "hpcgen submit image.sif --no-follow -- python3 train.py",

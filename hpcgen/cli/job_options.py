@@ -156,6 +156,29 @@ def job_from(ctx: click.Context, options: JobOptions, start: bool, batch: bool =
     return job
 
 
+def asked_words(ctx: click.Context) -> list[str]:
+    """The words after ``--``."""
+    return [*(ctx.meta.get(_WORDS) or [])]
+
+
+def with_live(ctx: click.Context, job: ImageJob, options: JobOptions) -> ImageJob:
+    """The job with the user's own files in the place of those that the stack copied into the image."""
+    from hpcgen.running.shell import hidden_by, live_binds
+
+    name = options.stack or stack_here()
+    if name is None:
+        raise click.UsageError(f"--live shows the files of a project: {WITHOUT}", ctx)
+    catalog = catalog_of(ctx)
+    stack = catalog.stack(name)
+    binds = live_binds(stack, stack_folder(catalog, name))
+    if not binds:
+        raise click.UsageError(f"--live: {name} copies nothing into the image", ctx)
+    if hidden := hidden_by(stack, binds):
+        say(f"warning: --live hides what the build made in {hidden}: build it there again, or start without --live")
+    say("live: " + ", ".join(f"{bind.source} in the place of {bind.target}" for bind in binds))
+    return replace(job, shown=(*job.shown, *binds))
+
+
 def job_data(job: ImageJob) -> dict[str, object]:
     """Which image is started where, and how large the job is, as JSON has it."""
     plan = job.plan

@@ -20,6 +20,7 @@ from hpcgen.cli.job_options import (
     job_options,
     queueing_from,
     queueing_options,
+    with_live,
 )
 
 if TYPE_CHECKING:
@@ -29,12 +30,14 @@ if TYPE_CHECKING:
 
 @click.command("run", cls=JobCommand)
 @job_options
+@click.option("--live", is_flag=True, help="Show the project's own files in the place of those copied into the image.")
 @click.option("--json", "as_json", is_flag=True, help="Print how it ended as JSON; its own output goes to stderr.")
-def command(ctx: click.Context, as_json: bool, options: JobOptions) -> None:
+def command(ctx: click.Context, live: bool, as_json: bool, options: JobOptions) -> None:
     """Start IMAGE right here, as the site starts it, and wait until it ends."""
     from hpcgen.running.here import failure, notes, run_to_end
 
     job = job_from(ctx, options, start=True, batch=False)
+    job = with_live(ctx, job, options) if live else job
     for note in notes(job, os.environ):
         say(f"note: {note}")
     ended = run_to_end(job, sys.stderr if as_json else None)

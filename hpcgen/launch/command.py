@@ -6,7 +6,7 @@ whoever calls it decides that: the user, a batch script, ``srun``, ``mpiexec``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -38,6 +38,7 @@ def command_start(
     more_inside: Mapping[str, str] | None = None,
     *,
     kernel: bool = False,
+    shown: Sequence[Bind] = (),
 ) -> Start:
     """How a program of an image is started as a command.
 
@@ -47,6 +48,7 @@ def command_start(
     image_environment: variables of the image's final stage, as they are at its end.
     more_inside: variables that are set in the container alone.
     kernel: it is a Jupyter kernel, which is given a connection file and listens on the network.
+    shown: folders of the host that it sees beside those of the plan.
 
     Raises
     ------
@@ -57,7 +59,7 @@ def command_start(
     stack, run = plan.stack, plan.stack.run
     # The image's own MPI starts no ranks here: a caller who wants that calls the image's mpiexec.
     alone = replace(plan, stack=replace(stack, run=replace(run, mpi=False)))
-    how = start(alone, image_environment, more_inside)
+    how = start(alone, image_environment, more_inside, shown=shown)
     if how.engine.launcher:
         raise PolicyError(
             f"{how.engine.name} starts containers by an option of {how.engine.launcher}, so that no command can be one",
@@ -65,7 +67,7 @@ def command_start(
             remedy="name another engine with --engine, or start the image by hpcgen run and hpcgen submit",
         )
     if host_mpi(plan, how.engine) is not None:
-        how = start(plan, image_environment, more_inside)
+        how = start(plan, image_environment, more_inside, shown=shown)
     binds = how.call.binds
     if kernel:
         binds = (*binds, Bind(source=Shell('"$connection"'), target=CONNECTION))
@@ -103,6 +105,7 @@ def command_script(
     *,
     named: bool = False,
     kernel: tuple[str, ...] = (),
+    shown: Sequence[Bind] = (),
 ) -> str:
     """The script that starts a program of an image; or a Jupyter kernel in it.
 
@@ -113,12 +116,13 @@ def command_script(
     named: it is a name.
     kernel: the words inside of which the connection file is the last argument; none for a script that is given a
         program and its arguments.
+    shown: as for :func:`command_start`.
 
     Raises
     ------
     PolicyError, InputError: as :func:`command_start`, and for a value that cannot be written in a script.
     """
-    how = command_start(plan, image_environment, more_inside, kernel=bool(kernel))
+    how = command_start(plan, image_environment, more_inside, kernel=bool(kernel), shown=shown)
     name = "kernel" if kernel else "start"
     usage = f"{name} /CONNECTION/FILE" if kernel else f"{name} PROGRAM [ARGUMENT …]"
     title = plain(plan.stack.name, "the stack's name")

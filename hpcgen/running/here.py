@@ -90,6 +90,14 @@ def _allocates(job: ImageJob) -> str:
 
 
 def _asking(plan: Plan) -> str:
+    words = asking_words(plan)
+    facts = plan.site.scheduler
+    lacks_account = not plan.job.account and facts.account == "required"
+    account = [f"{scheduler_for(facts).account_option}YOUR-ACCOUNT"] if lacks_account else []
+    return " ".join([command(*words), *account])
+
+
+def asking_words(plan: Plan) -> list[str]:
     """The command that gives a shell in an allocation of a job's size."""
     batch = scheduler_for(plan.site.scheduler)
     # A shell has no output file.
@@ -98,8 +106,7 @@ def _asking(plan: Plan) -> str:
     header = Header(name=plan.job_name, job=plan.job, partition=partition, scheduler=facts)
     options = [option.split(" ") for option in batch.directives(header)]
     words = [word for each in options if each[0].split("=")[0] not in batch.interactive_lacks for word in each]
-    account = [] if plan.job.account or facts.account != "required" else [f"{batch.account_option}YOUR-ACCOUNT"]
-    return " ".join([batch.interactive, command(*words), *account])
+    return [*batch.interactive.split(), *words]
 
 
 def run_to_end(job: ImageJob, output: IO[str] | None = None, *, keep: bool = False) -> RunResult:
@@ -157,6 +164,11 @@ def failure(job: ImageJob, status: int) -> JobFailedError:
     wanted = job.plan.job
     what = "a step of the job" if wanted.steps else wanted.command[0]
     return JobFailedError(f"{what} ended with {status_text(status)}", remedy=_remedy(status))
+
+
+def own_status(status: int) -> bool:
+    """Whether the script itself ended so, since something is missing."""
+    return status in OWN_STATUS
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -254,6 +254,17 @@ class Scheduler:
         """The words of its own launcher for a single process with that many threads."""
         raise NotImplementedError
 
+    def terminal_words(self, threads: int) -> list[str] | None:
+        """What stands between ``interactive``, with its options, and a command that has the terminal on a node.
+
+        None where hpcgen knows no way to start a command so.
+
+        Parameters
+        ----------
+        threads: that the command may use.
+        """
+        return None
+
     def on_each_node(self, nodes: int) -> list[str]:
         """The words of its own launcher for one process on each node of a job; none where it has no launcher."""
         return []

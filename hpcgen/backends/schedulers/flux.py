@@ -91,6 +91,10 @@ class Flux(Scheduler):
         """It divides the GPUs of a node evenly, however many they are."""
         return ["-o", "gpu-affinity=per-task"]
 
+    def terminal_words(self, threads: int) -> list[str]:
+        """The command is its last words. Source: flux-alloc(1)."""
+        return []
+
     def submit(self, script: Path) -> list[str]:
         """It copies the script and prints the id."""
         return ["flux", "batch", str(script)]

@@ -120,6 +120,10 @@ class GridEngine(Scheduler):
     def after(self, job_id: str) -> str:
         return option("-hold_jid", job_id, " ")
 
+    def terminal_words(self, threads: int) -> list[str]:
+        """Source: qrsh(1)."""
+        return ["-now", "no", "-pty", "yes"]
+
     def submit(self, script: Path) -> list[str]:
         """``-terse`` prints the id alone."""
         return ["qsub", "-terse", str(script)]

@@ -105,6 +105,10 @@ class Lsf(Scheduler):
     def after(self, job_id: str) -> str:
         return option("-w", f"ended({job_id})", " ")
 
+    def terminal_words(self, threads: int) -> list[str]:
+        """The command is its last words. Source: bsub(1)."""
+        return []
+
     def submit(self, script: Path) -> list[str]:
         """The script is its standard input."""
         return ["/bin/sh", "-c", 'exec bsub < "$1"', "bsub", str(script)]

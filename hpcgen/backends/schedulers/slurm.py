@@ -171,6 +171,10 @@ class Slurm(Scheduler):
     def launch_one(self, threads: int) -> list[str]:
         return [*self._task_words(1, 1), f"--cpus-per-task={threads}"]
 
+    def terminal_words(self, threads: int) -> list[str]:
+        """salloc itself starts a command where it is typed. Source: salloc(1), srun(1)."""
+        return [*self.launch_one(threads), "--pty"]
+
     def on_each_node(self, nodes: int) -> list[str]:
         return [*self._task_words(nodes, nodes), "--ntasks-per-node=1", "--mpi=none"]
 
