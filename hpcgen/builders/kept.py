@@ -13,6 +13,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -25,12 +26,13 @@ from hpcgen.builders.log import remove_unfinished
 from hpcgen.core.config.compiled_yaml import built_in
 from hpcgen.core.config.user_config import cache_folder
 from hpcgen.core.model.bundle import COLLECTED_FOLDERS
+from hpcgen.core.model.image_paths import OWN_FOLDER
 from hpcgen.core.support.below import folder_of
 from hpcgen.core.support.leftovers import left_folders
 from hpcgen.core.support.placing import folder_bytes, remove
 from hpcgen.supply.bundle.workspace import unfinished
 
-KeptKind = Literal["images", "build-cache", "unfinished", "cache"]
+KeptKind = Literal["images", "build-cache", "unfinished", "cache", "jobs"]
 _CACHED = {
     "matrix": ("what matrix worked out", re.compile(r"[0-9a-f]{64}\.json")),
     "images": (
@@ -41,6 +43,8 @@ _CACHED = {
 """Folders of the cache: what is in each, and how its files are called."""
 _READ = re.compile(r".+\.yaml\.msgpack")
 _TIMEOUT_S = 3600.0
+JOBS_DAYS = 7.0
+"""A job's files are listed once nothing in them has changed for so many days: what waits or runs still needs them."""
 _AT_ONCE = 100
 
 
@@ -58,9 +62,14 @@ class KeptThings(msgspec.Struct, frozen=True):
     bytes: int | None
 
 
-def kept_things() -> list[KeptThings]:
-    """All that is kept, without what is in use; the engines that are installed are asked."""
-    found = [*_in_stores(), *_left_by_killed(), *_cached()]
+def kept_things(jobs_days: float = JOBS_DAYS) -> list[KeptThings]:
+    """All that is kept, without what is in use; the engines that are installed are asked.
+
+    Parameters
+    ----------
+    jobs_days: how old files of jobs have to be.
+    """
+    found = [*_in_stores(), *kept_files(jobs_days)]
     return [things for things in found if things.names]
 
 
@@ -69,13 +78,13 @@ def remove_kept(things: KeptThings) -> list[str]:
     if things.kind in ("images", "build-cache"):
         return _removed_by_engine(things)
     # Looked for again: in the meantime it may be in use, or a link.
-    now = {each for again in kept_files() if again.place == things.place for each in again.names}
+    now = {each for again in kept_files(0) if again.place == things.place for each in again.names}
     return [name for name in things.names if name in now and not _away(Path(things.place), name)]
 
 
-def kept_files() -> list[KeptThings]:
+def kept_files(jobs_days: float = JOBS_DAYS) -> list[KeptThings]:
     """As :func:`kept_things`, without what is in stores of engines."""
-    return [*_left_by_killed(), *_cached()]
+    return [*_left_by_killed(), *_cached(), _jobs(jobs_days)]
 
 
 # in stores of engines
@@ -162,6 +171,20 @@ def _listed(kind: KeptKind, about: str, base: Path, part: str, pattern: re.Patte
     except OSError:
         pass
     return KeptThings(kind, about, str(base / part), names, total)
+
+
+def _jobs(days: float) -> KeptThings:
+    """The folders of jobs of the present folder in which nothing is newer."""
+    place, before = Path.cwd() / OWN_FOLDER / "jobs", time.time() - days * 86400
+    found: list[Path] = []
+    if place.is_dir() and not place.is_symlink():
+        for folder in sorted(place.iterdir()):
+            own = folder.is_dir() and not folder.is_symlink() and folder.stat().st_uid == os.geteuid()
+            if own and max(path.lstat().st_mtime for path in (folder, *folder.rglob("*"))) <= before:
+                found.append(folder)
+    return KeptThings(
+        "jobs", "scripts and outputs of jobs", str(place), [each.name for each in found], sum(map(folder_bytes, found))
+    )
 
 
 def _away(place: Path, name: str) -> bool:

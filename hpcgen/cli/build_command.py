@@ -174,7 +174,12 @@ def build_and_tell(kit: KitFolder, options: BuildOptions) -> BuildRecord:
     from hpcgen.builders.display import display
     from hpcgen.builders.running import build_kit
 
-    record = build_kit(kit, options, display(say, shows_progress()))
+    try:
+        record = build_kit(kit, options, display(say, shows_progress()))
+    except KeyboardInterrupt:
+        say("stopped: no image was made, and what had its name before is still there")
+        say("the same command goes on after the last finished step, which the engine keeps until `hpcgen clean`")
+        raise
     image = record.image
     assert image is not None
     size = f"{image.bytes / 1e6:.0f} MB" if image.bytes is not None else "size unknown"

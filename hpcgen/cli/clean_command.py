@@ -11,15 +11,24 @@ from hpcgen.cli.common import print_json, say
 from hpcgen.cli.personal import somebody_there
 from hpcgen.cli.tables import table
 
-KINDS = ("images", "build-cache", "unfinished", "cache")
+KINDS = ("images", "build-cache", "unfinished", "cache", "jobs")
 
 
 @click.command("clean")
 @click.argument("kinds", nargs=-1, type=click.Choice(KINDS), metavar=f"[{'|'.join(KINDS)}]...")
+@click.option(
+    "--older-than",
+    "days",
+    type=click.FloatRange(min=0),
+    default=7,
+    show_default=True,
+    metavar="DAYS",
+    help="Of the files of jobs, those in which nothing has changed for so long.",
+)
 @click.option("--yes", is_flag=True, help="Remove what is listed without asking.")
 @click.option("--dry-run", is_flag=True, help="Only list what would be removed.")
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects as JSON; removes nothing without --yes.")
-def command(kinds: tuple[str, ...], yes: bool, dry_run: bool, as_json: bool) -> int:
+def command(kinds: tuple[str, ...], days: float, yes: bool, dry_run: bool, as_json: bool) -> int:
     """List what hpcgen and the engines keep for it, with sizes, and remove it when you agree. Exit 1 if some stays.
 
     \b
@@ -27,12 +36,13 @@ def command(kinds: tuple[str, ...], yes: bool, dry_run: bool, as_json: bool) -> 
     build-cache  steps and stages of builds: the next build runs them again
     unfinished   what killed commands left; bundles in this folder, which else go on from there
     cache        what hpcgen makes again when it needs it
+    jobs         scripts and outputs of this folder's jobs, in .hpcgen/jobs
 
     Images with a name, kits, locks, bundles and build records stay.
     """
     from hpcgen.builders.kept import kept_things, remove_kept
 
-    found = [things for things in kept_things() if not kinds or things.kind in kinds]
+    found = [things for things in kept_things(days) if not kinds or things.kind in kinds]
     if as_json and (dry_run or not yes):
         print_json(found)
         return 0
@@ -42,6 +52,8 @@ def command(kinds: tuple[str, ...], yes: bool, dry_run: bool, as_json: bool) -> 
             return 0
         rows = [[each.kind, each.about, str(len(each.names)), _size(each.bytes), each.place] for each in found]
         click.echo(table(["kind", "what", "count", "size", "where"], rows, sys.stdout))
+        unknown = ", without what has no known size" if any(each.bytes is None for each in found) else ""
+        say(f"in all {_size(sum(each.bytes or 0 for each in found))}{unknown}; `hpcgen records` has the built images")
         if dry_run or not (yes or _agreed()):
             return 0
     left = {position: remove_kept(things) for position, things in enumerate(found)}

@@ -89,7 +89,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "records show": ("hpcgen records show 22dd1060 --json",),
     "records compare": ("hpcgen records compare 22dd1060 6fa58952",),
     "records prune": ("hpcgen records prune --result failed --older-than 30 --dry-run",),
-    "clean": ("hpcgen clean --dry-run", "hpcgen clean unfinished cache --yes"),
+    "clean": ("hpcgen clean --dry-run", "hpcgen clean unfinished cache --yes", "hpcgen clean jobs --older-than 30"),
     "list": ("hpcgen list", "hpcgen list sites --facts"),
     "show": (
         "hpcgen show site lumi-g --origin --unverified",

@@ -40,7 +40,11 @@ def command(ctx: click.Context, live: bool, as_json: bool, options: JobOptions) 
     job = with_live(ctx, job, options) if live else job
     for note in notes(job, os.environ):
         say(f"note: {note}")
-    ended = run_to_end(job, sys.stderr if as_json else None)
+    try:
+        ended = run_to_end(job, sys.stderr if as_json else None)
+    except KeyboardInterrupt:
+        say("stopped: the program was ended; what it wrote is still there, and the same command starts it anew")
+        raise
     if as_json:
         print_json({**job_data(job), "exit_status": ended.exit_status, "seconds": ended.seconds})
     if ended.exit_status:
@@ -114,4 +118,5 @@ def followed(submitted: Submitted, to_stderr: bool = False) -> JobResult:
         return Follower(submitted, say, to_stderr=to_stderr).follow()
     except KeyboardInterrupt:
         say(f"job {submitted.id} continues: {submitted.hint}")
+        say(f"its files: {submitted.script.parent}")
         raise

@@ -16,7 +16,7 @@ from hpcgen.blocks.options import RESERVED, BlockChoice, block_options, option_f
 from hpcgen.blocks.requirements import Candidate, Form, Origin, Refusal, Requirement
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.yamlfile import Document
-from hpcgen.core.errors import InputError, Position, Problem, Problems, UnknownNameError, did_you_mean
+from hpcgen.core.errors import InputError, Position, Problem, Problems, UnknownNameError, did_you_mean, nearest
 from hpcgen.core.model.release import Release
 from hpcgen.core.model.stack import Stack, StackBlock
 from hpcgen.core.support.quoting import plain
@@ -182,7 +182,11 @@ def unknown_block(name: str, catalog: Catalog, option: str) -> list[Problem]:
     from hpcgen.catalog.other_names import successor_of
 
     known = [*catalog.names("block"), *catalog.virtuals]
-    remedy = successor_of(catalog, name) or did_you_mean(name, known, "hpcgen list blocks")
+    packages = f"{option} pip:{name} is a Python package, {option} apt:{name} one of the distribution"
+    other = (
+        packages if option == "--add" and not nearest(name, known) else did_you_mean(name, known, "hpcgen list blocks")
+    )
+    remedy = successor_of(catalog, name) or other
     return [Problem(f"no block is called {name!r}", option, remedy=remedy)]
 
 

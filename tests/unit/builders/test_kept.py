@@ -127,3 +127,21 @@ def test_what_an_engine_still_uses_is_told(places: Path, hpcgen: Command) -> Non
     assert done.returncode == 1
     assert "not known" in done.stdout
     assert "warning: docker: not removed, since it is in use or not yours: sha256:abc" in done.stderr
+
+
+def test_files_of_old_jobs(places: Path, clean: Clean, hpcgen: Command) -> None:
+    """What has changed within a week may be of a job that waits or runs; a link is nobody's job."""
+    jobs = places / "here" / ".hpcgen" / "jobs"
+    for name in ("pi-1", "pi-2"):
+        (jobs / name).mkdir(parents=True)
+        (jobs / name / "output").write_text("x" * 100)
+    (jobs / "linked").symlink_to(places / "tmp")
+    for path in (jobs / "pi-1" / "output", jobs / "pi-1"):
+        os.utime(path, (1, 1))
+    (found,) = clean("jobs")
+    assert (found["kind"], found["names"], found["bytes"]) == ("jobs", ["pi-1"], 100)
+    assert [each["names"] for each in clean("jobs", "--older-than", "0")] == [["pi-1", "pi-2"]]
+    clean("jobs", "--yes")
+    assert sorted(path.name for path in jobs.iterdir()) == ["linked", "pi-2"]
+    clean("jobs", "--older-than", "0", "--yes")
+    assert [path.name for path in jobs.iterdir()] == ["linked"]

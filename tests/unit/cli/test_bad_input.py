@@ -326,3 +326,8 @@ def test_what_a_kit_cannot_follow_any_more_is_refused(hpcgen: Command, words: li
     done = hpcgen("build", str(GOLDEN / "supermuc" / "mpi-hello"), "--dry-run", *words)
     assert done.returncode == 2, done.stderr
     assert f"Error: {named}: a kit contains the whole plan; give --site and --stack instead" in done.stderr
+
+
+def test_a_package_that_is_no_block_is_proposed_as_one(hpcgen: Command) -> None:
+    done = hpcgen("plan", "--site", "workstation", "--stack", "mpi-hello", "--add", "h5py")
+    assert done.returncode == 4 and "--add pip:h5py is a Python package" in done.stderr

@@ -41,7 +41,8 @@ def project(hpcgen: Command, tmp_path: Path) -> Command:
         (image / name).mkdir(parents=True)
     programs = tmp_path / "programs"
     programs.mkdir()
-    slurm = '#!/bin/bash\necho "${0##*/} $*" >> "$SLURM_SAID"\nwhile [[ $1 != srun && $1 != */bash ]]; do shift; done\nexec "$@"\n'
+    skipped = "while [[ $1 != srun && $1 != */bash ]]; do shift; done"
+    slurm = f'#!/bin/bash\necho "${{0##*/}} $*" >> "$SLURM_SAID"\n{skipped}\nexec "$@"\n'
     made = {"ch-run": ENGINE, **dict.fromkeys(("salloc", "srun", "sbatch", "scontrol", "sacct"), slurm)}
     for name, text in made.items():
         (programs / name).write_text(text)
@@ -76,9 +77,7 @@ def test_a_node_is_asked_for_by_the_batch_systems_own_words(project: Command, tm
     assert done.stdout == "on a node\n", done.stderr
     asked, started = (tmp_path / "slurm").read_text().splitlines()
     assert " --pty " in started and asked.startswith("salloc ") and "--time=00:10:00" in asked and "--nodes=1" in asked
-    assert (
-        started.startswith("srun --export=ALL --nodes=1 --ntasks=1 --cpus-per-task=")
-    )
+    assert started.startswith("srun --export=ALL --nodes=1 --ntasks=1 --cpus-per-task=")
     words = json.loads(shell(project, "--nodes", "1", "--json").stdout)["words"]
     assert words[0] == "salloc" and "--pty" in words
 
