@@ -24,7 +24,6 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "plan": "Show what would be built, and why.",
         "build": "Build an image with a container engine.",
         "run": "Start an image right here, as its site does.",
-        "shell": "Open a shell in an image, here or on a node.",
         "submit": "Submit an image as a job and follow it.",
     },
     "project": {
@@ -38,6 +37,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
     "images": {
         "test": "Test an image on this machine.",
+        "shell": "Open a shell in an image, here or on a node.",
         "job": "Print the job script that starts an image.",
         "extend": "Add packages, files or blocks to a finished image.",
         "inspect": "Show the plan, blocks and labels of an image.",
