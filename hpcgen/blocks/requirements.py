@@ -53,7 +53,7 @@ class Origin(msgspec.Struct, frozen=True):
     by: who asks: a block (``version`` is its own), the stack, the command line; what the site bounds it by.
     place: the position in a file; asked only when somebody wants to know.
     path: the path in the site profile or the stack.
-    bounds: of a site's, why it is bounded, as the plan keeps it.
+    bounds: of a site's, or of Python packages', why it is bounded, as the plan keeps it.
     asked: of the stack and the command line, the block or virtual as it is called there.
     why: what happens otherwise and the way out, where a release table says that.
     """

@@ -1,4 +1,4 @@
-"""What a plan says beside its blocks and its job: unverified and old facts, concerns, defaults that gave way."""
+"""What a plan says beside its blocks and its job: unverified and old facts, concerns, what gave way."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from hpcgen.catalog.concerns import concerns_about
 from hpcgen.core.config.provenance import sourced_of
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.model.plan import Finding, Plan, PlannedBlock
+from hpcgen.core.model.reasons import Reason
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack, StackBlock
 from hpcgen.core.support.units import some
@@ -66,6 +67,17 @@ def defaults_given_up(catalog: Catalog, plan: Plan) -> list[Finding]:
             message = f"{block.label} is taken with {block.name}.{option}={value}: with {usual}, the default, it is not"
             found.append(Finding(name="default", severity="note", message=f"{message} available for this node"))
     return found
+
+
+def older_for_packages(plan: Plan) -> list[Finding]:
+    """Blocks of which no newer release goes with the Python packages of the others."""
+    return [
+        Finding(name="python-packages", severity="note", message=f"no newer {block.name} than {block.version}: {why}")
+        for block in plan.blocks
+        for reason in block.reasons
+        if isinstance(reason, Reason) and reason.newer
+        for why in dict.fromkeys(each.found for each in (reason, *reason.clash) if each.rule == "not beside")
+    ]
 
 
 def unverified_releases(catalog: Catalog, plan: Plan) -> list[Finding]:

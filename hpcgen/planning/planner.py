@@ -31,12 +31,14 @@ from hpcgen.planning.agreement import Settings, agreeing
 from hpcgen.planning.code import copied_files, with_code
 from hpcgen.planning.findings import (
     defaults_given_up,
+    older_for_packages,
     open_questions,
     release_concerns,
     site_findings,
     unverified_releases,
 )
 from hpcgen.planning.frameworks import pinned_demands
+from hpcgen.planning.joint_releases import first_joint, with_remedies
 from hpcgen.planning.project import asked_files, project_of, resolved_with
 from hpcgen.planning.question import (
     MisfitError,
@@ -48,7 +50,7 @@ from hpcgen.planning.question import (
     with_blocks,
 )
 from hpcgen.planning.reproduce import reproduce
-from hpcgen.planning.resolver.question import parse_settings
+from hpcgen.planning.resolver.question import Apart, parse_settings
 from hpcgen.planning.resolver.resolve import NoPlanError, resolve
 from hpcgen.recipe.formats import engines_reading, format_for
 
@@ -105,7 +107,8 @@ def make_plan(
     except NoPlanError as error:
         from hpcgen.planning.remedies import explained
 
-        raise explained(error.question, asked, site, planner.plan) from None
+        told = explained(error.question, asked, site, planner.plan)
+        raise (told if error.first is None else with_remedies(error.first, told.remedies)) from None
     except UnusedSettingError as error:
         from hpcgen.planning.remedies import with_added
 
@@ -135,30 +138,36 @@ class _Planner(msgspec.Struct, frozen=True):
     def plan(self, asked: PlanRequest, job: JobRequest | None = None) -> Plan:
         """The plan of what is asked, also with another job; NoPlanError, without a word on what clashes, if none is."""
         request = job or self.job
+        return first_joint(lambda apart: self._planned(asked, request, apart), self.catalog)
+
+    def _planned(self, asked: PlanRequest, request: JobRequest, apart: Sequence[Apart]) -> Plan:
+        """The plan in which some releases are apart, with what the network of the GPUs takes."""
         node = self.site.partitions.get(asked.partition or self.site.default_partition)
         if node is None or node.gpu is None:
-            return self._whole(asked, request)
+            return self._whole(asked, request, apart)
         from hpcgen.planning.gpu_network import only_adds, wanted
 
         plain = asked
         try:
-            found = self._whole(asked, request)
+            found = self._whole(asked, request, apart)
         except UnusedSettingError as error:
             # It may be of what comes with that network alone.
             used = tuple(text for text in asked.settings if text.partition(".")[0] not in error.names)
             plain = msgspec.structs.replace(asked, settings=used)
-            found = self._whole(plain, request)
+            found = self._whole(plain, request, apart)
         demand = wanted(found, self.catalog, self.kept)
         if demand is not None:
             with suppress(HpcgenError):
-                faster = self._whole(asked, request, [demand])
+                faster = self._whole(asked, request, apart, [demand])
                 if only_adds(found, faster, self.catalog):
                     return faster
-        return found if plain is asked else self._whole(asked, request)
+        return found if plain is asked else self._whole(asked, request, apart)
 
-    def _whole(self, asked: PlanRequest, request: JobRequest, late: Sequence[Requirement] = ()) -> Plan:
+    def _whole(
+        self, asked: PlanRequest, request: JobRequest, apart: Sequence[Apart], late: Sequence[Requirement] = ()
+    ) -> Plan:
         """The plan of what is asked and of what is there by default."""
-        draft, misfits = self._draft(asked, request, late)
+        draft, misfits = self._draft(asked, request, late, apart)
         broken, promised, idle = _held_to_contract(draft, self.catalog, self.unchecked, self.site_document)
         wrong = Problems([*misfits, *([] if self.allow_unsupported else broken)])
         if wrong:
@@ -173,7 +182,7 @@ class _Planner(msgspec.Struct, frozen=True):
         return plan
 
     def _draft(
-        self, asked: PlanRequest, request: JobRequest, late: Sequence[Requirement]
+        self, asked: PlanRequest, request: JobRequest, late: Sequence[Requirement], apart: Sequence[Apart]
     ) -> tuple[Plan, list[Problem]]:
         """Blocks and job, before the contract is asked, and why the job does not fit."""
         partition = _partition(self.site, asked.partition)
@@ -184,7 +193,7 @@ class _Planner(msgspec.Struct, frozen=True):
         stack = with_blocks(self.catalog, more.stack, more.blocks)
         copied = copied_files(self.catalog, self.site, asked.stack, self.stack_document)
         added = stack.blocks.keys() - own.blocks.keys()
-        blocks, project = self._resolved(asked.stack, stack, added, partition, said, more.demands, late)
+        blocks, project = self._resolved(asked.stack, stack, added, partition, said, more.demands, late, apart)
         _check_settings_used(said, blocks)
         job, misfits = lay_out(self.site, partition, stack, request)
         draft = Plan(
@@ -226,6 +235,7 @@ class _Planner(msgspec.Struct, frozen=True):
         said: Mapping[str, Mapping[str, str]],
         demands: Sequence[Requirement],
         late: Sequence[Requirement],
+        apart: Sequence[Apart],
     ) -> tuple[list[PlannedBlock], Project | None]:
         """The blocks, and the packages of the user's project files."""
         documents = (self.site_document, self.stack_document)
@@ -242,7 +252,7 @@ class _Planner(msgspec.Struct, frozen=True):
 
             def with_settings(now: Settings) -> list[PlannedBlock]:
                 asked = (self.catalog, self._seen(partition, less, now), partition, less, now, added)
-                return resolve(question_of(*asked, *documents, kept, of_all, late))
+                return resolve(question_of(*asked, *documents, kept, of_all, late, apart))
 
             return agreeing(with_settings, self.catalog, Facts.of(self.site, partition), less, said)
 
@@ -325,6 +335,7 @@ def _findings(plan: Plan, catalog: Catalog, request: JobRequest, document: Docum
         *site_findings(site, plan.partition, document),
         *release_concerns(catalog, plan.blocks),
         *defaults_given_up(catalog, plan),
+        *older_for_packages(plan),
         *unverified_releases(catalog, plan),
     ]
 

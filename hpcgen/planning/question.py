@@ -20,7 +20,7 @@ from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Copied, Stack, StackBlock
 from hpcgen.core.secret_rules import public
 from hpcgen.planning.resolver.node import node_of
-from hpcgen.planning.resolver.question import Choices, Question, unknown_block
+from hpcgen.planning.resolver.question import Apart, Choices, Question, unknown_block
 
 # The request to the planner, and the errors that another request may avoid.
 
@@ -95,6 +95,7 @@ def question_of(
     kept: Mapping[str, str] | None = None,
     of_files: Sequence[Requirement] = (),
     late: Sequence[Requirement] = (),
+    apart: Sequence[Apart] = (),
 ) -> Question:
     """The question for the resolver.
 
@@ -105,14 +106,20 @@ def question_of(
     kept: versions of blocks that are tried before all others.
     of_files: what files of the user's project ask for of blocks.
     late: what is there by default; chosen after all that somebody asks for.
+    apart: releases whose Python packages do not go together.
     """
+    beside: dict[tuple[str, str], list[tuple[str, bool, Requirement]]] = {}
+    for each in apart:
+        beside.setdefault((each.block, each.version), []).append((each.requirement.identifier, False, each.requirement))
+    own = [requirement for _, _, requirement in beside.pop(("", ""), ())]
     node = node_of(catalog, site, partition, site_document)
     return Question(
         node=node,
         choices=Choices(node, stack, stack_document, said),
         # Before the stack's own, so that what the files ask for is built before the packages that need it.
-        roots=[*of_files, *_roots(catalog, stack, stack_document, said, added), *late],
+        roots=[*of_files, *_roots(catalog, stack, stack_document, said, added), *own, *late],
         kept=kept or {},
+        beside=beside,
     )
 
 

@@ -44,7 +44,7 @@ def clash_problem(
         told = list(dict.fromkeys([*told, *(rule for rule in demands if not rule.of_python)]))
         if _have_common(subject, told) and (versions := known.get(subject)):
             missing = f"; known versions: {some(list(versions), 8)}"
-    texts = list(dict.fromkeys(map(_text, sorted(told, key=lambda rule: (rule.of is not None, not rule.place)))))
+    texts = list(dict.fromkeys(map(rule_text, sorted(told, key=lambda rule: (rule.of is not None, not rule.place)))))
     return Problem(
         f"no version of {subject} suits all packages: {', '.join(texts)}{missing}",
         expected="one version of each package in a Python environment",
@@ -73,7 +73,7 @@ def _have_common(package: str, rules: Sequence[VersionRule]) -> bool:
     return can_hold(joint)
 
 
-def _text(rule: VersionRule) -> str:
+def rule_text(rule: VersionRule) -> str:
     """Who says it, what, and where."""
     asked = f"{rule.package}{rule.specifier}"
     if rule.of is not None:

@@ -21,6 +21,7 @@ from hpcgen.recipe.requirement_lines import holds, package_line
 
 if TYPE_CHECKING:
     from hpcgen.core.model.wheel_facts import WheelFacts
+    from hpcgen.recipe.version_choice import VersionRule
 
 
 class ListInstallation(NamedTuple):
@@ -62,13 +63,20 @@ class LeftOpen(NamedTuple):
     provided: dict[str, str]
 
 
+class ListClash(NamedTuple):
+    """Rules that no choice of versions meets, and the releases of the blocks whose lists take part in it."""
+
+    rules: Sequence[VersionRule]
+    releases: Mapping[str, str]
+
+
 class JoinedLists(NamedTuple):
     """Result for lists that share an environment.
 
     Parameters
     ----------
     instead: by block the lines that take the place of others; an empty one of a line that goes.
-    problems: packages of which no version is right for all.
+    problems: packages of which no version is right for all; the same as clashes.
     doubts: packages of which nobody knows whether the chosen version is right for all.
     left_open: by folder, what `hpcgen lock` or pip chooses there.
     taken: lists of collections that a line was taken from, beside those that are installed.
@@ -79,6 +87,7 @@ class JoinedLists(NamedTuple):
     doubts: list[Finding]
     left_open: dict[str, LeftOpen]
     taken: set[str]
+    clashes: list[ListClash]
 
 
 class ListedPin(NamedTuple):
@@ -107,7 +116,7 @@ def joined(
     installed: lists in the order in which they are installed.
     python, architecture: of the image, for markers and for the commands in remedies.
     """
-    found = JoinedLists({}, [], [], {}, set())
+    found = JoinedLists({}, [], [], {}, set(), [])
     for folder in dict.fromkeys(each.folder for each in installed):
         here = [each for each in installed if each.folder == folder]
         pins = _pins(here, python, architecture)

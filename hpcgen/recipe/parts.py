@@ -18,10 +18,19 @@ from hpcgen.core.errors import ConflictError, InputError, Problem
 from hpcgen.core.model.plan import Finding, Plan, PlannedBlock, PlannedConda
 from hpcgen.core.support.units import some
 from hpcgen.core.support.wheel_tags import as_numbers, glibc_of, minor_of
-from hpcgen.recipe.joint_pins import Knowledge, LeftOpen, ListInstallation, joined
+from hpcgen.recipe.joint_pins import Knowledge, LeftOpen, ListClash, ListInstallation, joined
+from hpcgen.recipe.requirement_lines import Needs, needs_of, package_line
 
 if TYPE_CHECKING:
     from hpcgen.core.model.lock import Pins
+
+
+class ListClashError(ConflictError):
+    """The wheel lists of a plan's blocks do not go together; other releases of the blocks may."""
+
+    def __init__(self, problems: Sequence[Problem], clashes: Sequence[ListClash], plan: Plan) -> None:
+        super().__init__(problems)
+        self.clashes, self.plan = clashes, plan
 
 
 class PlannedPart(msgspec.Struct, frozen=True):
@@ -120,15 +129,28 @@ def parts_of(plan: Plan, catalog: Catalog, pins: Pins | None = None, listed: boo
     parts = list(_parts(plan, catalog, pins, chosen, lists, listed))
     installed = list(_installed(parts))
     found = joined(installed, chosen.get("python"), plan.site.system.architecture, _known(plan, catalog, parts))
-    problems = [*_too_new(parts, lists, catalog), *found.problems]
-    if problems:
-        raise ConflictError(problems)
+    if too_new := list(_too_new(parts, lists, catalog)):
+        raise ConflictError([*too_new, *found.problems])
+    if found.problems:
+        raise ListClashError(found.problems, found.clashes, plan)
     for name in sorted(found.taken):
         catalog.beside.wheels(name)  # the image rests on it
     if found.instead:
         parts = [_beside_others(part, found.instead) for part in parts]
         installed = list(_installed(parts))
     return Parts(parts, lists.loose, installed, found.doubts, found.left_open)
+
+
+def certain_needs(plan: Plan, catalog: Catalog, block: str) -> list[Needs]:
+    """What a block of a plan asks for itself, and what the packages that it asks for in one version require."""
+    chosen = _all_chosen(plan, catalog)
+    python, known = chosen.get("python"), catalog.beside.wheel_facts().needs
+    parts = _parts(plan, catalog, None, chosen, _Lists(catalog, None, python), False)
+    lists = (each for part in parts if part.planned.name == block for each in part.inputs if isinstance(each, Wheels))
+    asked = [line for each in lists for line in each.asked]
+    pinned = (said for line in asked if (said := package_line(line)) is not None)
+    needs = (known.get(f"{each.name}=={each.version}") or () for each in pinned)
+    return [each for lines in (asked, *needs) for each in needs_of(lines, python, plan.site.system.architecture)]
 
 
 def _known(plan: Plan, catalog: Catalog, parts: Sequence[PlannedPart]) -> Knowledge:

@@ -13,7 +13,7 @@ from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.units import some
 from hpcgen.core.support.wheel_tags import minor_of
 from hpcgen.recipe.clashes import clash_problem
-from hpcgen.recipe.joint_pins import JoinedLists, Knowledge, LeftOpen, ListedPin, ListInstallation
+from hpcgen.recipe.joint_pins import JoinedLists, Knowledge, LeftOpen, ListClash, ListedPin, ListInstallation
 from hpcgen.recipe.requirement_lines import Needs, needs_of, package_line, requirements
 from hpcgen.recipe.version_choice import VersionCandidate, VersionRule, exact, joint_range, straight
 
@@ -61,6 +61,7 @@ class SharedEnvironment:
             found.problems.extend(
                 clash_problem(each, rules, lists, known, self.python, self.architecture) for each in chosen
             )
+            found.clashes.extend(ListClash(each, self._releases(each)) for each in chosen)
             return
         doubtful: dict[tuple[str, str], list[str]] = {}
         for name, pins in self.pins.items():
@@ -75,6 +76,12 @@ class SharedEnvironment:
         }
         found.left_open[self.installed[0].folder] = LeftOpen(ranges, self.provided)
         found.doubts.extend(_doubt(*labels, texts) for labels, texts in doubtful.items())
+
+    def _releases(self, rules: Sequence[VersionRule]) -> dict[str, str]:
+        """The blocks that rules are of, but for that of the user's own packages."""
+        labels = {rule.block if rule.of is not None else rule.by for rule in rules}
+        blocks = [each.block for each in self.installed if each.block.label in labels]
+        return {block.name: block.version for block in blocks if block.name != BLOCK}
 
     # what may be chosen
 

@@ -14,6 +14,7 @@ Rule = Literal[
     "option",
     "newest",
     "refused",
+    "not beside",
     "needs",
     "kept",
     "preferred",
@@ -26,6 +27,7 @@ _THERE: dict[Rule, str] = {
     "always": "every image has it",
     "asked": "{who} asks for {what}",
     "newest": "newest known",
+    "not beside": "{found}",
     "chosen": "{who}",
 }
 _BOUND: dict[Rule, str] = {
@@ -39,6 +41,7 @@ _NOT_NEWER: dict[Rule, str] = {
     "vendor": "it is for {values} GPUs, the node has {found}",
     "option": "it is available only with {who}={values}",
     "refused": "refused by {who}",
+    "not beside": "{found}",
     "needs": "it needs {what}, and {found} is here",
     "kept": "the lock has this one",
     "preferred": "it is for {what}, and {found} comes first",
@@ -59,7 +62,7 @@ class Reason(Record, frozen=True):
     of: the block or virtual that is asked for.
     requires: accepted ranges, by the name of a block or a fact; None accepts all.
     found: what is there instead: the fact's value, the option's value, a block with its version; why a release is no
-        default.
+        default, or does not go with another one.
     newer: the next newer version, if this is why it was not taken.
     clash: what it does not fit together with, as reasons of their own.
     place: path of the fact in the site profile, or of the block in the stack.

@@ -142,6 +142,9 @@ def _lines(question: Question, clashing: Sequence[Requirement]) -> Iterator[str]
             if one := _of_one(question, each, clashing):
                 yield one
                 continue
+            if each.origin.kind != "site" and each.origin.bounds:
+                yield from (bound.found for bound in each.origin.bounds)
+                continue
             words = {"site": "with {}: {}", "block": "{} needs {}"}.get(each.origin.kind, "{} asks for {}")
             if each.origin.why:
                 words = "{} only works with {}: " + each.origin.why.replace("{", "{{").replace("}", "}}")

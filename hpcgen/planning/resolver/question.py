@@ -26,18 +26,31 @@ ALWAYS = ("base", "site_trust")
 """What every image has, whatever the stack says."""
 
 
+class Apart(msgspec.Struct, frozen=True):
+    """What a release leaves of another block, whose Python packages do not all go with its own.
+
+    Without a block it is what the user's own packages leave.
+    """
+
+    block: str
+    version: str
+    requirement: Requirement
+
+
 class Question(msgspec.Struct):
     """The stack's choices on a node, and the place of each.
 
     ``choices`` maps block names to options; ``roots`` are the requirements of the stack and the command
     line, in order of importance; ``kept`` are versions of blocks that are tried first (those of a lock of which one
-    thing is to move); ``stated``: the same as clauses, once somebody needs them.
+    thing is to move); ``beside`` is what releases leave of others besides their needs; ``stated``: the same as clauses,
+    once somebody needs them.
     """
 
     node: ResolverNode
     choices: Choices
     roots: Sequence[Requirement]
     kept: Mapping[str, str] = {}
+    beside: Mapping[tuple[str, str], Sequence[tuple[str, bool, Requirement]]] = {}
     stated: Any = None
     _roots: list[Requirement] = []
     _candidates: dict[str, list[Candidate]] = {}
@@ -110,7 +123,9 @@ class Question(msgspec.Struct):
 
     def needs(self, candidate: Candidate) -> list[tuple[str, bool, Requirement]]:
         """The active needs of a candidate; see :meth:`BlockHere.needs`."""
-        return self.here(candidate).needs(candidate)
+        needs = self.here(candidate).needs(candidate)
+        more = self.beside.get((candidate.block, candidate.version)) if self.beside else None
+        return [*needs, *more] if more else needs
 
     def site_requirements(self, identifier: str, like: Candidate | None = None) -> list[Requirement]:
         """The site's requirements on an identifier, for people: ranges, and releases that facts and options exclude.

@@ -11,7 +11,7 @@ from itertools import islice
 import msgspec
 
 from hpcgen.blocks.requirements import Candidate, Requirement, version
-from hpcgen.core.errors import ConflictError
+from hpcgen.core.errors import ConflictError, HpcgenError
 from hpcgen.core.model.plan import PlannedBlock
 from hpcgen.core.model.reasons import Reason, Rule
 from hpcgen.core.model.release import Release
@@ -20,7 +20,12 @@ from hpcgen.planning.resolver.search import Chosen, build_order, search
 
 
 class NoPlanError(ConflictError):
-    """No plan exists. What clashes takes longer to say, so ``clash`` does where somebody wants to know."""
+    """No plan exists. What clashes takes longer to say, so ``clash`` does where somebody wants to know.
+
+    ``first``: what was wrong with a choice that was made before some releases were ruled out beside each other.
+    """
+
+    first: HpcgenError | None = None
 
     def __init__(self, question: Question) -> None:
         self.question = question
@@ -94,7 +99,7 @@ def reasons(
             # What an option of another provider rules out says nothing of this one.
             bounded = bool((requirement.allowed or {}).get(candidate.block))
             found += [bound for bound in origin.bounds if bounded or bound.rule != "option"]
-        else:
+        elif not origin.bounds:
             found.append(_reason("asked", requirement))
     mine = version(candidate.version)
     known = [c for c in question.candidates(candidate.identifier) if c.block == candidate.block]
@@ -118,6 +123,13 @@ def _reason(rule: Rule, requirement: Requirement, found: str = "", newer: str = 
     )
 
 
+def _refused(rule: Rule, requirement: Requirement, found: str = "", newer: str = "") -> Reason:
+    """Why a requirement refuses a newer version; Python packages say it themselves."""
+    bounds = requirement.origin.bounds
+    own = bounds[0] if bounds and bounds[0].rule == "not beside" else _reason(rule, requirement, found)
+    return msgspec.structs.replace(own, newer=newer)
+
+
 def _why_not(question: Question, newer: Candidate, asked: Sequence[Requirement], chosen: Chosen) -> Reason:
     """Why not the next newer version: facts, earlier choices, or a preference."""
     number = newer.version
@@ -127,12 +139,12 @@ def _why_not(question: Question, newer: Candidate, asked: Sequence[Requirement],
         return refusal.reason
     for requirement in asked:
         if not requirement.accepts(newer):
-            return _reason("refused", requirement, newer=number)
+            return _refused("refused", requirement, newer=number)
     before = dict(islice(chosen.items(), list(chosen).index(newer.identifier)))
     for _, _, requirement in question.needs(newer):
         other = before.get(requirement.identifier)
         if other is not None and not requirement.accepts(other):
-            return _reason("needs", requirement, found=str(other), newer=number)
+            return _refused("needs", requirement, str(other), number)
     order = [(c.block, c.version) for c in question.candidates(newer.identifier)]
     if order.index((newer.block, newer.version)) > order.index((here.block, here.version)):
         if question.kept.get(here.block) == here.version:
