@@ -15,6 +15,7 @@ from hpcgen.core.model.plan import ExtendedImage, Plan, PlannedBlock, PlannedCop
 from hpcgen.core.model.project import BLOCK
 from hpcgen.core.model.stack import Stack, StackBlock
 from hpcgen.core.support.package_names import normal_name
+from hpcgen.core.support.units import some
 from hpcgen.planning.code import check_seen
 from hpcgen.planning.contract.site import OTHER_FORMAT
 from hpcgen.planning.planner import make_plan
@@ -78,6 +79,10 @@ def extended_plan(
         )
     except PolicyError as error:
         raise _by_kind_of_image(error) from None
+    if planned.project is not None:
+        names = some([each.asked for each in planned.project.packages])
+        remedy = "build the image anew with it, by --add or in its stack"
+        raise InputError(f"no release table has {names}", "--add", remedy=remedy)
     plan = _whole(recorded, planned, added, copied, image)
     if taken := plan.contradiction():
         raise InputError(taken, "--add", remedy="choose another target for the copied files")

@@ -39,6 +39,7 @@ from hpcgen.planning.findings import (
 )
 from hpcgen.planning.frameworks import pinned_demands
 from hpcgen.planning.joint_releases import first_joint, with_remedies
+from hpcgen.planning.own_wheels import named_pins
 from hpcgen.planning.project import asked_files, project_of, resolved_with
 from hpcgen.planning.question import (
     MisfitError,
@@ -238,7 +239,8 @@ class _Planner(msgspec.Struct, frozen=True):
         apart: Sequence[Apart],
     ) -> tuple[list[PlannedBlock], Project | None]:
         """The blocks, and the packages of the user's project files."""
-        documents = (self.site_document, self.stack_document)
+        documents, document = (self.site_document, self.stack_document), self._document_of(asked)
+        stack, said, named_file = named_pins(self.catalog, stack, said, document)
         pinned = stack.blocks[BLOCK].options.get("packages") if BLOCK in stack.blocks else None
         required = list(pinned_demands(self.catalog, pinned if isinstance(pinned, list) else (), "`packages`"))
 
@@ -256,8 +258,7 @@ class _Planner(msgspec.Struct, frozen=True):
 
             return agreeing(with_settings, self.catalog, Facts.of(self.site, partition), less, said)
 
-        document = self._document_of(asked)
-        files = asked_files(self.catalog, stack, document, said)
+        files = asked_files(self.catalog, stack, document, said, named_file)
         if files is None:
             return chosen((), {}), None
         architecture = self.site.system.architecture

@@ -47,7 +47,7 @@ class RequestedFiles(NamedTuple):
     """
 
     files: list[PackageFile]
-    shown: Callable[[Position], Position]
+    shown: Callable[[Position], Position | str]
     groups: tuple[str, ...]
     deciding: Collection[str] = ()
 
@@ -64,9 +64,17 @@ class _Selected(NamedTuple):
 
 
 def asked_files(
-    catalog: Catalog, stack: Stack, document: Document | None, said: Mapping[str, Mapping[str, str]]
+    catalog: Catalog,
+    stack: Stack,
+    document: Document | None,
+    said: Mapping[str, Mapping[str, str]],
+    named: PackageFile | None = None,
 ) -> RequestedFiles | None:
     """The project's files that a stack, or ``--set``, names, and its own list; None if it has neither.
+
+    Parameters
+    ----------
+    named: packages that are not of a file and count as if they were.
 
     Raises
     ------
@@ -75,12 +83,14 @@ def asked_files(
     """
     names = _option("files", stack, said)
     lines = _option("requirements", stack, said)
-    if not names and not lines:
+    if not names and not lines and named is None:
         return None
     files = catalog.project.packages(document, names) if names else []
     folder = catalog.project.folder(document)
     if lines:
         files = [*files, _listed(lines, folder, document)]
+    if named is not None:
+        files = [*files, named]
     groups = tuple(dict.fromkeys(normal_name(each) for each in _option("groups", stack, said)))
     known = sorted({name for each in files for name in (*each.group_names, *each.default_groups)})
     problems = Problems()
@@ -91,8 +101,8 @@ def asked_files(
     problems.raise_as(UnknownNameError)
     from hpcgen.planning.own_wheels import deciding_blocks
 
-    def shown(where: Position) -> Position:
-        return Position(str(folder / where.file), where.line, where.column)
+    def shown(where: Position) -> Position | str:
+        return Position(str(folder / where.file), where.line, where.column) if where.line else where.file
 
     return RequestedFiles(files, shown, groups, deciding_blocks(stack, said))
 

@@ -226,7 +226,8 @@ def added_packages(catalog: Catalog, stack: Stack, added: Sequence[str]) -> Adde
 
 
 def _by_block(catalog: Catalog, text: str, package: str) -> Requirement | None:
-    """The requirement on the block that provides a Python package; None where none does."""
+    """The requirement on the block that provides a Python package; None where none does in that version."""
+    from hpcgen.planning.own_wheels import is_listed
     from hpcgen.readers.pip_text import Fault, public_range, requirement
 
     try:
@@ -234,7 +235,7 @@ def _by_block(catalog: Catalog, text: str, package: str) -> Requirement | None:
     except Fault:
         return None
     block = catalog.distributions.get(asked.name)
-    if block is None:
+    if block is None or (asked.version and not is_listed(catalog, block, asked.specifier)):
         return None
     return Requirement(
         catalog.identifier(block), {block: public_range(asked.specifier)}, Origin(f"--add {text}", kind="file"), {}

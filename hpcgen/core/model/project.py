@@ -68,8 +68,8 @@ class PackageRequirement(Record, frozen=True):
 
     @property
     def origin(self) -> str:
-        """Where it is asked for: ``requirements.txt:3``."""
-        return f"{self.where.file}:{self.where.line}"
+        """Where it is asked for: ``requirements.txt:3``, or ``--add``, which has no lines."""
+        return f"{self.where.file}:{self.where.line}" if self.where.line else self.where.file
 
     @property
     def asked(self) -> str:

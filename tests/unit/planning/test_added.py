@@ -28,8 +28,8 @@ def test_what_a_block_brings_is_that_block() -> None:
     assert {"mpi4py", "pytorch"} <= {each.name for each in plan.blocks}
     torch = plan.block("pytorch")
     assert torch is not None and torch.version == "2.7.1" and plan.block("python_packages") is None
-    with pytest.raises(ConflictError, match=r"--add pip:torch==2.7.9 asks for pytorch ==2.7.9"):
-        planned("pip:torch==2.7.9")
+    with pytest.raises(ConflictError, match=r"--add pip:torch>=99 asks for pytorch >=99"):
+        planned("pip:torch>=99")
 
 
 def test_mistakes_are_told_at_once() -> None:

@@ -61,6 +61,31 @@ def test_a_version_outside_of_the_tables_is_the_projects_own_wheel(
     assert "(requirements.txt:1)" in told.message and "untried" in told.message and told.severity == "warning"
 
 
+@pytest.mark.parametrize("way", ["--add", "--set", "hpcgen.yaml:3"])
+def test_a_version_that_is_named_without_a_file_is_no_other(tmp_path: Path, way: str) -> None:
+    line, written = "torch==1.12.1", "h5py==3.11.0" if way != "hpcgen.yaml:3" else "torch==1.12.1, h5py==3.11.0"
+    packages = f"python_packages: {{options: {{packages: [{written}]}}}}"
+    stack = f"name: mine\ntitle: mine\nblocks: {{pytorch: {{}}, {packages}}}\nrun: {{mpi: false, command: [python3]}}\n"
+    (tmp_path / "hpcgen.yaml").write_text(stack, "utf-8")
+    add = [f"pip:{line}"] if way == "--add" else []
+    settings = {"python_packages.packages": f"h5py==3.11.0,{line}"} if way == "--set" else {}
+    plan = hpcgen.plan("workstation", str(tmp_path / "hpcgen.yaml"), add=add, settings=settings)
+    python, own = plan.block("python"), plan.block(BLOCK)
+    assert python is not None and python.version.startswith("3.10.") and plan.block("pytorch") is None
+    assert own is not None and own.options["packages"] == ["h5py==3.11.0"] and plan.project is not None
+    assert [(each.asked, each.origin) for each in plan.project.packages] == [(line, way)]
+    (told,) = [each for each in plan.findings if "is in no release table" in each.message]
+    assert f"({way})" in told.message and "untried" in told.message and told.severity == "warning"
+    lines = [line for each in assemble(plan, Catalog()).installed for line in each.wheels.requirements]
+    assert sorted(line for line in lines if line.startswith(("torch==", "h5py=="))) == ["h5py==3.11.0", line]
+
+
+def test_a_listed_version_that_the_option_names_is_the_blocks() -> None:
+    settings = {"python_packages.packages": ["torch==2.8.0"]}
+    block = hpcgen.plan("workstation", "mpi-hello", add=[BLOCK], settings=settings).block("pytorch")
+    assert block is not None and block.version == "2.8.0"
+
+
 def test_a_build_that_the_tables_stand_for_stays_the_blocks(tmp_path: Path) -> None:
     assert planned(tmp_path, "torch==2.9.1+cpu\n", "workstation").block("pytorch") is not None
 
