@@ -121,9 +121,9 @@ class PythonPackages(Block):
         groups: list[GroupName] = []
 
     def inputs(self, ctx: Context) -> list[Input]:
-        """What the files lock, as it is, all else, and the repositories of packages that have a commit."""
+        """What the files lock, as it is, all else, and the repositories of packages."""
         built = [each for pair in ctx.source_lists(ctx.me.name) for each in pair if each is not None]
-        return [*_lists(ctx), *built, *(GitTree(each.url, each.commit) for each in _from_git(ctx))]
+        return [*_lists(ctx), *built, *map(_tree, _from_git(ctx))]
 
     def packages(self, ctx: Context) -> Packages:
         """What fetches repositories."""
@@ -259,6 +259,10 @@ def _from_git(ctx: Context) -> list[GitPackage]:
     return ctx.project.from_git if ctx.project is not None else []
 
 
+def _tree(package: GitPackage) -> GitTree:
+    return GitTree(package.url, package.at, moves=package.commit is None)
+
+
 def _built(ctx: Context, package: GitPackage, complete: bool) -> list[Part]:
     """Parts of a step that builds a package of a repository with what is installed, and installs it.
 
@@ -268,12 +272,12 @@ def _built(ctx: Context, package: GitPackage, complete: bool) -> list[Part]:
     """
     python, folder = f"{ctx.use('python').prefix}/bin/python", f"{SCRATCH}/git/{package.name}"
     # The tree has no history from which setuptools-scm could tell a version.
-    version = f"SETUPTOOLS_SCM_PRETEND_VERSION=0+g{package.commit[:12]}"
+    version = f"SETUPTOOLS_SCM_PRETEND_VERSION=0+{f'g{package.commit[:12]}' if package.commit else 'unlocked'}"
     words = ["--no-build-isolation", *(["--no-deps"] if complete else ctx.supply.pip_words())]
     source = f"{folder}/{package.folder}" if package.folder else folder
     return [
         command("mkdir", "-p", f"{SCRATCH}/git"),
-        *ctx.tree(GitTree(package.url, package.commit), folder),
+        *ctx.tree(_tree(package), folder),
         command("env", version, python, "-m", "pip", "install", *words, source),
         command("rm", "-rf", folder),
     ]
@@ -283,6 +287,7 @@ def _of_project(project: Project) -> list[str]:
     """What a person should know of what the project's files ask for."""
     ranges = [f"{each.asked} ({each.origin})" for each in project.packages if not each.version]
     built = [f"{each.name} ({each.origin})" for each in project.from_git]
+    moving = [f"{each.reference} of {each.url} ({each.origin})" for each in project.from_git if not each.commit]
     handed = [f"{each.name} ({each.origin}) by {each.block}" for each in project.handed_over if each.versions]
     found = []
     if ranges:
@@ -296,6 +301,11 @@ def _of_project(project: Project) -> list[str]:
         found.append(
             "built from repositories at their commits, with setuptools or what your file lists as their build backend: "
             f"{some(built)}; beside hashed lists, everything that they require must be listed too"
+        )
+    if moving:
+        found.append(
+            "of these repositories the build takes what a branch or tag has on that day, which moves until hpcgen lock "
+            f"pins its commit: {some(moving)}"
         )
     if handed:
         found.append(f"not installed from the project's files but brought by blocks: {some(handed)}")

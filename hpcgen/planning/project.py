@@ -310,8 +310,7 @@ def project_of(asked: RequestedFiles, catalog: Catalog, blocks: Sequence[Planned
         python=pythons[0].requires_python if pythons else "",
         python_origin=_origin(pythons[0].python_where, pythons[0].file) if pythons else "",
         from_git=[
-            GitPackage(name=each.name, origin=each.origin, url=each.url, commit=each.commit, folder=each.folder)
-            for each in from_git
+            GitPackage(each.name, each.origin, each.url, each.commit, each.folder, each.reference) for each in from_git
         ],
         absent=absent_frameworks(catalog, (each.name for each in blocks), own_wheels),
         notes=[f"{_origin(note.where, '')}: {note.text}" for file in asked.files for note in file.notes],

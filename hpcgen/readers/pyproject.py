@@ -213,9 +213,8 @@ def poetry_requirement(name: str, said: Any, where: Position) -> PackageRequirem
         raise Fault(f"{name} has neither a range of versions nor a table", f'write {name} = "*", or a range')
     if isinstance(address := table.get("git"), str):
         commit, folder = (_text(table, key) for key in ("rev", "subdirectory"))
-        return from_git(
-            name, address, commit or _text(table, "tag") or _text(table, "branch"), folder, _markers(name, table), where
-        )
+        at = commit or _text(table, "tag") or _text(table, "branch")
+        return from_git(name, address, at, folder, _markers(name, table), where, moves=True)
     if foreign := next((kind for kind in _FOREIGN if kind in table), ""):
         raise Fault(
             f"{name} is taken from {'a path' if foreign in ('path', 'file') else 'an address'}",

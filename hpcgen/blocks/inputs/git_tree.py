@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgen.blocks.inputs.base import Fetcher, ImageView, Input, OfBlocks, Pinned
 from hpcgen.core.errors import InputError, Problem
+from hpcgen.core.model.fields import GIT_REFERENCE
 from hpcgen.core.model.image_paths import MOUNT, SCRATCH, file_path
 from hpcgen.core.model.network import Mirrors
 from hpcgen.core.support.quoting import URL_PATTERN, command
@@ -31,10 +32,14 @@ HTTPS_ALONE = ("-c", "protocol.allow=never", "-c", "protocol.https.allow=always"
 
 
 class GitTree(Input, frozen=True):
-    """The files of a git repository at a commit (40 hexadecimal digits), without its history."""
+    """The files of a git repository at a commit (40 hexadecimal digits), without its history.
+
+    ``moves``: of a branch or a tag in its place they are what that has on the day of the build; a lock has the commit.
+    """
 
     url: str
     commit: str
+    moves: bool = False
     key = "tree"
 
     @property
@@ -43,11 +48,16 @@ class GitTree(Input, frozen=True):
         name = self.url.rstrip("/").rsplit("/", 1)[1].removesuffix(".git")
         return f"{re.sub('[^A-Za-z0-9._+-]', '-', name).lstrip('.-') or 'tree'}-{self.commit[:12]}.tar"
 
+    @property
+    def fixed(self) -> bool:
+        """Whether it is at a commit."""
+        return re.fullmatch("[0-9a-f]{40}", self.commit) is not None
+
     def entry(self) -> dict[str, Any]:
         return {self.key: self.url, "commit": self.commit}
 
     def pinned(self) -> Iterator[Pinned]:
-        yield Pinned("git tree", self.url, self.url, f"commit {self.commit}")
+        yield Pinned("git tree", self.url, self.url, f"commit {self.commit}" if self.fixed else f"moves: {self.commit}")
 
     def unmirrored(self, mirrors: Mirrors) -> str:
         return "git repositories"
@@ -103,7 +113,7 @@ class GitTree(Input, frozen=True):
 
         Raises
         ------
-        InputError: the address is not https, or the commit is not 40 hexadecimal digits.
+        InputError: the address is not https, or the commit is neither one nor the name of a branch or tag.
         """
         self.check()
         git = ("git", "-C", into)
@@ -113,7 +123,7 @@ class GitTree(Input, frozen=True):
             f"printf '%s\\n' {command(PLAIN)} > {command(into + '/.git/info/attributes')}",
             command("git", *HTTPS_ALONE, "-C", into, "fetch", "-q", "--depth", "1", self.url, self.commit),
             command(*git, "checkout", "-q", "--detach", "FETCH_HEAD"),
-            f'test "$({command(*git, "rev-parse", "HEAD")})" = {self.commit}',
+            *([f'test "$({command(*git, "rev-parse", "HEAD")})" = {self.commit}'] if self.fixed else []),
             command("rm", "-rf", f"{into}/.git"),
         ]
 
@@ -145,7 +155,7 @@ class GitTree(Input, frozen=True):
         if not re.search(URL_PATTERN, self.url) or self.url.rstrip("/").count("/") < 3:
             message = f"{self.url!r} is not the address of a git repository"
             problems.append(Problem(message, expected="https://HOST/PATH"))
-        if not re.fullmatch("[0-9a-f]{40}", self.commit):
+        if not self.fixed and not (self.moves and re.search(GIT_REFERENCE, self.commit)):
             problems.append(Problem(f"{self.commit!r} is not a commit", expected="40 hexadecimal digits"))
         if problems:
             raise InputError(problems)

@@ -72,6 +72,8 @@ DatedTag = Annotated[
 Commit = Annotated[
     str, matching(r"^[0-9a-f]{40}$(?!\n)", "40 lower-case hexadecimal digits", "0123456789abcdef0123" * 2)
 ]
+GIT_REFERENCE = r"^(?!.*(\.\.|/$|\.lock$))[A-Za-z0-9_][A-Za-z0-9._/+-]*$(?!\n)"
+GitReference = Annotated[str, matching(GIT_REFERENCE, "a branch or tag of a git repository, or HEAD", "v1.2")]
 SourceAddress = Annotated[
     str,
     matching(

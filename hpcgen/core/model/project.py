@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from hpcgen.core.errors import Position
-from hpcgen.core.model.fields import Commit, Digest, Record, SourceAddress, Text, matching
+from hpcgen.core.model.fields import Commit, Digest, GitReference, Record, SourceAddress, Text, matching
 
 # Python packages that a user's own files ask for, each with the place where it does.
 
@@ -85,23 +85,25 @@ class PackageRequirement(Record, frozen=True):
 
 
 class GitRequirement(PackageRequirement, frozen=True, kw_only=True):
-    """A package that a file takes from a git repository at a commit.
+    """A package that a file takes from a git repository.
 
     Parameters
     ----------
-    url: of the repository. commit: all 40 digits. folder: of the package in the repository; empty for its top.
+    url: of the repository. commit: all 40 digits; None of what moves. folder: of the package in the repository; empty
+        for its top. reference: a branch or tag, or HEAD, where no commit is named.
     """
 
     url: SourceAddress
-    commit: Commit
+    commit: Commit | None = None
     folder: Text = ""
+    reference: GitReference | None = None
 
     @property
     def asked(self) -> str:
         """In pip's form: ``clip @ git+https://example.org/clip.git@COMMIT#subdirectory=python``."""
         extras = f"[{','.join(self.extras)}]" if self.extras else ""
         folder = f"#subdirectory={self.folder}" if self.folder else ""
-        return f"{self.name}{extras} @ git+{self.url}@{self.commit}{folder}"
+        return f"{self.name}{extras} @ git+{self.url}@{self.commit or self.reference}{folder}"
 
 
 class FileNote(Record, frozen=True):
@@ -214,13 +216,22 @@ class HandedOver(Record, frozen=True):
 
 
 class GitPackage(Record, frozen=True):
-    """A package that is built from a repository at a commit; see :class:`GitRequirement`. ``origin``: file and line."""
+    """A package that is built from a repository; see :class:`GitRequirement`. ``origin``: file and line.
+
+    A lock has the commit of the reference beside it.
+    """
 
     name: Text
     origin: Text
     url: SourceAddress
-    commit: Commit
+    commit: Commit | None = None
     folder: Text = ""
+    reference: GitReference | None = None
+
+    @property
+    def at(self) -> str:
+        """The commit, or what stands for one on the day of the build."""
+        return self.commit or self.reference or "HEAD"
 
 
 class Project(Record, frozen=True):

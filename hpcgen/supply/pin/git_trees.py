@@ -27,6 +27,8 @@ from hpcgen.core.support.processes import require_program
 
 TIMEOUT_S = 1800.0
 """How long one git command may take."""
+ASKING_S = 60.0
+"""How long a server may take to name its branches."""
 
 
 def fetch_tree(tree: GitTree, folder: Path) -> str:
@@ -56,6 +58,27 @@ def fetch_tree(tree: GitTree, folder: Path) -> str:
         _verify(tree, repository, archive)
         archive.replace(target)
     return file_sha256(target)
+
+
+def commit_of(url: str, reference: str) -> str:
+    """The commit that a branch or tag has now.
+
+    Raises
+    ------
+    FetchError: the server does not answer, or has no such branch or tag.
+    MissingToolError: there is no git.
+    """
+    require_program("git", f"find the commit of {reference} of {url}", "install git")
+    tree = GitTree(url, reference)
+    # As git resolves a name; of an annotated tag the commit is asked for beside it.
+    names = [f"refs/tags/{reference}^{{}}", f"refs/tags/{reference}", f"refs/heads/{reference}", reference]
+    words = (*HTTPS_ALONE, "-c", "credential.helper=", "ls-remote", "--", url, *names)
+    said = _git(tree, None, *words, timeout_s=ASKING_S).decode("utf-8", "replace")
+    found = {name: commit for commit, _, name in (line.partition("\t") for line in said.splitlines())}
+    commit = next((found[name] for name in names if name in found), "")
+    if not re.fullmatch("[0-9a-f]{40}", commit):
+        raise _unfit(tree, "it has no branch or tag of that name")
+    return commit
 
 
 def _fetch(tree: GitTree, repository: Path) -> None:
@@ -127,14 +150,14 @@ def _object(kind: str, content: bytes) -> str:
     return hashlib.sha1(f"{kind} {len(content)}\0".encode() + content, usedforsecurity=False).hexdigest()
 
 
-def _git(tree: GitTree, repository: Path | None, *words: str) -> bytes:
+def _git(tree: GitTree, repository: Path | None, *words: str, timeout_s: float = TIMEOUT_S) -> bytes:
     place = [] if repository is None else [f"--git-dir={repository}"]
     # A git command may run inside a hook of another repository.
     environment = {name: value for name, value in os.environ.items() if not _LOCAL.fullmatch(name)}
     try:
-        return git_output(["git", *place, *words], environment, TIMEOUT_S)
+        return git_output(["git", *place, *words], environment, timeout_s)
     except GitFailure as failure:
-        why = f"git did not finish within {TIMEOUT_S:.0f} s" if failure.timed_out else f"git says: {failure.line(-1)}"
+        why = f"git did not finish within {timeout_s:.0f} s" if failure.timed_out else f"git says: {failure.line(-1)}"
         raise _unfit(tree, why) from None
 
 

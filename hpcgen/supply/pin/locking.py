@@ -59,9 +59,10 @@ def make_lock(
     ------
     FetchError, InputError, MissingToolError, PolicyError: all that stands in the way, at once where that can be.
     """
+    kept = set(keep) if old is not None else set()
+    plan = _with_commits(plan, old if "wheels" in kept else None, say)
     loose = assemble(plan, catalog)
     _check_manager(plan, catalog)
-    kept = set(keep) if old is not None else set()
     before = old.pins if old is not None else Pins()
     with scratch_folder("hpcgen-lock-") as folder:
         layout = folder / "images"
@@ -136,6 +137,27 @@ def _block_files(name: str, catalog: Catalog) -> list[Path]:
             remedy=f"put it in a collection: building_blocks/{name}.py and {name}.yaml",
         )
     return [catalog.find("block", name), *catalog.release_files(name)]
+
+
+def _with_commits(plan: Plan, old: Lock | None, say: Say) -> Plan:
+    """The plan with the commits that branches and tags of the project's files have now, or had in an older lock."""
+    project = plan.project
+    if project is None or all(each.commit for each in project.from_git):
+        return plan
+    from hpcgen.supply.pin.git_trees import commit_of
+
+    before = old.plan.project.from_git if old is not None and old.plan.project is not None else []
+    known = {(each.url, each.reference): each.commit for each in before}
+    problems, found = Problems(), []
+    for each in project.from_git:
+        commit = each.commit or known.get((each.url, each.reference))
+        with problems.caught(lambda origin=each.origin: origin):  # type: ignore[misc]
+            if commit is None:
+                commit = commit_of(each.url, each.at)
+                say(f"{each.at} of {each.url}: commit {commit}")
+            found.append(msgspec.structs.replace(each, commit=commit))
+    problems.raise_as(FetchError)
+    return msgspec.structs.replace(plan, project=msgspec.structs.replace(project, from_git=found))
 
 
 def _check_manager(plan: Plan, catalog: Catalog) -> None:

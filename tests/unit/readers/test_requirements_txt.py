@@ -167,18 +167,32 @@ def test_a_repository_at_a_commit_is_a_package(tmp_path: Path, line: str, name: 
 
 
 @pytest.mark.parametrize(
+    ("line", "reference"),
+    [
+        ("git+https://example.org/a.git", "HEAD"),
+        ("a @ git+https://example.org/a.git@feature/x", "feature/x"),
+        ("git+https://example.org/a@v1.0", "v1.0"),
+    ],
+)
+def test_a_branch_or_a_tag_stays_one_until_a_lock_is_made(tmp_path: Path, line: str, reference: str) -> None:
+    (found,) = read(tmp_path, f"{line}\n").requirements
+    assert isinstance(found, GitRequirement)
+    assert (found.name, found.commit, found.reference) == ("a", None, reference)
+
+
+@pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("git+https://example.org/a.git", "git ls-remote https://example.org/a.git HEAD"),
-        ("git+https://example.org/a/", "a is whatever its main branch has"),
-        ("git+https://example.org/a.git@feature/x", "git ls-remote https://example.org/a.git feature/x"),
+        ("git+https://example.org/a.git@abc1234", "git ls-remote https://example.org/a.git abc1234"),
+        ("git+https://example.org/a.git@../b", "prints the commit"),
+        ("git+https://example.org/a.git@--upload-pack=id", "prints the commit"),
         (f"git+ssh://git@example.org/a.git@{COMMIT}", "no https address"),
         (f"git+https://user:word@example.org/a.git@{COMMIT}", "no https address"),
         (f"git+https://example.org/a.git@{COMMIT}#subdirectory=../b", "no folder of a repository"),
         ("git+https://example.org/a.git@$(id)", "prints the commit"),
     ],
 )
-def test_a_repository_that_may_change_is_refused_with_what_pins_it(tmp_path: Path, line: str, said: str) -> None:
+def test_a_repository_that_nothing_can_be_fetched_from_is_refused(tmp_path: Path, line: str, said: str) -> None:
     assert said in refused(tmp_path, f"{line}\n")[0]
 
 

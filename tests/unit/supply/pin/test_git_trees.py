@@ -14,7 +14,7 @@ import pytest
 from hpcgen.blocks.steps import GitTree
 from hpcgen.core.errors import FetchError, InputError
 from hpcgen.core.model.image_paths import MOUNT, SCRATCH, file_path
-from hpcgen.supply.pin.git_trees import fetch_tree
+from hpcgen.supply.pin.git_trees import commit_of, fetch_tree
 
 ADDRESS = "https://git.example.org/tools/probe.git"
 
@@ -53,6 +53,17 @@ def git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Git:
     run("add", "-A")
     run("commit", "-q", "-m", "first")
     return run
+
+
+def test_the_commit_of_a_branch_or_a_tag_is_the_one_that_git_takes(git: Git) -> None:
+    first = git("rev-parse", "HEAD")
+    git("tag", "-a", "v1", "-m", "annotated")
+    git("branch", "other/main")
+    git("commit", "-q", "--allow-empty", "-m", "second")
+    second = git("rev-parse", "HEAD")
+    assert [commit_of(ADDRESS, name) for name in ("v1", "other/main", "main", "HEAD")] == [first, first, second, second]
+    with pytest.raises(FetchError, match=r"at nothing could not be fetched: it has no branch or tag of that name"):
+        commit_of(ADDRESS, "nothing")
 
 
 def test_the_archive_holds_the_files_of_the_commit_as_they_are(git: Git, tmp_path: Path) -> None:
