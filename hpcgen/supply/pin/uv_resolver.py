@@ -268,7 +268,10 @@ def _compiled(request: Request, folder: Path, files: bool) -> tuple[list[_Found]
     said = [_plain(line) for line in (done.stderr or done.stdout).splitlines()]
     lacking = searched_in_vain(said)
     if done.returncode != 0:
-        raise _no_solution(request, [each for each in said if not each.startswith(_OF_ITS_WORK)], lacking)
+        # Before that it tells of its work, also of requests that it sent again.
+        start = next((number for number, line in enumerate(said) if re.match(r"\s*(error\b|×)", line)), 0)
+        told = [each for each in said[start:] if not each.startswith(_OF_ITS_WORK)]
+        raise _no_solution(request, told, lacking)
     if files:
         found = [_found(each) for each in tomllib.loads(listing.read_text("utf-8")).get("packages", [])]
     else:

@@ -67,7 +67,7 @@ def test_everything_that_is_refused_is_said_at_once_with_its_place(tmp_path: Pat
         tmp_path,
         "--extra-index-url https://example.org/cu121\n"
         "torch @ https://example.org/torch.whl\n"
-        "git+https://example.org/own.git@main\n"
+        "git+https://example.org/own.git@abc1234\n"
         "-e ../other\n"
         "./wheels/own.whl\n"
         "numpy=>1\n"
@@ -83,7 +83,7 @@ def test_everything_that_is_refused_is_said_at_once_with_its_place(tmp_path: Pat
         (
             "network.mirrors.pip",
             "by an address",
-            "`git ls-remote https://example.org/own.git main` prints the commit",
+            "`git ls-remote https://example.org/own.git abc1234` prints the commit",
             "a path on this machine",
             "a path on this machine",
             "'numpy=>1' is no requirement",
