@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from hpcgen.core.model.bazel import BazelPin
 from hpcgen.core.model.conda import PIP_LIST, CondaPackage
 from hpcgen.core.model.lock import ImagePin, KeyPin, Lock, Pins, StageName, StagePackages
 from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.project import GitPackage
 from hpcgen.core.support.hashing import file_sha256
 from hpcgen.core.support.leftovers import scratch_folder
 from hpcgen.core.support.places import recorded
@@ -148,10 +150,11 @@ def _with_commits(plan: Plan, old: Lock | None, say: Say) -> Plan:
 
     before = old.plan.project.from_git if old is not None and old.plan.project is not None else []
     known = {(each.url, each.reference): each.commit for each in before}
-    problems, found = Problems(), []
+    problems = Problems()
+    found: list[GitPackage] = []
     for each in project.from_git:
         commit = each.commit or known.get((each.url, each.reference))
-        with problems.caught(lambda origin=each.origin: origin):  # type: ignore[misc]
+        with problems.caught(partial(str, each.origin)):
             if commit is None:
                 commit = commit_of(each.url, each.at)
                 say(f"{each.at} of {each.url}: commit {commit}")
