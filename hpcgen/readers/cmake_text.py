@@ -48,7 +48,8 @@ def calls(path: str, text: str) -> Iterator[Call]:
 
 def _without_long_comments(text: str) -> str:
     """With their lines kept; one that does not end goes on to the end of the file."""
-    kept, at = [], 0
+    kept: list[str] = []
+    at = 0
     while (match := _LONG_COMMENT.search(text, at)) is not None:
         end = text.find(f"]{match[1]}]", match.end())
         end = len(text) if end < 0 else end + len(match[1]) + 2
