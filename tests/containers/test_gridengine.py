@@ -83,7 +83,7 @@ def test_a_job_is_followed_to_its_end(site: Site, mpi_hello_image: Path) -> None
     check(done.stdout)
     assert "preflight: passed: 2 ranks with " in done.stdout
     assert "succeeded after " in done.stderr
-    lines = (site.work / "mpi-hello.job.sge").read_text().splitlines()
+    lines = next(site.work.glob(".hpcgen/jobs/mpi-hello-*/job.sge")).read_text().splitlines()
     asked = [line.removeprefix("#$ ") for line in lines if line.startswith("#$ ")]
     assert asked[:4] == ["-N mpi-hello", "-cwd", "-S /bin/bash", "-j y"]
     assert asked[4:] == ["-pe mpi 4", "-l h_rt=00:05:00", "-q general"]

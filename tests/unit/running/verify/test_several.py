@@ -270,7 +270,7 @@ def test_the_same_command_is_a_job_with_submit(hpcgen: Command, image: Path, tmp
     more = ("--submit", "--no-follow", "--account", "abc", "--time", "20m")
     done = hpcgen("test", str(image), *words, *more, env=env, cwd=tmp_path / "work")
     assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr
-    script = tmp_path / "work" / "test-net-test.job.slurm"
+    script = tmp_path / "work" / ".hpcgen/jobs/test-net-test-1/job.slurm"
     text = script.read_text()
     for option in ("--nodes=2", "--ntasks-per-node=2", "--account=abc", "--time=00:20:00"):
         assert f"#SBATCH {option}\n" in text

@@ -106,7 +106,7 @@ def test_wrong_usage(hpcgen: Command, image: Path) -> None:
 def test_the_same_command_is_a_job_with_submit(hpcgen: Command, image: Path) -> None:
     done = bench(hpcgen, image, *GEMM, "--submit", "--no-follow", "--account", "abc", "--time", "20m")
     assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr
-    text = (image.parent / "work" / "bench-mpi-hello.job.slurm").read_text()
+    text = (image.parent / "work" / ".hpcgen/jobs/bench-mpi-hello-1/job.slurm").read_text()
     for option in ("--nodes=1", "--account=abc", "--time=00:20:00"):
         assert f"#SBATCH {option}\n" in text
     assert "bench" in text.splitlines()[-1] and "--submit" not in text and "framework=numpy" in text
@@ -118,16 +118,17 @@ def test_several_nodes_are_those_of_a_job(hpcgen: Command, image: Path) -> None:
     assert "hpcgen bench --submit, or hpcgen bench inside: salloc" in done.stderr
     done = bench(hpcgen, image, *GEMM, "--nodes", "2", "--submit", "--no-follow", "--account", "abc", job="")
     assert done.returncode == 0, done.stderr
-    text = (image.parent / "work" / "bench-mpi-hello.job.slurm").read_text()
+    text = (image.parent / "work" / ".hpcgen/jobs/bench-mpi-hello-1/job.slurm").read_text()
     assert "#SBATCH --nodes=2\n" in text and "--nodes 2" in text.splitlines()[-1]
 
 
 def test_rounds_are_an_arrays_tasks_and_a_job_after_it_has_the_table(hpcgen: Command, image: Path) -> None:
     job = ("--submit", "--no-follow", "--account", "abc", "--tasks", "2")
-    for folder in ("bench-rounds-1", "bench-rounds-2"):
+    jobs = image.parent / "work" / ".hpcgen" / "jobs"
+    for number, folder in enumerate(("bench-rounds-1", "bench-rounds-2"), 1):
         done = bench(hpcgen, image, *GEMM, *job)
         assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr
-        array, end = ((image.parent / "work" / f"bench{part}-mpi-hello.job.slurm").read_text() for part in ("", "-end"))
+        array, end = ((jobs / f"bench{part}-mpi-hello-{number}" / "job.slurm").read_text() for part in ("", "-end"))
         assert "#SBATCH --array=0-1\n" in array and "#SBATCH --dependency=afterany:7\n" in end
         assert array.rstrip().endswith(f"--keep {folder} --share 2") and end.rstrip().endswith(f"--keep {folder}")
     refused = bench(hpcgen, image, *GEMM, *job[:-1], "5000", "--rounds", "5000")

@@ -56,7 +56,7 @@ def test_an_array_searches_and_a_job_after_it_compares(hpcgen: Command, image: P
     done = tune(hpcgen, image, *SHORT, *job)
     assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr
     work = image.parent / "work"
-    array, end = ((work / f"tune{part}-mpi-hello.job.slurm").read_text() for part in ("", "-end"))
+    array, end = ((work / f".hpcgen/jobs/tune{part}-mpi-hello-1/job.slurm").read_text() for part in ("", "-end"))
     assert "#SBATCH --array=0-7\n" in array and "#SBATCH --dependency" not in array
     assert "#SBATCH --dependency=afterany:7\n" in end and "#SBATCH --array" not in end
     assert array.rstrip().endswith("--search-only") and "--search-only" not in end
