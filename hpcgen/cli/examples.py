@@ -14,7 +14,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen build kit",
     ),
     "help": ("hpcgen help images", "hpcgen help exit-codes", "hpcgen help site new"),
-    "init": ("hpcgen init", "hpcgen init --dry-run", "hpcgen init --force project"),
+    "init": ("hpcgen init", "hpcgen init --dry-run", "hpcgen init --command train.py", "hpcgen init --force project"),
     "render": (
         "hpcgen render --site supermuc --stack mpi-hello -o kit",
         "hpcgen render --site workstation --stack tf-horovod --set tensorflow.install=pip",

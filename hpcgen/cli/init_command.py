@@ -23,20 +23,30 @@ if TYPE_CHECKING:
 @click.option(
     "-o", "--output", metavar="NAME", default=PROJECT, help=f"Name of the file in FOLDER, by default {PROJECT}."
 )
+@click.option(
+    "--command",
+    "line",
+    metavar="N|TEXT",
+    default="",
+    help="The command line of the project that the stack runs, by the number in a remark or a part of its text.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the stack, and every guess with its reason, as JSON.")
 @click.pass_context
-def command(ctx: click.Context, folder: Path, dry_run: bool, force: bool, output: str, as_json: bool) -> None:
+def command(
+    ctx: click.Context, folder: Path, dry_run: bool, force: bool, output: str, line: str, as_json: bool
+) -> None:
     """Write a stack for the project in FOLDER, by default this one, as hpcgen.yaml.
 
-    Reads lists and locks of packages, apt.txt, CMakeLists.txt, Makefiles, container files, job scripts, notebooks, and
-    programs in Python, R and Julia; nothing of them is run. Each line of the stack says why it is as it is.
+    Reads lists and locks of packages, apt.txt, files of builds and containers, job scripts and others, README files,
+    notebooks, and programs in Python, R and Julia; nothing of them is run. Each line of the stack says why it is as
+    it is.
     """
     from hpcgen.project.draft import stack_text
     from hpcgen.project.making import draft_of
 
     if "/" in output or output in ("", ".", ".."):
         raise click.UsageError("-o names a file in FOLDER, since the paths of a stack are from its own folder")
-    draft = draft_of(folder, catalog_of(ctx))
+    draft = draft_of(folder, catalog_of(ctx), line)
     text = stack_text(draft)
     only_shown = dry_run or output == "-"
     file = folder / output
@@ -59,6 +69,7 @@ def _data(draft: Draft) -> dict[str, object]:
         "guesses": draft.guesses,
         "remarks": draft.remarks,
         "options": draft.options,
+        "commands": [each.shown for each in draft.candidates],
         "problems": draft.problems,
     }
 

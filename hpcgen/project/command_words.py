@@ -2,54 +2,93 @@
 
 from __future__ import annotations
 
+import itertools
+import posixpath
 import re
+import textwrap
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from hpcgen.core.errors import Position
 from hpcgen.core.support.quoting import command
 from hpcgen.project.draft import APP, Draft
 from hpcgen.project.found import Found
+from hpcgen.readers.launch_options import FRAMEWORKS, SIZES, Given, take
+from hpcgen.readers.shell_values import plain, unknown
+from hpcgen.readers.shell_words import UnclosedError, commands_in
 
-_TORCHRUN = ("torch.distributed.run", "torch.distributed.launch")
-_TORCHRUN_PLAIN = {"--standalone", "--use_env", "--use-env", "-m", "--module", "--no_python", "--no-python"}
 _PYTHON = r"python(\d(\.\d+)?)?"
 RANKS = {"pytorch": "/opt/pytorch/share/ranks.py", "jax": "/opt/jax/share/ranks.py"}
 """The program of each framework's block that tells a rank its place, whatever launched it."""
 
 
-def in_image(words: list[str], found: Found, draft: Draft, folder: str = "") -> list[str]:
+def in_image(words: list[str], found: Found, draft: Draft, folders: Sequence[str] = ("",)) -> list[str]:
     """The same command in the image: programs and files of the project by their places there.
 
     Parameters
     ----------
-    folder: of the job script, where it is not the project's own.
+    folders: of the project, where its files are looked for by the paths in the command.
     """
-    there = {each.path for each in found.tree.files}
-    as_module = re.fullmatch(_PYTHON, words[0].rpartition("/")[2]) and words[1:2] == ["-m"] and len(words) > 2
-    if as_module and (root := module_root(words[2], found)) is not None:
-        return [*run_module(words[2], root), *in_image(["-", *words[3:]], found, draft, folder)[1:]]
-    result = []
-    for number, word in enumerate(words):
-        path = _plain(word)
-        if number == 0:
-            result.append(_program(word, path, there, draft))
-        elif path in there:
-            result.append(f"{APP}/{path}")
-        elif folder and _plain(f"{folder}/{path}") in there:
-            result.append(f"{APP}/{_plain(f'{folder}/{path}')}")
-        else:
-            result.append(word)
-    return result
+    name = words[0].rpartition("/")[2]
+    flags = [*itertools.takewhile(lambda each: re.fullmatch(r"-[uOBEsSI]+", each), words[1:])]
+    behind = words[1 + len(flags) :]
+    module = behind[1] if re.fullmatch(_PYTHON, name) and behind[:1] == ["-m"] and len(behind) > 1 else ""
+    if module and (root := module_root(module, found)) is not None:
+        return [*run_module(module, root, flags), *(_placed(each, found, folders) for each in behind[2:])]
+    return [*_program(words[0], found, draft, folders), *(_placed(each, found, folders) for each in words[1:])]
 
 
-def _program(word: str, path: str, there: set[str], draft: Draft) -> str:
+def _placed(word: str, found: Found, folders: Sequence[str]) -> str:
+    """A word by the place in the image, if it is a file of the project, or ``--option=FILE``."""
+    option, joined, value = word.partition("=")
+    if joined and re.fullmatch(r"[\w.+~/-]+", option):
+        path = place_of(value, found, folders)
+        return f"{option}={path}" if path else word
+    return place_of(word, found, folders) or word
+
+
+def place_of(path: str, found: Found, folders: Sequence[str]) -> str:
+    """Where the image has a file of the project; empty if there is none of this path."""
+    if not path or unknown(path):
+        return ""
+    there = found.tree.paths()
+    for folder in folders:
+        inside = posixpath.normpath(posixpath.join(folder, path))
+        if inside in there:
+            return f"{APP}/{inside}"
+    return ""
+
+
+def text_in_image(text: str, found: Found, draft: Draft, folders: Sequence[str] = ("",)) -> str:
+    """A text for a shell in the image: programs and files of the project by their places there."""
+    try:
+        commands = list(commands_in(text))
+    except UnclosedError:
+        return text
+    for each in reversed(commands):
+        first = next((n for n, word in enumerate(each.words) if not re.match(r"\w+=|\$", word)), len(each.words))
+        words = each.words[first:]
+        if words:
+            new = in_image(without_framework(words)[0], found, draft, folders)
+            # What is not new is in quotes already, where it has to be.
+            shown = " ".join(word if word in words else command(word) for word in new)
+            text = text[: each.spans[first][0]] + shown + text[each.spans[-1][1] :]
+    return textwrap.dedent(text.strip("\n")).strip()
+
+
+def _program(word: str, found: Found, draft: Draft, folders: Sequence[str]) -> list[str]:
     name = word.rpartition("/")[2]
     if re.fullmatch(_PYTHON, name):
-        return "python3"
+        return ["python3"]
     if name in draft.programs:
-        return draft.programs[name]
-    if path in there or word.startswith(("./", "build/")):
-        return f"{APP}/{path}"
-    return word
+        return [draft.programs[name]]
+    path = place_of(word, found, folders)
+    if path:
+        return ["python3", path] if path.endswith(".py") else [path]
+    if not word.startswith(("./", "build/")):
+        return [word]
+    made = [each for each in folders if each and found.tree.has(f"{each}/Makefile") and "/" not in word[2:]]
+    return [f"{APP}/{posixpath.normpath(posixpath.join(*made[:1], word))}"]
 
 
 def module_root(module: str, found: Found) -> str | None:
@@ -61,70 +100,109 @@ def module_root(module: str, found: Found) -> str | None:
     return None
 
 
-def run_module(module: str, root: str) -> list[str]:
+def run_module(module: str, root: str, flags: Sequence[str] = ()) -> list[str]:
     """``python3 -m MODULE``, wherever the job starts."""
     code = f"import runpy, sys; sys.path.insert(0, {root!r}); runpy.run_module({module!r}, None, '__main__', True)"
-    return ["python3", "-c", code]
+    return ["python3", *flags, "-c", code]
 
 
-def _plain(word: str) -> str:
-    return re.sub(r"/(\./)+", "/", re.sub(r"^(\./)+", "", word))
+class Framework(NamedTuple):
+    """What was left out of a command: the launcher of a framework and its options.
 
-
-class Torchrun(NamedTuple):
-    """What was left out of a command: the program, and the ranks that it starts on each node as it is asked to."""
+    ``name``: empty where there was none. ``other``: options that say more than how many processes there are.
+    """
 
     name: str = ""
-    ranks: str = ""
+    given: tuple[Given, ...] = ()
+    other: tuple[str, ...] = ()
+    strange: tuple[str, ...] = ()
+
+    def number(self, *names: str) -> str:
+        """The value of the first of these options that is there."""
+        return next((each.value for name in names for each in self.given if each.name == name), "")
+
+    def said(self, *names: str) -> str:
+        """The text of the first of these options that is there."""
+        return next((each.said for name in names for each in self.given if each.name == name), "")
 
 
-def without_torchrun(words: list[str]) -> tuple[list[str], Torchrun]:
-    """A command without ``torchrun`` and its options, and what was left out: here the site's launcher starts ranks."""
-    if words[0].rpartition("/")[2] == "torchrun":
-        behind, cut = words[1:], "torchrun"
-    elif len(words) > 2 and words[1] == "-m" and words[2] in _TORCHRUN:
-        behind, cut = words[3:], words[2]
-    else:
-        return words, Torchrun()
-    number, module, ranks = 0, False, ""
-    while number < len(behind) and behind[number].startswith("-"):
-        name, joined, value = behind[number].partition("=")
-        module = module or name in ("-m", "--module")
-        number += 1
-        if not joined and name not in _TORCHRUN_PLAIN:
-            value = "".join(behind[number : number + 1])
-            number += 1
-        if name.replace("_", "-") == "--nproc-per-node":
-            ranks = value
-    if number >= len(behind):
-        return words, Torchrun()
-    return ["python3", *(["-m"] if module else []), *behind[number:]], Torchrun(cut, ranks)
+def without_framework(words: list[str]) -> tuple[list[str], Framework]:
+    """A command without ``torchrun`` and the like: here the site's launcher starts the ranks."""
+    name = words[0].rpartition("/")[2]
+    python = re.fullmatch(_PYTHON, name) is not None
+    flags = [*itertools.takewhile(lambda each: re.fullmatch(r"-[uOBEsSI]+", each), words[1:])] if python else []
+    behind = words[1 + len(flags) :]
+    if python and behind[:1] == ["-m"] and behind[1:2] and behind[1] in FRAMEWORKS:
+        name, behind = behind[1], behind[2:]
+    elif python and behind[:2] == ["-m", "accelerate.commands.launch"]:
+        name, behind = "accelerate", behind[2:]
+    elif name == "accelerate" and behind[:1] == ["launch"]:
+        behind = behind[1:]
+    elif name not in FRAMEWORKS or name == "accelerate":
+        return words, Framework()
+    taken = take(behind, FRAMEWORKS[name])
+    if not taken.rest:
+        return words, Framework()
+    other = tuple(each.said for each in taken.given if each.name not in SIZES)
+    names = {each.name for each in taken.given}
+    start = [] if "no-python" in names else ["python3", *flags, *(["-m"] if {"m", "module"} & names else [])]
+    return [*start, *taken.rest], Framework(name, tuple(taken.given), other, tuple(taken.strange))
+
+
+def framework_in(words: list[str]) -> Framework:
+    """The launcher of a framework in a command, also in a text for a shell."""
+    if words[:2] != ["bash", "-c"] or len(words) < 3:
+        return without_framework(words)[1]
+    try:
+        commands = list(commands_in(words[2]))
+    except UnclosedError:
+        return Framework()
+    lines = [[*itertools.dropwhile(lambda word: re.match(r"\w+=|\$", word), each.words)] for each in commands]
+    return next((cut for each in lines if each and (cut := without_framework(each)[1]).name), Framework())
 
 
 _TASK = re.compile(r"\$\{?(SLURM_ARRAY_TASK_ID|PBS_ARRAY_INDEX|PBS_ARRAYID|SGE_TASK_ID)\b\}?")
-_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*|[1-9]\b)")
 _IN_JOBS = re.compile(r"(SLURM|PBS|PMI|PMIX|OMPI)_\w+|HPCGEN_TASK|USER|HOME|HOSTNAME")
 
 
-def by_a_shell(words: list[str], start: str = "0") -> list[str]:
+def by_a_shell(words: list[str], start: str = "0", unquoted: Sequence[str] = ()) -> list[str]:
     """A command with variables that are known only when it runs: a shell in the image puts them in.
 
     Parameters
     ----------
     start: the number of the first task of an array, which is 0 in jobs of hpcgen.
+    unquoted: variables that are several words, or none, if their values are.
     """
     task = "$HPCGEN_TASK" if start == "0" or not start.isdecimal() else f"$((HPCGEN_TASK + {start}))"
     words = [_TASK.sub(lambda match: task, word) for word in words]
-    if not any("$" in word or "`" in word for word in words):
+    if words[-3:-1] == ["bash", "-c"]:
         return words
-    line = " ".join(f'"{word}"' if "$" in word and '"' not in word else command(word) for word in words)
-    return ["bash", "-c", f"exec {line}"]
+    if not any(unknown(word) for word in words):
+        return [plain(word) for word in words]
+    return ["bash", "-c", f"exec {' '.join(word if word in unquoted else _quoted(word) for word in words)}"]
+
+
+def _quoted(word: str) -> str:
+    """A word for a shell that puts in what the script leaves open."""
+    if not unknown(word):
+        return command(plain(word))
+    # Text in double quotes, but for what a command in it has of its own.
+    parts = re.split(r"(?<!\\)(\$\([^()]*\)|`[^`]*`)", word)
+    return '"' + "".join(each if n % 2 else each.replace('"', '\\"') for n, each in enumerate(parts)) + '"'
 
 
 def unknown_variables(words: list[str]) -> list[str]:
     """Variables that neither a batch system nor hpcgen sets in a job."""
-    names = dict.fromkeys(name for word in words for name in _VARIABLE.findall(word))
-    return [f"${name}" for name in names if not _IN_JOBS.fullmatch(name)]
+    text = [re.sub(r"\\[$`]", "", word) for word in words]
+    own = (
+        {name for word in text for name in re.findall(r"\b([A-Za-z_]\w*)=", word)}
+        if words[-3:-1] == ["bash", "-c"]
+        else ()
+    )
+    names = dict.fromkeys(name for word in text for name in _VARIABLE.findall(word))
+    found = [f"${name}" for name in names if not _IN_JOBS.fullmatch(name) and name not in own]
+    return [*found, *dict.fromkeys(each for word in text for each in re.findall(r"\$\([^()]*\)|`[^`]*`", word))]
 
 
 def steps_of(commands: list[list[str]]) -> list[dict[str, Any]]:
@@ -146,6 +224,21 @@ def _subject(words: list[str]) -> str:
 
 def commands_of(run: dict[str, Any]) -> list[list[str]]:
     """What the ``run`` of a stack starts, in its order."""
+    if "steps" in run:
+        return [each["command"] for each in run["steps"]]
+    return [run["command"]] if "command" in run else []
+
+
+def wrap_reason(draft: Draft, why: str, where: Position) -> None:
+    """Say why a command has the block's program before it, or has lost its launcher."""
+    draft.add_block("mpi", "the ranks are started by the site's MPI", where)
+    draft.because(("run", "command"), None, why, where)
+
+
+def told_by(draft: Draft, parallel: bool) -> str:
+    """The block whose program tells ranks their place, where a program computes on several."""
     return (
-        [each["command"] for each in run["steps"]] if "steps" in run else [run["command"]] if "command" in run else []
+        next((block for block in RANKS if block in draft.blocks and "horovod" not in draft.blocks), "")
+        if parallel
+        else ""
     )

@@ -65,6 +65,7 @@ class Draft:
     problems: mistakes in files of the project.
     programs: where the image has the programs that are compiled, by their names.
     notebooks: the program is a server for notebooks.
+    candidates: the command lines of the project, the likeliest first.
     gpu_package: a package that computes on GPUs and comes from no block.
     """
 
@@ -75,6 +76,7 @@ class Draft:
         self.options: list[Option] = []
         self.problems = Problems()
         self.programs: dict[str, str] = {}
+        self.candidates: list[Any] = []
         self.gpu_package = ""
         self.notebooks = False
 

@@ -20,16 +20,19 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _JOB = re.compile(
-    r"(?:[^/]+/)?[^/]+\.(sh|bash|slurm|sbatch|job|pbs|sge|qsub|sub|cmd)|(?:[^/]+/)?(job|submit|run)[^/.]*"
+    r"(?:[^/]+/){0,4}[^/]+\.(sh|bash|slurm|sbatch|job|pbs|sge|qsub|sub|cmd|lsf|bsub)|(?:[^/]+/)?(job|submit|run)[^/.]*"
 )
+_README = re.compile(r"(docs/)?readme(\.md|\.markdown|\.rst|\.txt)?", re.I)
+_RECIPES = re.compile(r"(GNU)?[Mm]akefile|\.?[Jj]ustfile")
 _SOURCE = re.compile(r"(?:[^/]+/){0,6}[^/]+\.py")
-_MOST_JOBS, _MOST_SOURCES, _LARGEST = 60, 400, 512 * 1024
+_MOST_JOBS, _MOST_SOURCES, _LARGEST = 120, 400, 512 * 1024
 
 
 class Found(NamedTuple):
     """What was read of a project beside its packages.
 
-    ``top``: the folder. ``jobs``: job scripts, ``secret_scripts``: those and others that may hold secrets,
+    ``top``: the folder. ``jobs``: job scripts, ``scripts``: others that start something, ``readmes``, ``recipes``:
+    README files, Makefiles and justfiles with command lines, ``secret_scripts``: scripts that may hold secrets,
     ``sources``: Python files, ``build``: how it is compiled, ``table``: what pyproject.toml, setup.cfg or setup.py says
     of the project itself, ``readme``: what its README shows. ``problems``: what is wrong with its files.
     """
@@ -37,6 +40,9 @@ class Found(NamedTuple):
     top: Path
     tree: ProjectTree
     jobs: list[JobFile]
+    scripts: list[JobFile]
+    readmes: list[JobFile]
+    recipes: list[JobFile]
     secret_scripts: list[str]
     sources: list[PythonSource]
     build: BuildFile | None
@@ -68,9 +74,10 @@ def look_at(top: Path) -> Found:
     ------
     InputError: the folder cannot be read.
     """
-    from hpcgen.readers.job_script import has_secrets, read_job
+    from hpcgen.readers.job_script import has_secrets, read_job, read_script
     from hpcgen.readers.python_source import read_python
     from hpcgen.readers.readme import NAMES, read_readme
+    from hpcgen.readers.shown_commands import read_recipes, read_shown
 
     try:
         tree = project_tree(top)
@@ -82,14 +89,17 @@ def look_at(top: Path) -> Found:
         ) from None
     problems = Problems()
     small = [each.path for each in tree.files if each.size <= _LARGEST]
-    jobs = [path for path in small if _JOB.fullmatch(path)][:_MOST_JOBS]
+    jobs = sorted((path for path in small if _JOB.fullmatch(path)), key=lambda path: path.count("/"))[:_MOST_JOBS]
     sources = sorted((path for path in small if _SOURCE.fullmatch(path)), key=lambda path: path.count("/"))
     # A script or a source that is no text is no mistake of the project's: nothing names it.
     quiet = Problems()
     return Found(
         top,
         tree,
-        [job for path in jobs if (job := _read(top, quiet, read_job, path)) is not None],
+        _all(top, quiet, read_job, jobs),
+        _all(top, quiet, read_script, jobs),
+        _all(top, quiet, read_shown, [path for path in small if _README.fullmatch(path)]),
+        _all(top, quiet, read_recipes, [path for path in small if _RECIPES.fullmatch(path)]),
         [path for path in jobs if _read(top, quiet, has_secrets, path)],
         [source for path in sources[:_MOST_SOURCES] if (source := _read(top, quiet, read_python, path)) is not None],
         _build(top, tree, problems),
@@ -97,6 +107,12 @@ def look_at(top: Path) -> Found:
         next((_read(top, quiet, read_readme, name) for name in tree.named(*NAMES)), None) or Readme(),
         problems,
     )
+
+
+def _all(
+    top: Path, problems: Problems, reader: Callable[[ProjectFolder, str], JobFile | None], paths: list[str]
+) -> list[JobFile]:
+    return [found for path in paths if (found := _read(top, problems, reader, path)) is not None]
 
 
 def _build(top: Path, tree: ProjectTree, problems: Problems) -> BuildFile | None:

@@ -60,16 +60,18 @@ READ = (
 """What a folder may have from which a stack is made."""
 
 
-def draft_of(top: Path, catalog: Catalog) -> Draft:
+def draft_of(top: Path, catalog: Catalog, command: str = "") -> Draft:
     """A stack for the project in a folder.
 
     Parameters
     ----------
     top: the folder. Its files are read, bounded; nothing of them is run, and nothing is written.
+    command: which of the project's command lines is taken, by its number or a part of its text; else the likeliest.
 
     Raises
     ------
-    InputError: the folder cannot be read, or there is nothing in it from which a stack could be made.
+    InputError: the folder cannot be read, or there is nothing in it from which a stack could be made, or no such
+        command line.
     """
     found = look_at(top)
     draft = Draft()
@@ -100,7 +102,7 @@ def draft_of(top: Path, catalog: Catalog) -> Draft:
             READ,
             "run it in the folder of a project; `hpcgen stack new NAME` writes a stack to fill in",
         )
-    choose_command(found, draft)
+    choose_command(found, draft, command)
     if container is not None:
         choose_container_run(container, found, draft)
     if interactive:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hpcgen.core.errors import Position
 from hpcgen.core.model.own_project import FileWord, PythonSource
 from hpcgen.core.support.units import some
-from hpcgen.project.command_words import RANKS, commands_of, module_root
+from hpcgen.project.command_words import RANKS, commands_of, module_root, told_by, wrap_reason
 from hpcgen.project.draft import APP, Draft
 from hpcgen.project.found import Found
 from hpcgen.project.modules import Modules
@@ -26,21 +26,6 @@ _BESIDE = re.compile(
     r"export|visuali[sz]e|dataset|datasets|data|make|gen|generate|draw|check|analy[sz]e|upload|logger|submitit)([_.-]|$)"
 )
 """Words of programs that a project has beside the one that it is about."""
-
-
-def ranks_by_mpi(draft: Draft, why: str, where: Position) -> None:
-    """MPI for ranks that the site's launcher starts, and why the command is as it is."""
-    draft.add_block("mpi", "the ranks are started by the site's MPI", where)
-    draft.because(("run", "command"), None, why, where)
-
-
-def told_by(draft: Draft, parallel: bool) -> str:
-    """The block whose program tells ranks their place, where a program computes on several."""
-    return (
-        next((block for block in RANKS if block in draft.blocks and "horovod" not in draft.blocks), "")
-        if parallel
-        else ""
-    )
 
 
 class ProgramCandidate(NamedTuple):
@@ -186,7 +171,7 @@ def _start_source(program: ProgramCandidate, source: PythonSource, also: str, fo
         draft.remark(text, spawns.where)
     elif parallel is not None and (block := told_by(draft, True)):
         why = f"{parallel.text}: it computes on several ranks; ranks.py gives each its place"
-        ranks_by_mpi(draft, why, parallel.where)
+        wrap_reason(draft, why, parallel.where)
         words = ["python3", RANKS[block], *words]
     elif parallel is not None and any(one.package == "torch" for each in reached for one in each.imports):
         # PyTorch that comes from no block has no program that tells ranks their place, but its own.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -185,10 +186,19 @@ class ProjectTree(NamedTuple):
         """Whether there is a file of this path."""
         return any(each.path == path for each in self.files)
 
+    def paths(self) -> frozenset[str]:
+        """The paths of all of them."""
+        return _paths_of(tuple(self.files))
+
     def named(self, *names: str) -> list[str]:
         """The paths of files that lie in the folder itself and have one of these names, in the names' order."""
         there = {each.path for each in self.files}
         return [name for name in names if name in there]
+
+
+@lru_cache(8)
+def _paths_of(files: tuple[FolderFile, ...]) -> frozenset[str]:
+    return frozenset(each.path for each in files)
 
 
 def project_tree(top: Path) -> ProjectTree:

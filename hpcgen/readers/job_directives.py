@@ -23,6 +23,7 @@ _SLURM: Mapping[str, JobField] = {
     "-n": "ranks",
     "--ntasks": "ranks",
     "--ntasks-per-node": "ranks_per_node",
+    "--tasks-per-node": "ranks_per_node",
     "-c": "threads",
     "--cpus-per-task": "threads",
     "-t": "time",
@@ -38,6 +39,7 @@ _SLURM: Mapping[str, JobField] = {
     "-G": "gpus",
     "--gpus": "gpus",
     "--gpus-per-node": "gpus_per_node",
+    "--gpus-per-task": "gpus_per_rank",
     "--gres": "gpus_per_node",
 }
 _PBS: Mapping[str, JobField] = {"-A": "account", "-q": "queue", "-N": "name", "-J": "array", "-t": "array"}
@@ -46,7 +48,7 @@ _LSF: Mapping[str, JobField] = {"-n": "ranks", "-nnodes": "nodes", "-q": "queue"
 _PJM: Mapping[str, JobField] = {"-g": "account", "-N": "name"}
 _LONG_AFTER_ONE_DASH = ("lsf",)
 """Batch systems whose options have names of several letters behind one dash, and values as words of their own."""
-_COUNTED = ("nodes", "ranks", "ranks_per_node", "threads", "gpus_per_node", "gpus")
+_COUNTED = ("nodes", "ranks", "ranks_per_node", "threads", "gpus_per_node", "gpus_per_rank", "gpus")
 
 
 class Directive(NamedTuple):
@@ -104,7 +106,7 @@ def fact(each: Directive, field: JobField, value: str) -> list[JobFact]:
         value = value.partition("-")[0] or value
     if field in _COUNTED and not re.fullmatch(r"[1-9]\d{0,6}", value):
         return []
-    if not value or not value.isprintable() or "$" in value or "%j" in value:
+    if not value or not value.isprintable() or "%j" in value or re.search(r"[${}<>]", value):
         return []
     return [JobFact(field, value, each.said, each.where)]
 
@@ -118,7 +120,7 @@ def slurm(each: Directive) -> list[JobFact]:
     if each.name == "--gres":
         match = re.fullmatch(r"(?:gres:)?gpu(?:[:=][A-Za-z_][\w.-]*)?[:=](\d+).*", value)
         value = match[1] if match else "1" if re.fullmatch(r"gpu(:[A-Za-z_][\w.-]*)?", value) else ""
-    elif field in ("gpus", "gpus_per_node"):
+    elif field in ("gpus", "gpus_per_node", "gpus_per_rank"):
         value = value.rpartition(":")[2]
     return fact(each, field, value)
 

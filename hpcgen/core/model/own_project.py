@@ -9,7 +9,18 @@ from hpcgen.core.model.fields import Record, Text
 
 BuildKind = Literal["cmake", "make", "autotools", "meson", "cargo"]
 JobField = Literal[
-    "nodes", "ranks", "ranks_per_node", "threads", "gpus_per_node", "gpus", "time", "queue", "account", "name", "array"
+    "nodes",
+    "ranks",
+    "ranks_per_node",
+    "threads",
+    "gpus_per_node",
+    "gpus_per_rank",
+    "gpus",
+    "time",
+    "queue",
+    "account",
+    "name",
+    "array",
 ]
 
 
@@ -113,13 +124,19 @@ class Launched(Record, frozen=True):
 
     Parameters
     ----------
-    words: without the launcher and a container's runtime; variables of the script that are known are put in.
+    words: without the launcher and a container's runtime; variables of the script that are known are put in. Others
+        stand there as in a shell, and where the sign itself is meant, ``\\$`` does.
     launcher: what starts its ranks; empty where nothing does.
     facts: what the launcher's options say.
-    container: the runtime that stood before it.
-    dropped: what stood behind it, such as a redirection.
+    container, image: the runtime that stood before it, and the image's name.
+    before, dropped: other words that stood before it, and what stood behind it, such as a redirection.
     repeated: it stands in a loop, a function or a condition.
     secrets: names of options and variables that are not among the words, because their values may be secret.
+    strange: options of the launcher or the runtime that are not known, or whose values are not.
+    folder: where the script has gone before (``cd``), from its own folder.
+    doubts: variables among the words that have another value if some condition holds.
+    unquoted: words that are one such variable without quotes, which is several words, or none, if its value is.
+    patterns: words for which a shell would put names of files.
     """
 
     words: list[Text]
@@ -127,19 +144,28 @@ class Launched(Record, frozen=True):
     launcher: Text = ""
     facts: list[JobFact] = []
     container: Text = ""
+    image: Text = ""
+    before: Text = ""
     dropped: Text = ""
     repeated: bool = False
     secrets: list[Text] = []
+    strange: list[Text] = []
+    folder: Text = ""
+    doubts: list[Text] = []
+    unquoted: list[Text] = []
+    patterns: list[Text] = []
 
 
 class JobFile(Record, frozen=True):
-    """A job script: what it asks of the batch system, and what it starts.
+    """A job script, or another that starts programs: what it asks of the batch system, and what it starts.
 
     Parameters
     ----------
-    batch: the batch system by its name in profiles.
+    batch: the batch system by its name in profiles; empty for what is no job script.
     other: directives that say nothing of a job's size.
     variables: that it exports, with plain values. ``secrets``: the names of variables that may be secret.
+    sourced: scripts that it reads in.
+    unclosed: the quote or bracket that is never closed, so that what follows is not read.
     """
 
     file: Text
@@ -151,6 +177,8 @@ class JobFile(Record, frozen=True):
     variables: list[FileWord] = []
     secrets: list[FileWord] = []
     modules: list[FileWord] = []
+    sourced: list[FileWord] = []
+    unclosed: Position | None = None
 
 
 class ImportedName(Record, frozen=True):

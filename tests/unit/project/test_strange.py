@@ -120,7 +120,7 @@ def test_secrets_of_a_job_are_named_and_nowhere_else(tmp_path: Path) -> None:
         assert named in text
     assert draft.data["run"]["environment"] == {"TOKENIZERS_PARALLELISM": "false"}
     assert draft.data["run"]["command"][:2] == ["bash", "-c"]
-    assert draft.data["run"]["command"][2] == 'exec python3 /app/main.py --token "$KEY" -s 1'
+    assert draft.data["run"]["command"][2] == "exec python3 /app/main.py --token $KEY -s 1"
     ignore = draft.data["copy"][0]["ignore"]
     assert "conf/api_key.txt" in ignore and not {"public_key.pem", "tokenizer.json"} & {*ignore}
     assert not draft.problems

@@ -1,0 +1,177 @@
+"""The command lines by which people start a project, and which of them is taken.
+
+Those of job scripts come first, then those of other scripts, of README files, of Makefiles and justfiles.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from msgspec.structs import replace
+
+from hpcgen.core.errors import InputError, Position
+from hpcgen.core.model.fields import Record, Text
+from hpcgen.core.model.own_project import JobFile, Launched
+from hpcgen.project.command_words import framework_in, module_root, place_of, without_framework
+from hpcgen.project.draft import Draft
+from hpcgen.project.found import Found
+
+Evidence = Literal["job script", "script", "README", "Makefile"]
+_KNOWN = ("lmp", "gmx", "gmx_mpi", "vllm")
+_ASIDE = re.compile(
+    r"(^|[/_.-])(tests?|docs?|ci|docker\w*|third_?party|benchmarks?|tools?|utils?|helpers?|dev|deprecated|archive)([/_.-]|$)"
+)
+_BESIDE = re.compile(
+    r"(^|[/_.-])(demos?|checks?|downloads?|get|fetch|pre_?process\w*|prepare\w*|prep|process|convert\w*|exports?|install|"
+    r"setup|build|plots?|visuali\w+|view|eval\w*|tests?|valid\w*|bench\w*|stats?|metrics?|compute|compare|profile\w*|"
+    r"merge|debug|gradio|serve\w*|web|app|unit|lint|format\w*|clean|data|dataset|examples?|tutorials?|notebooks?|hpo)"
+    r"(?=[/_.-]|$)"
+)
+_MAIN = re.compile(
+    r"(^|[/_.-])(main|train\w*|run|fine_?tune\w*|pre_?train\w*|solve\w*|simulat\w*|job|submit|launch)(?=[/_.-]|$)"
+)
+_MOST = 6
+
+
+class Candidate(Record, frozen=True):
+    """A command line of the project.
+
+    Parameters
+    ----------
+    text: as the file has it, variables of the script put in.
+    evidence: the kind of file.
+    """
+
+    text: Text
+    where: Position
+    evidence: Evidence
+
+
+class _Ranked(NamedTuple):
+    """``aside``: it is only offered, since it checks, shows or prepares something."""
+
+    shown: Candidate
+    job: JobFile
+    aside: bool
+
+
+def candidates_of(found: Found, draft: Draft) -> list[_Ranked]:
+    """What starts the project, the likeliest first: of a job script all that it starts, of other files each line."""
+    ranked: list[tuple[tuple[object, ...], _Ranked]] = []
+    for job in found.jobs:
+        if job.launched:
+            ranked.append((_order(0, job.launched, job.file), _of_file(job, "job script")))
+    for number, (kind, files) in enumerate(
+        (("script", found.scripts), ("README", found.readmes), ("Makefile", found.recipes)), 1
+    ):
+        for file in files:
+            own = [each for each in file.launched if _of_project(each, file, found, draft)]
+            for lines in [own] if kind == "script" and own else [[each] for each in own]:
+                one = replace(file, launched=lines)
+                ranked.append((_order(number, lines, file.file), _of_file(one, kind)))  # type: ignore[arg-type]
+    ranked.sort(key=lambda each: each[0])
+    texts: dict[str, _Ranked] = {}
+    for _, each in ranked:
+        texts.setdefault(each.shown.text, each)
+    return list(texts.values())
+
+
+def _order(kind: int, lines: list[Launched], file: str) -> tuple[object, ...]:
+    launched = any(each.launcher or framework_in(each.words).name for each in lines)
+    aside = _aside(lines, file, kind)
+    if kind == 0:
+        return (aside, 0 if launched else 1, False, file.count("/"), len(file), file)
+    # Of a README the order counts, not the length of its name.
+    what = _subject(lines[-1])
+    return (aside, kind + 1, not _MAIN.search(what), not launched, file.count("/"), 0 if kind > 1 else len(file), file)
+
+
+def _aside(lines: list[Launched], file: str, kind: int) -> bool:
+    subject = _subject(lines[-1])
+    return bool(
+        _BESIDE.search(subject)
+        or _ASIDE.search(subject)
+        or (kind == 1 and _BESIDE.search(re.sub(r"(^|/)examples?/", "/", file)))
+        or _ASIDE.search(file)
+    )
+
+
+def _subject(each: Launched) -> str:
+    """The program, or the module by its path."""
+    words = without_framework(each.words)[0]
+    if re.fullmatch(r"python[\d.]*|julia|Rscript", words[0].rpartition("/")[2]):
+        behind = [word for word in words[1:] if word == "-m" or not word.startswith("-")]
+        words = behind[1:] if behind[:1] == ["-m"] else behind
+        return words[0].replace(".", "/") if words and not words[0].endswith(".py") else "".join(words[:1])
+    return words[0]
+
+
+def _of_file(job: JobFile, evidence: Evidence) -> _Ranked:
+    main = [each for each in job.launched if each.launcher] or job.launched[-1:]
+    shown = Candidate(" ".join(main[0].words)[:300], main[0].where, evidence)
+    return _Ranked(shown, job, _aside(job.launched, job.file, 0 if job.batch else 1))
+
+
+def _of_project(each: Launched, file: JobFile, found: Found, draft: Draft) -> bool:
+    """Whether a line that no directive stands above starts a program of the project, not one that installs it."""
+    words = without_framework(each.words)[0]
+    own = file.file.rpartition("/")[0]
+    folders = list(dict.fromkeys(("", own, each.folder, f"{own}/{each.folder}")))
+    name = words[0].rpartition("/")[2]
+    if words[:2] == ["bash", "-c"]:
+        return True
+    subject = [word for word in words[1:] if word == "-m" or not word.startswith("-")]
+    if re.fullmatch(r"python[\d.]*|julia|Rscript", name):
+        if subject[:1] == ["-m"]:
+            return len(subject) > 1 and module_root(subject[1], found) is not None
+        return bool(subject) and bool(place_of(subject[0], found, folders))
+    return (
+        name in draft.programs
+        or name in _KNOWN
+        or name in found.table.scripts
+        or bool(place_of(words[0], found, folders))
+    )
+
+
+def chosen(candidates: list[_Ranked], asked: str, top: Path) -> _Ranked | None:
+    """The one that is asked for, else the likeliest; None where all there are check, show or prepare something.
+
+    Raises
+    ------
+    InputError: there is none of this number or with this text.
+    """
+    if not asked:
+        return next((each for each in candidates if not each.aside or each.job.batch), None)
+    if asked.isdecimal():
+        found = candidates[int(asked) - 1 : int(asked)] if int(asked) else []
+    else:
+        found = [each for each in candidates if asked in each.shown.text or asked == each.shown.where.file]
+    if not found:
+        lines = "".join(f"\n  {number}: {_line(each)}" for number, each in enumerate(candidates[:_MOST], 1))
+        there = f"; there are{lines}" if candidates else ""
+        raise InputError(
+            f"no command line of this project is {asked!r}{there}",
+            str(top),
+            "the number of one, or a part of its text",
+            "`hpcgen init --json --dry-run` lists them as `commands`",
+        )
+    return found[0]
+
+
+def _line(each: _Ranked) -> str:
+    text = each.shown.text if len(each.shown.text) < 80 else f"{each.shown.text[:80]}…"
+    return f"{each.shown.where.file}:{each.shown.where.line}: {text}"
+
+
+def say_others(draft: Draft, taken: _Ranked | None) -> None:
+    """A remark for each that is not taken, with the number that ``--command`` takes."""
+    others = [(number, each) for number, each in enumerate(draft.candidates, 1) if each is not taken]
+    for number, each in others[:_MOST]:
+        text = each.shown.text if len(each.shown.text) < 80 else f"{each.shown.text[:80]}…"
+        draft.remark(f"`hpcgen init --command {number}` takes {text} instead", each.shown.where)
+    if others[_MOST:]:
+        draft.remark(
+            f"{len(others) - _MOST} more command lines: `hpcgen init --json --dry-run` lists them as `commands`"
+        )

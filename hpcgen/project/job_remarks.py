@@ -1,0 +1,100 @@
+"""What is said beside a command that comes from a script of the project."""
+
+from __future__ import annotations
+
+import re
+
+from hpcgen.core.model.own_project import Launched
+from hpcgen.core.secret_rules import secret_name
+from hpcgen.project.command_words import framework_in, unknown_variables
+from hpcgen.project.draft import APP, Draft
+from hpcgen.project.found import Found
+
+LEFT_TO_THE_JOB = (
+    "everybody can read a stack and an image; let the program read it from the job's environment or a file"
+)
+"""What to do with a secret."""
+_PLACEHOLDER = re.compile(
+    r"<[^<>]+>|(\./)?/?path/to\b.*|\{\s*[\w -]+\s*\}|\[[A-Z_ ]+\]|(YOUR|MY)[_-].+|your[_-].+|/your/.*|xxx+|\.\.\.", re.I
+)
+
+
+def say_line(each: Launched, words: list[str], found: Found, draft: Draft, secrets: set[str]) -> None:
+    """Remarks on one command line: what is left out, and what nothing here says.
+
+    Parameters
+    ----------
+    words: the command in the image. secrets: variables of the script that may be secret.
+    """
+    if each.container or each.image:
+        image = f" ({each.image})" if each.image else ""
+        by = f"`{each.container} IMAGE`{image}" if each.container else f"the image {each.image}"
+        draft.remark(f"{by} is left out: hpcgen builds an image of this stack, and starts it", each.where)
+    for text, said in (
+        (each.before, "left out before the command"),
+        (each.dropped, "left out behind the command"),
+        (", ".join(each.strange), "options that init does not know, or whose values it does not"),
+    ):
+        if text:
+            draft.remark(f"{said}: {text}", each.where)
+    if each.secrets:
+        text = f"left out of the command, since it may be secret: {', '.join(each.secrets)}; {LEFT_TO_THE_JOB}"
+        draft.remark(text, each.where)
+    if each.repeated:
+        draft.remark("the command stands in a loop, a condition or a function; it is taken once", each.where)
+    _say_framework(each, draft)
+    _say_unknown(each, words, draft, secrets)
+    _say_places(each, words, found, draft)
+
+
+def _say_framework(each: Launched, draft: Draft) -> None:
+    cut = framework_in(each.words)
+    names = {given.name for given in cut.given}
+    if left := [*cut.other, *cut.strange]:
+        draft.remark(f"options of {cut.name} that are left out with it: {' '.join(left)}", each.where)
+    if (cut.name == "torch.distributed.launch" and "use-env" not in names) or (
+        cut.name == "deepspeed" and "no-local-rank" not in names
+    ):
+        text = f"{cut.name} gives the program --local_rank; here it has LOCAL_RANK in its environment alone"
+        draft.remark(text, each.where)
+
+
+def _say_unknown(each: Launched, words: list[str], draft: Draft, secrets: set[str]) -> None:
+    unknown = unknown_variables(words)
+    secret = [name for name in unknown if name in secrets or secret_name(name[1:])]
+    if plain := [name for name in unknown if name not in secret]:
+        draft.remark(f"init does not know the value of {', '.join(plain)}: put it into the command", each.where)
+    if secret:
+        text = f"{', '.join(secret)} may be secret, and its value is not put in: {LEFT_TO_THE_JOB}"
+        draft.remark(text, each.where)
+    if each.doubts:
+        names = ", ".join(f"${name}" for name in each.doubts)
+        draft.remark(f"{names} has another value under some condition of the script", each.where)
+    if each.patterns:
+        draft.remark(f"no shell puts names of files in for {', '.join(each.patterns)}: name them", each.where)
+    if stand := [word for word in each.words[1:] if _PLACEHOLDER.fullmatch(word.rpartition("=")[2])]:
+        draft.remark(f"stands for a value of yours, put it into the command: {', '.join(stand)}", each.where)
+
+
+def _say_places(each: Launched, words: list[str], found: Found, draft: Draft) -> None:
+    missing = [word for word in words if re.fullmatch(r"(?!/)[\w./-]+\.(py|sh|jl|R)", word)]
+    if missing:
+        draft.remark(f"not among the files of the project: {', '.join(missing)}", each.where)
+    first = each.words[0]
+    name = first.rpartition("/")[2]
+    if (
+        re.match(r"(\./|build/)", first)
+        and name not in draft.programs
+        and not found.tree.has(words[0].removeprefix(f"{APP}/"))
+    ):
+        draft.remark(f"init finds nothing that makes {first}: change its place, or how it is built", each.where)
+    paths = [word.rpartition("=")[2] for word in words]
+    if relative := [path for path in paths if re.match(r"\.{1,2}/[\w.]", path)]:
+        text = "paths from the folder where the job is submitted, since the project has no such files"
+        draft.remark(f"{text}: {', '.join(relative[:5])}", each.where)
+    if each.folder and any(word.startswith(f"{APP}/") for word in words):
+        text = (
+            f"the script goes to {each.folder} before; a job starts where it is submitted, so submit it there if the "
+            "program opens files by relative paths"
+        )
+        draft.remark(text, each.where)

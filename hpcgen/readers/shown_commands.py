@@ -1,0 +1,97 @@
+"""Command lines that a README, a Makefile or a justfile shows. Nothing of them is run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hpcgen.core.errors import Position
+from hpcgen.core.model.own_project import JobFile, Launched
+from hpcgen.readers.folder import ProjectFolder
+from hpcgen.readers.job_script import script_of
+from hpcgen.readers.shell_script import MOST_LINES
+
+_SHELLS = (
+    "",
+    "bash",
+    "sh",
+    "shell",
+    "console",
+    "zsh",
+    "shell-session",
+    "bash-session",
+    "terminal",
+    "cmd",
+    "text",
+    "bash session",
+)
+_FENCE = re.compile(r"\s*(```+|~~~+)\s*(?:\{\.?)?([\w-]*)")
+_RST = re.compile(r"\s*\.\. (?:code-block|code|sourcecode|prompt):: *(\w*)|.*[^:]?::\s*$")
+_PROMPT = re.compile(r"\s*(?:\([\w.-]+\)\s*)?(?:[$%]|[\w.-]+@[\w.-]+[:~\w/.-]*[$#])\s+(?=\S)")
+
+
+def read_shown(folder: ProjectFolder, path: str) -> JobFile | None:
+    """The command lines in blocks of code of a README; None where there are none. InputError where it is no text."""
+    lines = folder.text(path).split("\n")[:MOST_LINES]
+    blocks = _indented(lines) if path.lower().endswith(".rst") else _fenced(lines)
+    return _all(path, list(blocks))
+
+
+def read_recipes(folder: ProjectFolder, path: str) -> JobFile | None:
+    """The command lines of the recipes of a Makefile or a justfile, those with variables of make's own left out."""
+    blocks: list[tuple[int, list[str]]] = []
+    for number, line in enumerate(folder.text(path).split("\n")[:MOST_LINES], 1):
+        text = line.strip().lstrip("@-+")
+        if line[:1] in ("\t", " ") and text and not re.search(r"\$[(@<^?*%{]|\{\{", text):
+            blocks.append((number, [text.replace("$$", "$")]))
+    return _all(path, blocks)
+
+
+def _all(path: str, blocks: list[tuple[int, list[str]]]) -> JobFile | None:
+    found: list[Launched] = []
+    first = JobFile(path, "", Position(path, 1, 1))
+    for number, block in blocks:
+        shown = _without_prompts(block)
+        found += script_of("\n".join(shown), first, number).launched
+    return JobFile(path, "", found[0].where, launched=found) if found else None
+
+
+def _without_prompts(block: list[str]) -> list[str]:
+    """The lines behind prompts where there are prompts, since the others are what the commands print; else all."""
+    prompted = [_PROMPT.match(line) for line in block]
+    if not any(prompted):
+        return block
+    result, goes_on = [], False
+    for line, match in zip(block, prompted, strict=True):
+        text = line[match.end() :] if match else line if goes_on else ""
+        goes_on = text.endswith("\\")
+        result.append(text)
+    return result
+
+
+def _fenced(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+    fence, start, shell = "", 0, False
+    block: list[str] = []
+    for number, line in enumerate(lines, 1):
+        match = _FENCE.match(line)
+        if not fence and match:
+            fence, block, start, shell = match[1], [], number + 1, match[2].lower() in _SHELLS
+        elif fence and match and match[1].startswith(fence) and not match[2]:
+            if shell:
+                yield start, block
+            fence = ""
+        elif fence:
+            block.append(line)
+
+
+def _indented(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+    block: list[str] = []
+    start, inside = 0, False
+    for number, line in enumerate([*lines, "end"], 1):
+        if inside and (not line.strip() or line[:1] in (" ", "\t")):
+            block.append("" if re.fullmatch(r"\s+:\w+:.*", line) else line)
+            continue
+        if inside and block:
+            yield start, block
+        match = _RST.match(line)
+        inside, block, start = match is not None and (match[1] or "").lower() in _SHELLS, [], number + 1
