@@ -91,7 +91,7 @@ def test_a_program_is_the_program(tmp_path: Path, files: dict[str, str]) -> None
 
 def test_notebooks_of_a_documentation_are_none_of_the_project(tmp_path: Path) -> None:
     draft = drafted(tmp_path, {"docs/a.ipynb": notebook("import numpy"), "x/y.py": "import z\n"})
-    assert "python_packages" not in draft.blocks and draft.data["run"]["command"] == ["python3", "--version"]
+    assert "python_packages" not in draft.blocks and draft.data["run"]["command"] == ["python3", "/app/x/y.py"]
 
 
 def test_notebooks_in_markdown_need_what_opens_them(tmp_path: Path) -> None:

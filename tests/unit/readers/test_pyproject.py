@@ -93,7 +93,6 @@ def test_all_mistakes_are_said_at_once(tmp_path: Path) -> None:
             "pyproject.toml:6:2",
             "pyproject.toml:3:1",
             "pyproject.toml:8:1",
-            "pyproject.toml:10:1",
             "pyproject.toml:11:1",
             "pyproject.toml:2:1",
         ]

@@ -30,7 +30,7 @@ setup(
     description="What it is",
     python_requires=">=3.9",
     install_requires=plain + base + ["tqdm"] + listed("more.txt") + computed(),
-    extras_require={"fast": ["numba"], "own": ["x @ git+https://example.org/x.git"]},
+    extras_require={"fast": ["numba"], "own": ["x @ file:///srv/x"]},
     entry_points={"console_scripts": ["train = pkg.train:main"]},
 )
 """
