@@ -32,9 +32,9 @@ from hpcgen.core.support.units import some
 Pin = Annotated[
     str,
     msgspec.Meta(
-        pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(==[0-9][0-9A-Za-z.!+]*)?$(?!\n)",
-        description="a package with its exact version, or its name alone",
-        examples=["h5py==3.11.0", "h5py"],
+        pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?==[0-9][0-9A-Za-z.!+]*$(?!\n)",
+        description="a package with its exact version",
+        examples=["h5py==3.11.0"],
     ),
 ]
 
@@ -107,8 +107,7 @@ class PythonPackages(Block):
     needs = (need("python"),)
 
     class Options(BlockOptions, frozen=True):
-        """``packages``: such as ``h5py==3.11.0``, or the name alone, whose version a lock chooses; ranges, addresses
-        and pip's own options are refused.
+        """``packages``: such as ``h5py==3.11.0``; ranges, addresses and pip's own options are refused.
 
         ``requirements``: such as ``h5py>=3.10``, as a line of a file that the project does not have.
         ``files``: requirements.txt, pylock.toml, uv.lock, poetry.lock, pdm.lock, pyproject.toml, setup.py
@@ -152,7 +151,7 @@ class PythonPackages(Block):
         python = f"{ctx.use('python').prefix}/bin/python"
         tests = []
         for pin in ctx.options.packages:
-            name, _, version = pin.partition("==")
+            name, version = pin.split("==")
             tests.append(Test(name, command(python, "-m", "pip", "show", name), expect=f"Version: {version}"))
         if ctx.project is not None and ctx.project.packages:
             tests.append(Test("packages of the project", command(python, "-m", "pip", "check")))
@@ -169,8 +168,8 @@ class PythonPackages(Block):
         Wheels of frameworks that the project itself names bring NVIDIA's libraries, as those of blocks do.
         """
         carrying = False
-        pins = [pin.partition("==") for pin in ctx.options.packages]
-        vendors = dict.fromkeys(vendor for name, _, version in pins if (vendor := _vendor(name, version)))
+        pins = [tuple(pin.split("==")) for pin in ctx.options.packages]
+        vendors = dict.fromkeys(vendor for name, version in pins if (vendor := _vendor(name, version)))
         gpu = ctx.facts.partition.gpu
         for each in ctx.project.packages if ctx.project is not None and gpu is not None else ():
             # What is for others is told with its line by the contract. TensorFlow's wheels for ARM are without CUDA.
@@ -192,8 +191,6 @@ class PythonPackages(Block):
         superseded = msgspec.convert(ctx.release.values.get("superseded", {}), dict[str, str])
         names = [re.sub(r"[-_.]+", "-", pin.split("==")[0]).lower() for pin in ctx.options.packages]
         found = ["python_packages: the listed packages are pinned by version, not by hash"] if names else []
-        if loose := [pin for pin in ctx.options.packages if "==" not in pin]:
-            found = [f"without a lock these are the newest on the day of the build: {some(loose)}"]
         lines = [line for built, _ in ctx.source_lists(ctx.me.name) for line in built.requirements]
         if lines:
             told = some([line.partition(" ")[0].replace("==", " ") for line in lines], 20)

@@ -265,6 +265,7 @@ def submit(
     account: the account to charge; that of your config file for the site, else the recorded one, if None.
     name: what the batch system calls the job; the stack's name if None.
     queueing: whether it is an array, waits for another job, or is put back into the queue.
+    binds: folders of the machine that the job sees, as for :func:`run`.
 
     Raises
     ------

@@ -76,8 +76,6 @@ def named_pins(
     ----------
     stack: with what ``--add`` names. document: of the stack, for positions.
     """
-    from hpcgen.readers.pip_text import requirement
-
     block = stack.blocks.get(BLOCK, StackBlock())
     by_set = said.get(BLOCK, {}).get(PACKAGES)
     listed = block.options.get(PACKAGES) if by_set is None else by_set.split(",")
@@ -85,6 +83,8 @@ def named_pins(
     own = [pin for pin in pins if normal_name(pin.partition("==")[0]) in catalog.distributions]
     if not own:
         return NamedPins(stack, said)
+    from hpcgen.readers.pip_text import requirement
+
     rest: list[str] = [pin for pin in pins if pin not in own]
     if by_set is not None:
         said = {**said, BLOCK: {**said[BLOCK], PACKAGES: ",".join(rest)}}

@@ -249,11 +249,7 @@ def _wrong(catalog: Catalog, kind: str, package: str) -> Problems:
     problems = Problems()
     try:
         msgspec.convert([package], field.type)
-        # What is added to a finished image has one version, as its record says.
-        wrong = kind == "pip" and "==" not in package
     except msgspec.ValidationError:
-        wrong = True
-    if wrong:
         problems.add(f"{kind}:{public(package, 120)!r} cannot be added", "--add", f"such as {kind}:{example}")
     return problems
 

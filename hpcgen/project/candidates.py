@@ -35,7 +35,7 @@ _MAIN = re.compile(
 _MOST = 6
 
 
-class Candidate(Record, frozen=True):
+class CommandLine(Record, frozen=True):
     """A command line of the project.
 
     Parameters
@@ -52,7 +52,7 @@ class Candidate(Record, frozen=True):
 class _Ranked(NamedTuple):
     """``aside``: it is only offered, since it checks, shows or prepares something."""
 
-    shown: Candidate
+    shown: CommandLine
     job: JobFile
     aside: bool
 
@@ -110,7 +110,7 @@ def _subject(each: Launched) -> str:
 
 def _of_file(job: JobFile, evidence: Evidence) -> _Ranked:
     main = [each for each in job.launched if each.launcher] or job.launched[-1:]
-    shown = Candidate(" ".join(main[0].words)[:300], main[0].where, evidence)
+    shown = CommandLine(" ".join(main[0].words)[:300], main[0].where, evidence)
     return _Ranked(shown, job, _aside(job.launched, job.file, 0 if job.batch else 1))
 
 

@@ -13,7 +13,7 @@ from hpcgen.core.errors import Position
 from hpcgen.core.support.quoting import command
 from hpcgen.project.draft import APP, Draft
 from hpcgen.project.found import Found
-from hpcgen.readers.launch_options import FRAMEWORKS, SIZES, Given, take
+from hpcgen.readers.launch_options import FRAMEWORKS, SIZES, GivenOption, take
 from hpcgen.readers.shell_values import plain, unknown
 from hpcgen.readers.shell_words import UnclosedError, commands_in
 
@@ -113,7 +113,7 @@ class Framework(NamedTuple):
     """
 
     name: str = ""
-    given: tuple[Given, ...] = ()
+    given: tuple[GivenOption, ...] = ()
     other: tuple[str, ...] = ()
     strange: tuple[str, ...] = ()
 

@@ -85,7 +85,7 @@ def add_imported(imported: Imported, listed: Listed, catalog: Catalog, draft: Dr
     else:
         _add(wanted, imported, listed, catalog, draft)
     text = "imported, in no list, and init does not know which package has it"
-    remedy = "add that to the list or to `packages`, or copy the module"
+    remedy = "add that to the list or to `requirements`, or copy the module"
     _tell(imported.strange(listed, catalog), text, remedy, draft)
     _old_tensorflow(imported, draft)
 
@@ -116,7 +116,7 @@ def _add(wanted: Mapping[str, Position], imported: Imported, listed: Listed, cat
     if others:
         why = f"imported, and in no list: {some(list(_said(others)), 30)}; `hpcgen lock` chooses their versions"
         draft.add_block(BLOCK, why)
-        draft.blocks[BLOCK].setdefault("options", {})["packages"] = sorted(others)
+        draft.blocks[BLOCK].setdefault("options", {})["requirements"] = sorted(others)
 
 
 def _block(block: str, why: str, where: Position, draft: Draft) -> None:

@@ -29,7 +29,7 @@ def say_line(each: Launched, words: list[str], found: Found, draft: Draft, secre
     if each.container or each.image:
         image = f" ({each.image})" if each.image else ""
         by = f"`{each.container} IMAGE`{image}" if each.container else f"the image {each.image}"
-        draft.remark(f"{by} is left out: hpcgen builds an image of this stack, and starts it", each.where)
+        draft.remark(f"{by} is left out: the image of this stack takes its place", each.where)
     for text, said in (
         (each.before, "left out before the command"),
         (each.dropped, "left out behind the command"),

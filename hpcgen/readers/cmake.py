@@ -21,7 +21,7 @@ from hpcgen.readers.cmake_options import (
     off_by_default,
     subject_of,
 )
-from hpcgen.readers.cmake_text import Call, Condition, calls, end_of, expanded, tokens
+from hpcgen.readers.cmake_text import CMakeCall, Condition, calls, end_of, expanded, tokens
 from hpcgen.readers.folder import ProjectFolder
 
 NAME = "CMakeLists.txt"
@@ -101,7 +101,7 @@ class _Reading:
         self._installed: set[str] = set()
         self._doubtful: set[str] = set()
         self._targets: set[str] = set()
-        self._functions: dict[str, tuple[list[str], list[Call]]] = {}
+        self._functions: dict[str, tuple[list[str], list[CMakeCall]]] = {}
         self._read: set[str] = set()
         self._steps = self._nested = 0
 
@@ -122,7 +122,7 @@ class _Reading:
         with suppress(_End):
             self._run(list(calls(path, self.folder.text(path))), place)
 
-    def _run(self, body: Sequence[Call], place: _Place) -> None:
+    def _run(self, body: Sequence[CMakeCall], place: _Place) -> None:
         number = 0
         while number < len(body):
             call = body[number]
@@ -140,7 +140,7 @@ class _Reading:
             self._call(call, place)
             number += 1
 
-    def _block(self, body: Sequence[Call], place: _Place) -> None:
+    def _block(self, body: Sequence[CMakeCall], place: _Place) -> None:
         head, inner = body[0], list(body[1:])
         if head.name == "if":
             self._if(body, place)
@@ -154,9 +154,9 @@ class _Reading:
                 self.values[head.words[0]] = item
                 self._run(inner, place)
 
-    def _if(self, body: Sequence[Call], place: _Place) -> None:
+    def _if(self, body: Sequence[CMakeCall], place: _Place) -> None:
         done, sure, depth = False, place.sure, 0
-        branches: list[tuple[Call, list[Call]]] = [(body[0], [])]
+        branches: list[tuple[CMakeCall, list[CMakeCall]]] = [(body[0], [])]
         for call in body[1:]:
             depth += (call.name == "if") - (call.name == "endif")
             if depth == 0 and call.name in ("elseif", "else"):
@@ -188,7 +188,7 @@ class _Reading:
         package = re.split(r"_|::", name)[0]
         return name in self._doubtful or (package in self.needs.libraries and not name.endswith("_FOUND"))
 
-    def _passed_by(self, body: Sequence[Call], names: list[str]) -> None:
+    def _passed_by(self, body: Sequence[CMakeCall], names: list[str]) -> None:
         for call in body:
             what = subject_of(call)
             if what:
@@ -196,7 +196,7 @@ class _Reading:
 
     # Commands
 
-    def _call(self, call: Call, place: _Place) -> None:
+    def _call(self, call: CMakeCall, place: _Place) -> None:
         method = getattr(self, f"_do_{call.name}", None)
         words = [self._plain(word) for word in call.words]
         if call.name in self._functions and place.depth < _DEEPEST:
@@ -214,21 +214,21 @@ class _Reading:
             self.stops.append(FileWord("CMake ends here, unless a variable before it is set", call.where))
             raise _End
 
-    def _do_project(self, words: list[str], call: Call, place: _Place) -> None:
+    def _do_project(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         self.project = self.project or words[0]
         folder = _joined(_SOURCE, place.folder)
         self.values |= {"PROJECT_NAME": words[0], "PROJECT_SOURCE_DIR": folder, f"{words[0]}_SOURCE_DIR": folder}
         self.values.setdefault("CMAKE_PROJECT_NAME", words[0])
         self.needs.languages(words[1:], call, place.sure)
 
-    def _do_enable_language(self, words: list[str], call: Call, place: _Place) -> None:
+    def _do_enable_language(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         self.needs.languages(words, call, place.sure)
 
-    def _do_cmake_minimum_required(self, words: list[str], call: Call, place: _Place) -> None:
+    def _do_cmake_minimum_required(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         if len(words) > 1:
             self.minimum = self.minimum or FileWord(words[1].partition("...")[0], call.where)
 
-    def _do_option(self, words: list[str], call: Call, place: _Place) -> None:
+    def _do_option(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         value = words[2] if len(words) > 2 and words[2] else "OFF"
         if words[0] in self.values:
             return
@@ -238,7 +238,7 @@ class _Reading:
 
     _do_cmake_dependent_option = _do_option
 
-    def _do_set(self, words: list[str], call: Call, place: _Place) -> None:
+    def _do_set(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         name, rest = words[0], words[1:]
         if "CACHE" in rest:
             cached = rest.index("CACHE")
@@ -255,18 +255,18 @@ class _Reading:
             self.values[name] = ";".join(word for word in rest if word != "PARENT_SCOPE")
         return None
 
-    def _do_unset(self, words: list[str], call: Call, place: _Place) -> None:
+    def _do_unset(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         self.values.pop(words[0], None)
 
-    def _do_list(self, words: list[str], call: Call, place: _Place) -> None:
+    def _do_list(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         if words[0] in ("APPEND", "PREPEND") and len(words) > 2:
             self.values[words[1]] = ";".join(filter(None, [self.values.get(words[1], ""), *words[2:]]))[:4000]
 
-    def _do_string(self, words: list[str], call: Call, place: _Place) -> None:
+    def _do_string(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         if words[0] in ("TOLOWER", "TOUPPER") and len(words) == 3:
             self.values[words[2]] = words[1].lower() if words[0] == "TOLOWER" else words[1].upper()
 
-    def _do_include(self, words: list[str], call: Call, place: _Place) -> None:
+    def _do_include(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         folders = [part for part in self.values.get("CMAKE_MODULE_PATH", "").split(";") if part]
         for text in (words[0], *(f"{self._plain(part)}/{words[0]}.cmake" for part in folders)):
             path = self._source(text, place)
@@ -277,7 +277,7 @@ class _Reading:
             self.stops.append(FileWord(f"CMake includes {missing}, which is not here", call.where))
         return None
 
-    def _do_add_subdirectory(self, words: list[str], call: Call, place: _Place) -> None:
+    def _do_add_subdirectory(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         if "$" in words[0]:
             return
         inner = self._source(words[0], place)
@@ -291,14 +291,14 @@ class _Reading:
             self._file(inner, _Place(folder, below, sure, place.depth + 1))
             self.values |= local
 
-    def _do_subdirs(self, words: list[str], call: Call, place: _Place) -> None:
+    def _do_subdirs(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         for word in words:
             self._do_add_subdirectory([word], call, place)
 
-    def _do_add_library(self, words: list[str], call: Call, place: _Place) -> None:
+    def _do_add_library(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         self._targets.add(words[0])
 
-    def _do_add_executable(self, words: list[str], call: Call, place: _Place) -> None:
+    def _do_add_executable(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         if {"IMPORTED", "ALIAS"} & {*words} or not re.fullmatch(r"[\w.+-]+", words[0]):
             return
         output = self.values.get("CMAKE_RUNTIME_OUTPUT_DIRECTORY") or self.values.get("EXECUTABLE_OUTPUT_PATH")
@@ -314,7 +314,7 @@ class _Reading:
         below = plain[len(_BUILD) :] if plain.startswith(_BUILD) else plain if plain and plain[0] != "/" else None
         return _joined(build, place.below if below is None or "$" in below else below.strip("/"))
 
-    def _do_set_target_properties(self, words: list[str], call: Call, place: _Place) -> None:
+    def _do_set_target_properties(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         start = words.index("PROPERTIES") if "PROPERTIES" in words else len(words)
         pairs = dict(zip(words[start + 1 :: 2], words[start + 2 :: 2], strict=False))
         for name in words[:start]:
@@ -324,38 +324,38 @@ class _Reading:
                     folder = self._output(pairs["RUNTIME_OUTPUT_DIRECTORY"], place)
                 self._programs[name] = built._replace(path=f"{folder}/{pairs.get('OUTPUT_NAME', own)}")
 
-    def _do_target_link_libraries(self, words: list[str], call: Call, place: _Place) -> None:
+    def _do_target_link_libraries(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         built = self._programs.get(words[0])
         if built is not None and re.search(r"\bMPI::|MPI_\w*LIB", " ".join(words)):
             self._programs[words[0]] = built._replace(mpi=True)
 
-    def _do_install(self, words: list[str], call: Call, place: _Place) -> None:
+    def _do_install(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         self.installs = self.installs or call.where
         if words[0] == "TARGETS":
             self._installed |= {part for word in words for part in word.split(";")}
 
-    def _do_find_package(self, words: list[str], call: Call, place: _Place) -> None:
+    def _do_find_package(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         if self.needs.find_package(words, call, place.sure):
             self.values.setdefault(f"{words[0]}_FOUND", "TRUE")
 
-    def _do_pkg_check_modules(self, words: list[str], call: Call, place: _Place) -> None:
+    def _do_pkg_check_modules(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         self.needs.modules(words, call, place.sure)
 
     _do_pkg_search_module = _do_pkg_check_modules
 
-    def _do_file(self, words: list[str], call: Call, place: _Place) -> None:
+    def _do_file(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         if words[0] == "DOWNLOAD":
             self._fetched("file(DOWNLOAD)", call, place)
 
-    def _do_execute_process(self, words: list[str], call: Call, place: _Place) -> None:
+    def _do_execute_process(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         if re.search(r"\bsubmodule update\b|\bgit clone\b|\bwget\b|\bcurl\b", " ".join(words)):
             self._fetched("execute_process(…)", call, place)
 
-    def _fetched(self, what: str, call: Call, place: _Place) -> None:
+    def _fetched(self, what: str, call: CMakeCall, place: _Place) -> None:
         if place.sure and not set_aside(place.folder):
             self.fetches.append(FileWord(what, call.where))
 
-    def _do_message(self, words: list[str], call: Call, place: _Place) -> None:
+    def _do_message(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         if words[0] in ("FATAL_ERROR", "SEND_ERROR") and place.sure and place.depth < 3:
             text = " ".join(" ".join(words[1:]).split())[:120]
             self.stops.append(FileWord(f"CMake stops here as the project is now: {text!a}", call.where))

@@ -6,7 +6,7 @@ import re
 
 from hpcgen.core.model.own_project import FileWord, WantedLibrary
 from hpcgen.readers.cmake_options import GPU_LANGUAGES, GPU_PACKAGES
-from hpcgen.readers.cmake_text import Call
+from hpcgen.readers.cmake_text import CMakeCall
 
 
 class CMakeNeeds:
@@ -20,7 +20,7 @@ class CMakeNeeds:
         self.libraries: dict[str, WantedLibrary] = {}
         self.parallel_hdf5: FileWord | None = None
 
-    def languages(self, words: list[str], call: Call, sure: bool) -> None:
+    def languages(self, words: list[str], call: CMakeCall, sure: bool) -> None:
         """Those of project() and enable_language()."""
         said = FileWord(f"{call.name}({' '.join(call.words)})", call.where)
         if "Fortran" in words:
@@ -33,7 +33,7 @@ class CMakeNeeds:
         self.gpus = self.gpus or said
         self.gpu_block = self.gpu_block or (block if sure else "")
 
-    def find_package(self, words: list[str], call: Call, sure: bool) -> bool:
+    def find_package(self, words: list[str], call: CMakeCall, sure: bool) -> bool:
         """A package; whether the build has it where it goes on."""
         said = FileWord(f"find_package({' '.join(words)})", call.where)
         required = "REQUIRED" in words and sure
@@ -50,7 +50,7 @@ class CMakeNeeds:
             self._wanted(WantedLibrary(words[0], said.text, call.where, required, parts))
         return required
 
-    def modules(self, words: list[str], call: Call, sure: bool) -> None:
+    def modules(self, words: list[str], call: CMakeCall, sure: bool) -> None:
         """Modules of pkg-config."""
         for word in words[1:]:
             name = re.split(r"[<>=]", word)[0]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from hpcgen.core.model.own_project import BuildOption
-from hpcgen.readers.cmake_text import Call
+from hpcgen.readers.cmake_text import CMakeCall
 
 GPU_LANGUAGES = {"CUDA": "cuda", "HIP": "rocm"}
 GPU_PACKAGES = {"CUDA": "cuda", "CUDAToolkit": "cuda", "hip": "rocm", "HIP": "rocm"}
@@ -29,7 +29,7 @@ class Switched(NamedTuple):
 
     what: str
     names: list[str]
-    call: Call
+    call: CMakeCall
 
 
 def off_by_default(
@@ -67,7 +67,7 @@ def gpu_option(switched: Sequence[Switched], off: Mapping[str, BuildOption]) -> 
     return next((off[name] for name in names if name in off and _SAYS["GPUs"].search(name)), None)
 
 
-def subject_of(call: Call) -> str:
+def subject_of(call: CMakeCall) -> str:
     """What of MPI, OpenMP and GPUs a command asks for."""
     if call.name == "find_package" and call.words:
         first = call.words[0]

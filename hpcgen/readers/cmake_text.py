@@ -24,7 +24,7 @@ _COMPARED = {"STREQUAL", "MATCHES", "EQUAL", "LESS", "GREATER", "LESS_EQUAL", "G
 _ASKED = {"TARGET", "COMMAND", "POLICY", "TEST", "EXISTS", "IS_DIRECTORY", "IS_SYMLINK", "IS_ABSOLUTE", "DEFINED"}
 
 
-class Call(NamedTuple):
+class CMakeCall(NamedTuple):
     """A command with its words; ``text``: all between its parentheses."""
 
     name: str
@@ -33,7 +33,7 @@ class Call(NamedTuple):
     where: Position
 
 
-def calls(path: str, text: str) -> Iterator[Call]:
+def calls(path: str, text: str) -> Iterator[CMakeCall]:
     """The commands of a file, comments left out, in their order."""
     plain = _without_long_comments(text)
     plain = _COMMENT.sub(lambda match: " " * len(match[0]), plain)
@@ -43,7 +43,7 @@ def calls(path: str, text: str) -> Iterator[Call]:
         start = match.start(1)
         line, counted = line + plain.count("\n", counted, start), start
         where = Position(path, line, start - plain.rfind("\n", 0, start))
-        yield Call(match[1].lower(), [" ".join(word.split()) for word in words], match[2], where)
+        yield CMakeCall(match[1].lower(), [" ".join(word.split()) for word in words], match[2], where)
 
 
 def _without_long_comments(text: str) -> str:
@@ -58,7 +58,7 @@ def _without_long_comments(text: str) -> str:
     return "".join([*kept, text[at:]])
 
 
-def end_of(body: Sequence[Call], start: int) -> int:
+def end_of(body: Sequence[CMakeCall], start: int) -> int:
     """The number of the command that ends the block that begins there."""
     name, depth = body[start].name, 0
     for number in range(start, len(body)):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hpcgen.core.errors import Position
 from hpcgen.core.model.own_project import JobFact, Launched
 from hpcgen.readers.job_directives import Directive, fact, slurm
-from hpcgen.readers.launch_options import LAUNCHERS, PYXIS, RUNTIMES, Given, take
+from hpcgen.readers.launch_options import LAUNCHERS, PYXIS, RUNTIMES, GivenOption, take
 from hpcgen.readers.shell_values import computed, plain
 
 _PREFIXES: Mapping[str, tuple[frozenset[str], int]] = {
@@ -156,7 +156,7 @@ def filled(value: str, known: Mapping[str, str]) -> str:
     return value
 
 
-def _facts(launcher: str, given: list[Given], line: ScriptLine) -> tuple[list[JobFact], list[str]]:
+def _facts(launcher: str, given: list[GivenOption], line: ScriptLine) -> tuple[list[JobFact], list[str]]:
     """What options say of the number of ranks, and those of them whose values are not understood."""
     found: list[JobFact] = []
     unread = []
@@ -206,7 +206,7 @@ _RESOURCES = {
 }
 
 
-def _of_resource_sets(given: list[Given], line: ScriptLine) -> list[JobFact]:
+def _of_resource_sets(given: list[GivenOption], line: ScriptLine) -> list[JobFact]:
     """jsrun counts sets of resources, each with so many tasks, CPUs and GPUs."""
     values = {_RESOURCES[each.name]: filled(each.value, line.known) for each in given if each.name in _RESOURCES}
     number = {name: int(value) for name, value in values.items() if re.fullmatch(r"\d{1,6}", value)}

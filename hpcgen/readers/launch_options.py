@@ -19,7 +19,7 @@ def _set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-class Options(NamedTuple):
+class LaunchOptions(NamedTuple):
     """The options of one program. Names are without dashes before them, and with ``-`` in place of ``_``.
 
     ``valued``: those with a value, behind ``=`` or as the next word. ``flags``: those without. ``two``: with two words.
@@ -35,7 +35,7 @@ class Options(NamedTuple):
     fields: Mapping[str, JobField] = {}
 
 
-class Given(NamedTuple):
+class GivenOption(NamedTuple):
     """One option as it stands on a command line; ``said``: its text."""
 
     name: str
@@ -46,14 +46,14 @@ class Given(NamedTuple):
 class Taken(NamedTuple):
     """``given``: the options that a command line begins with, ``rest``: what follows. ``strange``: unknown options."""
 
-    given: list[Given]
+    given: list[GivenOption]
     rest: list[str]
     strange: list[str]
 
 
-def take(words: list[str], options: Options) -> Taken:
+def take(words: list[str], options: LaunchOptions) -> Taken:
     """The options that words begin with, and the rest."""
-    given: list[Given] = []
+    given: list[GivenOption] = []
     strange: list[str] = []
     at = 0
     while at < len(words) and re.match(r"-.", words[at]):
@@ -83,17 +83,17 @@ def take(words: list[str], options: Options) -> Taken:
             word = f"{word} {value}".rstrip()
         elif name not in options.valued | options.flags and not name.startswith(options.families or ("\0",)):
             strange.append(before)
-        given.append(Given(name, value, word))
+        given.append(GivenOption(name, value, word))
     return Taken(given, words[at:], strange)
 
 
-def _letter(name: str, options: Options) -> str | None:
+def _letter(name: str, options: LaunchOptions) -> str | None:
     """Of letters in one word what begins with the first that takes a value, empty if none does; None for all else."""
     rest = name.lstrip("".join(each for each in options.flags if len(each) == 1))
     return rest if not rest or rest[0] in options.valued else None
 
 
-def _words_of(name: str, options: Options) -> int | None:
+def _words_of(name: str, options: LaunchOptions) -> int | None:
     if name in options.flags:
         return 0
     if name in options.two:
@@ -104,7 +104,7 @@ def _words_of(name: str, options: Options) -> int | None:
 
 # What starts ranks.
 
-_SRUN = Options(
+_SRUN = LaunchOptions(
     _set(
         "n N c t p A J o e i w x C D G m q L d B M r S T W "
         "nodes ntasks ntasks-per-node tasks-per-node ntasks-per-core ntasks-per-gpu ntasks-per-socket cpus-per-task "
@@ -129,7 +129,7 @@ _SRUN = Options(
     ),
     joined=True,
 )
-_MPI = Options(
+_MPI = LaunchOptions(
     _set(
         "n np c N H host hosts hostfile machinefile f ppn perhost rr grr wdir wd x rf rankfile map-by bind-to rank-by "
         "npernode npersocket gtool configfile launcher launcher-exec bootstrap bootstrap-exec iface path prefix "
@@ -164,7 +164,7 @@ _MPI = Options(
         "cpus-per-rank": "threads",
     },
 )
-_JSRUN = Options(
+_JSRUN = LaunchOptions(
     _set(
         "n a c g r d b l p E D X M m S e h i o k t U L nrs tasks-per-rs cpu-per-rs gpu-per-rs rs-per-host "
         "rs-per-socket launch-distribution bind latency-priority np env env-no-propagate erf-input erf-output smpiargs "
@@ -174,7 +174,7 @@ _JSRUN = Options(
     _set("v V verbose allocate-only immediate"),
     joined=True,
 )
-_FLUX = Options(
+_FLUX = LaunchOptions(
     _set(
         "n N c g t q B o l S ntasks nodes nslots cores cores-per-task gpus-per-task tasks-per-node tasks-per-core "
         "gpus-per-node cores-per-node time-limit queue bank env env-remove env-file job-name setopt setattr "
@@ -196,7 +196,7 @@ _FLUX = Options(
         "gpus-per-node": "gpus_per_node",
     },
 )
-_HOROVODRUN = Options(
+_HOROVODRUN = LaunchOptions(
     _set(
         "np num-proc H hosts hostfile start-timeout network-interface network-interfaces output-filename config-file p "
         "ssh-port i ssh-identity-file fusion-threshold-mb cycle-time-ms cache-capacity autotune-log-file min-np "
@@ -211,11 +211,11 @@ _HOROVODRUN = Options(
     families=("autotune-", "stall-check-"),
     fields={"np": "ranks", "num-proc": "ranks"},
 )
-LAUNCHERS: Mapping[str, Options] = {
+LAUNCHERS: Mapping[str, LaunchOptions] = {
     "srun": _SRUN,
     **dict.fromkeys(("mpirun", "mpiexec", "mpiexec.hydra", "mpirun_rsh", "orterun", "prterun", "prun"), _MPI),
-    "ibrun": Options(_set("n o np"), _set("v"), fields={"n": "ranks", "np": "ranks"}),
-    "aprun": Options(
+    "ibrun": LaunchOptions(_set("n o np"), _set("v"), fields={"n": "ranks", "np": "ranks"}),
+    "aprun": LaunchOptions(
         _set("n N d S j cc L r m e E F p P t sn sl mem-per-pe pes pes-per-node depth cpu-binding node-list"),
         _set("ss q B b R C D T y z zz quiet batch-args"),
         joined=True,
@@ -229,7 +229,7 @@ LAUNCHERS: Mapping[str, Options] = {
 
 # What starts the processes of one framework, on each node or on all of them.
 
-_TORCHRUN = Options(
+_TORCHRUN = LaunchOptions(
     _set(
         "nnodes nproc-per-node rdzv-backend rdzv-endpoint rdzv-id rdzv-conf max-restarts monitor-interval start-method "
         "event-log-handler role log-dir r redirects t tee local-ranks-filter node-rank master-addr master-port "
@@ -238,11 +238,11 @@ _TORCHRUN = Options(
     ),
     _set("standalone m module no-python run-path use-env virtual-local-rank"),
 )
-FRAMEWORKS: Mapping[str, Options] = {
+FRAMEWORKS: Mapping[str, LaunchOptions] = {
     "torchrun": _TORCHRUN,
     "torch.distributed.run": _TORCHRUN,
     "torch.distributed.launch": _TORCHRUN,
-    "accelerate": Options(
+    "accelerate": LaunchOptions(
         _set(
             "config-file num-processes num-machines machine-rank main-process-ip main-process-port mixed-precision "
             "num-cpu-threads-per-process gpu-ids gradient-accumulation-steps gradient-clipping rdzv-backend rdzv-conf "
@@ -257,7 +257,7 @@ FRAMEWORKS: Mapping[str, Options] = {
         ),
         families=("fsdp-", "deepspeed-", "megatron-lm-", "offload-", "parallelism-config-", "fp8-", "aws-"),
     ),
-    "deepspeed": Options(
+    "deepspeed": LaunchOptions(
         _set(
             "H hostfile i include e exclude num-nodes min-elastic-nodes max-elastic-nodes num-gpus num-accelerators "
             "master-addr master-port node-rank launcher launcher-args autotuning log-level enable-each-rank-log "
@@ -276,25 +276,25 @@ SIZES = _set(
     "num-gpus num-accelerators include hostfile m module local-addr use-env gpu-ids num-cpu-threads-per-process "
     "no-local-rank no-python"
 )
-"""Options of these that say how many processes there are and how they find each other, or what is started."""
+"""LaunchOptions of these that say how many processes there are and how they find each other, or what is started."""
 
 # Containers.
 
 
-class Runtime(NamedTuple):
+class ContainerRuntime(NamedTuple):
     """A program that starts others in a container.
 
     ``verbs``: words before its options, empty if there is none. ``names``: options that name the image. ``positional``:
     whether the first word behind the options does, where none of them has.
     """
 
-    options: Options
+    options: LaunchOptions
     verbs: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
     positional: bool = True
 
 
-_APPTAINER = Options(
+_APPTAINER = LaunchOptions(
     _set(
         "B bind H home W workdir pwd cwd env env-file S scratch o overlay app add-caps drop-caps apply-cgroups "
         "blkio-weight blkio-weight-device cpu-shares cpus cpuset-cpus cpuset-mems memory memory-reservation "
@@ -309,7 +309,7 @@ _APPTAINER = Options(
     ),
     joined=True,
 )
-_PODMAN = Options(
+_PODMAN = LaunchOptions(
     _set("a e h l m p u v w c"),
     _set(
         "d detach i interactive t tty P publish-all q quiet rm rmi init read-only privileged replace no-healthcheck "
@@ -320,20 +320,20 @@ _PODMAN = Options(
     joined=True,
 )
 """Of the long options of podman and docker those take a value that are not among the flags."""
-_SHIFTER = Options(
+_SHIFTER = LaunchOptions(
     _set("i image e env env-file m module V volume w workdir entrypoint"),
     _set("v verbose E clearenv h help"),
     joined=True,
 )
-RUNTIMES: Mapping[str, Runtime] = {
-    **dict.fromkeys(("apptainer", "singularity"), Runtime(_APPTAINER, _set("exec run"))),
+RUNTIMES: Mapping[str, ContainerRuntime] = {
+    **dict.fromkeys(("apptainer", "singularity"), ContainerRuntime(_APPTAINER, _set("exec run"))),
     **dict.fromkeys(
-        ("apptainer_wrapper", "singularity_wrapper"), Runtime(_APPTAINER, _set("exec run"), positional=False)
+        ("apptainer_wrapper", "singularity_wrapper"), ContainerRuntime(_APPTAINER, _set("exec run"), positional=False)
     ),
-    **dict.fromkeys(("docker", "podman", "podman-hpc", "nerdctl"), Runtime(_PODMAN, _set("run"))),
-    "shifter": Runtime(_SHIFTER, names=_set("i image"), positional=False),
-    "ch-run": Runtime(
-        Options(
+    **dict.fromkeys(("docker", "podman", "podman-hpc", "nerdctl"), ContainerRuntime(_PODMAN, _set("run"))),
+    "shifter": ContainerRuntime(_SHIFTER, names=_set("i image"), positional=False),
+    "ch-run": ContainerRuntime(
+        LaunchOptions(
             _set("b bind c cd g gid j join-ct join-pid m mount t u uid s storage set-env unset-env quiet test env"),
             _set(
                 "d env-no-expand join no-home home no-passwd private-tmp t write w W write-fake v verbose "
@@ -342,9 +342,11 @@ RUNTIMES: Mapping[str, Runtime] = {
             joined=True,
         )
     ),
-    "enroot": Runtime(Options(_set("c conf e env m mount rc"), _set("r root w rw"), joined=True), _set("start")),
-    "sarus": Runtime(
-        Options(
+    "enroot": ContainerRuntime(
+        LaunchOptions(_set("c conf e env m mount rc"), _set("r root w rw"), joined=True), _set("start")
+    ),
+    "sarus": ContainerRuntime(
+        LaunchOptions(
             _set("mount volume env e workdir w device entrypoint pid annotation name hooks"),
             _set("mpi ssh init glibc t tty centralized-repository"),
         ),
@@ -353,4 +355,4 @@ RUNTIMES: Mapping[str, Runtime] = {
 }
 """What starts a program in a container."""
 PYXIS = _set("container-image image environment")
-"""Options of srun that name an image, or a file that does."""
+"""LaunchOptions of srun that name an image, or a file that does."""

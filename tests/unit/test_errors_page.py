@@ -142,8 +142,8 @@ def test_entries_say_what_to_do() -> None:
     made = {kind: [each for each in messages.said() if each.kind == kind] for kind in kinds}
     assert sum(map(len, made.values())) > 1200
     silent = [message for kind, each in made.items() for message in messages.silent(kind, each)]
-    # These two put words before a problem that has its own remedy.
-    assert sorted(silent) == ["with …: …", "… (full output: …)"]
+    # These put words beside a problem that has its own remedy.
+    assert sorted(silent) == ["with …: …", "… (full output: …)", "…; tried: …", "…; tried: … and … more"]
 
 
 def test_no_row_of_the_page_has_a_gap() -> None:

@@ -14,6 +14,7 @@ from hpcgen.kit.kit import Kit
 WITHOUT_PYTHON = {"mpi-hello", "net-test", "net-test-gpu"}
 NEVER = {
     "cntk": "needs python ==3.6.*",
+    "openvino-gpu": "no known intel_gpu",
     "pytorch-glow": "needs ubuntu ==18.04",
     "tf-ngraph": "needs python ==3.6.*",
 }

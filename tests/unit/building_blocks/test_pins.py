@@ -26,7 +26,7 @@ PINS = {
     "torch==2.14.0": {CPU: "pip", ARM: "pip", AMD: "wheels with ROCm"},
     "torchvision==0.18.0": {CPU: "pip", NVIDIA: "pip"},
     "torchaudio==2.2.2": {CPU: "pip", NVIDIA: "pip"},
-    "jax==0.4.30": {CPU: "cpu", NVIDIA: "cuda12", ARM: "cuda12", AMD: "cannot use them"},
+    "jax==0.4.30": {CPU: "cpu", NVIDIA: "cuda12", ARM: "cuda12", AMD: "only with jax.accelerator=cpu or cuda12"},
     "jax==0.5.3": {CPU: "cpu", NVIDIA: "cuda12", ARM: "cuda12"},
     "jax==0.8.1": {CPU: "cpu", NVIDIA: "cuda12", ARM: "cuda13"},
     "tensorflow==2.13.0": {CPU: "pip", NVIDIA: "pip", "supermuc": "pip", AMD: "cannot use them"},

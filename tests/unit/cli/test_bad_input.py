@@ -288,7 +288,7 @@ def test_check_finds_names_that_do_not_exist_and_blocks_that_need_each_other(col
         ("mare-nostrum", "marenostrum5"),
         ("MareNostrum-5", "marenostrum5"),
         ("piz daint", "alps"),
-        ("gpu-clustr", "slurm-nvidia or slurm-cpu"),
+        ("gpu-clustr", "slurm-nvidia or slurm-cpu or slurm-intel"),
     ],
 )
 def test_what_people_call_a_site_leads_to_its_profile(hpcgen: Command, name: str, meant: str) -> None:

@@ -62,9 +62,9 @@ def start(words: str, kept: Path, **more: str) -> tuple[dict[str, int], set[str]
     [
         ("--version", 5, 0, 26),
         ("--help", 11, 0, 26),
-        ("list sites", 60, 4 * SITES + 4, 73),
-        (f"plan {PLAN}", 177, 45, 106),
-        (f"render {PLAN}", 176, 45, 113),
+        ("list sites", 60, 4 * SITES + 4, 74),
+        (f"plan {PLAN}", 181, 45, 108),
+        (f"render {PLAN}", 180, 45, 115),
         ("", 53, 0, 71),  # completes a site's name
     ],
 )

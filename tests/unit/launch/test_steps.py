@@ -135,7 +135,6 @@ def test_what_is_no_step(hpcgen: Command, here: Path, words: list[str], says: st
 @pytest.mark.parametrize(
     ("run", "says"),
     [
-        ("{mpi: true}", "run.command or run.steps"),
         ("{steps: [{name: a, command: [x]}, {name: a, command: [y]}]}", "two steps are called a"),
         ("{steps: [{name: a, command: []}]}", "the step a starts nothing"),
         ("{steps: [{name: 'a b', command: [x]}]}", "name"),

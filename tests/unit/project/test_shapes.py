@@ -212,7 +212,7 @@ def test_a_repository_of_this_shape_is_understood(tmp_path: Path, shape: Shape) 
     run = draft.data["run"]
     assert run.get("command") == shape.command and run.get("environment", {}) == shape.environment
     options = draft.blocks.get("python_packages", {}).get("options", {})
-    assert (options.get("files", []), options.get("packages", [])) == (shape.listed, shape.packages)
+    assert (options.get("files", []), options.get("requirements", [])) == (shape.listed, shape.packages)
     remarks = [each.text for each in draft.remarks]
     assert all(any(words in each for each in remarks) for words in shape.remarks), remarks
     if not shape.remarks:

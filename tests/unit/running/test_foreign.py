@@ -36,7 +36,7 @@ def job_of(image: ImageReference) -> ImageJob:
 def test_the_profile_decides_and_variables_of_the_image_are_set_inside_alone(image: ImageReference) -> None:
     job = job_of(image)
     assert not job.content and job.plan.site.name == "supermuc" and not job.plan.blocks
-    before, inside = direct_script(job).split(" -- ")
+    before, inside = direct_script(job).split(" --\n")
     for variable in ("PATH=/opt/venv", "BASH_ENV=/trap", "WHO=me"):
         assert variable in inside and variable not in before
     # It has no folders for what the site would bind.

@@ -34,7 +34,8 @@ case $1 in
             exec > /dev/null 2>&1
             sleep 0.3
             status=0
-            FLUX_ENCLOSING_ID=ƒM7Zq9AKHno bash "$SPOOL/script" > flux-ƒM7Zq9AKHno.out 2>&1 || status=$?
+            output=$(sed -n 's/^# flux: --output=//p' "$SPOOL/directives")
+            FLUX_ENCLOSING_ID=ƒM7Zq9AKHno bash "$SPOOL/script" > "$output" 2>&1 || status=$?
             echo "$status" > "$SPOOL/status"
         ) &
         ;;

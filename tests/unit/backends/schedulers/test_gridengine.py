@@ -137,6 +137,7 @@ def test_a_job_that_it_does_not_know_is_gone_and_silence_is_none() -> None:
 QSUB = """\
 #!/bin/bash
 touch "$SPOOL/began"
+echo "from the job" > "$OUTPUT"
 echo 41
 """
 QSTAT_PROGRAM = """\
@@ -162,8 +163,8 @@ def test_the_accounting_is_waited_for(hpcgen: Command, tmp_path: Path, quick_que
     sites = tmp_path / "collection" / "site_profiles"
     sites.mkdir(parents=True)
     (sites / "here.yaml").write_text(json.dumps({"name": "here", "extends": "hlrs-testbed", "scheduler": scheduler}))
-    (tmp_path / "mpi-hello.o41").write_text("from the job\n")
-    env = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "SPOOL": str(tmp_path)}
+    job = tmp_path / ".hpcgen" / "jobs" / "mpi-hello-1"
+    env = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "SPOOL": str(tmp_path), "OUTPUT": str(job / "output")}
     began = time.monotonic()
     done = hpcgen(
         *("--collection", str(tmp_path / "collection"), "submit", "--site", "here", "--stack", "mpi-hello"),

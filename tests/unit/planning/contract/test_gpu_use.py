@@ -6,7 +6,7 @@ import pytest
 
 import hpcgen
 from hpcgen.api import default_catalog
-from hpcgen.core.errors import PolicyError
+from hpcgen.core.errors import ConflictError, PolicyError
 from hpcgen.core.model.plan import Plan
 from hpcgen.kit.kit import make_kit
 from hpcgen.planning.contract.verdict import case_of, checks_of
@@ -53,11 +53,17 @@ def test_what_uses_them_is_named() -> None:
     assert check.outcome == "holds" and "cuda" in check.reason
 
 
-@pytest.mark.parametrize(("packages", "outcome"), [("torch==2.7.1", "broken"), ("torch==2.7.1+rocm6.3", "holds")])
-def test_a_package_of_the_index_for_another_vendor_is_refused(packages: str, outcome: str) -> None:
-    settings = {"python_packages.packages": packages, "onnxruntime.install": "source"}
+def test_a_package_of_the_index_for_another_vendor_is_refused() -> None:
+    settings = {"python_packages.packages": "cupy-cuda12x==13.6.0", "onnxruntime.install": "source"}
     plan = hpcgen.plan("hunter", "onnxruntime", settings=settings, add=["python_packages"], allow_unsupported=True)
-    assert outcomes(plan) == [outcome]
+    assert outcomes(plan) == ["broken"]
+
+
+@pytest.mark.parametrize("packages", ["torch==2.7.1", "torch==2.7.1+rocm6.3"])
+def test_what_a_block_provides_is_chosen_for_the_vendor_or_refused(packages: str) -> None:
+    settings = {"python_packages.packages": packages, "onnxruntime.install": "source"}
+    with pytest.raises(ConflictError, match=r"only with pytorch.accelerator=cpu or cuda, and here that is rocm"):
+        hpcgen.plan("hunter", "onnxruntime", settings=settings, add=["python_packages"], allow_unsupported=True)
 
 
 def test_without_a_layout_each_gpu_has_a_rank() -> None:

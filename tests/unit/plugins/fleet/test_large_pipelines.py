@@ -130,5 +130,5 @@ def test_an_array_is_cut_where_the_batch_system_ends(hpcgen: Command, tmp_path: 
     assert waits == [[], ["#SBATCH --dependency=afterany:101"], ["#SBATCH --dependency=afterany:102"]]
     members = [line.strip() for script in scripts for line in script.splitlines() if line.startswith("    m")]
     assert members == [f"m{number:05d}" for number in range(1500)]
-    names = sorted(path.name for path in tmp_path.glob("*.slurm"))
-    assert names == [f"build-fleet-{number}.build.slurm" for number in (1, 2, 3)]
+    names = sorted(path.name for path in tmp_path.glob(".hpcgen/jobs/*/*.slurm"))
+    assert names == ["build.slurm"] * 3
