@@ -1,7 +1,8 @@
 """What builds call a library, and what brings it into an image.
 
 Names of Debian and Ubuntu: package lists of Debian 12, 2026-11-28, dependencies included: whatever draws in the Open
-MPI of the distribution is to be brought. Names for dnf and zypper: spec files that build with them, 2026-11-28.
+MPI of the distribution is to be brought. Names for dnf and zypper: of FFTW, METIS, NetCDF for
+Fortran and yaml-cpp by spec files that build with them, 2026-11-28; the others are from memory, not verified.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """What starts ranks or a container, with its options: which take a value, and which say how many ranks there are.
 
-From srun(1), pyxis' README, mpirun(1) of Open MPI 4 and 5, mpiexec of MPICH (hydra), Intel MPI and PALS, aprun(1),
-jsrun(1), flux-run(1), ibrun of TACC, horovodrun --help, torch/distributed/run.py, accelerate 1.15 and deepspeed 0.19
-(the parsers of their launchers), the helps of apptainer, podman, podman-hpc, shifter, ch-run and enroot.
+From srun(1), mpirun(1) of Open MPI 4 and 5, mpiexec of MPICH (hydra) and Intel MPI, horovod's launch.py,
+torch/distributed/run.py, the launchers' parsers of accelerate 1.15 and deepspeed 0.19, the helps of apptainer, podman
+and ch-run, and tests of podman-hpc. Those of shifter, enroot, sarus, pyxis, aprun, jsrun, ibrun, PALS and flux are from
+memory of their manuals, not verified.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import (
     Environment,
     Image,
-    Packages,
     Run,
     Test,
     TextFile,
@@ -27,8 +26,16 @@ from hpcgen.core.model.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER,
 from hpcgen.core.model.plan import ExtendedImage, Plan
 from hpcgen.core.model.site import Site
 from hpcgen.core.support.hashing import sha256_of
-from hpcgen.recipe.bases import base_check, base_for, base_labels, base_notes, install
-from hpcgen.recipe.parts import Parts, PlannedPart, parts_of
+from hpcgen.recipe.bases import base_check, base_for, base_labels, base_notes
+from hpcgen.recipe.package_steps import (
+    install_all,
+    install_late,
+    install_step,
+    package_manager,
+    package_names,
+    project_and_others,
+)
+from hpcgen.recipe.parts import Parts, PlannedPart, in_stage, parts_of
 from hpcgen.recipe.selftest import rank_tests, selftest_script
 from hpcgen.recipe.stages import Assembly, Outline, Stage
 
@@ -58,7 +65,7 @@ def assemble(
     """
     found = parts_of(plan, catalog, pins, listed)
     parts = found.parts
-    kept = _in_stage("final", parts)
+    kept = in_stage("final", parts)
     folders = sorted({path for part in kept for path in part.block.runtime(part.ctx).copies})
     tests = [(part, [*part.block.test(part.ctx), *_of_python(part, found)]) for part in kept]
     script = selftest_script(plan, [(part.label, each) for part, each in tests], folders)
@@ -74,7 +81,9 @@ def assemble(
         builder, final = (_stage(name, plan, parts, pins) for name in STAGES)
         _fill_builder(builder, plan, parts, pins)
         _fill_final(final, plan, parts, script, pins, builder)
-    unpinned = base_notes(plan, (builder.image, final.image), _manager(parts) == "apt") if not plan.extends else []
+    unpinned = (
+        base_notes(plan, (builder.image, final.image), package_manager(parts) == "apt") if not plan.extends else []
+    )
     return Assembly(
         builder=builder,
         final=final,
@@ -82,8 +91,8 @@ def assemble(
         selftest=script,
         rank_tests=rank_tests(plan, [(part.planned.name, each) for part, each in tests]),
         inputs=[(part.planned, item) for part in added for item in part.inputs],
-        packages={stage: _package_names(stage, parts) for stage in STAGES},
-        early=_package_names("builder", _split(parts)[1]),
+        packages={stage: package_names(stage, parts) for stage in STAGES},
+        early=package_names("builder", project_and_others(parts)[1]),
         notices=[*long, *unpinned, *(notice for part in added for notice in part.notices)],
         details=[detail for part in added for detail in part.block.details(part.ctx)],
         loose=found.loose,
@@ -99,7 +108,7 @@ def outline(plan: Plan, catalog: Catalog) -> Outline:
     found = parts_of(plan, catalog)
     parts = found.parts
     capabilities = {part.planned.name: _capabilities(part) for part in parts}
-    return Outline(capabilities, _package_names("final", parts), found.doubts)
+    return Outline(capabilities, package_names("final", parts), found.doubts)
 
 
 def _of_python(part: PlannedPart, found: Parts) -> list[Test]:
@@ -120,7 +129,7 @@ def _capabilities(part: PlannedPart) -> Capabilities:
 
 
 def _stage(name: str, plan: Plan, parts: list[PlannedPart], pins: Pins | None) -> Stage:
-    contributions = [(part.label, part.block.environment(part.ctx)) for part in _in_stage(name, parts)]
+    contributions = [(part.label, part.block.environment(part.ctx)) for part in in_stage(name, parts)]
     claimed = _claimed_base(name, parts)
     base = base_for(plan, claimed or image(parts[0].ctx.base.release.images["default"]))
     arguments = _merged("build argument", [(label, env.arguments) for label, env in contributions])
@@ -139,10 +148,6 @@ def _stage(name: str, plan: Plan, parts: list[PlannedPart], pins: Pins | None) -
         steps=[base_check(plan, base, parts[0].ctx.base.release.values)],
         made_by_others=claimed is not None and plan.extends is None,
     )
-
-
-def _in_stage(name: str, parts: list[PlannedPart]) -> list[PlannedPart]:
-    return [part for part in parts if name == "builder" or not part.planned.build_only]
 
 
 def _claimed_base(stage: str, parts: list[PlannedPart]) -> Image | None:
@@ -189,11 +194,11 @@ def _fill_builder(stage: Stage, plan: Plan, parts: list[PlannedPart], pins: Pins
     stage.steps += _steps(parts, lambda part: part.block.prepare(part.ctx, "builder"))
     stage.prepared = len(stage.steps)
     # What changes more often comes later: the packages that the project asks for, and at last its own code.
-    project, others = _split(parts)
-    stage.steps += _install(stage.name, others, pins)
+    project, others = project_and_others(parts)
+    stage.steps += install_all(stage.name, others, pins)
     stage.steps += _steps(others, lambda part: part.block.build(part.ctx))
     same = len(stage.steps)
-    stage.steps += _install_late(parts, others, pins)
+    stage.steps += install_late(parts, others, pins)
     built = _steps(project, lambda part: part.block.build(part.ctx))
     own = {label for label, step in built if step.finds}
     stage.steps += sorted(built, key=lambda step: step[0] in own)
@@ -208,10 +213,10 @@ def _fill_final(
     stage: Stage, plan: Plan, parts: list[PlannedPart], script: str, pins: Pins | None, builder: Stage
 ) -> None:
     """Copy the stack's files from the builder, as its steps leave them."""
-    kept = _in_stage("final", parts)
+    kept = in_stage("final", parts)
     stage.steps += _steps(kept, lambda part: part.block.prepare(part.ctx, "final"))
     stage.prepared = len(stage.steps)
-    stage.steps += _install(stage.name, kept, pins)
+    stage.steps += install_all(stage.name, kept, pins)
     runtimes = {part.label: part.block.runtime(part.ctx) for part in kept}
     kept_paths = {path for runtime in runtimes.values() for path in runtime.copies}
     folders = {path for runtime in runtimes.values() for path in runtime.folders} | set(bind_targets(plan))
@@ -243,13 +248,13 @@ def _added_stages(
     from hpcgen.recipe import extension
 
     final = _stage("final", plan, parts, pins)
-    there = _package_names("final", extension.before(plan, catalog))
+    there = package_names("final", extension.before(plan, catalog))
     final.steps += [("hpcgen", run("keep the kit of the extended image", extension.kit_aside(extended), joins="next"))]
-    kept = _in_stage("final", parts)
+    kept = in_stage("final", parts)
     final.steps += extension.prepared(kept, added)
     final.prepared = len(final.steps)
-    final.steps += _install_step(
-        "final", parts, [n for n in _package_names("final", parts) if n not in there], pins, extension.PACKAGES
+    final.steps += install_step(
+        "final", parts, [n for n in package_names("final", parts) if n not in there], pins, extension.PACKAGES
     )
     held, listed = extension.python_stays(added)
     final.arguments = {**final.arguments, **held}
@@ -319,50 +324,6 @@ def _bind_files(plan: Plan) -> list[str]:
 
 def _steps(parts: Iterable[PlannedPart], ask: Callable[[PlannedPart], Iterable[Run]]) -> list[tuple[str, Run]]:
     return [(part.label, step) for part in parts for step in ask(part) if step.commands or step.files]
-
-
-def _install(stage: str, parts: list[PlannedPart], pins: Pins | None) -> list[tuple[str, Run]]:
-    """One step that installs all distribution packages of a stage; with a lock, each in its exact version."""
-    return _install_step(stage, parts, _package_names(stage, parts), pins)
-
-
-def _split(parts: list[PlannedPart]) -> tuple[list[PlannedPart], list[PlannedPart]]:
-    """What is the project's own, and all else."""
-    return [part for part in parts if part.block.of_project], [part for part in parts if not part.block.of_project]
-
-
-def _install_late(parts: list[PlannedPart], others: list[PlannedPart], pins: Pins | None) -> list[tuple[str, Run]]:
-    """The project's packages of the distribution, of the builder alone: from there everything is copied at once."""
-    names = sorted(set(_package_names("builder", parts)) - set(_package_names("builder", others)))
-    return _install_step("builder", parts, names, pins, late=True)
-
-
-def _install_step(
-    stage: str, parts: list[PlannedPart], names: list[str], pins: Pins | None, told: str = "", late: bool = False
-) -> list[tuple[str, Run]]:
-    pinned = pins.packages.get(stage) if pins is not None else None  # type: ignore[call-overload]
-    if pinned is not None:
-        now = {name for name in pinned.added if (name in pinned.late) == late}
-        names = [f"{name}={pin.version}" for name, pin in sorted(pinned.added.items()) if name in now]
-    if not names:
-        return []
-    what = "the project's packages" if late else "packages"
-    return [("distribution", run(what, install(_manager(parts), names, pins is not None, told)))]
-
-
-def _manager(parts: list[PlannedPart]) -> str:
-    return str(parts[0].ctx.base.release.values["package_manager"])
-
-
-def _package_names(stage: str, parts: list[PlannedPart]) -> list[str]:
-    manager = _manager(parts)
-    names: set[str] = set()
-    for part in _in_stage(stage, parts):
-        wanted: Packages = part.block.packages(part.ctx)
-        names.update(wanted.run.get(manager, []))
-        if stage == "builder":
-            names.update(wanted.build.get(manager, []))
-    return sorted(names)
 
 
 def _hash_of(plan: Plan, builder: Stage, final: Stage) -> str:

@@ -285,3 +285,8 @@ def _find_bazel(catalog: Catalog, pins: Pins | None, listed: bool, name: str) ->
 
         return pinned_files(name, pins.bazel[name])
     return catalog.beside.bazel_files(name)
+
+
+def in_stage(name: str, parts: list[PlannedPart]) -> list[PlannedPart]:
+    """The parts of a stage: not all of the builder's are in the image."""
+    return [part for part in parts if name == "builder" or not part.planned.build_only]

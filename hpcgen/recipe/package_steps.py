@@ -1,0 +1,62 @@
+"""Steps that install packages of the distribution: all of a stage at once, those of the project later."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hpcgen.blocks.steps import Packages, Run, run
+from hpcgen.recipe.bases import install
+from hpcgen.recipe.parts import PlannedPart, in_stage
+
+if TYPE_CHECKING:
+    from hpcgen.core.model.lock import Pins
+
+
+def project_and_others(parts: list[PlannedPart]) -> tuple[list[PlannedPart], list[PlannedPart]]:
+    """What is the project's own, and all else."""
+    return [part for part in parts if part.block.of_project], [part for part in parts if not part.block.of_project]
+
+
+def install_all(stage: str, parts: list[PlannedPart], pins: Pins | None) -> list[tuple[str, Run]]:
+    """One step that installs all distribution packages of a stage; with a lock, each in its exact version."""
+    return install_step(stage, parts, package_names(stage, parts), pins)
+
+
+def install_late(parts: list[PlannedPart], others: list[PlannedPart], pins: Pins | None) -> list[tuple[str, Run]]:
+    """The project's packages of the distribution, of the builder alone: from there everything is copied at once."""
+    names = sorted(set(package_names("builder", parts)) - set(package_names("builder", others)))
+    return install_step("builder", parts, names, pins, late=True)
+
+
+def install_step(
+    stage: str, parts: list[PlannedPart], names: list[str], pins: Pins | None, told: str = "", late: bool = False
+) -> list[tuple[str, Run]]:
+    """The step that installs these names, or of a lock those that are ``late``, or not.
+
+    ``told``: a file for what apt says of them.
+    """
+    pinned = pins.packages.get(stage) if pins is not None else None  # type: ignore[call-overload]
+    if pinned is not None:
+        now = {name for name in pinned.added if (name in pinned.late) == late}
+        names = [f"{name}={pin.version}" for name, pin in sorted(pinned.added.items()) if name in now]
+    if not names:
+        return []
+    what = "the project's packages" if late else "packages"
+    return [("distribution", run(what, install(package_manager(parts), names, pins is not None, told)))]
+
+
+def package_manager(parts: list[PlannedPart]) -> str:
+    """The one of the base."""
+    return str(parts[0].ctx.base.release.values["package_manager"])
+
+
+def package_names(stage: str, parts: list[PlannedPart]) -> list[str]:
+    """Packages of the distribution that blocks ask for, for a stage."""
+    manager = package_manager(parts)
+    names: set[str] = set()
+    for part in in_stage(stage, parts):
+        wanted: Packages = part.block.packages(part.ctx)
+        names.update(wanted.run.get(manager, []))
+        if stage == "builder":
+            names.update(wanted.build.get(manager, []))
+    return sorted(names)
