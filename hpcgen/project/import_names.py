@@ -15,7 +15,7 @@ OTHERWISE = {
     "Bio": ("biopython",),
     "bs4": ("beautifulsoup4",),
     "Crypto": ("pycryptodome",),
-    "cv2": ("opencv-python", "opencv-python-headless", "opencv-contrib-python", "opencv-contrib-python-headless"),
+    "cv2": ("opencv-python-headless", "opencv-python", "opencv-contrib-python", "opencv-contrib-python-headless"),
     "dateutil": ("python-dateutil",),
     "dotenv": ("python-dotenv",),
     "faiss": ("faiss-cpu", "faiss-gpu", "faiss-gpu-cu12"),
@@ -57,24 +57,26 @@ OTHERWISE = {
 }
 """Import → packages that have it; the first is the one to take, and any of them will do."""
 _ALIKE = """
-    accelerate aiohttp albumentations altair anndata ase astropy asyncssh bitsandbytes blosc bokeh boto3 braceexpand
-    captum chex click cloudpickle clu colorama colorlog configargparse contextily cupy dask datasets decord
-    deepspeed dgl diffrax diffusers dill distrax docopt e3nn easydict einops emcee emoji equinox etils evaluate
-    fairscale fastapi filelock fire flask flax fsspec ftfy fvcore gdown geopandas gpytorch gradio gym gymnasium h5py
-    healpy horovod httpx huggingface_hub huggingface_sb3 imageio imgaug inflect iopath ipdb ipywidgets jaxtyping
-    jinja2 joblib jraph jsonlines jsonschema kfac_jax kornia Levenshtein lightgbm lightning lightning_utilities
-    llvmlite lmdb loguru lpips lxml matgl matplotlib mdtraj ml_collections mlflow monai moviepy mpi4py msgpack
-    msgspec natsort nbformat netCDF4 nevergrad nibabel nltk nnunetv2 numba numexpr numpy numpyro omegaconf onnx
-    onnxruntime open3d openai openpyxl opt_einsum optax optuna orjson packaging pandas pandera peft pint plotly
-    polars portalocker prettytable psutil pyarrow pycocotools pydantic pydicom pyedflib pygame pymatgen pynvml
-    pyproj pyscf pytorch_msssim rasterio ray regex requests rich s3fs sacrebleu safetensors sb3_contrib scanpy scipy
-    seaborn sentencepiece shapely SimpleITK simplejson six sktime spacy sqlalchemy stable_baselines3
-    statsmodels submitit sympy tables tabulate tensorboard tensorboardX tensordict tensorflow_addons tensorflow_gan
-    tensorflow_hub tensorflow_io tensorflow_probability tensorflow_text tensorstore termcolor tf_keras tifffile
-    tiktoken timm tokenizers toml tomli toolz torch torch_geometric torchaudio torchdata torchdiffeq torchinfo
-    torchio torchmetrics torchrl torchsde torchsummary torchvision tornado tqdm transformers trimesh trl typeguard
-    typer typing_extensions tyro ujson unidecode uvicorn vllm wandb webdataset websockets xarray xformers xgboost
-    yacs zarr zstandard
+    accelerate aiohttp albumentations altair anndata arviz ase astropy asyncssh bitsandbytes blosc bokeh boto3
+    botorch braceexpand captum cartopy cftime chex click cloudpickle clu colorama colorlog configargparse
+    contextily corner cupy dask datasets datashader decord deepspeed dgl diffrax diffusers dill distrax docopt
+    e3nn easydict einops emcee emoji equinox etils evaluate fairscale fastapi filelock fire flask flax fsspec ftfy
+    fvcore gdown geopandas geoviews gpytorch gradio gseapy gym gymnasium h5py healpy holoviews horovod httpx
+    huggingface_hub huggingface_sb3 hvplot imageio imgaug inflect iopath ipdb ipywidgets jaxtyping jinja2 joblib
+    jraph jsonlines jsonschema kfac_jax kornia Levenshtein lifelines lightgbm lightning lightning_utilities
+    llvmlite lmdb loguru lpips lxml matgl matplotlib mdtraj meshio ml_collections mlflow monai moviepy mpi4py
+    mpmath msgpack msgspec natsort nbformat netCDF4 networkx nevergrad nibabel nltk nnunetv2 numba numexpr numpy
+    numpyro omegaconf onnx onnxruntime open3d openai openpyxl opt_einsum optax optuna orjson packaging pandas
+    pandera patsy peft pint plotly polars pooch portalocker prettytable psutil pyarrow pycocotools pydantic
+    pydicom pydot pyedflib pygame pymatgen pymc pynvml pyproj pysam pyscf pytorch_msssim pyvista rasterio ray
+    regex requests rich s3fs sacrebleu safetensors sb3_contrib scanpy scipy seaborn sentencepiece shap shapely
+    SimpleITK simplejson six sktime spacy sqlalchemy stable_baselines3 statsmodels submitit sympy tables tabulate
+    tensorboard tensorboardX tensordict tensorflow_addons tensorflow_gan tensorflow_hub tensorflow_io
+    tensorflow_probability tensorflow_text tensorstore termcolor tf_keras tifffile tiktoken timm tokenizers toml
+    tomli toolz torch torch_geometric torchaudio torchdata torchdiffeq torchinfo torchio torchmetrics torchrl
+    torchsde torchsummary torchvision tornado tqdm transformers trimesh trl typeguard typer typing_extensions tyro
+    ujson unidecode uvicorn vega_datasets vllm wandb webdataset websockets widgetsnbextension xarray xformers
+    xgboost yacs zarr zstandard
 """
 ALIKE = frozenset(_ALIKE.split())
 """Imports that are called like their package, but for ``_`` and ``-``."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from typing import Any
 
 from hpcgen.catalog.catalog import Catalog
@@ -15,6 +14,7 @@ from hpcgen.core.support.quoting import command
 from hpcgen.core.support.units import counted, some
 from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
+from hpcgen.project.import_names import is_standard, packages_with
 from hpcgen.project.packages import choose_frameworks
 from hpcgen.readers.pip_text import Fault, requirement
 
@@ -43,31 +43,6 @@ def read_notebooks(found: Found) -> list[Notebook]:
 
 # What they need.
 
-_NAMES = """
-accelerate altair anndata arviz ase astropy bokeh botorch cartopy cftime corner dask datasets datashader
-diffusers einops emcee flax gdown geopandas geoviews gpytorch gseapy h5py healpy holoviews hvplot imageio
-ipywidgets jax joblib keras lifelines lightgbm lightning matplotlib meshio monai mpi4py mpmath networkx
-nibabel nltk numba numpy numpyro openpyxl optax optuna orjson pandas patsy plotly polars pooch pyarrow pydot
-pymatgen pymc pyproj pysam pyvista rasterio rdkit requests scanpy scipy seaborn shap shapely sklearn spacy
-statsmodels sympy tensorflow timm torch torchaudio torchvision tqdm transformers trimesh umap vega_datasets
-widgetsnbextension xarray xgboost zarr
-"""
-_SAME = frozenset(_NAMES.split())
-"""Modules that are called like the package that has them."""
-_OTHERWISE = {
-    "bs4": "beautifulsoup4",
-    "cv2": "opencv-python-headless",
-    "dateutil": "python-dateutil",
-    "mpl_toolkits": "matplotlib",
-    "netCDF4": "netcdf4",
-    "PIL": "pillow",
-    "pytorch_lightning": "pytorch-lightning",
-    "skimage": "scikit-image",
-    "sklearn": "scikit-learn",
-    "umap": "umap-learn",
-    "yaml": "pyyaml",
-}
-"""Packages by their modules, where the names differ. Source: the packages' files in the index, 2026-11-28."""
 _FOR_JUPYTER = {"jupyterlab", "notebook", "jupyter", "jupyter-core", "voila"}
 
 
@@ -80,7 +55,7 @@ def choose_notebook_packages(notebooks: list[Notebook], found: Found, catalog: C
     if conda:
         _beside_conda(conda, tools, why, first, found, draft)
         return
-    asked = [] if _options(draft, "python_packages").get("files") else _imported(notebooks, found, draft)
+    asked = [] if _options(draft, "python_packages").get("files") else _imported(notebooks, found, catalog, draft)
     listed = {re.split(r"[^\w.-]", each)[0].lower() for each in _lines(found, draft)}
     new = [each.asked for each in asked if each.name not in listed]
     new += [each for each in tools if each not in listed and not (each in tools[:2] and listed & _FOR_JUPYTER)]
@@ -141,7 +116,7 @@ def _beside_conda(
         )
 
 
-def _imported(notebooks: list[Notebook], found: Found, draft: Draft) -> list[PackageRequirement]:
+def _imported(notebooks: list[Notebook], found: Found, catalog: Catalog, draft: Draft) -> list[PackageRequirement]:
     """What cells import and install, as requirements; names that nobody here knows are said."""
     own = {each.path.removesuffix(".py").rpartition("/")[2] for each in found.tree.files if each.path.endswith(".py")}
     own |= {part for each in found.tree.files if each.path.endswith(".py") for part in each.path.split("/")[:-1]}
@@ -153,10 +128,10 @@ def _imported(notebooks: list[Notebook], found: Found, draft: Draft) -> list[Pac
     named = [item for each in notebooks for item in each.imports.items()]
     named += [(one.package, one.where) for each in found.sources for one in each.imports if one.package]
     for name, where in named:
-        if name in own or name in sys.stdlib_module_names or name in ("IPython", "google"):
+        if name in own or is_standard(name) or name in ("IPython", "google"):
             continue
-        if name in _OTHERWISE or name in _SAME:
-            _add(asked, FileWord(_OTHERWISE.get(name, name), where))
+        if packages := packages_with(name, catalog.distributions):
+            _add(asked, FileWord(packages[0], where))
         elif not any(_alike(name, each) for each in asked):
             unknown.setdefault(name, where)
     if left := [name for name in unknown if not any(_alike(name, each) for each in asked)]:

@@ -54,7 +54,7 @@ SHAPES = {
         ["pytorch", "python_packages"],
         ["python3", "/app/train.py"],
         [],
-        ["opencv-python", "pillow", "pyyaml", "scikit-learn"],
+        ["opencv-python-headless", "pillow", "pyyaml", "scikit-learn"],
         ["unheard_of (chem/data.py:3)"],
     ),
     "a package of its own in a subfolder": Shape(
