@@ -109,7 +109,7 @@ def collection(folder: Path, profile: Mapping[str, Any], registry: Registry, dig
     table = {"block": "debian", "releases": {"12": {"images": {"default": dated}, "values": values}}}
     (folder / "building_blocks" / "debian.yaml").write_text(yaml.safe_dump(table))
     (folder / "building_blocks" / "late.py").write_text(
-        BLOCK.format(name="late", about="the late one", text="x", commands=[])
+        BLOCK.format(name="late", about="the late one", own=False, text="x", commands=[])
     )
     (folder / "building_blocks" / "late.yaml").write_text('block: late\nreleases: {"1": {}}\n')
     (folder / "recipes" / "small.yaml").write_text(STACK)
