@@ -85,8 +85,9 @@ def test_a_job_is_followed_to_its_end(site: Site, mpi_hello_image: Path) -> None
     assert "succeeded after " in done.stderr
     lines = next(site.work.glob(".hpcgen/jobs/mpi-hello-*/job.sge")).read_text().splitlines()
     asked = [line.removeprefix("#$ ") for line in lines if line.startswith("#$ ")]
-    assert asked[:4] == ["-N mpi-hello", "-cwd", "-S /bin/bash", "-j y"]
-    assert asked[4:] == ["-pe mpi 4", "-l h_rt=00:05:00", "-q general"]
+    own = "-o .hpcgen/jobs/mpi-hello-1/output"
+    assert asked[:5] == ["-N mpi-hello", "-cwd", "-S /bin/bash", own, "-j y"]
+    assert asked[5:] == ["-pe mpi 4", "-l h_rt=00:05:00", "-q general"]
     assert "export I_MPI_HYDRA_BOOTSTRAP=sge" in lines
     assert "export I_MPI_JOB_RESPECT_PROCESS_PLACEMENT=off" in lines
 
@@ -97,7 +98,7 @@ def test_a_failed_job_is_reported(site: Site, mpi_hello_image: Path) -> None:
     result = json.loads(done.stdout)
     assert (result["state"], result["good"], result["exit_status"]) == ("failed", False, 7)
     assert done.stderr.splitlines().count("broken") == 1
-    assert [Path(name).name for name in result["output"]] == [f"mpi-hello.o{result['id']}"]
+    assert [Path(name).name for name in result["output"]] == ["output"]
 
 
 def test_a_job_that_cannot_begin_is_reported_with_its_reason(site: Site, mpi_hello_image: Path) -> None:
