@@ -224,10 +224,10 @@ class _Run:
             check_copied(self.kit.folder, self.kit.copied)
         if self.work.recipe.parent != self.kit.folder:
             self.work.recipe.write_text(self.kit.recipe, encoding="utf-8")
-        self.builder.write_more(self.work)
+        for path, text in self.builder.more_files(self.work).items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
         self.mksquashfs.prepare()
-        for name, text in self.builder.more_files(self.work).items():
-            self.work.recipe.with_name(name).write_text(text, encoding="utf-8")
 
     def _run_all(self, calls: Sequence[EngineCommand]) -> None:
         for call in calls:

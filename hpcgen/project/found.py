@@ -74,7 +74,7 @@ def look_at(top: Path) -> Found:
     ------
     InputError: the folder cannot be read.
     """
-    from hpcgen.readers.job_script import has_secrets, read_job, read_script
+    from hpcgen.readers.job_script import has_secrets, read_script
     from hpcgen.readers.python_source import read_python
     from hpcgen.readers.readme import NAMES, read_readme
     from hpcgen.readers.shown_commands import read_recipes, read_shown
@@ -93,11 +93,12 @@ def look_at(top: Path) -> Found:
     sources = sorted((path for path in small if _SOURCE.fullmatch(path)), key=lambda path: path.count("/"))
     # A script or a source that is no text is no mistake of the project's: nothing names it.
     quiet = Problems()
+    read = _all(top, quiet, read_script, jobs)
     return Found(
         top,
         tree,
-        _all(top, quiet, read_job, jobs),
-        _all(top, quiet, read_script, jobs),
+        [each for each in read if each.batch],
+        [each for each in read if not each.batch],
         _all(top, quiet, read_shown, [path for path in small if _README.fullmatch(path)]),
         _all(top, quiet, read_recipes, [path for path in small if _RECIPES.fullmatch(path)]),
         [path for path in jobs if _read(top, quiet, has_secrets, path)],

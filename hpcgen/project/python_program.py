@@ -91,9 +91,8 @@ def _root(script: FileWord, found: Found) -> str | None:
     return module_root(script.text.partition(":")[0], found)
 
 
-def chosen(found: Found, modules: Modules) -> ProgramCandidate | None:
+def chosen(ordered: list[ProgramCandidate]) -> ProgramCandidate | None:
     """The program, where there is one that is likelier than the others."""
-    ordered = candidates(found, modules)
     if len(ordered) < 2:
         return ordered[0] if ordered else None
     first, second = ordered[:2]
@@ -115,7 +114,7 @@ def started(found: Found, modules: Modules) -> list[PythonSource]:
     ]
     if named:
         return named
-    program = chosen(found, modules)
+    program = chosen(candidates(found, modules))
     if program is None:
         return []
     file = modules.module(program.script.text.partition(":")[0]) if program.script is not None else program.name
@@ -125,7 +124,8 @@ def started(found: Found, modules: Modules) -> list[PythonSource]:
 def by_program(found: Found, draft: Draft) -> None:
     """The command of a project that no job script starts; none where nothing says which it is."""
     modules = Modules(found)
-    program = chosen(found, modules)
+    ordered = candidates(found, modules)
+    program = chosen(ordered)
     if draft.programs and (program is None or not draft.has_any(("python_packages", "conda_packages", *RANKS))):
         name, path = next(iter(draft.programs.items()))
         build = found.build
@@ -133,7 +133,7 @@ def by_program(found: Found, draft: Draft) -> None:
         more = f"; others: {some(list(draft.programs)[1:])}" if len(draft.programs) > 1 else ""
         draft.put(("run", "command"), [path], f"the program {name} that is compiled{more}", where)
         return
-    names = [each.name for each in candidates(found, modules)]
+    names = [each.name for each in ordered]
     if program is None:
         said = f"several files may be the program, none of them clearly: {some(names, 8)}" if names else ""
         text = said or "init sees no program in this folder"
@@ -144,7 +144,7 @@ def by_program(found: Found, draft: Draft) -> None:
     if program.script is not None:
         _start_script(program, program.script, also, found, draft)
     elif program.source is not None:
-        _start_source(program, program.source, also, found, draft)
+        _start_source(program, program.source, also, modules, found, draft)
 
 
 def _start_script(program: ProgramCandidate, script: FileWord, also: str, found: Found, draft: Draft) -> None:
@@ -156,8 +156,9 @@ def _start_script(program: ProgramCandidate, script: FileWord, also: str, found:
     draft.put(("run", "command"), ["python3", "-c", code], why, script.where)
 
 
-def _start_source(program: ProgramCandidate, source: PythonSource, also: str, found: Found, draft: Draft) -> None:
-    modules = Modules(found)
+def _start_source(
+    program: ProgramCandidate, source: PythonSource, also: str, modules: Modules, found: Found, draft: Draft
+) -> None:
     words = ["python3", f"{APP}/{source.file}"]
     folder = source.file.rpartition("/")[0]
     package = source.file.endswith("/__main__.py") or found.tree.has(f"{folder}/__init__.py")

@@ -10,6 +10,7 @@ from hpcgen.core.model.own_containers import ContainerFile
 from hpcgen.core.model.own_project import FileWord
 from hpcgen.readers.folder import ProjectFolder
 from hpcgen.readers.install_lines import Installing
+from hpcgen.readers.python_source import tree_of
 
 _LARGEST = 256 * 1024
 _LISTS = {
@@ -28,9 +29,7 @@ def read_hpccm(folder: ProjectFolder, path: str) -> ContainerFile | None:
     text = folder.text(path, most=_LARGEST)
     if "Stage0" not in text and "hpccm" not in text:
         return None
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    if (tree := tree_of(text)) is None:
         return None
     installing = Installing(path)
     base: FileWord | None = None

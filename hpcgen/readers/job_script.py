@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from hpcgen.core.errors import InputError, Position
 from hpcgen.core.model.own_project import FileWord, JobFact, JobFile
 from hpcgen.core.secret_rules import without_secrets
@@ -18,17 +20,12 @@ _LONGEST_LINE = 100_000
 
 def read_job(folder: ProjectFolder, path: str) -> JobFile | None:
     """What a script says; None where it is no job script. InputError where it is no text."""
-    found = _read(folder, path)
+    found = read_script(folder, path)
     return found if found is not None and found.batch else None
 
 
 def read_script(folder: ProjectFolder, path: str) -> JobFile | None:
-    """What a script starts that is no job script; None where it is one, or starts nothing."""
-    found = _read(folder, path)
-    return found if found is not None and not found.batch and found.launched else None
-
-
-def _read(folder: ProjectFolder, path: str) -> JobFile | None:
+    """The same of any script; None where it is no job script and starts nothing."""
     lines = folder.text(path).replace("\r\n", "\n").split("\n")[:MOST_LINES]
     marked = [
         (match[1], FileWord(without_secrets(match[2].rstrip()), Position(path, number, 1)))
@@ -48,7 +45,8 @@ def _read(folder: ProjectFolder, path: str) -> JobFile | None:
         except InputError:
             return None
 
-    return script_of(text, job, other=beside)
+    found = script_of(text, job, other=beside)
+    return found if found.batch or found.launched else None
 
 
 def script_of(
@@ -64,18 +62,14 @@ def script_of(
     body = Script(job.file, known, line, other=other).read(text)
     if not body.launched:
         body = Script(job.file, known, line, False, other).read(text)
-    return JobFile(
-        job.file,
-        job.batch,
-        job.where,
-        job.facts,
-        job.other,
-        body.launched,
-        list(body.exported.values()),
-        list(body.secrets.values()),
-        body.modules,
-        body.sourced,
-        body.unclosed,
+    return replace(
+        job,
+        launched=body.launched,
+        variables=list(body.exported.values()),
+        secrets=list(body.secrets.values()),
+        modules=body.modules,
+        sourced=body.sourced,
+        unclosed=body.unclosed,
     )
 
 

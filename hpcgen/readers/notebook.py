@@ -16,6 +16,7 @@ from hpcgen.core.errors import Position
 from hpcgen.core.model.own_notebooks import Notebook
 from hpcgen.readers.folder import MAX_BYTES, ProjectFolder
 from hpcgen.readers.install_lines import Installing
+from hpcgen.readers.python_source import tree_of
 
 
 class _Cell(msgspec.Struct):
@@ -127,9 +128,8 @@ def _notebook(path: str, language: str, codes: Iterator[_Code], as_text: bool) -
 def _imports(code: str) -> list[tuple[str, int]]:
     """Modules that a cell imports, without those within it, each with its line there."""
     plain = _MAGIC.sub(r"\1pass", code)
-    try:
-        tree = ast.parse(plain)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = tree_of(plain)
+    if tree is None:
         found = [(match[1] or match[2], plain.count("\n", 0, match.start()) + 1) for match in _IMPORT.finditer(plain)]
         return [
             (name.split()[0].partition(".")[0], at) for names, at in found for name in names.split(",") if name.split()

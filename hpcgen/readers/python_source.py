@@ -38,7 +38,7 @@ def read_python(folder: ProjectFolder, path: str) -> PythonSource:
         pattern.search(text) for pattern in (_PROGRAM, _PARALLEL, _SPAWNS, _INTERFACE)
     )
     old = _OLD.search(text) if _TENSORFLOW.search(text) and not _NEW.search(text) else None
-    tree = _tree(text)
+    tree = tree_of(text)
     runs = next((each for each in tree.body if _runs(each, tree)), None) if tree is not None else None
     return PythonSource(
         path,
@@ -52,7 +52,7 @@ def read_python(folder: ProjectFolder, path: str) -> PythonSource:
     )
 
 
-def _tree(text: str) -> ast.Module | None:
+def tree_of(text: str) -> ast.Module | None:
     """The syntax tree; None of what this Python does not read, such as Python 2."""
     try:
         with warnings.catch_warnings():

@@ -20,6 +20,7 @@ import glob
 import os
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -41,7 +42,7 @@ from hpcgen.backends.engines.steps import (
     Step,
     definition_steps,
 )
-from hpcgen.core.model.image_paths import EVERY_IMAGE_HAS
+from hpcgen.core.model.image_paths import EVERY_IMAGE_HAS, FILES
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.release import PLATFORMS
 from hpcgen.core.support.placing import PARTIAL
@@ -170,8 +171,10 @@ class Apptainer(Engine):
         rest = EngineCommand((*words, str(rest_file(work))), env=env, cwd=work.context)
         if kept.there:
             return [msgspec.structs.replace(rest, cached=min(kept.steps, len(work.steps)))]
-        part = kept.image.with_name(f"{PARTIAL}{work.token}-{kept.image.name}")
+        part = kept.image.with_name(f"{_unfinished(work)}{kept.image.name}")
         return [
+            EngineCommand(("mkdir", "-p", "-m", "700", str(kept.image.parent))),
+            EngineCommand(("mkdir", "-p", str(first_folder(work) / FILES))),
             EngineCommand(
                 (*self._begin(work), *self._compressed(QUICKLY), *work.options, str(part), "first.def"),
                 cwd=first_folder(work),
@@ -193,16 +196,15 @@ class Apptainer(Engine):
             return None
         return kept_stage(work, work.kept, self._cache(), [self.installed_version(), *self._begin(work), *work.options])
 
-    def write_more(self, work: Work) -> None:
-        """The definition files of what is kept and of the rest."""
-        if (kept := self._kept(work)) is not None:
-            kept.write(work)
+    def more_files(self, work: Work) -> dict[Path, str]:
+        """The definition files of what is kept and of the rest, with what the first installs."""
+        kept = self._kept(work)
+        return kept.texts(work) if kept is not None else {}
 
     def clean(self, work: Work, built: bool) -> list[EngineCommand]:
         """What was to be kept and is not whole."""
-        if (kept := self._kept(work)) is None:
-            return []
-        return [EngineCommand(("rm", "-f", str(kept.image.with_name(f"{PARTIAL}{work.token}-{kept.image.name}"))))]
+        found = (self._cache() / BUILDERS).glob(f"{glob.escape(_unfinished(work))}*")
+        return [EngineCommand(("rm", "-f", str(each))) for each in found]
 
     def left_images(self) -> list[LeftImage]:
         """What is kept of builders."""
@@ -217,8 +219,11 @@ class Apptainer(Engine):
 
     def _compressed(self, words: Sequence[str]) -> list[str]:
         """Options of mksquashfs, where the installed builder takes them."""
-        known = SQUASHING in query([self.builder_name(), "build", "--help"])[1]
-        return [SQUASHING, " ".join(words)] if known else []
+        return [SQUASHING, " ".join(words)] if self._takes_compressor else []
+
+    @cached_property
+    def _takes_compressor(self) -> bool:
+        return SQUASHING in query([self.builder_name(), "build", "--help"])[1]
 
     def reader(self, recipe: Recipe) -> Reader:
         """By the number that a step prints, and by what the program itself says between them."""
@@ -238,14 +243,12 @@ class Apptainer(Engine):
                 yield begin(marks[int(found[1]) - 1])
             elif line.startswith("INFO: "):
                 text = line.partition(":")[2].strip()
-                if text in later and (not marks or current >= marks[-1]):
-                    yield begin(later[text])
+                if text in later:
+                    # What is kept of the builder is tested and written before that, as an image of its own.
+                    if not marks or current >= marks[-1]:
+                        yield begin(later[text])
                 # The program itself speaks before the first step and between those of two stages.
-                elif (
-                    text not in later
-                    and current + 1 < len(recipe.steps)
-                    and recipe.steps[current + 1].keyword == "BASE"
-                ):
+                elif current + 1 < len(recipe.steps) and recipe.steps[current + 1].keyword == "BASE":
                     yield begin(current + 1)
 
         return read
@@ -258,6 +261,11 @@ class Apptainer(Engine):
     def push(self, kind: str, name: str, target: str, scratch: Path) -> list[list[str]]:
         """A SIF file as it is, by ORAS."""
         return [[self.name, "push", name, f"oras://{target}"]] if kind == "sif" else []
+
+
+def _unfinished(work: Work) -> str:
+    """How the name of a kept image begins while it is written."""
+    return f"{PARTIAL}{work.token}-"
 
 
 class Singularity(Apptainer):

@@ -371,12 +371,9 @@ class Engine:
         """Commands that give a whole image its final name; a file's is given by the caller."""
         return []
 
-    def more_files(self, work: Work) -> dict[str, str]:
-        """Files that the commands read beside the recipe, by name."""
+    def more_files(self, work: Work) -> dict[Path, str]:
+        """Files that the commands read beside the kit, near the recipe or in the build's scratch folder."""
         return {}
-
-    def write_more(self, work: Work) -> None:
-        """Write what the commands of :meth:`build` read in the build's scratch folder."""
 
     def clean(self, work: Work, built: bool) -> list[EngineCommand]:
         """Commands that remove what a build leaves; each may fail, where there is nothing."""

@@ -316,10 +316,11 @@ class Charliecloud(Engine):
         end = ("-f", NAMING, work.context.name)
         return [EngineCommand((*words, *end), env=self._environment(work), cwd=work.recipe.parent)]
 
-    def more_files(self, work: Work) -> dict[str, str]:
+    def more_files(self, work: Work) -> dict[Path, str]:
         """What :meth:`publish` builds, and what compares the base images with their digests."""
         naming = {NAMING: f"FROM {work.target.temporary}\n"} if work.target.kind == "ch-image" else {}
-        return {**naming, CHECK: f'{base_script(CHECK)}check_bases "$@"\n'} if work.bases else naming
+        check = {CHECK: f'{base_script(CHECK)}check_bases "$@"\n'} if work.bases else {}
+        return {work.recipe.with_name(name): text for name, text in {**naming, **check}.items()}
 
     def clean(self, work: Work, built: bool) -> list[EngineCommand]:
         """The image in the store and those of its stages; what the cache has of them stays.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,7 +16,6 @@ import msgspec
 
 from hpcgen.backends.engines.building import Work
 from hpcgen.backends.engines.steps import STEP_MARK
-from hpcgen.core.model.image_paths import FILES
 from hpcgen.core.model.recipe_facts import KeptPart
 from hpcgen.core.support.hashing import file_sha256
 
@@ -51,16 +49,11 @@ class KeptStage(msgspec.Struct, frozen=True):
         mine = self.image.name[:-37]
         return [each for each in kept_files(self.image.parent) if each.name[:-37] == mine and each != self.image]
 
-    def write(self, work: Work) -> None:
-        """Both definition files, and the folder that the first is built in; the folder of kept images."""
-        self.image.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    def texts(self, work: Work) -> dict[Path, str]:
+        """Both definition files, and what the folder has in which the first is built."""
         folder = first_folder(work)
-        (folder / FILES).mkdir(parents=True)
-        for name in self.needs:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(work.kit / name, folder / name)
-        (folder / "first.def").write_text(self.first, encoding="utf-8")
-        rest_file(work).write_text(self.rest, encoding="utf-8")
+        needs = {folder / name: (work.kit / name).read_text(encoding="utf-8") for name in self.needs}
+        return {**needs, folder / "first.def": self.first, rest_file(work): self.rest}
 
 
 def first_folder(work: Work) -> Path:
