@@ -11,8 +11,11 @@ import msgspec
 from hpcgen.blocks.base import Block, BlockOptions, Context, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.conda import asked_of_conda, conda_fetch, conda_files, conda_request, conda_wheels
-from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile, Wheels, command, run
+from hpcgen.blocks.git_packages import built_package, fetching, package_tree
+from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, run
+from hpcgen.blocks.wheel_program import share_program
 from hpcgen.core.model.image_paths import SCRATCH
+from hpcgen.core.model.plan import PlannedConda
 from hpcgen.core.model.project import ProjectPath
 from hpcgen.readers.conda_text import CUDA_PACKAGES, asked_with_cuda, spec_name
 
@@ -40,7 +43,8 @@ class CondaPackages(Block):
     """Packages of conda in /opt/conda, by py-rattler.  Source: https://github.com/conda/rattler
 
     What a lock of pixi or conda-lock names is installed as it is; for an environment.yml, and for packages that the
-    stack names, ``hpcgen lock`` chooses. Scripts of packages that conda runs after linking are not run.
+    stack names, ``hpcgen lock`` chooses. Scripts of packages that conda runs after linking are not run. Where PyTorch
+    is among them, ``ranks.py`` in the block's share folder tells each rank its place, as that of ``pytorch`` does.
     """
 
     name = "conda_packages"
@@ -64,7 +68,11 @@ class CondaPackages(Block):
         files = conda_files(ctx, PREFIX)
         wheels = conda_wheels(ctx)
         found: list[Input] = [_rattler(ctx), files] if files.packages or files.asked else []
-        return [*found, *([wheels] if wheels.requirements else [])]
+        return [*found, *([wheels] if wheels.requirements else []), *map(package_tree, asked_of_conda(ctx).from_git)]
+
+    def packages(self, ctx: Context) -> Packages:
+        """What fetches repositories."""
+        return fetching(asked_of_conda(ctx).from_git)
 
     def environment(self, ctx: Context) -> Environment:
         """What an activated environment has, but for scripts of packages."""
@@ -92,14 +100,19 @@ class CondaPackages(Block):
             command(*python, program, "install", request),
             command("rm", "-rf", folder),
         )
-        if (wheels := conda_wheels(ctx)).requirements:
-            yield run("Python packages", ctx.pip(wheels, into=PREFIX), caches=("pip",))
+        wheels, trees = conda_wheels(ctx), asked_of_conda(ctx).from_git
+        if wheels.requirements or trees:
+            parts = [ctx.pip(wheels, into=PREFIX)] if wheels.requirements else []
+            parts += [built_package(ctx, each, PREFIX, files.hashed and wheels.hashed) for each in trees]
+            yield run("Python packages", *parts, caches=("pip",))
         if any(_imported(ctx)):
             text = ctx.text_file("imports.py")
             yield run("program of the self-test", TextFile("files/conda/imports.py", _program(ctx), text))
+        if _has_torch(ctx):
+            yield run("program of the ranks", share_program(ctx, "torch_ranks.py", "ranks.py"))
 
     def runtime(self, ctx: Context) -> Runtime:
-        share = (ctx.prefix,) if any(_imported(ctx)) else ()
+        share = (ctx.prefix,) if any(_imported(ctx)) or _has_torch(ctx) else ()
         return Runtime(copies=(PREFIX, *share) if self.inputs(ctx) else ())
 
     def test(self, ctx: Context) -> list[Test]:
@@ -144,8 +157,19 @@ def _imported(ctx: Context) -> tuple[list[str], list[str]]:
     named = [name for name in map(spec_name, asked.needs) if name]
     if "python" not in ({each.name for each in asked.packages} or named):
         return [], []
-    pip = [re.split(r"[^A-Za-z0-9._-]", line)[0] for line in asked.pip] if named else []
+    pip = _of_pip(asked) if named else []
     return sorted({*named} - {"python", "pip"}), sorted({*filter(None, pip)})
+
+
+def _of_pip(asked: PlannedConda) -> list[str]:
+    return [re.split(r"[^A-Za-z0-9._-]", line)[0] for line in asked.pip]
+
+
+def _has_torch(ctx: Context) -> bool:
+    """Whether the environment has PyTorch, whose programs are to be told their ranks' places."""
+    asked = asked_of_conda(ctx)
+    names = [each.name for each in asked.packages] or [spec_name(each) for each in asked.needs]
+    return not {"torch", "pytorch", "pytorch-gpu"}.isdisjoint([*names, *_of_pip(asked)])
 
 
 def _program(ctx: Context) -> str:

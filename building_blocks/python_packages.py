@@ -10,9 +10,9 @@ import msgspec
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, need
 from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.git_packages import built_package, fetching, package_tree
 from hpcgen.blocks.nvidia import LICENCES
 from hpcgen.blocks.steps import (
-    GitTree,
     Input,
     Packages,
     Part,
@@ -122,12 +122,11 @@ class PythonPackages(Block):
     def inputs(self, ctx: Context) -> list[Input]:
         """What the files lock, as it is, all else, and the repositories of packages."""
         built = [each for pair in ctx.source_lists(ctx.me.name) for each in pair if each is not None]
-        return [*_lists(ctx), *built, *map(_tree, _from_git(ctx))]
+        return [*_lists(ctx), *built, *map(package_tree, _from_git(ctx))]
 
     def packages(self, ctx: Context) -> Packages:
         """What fetches repositories."""
-        tools = ["git"] if _from_git(ctx) else []
-        return Packages(build={"apt": tools, "dnf": tools, "zypper": tools})
+        return fetching(_from_git(ctx))
 
     def build(self, ctx: Context) -> Iterable[Run]:
         lists, trees = _lists(ctx), _from_git(ctx)
@@ -136,7 +135,7 @@ class PythonPackages(Block):
             complete = bool(lists) and all(each.hashed for each in lists)
             parts = [_installed(ctx, each) for each in lists if each.requirements]
             parts += [_compiled(ctx, *each) for each in ctx.source_lists(ctx.me.name)]
-            parts += [_built(ctx, each, complete) for each in trees]
+            parts += [built_package(ctx, each, ctx.use("python").prefix, complete) for each in trees]
             yield run("Python packages", *parts, check, caches=("pip",))
         if _imported(ctx):
             text = ctx.text_file("imports.py")
@@ -254,30 +253,6 @@ def _compiled(ctx: Context, wheels: Wheels, tools: Wheels | None) -> list[Part]:
 
 def _from_git(ctx: Context) -> list[GitPackage]:
     return ctx.project.from_git if ctx.project is not None else []
-
-
-def _tree(package: GitPackage) -> GitTree:
-    return GitTree(package.url, package.at, moves=package.commit is None)
-
-
-def _built(ctx: Context, package: GitPackage, complete: bool) -> list[Part]:
-    """Parts of a step that builds a package of a repository with what is installed, and installs it.
-
-    Parameters
-    ----------
-    complete: all lists have hashes, so that nothing else comes from an index; the build fails if something is missing.
-    """
-    python, folder = f"{ctx.use('python').prefix}/bin/python", f"{SCRATCH}/git/{package.name}"
-    # The tree has no history from which setuptools-scm could tell a version.
-    version = f"SETUPTOOLS_SCM_PRETEND_VERSION=0+{f'g{package.commit[:12]}' if package.commit else 'unlocked'}"
-    words = ["--no-build-isolation", *(["--no-deps"] if complete else ctx.supply.pip_words())]
-    source = f"{folder}/{package.folder}" if package.folder else folder
-    return [
-        command("mkdir", "-p", f"{SCRATCH}/git"),
-        *ctx.tree(_tree(package), folder),
-        command("env", version, python, "-m", "pip", "install", *words, source),
-        command("rm", "-rf", folder),
-    ]
 
 
 def _of_project(project: Project) -> list[str]:

@@ -13,6 +13,7 @@ from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import ConflictError, InputError, Problems, did_you_mean
 from hpcgen.core.model.conda import INDEPENDENT, SUBDIRS, CondaFile, CondaPackage, CondaPlatform
 from hpcgen.core.model.plan import PlannedBlock, PlannedConda
+from hpcgen.core.model.project import GitPackage, GitRequirement
 from hpcgen.readers.conda_text import spec_name
 
 USUAL = "conda-forge"
@@ -59,11 +60,13 @@ def asked_of_conda(
         )
     subdir = SUBDIRS[architecture]
     locked = _locked(locks[0], said.environment, subdir, folder) if locks else CondaPlatform()
-    pip = [each.line for file in files for each in file.pip] or [
+    asked = [each for file in files for each in file.pip]
+    from_git = [each for each in asked if isinstance(each, GitRequirement)]
+    pip = [each.line for each in asked if each not in from_git] or [
         f"{each.name}=={each.version} --hash=sha256:{each.sha256}" for each in locked.wheels
     ]
     needs = [need.spec for each in files for need in each.needs] + list(said.packages)
-    if pip and needs and "pip" not in map(spec_name, needs):
+    if (pip or from_git) and needs and "pip" not in map(spec_name, needs):
         needs.append("pip")
     named = list(said.channels) or [channel for each in files for channel in each.channels] or [USUAL]
     return PlannedConda(
@@ -73,6 +76,7 @@ def asked_of_conda(
         needs=list(dict.fromkeys(needs)),
         packages=sorted(locked.packages, key=lambda each: each.name),
         pip=list(dict.fromkeys(pip)),
+        from_git=[GitPackage.of(each) for each in from_git],
         notes=[f"{note.where.file}:{note.where.line}: {note.text}" for each in files for note in each.notes],
         variables={name: value for each in files for name, value in each.variables.items()},
     )

@@ -309,9 +309,7 @@ def project_of(asked: RequestedFiles, catalog: Catalog, blocks: Sequence[Planned
         handed_over=sorted(handed, key=lambda each: (each.name, each.origin)),
         python=pythons[0].requires_python if pythons else "",
         python_origin=_origin(pythons[0].python_where, pythons[0].file) if pythons else "",
-        from_git=[
-            GitPackage(each.name, each.origin, each.url, each.commit, each.folder, each.reference) for each in from_git
-        ],
+        from_git=[GitPackage.of(each) for each in from_git],
         absent=absent_frameworks(catalog, (each.name for each in blocks), own_wheels),
         notes=[f"{_origin(note.where, '')}: {note.text}" for file in asked.files for note in file.notes],
     )

@@ -18,7 +18,7 @@ from hpcgen.readers.shell_values import plain, unknown
 from hpcgen.readers.shell_words import UnclosedError, commands_in
 
 _PYTHON = r"python(\d(\.\d+)?)?"
-RANKS = {"pytorch": "/opt/pytorch/share/ranks.py", "jax": "/opt/jax/share/ranks.py"}
+RANKS = {name: f"/opt/{name}/share/ranks.py" for name in ("pytorch", "jax", "conda_packages")}
 """The program of each framework's block that tells a rank its place, whatever launched it."""
 
 
@@ -237,8 +237,7 @@ def wrap_reason(draft: Draft, why: str, where: Position) -> None:
 
 def told_by(draft: Draft, parallel: bool) -> str:
     """The block whose program tells ranks their place, where a program computes on several."""
-    return (
-        next((block for block in RANKS if block in draft.blocks and "horovod" not in draft.blocks), "")
-        if parallel
-        else ""
-    )
+    if not parallel or "horovod" in draft.blocks:
+        return ""
+    without = () if draft.torch_of_conda else ("conda_packages",)
+    return next((block for block in RANKS if block in draft.blocks and block not in without), "")

@@ -67,6 +67,7 @@ class Draft:
     notebooks: the program is a server for notebooks.
     candidates: the command lines of the project, the likeliest first.
     gpu_package: a package that computes on GPUs and comes from no block.
+    torch_of_conda: PyTorch is among the packages of conda.
     """
 
     def __init__(self) -> None:
@@ -78,6 +79,7 @@ class Draft:
         self.programs: dict[str, str] = {}
         self.candidates: list[Any] = []
         self.gpu_package = ""
+        self.torch_of_conda = False
         self.notebooks = False
 
     def put(self, path: Path, value: Any, why: str, where: Position | None = None) -> None:

@@ -218,6 +218,7 @@ def _conda(file: CondaFile, draft: Draft) -> Listed:
     names = [*(each.name for each in file.needs), *(each.name for each in file.pip), *locked]
     names += [each.text for each in file.refused]
     draft.gpu_package = next((name for name in names if _ON_GPUS.fullmatch(name)), "")
+    draft.torch_of_conda = not {"pytorch", "pytorch-gpu", "torch"}.isdisjoint(names)
     for each in file.needs:
         if each.name in ("mpi4py", "mpich", "openmpi", "mpi"):
             draft.add_block("mpi", f"{each.spec}: the image's MPI replaces conda's", each.where)

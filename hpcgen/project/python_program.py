@@ -126,7 +126,7 @@ def by_program(found: Found, draft: Draft) -> None:
     modules = Modules(found)
     ordered = candidates(found, modules)
     program = chosen(ordered)
-    if draft.programs and (program is None or not draft.has_any(("python_packages", "conda_packages", *RANKS))):
+    if draft.programs and (program is None or not draft.has_any(("python_packages", *RANKS))):
         name, path = next(iter(draft.programs.items()))
         build = found.build
         where = build.programs[0].where if build is not None and build.programs else None
@@ -174,11 +174,6 @@ def _start_source(
         why = f"{parallel.text}: it computes on several ranks; ranks.py gives each its place"
         wrap_reason(draft, why, parallel.where)
         words = ["python3", RANKS[block], *words]
-    elif parallel is not None and any(one.package == "torch" for each in reached for one in each.imports):
-        # PyTorch that comes from no block has no program that tells ranks their place, but its own.
-        why = f"{parallel.text}: it computes on several ranks, which torchrun starts on the GPUs of one node"
-        draft.because(("run", "command"), None, why, parallel.where)
-        words = ["python3", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "gpu", *words[1:]]
     by = "as the README starts it" if program.shown else "by its name and content"
     draft.put(("run", "command"), words, f"the program of the project, {by}{also}", program.where)
 

@@ -8,7 +8,7 @@ import msgspec
 
 from hpcgen.core.errors import InputError, Position, Problems
 from hpcgen.core.model.conda import INDEPENDENT, CondaFile, CondaNeed, CondaPackage, CondaPlatform
-from hpcgen.core.model.project import FileNote, GitRequirement, PackageFile, PackageRequirement
+from hpcgen.core.model.project import FileNote, PackageFile, PackageRequirement
 from hpcgen.core.secret_rules import LEAVE_OUT, public, secret_in, secret_name
 from hpcgen.core.support.quoting import ENV_NAME_PATTERN
 from hpcgen.readers.conda_lock import read_conda_lock
@@ -109,11 +109,6 @@ def _of_pip(file: YamlFile, listed: list[str], at: list[str | int]) -> PackageFi
     for each in found.constraints:
         message = f"{each.asked} is a constraint, which a conda file does not take"
         file.problems.add(message, file.folder.at(each.where), remedy="write the range behind the package itself")
-    for each in found.requirements:
-        if isinstance(each, GitRequirement):
-            message = f"{each.name} is built from a repository, which a conda file does not do here"
-            remedy = "write the line into requirements.txt, and name that file under python_packages"
-            file.problems.add(message, file.folder.at(each.where), remedy=remedy)
     return found
 
 

@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from hpcgen.core.errors import Position, Problems, did_you_mean
 from hpcgen.core.model.project import FileNote, GitRequirement, PackageFile, PackageRequirement
 from hpcgen.core.support.package_names import normal_name
@@ -157,7 +159,10 @@ class _Reading:
             self.file(path, line.where, held or name in ("-c", "--constraint"))
         elif name in _EDITABLE:
             what = re.sub(r"^(-e|--editable)[\s=]*", "", line.text)
+            number = len(self.wanted)
             self._requirement(line._replace(text=what if _ADDRESSED.match(what) else f"./{what}"), held)
+            added = [replace(each, editable=True) for each in self.wanted[number:] if isinstance(each, GitRequirement)]
+            self.wanted[number:] = added or self.wanted[number:]
         elif name in _OF_INDEXES and (index := known_index(value)):
             self.notes.append(FileNote(text=f"{name} is not needed: that index is {index}", where=line.where))
         elif name in _OTHER:

@@ -24,7 +24,7 @@ from hpcgen.core.model.host_mpi import HostMpi
 from hpcgen.core.model.image_paths import overlap
 from hpcgen.core.model.job import Job
 from hpcgen.core.model.nodes import Fabric, GpuVendor
-from hpcgen.core.model.project import Project
+from hpcgen.core.model.project import GitPackage, Project
 from hpcgen.core.model.reasons import Reason
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import CopyTarget, OptionValue, Stack
@@ -138,6 +138,7 @@ class PlannedConda(Record, frozen=True):
     virtual: what conda calls virtual packages, the properties of base and node: ``__glibc`` → ``2.36``.
     variables: that the environment sets.
     pip: what is asked of a Python package index for the environment, in pip's form; of a lock with hashes.
+    from_git: packages of git repositories, which are installed after those.
     notes: lines of the files without an effect, and why.
     """
 
@@ -150,6 +151,7 @@ class PlannedConda(Record, frozen=True):
     virtual: dict[Text, Text] = {}
     variables: dict[EnvName, Text] = {}
     pip: list[Text] = []
+    from_git: list[GitPackage] = []
     notes: list[Text] = []
 
 

@@ -91,12 +91,14 @@ class GitRequirement(PackageRequirement, frozen=True, kw_only=True):
     ----------
     url: of the repository. commit: all 40 digits; None of what moves. folder: of the package in the repository; empty
         for its top. reference: a branch or tag, or HEAD, where no commit is named.
+    editable: it is used from the repository's own files (``-e``), which may be more than it installs.
     """
 
     url: SourceAddress
     commit: Commit | None = None
     folder: Text = ""
     reference: GitReference | None = None
+    editable: bool = False
 
     @property
     def asked(self) -> str:
@@ -227,6 +229,13 @@ class GitPackage(Record, frozen=True):
     commit: Commit | None = None
     folder: Text = ""
     reference: GitReference | None = None
+    editable: bool = False
+
+    @classmethod
+    def of(cls, asked: GitRequirement) -> GitPackage:
+        """The one that a line of a file asks for."""
+        words = {name: getattr(asked, name) for name in ("name", "origin", "url", "commit", "folder", "reference")}
+        return cls(**words, editable=asked.editable)
 
     @property
     def at(self) -> str:

@@ -18,8 +18,8 @@ from hpcgen.core.errors import FetchError, HpcgenError, InputError, PolicyError,
 from hpcgen.core.model.bazel import BazelPin
 from hpcgen.core.model.conda import PIP_LIST, CondaPackage
 from hpcgen.core.model.lock import ImagePin, KeyPin, Lock, Pins, StageName, StagePackages
-from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.project import GitPackage
+from hpcgen.core.model.plan import Plan, PlannedConda
+from hpcgen.core.model.project import GitPackage, Project
 from hpcgen.core.support.hashing import file_sha256
 from hpcgen.core.support.leftovers import scratch_folder
 from hpcgen.core.support.places import recorded
@@ -143,24 +143,25 @@ def _block_files(name: str, catalog: Catalog) -> list[Path]:
 
 def _with_commits(plan: Plan, old: Lock | None, say: Say) -> Plan:
     """The plan with the commits that branches and tags of the project's files have now, or had in an older lock."""
-    project = plan.project
-    if project is None or all(each.commit for each in project.from_git):
-        return plan
     from hpcgen.supply.pin.git_trees import commit_of
 
-    before = old.plan.project.from_git if old is not None and old.plan.project is not None else []
-    known = {(each.url, each.reference): each.commit for each in before}
+    before = [old.plan.project, old.plan.conda] if old is not None else []
+    known = {(each.url, each.reference): each.commit for one in before if one is not None for each in one.from_git}
     problems = Problems()
-    found: list[GitPackage] = []
-    for each in project.from_git:
-        commit = each.commit or known.get((each.url, each.reference))
-        with problems.caught(partial(str, each.origin)):
-            if commit is None:
-                commit = commit_of(each.url, each.at)
-                say(f"{each.at} of {each.url}: commit {commit}")
-            found.append(msgspec.structs.replace(each, commit=commit))
+    for field in ("project", "conda"):
+        asked: Project | PlannedConda | None = getattr(plan, field)
+        found: list[GitPackage] = []
+        for each in asked.from_git if asked is not None else []:
+            commit = each.commit or known.get((each.url, each.reference))
+            with problems.caught(partial(str, each.origin)):
+                if commit is None:
+                    commit = commit_of(each.url, each.at)
+                    say(f"{each.at} of {each.url}: commit {commit}")
+                found.append(msgspec.structs.replace(each, commit=commit))
+        if asked is not None and found != asked.from_git:
+            plan = msgspec.structs.replace(plan, **{field: msgspec.structs.replace(asked, from_git=found)})
     problems.raise_as(FetchError)
-    return msgspec.structs.replace(plan, project=msgspec.structs.replace(project, from_git=found))
+    return plan
 
 
 def _check_manager(plan: Plan, catalog: Catalog) -> None:

@@ -104,6 +104,34 @@ def test_a_lock_is_installed_as_it_is(tmp_path: Path) -> None:
     assert "/opt/conda/conda-meta/speak-1.0-0.json" in assembly.selftest and "3.12.4" in assembly.selftest
 
 
+def test_packages_of_repositories_are_built_into_the_environment(tmp_path: Path) -> None:
+    text = """\
+dependencies:
+  - python=3.8
+  - pytorch=1.11
+  - pip:
+      - numpy
+      - git+https://example.org/a/clip.git@main
+      - -e git+https://example.org/a/odd.git#egg=odd
+"""
+    (tmp_path / "environment.yml").write_text(text)
+    made = planned(tmp_path, files=["environment.yml"])
+    assert made.conda is not None and made.conda.pip == ["numpy"]
+    assert [(each.name, each.at, each.origin) for each in made.conda.from_git] == [
+        ("clip", "main", "environment.yml:6"),
+        ("odd", "HEAD", "environment.yml:7"),
+    ]
+    assembly = assemble(made, default_catalog())
+    told = commands(assembly)
+    pip = "/opt/conda/bin/python -m pip install --no-build-isolation"
+    assert f"{pip} /opt/hpcgen/build/git/clip" in told and "rm -rf /opt/hpcgen/build/git/clip" in told
+    assert f"{pip} -e /opt/conda/src/odd" in told and "rm -rf /opt/conda/src/odd\n" not in told
+    assert {each.name for each in input_list(assembly)} >= {"https://example.org/a/clip.git"}
+    # Its PyTorch is told the places of ranks.
+    assert "/opt/conda_packages" in assembly.final.copies
+    assert "torch_ranks.py" in assembly.files["files/tests/torch_ranks.py"].text
+
+
 def test_what_activation_of_known_packages_would_set_is_set(tmp_path: Path) -> None:
     pixi(tmp_path, package("proj", "9.5.1"))
     found = assemble(planned(tmp_path, files=["pixi.lock"]), default_catalog()).final.environment

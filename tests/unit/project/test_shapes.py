@@ -14,6 +14,7 @@ from hpcgen.project.making import draft_of
 MAIN = 'if __name__ == "__main__":\n    main()\n'
 TORCH = f"import argparse\nimport torch\n{MAIN}"
 RANKS = ["python3", "/opt/pytorch/share/ranks.py"]
+CONDA_RANKS = ["python3", "/opt/conda_packages/share/ranks.py"]
 
 
 class Shape(NamedTuple):
@@ -98,13 +99,22 @@ SHAPES = {
         ["pytorch"],
         ["python3", "/app/run_b.py"],
     ),
-    "a conda environment, started by torchrun": Shape(
+    "a conda environment with ranks": Shape(
         {
             "environment.yml": "channels: [pytorch]\ndependencies: [python, pytorch>=2, {pip: [timm]}]\n",
             "train.py": f"import torch\nimport timm\ndist.init_process_group('nccl')\n{MAIN}",
         },
-        ["conda_packages"],
-        ["python3", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "gpu", "/app/train.py"],
+        ["mpi", "conda_packages"],
+        [*CONDA_RANKS, "python3", "/app/train.py"],
+    ),
+    "a conda environment, started by torchrun": Shape(
+        {
+            "environment.yml": "dependencies: [python, {pip: [torch]}]\n",
+            "README.md": "```\ntorchrun --nproc_per_node 4 train.py --lr 1\n```\n",
+            "train.py": TORCH,
+        },
+        ["mpi", "conda_packages"],
+        [*CONDA_RANKS, "python3", "/app/train.py", "--lr", "1"],
     ),
     "ranks that a module of the project sets up": Shape(
         {

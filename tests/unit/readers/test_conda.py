@@ -63,7 +63,7 @@ dependencies:
   - npm: [left-pad]
   - pip:
       - -e ../x
-      - git+https://example.org/x.git
+      - git+http://example.org/x.git
 """
     with pytest.raises(InputError) as error:
         read_conda(written(tmp_path, "environment.yml", text), "environment.yml")
