@@ -14,14 +14,22 @@ from msgspec.structs import replace
 from hpcgen.core.errors import InputError, Position
 from hpcgen.core.model.fields import Record, Text
 from hpcgen.core.model.own_project import JobFile, Launched
-from hpcgen.project.command_words import framework_in, module_root, place_of, without_framework
+from hpcgen.project.command_words import (
+    folders_of,
+    framework_in,
+    is_synopsis,
+    module_root,
+    place_of,
+    subject_of,
+    without_framework,
+)
 from hpcgen.project.draft import Draft
-from hpcgen.project.found import Found
+from hpcgen.project.found import Found, named_scripts
 
 Evidence = Literal["job script", "script", "README", "Makefile"]
 _KNOWN = ("lmp", "gmx", "gmx_mpi", "vllm")
 _ASIDE = re.compile(
-    r"(^|[/_.-])(tests?|docs?|ci|docker\w*|third_?party|benchmarks?|tools?|utils?|helpers?|dev|deprecated|archive)([/_.-]|$)"
+    r"(^|[/_.-])(tests?|docs?|ci|docker\w*|third_?party|benchmarks?|tools?|utils?|helpers?|dev|deprecated|archive|contrib)([/_.-]|$)"
 )
 _BESIDE = re.compile(
     r"(^|[/_.-])(demos?|checks?|downloads?|get|fetch|pre_?process\w*|prepare\w*|prep|process|convert\w*|exports?|install|"
@@ -29,9 +37,7 @@ _BESIDE = re.compile(
     r"merge|debug|gradio|serve\w*|web|app|unit|lint|format\w*|clean|data|dataset|examples?|tutorials?|notebooks?|hpo)"
     r"(?=[/_.-]|$)"
 )
-_MAIN = re.compile(
-    r"(^|[/_.-])(main|train\w*|run|fine_?tune\w*|pre_?train\w*|solve\w*|simulat\w*|job|submit|launch)(?=[/_.-]|$)"
-)
+_MAIN = re.compile(r"(^|[/_.-])(main|train\w*|run|fine_?tune\w*|pre_?train\w*|solve\w*|simulat\w*|job)(?=[/_.-]|$)")
 _MOST = 6
 
 
@@ -60,17 +66,20 @@ class _Ranked(NamedTuple):
 def candidates_of(found: Found, draft: Draft) -> list[_Ranked]:
     """What starts the project, the likeliest first: of a job script all that it starts, of other files each line."""
     ranked: list[tuple[tuple[object, ...], _Ranked]] = []
+    named = [path for each in found.readmes for path in named_scripts(each, found.tree)]
     for job in found.jobs:
         if job.launched:
-            ranked.append((_order(0, job.launched, job.file), _of_file(job, "job script")))
+            ranked.append((_order(0, job.launched, job.file, named), _of_file(job, "job script", named)))
     for number, (kind, files) in enumerate(
         (("script", found.scripts), ("README", found.readmes), ("Makefile", found.recipes)), 1
     ):
         for file in files:
-            own = [each for each in file.launched if _of_project(each, file, found, draft)]
+            lines_of = [_below(each, found) for each in file.launched] if kind == "README" else file.launched
+            own = [each for each in lines_of if _of_project(each, file, found, draft)]
             for lines in [own] if kind == "script" and own else [[each] for each in own]:
                 one = replace(file, launched=lines)
-                ranked.append((_order(number, lines, file.file), _of_file(one, kind)))  # type: ignore[arg-type]
+                shown = _of_file(one, kind, named)  # type: ignore[arg-type]
+                ranked.append((_order(number, lines, file.file, named), shown))
     ranked.sort(key=lambda each: each[0])
     texts: dict[str, _Ranked] = {}
     for _, each in ranked:
@@ -78,47 +87,49 @@ def candidates_of(found: Found, draft: Draft) -> list[_Ranked]:
     return list(texts.values())
 
 
-def _order(kind: int, lines: list[Launched], file: str) -> tuple[object, ...]:
+def _below(each: Launched, found: Found) -> Launched:
+    """A line whose program only one folder of the project has, as one of that folder."""
+    program = next((word for word in without_framework(each.words)[0] if word.endswith(".py")), "")
+    if each.folder or not program or place_of(program, found, ("",)):
+        return each
+    places = [path.path for path in found.tree.files if path.path.endswith(f"/{program.removeprefix('./')}")]
+    return replace(each, folder=places[0][: -len(program.removeprefix("./")) - 1]) if len(places) == 1 else each
+
+
+def _order(kind: int, lines: list[Launched], file: str, named: list[str]) -> tuple[object, ...]:
     launched = any(each.launcher or framework_in(each.words).name for each in lines)
-    aside = _aside(lines, file, kind)
+    aside = _aside(lines, file, kind, named)
+    # What the README starts comes before others of its kind, in that order.
+    place = named.index(file) if file in named else len(named)
     if kind == 0:
-        return (aside, 0 if launched else 1, False, file.count("/"), len(file), file)
+        return (aside, 0 if launched else 1, place, file.count("/"), len(file), file)
     # Of a README the order counts, not the length of its name.
-    what = _subject(lines[-1])
-    return (aside, kind + 1, not _MAIN.search(what), not launched, file.count("/"), 0 if kind > 1 else len(file), file)
+    main = any(_MAIN.search(subject_of(each)) for each in lines)
+    ready = (not main, not launched, any(map(is_synopsis, lines)), file.count("/"))
+    return (aside, kind + 1, place, *ready, 0 if kind > 1 else len(file), file)
 
 
-def _aside(lines: list[Launched], file: str, kind: int) -> bool:
-    subject = _subject(lines[-1])
+def _aside(lines: list[Launched], file: str, kind: int, named: list[str]) -> bool:
+    if kind < 2 and file in named:
+        # Of a script that the README starts, the last word of its name says what it is for.
+        return bool(_BESIDE.search(re.split(r"[._-]", file.rpartition("/")[2])[-2]))
     return bool(
-        _BESIDE.search(subject)
-        or _ASIDE.search(subject)
+        all(_BESIDE.search(subject) or _ASIDE.search(subject) for subject in map(subject_of, lines))
         or (kind == 1 and _BESIDE.search(re.sub(r"(^|/)examples?/", "/", file)))
         or _ASIDE.search(file)
     )
 
 
-def _subject(each: Launched) -> str:
-    """The program, or the module by its path."""
-    words = without_framework(each.words)[0]
-    if re.fullmatch(r"python[\d.]*|julia|Rscript", words[0].rpartition("/")[2]):
-        behind = [word for word in words[1:] if word == "-m" or not word.startswith("-")]
-        words = behind[1:] if behind[:1] == ["-m"] else behind
-        return words[0].replace(".", "/") if words and not words[0].endswith(".py") else "".join(words[:1])
-    return words[0]
-
-
-def _of_file(job: JobFile, evidence: Evidence) -> _Ranked:
+def _of_file(job: JobFile, evidence: Evidence, named: list[str]) -> _Ranked:
     main = [each for each in job.launched if each.launcher] or job.launched[-1:]
     shown = CommandLine(" ".join(main[0].words)[:300], main[0].where, evidence)
-    return _Ranked(shown, job, _aside(job.launched, job.file, 0 if job.batch else 1))
+    return _Ranked(shown, job, _aside(job.launched, job.file, 0 if job.batch else 1, named))
 
 
 def _of_project(each: Launched, file: JobFile, found: Found, draft: Draft) -> bool:
     """Whether a line that no directive stands above starts a program of the project, not one that installs it."""
     words = without_framework(each.words)[0]
-    own = file.file.rpartition("/")[0]
-    folders = list(dict.fromkeys(("", own, each.folder, f"{own}/{each.folder}")))
+    folders = folders_of(each, file.file.rpartition("/")[0])
     name = words[0].rpartition("/")[2]
     if words[:2] == ["bash", "-c"]:
         return True
@@ -158,6 +169,15 @@ def chosen(candidates: list[_Ranked], asked: str, top: Path) -> _Ranked | None:
             "`hpcgen init --json --dry-run` lists them as `commands`",
         )
     return found[0]
+
+
+def likeliest(candidates: list[_Ranked], asked: str) -> JobFile | None:
+    """The same before anything is known of what is compiled, which may have more of them."""
+    try:
+        taken = chosen(candidates, asked, Path())
+    except InputError:
+        return None
+    return taken.job if taken is not None else None
 
 
 def _line(each: _Ranked) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from hpcgen.core.errors import Position
+from hpcgen.core.model.own_project import FileWord, Launched
 from hpcgen.core.support.quoting import command
 from hpcgen.project.draft import APP, Draft
 from hpcgen.project.found import Found
@@ -47,16 +48,36 @@ def _placed(word: str, found: Found, folders: Sequence[str]) -> str:
     return place_of(word, found, folders) or word
 
 
+def folders_of(each: Launched, own: str) -> list[str]:
+    """Where the files of a command line may be: where the script goes before, in its own folder, in the project's."""
+    beside = (each.folder, f"{own}/{each.folder}") if each.folder else ()
+    return list(dict.fromkeys([*beside, own, ""]))
+
+
 def place_of(path: str, found: Found, folders: Sequence[str]) -> str:
     """Where the image has a file of the project; empty if there is none of this path."""
-    if not path or unknown(path):
+    if not path:
         return ""
     there = found.tree.paths()
-    for folder in folders:
+    for folder in folders if not unknown(path) else ():
         inside = posixpath.normpath(posixpath.join(folder, path))
         if inside in there:
             return f"{APP}/{inside}"
-    return ""
+    behind = _behind_project(path, found)
+    return f"{APP}/{behind}" if behind in there else ""
+
+
+_PROJECT = re.compile(
+    r"(?:\$\{?\w+\}?|\.\.\.|<[^<>/]+>|[~/]?(?:[\w.-]+/)*(?:path[/_]to|path_to_\w+)(?:/[\w-]+)?)/+(.+\.(?:py|sh|jl|R))"
+)
+"""A program below what stands for the folder that the project is in: ``$CODE/train.py``."""
+
+
+def _behind_project(path: str, found: Found) -> str:
+    """A path from the project's folder, where it is said from the folder around it or by what stands for it."""
+    first, _, rest = path.removeprefix("./").partition("/")
+    match = _PROJECT.fullmatch(path)
+    return match[1] if match else rest if rest and first == found.top.resolve().name else ""
 
 
 def text_in_image(text: str, found: Found, draft: Draft, folders: Sequence[str] = ("",)) -> str:
@@ -85,10 +106,23 @@ def _program(word: str, found: Found, draft: Draft, folders: Sequence[str]) -> l
     path = place_of(word, found, folders)
     if path:
         return ["python3", path] if path.endswith(".py") else [path]
-    if not word.startswith(("./", "build/")):
+    if name in found.table.scripts and (code := script_code(found.table.scripts[name], found)):
+        return ["python3", "-c", code]
+    if not word.startswith(("./", "../", "build/")):
         return [word]
     made = [each for each in folders if each and found.tree.has(f"{each}/Makefile") and "/" not in word[2:]]
-    return [f"{APP}/{posixpath.normpath(posixpath.join(*made[:1], word))}"]
+    from_there = folders if word.startswith("../") else made[:1] or [""]
+    inside = (posixpath.normpath(posixpath.join(each, word)) for each in from_there)
+    return [next((f"{APP}/{each}" for each in inside if not each.startswith("..")), word)]
+
+
+def script_code(script: FileWord, found: Found) -> str:
+    """What Python runs for a command that an installation of the project would have; empty without its module."""
+    module, _, function = script.text.partition(":")
+    root = module_root(module, found)
+    found_by = f"import sys; sys.path.insert(0, {root!r})"
+    called = f"from {module} import {function.partition('.')[0]}; sys.exit({function}())"
+    return f"{found_by}; {called}" if root is not None else ""
 
 
 def module_root(module: str, found: Found) -> str | None:
@@ -159,6 +193,39 @@ def framework_in(words: list[str]) -> Framework:
         return Framework()
     lines = [[*itertools.dropwhile(lambda word: re.match(r"\w+=|\$", word), each.words)] for each in commands]
     return next((cut for each in lines if each and (cut := without_framework(each)[1]).name), Framework())
+
+
+_PLACEHOLDER = re.compile(
+    r"<[^<>]+>|(\./|/sample)?/?path/to\b.*|\{\s*[\w -]+\s*\}|\[[A-Z_ ]+\]|\[[\w./-]+\]|(YOUR|MY)[_-].+|your[_-].+|"
+    r".*/your/.*|xxx+|(.*/)?\.\.\.(/.*)?",
+    re.I,
+)
+
+
+def placeholders(each: Launched) -> list[str]:
+    """Words of a command line in whose place a value of the user's belongs: ``<name>``, ``--env env_id``."""
+    pairs = zip(each.words, each.words[1:], strict=False)
+    said = {word for option, word in pairs if re.fullmatch(rf"{re.escape(option.strip('-'))}_(id|name|path)", word)}
+    values = {word: word.rpartition("=")[2].strip("\"'\\") for word in each.words[1:]}
+    return [word for word, value in values.items() if word in said or _PLACEHOLDER.fullmatch(value)]
+
+
+def is_synopsis(each: Launched) -> bool:
+    """Whether a command line shows what can stand there rather than what somebody runs; places of data do no harm."""
+    usage = re.search(r"<\s*\w[^<>|]*>|\[", each.dropped)
+    stand = [word for word in placeholders(each) if not re.search(r"(^|[=/])path/to/(?!your)", word)]
+    return bool(usage or stand) or not {"--help", "-h"}.isdisjoint(each.words)
+
+
+def subject_of(each: Launched) -> str:
+    """The program, or the module by its path."""
+    words = without_framework(each.words)[0]
+    if re.fullmatch(r"python[\d.]*|julia|Rscript", words[0].rpartition("/")[2]):
+        behind = [word for word in words[1:] if word == "-m" or not word.startswith("-")]
+        words = behind[1:] if behind[:1] == ["-m"] else behind
+        return words[0].replace(".", "/") if words and not words[0].endswith(".py") else "".join(words[:1])
+    # A command of several words says by the second what it does.
+    return "/".join(words[:2]) if all(re.fullmatch(r"\w[\w-]*", each) for each in words[:2]) else words[0]
 
 
 _TASK = re.compile(r"\$\{?(SLURM_ARRAY_TASK_ID|PBS_ARRAY_INDEX|PBS_ARRAYID|SGE_TASK_ID)\b\}?")

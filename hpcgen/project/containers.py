@@ -15,6 +15,8 @@ from hpcgen.core.support.units import counted, some
 from hpcgen.project.command_words import in_image
 from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
+from hpcgen.project.import_names import conda_name
+from hpcgen.project.imported import add_to_conda
 from hpcgen.project.packages import choose_frameworks
 from hpcgen.readers.conda_text import asked_with_cuda, spec_name
 from hpcgen.readers.pip_text import Fault, requirement
@@ -138,6 +140,7 @@ def choose_container_packages(file: ContainerFile, found: Found, catalog: Catalo
     asked = _requirements([*of_base, *installed.python], file, draft)
     if listed:
         _beside_list(listed[0], asked[: len(of_base)], asked[len(of_base) :], draft)
+        _with_groups(installed.groups, found, draft)
         return
     of_conda = bool(installed.conda) and (not asked or bool(file.base and _OF_CONDA.fullmatch(_image(file.base)[0])))
     if asked or of_conda:
@@ -236,6 +239,18 @@ def _beside_list(
         draft.remark(text, more[0].where)
 
 
+def _with_groups(asked: Sequence[FileWord], found: Found, draft: Draft) -> None:
+    """The extras with which the container installs the project, where its own list has them."""
+    options = _options(draft, "python_packages")
+    quiet = found._replace(problems=Problems())
+    files = [quiet.packages(name) for name in options.get("files", [])] if asked else []
+    there = {name for file in files if file is not None for name in file.group_names}
+    if groups := [each for each in asked if each.text in there]:
+        options["groups"] = [each.text for each in groups]
+        why = f"{groups[0].where.file} installs the project with {some(options['groups'])}"
+        draft.because(("blocks", "python_packages"), None, why, groups[0].where)
+
+
 def _conda(file: ContainerFile, draft: Draft) -> None:
     good = [each for each in file.installed.conda if spec_name(each.text) not in ("", "pip", "conda", "mamba")]
     if not good:
@@ -246,6 +261,15 @@ def _conda(file: ContainerFile, draft: Draft) -> None:
     why = f"{counted(len(good), 'package')} that {file.file} installs by conda; `hpcgen lock` chooses the builds"
     draft.put(("blocks", "conda_packages"), {"options": options}, why, good[0].where)
     draft.gpu_package = next(iter(asked_with_cuda([each.text for each in good])), "")
+    names = {spec_name(each.text) for each in good}
+    draft.torch_of_conda = "pytorch" in names
+    imported = _options(draft, "python_packages").get("requirements", [])
+    if imported and "files" not in _options(draft, "python_packages"):
+        # Programs see the packages of one Python, and that of conda comes first.
+        _forget(draft, "python_packages")
+        new = {name: good[0].where for name in imported if conda_name(name) not in names}
+        add_to_conda(draft, new, "imported, and not among these")
+        options["channels"] = list(dict.fromkeys([*options.get("channels", []), "conda-forge"]))
 
 
 # Packages of the distribution.

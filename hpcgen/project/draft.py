@@ -66,6 +66,7 @@ class Draft:
     programs: where the image has the programs that are compiled, by their names.
     notebooks: the program is a server for notebooks.
     candidates: the command lines of the project, the likeliest first.
+    asked: blocks of packages that the project's list has, with the range that it asks for.
     gpu_package: a package that computes on GPUs and comes from no block.
     torch_of_conda: PyTorch is among the packages of conda.
     """
@@ -78,6 +79,7 @@ class Draft:
         self.problems = Problems()
         self.programs: dict[str, str] = {}
         self.candidates: list[Any] = []
+        self.asked: dict[str, str] = {}
         self.gpu_package = ""
         self.torch_of_conda = False
         self.notebooks = False
@@ -92,14 +94,16 @@ class Draft:
 
     def because(self, path: Path, value: Any, why: str, where: Position | None = None) -> None:
         """One more reason for what stands there."""
-        self.guesses.append(Guess(path, value, harmless(without_secrets(why)), where))
+        guess = Guess(path, value, harmless(without_secrets(why)), where)
+        if value is not None or guess not in self.guesses:
+            self.guesses.append(guess)
 
     def add_block(self, name: str, why: str, where: Position | None = None, **options: Any) -> None:
         """A block, or one more reason for it."""
         if name not in self.blocks:
             self.put(("blocks", name), {"options": options} if options else {}, why, where)
         else:
-            self.because(("blocks", name), self.blocks[name], why, where)
+            self.because(("blocks", name), None, why, where)
 
     def leave_open(self, text: str, where: Position | None = None) -> None:
         """What the image still lacks."""
@@ -111,7 +115,8 @@ class Draft:
 
     def remark(self, text: str, where: Position | None = None) -> None:
         """Something to say beside the stack."""
-        self.remarks.append(Remark(harmless(without_secrets(text)), where))
+        if (remark := Remark(harmless(without_secrets(text)), where)) not in self.remarks:
+            self.remarks.append(remark)
 
     @property
     def blocks(self) -> dict[str, Any]:

@@ -89,25 +89,36 @@ def look_at(top: Path) -> Found:
         ) from None
     problems = Problems()
     small = [each.path for each in tree.files if each.size <= _LARGEST]
-    jobs = sorted((path for path in small if _JOB.fullmatch(path)), key=lambda path: path.count("/"))[:_MOST_JOBS]
+    jobs = sorted((path for path in small if _JOB.fullmatch(path)), key=lambda path: path.count("/"))
     sources = sorted((path for path in small if _SOURCE.fullmatch(path)), key=lambda path: path.count("/"))
     # A script or a source that is no text is no mistake of the project's: nothing names it.
     quiet = Problems()
-    read = _all(top, quiet, read_script, jobs)
+    table = _table(top, tree, problems)
+    own = frozenset(table.scripts)
+    readmes = _all(top, quiet, partial(read_shown, own=own), [path for path in small if _README.fullmatch(path)])
+    named = [path for each in readmes for path in named_scripts(each, tree)]
+    read = _all(top, quiet, partial(read_script, own=own), list(dict.fromkeys([*named, *jobs]))[:_MOST_JOBS])
     return Found(
         top,
         tree,
         [each for each in read if each.batch],
         [each for each in read if not each.batch],
-        _all(top, quiet, read_shown, [path for path in small if _README.fullmatch(path)]),
-        _all(top, quiet, read_recipes, [path for path in small if _RECIPES.fullmatch(path)]),
-        [path for path in jobs if _read(top, quiet, has_secrets, path)],
+        readmes,
+        _all(top, quiet, partial(read_recipes, own=own), [path for path in small if _RECIPES.fullmatch(path)]),
+        [path for path in jobs[:_MOST_JOBS] if _read(top, quiet, has_secrets, path)],
         [source for path in sources[:_MOST_SOURCES] if (source := _read(top, quiet, read_python, path)) is not None],
         _build(top, tree, problems),
-        _table(top, tree, problems),
+        table,
         next((_read(top, quiet, read_readme, name) for name in tree.named(*NAMES)), None) or Readme(),
         problems,
     )
+
+
+def named_scripts(readme: JobFile, tree: ProjectTree) -> list[str]:
+    """Scripts of the project that a README starts, in its order."""
+    own = readme.file.rpartition("/")[0]
+    ways = [(each.text, f"{own}/{each.text}", each.text.partition("/")[2]) for each in readme.scripts]
+    return [path for each in ways for path in [next(filter(tree.has, filter(None, each)), "")] if path]
 
 
 def _all(

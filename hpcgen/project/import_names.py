@@ -66,8 +66,8 @@ _ALIKE = """
     jraph jsonlines jsonschema kfac_jax kornia Levenshtein lifelines lightgbm lightning lightning_utilities
     llvmlite lmdb loguru lpips lxml matgl matplotlib mdtraj meshio ml_collections mlflow monai moviepy mpi4py
     mpmath msgpack msgspec natsort nbformat netCDF4 networkx nevergrad nibabel nltk nnunetv2 numba numexpr numpy
-    numpyro omegaconf onnx onnxruntime open3d openai openpyxl opt_einsum optax optuna orjson packaging pandas
-    pandera patsy peft pint plotly polars pooch portalocker prettytable psutil pyarrow pycocotools pydantic
+    numpyro omegaconf onnx onnxruntime open3d openai openpyxl opt_einsum opt_einsum_fx optax optuna orjson packaging
+    pandas pandera patsy peft pint plotly polars pooch portalocker prettytable psutil pyarrow pycocotools pydantic
     pydicom pydot pyedflib pygame pymatgen pymc pynvml pyproj pysam pyscf pytorch_msssim pyvista rasterio ray
     regex requests rich s3fs sacrebleu safetensors sb3_contrib scanpy scipy seaborn sentencepiece shap shapely
     SimpleITK simplejson six sktime spacy sqlalchemy stable_baselines3 statsmodels submitit sympy tables tabulate
@@ -83,6 +83,7 @@ ALIKE = frozenset(_ALIKE.split())
 COMES_WITH = {
     "absl-py": {"tensorflow", "chex", "optax", "ml-collections"},
     "chex": {"optax"},
+    "opt-einsum-fx": {"e3nn"},
     "huggingface-hub": {"transformers", "diffusers", "timm", "accelerate", "datasets", "tokenizers"},
     "joblib": {"scikit-learn"},
     "keras": {"tensorflow"},
@@ -137,6 +138,12 @@ def packages_with(name: str, known: Collection[str] = ()) -> tuple[str, ...]:
             return OTHERWISE[each]
     plain = first.replace("_", "-").lower()
     return (plain,) if first in ALIKE or plain in known else ()
+
+
+def conda_name(package: str) -> str:
+    """What conda-forge calls a package of the index."""
+    names = (_OF_CONDA[name][0] for name in _OF_CONDA if package in packages_with(name))
+    return next(names, package)
 
 
 def conda_names(name: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
+from packaging.specifiers import SpecifierSet
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import Position
@@ -14,8 +15,10 @@ from hpcgen.core.model.project import BLOCK
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.units import some
 from hpcgen.project.draft import Draft
-from hpcgen.project.import_names import COMES_WITH, conda_names, is_standard, packages_with
+from hpcgen.project.import_names import COMES_WITH, conda_name, conda_names, is_standard, packages_with
 
+_LAST_1 = "1.15.5"
+"""The last release of TensorFlow 1."""
 MPI_BLOCKS = ("mpi4py", "horovod", "deepspeed")
 _MOST = 12
 """Of what is told in one remark."""
@@ -24,12 +27,13 @@ _MOST = 12
 class Listed(NamedTuple):
     """The packages that the project's list has, by name.
 
-    ``conda``: those are conda's. ``complete``: the list is a lock, which has all that is wanted.
+    ``conda``: those are conda's, from ``channels``. ``complete``: the list is a lock, which has all that is wanted.
     """
 
     names: frozenset[str] = frozenset()
     conda: bool = False
     complete: bool = False
+    channels: tuple[str, ...] = ()
 
     def has(self, name: str, packages: Sequence[str]) -> bool:
         """Whether it has an imported name by one of its packages, by its name in conda, or by a package called so."""
@@ -80,7 +84,9 @@ def add_imported(imported: Imported, listed: Listed, catalog: Catalog, draft: Dr
     """Blocks and packages for what is imported and not listed; what is not known is a remark."""
     blocks = {name for name, block in catalog.distributions.items() if block in draft.blocks}
     wanted = imported.missing(listed._replace(names=listed.names | blocks), catalog)
-    if listed.conda or listed.complete:
+    if listed.conda and not listed.complete and "conda-forge" in (listed.channels or ("conda-forge",)):
+        add_to_conda(draft, wanted, "imported, and not in the list")
+    elif listed.conda or listed.complete:
         _tell(wanted, "imported, and not in the list of packages", "add what is missing there", draft)
     else:
         _add(wanted, imported, listed, catalog, draft)
@@ -88,6 +94,15 @@ def add_imported(imported: Imported, listed: Listed, catalog: Catalog, draft: Dr
     remedy = "add that to the list or to `requirements`, or copy the module"
     _tell(imported.strange(listed, catalog), text, remedy, draft)
     _old_tensorflow(imported, draft)
+
+
+def add_to_conda(draft: Draft, wanted: Mapping[str, Position], why: str) -> None:
+    """Packages by their names in the index, as further packages of conda."""
+    if wanted:
+        options = draft.blocks["conda_packages"]["options"]
+        options["packages"] = [*options.get("packages", []), *sorted(conda_name(name) for name in wanted)]
+        draft.torch_of_conda = draft.torch_of_conda or "torch" in wanted
+        draft.because(("blocks", "conda_packages"), None, f"{why}: {some(list(_said(wanted)), 30)}")
 
 
 def _known(catalog: Catalog) -> set[str]:
@@ -148,7 +163,14 @@ def _version(block: str, installed: Sequence[FileWord], catalog: Catalog, draft:
 
 def _old_tensorflow(imported: Imported, draft: Draft) -> None:
     old = next((each.old for each in imported.sources if each.old is not None), None)
-    if old is not None and "tensorflow" in draft.blocks:
+    if old is None or "tensorflow" not in draft.blocks:
+        return
+    if "version" not in draft.blocks["tensorflow"] and SpecifierSet(draft.asked.get("tensorflow", "")).contains(
+        _LAST_1
+    ):
+        draft.blocks["tensorflow"]["version"] = "<2"
+        draft.because(("blocks", "tensorflow"), "<2", f"{old.text} is of TensorFlow 1", old.where)
+    elif not draft.blocks["tensorflow"].get("version", "").startswith(("<2", "==1", "~=1")):
         text = (
             f"{old.text} is of TensorFlow 1: where the plan has a newer release, the code has to be moved to that "
             "or to `tensorflow.compat.v1`"

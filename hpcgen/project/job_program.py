@@ -10,9 +10,11 @@ from hpcgen.core.support.units import some
 from hpcgen.project.command_words import (
     RANKS,
     by_a_shell,
+    folders_of,
     framework_in,
     in_image,
     steps_of,
+    subject_of,
     text_in_image,
     told_by,
     without_framework,
@@ -33,7 +35,9 @@ _SITES_OWN = re.compile(
 def start_job(job: JobFile, found: Found, draft: Draft) -> None:
     """The ``run`` of the stack by what a script starts."""
     ranked = [each for each in job.launched if each.launcher or framework_in(each.words).name]
-    main = ranked or job.launched[-1:]
+    # Without a launcher what is started last is the program; it may be started before, for something else.
+    last = [each for each in job.launched if subject_of(each) == subject_of(job.launched[-1])]
+    main = ranked or last
     start = next((each.value for each in job.facts if each.field == "array"), "0").partition("-")[0]
     lines = [(each, _words(each, found, draft, job, start)) for each in main]
     cut = framework_in(main[0].words)
@@ -55,9 +59,7 @@ def start_job(job: JobFile, found: Found, draft: Draft) -> None:
 
 
 def _words(each: Launched, found: Found, draft: Draft, job: JobFile, start: str) -> list[str]:
-    own = job.file.rpartition("/")[0]
-    beside = (each.folder, f"{own}/{each.folder}") if each.folder else ()
-    folders = list(dict.fromkeys([*beside, "", own]))
+    folders = folders_of(each, job.file.rpartition("/")[0])
     cut = framework_in(each.words)
     if each.words[:2] == ["bash", "-c"] and len(each.words) == 3:
         words = by_a_shell(["bash", "-c", text_in_image(each.words[2], found, draft, folders)], start)

@@ -6,7 +6,7 @@ import re
 
 from hpcgen.core.model.own_project import Launched
 from hpcgen.core.secret_rules import secret_name
-from hpcgen.project.command_words import framework_in, unknown_variables
+from hpcgen.project.command_words import framework_in, placeholders, unknown_variables
 from hpcgen.project.draft import APP, Draft
 from hpcgen.project.found import Found
 
@@ -14,9 +14,6 @@ LEFT_TO_THE_JOB = (
     "everybody can read a stack and an image; let the program read it from the job's environment or a file"
 )
 """What to do with a secret."""
-_PLACEHOLDER = re.compile(
-    r"<[^<>]+>|(\./)?/?path/to\b.*|\{\s*[\w -]+\s*\}|\[[A-Z_ ]+\]|(YOUR|MY)[_-].+|your[_-].+|/your/.*|xxx+|\.\.\.", re.I
-)
 
 
 def say_line(each: Launched, words: list[str], found: Found, draft: Draft, secrets: set[str]) -> None:
@@ -72,7 +69,7 @@ def _say_unknown(each: Launched, words: list[str], draft: Draft, secrets: set[st
         draft.remark(f"{names} has another value under some condition of the script", each.where)
     if each.patterns:
         draft.remark(f"no shell puts names of files in for {', '.join(each.patterns)}: name them", each.where)
-    if stand := [word for word in each.words[1:] if _PLACEHOLDER.fullmatch(word.rpartition("=")[2])]:
+    if stand := placeholders(each):
         draft.remark(f"stands for a value of yours, put it into the command: {', '.join(stand)}", each.where)
 
 

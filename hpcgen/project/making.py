@@ -76,7 +76,7 @@ def draft_of(top: Path, catalog: Catalog, command: str = "") -> Draft:
     found = look_at(top)
     draft = Draft()
     identify(found, draft)
-    choose_packages(found, catalog, draft)
+    choose_packages(found, catalog, draft, command)
     container = read_container(found, draft)
     if container is not None:
         choose_container_packages(container, found, catalog, draft)

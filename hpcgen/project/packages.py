@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.core.errors import Position
+from hpcgen.core.errors import Position, Problems
 from hpcgen.core.model.own_project import PythonSource
 from hpcgen.core.model.project import BLOCK
 from hpcgen.core.support.units import some
 from hpcgen.planning.own_wheels import unlisted_blocks
+from hpcgen.project.candidates import candidates_of, likeliest
 from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
 from hpcgen.project.imported import MPI_BLOCKS, Imported, Listed, add_imported
@@ -55,10 +56,13 @@ _FOR_ARCHITECTURE, _FOR_PYTHON = "x86_64", "3.12"
 """What markers are read for here; a plan reads them again for its own image."""
 
 
-def choose_packages(found: Found, catalog: Catalog, draft: Draft) -> None:
-    """The block that installs the project's packages, and those of the frameworks among them."""
+def choose_packages(found: Found, catalog: Catalog, draft: Draft, asked: str = "") -> None:
+    """The block that installs the project's packages, and those of the frameworks among them.
+
+    ``asked``: which of the project's command lines is taken; else the likeliest.
+    """
     modules = Modules(found)
-    programs = started(found, modules)
+    programs = started(found, modules, likeliest(candidates_of(found, draft), asked))
     names, listed = _files(found, programs), Listed()
     for number, name in enumerate(names):
         others = [each for each in names[number + 1 :] if each not in _OF_PROJECT]
@@ -102,6 +106,7 @@ def _files(found: Found, programs: list[PythonSource]) -> list[str]:
     beside = [f"{folder}/{name}" for folder in folders for name in (*_LISTS, "environment.yml", "environment.yaml")]
     more = sorted((path for path in paths if _REQUIREMENTS.fullmatch(path) and not _NOT_MAIN.search(path)), key=_likely)
     conda = sorted((path for path in paths if _CONDA.fullmatch(path) and not _NOT_MAIN.search(path)), key=_likely)
+    conda = conda or [path for path in paths if re.fullmatch(r"[^/]+\.ya?ml", path) and _is_environment(path, found)]
     main = [path for path in more if _MAIN.search(path)]
     ordered = [
         *named(*_PYTHON_LOCKS, *_CONDA_LOCKS),
@@ -113,6 +118,12 @@ def _files(found: Found, programs: list[PythonSource]) -> list[str]:
         *(more[:1] if not main else []),
     ]
     return list(dict.fromkeys(ordered))
+
+
+def _is_environment(path: str, found: Found) -> bool:
+    """Whether a file of another name is an environment of conda: it names channels and packages."""
+    file = found._replace(problems=Problems()).conda(path)
+    return file is not None and bool(file.channels and file.needs)
 
 
 def _likely(path: str) -> tuple[bool, bool, int, str]:
@@ -129,7 +140,13 @@ def _take(found: Found, catalog: Catalog, draft: Draft, name: str, others: list[
         why += f"; taken rather than {some(others)}" + (", without hashes" if loose else "")
     where = Position(name, 1, 1)
     if name in _CONDA_LOCKS or name.endswith((".yml", ".yaml")):
+        known = len(found.problems)
         conda = found.conda(name)
+        if conda is None and name in _CONDA_LOCKS and others:
+            first = found.problems[known]
+            del found.problems[known:]
+            draft.remark(f"{name} is not taken, since {first.message}; {first.remedy}", where)
+            return None
         draft.put(("blocks", "conda_packages"), {"options": {"files": [name]}}, why, where)
         return _conda(conda, draft) if conda is not None else Listed(conda=True, complete=True)
     before = len(found.problems)
@@ -194,6 +211,7 @@ def _from_block(block: str, each: PackageRequirement, owners: Collection[str], d
         options = {"frameworks": [name for name in ("tensorflow", "pytorch", "mxnet") if name in owners]}
     why = f"{each.asked} comes from this block, built for the site's CPU, GPU and MPI; the file says which version"
     draft.add_block(block, why, each.where, **(options if any(options.values()) else {}))
+    draft.asked[block] = each.specifier
 
 
 def _required(
@@ -222,4 +240,4 @@ def _conda(file: CondaFile, draft: Draft) -> Listed:
     for each in file.needs:
         if each.name in ("mpi4py", "mpich", "openmpi", "mpi"):
             draft.add_block("mpi", f"{each.spec}: the image's MPI replaces conda's", each.where)
-    return Listed(frozenset(names), conda=True, complete=file.locked)
+    return Listed(frozenset(names), conda=True, complete=file.locked, channels=tuple(file.channels))

@@ -8,9 +8,9 @@ from posixpath import normpath
 from typing import NamedTuple
 
 from hpcgen.core.errors import Position
-from hpcgen.core.model.own_project import FileWord, PythonSource
+from hpcgen.core.model.own_project import FileWord, JobFile, PythonSource
 from hpcgen.core.support.units import some
-from hpcgen.project.command_words import RANKS, commands_of, module_root, told_by, wrap_reason
+from hpcgen.project.command_words import RANKS, commands_of, folders_of, place_of, script_code, told_by, wrap_reason
 from hpcgen.project.draft import APP, Draft
 from hpcgen.project.found import Found
 from hpcgen.project.modules import Modules
@@ -80,15 +80,11 @@ def _files(found: Found, modules: Modules) -> Iterator[ProgramCandidate]:
 def _scripts(found: Found) -> Iterator[ProgramCandidate]:
     """Commands that an installation of the project would have, whose modules are found without it."""
     own = found.table.name.text if found.table.name is not None else ""
-    scripts = {name: each for name, each in found.table.scripts.items() if _root(each, found) is not None}
+    scripts = {name: each for name, each in found.table.scripts.items() if script_code(each, found)}
     for name, each in scripts.items():
         alike = name.replace("_", "-").lower() == own.replace("_", "-").lower()
         evidence = (4 if alike or len(scripts) == 1 else 2 if "train" in name else 0) + 2
         yield ProgramCandidate(name, evidence - (2 if _BESIDE.search(name) else 0), each.where, script=each)
-
-
-def _root(script: FileWord, found: Found) -> str | None:
-    return module_root(script.text.partition(":")[0], found)
 
 
 def chosen(ordered: list[ProgramCandidate]) -> ProgramCandidate | None:
@@ -105,10 +101,17 @@ def may_start(file: str) -> bool:
     return not _NO_PROGRAMS.search(file)
 
 
-def started(found: Found, modules: Modules) -> list[PythonSource]:
-    """The Python files of the project that its job scripts start, else that of its program."""
-    words = [(word, job.file) for job in found.jobs for each in job.launched for word in each.words]
-    paths = [path for word, file in words for path in (word, f"{file.rpartition('/')[0]}/{word}", modules.module(word))]
+def started(found: Found, modules: Modules, taken: JobFile | None) -> list[PythonSource]:
+    """The Python files of the project that the command lines which are taken start; else that of its program."""
+    paths: list[str] = []
+    for job in [taken] if taken is not None else found.jobs:
+        own = job.file.rpartition("/")[0]
+        for each in job.launched:
+            folders = folders_of(each, own)
+            for word in each.words:
+                paths += [place_of(word, found, folders).removeprefix(f"{APP}/"), modules.module(word)]
+                if script := found.table.scripts.get(word):
+                    paths.append(modules.module(script.text.partition(":")[0]))
     named = [
         modules.sources[path] for path in dict.fromkeys(normpath(p) for p in paths if p) if path in modules.sources
     ]
@@ -148,12 +151,8 @@ def by_program(found: Found, draft: Draft) -> None:
 
 
 def _start_script(program: ProgramCandidate, script: FileWord, also: str, found: Found, draft: Draft) -> None:
-    module, _, function = script.text.partition(":")
-    first = function.partition(".")[0]
-    found_by = f"import sys; sys.path.insert(0, {_root(script, found)!r})"
-    code = f"{found_by}; from {module} import {first}; sys.exit({function}())"
     why = f"the command {program.name} of the project, from its files{also}"
-    draft.put(("run", "command"), ["python3", "-c", code], why, script.where)
+    draft.put(("run", "command"), ["python3", "-c", script_code(script, found)], why, script.where)
 
 
 def _start_source(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hpcgen.core.model.own_project import FileWord
 from hpcgen.project.candidates import candidates_of, chosen, say_others
 from hpcgen.project.command_words import commands_of
-from hpcgen.project.draft import APP, Draft
+from hpcgen.project.draft import APP, Draft, reasons
 from hpcgen.project.found import Found
 from hpcgen.project.job_options import choose_options
 from hpcgen.project.job_program import start_job
@@ -77,6 +77,9 @@ def _bring(draft: Draft) -> None:
 def _ranks(draft: Draft) -> None:
     if "mpi" not in draft.blocks:
         draft.put(("run", "mpi"), False, "nothing here requires MPI: the program is started once")
+    elif all(each.why.startswith("deepspeed needs") for each in reasons(draft, ("blocks", "mpi"))):
+        why = "deepspeed needs MPI, and nothing here starts several ranks: the program is started once"
+        draft.put(("run", "mpi"), False, why)
 
 
 def _gpus(draft: Draft, compiled: FileWord | None) -> None:
@@ -99,8 +102,8 @@ def _gpus(draft: Draft, compiled: FileWord | None) -> None:
         draft.remark(text, option.where)
         draft.put(("run", "gpus_per_node"), 0, "see the remark on GPUs")
         draft.options.remove(option)
-    elif "mpi" not in draft.blocks and option is not None:
+    elif "mpi" in draft.data["run"] and option is not None:
         draft.put(("run", "gpus_per_node"), int(option.words[1]), f"{using} on {option.said}", option.where)
         draft.options.remove(option)
-    elif "mpi" not in draft.blocks and using is not None:
+    elif "mpi" in draft.data["run"] and using is not None:
         draft.put(("run", "gpus_per_node"), 1, f"{using} in one process uses one GPU")

@@ -179,6 +179,7 @@ class Installing:
             list(dict.fromkeys(self.channels)),
             found.get("r", []),
             found.get("files", []),
+            found.get("groups", []),
             self._left,
         )
 
@@ -223,7 +224,9 @@ class Installing:
             if name in ("-r", "--requirement"):
                 self.add("files", value, where)
             elif name in ("-e", "--editable"):
-                rest += [] if re.fullmatch(r"\.?[\w./]*(\[[\w,-]*\])?", value) else [value]
+                match = re.fullmatch(r"\.?[\w./]*(\[[\w,-]*\])?", value)
+                rest += [] if match else [value]
+                self._extras(match[1] if match else None, where)
             elif not word.startswith("-"):
                 rest += self._python(word, words[0], where)
         if rest:
@@ -232,7 +235,8 @@ class Installing:
 
     def _python(self, word: str, action: str, where: Position) -> list[str]:
         """One word of pip's; the word itself where it is not taken."""
-        if re.fullmatch(r"\.{1,2}(/[\w./-]*)?(\[[\w,-]*\])?", word):
+        if match := re.fullmatch(r"\.{1,2}(/[\w./-]*)?(\[[\w,-]*\])?", word):
+            self._extras(match[2], where)
             return []  # the project itself: its code is copied
         if re.fullmatch(r"[\w./-]+\.(txt|in)", word) and action == "sync":
             self.add("files", word, where)
@@ -241,6 +245,10 @@ class Installing:
         elif re.split(r"[^A-Za-z0-9._-]", word)[0].lower() not in _OWN_TOOLS:
             self.add("python", word, where)
         return []
+
+    def _extras(self, said: str | None, where: Position) -> None:
+        for name in re.findall(r"[\w-]+", said or ""):
+            self.add("groups", name, where)
 
     def _conda(self, words: list[str], where: Position) -> bool:
         behind = words[1:]

@@ -24,8 +24,11 @@ def read_job(folder: ProjectFolder, path: str) -> JobFile | None:
     return found if found is not None and found.batch else None
 
 
-def read_script(folder: ProjectFolder, path: str) -> JobFile | None:
-    """The same of any script; None where it is no job script and starts nothing."""
+def read_script(folder: ProjectFolder, path: str, own: frozenset[str] = frozenset()) -> JobFile | None:
+    """The same of any script; None where it is no job script and starts nothing.
+
+    ``own``: names of programs of the project.
+    """
     lines = folder.text(path).replace("\r\n", "\n").split("\n")[:MOST_LINES]
     marked = [
         (match[1], FileWord(without_secrets(match[2].rstrip()), Position(path, number, 1)))
@@ -45,23 +48,27 @@ def read_script(folder: ProjectFolder, path: str) -> JobFile | None:
         except InputError:
             return None
 
-    found = script_of(text, job, other=beside)
+    found = script_of(text, job, other=beside, own=own)
     return found if found.batch or found.launched else None
 
 
 def script_of(
-    text: str, job: JobFile, line: int = 1, other: Callable[[str], str | None] = lambda path: None
+    text: str,
+    job: JobFile,
+    line: int = 1,
+    other: Callable[[str], str | None] = lambda path: None,
+    own: frozenset[str] = frozenset(),
 ) -> JobFile:
     """A file of which the directives are known, with what its text starts.
 
     Parameters
     ----------
-    line: where the text begins in the file. other: reads another script of the project.
+    line: where the text begins in the file. other: reads another script of the project. own: names of its programs.
     """
     known = variables_of(job.facts)
-    body = Script(job.file, known, line, other=other).read(text)
+    body = Script(job.file, known, line, True, other, own).read(text)
     if not body.launched:
-        body = Script(job.file, known, line, False, other).read(text)
+        body = Script(job.file, known, line, False, other, own).read(text)
     return replace(
         job,
         launched=body.launched,
@@ -69,6 +76,7 @@ def script_of(
         secrets=list(body.secrets.values()),
         modules=body.modules,
         sourced=body.sourced,
+        scripts=body.scripts,
         unclosed=body.unclosed,
     )
 

@@ -39,7 +39,8 @@ _SHOWS = re.compile(r"echo|hostname|date|env|printenv|true|sleep|ls|cat|mkdir|cp
 class ScriptLine(NamedTuple):
     """Words of a script's line, what stands behind them, and whether it stands inside of something.
 
-    ``known``: variables of the batch system whose values the directives of the script say.
+    ``known``: variables of the batch system whose values the directives of the script say. ``own``: names of programs
+    of the project.
     """
 
     words: list[str]
@@ -47,6 +48,7 @@ class ScriptLine(NamedTuple):
     dropped: str = ""
     repeated: bool = False
     known: Mapping[str, str] = {}
+    own: frozenset[str] = frozenset()
 
 
 def launched(line: ScriptLine) -> Launched | None:
@@ -74,7 +76,7 @@ def launched(line: ScriptLine) -> Launched | None:
         words, more = _without_prefixes(words)
         before += more
     nothing = not words or re.match(r"[-\d]", words[0]) or _SHOWS.fullmatch(words[0])
-    if nothing or not (launcher or container or _is_program(words)):
+    if nothing or not (launcher or container or words[0] in line.own or _is_program(words)):
         return None
     return Launched(
         words,

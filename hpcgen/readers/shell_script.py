@@ -46,7 +46,7 @@ class Script(Scope):
     ----------
     path: of the script. known: variables of the batch system, as its directives say them. line: where the text begins.
     skip: leave out what a condition excludes if nothing is set from outside. other: the text of another script of the
-    project; None where there is none of this path.
+    project; None where there is none of this path. own: names of programs of the project.
     """
 
     def __init__(
@@ -56,9 +56,11 @@ class Script(Scope):
         line: int = 1,
         skip: bool = True,
         other: Callable[[str], str | None] = lambda path: None,
+        own: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(skip)
-        self.path, self.known, self._first, self.other = path, known or {}, line, other
+        self.path, self.known, self._first, self.other, self.own = path, known or {}, line, other, own
+        self.scripts: list[FileWord] = []
         self.modules: list[FileWord] = []
         self.sourced: list[FileWord] = []
         self.launched: list[Launched] = []
@@ -300,9 +302,10 @@ class Script(Scope):
         behind = " ".join(without_secret_words(["", *dropped.split()]).words[1:])
         before = {name for name in self.doubts if any(re.search(rf"\$\{{?{name}\b", each) for each in raw)}
         words = [_HERE.sub("", each) if _HERE.match(each) else each for each in words]
-        found = launched(ScriptLine(words, where, behind, not self._sure, self.known))
+        found = launched(ScriptLine(words, where, behind, not self._sure, self.known, self.own))
         if found is None:
             self.others.append(words[0].rpartition("/")[2])
+            self.scripts += [FileWord(path, where) for each in words[:3] if (path := self._script(each))][:1]
             return
         for each in raw[:first]:
             self._declared(each, True, where)
@@ -310,6 +313,11 @@ class Script(Scope):
         bare = [each for each in found.words if each in self.values.unquoted]
         found = replace(found, folder=self.folder, doubts=sorted(before), unquoted=bare, patterns=stars)
         self.launched.append(_public(self._of_a_shell(found)))
+
+    def _script(self, word: str) -> str:
+        """A script by its path from where the commands begin; empty where a word is none."""
+        path = posixpath.normpath(posixpath.join(self.folder, word))
+        return path if re.fullmatch(r"(?!/|\.\.)[\w./+-]+\.(sh|bash|slurm|sbatch|sub|job|pbs)", path) else ""
 
     def _of_a_shell(self, found: Launched) -> Launched:
         """``bash -c TEXT`` as the program that the text starts, if it starts one and prepares nothing that counts."""
@@ -323,7 +331,7 @@ class Script(Scope):
         if script is None and (shell is None or not flag or flag + 1 >= len(words)):
             return replace(found, words=[each for each in words if each.isprintable()])
         text = script if script is not None else plain(words[flag + 1])
-        inner = Script(self.path, self.known, found.where.line, self.skip, self.other)
+        inner = Script(self.path, self.known, found.where.line, self.skip, self.other, self.own)
         inner._depth = self._depth + 1
         inner.values.arguments = words[(at if script is not None else flag + 2) + 1 :] or None
         if inner._depth < _DEEPEST:

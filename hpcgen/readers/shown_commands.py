@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from hpcgen.core.errors import Position
-from hpcgen.core.model.own_project import JobFile, Launched
+from hpcgen.core.model.own_project import JobFile
 from hpcgen.readers.folder import ProjectFolder
 from hpcgen.readers.job_script import script_of
 from hpcgen.readers.shell_script import MOST_LINES
@@ -27,33 +29,53 @@ _SHELLS = (
 )
 _FENCE = re.compile(r"\s*(```+|~~~+)\s*(?:\{\.?)?([\w-]*)")
 _RST = re.compile(r"\s*\.\. (?:code-block|code|sourcecode|prompt):: *(\w*)|.*[^:]?::\s*$")
+_IN_TEXT = re.compile(
+    r"(?:`| {4}|\t)((?:\$ +)?(?:\w+=\S+ +)*(?:python[\d.]*|torchrun|accelerate|deepspeed|bash|sh) [^`]+)"
+)
+"""A command line in a sentence, or in a block that is only indented."""
+_LONGEST = 2000
 _PROMPT = re.compile(r"\s*(?:\([\w.-]+\)\s*)?(?:[$%]|[\w.-]+@[\w.-]+[:~\w/.-]*[$#])\s+(?=\S)")
 
 
-def read_shown(folder: ProjectFolder, path: str) -> JobFile | None:
-    """The command lines in blocks of code of a README; None where there are none. InputError where it is no text."""
+def read_shown(folder: ProjectFolder, path: str, own: frozenset[str] = frozenset()) -> JobFile | None:
+    """The command lines in blocks of code of a README, then those in its sentences; None where there are none.
+
+    Parameters
+    ----------
+    own: names of programs of the project.
+
+    Raises
+    ------
+    InputError: it is no text.
+    """
     lines = folder.text(path).split("\n")[:MOST_LINES]
-    blocks = _indented(lines) if path.lower().endswith(".rst") else _fenced(lines)
-    return _all(path, list(blocks))
+    blocks = [*(_indented(lines) if path.lower().endswith(".rst") else _fenced(lines))]
+    inside = {number + n for number, block in blocks for n in range(len(block))}
+    blocks += [
+        (number, [match[1]])
+        for number, line in enumerate(lines, 1)
+        if number not in inside
+        for match in _IN_TEXT.finditer(line[:_LONGEST])
+    ]
+    return _all(path, blocks, own)
 
 
-def read_recipes(folder: ProjectFolder, path: str) -> JobFile | None:
+def read_recipes(folder: ProjectFolder, path: str, own: frozenset[str] = frozenset()) -> JobFile | None:
     """The command lines of the recipes of a Makefile or a justfile, those with variables of make's own left out."""
     blocks: list[tuple[int, list[str]]] = []
     for number, line in enumerate(folder.text(path).split("\n")[:MOST_LINES], 1):
         text = line.strip().lstrip("@-+")
         if line[:1] in ("\t", " ") and text and not re.search(r"\$[(@<^?*%{]|\{\{", text):
             blocks.append((number, [text.replace("$$", "$")]))
-    return _all(path, blocks)
+    return _all(path, blocks, own)
 
 
-def _all(path: str, blocks: list[tuple[int, list[str]]]) -> JobFile | None:
-    found: list[Launched] = []
-    first = JobFile(path, "", Position(path, 1, 1))
+def _all(path: str, blocks: list[tuple[int, list[str]]], own: frozenset[str]) -> JobFile | None:
+    found = JobFile(path, "", Position(path, 1, 1))
     for number, block in blocks:
-        shown = _without_prompts(block)
-        found += script_of("\n".join(shown), first, number).launched
-    return JobFile(path, "", found[0].where, launched=found) if found else None
+        shown = script_of("\n".join(_without_prompts(block)), JobFile(path, "", found.where), number, own=own)
+        found = replace(found, launched=found.launched + shown.launched, scripts=found.scripts + shown.scripts)
+    return found if found.launched or found.scripts else None
 
 
 def _without_prompts(block: list[str]) -> list[str]:

@@ -21,6 +21,7 @@ class Installed(Record, frozen=True):
     python: requirements in pip's form. ``conda``: the same of conda, with ``channels``.
     r: packages of R.
     files: lists of packages that are named: requirements.txt, environment.yml.
+    groups: extras with which the project itself is installed (``.[gpu]``).
     left: what is not taken.
     """
 
@@ -31,6 +32,7 @@ class Installed(Record, frozen=True):
     channels: list[Text] = []
     r: list[FileWord] = []
     files: list[FileWord] = []
+    groups: list[FileWord] = []
     left: list[FileWord] = []
 
 

@@ -164,7 +164,7 @@ class JobFile(Record, frozen=True):
     batch: the batch system by its name in profiles; empty for what is no job script.
     other: directives that say nothing of a job's size.
     variables: that it exports, with plain values. ``secrets``: the names of variables that may be secret.
-    sourced: scripts that it reads in.
+    sourced: scripts that it reads in. scripts: that it starts and nothing here goes into.
     unclosed: the quote or bracket that is never closed, so that what follows is not read.
     """
 
@@ -178,6 +178,7 @@ class JobFile(Record, frozen=True):
     secrets: list[FileWord] = []
     modules: list[FileWord] = []
     sourced: list[FileWord] = []
+    scripts: list[FileWord] = []
     unclosed: Position | None = None
 
 

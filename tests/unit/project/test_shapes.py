@@ -27,6 +27,7 @@ class Shape(NamedTuple):
     packages: list[str] = []
     remarks: list[str] = []
     environment: dict[str, str] = {}
+    conda: dict[str, list[str]] = {}
 
 
 SHAPES = {
@@ -97,7 +98,77 @@ SHAPES = {
             **dict.fromkeys(("run_a.py", "run_b.py", "create_data.py"), TORCH),
         },
         ["pytorch"],
-        ["python3", "/app/run_b.py"],
+        ["python3", "/app/run_b.py", "--x"],
+    ),
+    "a line in a sentence, of a program in a folder": Shape(
+        {
+            "README.md": "Plot it with `python plot.py`; to train, call `python fit.py -c $CODE/conf/a.py`.\n",
+            **dict.fromkeys(("nets/fit.py", "nets/plot.py", "conf/a.py"), TORCH),
+        },
+        ["pytorch"],
+        ["python3", "/app/nets/fit.py", "-c", "/app/conf/a.py"],
+    ),
+    "usage before what somebody runs": Shape(
+        {
+            "README.md": "```\npython -m flow.run --alg=<its name> [more arguments]\npython train.py --env env_id\n"
+            "python train.py --config /your/config.yml\npython train.py --help\n```\n\n"
+            "```\npython train.py --env swing --data /path/to/data\n```\n",
+            "train.py": TORCH,
+            "flow/run.py": TORCH,
+        },
+        ["pytorch"],
+        ["python3", "/app/train.py", "--env", "swing", "--data", "/path/to/data"],
+        remarks=["stands for a value of yours, put it into the command: /path/to/data"],
+    ),
+    "a script that the README starts": Shape(
+        {
+            "README.md": "```\ncd v2/demo\nsh ./demo-prepare.sh\nsh ./demo-run.sh\n```\n",
+            "train.sh": "python train.py\n",
+            "v2/demo/demo-prepare.sh": "python train.py --stage 1\n",
+            "v2/demo/demo-run.sh": "LR=3\npython train.py --lr $LR\n",
+            "v1/demo/demo-run.sh": "python train.py --lr 1\n",
+            "v2/demo/requirements.txt": "torch\nlightning==2.1.0\n",
+            **dict.fromkeys(("train.py", "v2/demo/train.py", "v1/demo/train.py"), TORCH),
+        },
+        ["pytorch", "python_packages"],
+        ["python3", "/app/v2/demo/train.py", "--lr", "3"],
+        ["v2/demo/requirements.txt"],
+    ),
+    "one process, although deepspeed needs an MPI": Shape(
+        {"requirements.txt": "deepspeed\ntorch\n", "go.sh": "python train.py\n", "train.py": TORCH},
+        ["deepspeed", "pytorch", "mpi", "python_packages"],
+        ["python3", "/app/train.py"],
+        ["requirements.txt"],
+    ),
+    "a job script that is submitted above the project": Shape(
+        {
+            "job.slurm": "#SBATCH --ntasks=2\nsrun python {project}/tools/train.py --x ../data\n",
+            "contrib/job.slurm": "#SBATCH --ntasks=2\nsrun python train.py\n",
+            "tools/train.py": TORCH,
+        },
+        ["pytorch", "mpi"],
+        ["python3", "/app/tools/train.py", "--x", "../data"],
+    ),
+    "an explicit lock without hashes, and a list of any name": Shape(
+        {
+            "conda-linux-64.lock": "@EXPLICIT\nhttps://conda.example.org/linux-64/a-1-0.conda#d7c89558ba9fa0495403155b64376d81\n",
+            "rocks.yml": "channels: [conda-forge]\ndependencies: [python 3.11.*]\n",
+            "settings.yml": "dependencies: [x]\n",
+            "main.py": f"import cv2, h5py\n{MAIN}",
+        },
+        ["conda_packages"],
+        ["python3", "/app/main.py"],
+        conda={"files": ["rocks.yml"], "packages": ["h5py", "opencv"]},
+        remarks=["conda-linux-64.lock is not taken, since a has no sha256"],
+    ),
+    "packages that a Dockerfile installs by conda": Shape(
+        {
+            "Dockerfile": "FROM ubuntu\nRUN conda install -y -c pytorch pytorch=1.13 python=3.9\n",
+            "main.py": f"import torch, tqdm\n{MAIN}",
+        },
+        ["conda_packages"],
+        ["python3", "/app/main.py"],
+        conda={"packages": ["pytorch=1.13", "python=3.9", "tqdm"], "channels": ["pytorch", "conda-forge"]},
     ),
     "a conda environment with ranks": Shape(
         {
@@ -167,6 +238,12 @@ SHAPES = {
     ),
     "TensorFlow 1": Shape(
         {"requirements.txt": "tensorflow>=1.11\n", "run_it.py": "import tensorflow as tf\nimport six\ntf.app.run()\n"},
+        ["tensorflow<2", "python_packages"],
+        ["python3", "/app/run_it.py"],
+        ["requirements.txt"],
+    ),
+    "TensorFlow 1 under a list for TensorFlow 2": Shape(
+        {"requirements.txt": "tensorflow>=2.1\n", "run_it.py": "import tensorflow as tf\ntf.app.run()\n"},
         ["tensorflow", "python_packages"],
         ["python3", "/app/run_it.py"],
         ["requirements.txt"],
@@ -201,14 +278,54 @@ SHAPES = {
         ["pyproject.toml"],
         ["fire"],
     ),
+    "such a command in the README": Shape(
+        {
+            "pyproject.toml": "[project]\nname = 'gpt'\ndependencies = ['torch']\n"
+            "[project.scripts]\ngpt = 'gpt.cli:main'\n",
+            "README.md": "```bash\ngpt serve small\ngpt finetune small\n```\n",
+            "gpt/__init__.py": "",
+            "gpt/cli.py": "import torch\ndef main():\n    pass\n",
+        },
+        ["pytorch", "python_packages"],
+        [
+            *("python3", "-c", "import sys; sys.path.insert(0, '/app'); from gpt.cli import main; sys.exit(main())"),
+            *("finetune", "small"),
+        ],
+        ["pyproject.toml"],
+    ),
 }
 
 
 def drafted(folder: Path, files: dict[str, str]) -> Draft:
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, "utf-8")
+        (folder / path).write_text(text.replace("{project}", folder.name), "utf-8")
     return draft_of(folder, Catalog())
+
+
+def test_lines_that_start_one_program_are_steps(tmp_path: Path) -> None:
+    script = "python prepare.py\nfor n in 1 2; do python train.py --n $n; done\n"
+    draft = drafted(tmp_path, {"go.sh": script, **dict.fromkeys(("prepare.py", "train.py"), TORCH)})
+    assert [each["command"][1:] for each in draft.data["run"]["steps"]] == [
+        ["/app/train.py", "--n", "1"],
+        ["/app/train.py", "--n", "2"],
+    ]
+    assert any("not taken: python prepare.py" in each.text for each in draft.remarks)
+
+
+def test_deepspeed_alone_starts_one_process(tmp_path: Path) -> None:
+    draft = drafted(tmp_path, SHAPES["one process, although deepspeed needs an MPI"].files)
+    assert draft.data["run"]["mpi"] is False and draft.data["run"]["gpus_per_node"] == 1
+
+
+def test_extras_of_the_container_are_those_of_the_project(tmp_path: Path) -> None:
+    files = {
+        "setup.py": "setup(install_requires=['numpy'], extras_require={'play': ['gym'], 'dev': ['black']})\n",
+        "Dockerfile": "FROM python:3.11\nCOPY . /x\nRUN pip install -e .[play,odd]\n",
+        "main.py": f"import numpy\n{MAIN}",
+    }
+    options = drafted(tmp_path, files).blocks["python_packages"]["options"]
+    assert options == {"files": ["setup.py"], "groups": ["play"]}
 
 
 def names(blocks: dict[str, Any]) -> list[str]:
@@ -223,6 +340,8 @@ def test_a_repository_of_this_shape_is_understood(tmp_path: Path, shape: Shape) 
     assert run.get("command") == shape.command and run.get("environment", {}) == shape.environment
     options = draft.blocks.get("python_packages", {}).get("options", {})
     assert (options.get("files", []), options.get("requirements", [])) == (shape.listed, shape.packages)
+    conda = draft.blocks.get("conda_packages", {}).get("options", {})
+    assert not shape.conda or conda == shape.conda
     remarks = [each.text for each in draft.remarks]
     assert all(any(words in each for each in remarks) for words in shape.remarks), remarks
     if not shape.remarks:
