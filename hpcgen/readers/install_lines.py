@@ -10,6 +10,7 @@ from hpcgen.core.errors import Position
 from hpcgen.core.model.own_containers import Installed, Manager
 from hpcgen.core.model.own_project import FileWord
 from hpcgen.core.secret_rules import without_secrets
+from hpcgen.readers.branches import Branches
 
 _TOKEN = re.compile(
     r"(?P<space>[ \t\r]+|\\\n|(?<![^\s;&|])\#[^\n]*)"
@@ -24,10 +25,11 @@ _MOST_COMMANDS, _LONGEST = 2000, 400
 
 
 class ShellLine(NamedTuple):
-    """A command and the line where it starts."""
+    """A command and the line where it starts; ``leading``: what a shell has before it, such as ``then``."""
 
     words: list[str]
     line: int
+    leading: list[str] = []
 
 
 def shell_lines(text: str, first: int = 1) -> Iterator[ShellLine]:
@@ -52,10 +54,11 @@ def shell_lines(text: str, first: int = 1) -> Iterator[ShellLine]:
             words.append("|")
         elif match["end"] is not None:
             dropped = False
-            if words := _plain(words):
-                yield ShellLine(words, start)
+            if plain := _plain(words):
+                yield ShellLine(plain, start, words[: len(words) - len(plain)])
                 found += 1
-            words = []
+            # Words such as ``then`` stand before the next command, also on its own line.
+            words = [] if plain else words
             if found >= _MOST_COMMANDS:
                 return
 
@@ -143,8 +146,11 @@ class Installing:
 
     def shell(self, text: str, first: int, values: dict[str, str]) -> None:
         """The commands of a text whose first line has the number ``first``."""
+        branches = Branches()
         for each in shell_lines(text, first):
             words = [with_values(word, values) for word in each.words]
+            if not branches.takes(each.leading, words):
+                continue
             self.command(words, Position(self.file, each.line, 1))
 
     def command(self, words: list[str], where: Position) -> None:

@@ -196,3 +196,25 @@ def test_a_file_that_is_no_text_says_so(tmp_path: Path) -> None:
     (tmp_path / "Dockerfile").write_bytes(b"FROM \xff\n")
     with pytest.raises(InputError):
         read_dockerfile(ProjectFolder(tmp_path), "Dockerfile")
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ('[ "$GPU" = "1" ]', ["b"]),
+        ('[ "$GPU" != "1" ]', ["a"]),
+        ("[ -z $GPU ]", ["a"]),
+        ('! [ "$KIND" = full ]', ["b"]),
+        ("[ ! -n $KIND ]", ["b"]),
+        ("[ $TARGETARCH = arm64 ]", ["b"]),
+        ('[ "$KIND" = "small" ]; then pip install c; elif [ "$KIND" = "full" ]', ["a"]),
+        ("[ -f /etc/x ]", ["a"]),
+        ("command -v nvcc", ["a"]),
+    ],
+)
+def test_one_branch_of_a_condition_is_taken(tmp_path: Path, condition: str, expected: list[str]) -> None:
+    branches = f"RUN if {condition}; then \\\n  pip install a; \\\n else pip install b; fi \\\n && pip install z\n"
+    text = f"FROM x\nARG GPU\nARG KIND=full\n{branches}"
+    (tmp_path / "Dockerfile").write_text(text)
+    found = read_dockerfile(ProjectFolder(tmp_path), "Dockerfile")
+    assert found is not None and [each.text for each in found.installed.python] == [*expected, "z"]
