@@ -17,7 +17,7 @@ from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
 from hpcgen.project.import_names import conda_name
 from hpcgen.project.imported import add_to_conda
-from hpcgen.project.packages import choose_frameworks
+from hpcgen.project.packages import choose_frameworks, with_groups
 from hpcgen.readers.conda_text import asked_with_cuda, spec_name
 from hpcgen.readers.pip_text import Fault, requirement
 
@@ -140,7 +140,7 @@ def choose_container_packages(file: ContainerFile, found: Found, catalog: Catalo
     asked = _requirements([*of_base, *installed.python], file, draft)
     if listed:
         _beside_list(listed[0], asked[: len(of_base)], asked[len(of_base) :], draft)
-        _with_groups(installed.groups, found, draft)
+        with_groups(installed.groups, found, draft)
         return
     of_conda = bool(installed.conda) and (not asked or bool(file.base and _OF_CONDA.fullmatch(_image(file.base)[0])))
     if asked or of_conda:
@@ -237,18 +237,6 @@ def _beside_list(
     if more:
         text = f"also installed by pip: {some([each.asked for each in more])}; if the list lacks them, add them to it"
         draft.remark(text, more[0].where)
-
-
-def _with_groups(asked: Sequence[FileWord], found: Found, draft: Draft) -> None:
-    """The extras with which the container installs the project, where its own list has them."""
-    options = _options(draft, "python_packages")
-    quiet = found._replace(problems=Problems())
-    files = [quiet.packages(name) for name in options.get("files", [])] if asked else []
-    there = {name for file in files if file is not None for name in file.group_names}
-    if groups := [each for each in asked if each.text in there]:
-        options["groups"] = [each.text for each in groups]
-        why = f"{groups[0].where.file} installs the project with {some(options['groups'])}"
-        draft.because(("blocks", "python_packages"), None, why, groups[0].where)
 
 
 def _conda(file: ContainerFile, draft: Draft) -> None:

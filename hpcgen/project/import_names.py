@@ -28,6 +28,7 @@ OTHERWISE = {
     "jax": ("jax", "jaxlib"),
     "jaxlib": ("jax", "jaxlib"),
     "jwt": ("pyjwt",),
+    "imwatermark": ("invisible-watermark",),
     "IPython": ("ipython",),
     "keras": ("keras",),
     "lightning_fabric": ("lightning-fabric", "lightning"),

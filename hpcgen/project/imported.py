@@ -94,6 +94,13 @@ def add_imported(imported: Imported, listed: Listed, catalog: Catalog, draft: Dr
     remedy = "add that to the list or to `requirements`, or copy the module"
     _tell(imported.strange(listed, catalog), text, remedy, draft)
     _old_tensorflow(imported, draft)
+    compiles = next((each.compiles for each in imported.sources if each.compiles), None)
+    if compiles is not None and "pytorch" in draft.blocks:
+        text = (
+            f"{compiles.text} compiles code for GPUs when the program runs, which needs nvcc, a compiler and ninja: "
+            "`cuda: {options: {obtain: archive}}` and `gnu: {}` among the blocks, ninja under requirements"
+        )
+        draft.remark(text, compiles.where)
 
 
 def add_to_conda(draft: Draft, wanted: Mapping[str, Position], why: str) -> None:

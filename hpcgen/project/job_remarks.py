@@ -69,7 +69,7 @@ def _say_unknown(each: Launched, words: list[str], draft: Draft, secrets: set[st
         draft.remark(f"{names} has another value under some condition of the script", each.where)
     if each.patterns:
         draft.remark(f"no shell puts names of files in for {', '.join(each.patterns)}: name them", each.where)
-    if stand := placeholders(each):
+    if stand := [word for word in placeholders(each) if any(word in text for text in words)]:
         draft.remark(f"stands for a value of yours, put it into the command: {', '.join(stand)}", each.where)
 
 

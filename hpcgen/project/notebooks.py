@@ -16,6 +16,7 @@ from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
 from hpcgen.project.import_names import is_standard, packages_with
 from hpcgen.project.packages import choose_frameworks
+from hpcgen.project.python_program import NO_PROGRAM
 from hpcgen.readers.pip_text import Fault, requirement
 
 _NOTEBOOK = re.compile(r".+\.ipynb")
@@ -179,6 +180,7 @@ def choose_server(notebooks: list[Notebook], draft: Draft) -> None:
     if "steps" in run or (words != _PLACEHOLDER and not _is_helper(draft)):
         return
     draft.guesses = [each for each in draft.guesses if each.path != ("run", "command")]
+    draft.remarks = [each for each in draft.remarks if not each.text.startswith(NO_PROGRAM)]
     draft.notebooks = True
     first = notebooks[0]
     why = f"{counted(len(notebooks), 'notebook')} and no program: a server for them, in the folder where the job starts"

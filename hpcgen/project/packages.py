@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import Position, Problems
-from hpcgen.core.model.own_project import PythonSource
+from hpcgen.core.model.own_project import FileWord, PythonSource
 from hpcgen.core.model.project import BLOCK
 from hpcgen.core.support.units import some
 from hpcgen.planning.own_wheels import unlisted_blocks
@@ -70,6 +70,7 @@ def choose_packages(found: Found, catalog: Catalog, draft: Draft, asked: str = "
         if taken is not None:
             listed = taken
             break
+    with_groups(found.readme.groups, found, draft)
     # Where nothing says which program it is, all but tests and the like may be.
     sources = modules.reached(programs) if programs else [each for each in found.sources if may_start(each.file)]
     imported = Imported(sources, modules.own_names, found.readme.installed)
@@ -99,6 +100,19 @@ def _with_own(found: Found, imported: Imported, listed: Listed, catalog: Catalog
     return listed
 
 
+def with_groups(asked: Sequence[FileWord], found: Found, draft: Draft) -> None:
+    """The extras with which people install the project, where its own list has them."""
+    options = draft.blocks.get(BLOCK, {}).get("options", {})
+    quiet = found._replace(problems=Problems())
+    files = [quiet.packages(name) for name in options.get("files", [])] if asked else []
+    there = {name for file in files if file is not None for name in file.group_names} - {*options.get("groups", [])}
+    if groups := [each for each in asked if each.text in there]:
+        names = [each.text for each in groups]
+        options["groups"] = [*options.get("groups", []), *names]
+        where = groups[0].where
+        draft.because(("blocks", BLOCK), None, f"{where.file} installs the project with {some(names)}", where)
+
+
 def _files(found: Found, programs: list[PythonSource]) -> list[str]:
     """Files that list packages, the likeliest first: locks, lists beside the program, then those of the project."""
     named, paths = found.tree.named, [each.path for each in found.tree.files]
@@ -106,7 +120,8 @@ def _files(found: Found, programs: list[PythonSource]) -> list[str]:
     beside = [f"{folder}/{name}" for folder in folders for name in (*_LISTS, "environment.yml", "environment.yaml")]
     more = sorted((path for path in paths if _REQUIREMENTS.fullmatch(path) and not _NOT_MAIN.search(path)), key=_likely)
     conda = sorted((path for path in paths if _CONDA.fullmatch(path) and not _NOT_MAIN.search(path)), key=_likely)
-    conda = conda or [path for path in paths if re.fullmatch(r"[^/]+\.ya?ml", path) and _is_environment(path, found)]
+    if not any(_CONDA.fullmatch(path.rpartition("/")[2]) for path in paths):
+        conda = [path for path in paths if re.fullmatch(r"[^/]+\.ya?ml", path) and _is_environment(path, found)]
     main = [path for path in more if _MAIN.search(path)]
     ordered = [
         *named(*_PYTHON_LOCKS, *_CONDA_LOCKS),

@@ -28,6 +28,9 @@ _BESIDE = re.compile(
 """Words of programs that a project has beside the one that it is about."""
 
 
+NO_PROGRAM = "init sees no program in this folder"
+
+
 class ProgramCandidate(NamedTuple):
     """What may be the program: a file, or a command that the project installs; the more evidence, the higher."""
 
@@ -139,7 +142,7 @@ def by_program(found: Found, draft: Draft) -> None:
     names = [each.name for each in ordered]
     if program is None:
         said = f"several files may be the program, none of them clearly: {some(names, 8)}" if names else ""
-        text = said or "init sees no program in this folder"
+        text = said or NO_PROGRAM
         draft.remark(f"{text}; name yours as `command` below `run`, or behind `--` of `hpcgen run` and `hpcgen submit`")
         return
     others = [each for each in names if each != program.name]

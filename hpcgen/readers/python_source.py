@@ -24,9 +24,11 @@ _INTERFACE = re.compile(
     re.M,
 )
 _OLD = re.compile(r"\b(tf\.(?:contrib|flags|app|Session|placeholder|get_variable|variable_scope|gfile|layers))\b")
+_COMPILES = re.compile(r"\b(cpp_extension\b|CUDAExtension\(|load_inline\()[\s\S]*?\.cu\b")
 _TENSORFLOW = re.compile(r"^[ \t]*import tensorflow as tf\b", re.M)
 _NEW = re.compile(r"tensorflow\.compat(?:\.v1)?[ \t]+(?:as[ \t]+tf|import)|disable_v2_behavior")
 """Names that only TensorFlow 1 has under ``tf``, and what gives them to TensorFlow 2."""
+_LONGEST = 200_000
 _OPTIONAL = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
 """What a ``try`` catches around an import that the program can do without."""
 
@@ -38,6 +40,7 @@ def read_python(folder: ProjectFolder, path: str) -> PythonSource:
         pattern.search(text) for pattern in (_PROGRAM, _PARALLEL, _SPAWNS, _INTERFACE)
     )
     old = _OLD.search(text) if _TENSORFLOW.search(text) and not _NEW.search(text) else None
+    compiles = _COMPILES.search(text[:_LONGEST])
     tree = tree_of(text)
     runs = next((each for each in tree.body if _runs(each, tree)), None) if tree is not None else None
     return PythonSource(
@@ -49,6 +52,7 @@ def read_python(folder: ProjectFolder, path: str) -> PythonSource:
         Position(path, runs.lineno, runs.col_offset + 1) if runs is not None else None,
         FileWord((interface[1] or interface[2]).split()[0], _at(path, text, interface.start())) if interface else None,
         FileWord(old[1], _at(path, text, old.start())) if old else None,
+        FileWord(compiles[1].rstrip("("), _at(path, text, compiles.start())) if compiles else None,
     )
 
 

@@ -13,6 +13,8 @@ _STARTS = re.compile(r"(?:^|[\s`$>&;|])(?:python[\d.]*|torchrun|deepspeed|accele
 _PROGRAM = re.compile(r"(?:^|\s)(?:\$\{?\w+\}?/|\./)?(\w[\w./-]*\.py|(?<=-m )\w[\w.]*)(?=[\s`\\]|$)")
 _INSTALLS = re.compile(r"\bpip3?[ \t]+install[ \t]+(.*)")
 _PIN = re.compile(r"(?:^|[\s\"'`])([A-Za-z0-9][A-Za-z0-9._-]*==\d[\w.]*)(?:\+\w+)?(?=[\s\"'`\\,]|$)")
+_GROUPS = re.compile(r"(?:^|[\s\"'])(?:[A-Za-z][\w.-]*|\.)\[([\w,. -]+)\]")
+_NOT_FOR_RUNS = re.compile(r"(unit)?tests?(ing)?|dev\w*|docs?|lint\w*|tpu|mac\w*|windows")
 _LONGEST = 2000
 
 
@@ -23,11 +25,13 @@ def read_readme(folder: ProjectFolder, path: str) -> Readme:
     ------
     InputError: it cannot be read.
     """
-    found: dict[re.Pattern[str], list[FileWord]] = {_PROGRAM: [], _PIN: []}
+    found: dict[re.Pattern[str], list[FileWord]] = {_PROGRAM: [], _PIN: [], _GROUPS: []}
     for number, line in enumerate(folder.text(path).split("\n"), 1):
-        for command, word in ((_STARTS, _PROGRAM), (_INSTALLS, _PIN)):
+        for command, word in ((_STARTS, _PROGRAM), (_INSTALLS, _PIN), (_INSTALLS, _GROUPS)):
             if len(line) < _LONGEST and (match := command.search(line)):
                 for each in word.finditer(match[1]):
                     where = Position(path, number, match.start(1) + each.start(1) + 1)
                     found[word].append(FileWord(each[1], where))
-    return Readme(found[_PROGRAM], found[_PIN])
+    groups = [(name.strip(), each.where) for each in found[_GROUPS][:1] for name in each.text.split(",")]
+    wanted = [FileWord(name, where) for name, where in groups if name and not _NOT_FOR_RUNS.fullmatch(name)]
+    return Readme(found[_PROGRAM], found[_PIN], wanted)

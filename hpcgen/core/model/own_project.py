@@ -207,6 +207,7 @@ class PythonSource(Record, frozen=True):
     parallel: what says that it computes on several ranks. spawns: what starts them by itself.
     runs: where it does something as it is read, without a function.
     interface: what reads its command line. old: a name that TensorFlow 1 alone has.
+    compiles: what compiles code for GPUs when it runs.
     """
 
     file: Text
@@ -217,13 +218,18 @@ class PythonSource(Record, frozen=True):
     runs: Position | None = None
     interface: FileWord | None = None
     old: FileWord | None = None
+    compiles: FileWord | None = None
 
 
 class Readme(Record, frozen=True):
-    """What a README shows: programs of the project that it starts, and packages in one version that it installs."""
+    """What a README shows: programs of the project that it starts, and packages in one version that it installs.
+
+    ``groups``: extras with which it installs the project first, those for tests and the like left out.
+    """
 
     programs: list[FileWord] = []
     installed: list[FileWord] = []
+    groups: list[FileWord] = []
 
 
 class ProjectTable(Record, frozen=True):

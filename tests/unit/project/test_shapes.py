@@ -120,6 +120,14 @@ SHAPES = {
         ["python3", "/app/train.py", "--env", "swing", "--data", "/path/to/data"],
         remarks=["stands for a value of yours, put it into the command: /path/to/data"],
     ),
+    "code for GPUs that is compiled when it runs": Shape(
+        {
+            "train.py": f"import torch\nfrom torch.utils.cpp_extension import load\nload(sources=['a.cu'])\n{MAIN}",
+        },
+        ["pytorch"],
+        ["python3", "/app/train.py"],
+        remarks=["which needs nvcc"],
+    ),
     "a script that the README starts": Shape(
         {
             "README.md": "```\ncd v2/demo\nsh ./demo-prepare.sh\nsh ./demo-run.sh\n```\n",
@@ -326,6 +334,17 @@ def test_extras_of_the_container_are_those_of_the_project(tmp_path: Path) -> Non
     }
     options = drafted(tmp_path, files).blocks["python_packages"]["options"]
     assert options == {"files": ["setup.py"], "groups": ["play"]}
+
+
+def test_extras_of_the_readme_are_those_of_the_project_but_for_its_tests(tmp_path: Path) -> None:
+    files = {
+        "pyproject.toml": "[project]\nname = 'gpt'\ndependencies = ['numpy']\n"
+        "[project.optional-dependencies]\nextra = ['gym']\ntest = ['pytest']\ntpu = ['libtpu']\n",
+        "README.md": "pip install 'gpt[extra,test]'\n\npip install -e .[tpu]\n",
+        "main.py": f"import numpy\n{MAIN}",
+    }
+    options = drafted(tmp_path, files).blocks["python_packages"]["options"]
+    assert options == {"files": ["pyproject.toml"], "groups": ["extra"]}
 
 
 def names(blocks: dict[str, Any]) -> list[str]:
