@@ -94,13 +94,19 @@ def add_imported(imported: Imported, listed: Listed, catalog: Catalog, draft: Dr
     remedy = "add that to the list or to `requirements`, or copy the module"
     _tell(imported.strange(listed, catalog), text, remedy, draft)
     _old_tensorflow(imported, draft)
+    _compilers(imported, listed, draft)
+
+
+def _compilers(imported: Imported, listed: Listed, draft: Draft) -> None:
+    """What compiles CUDA code of the project while it runs."""
     compiles = next((each.compiles for each in imported.sources if each.compiles), None)
-    if compiles is not None and "pytorch" in draft.blocks:
-        text = (
-            f"{compiles.text} compiles code for GPUs when the program runs, which needs nvcc, a compiler and ninja: "
-            "`cuda: {options: {obtain: archive}}` and `gnu: {}` among the blocks, ninja under requirements"
-        )
-        draft.remark(text, compiles.where)
+    if compiles is None or "pytorch" not in draft.blocks:
+        return
+    why = f"{compiles.text} compiles CUDA code when the program runs; where that can do without, remove this block"
+    draft.add_block("cuda", why, compiles.where, obtain="archive")
+    if not listed.complete and "ninja" not in listed.names:
+        draft.add_block(BLOCK, f"ninja, by which {compiles.text} compiles")
+        draft.blocks[BLOCK].setdefault("options", {}).setdefault("requirements", []).append("ninja")
 
 
 def add_to_conda(draft: Draft, wanted: Mapping[str, Position], why: str) -> None:

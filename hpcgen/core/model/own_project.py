@@ -207,7 +207,7 @@ class PythonSource(Record, frozen=True):
     parallel: what says that it computes on several ranks. spawns: what starts them by itself.
     runs: where it does something as it is read, without a function.
     interface: what reads its command line. old: a name that TensorFlow 1 alone has.
-    compiles: what compiles code for GPUs when it runs.
+    compiles: what compiles CUDA code when it runs.
     """
 
     file: Text

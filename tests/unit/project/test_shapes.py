@@ -124,9 +124,9 @@ SHAPES = {
         {
             "train.py": f"import torch\nfrom torch.utils.cpp_extension import load\nload(sources=['a.cu'])\n{MAIN}",
         },
-        ["pytorch"],
+        ["pytorch", "cuda", "python_packages"],
         ["python3", "/app/train.py"],
-        remarks=["which needs nvcc"],
+        packages=["ninja"],
     ),
     "a script that the README starts": Shape(
         {
