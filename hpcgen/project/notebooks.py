@@ -44,7 +44,6 @@ def read_notebooks(found: Found) -> list[Notebook]:
 
 # What they need.
 
-# The server is JupyterLab; an older ``jupyter`` or ``notebook`` has none, but a kernel.
 _FOR_JUPYTER = {"jupyterlab", "notebook", "jupyter", "jupyter-core", "voila"}
 
 
@@ -60,7 +59,9 @@ def choose_notebook_packages(notebooks: list[Notebook], found: Found, catalog: C
     asked = [] if _options(draft, "python_packages").get("files") else _imported(notebooks, found, catalog, draft)
     listed = {re.split(r"[^\w.-]", each)[0].lower() for each in _lines(found, draft)}
     new = [each.asked for each in asked if each.name not in listed]
-    new += [each for each in tools if each not in listed and not (each == "ipykernel" and listed & _FOR_JUPYTER)]
+    new += [each for each in tools if each not in listed and not (each in tools[:2] and listed & _FOR_JUPYTER)]
+    if "ipykernel" in listed and not listed & _FOR_JUPYTER and "jupyterlab" not in new:
+        new.append("jupyterlab")
     if asked:
         _put(draft, new, "what the notebooks import; `hpcgen lock` chooses the versions", asked[0].where)
         choose_frameworks(PackageFile(file=notebooks[0].file, kind="requirements", requirements=asked), catalog, draft)
@@ -104,6 +105,7 @@ def _beside_conda(
             named |= {*held}
             locked = locked or bool(held) or file.kind != "environment"
     named |= {re.split(r"[^\w.-]", each)[0].lower() for each in options.get("packages", [])}
+    # An older ``jupyter`` or ``notebook`` for an older Python has a kernel, and not the server that is started.
     new = [each for each in tools if each not in named and not (each == "ipykernel" and named & _FOR_JUPYTER)]
     if new and locked:
         draft.remark(f"the lock has no {' and no '.join(new)}, which notebooks need: lock it anew with them", where)

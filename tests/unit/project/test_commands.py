@@ -152,6 +152,13 @@ def test_a_script_of_the_project_that_is_launched_is_read(tmp_path: Path) -> Non
     assert started(project(tmp_path, files)) == ["python3", "/app/train.py", "--seed", "7"]
 
 
+def test_paths_that_go_up_stay_in_the_project(tmp_path: Path) -> None:
+    files = {"jobs/job.slurm": "#SBATCH -n 2\nsrun ../bin/solve ../../in.dat\n", "main.c": "int main() {}\n"}
+    assert started(project(tmp_path / "a", files)) == ["/app/bin/solve", "../../in.dat"]
+    files = {"job.slurm": "#SBATCH -n 2\nsrun ../bin/solve\n", "main.c": "int main() {}\n"}
+    assert started(project(tmp_path / "b", files)) == ["../bin/solve"]
+
+
 def test_folders_that_a_script_goes_to(tmp_path: Path) -> None:
     files = {"job.sh": f"{HEAD}cd sub\nsrun python x.py --c=conf.yaml\n", "sub/x.py": "", "sub/conf.yaml": ""}
     draft = project(tmp_path, files)

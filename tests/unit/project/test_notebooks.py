@@ -73,6 +73,11 @@ def test_lists_of_the_project_win(tmp_path: Path) -> None:
     files = {"environment.yml": "dependencies: [python=3.12, ipykernel]\n", "a.ipynb": notebook("1")}
     options = drafted(tmp_path / "c", files).blocks["conda_packages"]["options"]
     assert options == {"files": ["environment.yml"], "packages": ["jupyterlab"]}
+    # An older jupyter has a kernel, and not the server that is started.
+    old = {"a.ipynb": notebook("import numpy"), "environment.yml": "dependencies: [python=3.7, jupyter, numpy]\n"}
+    draft = drafted(tmp_path / "old", old)
+    assert draft.blocks["conda_packages"]["options"]["packages"] == ["jupyterlab"]
+    assert not any("no program" in each.text for each in draft.remarks)
 
 
 @pytest.mark.parametrize(
