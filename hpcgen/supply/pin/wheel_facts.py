@@ -84,9 +84,13 @@ def update_wheel_facts(
 
 
 def _released(name: str, index: PackageIndex, pythons: Sequence[str]) -> dict[str, str]:
-    """The releases with a wheel for Linux on x86-64 and one of the Pythons, each with the sha256 of the last such."""
+    """The releases with a wheel for Linux on x86-64 and one of the Pythons, each with the sha256 of the last such.
+
+    Also those that were withdrawn, which pip still takes where they are pinned.
+    """
     found: dict[str, str] = {}
-    for file, version, minors in sorted(_wheels(index.project(name)[0], pythons), key=lambda each: each[0].file):
+    files = (msgspec.structs.replace(each, yanked=False) for each in index.project(name)[0])
+    for file, version, minors in sorted(_wheels(files, pythons), key=lambda each: each[0].file):
         if "x86_64" in minors and file.sha256:
             found[str(version)] = file.sha256
     return found

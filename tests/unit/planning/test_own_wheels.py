@@ -161,7 +161,27 @@ def test_a_wheel_that_is_compiled_for_the_index_s_pytorch_needs_that_one(tmp_pat
     ) as no:
         planned(tmp_path, "torch==2.9.1\ntorchvision==0.24.9\n", "workstation")
     assert "--set pytorch.install=pip" in no.value.problems[0].remedy
-    planned(tmp_path, "torch==2.0.0\ntorchvision==0.15.0\n", "workstation")
+    planned(tmp_path, "torch==2.0.0\ntorchvision==0.15.9\n", "workstation")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("numpy==1.13.3\ntensorflow==1.15.2\n", r"txt:1 asks for numpy==1\.13\.3, tensorflow 1\.15\.2 \(.*txt:2\)"),
+        ("torch==2.0.0\ntorchvision==0.15.0\n", r"torchvision 0\.15\.0 \(\S*txt:2\) requires torch==2\.0\.0\+cu117"),
+    ],
+)
+def test_what_releases_outside_of_the_tables_require_is_held_to_the_other_lines(
+    tmp_path: Path, text: str, told: str
+) -> None:
+    with pytest.raises(ConflictError, match=told):
+        planned(tmp_path, text, "workstation")
+
+
+def test_blocks_give_way_to_what_a_release_outside_of_the_tables_requires(tmp_path: Path) -> None:
+    """TensorFlow 2.4 takes typing-extensions below 3.8, and PyTorch newer ones from 2.2 on."""
+    torch = planned(tmp_path, "torch>=1.7.0\ntensorflow==2.4.0\n", "workstation").block("pytorch")
+    assert torch is not None and torch.version < "2.2"
 
 
 def test_nvidia_s_licences_are_asked_for_as_with_the_block(tmp_path: Path) -> None:

@@ -81,6 +81,9 @@ def test_the_pythons_that_releases_have_wheels_for_are_ranges(tmp_path: Path) ->
 def test_only_what_is_missing_is_looked_up_and_all_releases_of_what_is_named(tmp_path: Path) -> None:
     one, two = (wheel(tmp_path, "top", version) for version in ("1.0", "2.0"))
     address = index(tmp_path, one, two)
+    page = tmp_path / "simple" / "top" / "index.html"
+    withdrawn = '<a data-yanked="wrong requirements" href="' + two.as_uri()
+    page.write_text(page.read_text().replace(f'<a href="{two.as_uri()}', withdrawn))
     (tmp_path / "top.txt").write_text(line(one, "top", "1.0"))
     update_wheel_facts(tmp_path, PYTHONS, indexes=[address])
     told: list[str] = []
