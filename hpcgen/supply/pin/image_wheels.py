@@ -27,13 +27,15 @@ from hpcgen.recipe.joint_pins import LeftOpen
 from hpcgen.recipe.parts import parts_of
 from hpcgen.recipe.requirement_lines import package_line, requirements
 from hpcgen.recipe.stages import Assembly
-from hpcgen.supply.pin.source_lists import source_lists
+from hpcgen.supply.pin.source_lists import UnbuildableError, source_lists
 
 if TYPE_CHECKING:
     from hpcgen.supply.pin.uv_resolver import Resolved
 
 Say = Callable[[str], None]
 _AT_A_TIME = 4
+_UNBUILDABLE = 5
+"""So many solutions are tried where one has source packages whose build requires what is not to be had."""
 
 
 def lock_image_wheels(
@@ -145,7 +147,24 @@ class _Question:
         self.needs = catalog.beside.wheel_facts().needs
 
     def lists(self, say: Say) -> dict[str, list[str]]:
-        """Hashed lines of the list, and of those beside it for what is taken as source and what builds that."""
+        """Hashed lines of the list, and of those beside it for what is taken as source and what builds that.
+
+        Versions that cannot be built here are left out, as an index leaves out what has no file for this Python.
+        """
+        failures: list[ConflictError] = []
+        while len(failures) < _UNBUILDABLE:
+            try:
+                return self._whole(say)
+            except UnbuildableError as failure:
+                failures.append(failure)
+                self.constraints += tuple(f"{each.name}!={each.version}" for each in failure.packages)
+            except ConflictError as failure:
+                failures.append(failure)
+                break
+        raise failures[0] from None
+
+    def _whole(self, say: Say) -> dict[str, list[str]]:
+        """The lists in one solution."""
         try:
             lines = self._lines(say)
         except ConflictError as failure:

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from hpcgen.supply.pin.uv_resolver import Resolved
 
 
+class UnbuildableError(ConflictError):
+    """What the builds of some source packages require is not to be had."""
+
+    packages: Sequence[Resolved] = ()
+
+
 def source_lists(
     name: str,
     built: Sequence[Resolved],
@@ -39,7 +45,7 @@ def source_lists(
 
     Raises
     ------
-    ConflictError: what a build requires is not to be had as wheels.
+    UnbuildableError: what a build requires is not to be had as wheels.
     """
     by_tools: dict[tuple[str, ...], list[Resolved]] = {}
     for each in built:
@@ -78,9 +84,11 @@ def _tools(asked: Sequence[str], packages: Sequence[Resolved], there: Sequence[s
         except ConflictError as failure:
             told = some([f"{each.name} {each.version}" for each in packages])
             first = failure.problems[0]
-            raise ConflictError(
+            refused = UnbuildableError(
                 f"{told}: no wheel fits, and what the build of the source package requires is not to be had:\n"
                 f"{first.message}",
                 remedy="choose a version with wheels",
-            ) from None
+            )
+            refused.packages = packages
+            raise refused from None
     return [line for line in lines if line not in there]

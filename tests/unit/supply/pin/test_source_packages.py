@@ -274,6 +274,18 @@ def test_tools_that_are_not_to_be_had_are_named_with_the_package(
         locked(tmp_path, ["pack==1.0"], pack)
 
 
+def test_a_version_that_cannot_be_built_gives_way_to_one_that_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "")
+    project = '[build-system]\nrequires = ["nowhere"]\n'
+    packs = [source(tmp_path, "pack", version, files={"pyproject.toml": project}) for version in ("2.0", "1.2")]
+    packs += [source(tmp_path, "pack", version) for version in ("1.1", "1.0")]
+    top = wheel(tmp_path, "top", "1.0", needs=["pack"])
+    lists, _, _ = locked(tmp_path, ["top==1.0"], *packs, top)
+    assert lists["python_packages-source-1"] == [f"pack==1.1 --hash=sha256:{sha256(packs[2])}"]
+
+
 def test_records_name_the_file(tmp_path: Path) -> None:
     pack = source(tmp_path, "pack", "1.0")
     (found,) = resolve(Request(TARGET, ("pack",), indexes=(index(tmp_path, pack),), sources="any"))
