@@ -16,6 +16,8 @@ from hpcgen.cli.plugged import fetcher_of
 from hpcgen.core.errors import InputError, Problem, Problems, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.core.model.lock import Lock
     from hpcgen.core.model.plan import Plan
@@ -86,18 +88,36 @@ def command(
     given, fetch_bazel = _given(images), fetcher_of("bazel") if run_bazel else None
     told = (told_images(old) if old is not None else {}) | given
     told = {name: portable_origin(reference) for name, reference in told.items()}
-    if old is None:
-        plan = with_licences(plan_from(ctx, catalog, options, verb="lock", base_images=told), accept)
-        lock = make_lock(plan, catalog, images=given, fetch_bazel=fetch_bazel, say=say)
-    else:
+
+    def made(options: PlanOptions) -> Lock:
+        if old is None:
+            plan = with_licences(plan_from(ctx, catalog, options, verb="lock", base_images=told), accept)
+            return make_lock(plan, catalog, images=given, fetch_bazel=fetch_bazel, say=say)
         plan, keep = _moved(ctx, catalog, old, updates, options, told)
         licences = old.plan.licences
         plan = accepted_before(plan, licences) if check else with_licences(plan, accept, before=licences)
-        lock = make_lock(plan, catalog, images=given, old=old, keep=keep, fetch_bazel=fetch_bazel, say=say)
+        return make_lock(plan, catalog, images=given, old=old, keep=keep, fetch_bazel=fetch_bazel, say=say)
+
+    lock = _with_frameworks(options, made)
     changed = _tell(old, lock, as_json) if old is not None else True
     if not check:
         write_lock(target, lock, sign)
     return 1 if check and changed else 0
+
+
+def _with_frameworks(options: PlanOptions, made: Callable[[PlanOptions], Lock]) -> Lock:
+    """The lock, planned again with the blocks of what only the index knows that the packages require."""
+    from hpcgen.planning.contract.verdict import BroughtFrameworkError
+
+    while True:
+        try:
+            return made(options)
+        except BroughtFrameworkError as brought:
+            words = " ".join(f"--add {block}" for block in brought.blocks)
+            for problem in brought.problems:
+                say(problem.message)
+            say(f"planned again with {words}, as the lock's own command says")
+            options = replace(options, added=(*options.added, *brought.blocks))
 
 
 def write_lock(target: Path, lock: Lock, key: Path | None) -> None:

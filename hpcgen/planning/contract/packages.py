@@ -77,8 +77,8 @@ def chosen(case: ContractCase, lines: Iterable[str]) -> list[Check]:
     return [*found, *map(_at_most_doubtful, _of_host(case, others)), *brought(case, every)]
 
 
-def by_accident(case: ContractCase, owners: Mapping[str, str], lines: Iterable[str]) -> list[Check]:
-    """What the index brings as a dependency of something, although a block exists for it that the plan does not have.
+def by_accident(case: ContractCase, owners: Mapping[str, str], lines: Iterable[str]) -> dict[str, Check]:
+    """What the index brings as a dependency of something, by the block that exists for it and the plan does not have.
 
     Parameters
     ----------
@@ -86,14 +86,14 @@ def by_accident(case: ContractCase, owners: Mapping[str, str], lines: Iterable[s
     lines: as for :func:`chosen`, of the list beside the blocks.
     """
     there = {*(each.name for each in case.plan.blocks), *(each.block for each in case.untried.values())}
-    found = []
+    found = {}
     for line in lines:
         name, version = _pin(line)
         block = owners.get(normal_name(name.partition("[")[0]), "")
         if block and block not in there:
             reason = f"a package of yours requires {name} {version}, of which the index has one build for all machines"
             remedy = f"--add {block}: the block installs the build for the site's GPUs, CPU and MPI"
-            found.append(Check(NAME, "broken", reason, remedy, f"the block {block}"))
+            found[block] = Check(NAME, "broken", reason, remedy, f"the block {block}")
     return found
 
 

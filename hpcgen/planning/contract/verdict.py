@@ -178,6 +178,12 @@ OWN = (BLOCK, PIP_LIST)
 """Lists of the user's own packages; what blocks bring is for their tables to say."""
 
 
+class BroughtFrameworkError(PolicyError):
+    """Chosen packages require what ``blocks`` install for the site, and the plan does not have these."""
+
+    blocks: tuple[str, ...] = ()
+
+
 def hold_chosen(
     plan: Plan, catalog: Catalog, wheels: Mapping[str, Sequence[str]], *, allow_unsupported: bool = False
 ) -> list[Finding]:
@@ -190,7 +196,7 @@ def hold_chosen(
 
     Raises
     ------
-    PolicyError: all that is broken, where it is not allowed.
+    PolicyError: all that is broken, where it is not allowed; BroughtFrameworkError if further blocks may mend it.
     """
     lines = [line for own in OWN for name in with_sources(own, wheels) for line in wheels[name]]
     if not lines:
@@ -200,9 +206,15 @@ def hold_chosen(
     case = case_of(plan, catalog)
     checks = packages.chosen(case, lines)
     beside = [line for name in with_sources(BLOCK, wheels) for line in wheels[name]]
-    checks += packages.by_accident(case, catalog.distributions, beside)
+    brought = packages.by_accident(case, catalog.distributions, beside)
+    checks += brought.values()
+    problems = problems_of(checks, lambda path: f"{path} of the profile of {plan.site.name}")
+    if brought and not allow_unsupported:
+        refused = BroughtFrameworkError(problems)
+        refused.blocks = tuple(brought)
+        raise refused
     if not allow_unsupported:
-        Problems(problems_of(checks, lambda path: f"{path} of the profile of {plan.site.name}")).raise_as(PolicyError)
+        Problems(problems).raise_as(PolicyError)
     return findings_of(checks)
 
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
 from hpcgen.backends.hardware.mirrors import with_mirrors
 from hpcgen.blocks.steps import image
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.cli import cli
 from hpcgen.core.errors import FetchError, PolicyError
 from hpcgen.core.model.lock import ImagePin, Lock, PackagePin, StagePackages
 from hpcgen.core.model.network import ImageMirror, Mirrors
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.stack import StackBlock
 from hpcgen.kit.kit import make_kit
+from hpcgen.kit.lockfile.lock import read_lock
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble
 from hpcgen.supply.pin import base_images as images
@@ -39,6 +43,7 @@ class Network:
         self.sources: list[str] = []
         self.digest = ""
         self.held: list[str] = []
+        self.brought: tuple[str, str] | None = None
         monkeypatch.setattr(images, "pin_image", self.image)
         monkeypatch.setattr(images, "fetch_image", lambda *words: None)
         monkeypatch.setattr("hpcgen.supply.pin.base_system.check_base", lambda *words: None)
@@ -61,12 +66,14 @@ class Network:
         python: str,
         *more: str,
         constraints: Sequence[str],
-        provided: object,
+        provided: Mapping[str, object],
         sources: str,
     ) -> list[Resolved]:
         self.asked.append(f"wheels {python}")
         self.held += constraints
         pins = [each.lower().split("==") for each in requirements if "==" in each]
+        there = {each.partition("==")[0] for each in (*constraints, *provided)}
+        pins += [list(self.brought)] if self.brought is not None and self.brought[0] not in there else []
         return [Resolved(name, version, f"{name}.whl", "c" * 64) for name, version in pins]
 
     def again(self, plan: Plan, old: Lock) -> list[str]:
@@ -111,6 +118,21 @@ def test_a_lock_says_which_packages_are_the_projects_own(network: Network) -> No
     ]
     early, late = (next(each for each in commands if " install " in each) for commands in steps)
     assert "libnuma-dev=" not in early and "curl=" in early and "libnuma-dev=" in late and "curl=" not in late
+
+
+def test_a_framework_of_which_only_the_index_knows_that_it_is_required_comes_by_its_block(
+    network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    network.brought = ("torch", "2.15.0")
+    blocks = "{debian: {}, python_packages: {options: {packages: [new-layers==1.0]}}}"
+    (tmp_path / "mine.yaml").write_text(f"name: s\ntitle: t\nblocks: {blocks}\nrun: {{command: [python3, app.py]}}\n")
+    done = CliRunner().invoke(cli, ["lock", "--site", "workstation", "--stack", "mine.yaml"])
+    assert done.exit_code == 0, done
+    assert "a package of yours requires torch 2.15.0" in done.output
+    lock = read_lock(tmp_path / "hpcgen.lock")
+    assert lock.plan.block("pytorch") is not None and lock.plan.command.endswith("--add pytorch")
+    assert not any(line.startswith("torch==") for line in lock.pins.wheels["python_packages"])
 
 
 def test_another_python_takes_other_files_of_the_same_versions(network: Network) -> None:
