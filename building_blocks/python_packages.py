@@ -26,7 +26,7 @@ from hpcgen.blocks.steps import (
     run,
 )
 from hpcgen.core.model.image_paths import SCRATCH
-from hpcgen.core.model.project import GitPackage, Project, ProjectPath
+from hpcgen.core.model.project import LOCKED, GitPackage, Project, ProjectPath
 from hpcgen.core.support.units import some
 
 Pin = Annotated[
@@ -54,9 +54,6 @@ _ABSENT = (
     "sys.exit('pip brought what hpcgen has blocks for: ' + ', '.join(sorted(found))) if found else print('as planned')"
 )
 """Fails where one of the packages that it is given is installed."""
-
-PROJECT = "project"
-"""What the list of the project's locked packages is called."""
 
 _CUDA_WHEELS = ("torch", "torchvision", "torchaudio", "jax-cuda12-plugin", "jax-cuda13-plugin", "onnxruntime-gpu")
 """Packages whose wheels in the index are built for NVIDIA's CUDA, and carry it or require it.
@@ -121,7 +118,7 @@ class PythonPackages(Block):
 
     def inputs(self, ctx: Context) -> list[Input]:
         """What the files lock, as it is, all else, and the repositories of packages."""
-        built = [each for pair in ctx.source_lists(ctx.me.name) for each in pair if each is not None]
+        built = [each for pair in _sources(ctx) for each in pair if each is not None]
         return [*_lists(ctx), *built, *map(package_tree, _from_git(ctx))]
 
     def packages(self, ctx: Context) -> Packages:
@@ -134,7 +131,7 @@ class PythonPackages(Block):
             check = command(f"{ctx.use('python').prefix}/bin/python", "-m", "pip", "check")
             complete = bool(lists) and all(each.hashed for each in lists)
             parts = [_installed(ctx, each) for each in lists if each.requirements]
-            parts += [_compiled(ctx, *each) for each in ctx.source_lists(ctx.me.name)]
+            parts += [_compiled(ctx, *each) for each in _sources(ctx)]
             parts += [built_package(ctx, each, ctx.use("python").prefix, complete) for each in trees]
             yield run("Python packages", *parts, check, caches=("pip",))
         if _imported(ctx):
@@ -190,7 +187,7 @@ class PythonPackages(Block):
         superseded = msgspec.convert(ctx.release.values.get("superseded", {}), dict[str, str])
         names = [re.sub(r"[-_.]+", "-", pin.split("==")[0]).lower() for pin in ctx.options.packages]
         found = ["python_packages: the listed packages are pinned by version, not by hash"] if names else []
-        lines = [line for built, _ in ctx.source_lists(ctx.me.name) for line in built.requirements]
+        lines = [line for built, _ in _sources(ctx) for line in built.requirements]
         if lines:
             told = some([line.partition(" ")[0].replace("==", " ") for line in lines], 20)
             found.append(f"built from their source packages, since no wheel fits: {told}")
@@ -217,13 +214,19 @@ def _lists(ctx: Context) -> list[Wheels]:
     places = tuple((each.name, each.origin) for each in project.packages) if project is not None else ()
     locked = []
     if project is not None and project.hashed:
-        pins = tuple(each.line for each in project.packages)
+        built = {line for wheels, _ in ctx.source_lists(LOCKED) for line in wheels.requirements}
+        pins = tuple(each.line for each in project.packages if each.line not in built)
         asked = tuple(each.asked for each in project.packages)
-        locked.append(Wheels(PROJECT, pins, hashed=True, asked=asked, places=places))
+        locked.append(Wheels(LOCKED, pins, hashed=True, asked=asked, places=places))
     elif project is not None:
         loose += [each.asked for each in project.packages]
     rest = [msgspec.structs.replace(ctx.wheels(ctx.me.name, loose), places=places)] if loose else []
     return [*locked, *rest]
+
+
+def _sources(ctx: Context) -> list[tuple[Wheels, Wheels | None]]:
+    """What a lock has as source, of the project's own lock first, each with what its build requires."""
+    return [each for name in (LOCKED, ctx.me.name) for each in ctx.source_lists(name)]
 
 
 def _installed(ctx: Context, wheels: Wheels) -> list[Part]:

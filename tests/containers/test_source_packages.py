@@ -13,6 +13,8 @@ from test_offline import alone, quiet
 from test_project import remote_index
 from test_rendered_kits import site_profile
 
+from hpcgen.supply.net.package_index import PackageIndex
+
 pytestmark = pytest.mark.slow
 
 HPCGEN = [sys.executable, "-m", "hpcgen"]
@@ -36,6 +38,38 @@ STACK: dict[str, Any] = {
     "run": {"command": ["python3", "-c", "import hydra"], "mpi": False},
 }
 SHOWN = "import antlr4, docopt, gpustat, hydra, pathtools, pesq; print(hydra.__version__, docopt.__version__)"
+
+
+def pylock(folder: Path) -> None:
+    """A lock of the project's own that names nothing but source packages."""
+    index = PackageIndex((remote_index(),))
+    text = 'lock-version = "1.0"\ncreated-by = "test"\n'
+    for name, version in {"docopt": "0.6.2", "pathtools": "0.1.2", "gpustat": "1.1.1"}.items():
+        (file,) = [each for each in index.files(name, version) if each.file.endswith(".tar.gz")]
+        sdist = f'sdist = {{name = "{file.file}", hashes = {{sha256 = "{file.sha256}"}}}}'
+        text += f'[[packages]]\nname = "{name}"\nversion = "{version}"\n{sdist}\n'
+    (folder / "pylock.toml").write_text(text)
+
+
+def test_source_packages_of_a_projects_own_lock_are_built_with_no_network(
+    tmp_path: Path, machine_facts: dict[str, Any], plain_base_image: BaseImage, ch_image: ChImage
+) -> None:
+    """gpustat is built by setuptools-scm, and requires what comes as wheels beside the lock."""
+    profile = site_profile(machine_facts, plain_base_image)
+    del profile["network"]["mirrors"]["images"]
+    (tmp_path / "here.yaml").write_text(json.dumps(profile))
+    more = {"files": ["pylock.toml"], "packages": ["nvidia-ml-py==12.575.51", "psutil==7.0.0", "blessed==1.21.0"]}
+    blocks = {"debian": {"version": "12"}, "python_packages": {"options": more}}
+    (tmp_path / "hpcgen.yaml").write_text(json.dumps({**STACK, "blocks": blocks}))
+    pylock(tmp_path)
+    env = {**ch_image.env, "PIP_INDEX_URL": remote_index()}
+    image = ["--image", f"debian:12=oci-archive:{plain_base_image.archive}"]
+    run([*HPCGEN, "lock", "--site", "here.yaml", *image, "-o", "hpcgen.lock"], env=env, cwd=tmp_path)
+    run([*HPCGEN, "bundle", "create", "--lock", "hpcgen.lock", *image, "-o", "bundle"], env=env, cwd=tmp_path)
+    quiet(alone([*HPCGEN, "build", "--bundle", tmp_path / "bundle", "-o", tmp_path / "image"], ch_image.env))
+    program = "import docopt, gpustat, pathtools; print(gpustat.__version__, docopt.__version__)"
+    shown = ch_image.run(["ch-run", tmp_path / "image", "--", "/opt/python/bin/python", "-c", program]).stdout
+    assert shown.split()[-2:] == ["1.1.1", "0.6.2"]
 
 
 def test_source_packages_are_locked_and_built_with_no_network(

@@ -165,6 +165,9 @@ class PackageFile(Record, frozen=True):
 BLOCK = "python_packages"
 """The block whose options ``files`` and ``groups`` name them, and which installs them."""
 
+LOCKED = "project"
+"""What the list of the packages is called that a project's own lock has with hashes."""
+
 ProjectPath = Annotated[
     str,
     matching(
@@ -201,6 +204,11 @@ class ProjectPackage(Record, frozen=True):
     others: list[Text] = []
     sdist: Text = ""
     direct: bool = False
+
+    @property
+    def as_source(self) -> bool:
+        """Whether a lock has nothing but the source package for this image."""
+        return bool(self.sdist) and not self.file and len(self.hashes) == 1
 
     @property
     def line(self) -> str:

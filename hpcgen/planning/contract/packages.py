@@ -132,7 +132,7 @@ def _of_file(case: ContractCase, package: ProjectPackage) -> Iterator[Check]:
         yield Check(NAME, "broken", f"{reason}, and the image is built without a compiler", remedy, "a wheel, or gnu")
     else:
         more = "" if compiler else "; --add gnu if it has compiled parts"
-        yield Check(NAME, "doubtful", reason, f"its build requirements are not pinned by the lock{more}")
+        yield Check(NAME, "doubtful", reason, f"`hpcgen lock` pins what its build requires{more}")
 
 
 def _why(case: ContractCase, package: ProjectPackage) -> tuple[str, str]:

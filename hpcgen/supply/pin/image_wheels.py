@@ -53,6 +53,7 @@ def lock_image_wheels(
     FetchError, MissingToolError: as :func:`hpcgen.supply.pin.wheels.lock_wheels`.
     """
     from hpcgen.supply.net.pip_settings import pip_settings
+    from hpcgen.supply.pin.project_sources import project_sources
 
     kept = old.pins.wheels if old is not None and _runs_on(old.plan) == _runs_on(plan) else {}
     wanted = {name: lines for name, lines in sorted(loose.loose.items()) if name != PIP_LIST}
@@ -63,8 +64,11 @@ def lock_image_wheels(
     }
     if fitting and not _go_together(plan, catalog, _merged(fitting.values())):
         fitting = {}
-    if plan.block("python") is None or len(fitting) == len(wanted):
+    if plan.block("python") is None:
         return _merged(fitting.values())
+    of_project = project_sources(plan, loose, _target(plan, catalog), kept, say)
+    if len(fitting) == len(wanted):
+        return _merged([*fitting.values(), of_project])
 
     def locked(name: str) -> dict[str, list[str]]:
         say(f"Python packages of {name}: {len(wanted[name])} requested")
@@ -79,7 +83,7 @@ def lock_image_wheels(
     pip_settings()  # once, not by each of the threads
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
         resolved = dict(zip(todo, pool.map(locked, todo), strict=True))
-    return _merged(fitting.get(name) or resolved[name] for name in wanted)
+    return _merged([*(fitting.get(name) or resolved[name] for name in wanted), of_project])
 
 
 def _merged(lists: Iterable[Mapping[str, list[str]]]) -> dict[str, list[str]]:
@@ -102,6 +106,11 @@ def _runs_on(plan: Plan) -> tuple[str, ...]:
     """What decides which file of a Python package is the right one: Python, architecture, and the base's C library."""
     python, base = plan.block("python"), plan.blocks[0]
     return (python.version if python else "", plan.site.system.architecture, base.name, base.version)
+
+
+def _target(plan: Plan, catalog: Catalog) -> WheelTarget:
+    python, glibc = plan.block("python"), str(catalog.release(plan.blocks[0]).values["glibc"])
+    return WheelTarget(python.version if python else "", plan.site.system.architecture, glibc)
 
 
 def _still_fits(wanted: Sequence[str], lines: Iterable[str]) -> bool:
@@ -130,13 +139,11 @@ class _Question:
     """What a list without hashes asks for, beside the lists of its environment."""
 
     def __init__(self, plan: Plan, catalog: Catalog, loose: Assembly, name: str, wanted: Sequence[str]) -> None:
-        python = plan.block("python")
-        glibc = str(catalog.release(plan.blocks[0]).values["glibc"])
         self.name, self.compiler = name, plan.block("gnu") is not None
         # Only the block of the user's packages knows how to build them.
         self.sources: Literal["", "pure", "any"] = "pure" if name == BLOCK else ""
         self.built: list[Resolved] = []
-        self.target = WheelTarget(python.version if python else "", plan.site.system.architecture, glibc)
+        self.target = _target(plan, catalog)
         self.wanted = tuple(wanted)
         # What rules of Bazel install for themselves is in no environment of the image.
         folder = next((each.folder for each in loose.installed if each.wheels.name == name), "")

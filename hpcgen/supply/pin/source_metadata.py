@@ -68,8 +68,12 @@ class UnknownSource(Exception):
     """Why it cannot be told what a source package requires, in plain words."""
 
 
-def read_source(path: Path, name: str) -> SourcePackage:
+def read_source(path: Path, name: str, *, needed: bool = True) -> SourcePackage:
     """The source package in a tar or zip file.
+
+    Parameters
+    ----------
+    needed: whether it counts what the package requires, and not only how it is built.
 
     Raises
     ------
@@ -92,15 +96,15 @@ def read_source(path: Path, name: str) -> SourcePackage:
                 texts[key] = data.decode("utf-8", "replace")
     except UNREADABLE as failure:
         raise UnknownSource(f"its archive cannot be read ({failure})") from None
-    return _described(texts, sources)
+    return _described(texts, sources, needed)
 
 
-def _described(texts: Mapping[str, str], sources: list[str]) -> SourcePackage:
+def _described(texts: Mapping[str, str], sources: list[str], needed: bool) -> SourcePackage:
     project = _toml(texts.get("pyproject.toml", ""))
     build = _table(project, "build-system")
     backend, setup = str(build.get("build-backend", "")), texts.get("setup.py", "")
     info = email.parser.HeaderParser().parsestr(texts.get("PKG-INFO", ""))
-    needs = tuple(_checked(_needs(texts, project, info, backend)))
+    needs = tuple(_checked(_needs(texts, project, info, backend))) if needed else ()
     declared = build.get("requires")
     if isinstance(declared, list):
         tools = tuple(_checked(map(str, declared)))

@@ -106,7 +106,7 @@ class SourceOffers:
         said = _READ.get(offer.sha256)
         if said is None:
             try:
-                said = read_source(self._fetched(offer), name)
+                said = read_source(fetched_source(offer.file, offer.sha256, self.index, self.folder), name)
             except UnknownSource as why:
                 said = str(why)
             _READ[offer.sha256] = said
@@ -143,39 +143,46 @@ class SourceOffers:
         kept = not file.yanked or (name, f"=={version}") in self._pinned
         return version if for_python and kept and (file.sha256 or self.index.own_hash(file)) else None
 
-    def _fetched(self, offer: Offer) -> Path:
-        """The file of a source package, with its hash checked."""
-        if offer.file.url.startswith("file:"):
-            return local_path(offer.file.url)
-        path = self.folder / f"{offer.sha256}-{offer.file.file}"
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                self._fetch(offer, path)
-                break
-            except WebError as failure:
-                if attempt == _ATTEMPTS or not failure.again:
-                    message = f"{offer.file.file} could not be fetched: {failure}"
-                    raise FetchError(message, remedy="try again; behind a proxy: docs/mirrors.md") from None
-        return path
 
-    def _fetch(self, offer: Offer, path: Path) -> None:
-        plain = self.index.loopback_http and offer.file.url.startswith("http:")
-        answer = self.index.web.get(offer.file.url, {}, plain, lambda socket: None)
-        digest, size = hashlib.sha256(), 0
+def fetched_source(file: IndexFile, sha256: str, index: PackageIndex, folder: Path) -> Path:
+    """The file of a source package, with its hash checked.
+
+    Raises
+    ------
+    FetchError: it cannot be fetched, or is another one.
+    """
+    if file.url.startswith("file:"):
+        return local_path(file.url)
+    path = folder / f"{sha256}-{file.file}"
+    for attempt in range(1, _ATTEMPTS + 1):
         try:
-            with path.open("wb") as target:
-                while chunk := answer.read(1 << 18):
-                    size += len(chunk)
-                    if size > _MOST:
-                        raise WebError(f"it is larger than {_MOST >> 20} MiB", again=False)
-                    digest.update(chunk)
-                    target.write(chunk)
-        except OSError as failure:
-            raise WebError(f"the connection was lost ({failure})") from None
-        finally:
-            answer.close()
-        if digest.hexdigest() != offer.sha256:
-            raise WebError("it is not the file whose sha256 the index says")
+            _fetch(file, sha256, index, path)
+            break
+        except WebError as failure:
+            if attempt == _ATTEMPTS or not failure.again:
+                message = f"{file.file} could not be fetched: {failure}"
+                raise FetchError(message, remedy="try again; behind a proxy: docs/mirrors.md") from None
+    return path
+
+
+def _fetch(file: IndexFile, sha256: str, index: PackageIndex, path: Path) -> None:
+    plain = index.loopback_http and file.url.startswith("http:")
+    answer = index.web.get(file.url, {}, plain, lambda socket: None)
+    digest, size = hashlib.sha256(), 0
+    try:
+        with path.open("wb") as target:
+            while chunk := answer.read(1 << 18):
+                size += len(chunk)
+                if size > _MOST:
+                    raise WebError(f"it is larger than {_MOST >> 20} MiB", again=False)
+                digest.update(chunk)
+                target.write(chunk)
+    except OSError as failure:
+        raise WebError(f"the connection was lost ({failure})") from None
+    finally:
+        answer.close()
+    if digest.hexdigest() != sha256:
+        raise WebError("it is not the file whose sha256 the index says")
 
 
 _SEARCHED = re.compile(r"Searching for a compatible version of ([A-Za-z0-9._-]+)(?:\[[^\]]*\])? \((.*)\)$")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import tarfile
 import zipfile
@@ -219,12 +220,15 @@ def test_a_source_package_that_does_not_say_what_it_requires_is_named_with_what_
 # In the lock and the image
 
 
-def locked(folder: Path, packages: list[str], *files: Path) -> tuple[dict[str, list[str]], str, list[str]]:
+def locked(
+    folder: Path, packages: list[str], *files: Path, option: str = "packages"
+) -> tuple[dict[str, list[str]], str, list[str]]:
     """The lists of a lock, its recipe and what was said, of a stack that asks for the packages."""
     catalog = Catalog()
-    blocks = {"python_packages": {"options": {"packages": packages}}, "debian": {"version": "12"}}
+    blocks = {"python_packages": {"options": {option: packages}}, "debian": {"version": "12"}}
     stack = {"name": "ours", "title": "ours", "blocks": blocks, "run": {"command": ["true"]}}
-    plan = hpcgen.plan("workstation", hpcgen.load_stack(stack, catalog=catalog), catalog=catalog)
+    (folder / "hpcgen.yaml").write_text(json.dumps(stack))
+    plan = hpcgen.plan("workstation", str(folder / "hpcgen.yaml"), catalog=catalog)
     loose = assemble(plan, catalog)
     tools = [line.partition(" ")[0].split("==") for each in loose.installed for line in each.wheels.requirements]
     every = [*files, *(wheel(folder, name, version) for name, version in tools[:3])]
@@ -262,6 +266,34 @@ def test_a_lock_has_source_packages_in_lists_that_the_image_builds(
     told = "built from their source packages, since no wheel fits: plain 1.0, special 2.0"
     assert sum(told in line for line in said) == 2
     assert any("special 2.0 has special-2.0/a.c" in line and "--add gnu" in line for line in said)
+
+
+def test_what_builds_the_source_packages_of_a_projects_own_lock_is_pinned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "")
+    plain, tool = wheel(tmp_path, "plain", "1.0"), wheel(tmp_path, "old-tool", "1.5")
+    asking = {"setup.py": "setup(install_requires=needs())"}
+    tools = ("old-tool<2", "nowhere")
+    odd, lost = (
+        source(tmp_path, name, "2.0", files={**asking, "pyproject.toml": f'[build-system]\nrequires = ["{each}"]\n'})
+        for name, each in zip(("odd", "lost"), tools, strict=True)
+    )
+    text = 'lock-version = "1.0"\ncreated-by = "test"\n'
+    for name, path in {"plain": plain, "odd": odd, "lost": lost}.items():
+        file = f'{{name = "{path.name}", hashes = {{sha256 = "{sha256(path)}"}}}}'
+        kind = f"wheels = [{file}]" if path.suffix == ".whl" else f"sdist = {file}"
+        text += f'[[packages]]\nname = "{name}"\nversion = "{"1.0" if name == "plain" else "2.0"}"\n{kind}\n'
+    (tmp_path / "pylock.toml").write_text(text)
+    lists, steps, said = locked(tmp_path, ["pylock.toml"], plain, odd, lost, tool, option="files")
+    assert lists == {
+        "project-tools-1": [f"old-tool==1.5 --hash=sha256:{sha256(tool)}"],
+        "project-source-1": [f"odd==2.0 --hash=sha256:{sha256(odd)}"],
+    }
+    build = "--no-deps --require-hashes --no-binary :all: --no-build-isolation --use-pep517 -r"
+    assert f"{build} /opt/hpcgen/build/project-source-1.txt" in steps and "lost==2.0" in steps
+    assert steps.count("odd==2.0 ") == 1, "not in the list of the wheels as well"
+    assert any("what the build of lost 2.0 requires is not pinned" in line for line in said)
 
 
 def test_tools_that_are_not_to_be_had_are_named_with_the_package(
