@@ -187,7 +187,8 @@ def lock(
     Raises
     ------
     FetchError, MissingToolError: something cannot be fetched, or a tool for it is not installed.
-    PolicyError: a licence is not accepted. InputError: a block of the plan is in no file.
+    PolicyError: a licence is not accepted; BroughtFrameworkError, if a chosen package requires what ``blocks`` of it
+        install: plan with these as ``add``. InputError: a block of the plan is in no file.
     """
     from hpcgen.planning.licences import all_accepted, require_accepted
     from hpcgen.planning.reproduce import to_lock

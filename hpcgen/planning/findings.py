@@ -80,6 +80,26 @@ def older_for_packages(plan: Plan) -> list[Finding]:
     ]
 
 
+UNSOLVED = "unsolved-packages"
+"""The finding that a lock settles."""
+
+
+def unsolved_packages(catalog: Catalog, plan: Plan) -> list[Finding]:
+    """Packages of the project of which no table knows what they require: a plan uses no network, and a lock does."""
+    project = plan.project
+    if project is None or project.hashed:
+        return []
+    needs = catalog.beside.wheel_facts().needs
+    known = {*needs, *(pin.partition("==")[0] for pin in needs)}
+    asked = (f"{each.name}=={each.version}" if each.version else each.name for each in project.packages)
+    unknown = [each for each in asked if each not in known]
+    if not unknown:
+        return []
+    message = f"not solved yet, since no table has what they require: {some(unknown, 8)}"
+    remedy = "`hpcgen lock` solves all packages together, with the package index"
+    return [Finding(name=UNSOLVED, severity="note", message=message, remedy=remedy)]
+
+
 def unverified_releases(catalog: Catalog, plan: Plan) -> list[Finding]:
     """One finding that names the chosen releases whose row nobody has verified."""
     blocks = unverified_blocks(catalog, plan)

@@ -35,6 +35,7 @@ from hpcgen.planning.findings import (
     open_questions,
     release_concerns,
     site_findings,
+    unsolved_packages,
     unverified_releases,
 )
 from hpcgen.planning.frameworks import pinned_demands
@@ -337,6 +338,7 @@ def _findings(plan: Plan, catalog: Catalog, request: JobRequest, document: Docum
         *release_concerns(catalog, plan.blocks),
         *defaults_given_up(catalog, plan),
         *older_for_packages(plan),
+        *unsolved_packages(catalog, plan),
         *unverified_releases(catalog, plan),
     ]
 

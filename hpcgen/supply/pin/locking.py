@@ -25,6 +25,7 @@ from hpcgen.core.support.leftovers import scratch_folder
 from hpcgen.core.support.places import recorded
 from hpcgen.kit.lockfile.lock import parse_lock, sealed_text
 from hpcgen.planning.contract.verdict import hold_chosen, was_overruled
+from hpcgen.planning.findings import UNSOLVED
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.formats import format_for
 from hpcgen.recipe.stages import Assembly, Stage
@@ -103,7 +104,8 @@ def make_lock(
         )
         bazel = _bazel(plan, catalog, pins, pinned, before, layout, fetch_bazel, say)
         pins = msgspec.structs.replace(pins, bazel=bazel)
-    return lock_of(plan, catalog, pins)
+    left = [each for each in plan.findings if each.name != UNSOLVED]
+    return lock_of(msgspec.structs.replace(plan, findings=left), catalog, pins)
 
 
 def lock_of(plan: Plan, catalog: Catalog, pins: Pins) -> Lock:

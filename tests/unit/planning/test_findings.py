@@ -93,3 +93,17 @@ def test_a_plan_for_a_site_without_sources_says_that_nobody_has_verified_it() ->
 def test_a_source_is_old_two_years_before_it_was_read(as_of: str | None, old: bool) -> None:
     source = Source(from_="a page", checked="2026-11-22", verified="yes", as_of=as_of)
     assert source.old is old
+
+
+def test_packages_that_only_an_index_can_solve_are_named(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("numpy<2\nscipy==1.16.3\nnobody-knows==1.0\nnor-this>1\n")
+    packages = "{options: {files: [requirements.txt]}}"
+    text = f"name: s\ntitle: t\nblocks: {{python_packages: {packages}}}\nrun: {{command: [python3, app.py]}}\n"
+    (tmp_path / "hpcgen.yaml").write_text(text)
+    (told,) = [
+        each
+        for each in hpcgen.plan("workstation", str(tmp_path / "hpcgen.yaml"), catalog=Catalog()).findings
+        if "not solved yet" in each.message
+    ]
+    assert told.message.endswith("what they require: nobody-knows==1.0, nor-this")
+    assert told.severity == "note" and "hpcgen lock" in told.remedy
