@@ -11,15 +11,19 @@ from hpcgen.cli.common import PATH, catalog_of, print_json, say
 from hpcgen.cli.project_stack import PROJECT
 from hpcgen.core.config.user_config import configured
 from hpcgen.core.errors import InputError, OutputError
+from hpcgen.core.model.image_paths import OWN_FOLDER
 
 if TYPE_CHECKING:
     from hpcgen.project.draft import Draft
+
+WRITTEN = f"{OWN_FOLDER}/init"
+"""The folder of a project in which lies what init wrote last."""
 
 
 @click.command("init")
 @click.argument("folder", default=".", type=PATH)
 @click.option("--dry-run", is_flag=True, help="Print the stack, and write nothing; as does -o -.")
-@click.option("--force", is_flag=True, help=f"Replace an existing {PROJECT}; the changes are shown.")
+@click.option("--force", is_flag=True, help=f"Change an existing {PROJECT}; lines of your own stay.")
 @click.option(
     "-o", "--output", metavar="NAME", default=PROJECT, help=f"Name of the file in FOLDER, by default {PROJECT}."
 )
@@ -75,7 +79,8 @@ def _data(draft: Draft) -> dict[str, object]:
 
 
 def _write(file: Path, text: str, force: bool) -> None:
-    """Write the file; one that is there stays without ``--force``, and what would change is shown.
+    """Write the file. One that is there stays without ``--force``, and what would change is shown; the user's own lines
+    stay with it too, as far as it is known what init wrote.
 
     Raises
     ------
@@ -83,24 +88,55 @@ def _write(file: Path, text: str, force: bool) -> None:
     """
     from hpcgen.core.support.writing import write_file
 
-    old = _present(file)
-    if old == text:
-        say(f"{file}: already up to date")
+    old, written = _present(file.parent, file.name), _present(file.parent, f"{WRITTEN}/{file.name}")
+    wanted, replaced = text, old is not None
+    if old is not None and written is not None:
+        from hpcgen.project.again import merged
+
+        if (both := merged(written, old, text)) is not None:
+            wanted, replaced = both.text, False
+            for line, new in both.kept.items():
+                say(f"note: {file}:{line}: your own lines stay; init has {new or 'nothing'} there")
+    if old == wanted:
+        say(f"{file}: already up to date" + (", with lines of your own" if old != text else ""))
+        if force or old == text:
+            _remember(file, text)
         return
     if old is not None:
-        _show_changes(file, old, text)
+        _show_changes(file, old, wanted)
     if (old is not None or file.is_symlink() or file.exists()) and not force:
-        raise OutputError(f"{file} already exists", remedy="--force replaces it, --dry-run prints the new file")
-    write_file(file, text)
+        does = "replaces it" if replaced else "makes these changes"
+        raise OutputError(f"{file} already exists", remedy=f"--force {does}, --dry-run prints the new file")
+    before = _remember(file, text)
+    if replaced and old is not None and before is not None:
+        write_file(before, old)
+        say(f"{file}: replaced; what was there is in {before}")
+    write_file(file, wanted)
     say(f"{file}: written")
 
 
-def _present(file: Path) -> str | None:
+def _remember(file: Path, text: str) -> Path | None:
+    """Keep what init writes, so that lines of the user's are known next time; where to keep what was there before."""
+    from hpcgen.core.support.writing import write_file
+    from hpcgen.running.job_files import own_folder
+
+    # A stranger's project may have a link there.
+    if not (file.parent / WRITTEN).resolve().is_relative_to(file.parent.resolve()):
+        return None
+    try:
+        folder = own_folder(file.parent, WRITTEN)
+    except OSError:
+        return None
+    write_file(folder / file.name, text)
+    return folder / f"{file.name}.old"
+
+
+def _present(folder: Path, name: str) -> str | None:
     """What the file has now; None where there is none that can be read."""
     from hpcgen.readers.folder import ProjectFolder
 
     try:
-        return ProjectFolder(file.parent).text(file.name)
+        return ProjectFolder(folder).text(name)
     except InputError:
         return None
 

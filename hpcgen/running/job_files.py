@@ -30,12 +30,8 @@ def job_folder(start: Path, name: str) -> Path:
     ------
     OutputError: it cannot be made.
     """
-    above = start / JOBS
     try:
-        above.mkdir(parents=True, exist_ok=True)
-        ignored = start / OWN_FOLDER / ".gitignore"
-        if not ignored.exists():
-            write_file(ignored, "*\n")
+        above = own_folder(start, JOBS)
         while True:
             numbers = [int(found[1]) for each in above.iterdir() if (found := _numbered(each.name, name))]
             folder = above / f"{name}-{max(numbers, default=0) + 1}"
@@ -46,9 +42,19 @@ def job_folder(start: Path, name: str) -> Path:
             return folder
     except OSError as failure:
         raise OutputError(
-            f"cannot make a folder for the job in {above}: {failure.strerror}",
+            f"cannot make a folder for the job in {start / JOBS}: {failure.strerror}",
             remedy="start it in a folder that you may write, or name one with --folder",
         ) from failure
+
+
+def own_folder(start: Path, path: str) -> Path:
+    """A folder for hpcgen's own files in a project, which git leaves out; OSError if it cannot be made."""
+    folder = start / path
+    folder.mkdir(parents=True, exist_ok=True)
+    ignored = start / OWN_FOLDER / ".gitignore"
+    if not ignored.exists():
+        write_file(ignored, "*\n")
+    return folder
 
 
 def _numbered(text: str, name: str) -> re.Match[str] | None:

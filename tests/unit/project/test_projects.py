@@ -90,8 +90,41 @@ def test_a_stack_that_is_there_stays(hpcgen: Command, project: Path) -> None:
     done = hpcgen("init", project.name)
     assert done.returncode == 7 and "-name: mine" in done.stderr and "+name: make" in done.stderr
     assert (project / "hpcgen.yaml").read_text("utf-8") == own
-    assert hpcgen("init", project.name, "--force").returncode == 0
+    done = hpcgen("init", project.name, "--force")
+    kept = project / ".hpcgen" / "init" / "hpcgen.yaml.old"
+    assert done.returncode == 0 and f"what was there is in {kept.relative_to(project.parent)}" in done.stderr
+    assert kept.read_text("utf-8") == own and (project / ".hpcgen" / ".gitignore").read_text("utf-8") == "*\n"
     assert "already up to date" in hpcgen("init", project.name).stderr
+
+
+@pytest.mark.parametrize("project", ["make"], indirect=True)
+def test_lines_of_the_users_own_stay(hpcgen: Command, project: Path) -> None:
+    hpcgen("init", project.name)
+    file = project / "hpcgen.yaml"
+    own = file.read_text("utf-8").replace("title: ", "title: Our ").replace("\nrun:", "\nrun:\n  binds: [data:/data]")
+    file.write_text(own, "utf-8")
+    done = hpcgen("init", project.name, "--force")
+    assert "already up to date, with lines of your own" in done.stderr and file.read_text("utf-8") == own
+    (project / "requirements.txt").write_text("numpy\n", "utf-8")
+    done = hpcgen("init", project.name)
+    assert done.returncode == 7 and "python_packages" in done.stderr and "-  binds" not in done.stderr, done.stderr
+    assert "--force makes these changes" in done.stderr and file.read_text("utf-8") == own
+    assert hpcgen("init", project.name, "--force").returncode == 0
+    text = file.read_text("utf-8")
+    assert "title: Our " in text and "binds: [data:/data]" in text and "python_packages" in text
+    assert hpcgen("check", str(file)).returncode == 0
+    assert "already up to date" in hpcgen("init", project.name).stderr
+
+
+@pytest.mark.parametrize("project", ["make"], indirect=True)
+def test_lines_that_both_changed_stay_and_are_named(hpcgen: Command, project: Path) -> None:
+    hpcgen("init", project.name)
+    file = project / "hpcgen.yaml"
+    file.write_text(file.read_text("utf-8").replace("name: make\n", "name: ours\n"), "utf-8")
+    moved = project.rename(project.with_name("other"))
+    done = hpcgen("init", moved.name)
+    assert "hpcgen.yaml:4: your own lines stay; init has name: other" in done.stderr, done.stderr
+    assert "name: ours" in (moved / "hpcgen.yaml").read_text("utf-8")
 
 
 @pytest.mark.parametrize("project", ["cmake"], indirect=True)
