@@ -24,6 +24,8 @@ from hpcgen.cli.project_stack import (
 from hpcgen.cli.words import BLOCK, COUNT, IMAGE, PARTITION, QUEUE, SETTING, SITE, STACK, EngineChoice
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.core.model.job import JobRequest, Queueing
     from hpcgen.core.model.site import Site
@@ -213,7 +215,9 @@ def _job(ctx: click.Context, request: JobRequest, options: JobOptions, batch: bo
         raise click.UsageError(f"give an IMAGE, or --site and --stack; {WITHOUT}", ctx)
     catalog = catalog_of(ctx)
     site = catalog.site(options.site) if options.site is not None else None
-    return _of_image(catalog, reference, site, request, options, batch)
+    here = stack_here()
+    beside = (lambda: catalog.stack(here)) if here is not None else None
+    return _of_image(catalog, reference, site, request, options, batch, beside=beside)
 
 
 def _of_this_folder(ctx: click.Context, request: JobRequest, options: JobOptions, here: str, batch: bool) -> ImageJob:
@@ -245,6 +249,7 @@ def _of_image(
     options: JobOptions,
     batch: bool,
     stack: Stack | None = None,
+    beside: Callable[[], Stack] | None = None,
 ) -> ImageJob:
     from hpcgen.core.config.user_config import account_for
     from hpcgen.running.image_job import plan_for_image
@@ -260,6 +265,7 @@ def _of_image(
         account=lambda here: account_for(here, None, stack),
         elsewhere=batch,
         stack=stack,
+        beside=beside,
         data=options.data(),
     )
 

@@ -113,6 +113,7 @@ def site_missing(catalog: Catalog, stack: str) -> click.UsageError:
 
 def changed_since(catalog: Catalog, recorded: Plan) -> str:
     """What the stack of this folder asks for that an image of it does not have; "" where that is nothing."""
+    from hpcgen.core.support.units import some
     from hpcgen.planning.code import with_code
 
     stack, old = catalog.stack(PROJECT), recorded.stack
@@ -121,30 +122,30 @@ def changed_since(catalog: Catalog, recorded: Plan) -> str:
     copied = catalog.copied.planned(stack, catalog.stack_document(PROJECT)) if stack.copy else []
     files = [each.to for each in copied if each not in recorded.copied]
     newer = _newer(stack, recorded.site.name) if files else []
-    told = [*(f"the block {name}" for name in blocks), *newer]
+    told = [f"the block {name}" for name in blocks]
     told += [] if newer else [f"the files copied to {path}" for path in files]
-    return ", ".join([*told, *_changed_lists(catalog, recorded)])
+    # A list of packages is often copied as well.
+    named = sorted({*newer, *_changed_lists(catalog, recorded)})
+    return ", ".join([*told, *([some(named)] if named else [])])
 
 
 def _newer(stack: Stack, site: str) -> list[str]:
-    """Files that the stack copies which were written after the last build here, the first of many."""
+    """Files that the stack copies which were written after the last build here."""
     from datetime import datetime
 
     from hpcgen.builders.records.store import newest_in
     from hpcgen.catalog.copied import files_of
-    from hpcgen.core.support.units import some
 
     record = newest_in(Path.cwd(), stack.name, site)
     if record is None:
         return []
     since = datetime.fromisoformat(record.started.replace("Z", "+00:00")).timestamp()
-    found = [
+    return [
         os.path.normpath(f"{entry.from_}/{path}")
         for entry in stack.copy
         for path, file in files_of(Path.cwd(), entry)
         if file.stat().st_mtime > since
     ]
-    return [some(sorted(found))] if found else []
 
 
 def _changed_lists(catalog: Catalog, recorded: Plan) -> list[str]:

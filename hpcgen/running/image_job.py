@@ -28,7 +28,7 @@ from hpcgen.images.kinds import kind_for
 from hpcgen.launch.job.layout import job_findings
 from hpcgen.launch.script import job_script, plain_script, preflight_script
 from hpcgen.planning.reproduce import step_words
-from hpcgen.recipe.assemble import assemble, bind_targets
+from hpcgen.recipe.assemble import assemble, bind_targets, data_targets
 from hpcgen.running.data import DataRequest, with_data
 from hpcgen.running.host_side import host_side, laid_out, started_as
 
@@ -99,6 +99,7 @@ def plan_for_image(
     account: Callable[[Site], str | None] | None = None,
     elsewhere: bool = False,
     stack: Stack | None = None,
+    beside: Callable[[], Stack] | None = None,
     foreign: Callable[[], Site] | None = None,
     data: DataRequest | None = None,
 ) -> ImageJob:
@@ -115,6 +116,7 @@ def plan_for_image(
     account: the user's own account at a site, for a request without one; it comes before the recorded one.
     elsewhere: it is started on the site's nodes, so that what is installed here says nothing.
     stack: the stack that it was built from as its user has it now, which decides how the program is started.
+    beside: the stack of the user's present folder, which is taken for ``stack`` where the image is one of that name.
     foreign: takes an image that hpcgen did not build, too: the site that it is started at where none is named.
     data: the data of the host that it sees; none of its own if None.
 
@@ -134,6 +136,8 @@ def plan_for_image(
         assert foreign is not None
         site, trust = bare(site or foreign()), False
         kit = foreign_kit(image, site, partition)
+    elif stack is None and beside is not None and (own_stack := beside()).name == kit.plan.stack.name:
+        stack = own_stack
     asked = request or JobRequest()
     side = host_side(kit.plan, site, catalog, trust=trust, stack=stack)
     if asked.account is None and account is not None:
@@ -342,7 +346,9 @@ def _onto_folders(recorded: Plan, plan: Plan) -> Plan:
 
 def _bind_findings(recorded: Plan, plan: Plan) -> list[Finding]:
     """Folders of this site's MPI that an image which was built for another site has not."""
-    missing = sorted(set(bind_targets(plan)) - set(bind_targets(recorded)))
+    # That of data is looked for in check_data.
+    asked = {*bind_targets(plan)} - {*data_targets(plan)}
+    missing = sorted(asked - {*bind_targets(recorded)})
     if not missing or not engine_for(plan.engine).targets_in_image:
         return []
     message = (

@@ -98,3 +98,16 @@ def test_live_says_what_it_hides(project: Command, tmp_path: Path) -> None:
     assert "copies nothing into the image" in shell(project, "--live", "--", "true").stderr
     shutil.move(tmp_path / "hpcgen.yaml", tmp_path / "away")
     assert "--live shows the files of a project" in shell(project, "--live", "--", "true").stderr
+
+
+def test_data_of_the_folders_stack_is_bound_where_the_image_is_named(project: Command, tmp_path: Path) -> None:
+    (tmp_path / "inputs").mkdir()
+    (tmp_path / "hpcgen.yaml").write_text(STACK.replace("mpi: false", "mpi: false, binds: [inputs:/mnt/2]"))
+    (tmp_path / "more").mkdir()
+    done = shell(project, "--bind", "more:/mnt/1", "--", "true")
+    said = (tmp_path / "said").read_text()
+    assert f"{tmp_path}/inputs:/mnt/2" in said and f"{tmp_path}/more:/mnt/1" in said, done.stderr
+    assert "has no folder" not in done.stderr
+    (tmp_path / "hpcgen.yaml").write_text(STACK.replace("name: project", "name: another"))
+    shell(project, "--", "true")
+    assert "inputs" not in (tmp_path / "said").read_text()
