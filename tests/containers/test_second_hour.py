@@ -92,12 +92,12 @@ def test_three_people_go_on(people: Callable[[str], Person], home: Path) -> None
     ben.types("hpcgen convert pi:workstation ~/pi-folder && du -sb ~/pi-folder")
 
     cleo = people("Cleo")
-    start = "~/pi-folder --site slurm-cpu --engine charliecloud --time 5m"
+    start = "~/pi-folder --site slurm-cpu --engine charliecloud --threads 2 --time 5m"
     assert "packaging 24.2" in cleo.types(f"hpcgen run {start}")
     for each in ("one", "two"):
         assert f"24.2, changed, rounds 7, {each}" in cleo.types(
             f"hpcgen submit {start} --bind ~/data:/mnt/1 -- sh -c '"
-            f"sed s,/data/,/mnt/1/, /app/pi.py > two.py; python3 two.py {each}'"
+            f"sed s,/data/,/mnt/1/,g /app/pi.py > two.py; python3 two.py {each}'"
         )
     assert cleo.types("ls .hpcgen/jobs").split()[:2] == ["pi-1", "pi-2"]
     assert "on a node" in cleo.types(f"hpcgen shell {start} --nodes 1 -- sh -c 'echo on a node'")
