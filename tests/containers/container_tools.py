@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -297,17 +298,23 @@ class SidHpcgen:
         timeout: float = 1800,
     ) -> Run:
         """Run ``hpcgen WORDS`` there; the rest is as in :meth:`Sid.run`."""
-        own = [(HERE.parent.parent, "/hpcgen/checkout"), (self.packages, "/hpcgen/packages")]
-        paths = {"PYTHONPATH": "/hpcgen/checkout:/hpcgen/packages", "PYTHONDONTWRITEBYTECODE": "1"}
-        return self.sid.run(
+        return self.starts(
             ["python3", "-m", "hpcgen", *words],
-            binds=[*own, *binds],
-            env={**paths, **(env or {})},
+            binds=binds,
+            env=env,
             cwd=cwd,
             before=before,
             check=check,
             timeout=timeout,
         )
+
+    def starts(
+        self, command: Sequence[Argument], *, binds: Sequence[Bind], env: Mapping[str, str] | None = None, **also: Any
+    ) -> Run:
+        """Run what starts hpcgen there; the rest is as in :meth:`Sid.run`."""
+        own = [(HERE.parent.parent, "/hpcgen/checkout"), (self.packages, "/hpcgen/packages")]
+        paths = {"PYTHONPATH": "/hpcgen/checkout:/hpcgen/packages", "PYTHONDONTWRITEBYTECODE": "1"}
+        return self.sid.run(command, binds=[*own, *binds], env={**paths, **(env or {})}, **also)
 
 
 @dataclass(frozen=True)
