@@ -23,7 +23,10 @@ from container_tools import BaseImage, Buildah, ChImage, Run, Sid, SidHpcgen, To
 from leftovers import kept_while_used
 from test_rendered_kits import BASE_IN_SID, CERTIFICATES, site_profile
 
-ENGINES = ["buildah", "podman", "ch-image"]
+SLOW = pytest.mark.slow
+# podman and buildah build by the same library and into the same store: one of them is enough in CI.
+CACHED = ["buildah", pytest.param("podman", marks=SLOW), "ch-image"]
+STOPPED = [pytest.param("buildah", marks=SLOW), "podman", "ch-image"]
 BLOCK = '''\
 from hpcgen.blocks.base import Block
 from hpcgen.blocks.steps import Runtime, run
@@ -153,7 +156,7 @@ def left(here: Tool, engine: str, folder: Path) -> set[str]:
     return names | {path.name for path in folder.iterdir() if path.name.startswith(".hpcgen")}
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CACHED)
 def test_what_came_before_a_change_is_taken_from_the_cache(
     engine: str, small: Small, here: Tool, tmp_path: Path
 ) -> None:
@@ -175,7 +178,7 @@ def test_what_came_before_a_change_is_taken_from_the_cache(
     assert "early 1: the early one … cached" in Path(kept["log"]).read_text()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", STOPPED)
 def test_a_signal_leaves_the_older_image_and_nothing_else(
     engine: str, small: Small, here: Tool, tmp_path: Path
 ) -> None:

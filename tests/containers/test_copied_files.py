@@ -109,7 +109,7 @@ def check_kit(said: str) -> None:
     assert [f"{line[:64]}  {line[69:]}" for line in listed] == sums()
 
 
-@pytest.mark.parametrize("engine", ["buildah", "podman"])
+@pytest.mark.parametrize("engine", [pytest.param("buildah", marks=pytest.mark.slow), "podman"])
 def test_files_are_in_an_image_of_a_store(engine: str, collection: Path, here: Tool, image: str) -> None:
     hpcgen(here, collection, "build", *NAMED, "--format", "docker", "--engine", engine, "-o", image)
     check(Buildah(here.env).exec(image, ["sh", "-c", LISTED]).stdout)

@@ -154,7 +154,7 @@ def test_a_single_build_that_fails_in_its_job_is_told_with_its_end(hpcgen: Hpcge
     assert "does not exist" in done.stdout
 
 
-@pytest.mark.parametrize("engine", ["buildah", "podman"])
+@pytest.mark.parametrize("engine", ["buildah", pytest.param("podman", marks=pytest.mark.slow)])
 def test_an_image_is_pushed_to_a_registry_that_wants_a_password(buildah: Buildah, tmp_path: Path, engine: str) -> None:
     """An image with one file, in a store of its own; the registry is on loopback."""
     registry = Registry("me", "secret")

@@ -68,7 +68,9 @@ def converted(folder: Path) -> dict[str, Any]:
     return report
 
 
-@pytest.mark.parametrize("image", ["image", "ch-image:foreign", "podman:localhost/foreign:1"])
+@pytest.mark.parametrize(
+    "image", ["image", "ch-image:foreign", pytest.param("podman:localhost/foreign:1", marks=pytest.mark.slow)]
+)
 def test_models_are_converted_in_it(image: str, ch_image: ChImage, folder: Path, tmp_path: Path) -> None:
     ch_image.run(converting(image, "--only", "trees", "-o", str(tmp_path / "out")), cwd=folder)
     converted(tmp_path / "out")

@@ -128,8 +128,9 @@ def test_uninstall_leaves_nothing(prefix: Path, site: Site) -> None:
 def jupyter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of a Jupyter that has no kernel of its own."""
     place = tmp_path_factory.mktemp("jupyter") / "venv"
-    run([sys.executable, "-m", "venv", place])
-    run([place / "bin/pip", "install", "-q", "--disable-pip-version-check", "nbclient==0.10.2"])
+    uv = [sys.executable, "-m", "uv"]
+    run([*uv, "venv", "-q", place])
+    run([*uv, "pip", "install", "-q", "--python", place / "bin/python", "nbclient==0.10.2"])
     return place / "bin"
 
 

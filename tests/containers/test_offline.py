@@ -146,7 +146,7 @@ def test_lock_would_not_change(lock: Path, plain_base_image: BaseImage) -> None:
     assert "nothing changes" in done.stdout
 
 
-@pytest.mark.parametrize("engine", ["buildah", "podman"])
+@pytest.mark.parametrize("engine", ["buildah", pytest.param("podman", marks=pytest.mark.slow)])
 def test_engines_with_a_store_build_with_no_network(bundle: Path, buildah: Buildah, engine: str) -> None:
     name = f"localhost/hpcgen-offline:{engine}"
     env = {**buildah.env, "BUILDAH_ISOLATION": "chroot"}
