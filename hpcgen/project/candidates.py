@@ -1,6 +1,7 @@
 """The command lines by which people start a project, and which of them is taken.
 
-Those of job scripts come first, then those of other scripts, of README files, of Makefiles and justfiles.
+Those of job scripts come first, then those of other scripts, of README files, of Makefiles and justfiles, and last the
+scripts in R or Julia themselves.
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ from hpcgen.project.command_words import (
 )
 from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found, named_scripts
+from hpcgen.project.language_programs import script_jobs
+from hpcgen.project.python_program import lists_python
 
-Evidence = Literal["job script", "script", "README", "Makefile"]
+Evidence = Literal["job script", "script", "README", "Makefile", "program"]
 _KNOWN = ("lmp", "gmx", "gmx_mpi", "vllm")
 _ASIDE = re.compile(
-    r"(^|[/_.-])(tests?|docs?|ci|docker\w*|third_?party|benchmarks?|tools?|utils?|helpers?|dev|deprecated|archive|contrib)([/_.-]|$)"
+    r"(^|[/_.-])((?:run)?_?(?:long)?tests?|docs?|ci|docker\w*|third_?party|benchmarks?|tools?|utils?|helpers?|dev|deprecated"
+    r"|archive|contrib)([/_.-]|$)"
 )
 _BESIDE = re.compile(
     r"(^|[/_.-])(demos?|checks?|downloads?|get|fetch|pre_?process\w*|prepare\w*|prep|process|convert\w*|exports?|install|"
@@ -68,18 +72,25 @@ def candidates_of(found: Found, draft: Draft) -> list[_Ranked]:
     ranked: list[tuple[tuple[object, ...], _Ranked]] = []
     named = [path for each in found.readmes for path in named_scripts(each, found.tree)]
     for job in found.jobs:
-        if job.launched:
-            ranked.append((_order(0, job.launched, job.file, named), _of_file(job, "job script", named)))
+        for lines in _together(job.launched):
+            one = replace(job, launched=lines)
+            ranked.append((_order(0, lines, job.file, named, draft), _of_file(one, "job script", named, draft)))
     for number, (kind, files) in enumerate(
         (("script", found.scripts), ("README", found.readmes), ("Makefile", found.recipes)), 1
     ):
         for file in files:
             lines_of = [_below(each, found) for each in file.launched] if kind == "README" else file.launched
             own = [each for each in lines_of if _of_project(each, file, found, draft)]
-            for lines in [own] if kind == "script" and own else [[each] for each in own]:
+            for lines in _together(own) if kind == "script" else [[each] for each in own]:
                 one = replace(file, launched=lines)
-                shown = _of_file(one, kind, named)  # type: ignore[arg-type]
-                ranked.append((_order(number, lines, file.file, named), shown))
+                order = _order(number, lines, file.file, named, draft)
+                of_file = _of_file(one, kind, named, draft)  # type: ignore[arg-type]
+                if kind == "script" and _beside_the_program(lines, draft):
+                    order, of_file = (True, *order[1:]), of_file._replace(aside=True)
+                ranked.append((order, of_file))
+    for job in script_jobs(found, draft):
+        shown = CommandLine(" ".join(job.launched[0].words), job.where, "program")
+        ranked.append(((True, 9, job.file), _Ranked(shown, job, True)))
     ranked.sort(key=lambda each: each[0])
     texts: dict[str, _Ranked] = {}
     for _, each in ranked:
@@ -96,34 +107,53 @@ def _below(each: Launched, found: Found) -> Launched:
     return replace(each, folder=places[0][: -len(program.removeprefix("./")) - 1]) if len(places) == 1 else each
 
 
-def _order(kind: int, lines: list[Launched], file: str, named: list[str]) -> tuple[object, ...]:
+def _together(lines: list[Launched]) -> list[list[Launched]]:
+    """What one job starts: all lines of a script, but each alone where one program is started in different sizes."""
+    started = [each for each in lines if each.launcher]
+    sizes = {tuple((fact.field, fact.value) for fact in each.facts) for each in started}
+    if len(sizes) > 1 and len({subject_of(each) for each in started}) == 1:
+        return [[each] for each in started]
+    return [lines] if lines else []
+
+
+def _beside_the_program(lines: list[Launched], draft: Draft) -> bool:
+    """Whether a script of a compiled project starts other things than the program that it is about."""
+    main = next(iter(draft.programs), "")
+    return bool(main) and not lists_python(draft) and not any(main in word for each in lines for word in each.words)
+
+
+def _order(kind: int, lines: list[Launched], file: str, named: list[str], draft: Draft) -> tuple[object, ...]:
     launched = any(each.launcher or framework_in(each.words).name for each in lines)
-    aside = _aside(lines, file, kind, named)
+    aside = _aside(lines, file, kind, named, draft)
     # What the README starts comes before others of its kind, in that order.
     place = named.index(file) if file in named else len(named)
     if kind == 0:
         return (aside, 0 if launched else 1, place, file.count("/"), len(file), file)
     # Of a README the order counts, not the length of its name.
     main = any(_MAIN.search(subject_of(each)) for each in lines)
-    ready = (not main, not launched, any(map(is_synopsis, lines)), file.count("/"))
+    vague = any(each.strange for each in lines)
+    ready = (vague, not main, not launched, any(map(is_synopsis, lines)), file.count("/"))
     return (aside, kind + 1, place, *ready, 0 if kind > 1 else len(file), file)
 
 
-def _aside(lines: list[Launched], file: str, kind: int, named: list[str]) -> bool:
+def _aside(lines: list[Launched], file: str, kind: int, named: list[str], draft: Draft) -> bool:
     if kind < 2 and file in named:
         # Of a script that the README starts, the last word of its name says what it is for.
         return bool(_BESIDE.search(re.split(r"[._-]", file.rpartition("/")[2])[-2]))
+    # Of the program that the project makes the name says nothing.
+    made = next(iter(draft.programs), "")
+    subjects = ["" if each.rpartition("/")[2] == made else each for each in map(subject_of, lines)]
     return bool(
-        all(_BESIDE.search(subject) or _ASIDE.search(subject) for subject in map(subject_of, lines))
+        all(_BESIDE.search(subject) or _ASIDE.search(subject) for subject in subjects)
         or (kind == 1 and _BESIDE.search(re.sub(r"(^|/)examples?/", "/", file)))
         or _ASIDE.search(file)
     )
 
 
-def _of_file(job: JobFile, evidence: Evidence, named: list[str]) -> _Ranked:
+def _of_file(job: JobFile, evidence: Evidence, named: list[str], draft: Draft) -> _Ranked:
     main = [each for each in job.launched if each.launcher] or job.launched[-1:]
     shown = CommandLine(" ".join(main[0].words)[:300], main[0].where, evidence)
-    return _Ranked(shown, job, _aside(job.launched, job.file, 0 if job.batch else 1, named))
+    return _Ranked(shown, job, _aside(job.launched, job.file, 0 if job.batch else 1, named, draft))
 
 
 def _of_project(each: Launched, file: JobFile, found: Found, draft: Draft) -> bool:

@@ -45,7 +45,22 @@ def _placed(word: str, found: Found, folders: Sequence[str]) -> str:
     if joined and re.fullmatch(r"[\w.+~/-]+", option):
         path = place_of(value, found, folders)
         return f"{option}={path}" if path else word
-    return place_of(word, found, folders) or word
+    return place_of(word, found, folders) or _only_input(word, found) or word
+
+
+_INPUT = re.compile(
+    r"(?:\.{1,2}/)*((?:[\w+-][\w.+-]*/)*(?:in\.[\w.+-]+|[\w.+-]+\.(?:in|inp|nml|ya?ml|json|toml|xml|cfg|ini|par|params?|"
+    r"mesh|msh|nex|deck|lua)))"
+)
+
+
+def _only_input(word: str, found: Found) -> str:
+    """Where the image has the one input file of this name, whatever folder a README or a script is in meanwhile."""
+    match = _INPUT.fullmatch(word)
+    alike = [path for path in found.tree.paths() if f"/{path}".endswith(f"/{match[1]}")] if match else []
+    least = min((path.count("/") for path in alike), default=0)
+    highest = [path for path in alike if path.count("/") == least]
+    return f"{APP}/{highest[0]}" if len(highest) == 1 else ""
 
 
 def folders_of(each: Launched, own: str) -> list[str]:

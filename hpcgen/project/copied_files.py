@@ -34,7 +34,7 @@ _MANY = 4
 def choose_copied(found: Found, draft: Draft) -> None:
     """The ``copy`` of the stack, where the project has code that is compiled or started."""
     named = any(word.startswith(f"{APP}/") for words in commands_of(draft.data["run"]) for word in words)
-    if not (found.sources or "build" in draft.data or named or draft.notebooks):
+    if not (found.sources or draft.has_any(("r", "julia")) or "build" in draft.data or named or draft.notebooks):
         return
     ignore: dict[str, str] = {".*": "hidden files are caches, settings and secrets (.env)"}
     ignore |= dict.fromkeys(_OWN, "files that hpcgen writes here")

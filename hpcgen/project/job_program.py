@@ -46,7 +46,9 @@ def start_job(job: JobFile, found: Found, draft: Draft) -> None:
         draft.put(("run", "steps"), steps_of([words for _, words in lines]), why, lines[0][0].where)
     else:
         by = f" by {main[0].launcher}" if main[0].launcher else ""
-        draft.put(("run", "command"), lines[0][1], f"started in {job.file}{by}", main[0].where)
+        own = any(word == job.file or f'/{job.file}"' in word for word in main[0].words)
+        why = "a program of the project" if own else f"started in {job.file}{by}"
+        draft.put(("run", "command"), lines[0][1], why, main[0].where)
     for each, words in lines:
         say_line(each, words, found, draft, {f"${secret.text}" for secret in job.secrets})
     facts = sized(job.facts, main[0], cut, draft)

@@ -89,9 +89,11 @@ def _say_places(each: Launched, words: list[str], found: Found, draft: Draft) ->
     if relative := [path for path in paths if re.match(r"\.{1,2}/[\w.]", path)]:
         text = "paths from the folder where the job is submitted, since the project has no such files"
         draft.remark(f"{text}: {', '.join(relative[:5])}", each.where)
-    if each.folder and any(word.startswith(f"{APP}/") for word in words):
+    beside = each.where.file.rpartition("/")[0] if any(word.startswith("../") for word in each.words) else ""
+    if (each.folder or beside) and any(word.startswith(f"{APP}/") for word in words):
+        does = f"the script goes to {each.folder} before" if each.folder else f"the script is for the folder {beside}"
         text = (
-            f"the script goes to {each.folder} before; a job starts where it is submitted, so submit it there if the "
-            "program opens files by relative paths"
+            f"{does}; a job starts where it is submitted, so submit it there if the program opens files by relative "
+            "paths"
         )
         draft.remark(text, each.where)

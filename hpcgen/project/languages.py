@@ -1,4 +1,4 @@
-"""Projects in R and Julia: the block of the language, its packages, and the program."""
+"""Projects in R and Julia: the block of the language, and its packages."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import Position, Problems
 from hpcgen.core.model.own_containers import ContainerFile
-from hpcgen.core.model.own_languages import LanguageProject
 from hpcgen.core.model.own_notebooks import Notebook
 from hpcgen.core.model.own_project import FileWord
 from hpcgen.core.support.units import counted, some
-from hpcgen.project.draft import APP, Draft
+from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
 
 # R.
@@ -78,7 +77,6 @@ def _small(found: Found, pattern: re.Pattern[str]) -> list[str]:
 
 _JULIA = re.compile(r"(?:[^/]+/){0,2}[^/]+\.jl")
 _MPI, _ON_GPUS = ("MPI", "MPIPreferences", "PencilArrays"), ("CUDA", "AMDGPU", "oneAPI", "Reactant")
-_DEPOT = "JULIA_DEPOT_PATH=/opt/julia/depot:"
 
 
 def choose_julia(found: Found, catalog: Catalog, draft: Draft) -> None:
@@ -107,8 +105,6 @@ def choose_julia(found: Found, catalog: Catalog, draft: Draft) -> None:
     draft.put(("blocks", "julia"), block, "a project in Julia", Position(name or scripts[0], 1, 1))
     if mpi is not None:
         draft.add_block("mpi", f"{mpi.text} loads an MPI; the site decides which one", mpi.where)
-    if name is not None:
-        _instantiate(manifest, name, draft)
     if gpu := next((asked[each] for each in _ON_GPUS if each in asked), None):
         text = f"{gpu.text} fetches its libraries on first use into ~/.julia: start it once with a network and a GPU"
         draft.remark(text, gpu.where)
@@ -119,51 +115,3 @@ def _fits(version: str, versions: str) -> bool:
     from packaging.specifiers import SpecifierSet
 
     return SpecifierSet(versions).contains(version)
-
-
-def _instantiate(manifest: LanguageProject | None, name: str, draft: Draft) -> None:
-    """Pkg fetches and compiles while the image is built."""
-    line = f"{_DEPOT} julia --project={APP} -e 'using Pkg; Pkg.instantiate(); Pkg.precompile()'"
-    how = "as Manifest.toml has them, by their hashes" if manifest is not None else "in the newest versions that fit"
-    where = Position(manifest.file if manifest is not None else name, 1, 1)
-    commands = [*draft.data.get("build", {}).get("commands", []), line]
-    draft.put(("build", "commands"), commands, f"Pkg installs the packages, {how}, and compiles them", where)
-    draft.remark("Pkg needs a network while the image is built: locks and bundles do not have its packages yet", where)
-    if manifest is None:
-        draft.remark(
-            "no Manifest.toml: the versions are those of the day of the build; `Pkg.resolve()` writes one", where
-        )
-
-
-# The program of either, where nothing else is one.
-
-_USUAL = ("main", "run", "analysis", "simulation", "simulate", "driver", "_targets", "app", "solve")
-
-
-def choose_script(found: Found, draft: Draft) -> None:
-    """A script of the project in the language of the block as the command, where no other was found."""
-    run = draft.data["run"]
-    if "steps" in run or run.get("command", ["python3", "--version"]) != ["python3", "--version"]:
-        return
-    if "julia" in draft.blocks and (path := _script(found, r"[^/]+\.jl")):
-        words = ["julia", f"--project={APP}", "--threads=auto", f"{APP}/{path}"]
-    elif "r" in draft.blocks and (path := _script(found, r"[^/]+\.[rR]")):
-        words = ["Rscript", f"{APP}/{path}"]
-        if path == "_targets.R":
-            words = ["Rscript", "-e", "targets::tar_make()"]
-    elif "r" in draft.blocks or "julia" in draft.blocks:
-        path, words = "", ["Rscript", "--version"] if "r" in draft.blocks else ["julia", "--version"]
-    else:
-        return
-    draft.guesses = [each for each in draft.guesses if each.path != ("run", "command")]
-    if "python" in draft.blocks:
-        del draft.blocks["python"]
-        draft.guesses = [each for each in draft.guesses if each.path[:2] != ("blocks", "python")]
-    why = "the program of the project, by its name" if path else "init sees no program: put yours here, or behind `--`"
-    draft.put(("run", "command"), words, why, Position(path, 1, 1) if path else None)
-
-
-def _script(found: Found, pattern: str) -> str:
-    here = [each.path for each in found.tree.files if re.fullmatch(pattern, each.path)]
-    usual = [path for name in _USUAL for path in here if path.rpartition(".")[0] == name]
-    return next(iter([*usual, *(here if len(here) == 1 else [])]), "")

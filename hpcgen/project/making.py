@@ -17,7 +17,7 @@ from hpcgen.project.containers import (
 from hpcgen.project.copied_files import choose_copied
 from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found, look_at
-from hpcgen.project.languages import choose_julia, choose_r, choose_script
+from hpcgen.project.languages import choose_julia, choose_r
 from hpcgen.project.libraries import choose_os_packages
 from hpcgen.project.naming import identify
 from hpcgen.project.notebooks import are_the_program, choose_notebook_packages, choose_server, read_notebooks
@@ -107,7 +107,6 @@ def draft_of(top: Path, catalog: Catalog, command: str = "") -> Draft:
         choose_container_run(container, found, draft)
     if interactive:
         choose_server(notebooks, draft)
-    choose_script(found, draft)
     choose_copied(found, draft)
     name_unread(found, draft)
     draft.problems[:0] = found.problems

@@ -132,6 +132,9 @@ def by_program(found: Found, draft: Draft) -> None:
     modules = Modules(found)
     ordered = candidates(found, modules)
     program = chosen(ordered)
+    if found.build is not None and not lists_python(draft):
+        # What is compiled is the project; its Python files are tools beside it.
+        program = None
     if draft.programs and (program is None or not draft.has_any(("python_packages", *RANKS))):
         name, path = next(iter(draft.programs.items()))
         build = found.build
@@ -151,6 +154,12 @@ def by_program(found: Found, draft: Draft) -> None:
         _start_script(program, program.script, also, found, draft)
     elif program.source is not None:
         _start_source(program, program.source, also, modules, found, draft)
+
+
+def lists_python(draft: Draft) -> bool:
+    """Whether files of the project name Python packages, or a framework is there."""
+    named = [draft.blocks.get(name, {}).get("options", {}) for name in ("python_packages", "conda_packages")]
+    return draft.has_any(tuple(RANKS)) or any(each.get("files") or each.get("packages") for each in named)
 
 
 def _start_script(program: ProgramCandidate, script: FileWord, also: str, found: Found, draft: Draft) -> None:

@@ -9,6 +9,7 @@ from hpcgen.project.draft import APP, Draft, reasons
 from hpcgen.project.found import Found
 from hpcgen.project.job_options import choose_options
 from hpcgen.project.job_program import start_job
+from hpcgen.project.language_programs import choose_environments, likely_script
 from hpcgen.project.packages import GPU_BLOCKS
 from hpcgen.project.python_program import by_program, find_modules
 
@@ -38,6 +39,8 @@ def choose_command(found: Found, draft: Draft, asked: str = "") -> None:
     """
     draft.candidates = candidates_of(found, draft)
     taken = chosen(draft.candidates, asked, found.top)
+    if taken is None and (script := likely_script(found, draft)) is not None:
+        taken = next((each for each in draft.candidates if each.job == script), None)
     if taken is not None:
         start_job(taken.job, found, draft)
     else:
@@ -46,6 +49,7 @@ def choose_command(found: Found, draft: Draft, asked: str = "") -> None:
             choose_options(job, job.facts, draft)
         by_program(found, draft)
     find_modules(found, draft)
+    choose_environments(found, draft)
     say_others(draft, taken)
     _bring(draft)
     _ranks(draft)

@@ -28,6 +28,8 @@ _SHELLS = (
     "bash session",
 )
 _FENCE = re.compile(r"\s*(```+|~~~+)\s*(?:\{\.?)?([\w-]*)")
+_ALONE = re.compile(r"\s*(?:[-*] )?`([^`]+)`\s*(?:\([^()]*\))?[.:]?\s*")
+"""Code that is a line of its own."""
 _RST = re.compile(r"\s*\.\. (?:code-block|code|sourcecode|prompt):: *(\w*)|.*[^:]?::\s*$")
 _IN_TEXT = re.compile(
     r"(?:`| {4}|\t)((?:\$ +)?(?:\w+=\S+ +)*(?:python[\d.]*|torchrun|accelerate|deepspeed|bash|sh) [^`]+)"
@@ -104,6 +106,8 @@ def _fenced(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
             fence = ""
         elif fence:
             block.append(line)
+        elif match := _ALONE.fullmatch(line):
+            yield number, [match[1]]
 
 
 def _indented(lines: list[str]) -> Iterator[tuple[int, list[str]]]:

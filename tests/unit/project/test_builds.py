@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.project.draft import Draft
+from hpcgen.project.making import draft_of
 from tests.conftest import Command
 
 CMAKE = """\
@@ -45,3 +50,57 @@ def test_submodules_that_are_missing_are_told(hpcgen: Command, tmp_path: Path) -
     (tmp_path / "p/.gitmodules").write_text(modules)
     text = hpcgen("init", "p", "--dry-run").stdout
     assert ".gitmodules:4: submodules that are not here: deps/gone" in text
+
+
+MAKE = "test_flow: main.cpp\n\tmpicxx -o test_flow main.cpp\n"
+
+
+def made(folder: Path, files: dict[str, str], asked: str = "") -> Draft:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    return draft_of(folder, Catalog(), asked)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {
+            "plot/plot2d.py": "import matplotlib\nif __name__ == '__main__':\n    1\n",
+            "README.md": "`python plot/plot2d.py`\n",
+        },
+        {"movie.sh": "python3 frames.py\n", "frames.py": "import matplotlib\nprint(1)\n"},
+        {"runtests.sh": "mpirun -n 2 ./test_flow --short\n"},
+    ],
+)
+def test_what_is_compiled_comes_before_tools_and_tests_beside_it(tmp_path: Path, files: dict[str, str]) -> None:
+    draft = made(tmp_path, {"Makefile": MAKE, "main.cpp": "", **files})
+    assert draft.data["run"]["command"] == ["/app/test_flow"]
+
+
+def test_a_tool_in_python_is_not_the_program_of_what_cannot_be_compiled_yet(tmp_path: Path) -> None:
+    tool = "import sys\nif __name__ == '__main__':\n    print(sys.argv)\n"
+    draft = made(tmp_path, {"CMakeLists.txt": "project(a CXX)\ninclude(gone/lists.cmake)\n", "tools/diff.py": tool})
+    assert "command" not in draft.data["run"] and "python" not in draft.blocks
+
+
+def test_a_line_of_code_in_a_readme_starts_the_program(tmp_path: Path) -> None:
+    text = "`mpirun -np ranks test_flow nx ny`\n\nfor example\n\n`mpirun -np 16 ./test_flow 20 30`\n\nand `so on`.\n"
+    draft = made(tmp_path, {"Makefile": MAKE, "main.cpp": "", "README.md": text})
+    assert draft.data["run"]["command"] == ["/app/test_flow", "20", "30"]
+    assert [each.words for each in draft.options] == [("--ranks-per-node", "16")]
+
+
+def test_the_only_input_of_a_name_is_the_one_that_a_readme_means(tmp_path: Path) -> None:
+    text = "```\nmpirun -np 4 ./test_flow -i ../input/in.lj box.nml out.nml\n```\n"
+    inputs = {"input/in.lj": "", "cases/box/box.nml": "", "cases/box/reference/old/box.nml": ""}
+    draft = made(tmp_path, {"Makefile": MAKE, "main.cpp": "", "README.md": text, **inputs})
+    assert draft.data["run"]["command"][1:] == ["-i", "/app/input/in.lj", "/app/cases/box/box.nml", "out.nml"]
+
+
+def test_sizes_of_a_scaling_study_are_jobs_of_their_own(tmp_path: Path) -> None:
+    study = "mpirun -np 1 ../test_flow -i 1\nmpirun -np 8 ../test_flow -i 8\n"
+    draft = made(tmp_path, {"Makefile": MAKE, "main.cpp": "", "runs/scaling.sh": study})
+    assert draft.data["run"]["command"] == ["/app/test_flow", "-i", "1"]
+    assert any("submit it there" in each.text for each in draft.remarks)
+    assert draft_of(tmp_path, Catalog(), "2").data["run"]["command"] == ["/app/test_flow", "-i", "8"]

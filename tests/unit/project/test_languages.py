@@ -139,3 +139,60 @@ def test_the_stacks_are_planned(hpcgen: Command, tmp_path: Path, files: dict[str
     for site in ("workstation", "lumi-g", "supermuc"):
         done = hpcgen("plan", "--site", site, "--account", "a")
         assert done.returncode == 0, done.stderr
+
+
+def test_scripts_of_r_are_offered_one_by_one_and_no_version_is_printed_in_their_place(tmp_path: Path) -> None:
+    lock = json.dumps(LOCK)
+    files = {
+        "renv.lock": lock,
+        "code/01_fit.R": "1\n",
+        "code/02_maps.Rmd": 'readRDS("data/a/b.rds")\n',
+        "data/a/b.rds": "",
+    }
+    draft = drafted(tmp_path, files)
+    assert "command" not in draft.data["run"] and draft.data["copy"]
+    assert "`hpcgen init --command 1` takes Rscript code/01_fit.R" in remarks(draft)
+    draft = draft_of(tmp_path, Catalog(), "02_maps")
+    assert draft.data["run"]["command"][:2] == ["Rscript", "-e"]
+    # The document names its files from the top of the project, and the image cannot be written to.
+    text = draft.data["run"]["command"][2]
+    assert 'render("/app/code/02_maps.Rmd", output_dir = getwd()' in text and "knit_root_dir = getwd()" in text
+
+
+def test_julia_starts_in_the_environment_of_its_script(tmp_path: Path) -> None:
+    job = "#!/bin/bash\n#SBATCH -N 2\nsrun julia --project=runs -e 'using Flow; vortex()'\n"
+    files = {
+        "Project.toml": PROJECT,
+        "src/Flow.jl": "",
+        "runs/Project.toml": '[deps]\nFlow = "1"\n',
+        "runs/a.sbatch": job,
+    }
+    draft = drafted(tmp_path / "a", files)
+    assert draft.data["run"]["command"][:2] == ["julia", "--project=/app/runs"]
+    (line,) = draft.data["build"]["commands"]
+    assert "--project=/app/runs" in line and 'Pkg.develop(path="/app")' in line
+
+    job = "#!/bin/bash\n#SBATCH -N 2\nsrun julia --project tune.jl\n"
+    files = {
+        "Project.toml": PROJECT,
+        "fit/Project.toml": "",
+        "fit/Manifest.toml": "",
+        "fit/tune.jl": "",
+        "fit/a.sbatch": job,
+    }
+    draft = drafted(tmp_path / "b", files)
+    assert draft.data["run"]["command"] == ["julia", "--project=/app/fit", "/app/fit/tune.jl"]
+    assert "by their hashes" in stack_text(draft) and "no Manifest.toml" not in remarks(draft)
+
+
+def test_an_example_of_a_package_of_julia_has_what_it_loads(tmp_path: Path) -> None:
+    loads = "using Flow, Plots: plot\nusing Printf\nimport JLD2 as J\nusing .Local\n"
+    files = {"Project.toml": PROJECT, "src/Flow.jl": "", "examples/vortex.jl": loads, "examples/other.jl": ""}
+    assert "command" not in drafted(tmp_path, files).data["run"]
+    draft = draft_of(tmp_path, Catalog(), "vortex")
+    assert draft.data["run"]["command"][1:] == [
+        "--project=/opt/julia/programs",
+        "--threads=auto",
+        "/app/examples/vortex.jl",
+    ]
+    assert 'Pkg.develop(path="/app"); Pkg.add(["JLD2", "Plots"]);' in draft.data["build"]["commands"][0]
