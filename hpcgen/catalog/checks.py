@@ -13,7 +13,7 @@ from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import InputError, Problem, Problems, did_you_mean
 from hpcgen.core.model.image_paths import overlap
 from hpcgen.core.model.site import Site
-from hpcgen.core.model.stack import Stack
+from hpcgen.core.model.stack import Stack, StackBlock
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -115,6 +115,26 @@ def _unknown(document: Document, path: list[Any], what: str, name: str, known: l
     return Problem(f"no {what} is called {name!r}", where=document.position(path), remedy=did_you_mean(name, known))
 
 
+def _virtual_options(
+    name: str, block: StackBlock, providers: list[str], document: Document, catalog: Catalog
+) -> list[Problem]:
+    """Options of a virtual that no block has which stands for it; a block takes those that it has."""
+    from hpcgen.blocks.options import option_fields
+
+    if not providers or not block.options:
+        return []
+    known = {field.encode_name for each in providers for field in option_fields(catalog.block(each).Options)}
+    return [
+        Problem(
+            f"no block that provides {name} has an option {option!r}",
+            where=document.position(["blocks", name, "options", option], key=True),
+            remedy=did_you_mean(option, sorted(known)) or f"give it to one of them: {', '.join(providers)}",
+        )
+        for option in block.options
+        if option not in known
+    ]
+
+
 def check_stack(stack: Stack, document: Document, catalog: Catalog) -> None:
     """Blocks exist, ranges are ranges, providers provide; InputError with every mistake."""
     from hpcgen.blocks.requirements import version_range
@@ -128,12 +148,7 @@ def check_stack(stack: Stack, document: Document, catalog: Catalog) -> None:
         if block.provider is not None and block.provider not in (providers or []):
             place = ["blocks", name, "provider"]
             problems.append(_unknown(document, place, f"provider of {name}", block.provider, providers or []))
-        if providers is not None and block.options:
-            problems.add(
-                f"{name} is a virtual and has no options of its own",
-                where=document.position(["blocks", name, "options"], key=True),
-                remedy=f"give the options to the block that provides it: {', '.join(providers)}",
-            )
+        problems += _virtual_options(name, block, providers or [], document, catalog)
         if block.version:
             with problems.caught(partial(document.position, ["blocks", name, "version"])):
                 version_range(block.version)

@@ -32,12 +32,12 @@ def choose_build(found: Found, draft: Draft) -> None:
         return
     if build.mpi is not None:
         draft.add_block("mpi", f"{build.mpi.text} asks for MPI; the site decides which one", build.mpi.where)
+        if build.fortran_mpi is not None:
+            why = f"{build.fortran_mpi.text}: MPI's Fortran bindings are only there on request"
+            draft.put(("blocks", "mpi"), {"options": {"fortran": True}}, why, build.fortran_mpi.where)
     if build.fortran is not None:
         why = f"{build.fortran.text}: the Fortran compiler is only installed on request"
         draft.add_block("gnu", why, build.fortran.where, fortran=True)
-        if build.mpi is not None:
-            text = "for MPI in Fortran add --set mpich.fortran=true or --set openmpi.fortran=true, by the site's MPI"
-            draft.remark(text, build.fortran.where)
     if build.gpus is not None and build.gpu_block:
         options = {"obtain": "archive"} if build.gpu_block == "cuda" else {}
         draft.add_block(build.gpu_block, f"{build.gpus.text} compiles for GPUs", build.gpus.where, **options)

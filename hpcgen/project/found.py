@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from hpcgen.core.errors import HpcgenError, InputError, Position, Problem, Problems
-from hpcgen.core.model.own_project import BuildFile, JobFile, ProjectTable, PythonSource, Readme
+from hpcgen.core.model.own_project import BuildFile, FileWord, JobFile, ProjectTable, PythonSource, Readme
 from hpcgen.readers.folder import PartlyReadError, ProjectFolder, ProjectTree, project_tree
 
 if TYPE_CHECKING:
@@ -130,15 +130,22 @@ def _all(
 def _build(top: Path, tree: ProjectTree, problems: Problems) -> BuildFile | None:
     from hpcgen.readers.build_files import read_build
     from hpcgen.readers.built_programs import set_aside
-    from hpcgen.readers.mpi_sources import SOURCE, asks_for_mpi
+    from hpcgen.readers.mpi_sources import FORTRAN, SOURCE, asks_for_fortran_mpi, asks_for_mpi
 
     build = read_build(tree, lambda reader, path: _read(top, problems, reader, path))
-    if build is None or build.mpi is not None or not build.programs:
-        return build
-    sources = [each.path for each in tree.files if each.size <= _LARGEST and SOURCE.fullmatch(each.path)]
-    for path in [path for path in sources if not set_aside(path)][:_MOST_SOURCES]:
-        if path.startswith(build.folder) and (mpi := _read(top, Problems(), asks_for_mpi, path)) is not None:
-            return replace(build, mpi=mpi)
+    if build is None:
+        return None
+    small = [each.path for each in tree.files if each.size <= _LARGEST and each.path.startswith(build.folder)]
+    sources = [path for path in small if not set_aside(path)]
+
+    def first(pattern: re.Pattern[str], reader: Callable[[ProjectFolder, str], FileWord | None]) -> FileWord | None:
+        paths = [path for path in sources if pattern.fullmatch(path)][:_MOST_SOURCES]
+        return next((found for path in paths if (found := _read(top, Problems(), reader, path)) is not None), None)
+
+    if build.mpi is None and build.programs:
+        build = replace(build, mpi=first(SOURCE, asks_for_mpi))
+    if build.mpi is not None and build.fortran is not None:
+        build = replace(build, fortran_mpi=first(FORTRAN, asks_for_fortran_mpi))
     return build
 
 

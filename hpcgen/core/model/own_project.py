@@ -86,6 +86,7 @@ class BuildFile(Record, frozen=True):
     tools: packages that the build itself needs, by Debian's names.
     fetches: what is downloaded while it builds.
     stops: what keeps it from being built as the project is now. remarks: what else the user should know.
+    fortran_mpi: a source that calls MPI in Fortran.
     """
 
     file: Text
@@ -108,6 +109,7 @@ class BuildFile(Record, frozen=True):
     fetches: list[FileWord] = []
     stops: list[FileWord] = []
     remarks: list[FileWord] = []
+    fortran_mpi: FileWord | None = None
 
 
 class JobFact(Record, frozen=True):

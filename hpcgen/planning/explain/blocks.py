@@ -7,6 +7,7 @@ from hpcgen.blocks.options import literal_words, option_fields
 from hpcgen.core.config.provenance import shown_value
 from hpcgen.core.model.plan import PlannedBlock
 from hpcgen.core.model.reasons import Reason
+from hpcgen.core.model.stack import StackBlock
 from hpcgen.planning.explain.case import ExplainCase, Explanation, Ground, Refused
 from hpcgen.planning.resolver.node import node_of
 
@@ -89,12 +90,13 @@ def option(case: ExplainCase, path: str) -> Explanation:
     planned = case.plan.block(name)
     assert planned is not None
     cls, value = case.catalog.block(planned.name), planned.options[key]
-    asked = case.plan.stack.blocks.get(planned.name)
+    names = (planned.name, case.catalog.identifier(planned.name))
+    said = next((each for each in names if key in case.plan.stack.blocks.get(each, StackBlock()).options), None)
     defaults = cls.defaults(Facts.of(case.plan.site, case.plan.partition))
     if path in case.plan.settings:
         grounds = [Ground(kind="command", text=f"--set {path}={case.plan.settings[path]}")]
-    elif asked is not None and key in asked.options:
-        grounds = [case.said_by_stack(f"blocks.{planned.name}.options.{key}")]
+    elif said is not None:
+        grounds = [case.said_by_stack(f"blocks.{said}.options.{key}")]
     elif key in defaults and defaults[key] == value:
         grounds = [case.method(planned.name, "defaults", f"{name}'s default for this site")]
     else:

@@ -18,7 +18,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import InputError, Position, Problem, Problems, UnknownNameError, did_you_mean, nearest
 from hpcgen.core.model.release import Release
-from hpcgen.core.model.stack import Stack, StackBlock
+from hpcgen.core.model.stack import OptionValue, Stack, StackBlock
 from hpcgen.core.support.quoting import plain
 from hpcgen.planning.resolver.node import BlockHere, ResolverNode
 
@@ -250,24 +250,35 @@ class Choices(Mapping[str, BlockChoice]):
     def here(self, name: str, form: Form) -> BlockHere:
         """A block in a form, with its options as the stack and the command line say them."""
         if (name, form) not in self._here:
-            asked = self._stack.blocks.get(name, StackBlock())
+            asked = self._asked(name)
             # Of a block ``provider`` is an option like any other; only a virtual is stood for by another block.
             said = {k: v for k, v in self._settings.get(name, {}).items() if k != "version"}
-            if not asked.options and not said:
+            if not asked and not said:
                 self._here[name, form] = self._node.usual(name, form)
             else:
                 where = partial(self._where, name)
                 cls = self._catalog.block(name)
-                choice = block_options(cls, self._node.facts, asked.options, said, where, dict(form))
+                choice = block_options(cls, self._node.facts, asked, said, where, dict(form))
                 self._here[name, form] = self._node.with_options(name, choice)
         return self._here[name, form]
+
+    def _asked(self, name: str) -> dict[str, OptionValue]:
+        """The stack's options of a block, and those of the virtual that it stands for which it has."""
+        own = self._stack.blocks.get(name, StackBlock()).options
+        virtual = self._catalog.identifier(name)
+        shared = self._stack.blocks[virtual].options if virtual != name and virtual in self._stack.blocks else {}
+        if not shared:
+            return own
+        known = {field.encode_name for field in option_fields(self._catalog.block(name).Options)}
+        return {**{option: value for option, value in shared.items() if option in known}, **own}
 
     def _where(self, name: str, option: str) -> Position | str | None:
         if option in self._settings.get(name, {}):
             return "--set"
-        asked = self._stack.blocks.get(name)
-        if asked is not None and option in asked.options and self._document is not None:
-            return self._document.position(["blocks", name, "options", option])
+        for block in (name, self._catalog.identifier(name)):
+            asked = self._stack.blocks.get(block)
+            if asked is not None and option in asked.options and self._document is not None:
+                return self._document.position(["blocks", block, "options", option])
         return None
 
     def __iter__(self) -> Iterator[str]:

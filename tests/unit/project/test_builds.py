@@ -104,3 +104,25 @@ def test_sizes_of_a_scaling_study_are_jobs_of_their_own(tmp_path: Path) -> None:
     assert draft.data["run"]["command"] == ["/app/test_flow", "-i", "1"]
     assert any("submit it there" in each.text for each in draft.remarks)
     assert draft_of(tmp_path, Catalog(), "2").data["run"]["command"] == ["/app/test_flow", "-i", "8"]
+
+
+def test_the_sites_mpi_has_fortran_where_a_source_calls_it(hpcgen: Command, tmp_path: Path) -> None:
+    source = "program wave\n#ifdef PARALLEL\n  use mpi_f08\n#endif\nend\n"
+    cmake = "project(wave Fortran)\nfind_package(MPI REQUIRED)\nadd_executable(wave wave.F90)\n"
+    draft = made(tmp_path, {"CMakeLists.txt": cmake, "wave.F90": source})
+    assert draft.blocks["mpi"] == {"options": {"fortran": True}} and draft.blocks["gnu"] == draft.blocks["mpi"]
+    assert hpcgen("init").returncode == 0
+    why = hpcgen("explain", "--site", "workstation", "--set", "mpi.provider=openmpi", "openmpi.fortran").stdout
+    assert "true" in why.lower() and "hpcgen.yaml" in why
+    # Intel MPI has them anyhow, and no such option.
+    assert hpcgen("plan", "--site", "supermuc", "--set", "mpi.provider=intel_mpi").returncode == 0
+    (tmp_path / "wave.F90").write_text("program wave\n! use mpi\nend\n")
+    assert draft_of(tmp_path, Catalog()).blocks["mpi"] == {}
+
+
+def test_an_option_that_no_provider_has_is_refused(hpcgen: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(
+        "name: a\ntitle: a\nblocks: {mpi: {options: {fortrn: true}}}\nrun: {command: [a]}\n"
+    )
+    done = hpcgen("plan", "--site", "supermuc", "--stack", "a.yaml")
+    assert done.returncode != 0 and "fortran" in done.stderr and "a.yaml:3:" in done.stderr
