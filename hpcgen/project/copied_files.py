@@ -15,6 +15,7 @@ from hpcgen.core.support.units import size, some
 from hpcgen.project.command_words import commands_of
 from hpcgen.project.draft import APP, Draft
 from hpcgen.project.found import Found
+from hpcgen.project.language_programs import language_of
 from hpcgen.readers.data_pointers import dvc_data, lfs_pointers
 from hpcgen.readers.folder import FolderFile, ProjectFolder
 
@@ -34,7 +35,7 @@ _MANY = 4
 def choose_copied(found: Found, draft: Draft) -> None:
     """The ``copy`` of the stack, where the project has code that is compiled or started."""
     named = any(word.startswith(f"{APP}/") for words in commands_of(draft.data["run"]) for word in words)
-    if not (found.sources or draft.has_any(("r", "julia")) or "build" in draft.data or named or draft.notebooks):
+    if not (found.sources or language_of(draft) or "build" in draft.data or named or draft.notebooks):
         return
     ignore: dict[str, str] = {".*": "hidden files are caches, settings and secrets (.env)"}
     ignore |= dict.fromkeys(_OWN, "files that hpcgen writes here")

@@ -40,15 +40,12 @@ def _scripts(found: Found, language: str) -> list[str]:
     return sorted(path for path in small if _SCRIPTS[language].fullmatch(path) and not _NO_PROGRAMS.search(path))
 
 
-def _language(draft: Draft) -> str:
+def language_of(draft: Draft) -> str:
+    """``julia`` or ``r``, whichever block brings it; empty for neither."""
+    conda = draft.blocks.get("conda_packages", {}).get("options", {}).get("packages", [])
     if "julia" in draft.blocks:
         return "julia"
-    return "r" if "r" in draft.blocks or "r-base" in _of_conda(draft) else ""
-
-
-def _of_conda(draft: Draft) -> list[str]:
-    options = draft.blocks.get("conda_packages", {}).get("options", {})
-    return [name.partition(" ")[0] for name in options.get("packages", [])]
+    return "r" if "r" in draft.blocks or any(re.match(r"r-base\b", each) for each in conda) else ""
 
 
 def _words(path: str, found: Found) -> list[str]:
@@ -74,7 +71,7 @@ def _from_top(path: str, found: Found) -> bool:
 
 def script_jobs(found: Found, draft: Draft) -> list[JobFile]:
     """Each script as what could be started."""
-    language = _language(draft)
+    language = language_of(draft)
     paths = [path for path in _scripts(found, language) if '"' not in path and "\\" not in path] if language else []
     places = [(path, Position(path, 1, 1)) for path in paths]
     return [JobFile(path, "", at, launched=[Launched(_words(path, found), at)]) for path, at in places]

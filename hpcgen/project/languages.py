@@ -8,6 +8,7 @@ from typing import Any
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import Position, Problems
 from hpcgen.core.model.own_containers import ContainerFile
+from hpcgen.core.model.own_languages import LanguageProject
 from hpcgen.core.model.own_notebooks import Notebook
 from hpcgen.core.model.own_project import FileWord
 from hpcgen.core.support.units import counted, some
@@ -49,24 +50,62 @@ def choose_r(
             [*more, *loaded.values()],
             "what the container installs and scripts load" if more else "scripts load it",
         )
-    _put_r([*asked, *([kernel] if kernel else [])], why, catalog, draft)
-    if lock is not None and lock.version:
-        text = f"renv.lock is of R {lock.version}; R and the packages have the distribution's versions, not the lock's"
-        draft.remark(text, lock.version_where)
+    if kernel is not None:
+        asked = [*asked, kernel]
+    document = next((path for path in files if path.lower().endswith("md")), None)
+    if document is not None and all(each.text != "rmarkdown" for each in asked):
+        asked = [*asked, FileWord("rmarkdown", Position(document, 1, 1))]
+    missing = _missing(asked, catalog)
+    if (
+        lock is not None
+        and "conda_packages" not in draft.blocks
+        and [each for each in missing if each not in lock.others]
+    ):
+        _by_conda(asked, why, lock, document, draft)
+    else:
+        _put_r(asked, missing, why, draft)
+        if lock is not None and lock.version:
+            text = (
+                f"renv.lock is of R {lock.version}; R and the packages have the distribution's versions, not the lock's"
+            )
+            draft.remark(text, lock.version_where)
 
 
-def _put_r(asked: list[FileWord], why: str, catalog: Catalog, draft: Draft) -> None:
+def _missing(asked: list[FileWord], catalog: Catalog) -> list[FileWord]:
+    """Those of the packages that the distribution does not have."""
     newest = list(catalog.releases("r").values())[-1].values
     there = {str(each) for kind in ("cran", "bioc") for each in newest[kind]}
-    names = {each.text: each for each in asked}
-    taken = [name for name in names if name.lower() in there]
-    missing = [each for name, each in names.items() if name not in taken]
+    return [each for each in asked if each.text.lower() not in there]
+
+
+def _put_r(asked: list[FileWord], missing: list[FileWord], why: str, draft: Draft) -> None:
+    taken = list(dict.fromkeys(each.text for each in asked if each not in missing))
     where = asked[0].where if asked else None
     options = {"options": {"packages": taken}} if taken else {}
     draft.put(("blocks", "r"), options, f"{why}, as the distribution has it", where)
     if missing:
         text = f"not in the distribution, and not installed: {some([each.text for each in missing], 8)}"
         draft.remark(f"{text}; `conda_packages` has most packages of R as r-NAME", missing[0].where)
+
+
+def _by_conda(asked: list[FileWord], why: str, lock: LanguageProject, document: str | None, draft: Draft) -> None:
+    """R and the packages from conda-forge, in the lock's R, where the distribution does not have all of them."""
+    own = {each.text for each in lock.others}
+    bioc = {each.text for each in lock.bioconductor}
+    names = [
+        f"{'bioconductor' if each.text in bioc else 'r'}-{each.text.lower()}" for each in asked if each.text not in own
+    ]
+    minor = re.match(r"\d+\.\d+", lock.version)
+    first = [f"r-base={minor[0]}" if minor else "r-base", *(["pandoc"] if document is not None else [])]
+    channels = ["conda-forge", *(["bioconda"] if any(name.startswith("bioc") for name in names) else [])]
+    options = {"packages": [*first, *dict.fromkeys(names)], "channels": channels}
+    why += f", for R {lock.version}" if minor else ""
+    draft.put(("blocks", "conda_packages"), {"options": options}, f"{why}; the distribution lacks some", asked[0].where)
+    draft.remark("`hpcgen lock` chooses the packages of conda; they are not the versions of renv.lock", asked[0].where)
+    for each in [each for each in asked if each.text in own]:
+        draft.leave_open(
+            f"the package {each.text} of R comes from no archive of packages: install it in `build`", each.where
+        )
 
 
 def _small(found: Found, pattern: re.Pattern[str]) -> list[str]:

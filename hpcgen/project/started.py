@@ -9,7 +9,7 @@ from hpcgen.project.draft import APP, Draft, reasons
 from hpcgen.project.found import Found
 from hpcgen.project.job_options import choose_options
 from hpcgen.project.job_program import start_job
-from hpcgen.project.language_programs import choose_environments, likely_script
+from hpcgen.project.language_programs import choose_environments, language_of, likely_script
 from hpcgen.project.packages import GPU_BLOCKS
 from hpcgen.project.python_program import by_program, find_modules
 
@@ -65,6 +65,8 @@ def _bring(draft: Draft) -> None:
         name = words[0]
         if name == "python3" and not draft.has_any((*BRING_PYTHON, *GPU_BLOCKS)):
             draft.add_block("python", "the program is in Python")
+        elif name in PROGRAMS and PROGRAMS[name] == language_of(draft):
+            continue
         elif name in PROGRAMS:
             draft.add_block(PROGRAMS[name], f"the program {name} comes from this block")
         elif (

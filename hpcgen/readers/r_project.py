@@ -29,6 +29,7 @@ _LOADED = re.compile(
 
 class _Package(msgspec.Struct):
     Source: Any = ""
+    Repository: Any = ""
 
 
 class _R(msgspec.Struct):
@@ -60,7 +61,13 @@ def read_renv_lock(folder: ProjectFolder, path: str) -> LanguageProject | None:
         [FileWord(name, places[name]) for name in names],
         [FileWord(name, places[name]) for name in elsewhere],
         locked=True,
+        bioconductor=[FileWord(name, places[name]) for name in names if _of_bioconductor(lock.Packages[name])],
     )
+
+
+def _of_bioconductor(package: _Package) -> bool:
+    """Not those of CRAN that renv found while it asked Bioconductor."""
+    return str(package.Source) == "Bioconductor" and re.match(r"$|bioc", str(package.Repository), re.I) is not None
 
 
 def read_description(folder: ProjectFolder, path: str) -> LanguageProject | None:

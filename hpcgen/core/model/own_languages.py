@@ -14,7 +14,7 @@ class LanguageProject(Record, frozen=True):
     ----------
     version: of the language that it is for; empty for any.
     packages: their names, in the file's order. ``locked``: whether it has the one version of each.
-    others: those of them that come from elsewhere than the language's own archive.
+    others: those of them that come from elsewhere than the language's own archive; ``bioconductor``: from that.
     """
 
     file: Text
@@ -23,3 +23,4 @@ class LanguageProject(Record, frozen=True):
     packages: list[FileWord] = []
     others: list[FileWord] = []
     locked: bool = False
+    bioconductor: list[FileWord] = []

@@ -196,3 +196,21 @@ def test_an_example_of_a_package_of_julia_has_what_it_loads(tmp_path: Path) -> N
         "/app/examples/vortex.jl",
     ]
     assert 'Pkg.develop(path="/app"); Pkg.add(["JLD2", "Plots"]);' in draft.data["build"]["commands"][0]
+
+
+def test_packages_that_the_distribution_lacks_come_with_the_r_of_the_lock(hpcgen: Command, tmp_path: Path) -> None:
+    packages = {
+        **LOCK["Packages"],
+        "gstat9": {"Source": "Repository"},
+        "DESeq9": {"Source": "Bioconductor"},
+        "phylo9": {"Source": "Bioconductor", "Repository": "RSPM"},
+    }
+    script = "library(sf)\nlibrary(gstat9); library(DESeq9)\nlibrary(phylo9)\nlibrary(ourtools)\n"
+    lock = json.dumps({**LOCK, "Packages": packages}, indent=1)
+    draft = drafted(tmp_path, {"renv.lock": lock, "main.R": script})
+    assert "r" not in draft.blocks and draft.data["run"]["command"] == ["Rscript", "/app/main.R"]
+    options = draft.blocks["conda_packages"]["options"]
+    assert options["channels"] == ["conda-forge", "bioconda"] and options["packages"][0] == "r-base=4.3"
+    assert options["packages"][1:] == ["r-sf", "r-gstat9", "bioconductor-deseq9", "r-phylo9"]
+    assert [each for each in draft.data["open"] if "ourtools" in each]
+    assert hpcgen("init").returncode == 0 and hpcgen("plan", "--site", "lumi-g", "--account", "a").returncode == 0
