@@ -271,6 +271,12 @@ _BROUGHT = re.compile(
 )
 """What blocks bring, what only serves to make an image, and what people at a terminal use."""
 _MPI = re.compile(r"(lib)?(openmpi|mpich)(-bin|-dev|-devel|-common|\d+)?")
+_DRAWS_MPI = re.compile(
+    r"lib[\w.+-]*-(openmpi|mpich|mpi|parallel)(-[\w.+-]+)?|libp(netcdf|etsc|tscotch)[\w.+-]*-dev|"
+    r"lib(scalapack|hypre|slepc|mumps|p4est|adios|elpa|sundials|boost-all|vtk\d?|trilinos|dolfin|superlu-dist)[\w.+-]*-dev|"
+    r"(hdf5|netcdf[\w+-]*|fftw|boost|scalapack|petsc|hypre)-(openmpi|mpich)(-[\w.+-]+)?|python3-(mpi4py|petsc4py|dolfin\w*)"
+)
+"""Packages that draw in the distribution's own MPI. Source: package lists of Debian 12; names for dnf from memory."""
 _RENAMED = {"libgl1-mesa-glx": "libgl1", "libglib2.0-dev-bin": "libglib2.0-dev", "netcat": "netcat-openbsd"}
 """What newer releases of Debian and Ubuntu call packages. Source: package lists of Debian 12."""
 _FAMILY = {"dnf": "rockylinux", "zypper": "opensuse_leap"}
@@ -287,6 +293,11 @@ def choose_container_os_packages(file: ContainerFile, draft: Draft) -> None:
         for each in installed.system
         if not _BROUGHT.fullmatch(each.text) and not _MPI.fullmatch(each.text)
     }
+    if "mpi" in draft.blocks and (drawing := [name for name in names if _DRAWS_MPI.fullmatch(name)]):
+        text = f"not installed, since the distribution's own MPI comes with them: {some(drawing)}"
+        text += "; a build that needs one compiles it, over the image's MPI"
+        draft.remark(text, names[drawing[0]].where)
+        names = {name: each for name, each in names.items() if name not in drawing}
     there = _options(draft, "os_packages").setdefault("packages", []) if "os_packages" in draft.blocks else []
     new = [name for name in names if name not in there]
     if not new:
@@ -307,7 +318,7 @@ def choose_container_os_packages(file: ContainerFile, draft: Draft) -> None:
 
 _NOT_OF_JOBS = re.compile(
     r"DEBIAN_FRONTEND|DEBCONF_\w+|PIP_\w+|UV_\w+|CONDA_\w+|MAMBA_\w+|POETRY_\w+|NVIDIA_\w+|NV_\w+|CUDA_\w+|ROCM_\w+|"
-    r"\w*_VERSION|\w*CUDA_ARCH\w*|FORCE_CUDA|MAX_JOBS|LANG|LC_\w+|LANGUAGE|TZ|TERM|SHELL|USER|HOME|\w*_HOME|\w*PATH|"
+    r"\w*_(VERSION|TAG|REPO|BRANCH|COMMIT)|\w*CUDA_ARCH\w*|FORCE_CUDA|MAX_JOBS|LANG|LC_\w+|LANGUAGE|TZ|TERM|SHELL|USER|HOME|\w*_HOME|\w*PATH|"
     r"LD_\w+|VIRTUAL_ENV|JUPYTER\w*|(OMP|KMP|SLURM|PBS|I_MPI|MPICH|OMPI|PMIX?|FI|UCX|NCCL|RCCL|GOMP|CUDA|ROCR|HIP)_\w*|"
     r"MASTER_(ADDR|PORT)|WORLD_SIZE|RANK|LOCAL_RANK|TMPDIR|CC|CXX|FC|CFLAGS|CXXFLAGS|LDFLAGS|MAKEFLAGS|NB_\w+|GID|UID"
 )

@@ -132,3 +132,17 @@ def test_requirements_of_the_stack_itself_are_planned(hpcgen: Command, tmp_path:
     wrong = (tmp_path / "hpcgen.yaml").read_text("utf-8").replace("timm>=1.0", "timm>=1.0 ; x")
     (tmp_path / "hpcgen.yaml").write_text(wrong, "utf-8")
     assert "with its range of versions" in hpcgen("check", "hpcgen.yaml").stderr
+
+
+def test_no_second_mpi_comes_with_packages_of_a_container(tmp_path: Path) -> None:
+    text = (
+        "FROM debian:12\nENV SOLVER_TAG=v1.2 SOLVER_REPO=https://example.org/solver THREADS=4\n"
+        "RUN apt-get install -y mpich libhdf5-mpich-dev libpnetcdf-dev libboost-mpi-dev libeigen3-dev libnetcdf-dev\n"
+    )
+    (tmp_path / "Dockerfile").write_text(text, "utf-8")
+    (tmp_path / "main.py").write_text("print(1)\n", "utf-8")
+    draft = draft_of(tmp_path, Catalog())
+    assert draft.blocks["os_packages"]["options"]["packages"] == ["libeigen3-dev", "libnetcdf-dev"]
+    said = "\n".join(each.text for each in draft.remarks)
+    assert "own MPI comes with them: libhdf5-mpich-dev, libpnetcdf-dev, libboost-mpi-dev" in said
+    assert draft.data["run"]["environment"] == {"THREADS": "4"}
