@@ -73,7 +73,7 @@ ROWS = (
     LibraryRow("PETSc PETSC petsc Petsc", bring=f"PETSc: {_OWN_MPI}{_COMPILE}"),
     LibraryRow("SLEPc slepc SLEPC", bring=f"SLEPc: {_OWN_MPI}{_COMPILE}"),
     LibraryRow("Trilinos Tpetra Zoltan Zoltan2", bring=f"Trilinos: {_OWN_MPI}{_COMPILE}"),
-    LibraryRow("HYPRE hypre Hypre", bring=f"HYPRE: {_OWN_MPI}{_COMPILE}"),
+    LibraryRow("HYPRE hypre Hypre", block="hypre"),
     LibraryRow("ParMETIS Parmetis parmetis", bring=f"ParMETIS: only under its own licence; {_COMPILE}"),
     LibraryRow("SCOTCH Scotch scotch PTSCOTCH ptscotch", bring=f"SCOTCH: {_OWN_MPI}{_COMPILE}"),
     LibraryRow("SuperLU_DIST superlu_dist SUPERLU_DIST", bring=f"SuperLU_DIST: {_OWN_MPI}{_COMPILE}"),
@@ -82,8 +82,9 @@ ROWS = (
     LibraryRow("ELPA elpa", bring=f"ELPA: {_OWN_MPI}{_COMPILE}"),
     LibraryRow("p4est P4EST t8code", bring=f"p4est: {_OWN_MPI}{_COMPILE}"),
     LibraryRow("deal.II dealii", bring=f"deal.II: {_OWN_MPI}{_COMPILE}"),
-    LibraryRow("MFEM mfem", bring=f"MFEM: no distribution has it as it is needed; {_COMPILE}"),
-    LibraryRow("Kokkos kokkos KokkosKernels Cabana", bring=f"Kokkos is compiled for one processor and GPU; {_COMPILE}"),
+    LibraryRow("MFEM mfem", block="mfem"),
+    LibraryRow("Kokkos kokkos", block="kokkos"),
+    LibraryRow("KokkosKernels Cabana", bring=f"it is compiled for one processor and GPU, as Kokkos is; {_COMPILE}"),
     LibraryRow(
         "RAJA Umpire umpire camp chai BLT AMReX amrex caliper Caliper", bring=f"no package of it is known; {_COMPILE}"
     ),
