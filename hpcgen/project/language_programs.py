@@ -30,7 +30,9 @@ _SCRIPTS = {
     "r": re.compile(r"(?:[^/]+/){0,3}[^/]+\.([rR]|[rR]md)"),
     "julia": re.compile(r"[^/]+\.jl|(examples|scripts|experiments?|runscripts|simulations?)/(?:[^/]+/){0,1}[^/]+\.jl"),
 }
-_NO_PROGRAMS = re.compile(r"(^|/)(renv|tests?|docs?|man|inst|vignettes|packrat|R|src(?=/[^/]+\.jl$))/|(^|/)\.")
+_NO_PROGRAMS = re.compile(
+    r"(?i:readme|index)\.[rR]md$|(^|/)(renv|tests?|docs?|man|inst|vignettes|packrat|R|src(?=/[^/]+\.jl$))/|(^|/)\."
+)
 _USUAL = ("main", "run", "analysis", "simulation", "simulate", "driver", "_targets", "app", "solve")
 
 
@@ -80,7 +82,7 @@ def script_jobs(found: Found, draft: Draft) -> list[JobFile]:
 def likely_script(found: Found, draft: Draft) -> JobFile | None:
     """The one with a usual name in the folder itself, or the only one of all."""
     jobs = script_jobs(found, draft)
-    top = [each for each in jobs if "/" not in each.file]
+    top = [each for each in jobs if "/" not in each.file and not each.file.lower().endswith("md")]
     usual = [each for name in _USUAL for each in top if each.file.rpartition(".")[0] == name]
     alone = top if len(top) == 1 else jobs if len(jobs) == 1 else []
     return next(iter([*usual, *alone]), None)

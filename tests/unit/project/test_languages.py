@@ -144,6 +144,7 @@ def test_the_stacks_are_planned(hpcgen: Command, tmp_path: Path, files: dict[str
 def test_scripts_of_r_are_offered_one_by_one_and_no_version_is_printed_in_their_place(tmp_path: Path) -> None:
     lock = json.dumps(LOCK)
     files = {
+        "README.Rmd": "",
         "renv.lock": lock,
         "code/01_fit.R": "1\n",
         "code/02_maps.Rmd": 'readRDS("data/a/b.rds")\n',
