@@ -82,6 +82,7 @@ def _open_questions(build: BuildFile, found: Found, draft: Draft) -> None:
     if missing := _missing_submodules(found):
         names = some([path for path, _ in missing])
         text = f"submodules that are not here: {names}: `git submodule update --init --recursive` brings them"
+        text += "; then `hpcgen init --force` reads what builds with them"
         draft.leave_open(text, missing[0][1])
 
 
