@@ -20,8 +20,8 @@ from hpcgen.core.support.file_formats import CAPTURE
 from hpcgen.machine.detect.detection import detect
 from hpcgen.machine.detect.elf import Library, find_text, read_library
 from hpcgen.machine.detect.machine import Recorder
+from hpcgen.machine.detect.mpi_library import SYMBOLS, VENDOR, VERSIONS
 from hpcgen.machine.detect.probes.images import BASE, LOCAL
-from hpcgen.machine.detect.probes.mpi import SYMBOLS, VENDOR, VERSIONS
 from hpcgen.machine.detect.probes.squashfs import CONFIG_LINES, PROGRAMS
 from hpcgen.machine.detect.probes.system import KINDS, RELEASE, WORTH_KNOWING
 from hpcgen.machine.detect.seen import Seen

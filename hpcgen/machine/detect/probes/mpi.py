@@ -15,28 +15,15 @@ import msgspec
 
 from hpcgen.backends.hardware.mpi_abi import MPI_LIBRARIES, STANDARD, abi_of, whose
 from hpcgen.machine.detect.closure import SYSTEM
-from hpcgen.machine.detect.elf import Library, find_text, read_library
+from hpcgen.machine.detect.elf import Library, read_library
 from hpcgen.machine.detect.machine import Machine
+from hpcgen.machine.detect.mpi_library import mpi_library
 from hpcgen.machine.detect.probes.batch import offered_pmi
 from hpcgen.machine.detect.probes.host_libraries import of_host
 from hpcgen.machine.detect.probes.system import loaded
 from hpcgen.machine.detect.seen import Seen
 
 _NAME = re.compile(r"libmpi(ch|_[a-z]+(_\d+)?)?\.so\.\d+")
-SYMBOLS = ("MPII_Version_string", "MPIR_Version_string")
-VENDOR = re.compile(rb"CRAY MPICH|Intel\(R\) MPI Library|MVAPICH")
-VERSIONS = {
-    "cray-mpich": re.compile(rb"CRAY MPICH version (\d{1,9}\.\d{1,9}\.\d{1,9})"),
-    "intel": re.compile(
-        rb"Intel\(R\) MPI Library (?:%s for Linux\* OS\n\0)?"
-        rb"(20\d\d(?:\.\d{1,9}){0,9}(?: Update \d{1,9})?)(?:\0| for Linux)"
-    ),
-    # Names of its source files in messages, where the symbol with its version was stripped.
-    "mpich": re.compile(rb"/mpich-(\d{1,9}\.\d{1,9}(?:\.\d{1,9}){0,9})/src/"),
-    "openmpi": re.compile(
-        rb"\0v(\d{1,9}\.\d{1,9}\.\d{1,9})[0-9a-z]{0,40}\0Open MPI\0|Open MPI v(\d{1,9}\.\d{1,9}\.\d{1,9})"
-    ),
-}
 _IN_PATH = re.compile(r"/(?:[a-z]{0,40}mpi(?:ch)?[a-z0-9]{0,40}|hpcx)[/-](?:[A-Za-z]+-)?v?(\d{1,9}(?:\.\d{1,9}){1,9})")
 ROOTS = (
     "I_MPI_ROOT",
@@ -196,18 +183,11 @@ def _read(machine: Machine, folder: str, name: str, rank: int) -> Installation |
     with machine.blob(path) as blob:
         if blob is None:
             return None
-        library = read_library(blob, SYMBOLS)
-        if library is None or not library.soname:
-            return None
-        flavour = _flavour(library, find_text(blob, VENDOR))
-        if flavour is None:
-            return None
-        match = find_text(blob, VERSIONS[flavour]) if flavour in VERSIONS else None
+        told = mpi_library(blob)
+    if told is None:
+        return None
+    library, flavour, version, where = told.library, told.flavour, told.version, path
     root = _root(folder)
-    told = next((group.decode() for group in match.groups() if group), None) if match else None
-    if flavour == "mpich":
-        told = next(iter(library.strings.values()), told)
-    version, where = told.replace(" Update ", ".") if told else None, path
     if version is None or "." not in version:
         more, elsewhere = _version_elsewhere(machine, root, folder, flavour)
         # The year alone is less than a folder's name may say.
@@ -215,24 +195,6 @@ def _read(machine: Machine, folder: str, name: str, rank: int) -> Installation |
             version, where = more, elsewhere
     abi = STANDARD if library.soname == MPI_LIBRARIES[STANDARD] else abi_of(flavour)
     return Installation(path, folder, root, library, flavour, abi, version, where, rank)
-
-
-def _flavour(library: Library, vendor: re.Match[bytes] | None) -> str | None:
-    """Whose library it is. An old Open MPI has a libmpi.so.12 as well: what it needs tells."""
-    if (
-        any(name.startswith(("libopen-pal", "libopen-rte")) for name in library.needed)
-        or library.soname == "libmpi.so.40"
-    ):
-        return "openmpi"
-    if vendor is not None:
-        return {b"CRAY MPICH": "cray-mpich", b"MVAPICH": "mvapich2"}.get(vendor[0], "intel")
-    if any(name.startswith("libpscom") for name in library.needed):
-        return "parastation"
-    if library.soname.startswith(("libmpi.so.12", "libmpich.so.12")):
-        return "mpich"
-    if library.soname == MPI_LIBRARIES[STANDARD] and library.strings:
-        return "mpich"
-    return None
 
 
 def _root(folder: str) -> str:
