@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Literal, cast
 
 import msgspec
 
@@ -35,6 +35,7 @@ _DAMAGE = (
 )
 
 Layers = Callable[[], Iterable[IO[bytes]]]
+Member = tuple[tarfile.TarFile, tarfile.TarInfo]
 
 
 class ArchiveEntry(msgspec.Struct, frozen=True):
@@ -76,19 +77,28 @@ def read_archive(
     return {wanted: entry.data for wanted, entry in entries.items() if entry is not None and entry.data is not None}
 
 
-def members(
-    stream: IO[bytes], name: str, limit: ReadingLimit | None = None
-) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
+def members(stream: IO[bytes], name: str, limit: ReadingLimit | None = None) -> Iterator[Member]:
     """The members of a tar file, one after the other, without keeping them; InputError where it is damaged.
 
     Parameters
     ----------
     limit: what may be unpacked; without one, what the size of this stream allows.
     """
+    limit = limit or ReadingLimit(name, stream_bytes(stream))
+    # tarfile's own decompression copies its whole buffer for each header; this is many times faster.
+    return _each_member(lambda: decompressed(stream, name, limit), "r:", name, limit)
+
+
+def streamed_members(stream: IO[bytes], name: str, limit: ReadingLimit) -> Iterator[Member]:
+    """The same of a tar file that a program prints, which is read once from its start to its end."""
+    return _each_member(lambda: stream, "r|", name, limit)
+
+
+def _each_member(
+    opened: Callable[[], IO[bytes]], mode: Literal["r:", "r|"], name: str, limit: ReadingLimit
+) -> Iterator[Member]:
     try:
-        # tarfile's own decompression copies its whole buffer for each header; this is many times faster.
-        limit = limit or ReadingLimit(name, stream_bytes(stream))
-        with tarfile.open(fileobj=decompressed(stream, name, limit), mode="r:", tarinfo=BoundedMember) as archive:
+        with tarfile.open(fileobj=opened(), mode=mode, tarinfo=BoundedMember) as archive:
             while (member := archive.next()) is not None:
                 limit.member()
                 if max(len(member.name), len(member.linkname)) > LONGEST_PATH:
@@ -189,14 +199,28 @@ def list_archive(open_layers: Layers, wanted: Callable[[str], bool], name: str, 
 
 def _whiteout(view: dict[str, ArchiveEntry], path: str, upper: set[str]) -> bool:
     """Whether a member only says what of the layers below is gone, which it then is."""
+    gone = whiteout(path)
+    if gone is None:
+        return False
+    if not gone.opaque:
+        view.pop(gone.path, None)
+    _forget(view, gone.path, upper)
+    return True
+
+
+class Whiteout(msgspec.Struct, frozen=True):
+    """A path that is gone of the layers below; ``opaque``: only what is below it. Source: layer.md, as above."""
+
+    path: str
+    opaque: bool
+
+
+def whiteout(path: str) -> Whiteout | None:
+    """What a member's name says is gone; None for a file, a link or a folder."""
     folder, last = posixpath.split(path)
     if last == ".wh..wh..opq":
-        _forget(view, folder, upper)
-    elif last.startswith(".wh."):
-        gone = posixpath.join(folder, last[4:])
-        view.pop(gone, None)
-        _forget(view, gone, upper)
-    return last.startswith(".wh.")
+        return Whiteout(folder, True)
+    return Whiteout(posixpath.join(folder, last[4:]), False) if last.startswith(".wh.") else None
 
 
 def _forget(view: dict[str, ArchiveEntry], folder: str, kept: set[str]) -> None:

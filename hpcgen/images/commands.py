@@ -68,15 +68,36 @@ def ask(argv: Sequence[str], *, limit: int = ANSWER_BYTES, before: Callable[[], 
 
 
 @contextmanager
-def _ended(process: subprocess.Popen[bytes], name: str) -> Iterator[None]:
-    """Never leave a process behind; InputError if it had to be killed for taking longer than ``TIMEOUT_S``."""
+def piped(argv: Sequence[str], seconds: float) -> Iterator[subprocess.Popen[bytes]]:
+    """A program whose stdout is read piece by piece; it has ended when this is left, and what it complains is dropped.
+
+    Raises
+    ------
+    InputError: it took longer.
+    """
+    process = subprocess.Popen(
+        list(argv),
+        env={**os.environ, "LC_ALL": "C"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    with _ended(process, argv[0], seconds):
+        yield process
+        process.stdout.close()  # type: ignore[union-attr]
+        process.wait()
+
+
+@contextmanager
+def _ended(process: subprocess.Popen[bytes], name: str, seconds: float = TIMEOUT_S) -> Iterator[None]:
+    """Never leave a process behind; InputError if it had to be killed for taking longer."""
     late = threading.Event()
 
     def give_up() -> None:
         late.set()
         process.kill()
 
-    timer = threading.Timer(TIMEOUT_S, give_up)
+    timer = threading.Timer(seconds, give_up)
     timer.start()
     try:
         yield
@@ -88,6 +109,6 @@ def _ended(process: subprocess.Popen[bytes], name: str) -> Iterator[None]:
         process.stdout.close()  # type: ignore[union-attr]
     if late.is_set():
         raise InputError(
-            f"{name} did not answer within {TIMEOUT_S:.0f} s",
+            f"{name} did not answer within {seconds:.0f} s",
             remedy=f"call {name} by hand: its storage may be locked by another process, or its file system hangs",
         )

@@ -26,6 +26,7 @@ from hpcgen.core.support.refusals import unwritable
 from hpcgen.core.support.writing import write_file
 from hpcgen.images.archive import list_archive, read_archive, stream_bytes
 from hpcgen.images.folder import COPY_AGAIN, MAX_FILE
+from hpcgen.images.reading.sources import TarSource
 
 REF_NAME = "org.opencontainers.image.ref.name"
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
@@ -165,6 +166,10 @@ class LayoutImage:
     def listed(self, wanted: Callable[[str], bool]) -> set[str]:
         """The paths that are wanted, as a container of the image would have them."""
         return list_archive(self._opened, wanted, self.path, self._packed())
+
+    def source(self) -> TarSource:
+        """All its files, as a container of the image would have them."""
+        return TarSource.of_files(self._opened, self.path, self._packed())
 
     def _opened(self) -> Iterator[IO[bytes]]:
         return (self.layer(number) for number in range(self.layer_count()))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import tarfile
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from hpcgen.core.errors import InputError
 from hpcgen.core.support.limits import BoundedMember
@@ -22,6 +24,8 @@ from hpcgen.images.kinds.base import (
 )
 from hpcgen.images.kinds.directory import marked
 from hpcgen.images.oci_layout import archive_image
+from hpcgen.images.reading.files import ImageFileSource
+from hpcgen.images.reading.sources import tar_source
 from hpcgen.images.roots import Marks
 
 # An OCI archive has a member for each blob and three more; an image's root has thousands.
@@ -96,6 +100,12 @@ class OciArchiveKind(ImageKind):
     def listed(self, name: str, wanted: Callable[[str], bool]) -> set[str] | None:
         return archive_image(name).listed(wanted)
 
+    def files(self, name: str) -> AbstractContextManager[ImageFileSource | None]:
+        return nullcontext(archive_image(name).source())
+
+    def configuration(self, name: str) -> dict[str, Any] | None:
+        return archive_image(name).settings()
+
     def settings(self, name: str) -> Marks | None:
         config = archive_image(name).settings()
         told = config.get("Env")
@@ -126,3 +136,6 @@ class TarKind(ImageKind):
 
     def listed(self, name: str, wanted: Callable[[str], bool]) -> set[str] | None:
         return list_tar(name, wanted)
+
+    def files(self, name: str) -> AbstractContextManager[ImageFileSource | None]:
+        return nullcontext(tar_source(name))

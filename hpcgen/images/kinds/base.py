@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
 from hpcgen.images.folder import MAX_FILE
 from hpcgen.images.roots import Marks
+
+if TYPE_CHECKING:
+    from hpcgen.images.reading.files import ImageFileSource
 
 
 class ConversionStep(msgspec.Struct, frozen=True):
@@ -128,6 +132,19 @@ class ImageKind:
         ------
         InputError, MissingToolError, UnknownNameError: as :meth:`read`.
         """
+        return None
+
+    def files(self, name: str) -> AbstractContextManager[ImageFileSource | None]:
+        """All its files, for as long as they are looked at; None where it cannot be listed as it is.
+
+        Raises
+        ------
+        InputError, MissingToolError, UnknownNameError: as :meth:`read`.
+        """
+        return nullcontext()
+
+    def configuration(self, name: str) -> dict[str, Any] | None:
+        """What its configuration says of containers, in the words of OCI; None for a kind that has none."""
         return None
 
     def settings(self, name: str) -> Marks | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from hpcgen.backends.engines.common import MKSQUASHFS_OPTIONS
@@ -22,6 +23,8 @@ from hpcgen.images.kinds.base import (
     by_command,
     conversion_command,
 )
+from hpcgen.images.reading.files import ImageFileSource
+from hpcgen.images.reading.sources import FolderSource
 
 _OPTIONS = ("-noappend", "-no-progress", "-no-xattrs", "-all-root", *MKSQUASHFS_OPTIONS["gzip"])
 _SQUASH = by_command("mksquashfs", "{source}", "{target}", *_OPTIONS)
@@ -70,6 +73,9 @@ class DirectoryKind(ImageKind):
 
     def listed(self, name: str, wanted: Callable[[str], bool]) -> set[str] | None:
         return list_folder(name, wanted)
+
+    def files(self, name: str) -> AbstractContextManager[ImageFileSource | None]:
+        return nullcontext(FolderSource(name))
 
     def bytes_on_disk(self, name: str) -> int | None:
         return folder_bytes(Path(name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import struct
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from hpcgen.core.errors import InputError, MissingToolError
@@ -13,6 +14,8 @@ from hpcgen.images.folder import COPY_AGAIN, MAX_FILE
 from hpcgen.images.kinds.base import ConversionRule, ConversionStep, ConversionTask, ImageKind, conversion_command
 from hpcgen.images.kinds.directory import marked
 from hpcgen.images.kinds.squashfs import list_squashfs, read_squashfs
+from hpcgen.images.reading.files import ImageFileSource
+from hpcgen.images.reading.sources import SquashfsSource
 
 # SIF: numbers are little-endian, without gaps. Source: apptainer/sif, pkg/sif/sif.go and descriptor.go.
 _HEADER = struct.Struct("<32s10s3s3s16s8q")
@@ -119,6 +122,11 @@ class SifKind(ImageKind):
         """Where its root file system is a plain squashfs."""
         offset = sif_squashfs_offset(name)
         return list_squashfs(name, wanted, offset) if offset is not None else None
+
+    def files(self, name: str) -> AbstractContextManager[ImageFileSource | None]:
+        """Where its root file system is a plain squashfs."""
+        offset = sif_squashfs_offset(name)
+        return nullcontext(SquashfsSource(name, offset) if offset is not None else None)
 
     def read_started(self, name: str, paths: Sequence[str], most: int = MAX_FILE) -> dict[str, bytes]:
         """Where the root file system is no plain squashfs, or unsquashfs is missing, the engine prints the files."""

@@ -10,6 +10,7 @@ import posixpath
 import resource
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from hpcgen.core.errors import InputError
@@ -18,6 +19,8 @@ from hpcgen.images.commands import CommandOutput, ask
 from hpcgen.images.folder import MAX_FILE, MAX_LINKS, read_folder
 from hpcgen.images.kinds.base import ConversionRule, ConversionStep, ConversionTask, ImageKind, conversion_command
 from hpcgen.images.kinds.directory import marked
+from hpcgen.images.reading.files import ImageFileSource
+from hpcgen.images.reading.sources import SquashfsSource
 
 _REMEDY = "it comes with squashfs-tools; or convert the image to a folder where it was built"
 _LISTING = 512 * 1024 * 1024
@@ -134,3 +137,6 @@ class SquashfsKind(ImageKind):
 
     def listed(self, name: str, wanted: Callable[[str], bool]) -> set[str] | None:
         return list_squashfs(name, wanted)
+
+    def files(self, name: str) -> AbstractContextManager[ImageFileSource | None]:
+        return nullcontext(SquashfsSource(name))

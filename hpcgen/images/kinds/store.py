@@ -12,7 +12,7 @@ import posixpath
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,8 @@ from hpcgen.images.kinds.base import (
     by_command,
     conversion_command,
 )
+from hpcgen.images.reading.files import ImageFileSource
+from hpcgen.images.reading.sources import FolderSource, exported
 from hpcgen.images.roots import Marks
 
 _SAVE = by_command("podman", "save", "--quiet", "--format", "oci-archive", "-o", "{target}", "{source}")
@@ -53,7 +55,12 @@ class StoredImage(msgspec.Struct, frozen=True):
 
 
 def _stored(kind: str, program: str, name: str) -> StoredImage:
-    """What the store of podman or docker says of an image.
+    """What the store of podman or docker says of an image; errors as :func:`_told`."""
+    return _facts(_told(kind, program, name))
+
+
+def _told(kind: str, program: str, name: str) -> dict[str, Any]:
+    """The same in the words of the engine.
 
     Raises
     ------
@@ -74,18 +81,23 @@ def _stored(kind: str, program: str, name: str) -> StoredImage:
             f"{Path(program).name} does not print JSON for {name}",
             remedy=f"check that {program} is the engine itself and not a wrapper that prints more",
         ) from failure
-    return _facts(told[0] if isinstance(told, list) and told else told)
+    first = told[0] if isinstance(told, list) and told else told
+    return first if isinstance(first, dict) else {}
 
 
 def _inspect(program: str) -> list[str]:
     return ["inspect", "--type", "image"] if Path(program).name == "buildah" else ["image", "inspect"]
 
 
-def _facts(told: Any) -> StoredImage:
-    told = told if isinstance(told, dict) else {}
-    # buildah shows the image's configuration as OCI has it, podman and docker in fields of their own.
+def _config_of(told: dict[str, Any]) -> dict[str, Any]:
+    """buildah shows the image's configuration as OCI has it, podman and docker in fields of their own."""
     oci = told.get("OCIv1") or {}
     config = told.get("Config") if isinstance(told.get("Config"), dict) else oci.get("config") or {}
+    return config if isinstance(config, dict) else {}
+
+
+def _facts(told: dict[str, Any]) -> StoredImage:
+    config = _config_of(told)
     pairs = (str(each).partition("=") for each in config.get("Env") or [])
     size = told.get("Size")
     return StoredImage(
@@ -201,6 +213,19 @@ class EngineStore(ImageKind):
         """Out of a container that is made and not started."""
         return _read(self.program(), name, paths)
 
+    @contextmanager
+    def files(self, name: str) -> Iterator[ImageFileSource | None]:
+        """Those of a container that is made and not started, exported as one tar file; buildah has no such command."""
+        program = self.program()
+        if Path(program).name == "buildah":
+            yield None
+            return
+        with _container(program, name, ["create", "--pull", "never", name, "true"]) as container:
+            yield exported(program, container, f"{self.name}:{name}", self.bytes_on_disk(name) or 0)
+
+    def configuration(self, name: str) -> dict[str, Any] | None:
+        return _config_of(_told(self.name, self.program(), name))
+
     def settings(self, name: str) -> Marks | None:
         told = _stored(self.name, self.program(), name)
         return Marks(dict(told.environment), dict(told.labels))
@@ -297,6 +322,10 @@ class ChImageStore(ImageKind):
     def listed(self, name: str, wanted: Callable[[str], bool]) -> set[str] | None:
         folder = storage_folder(name)
         return list_folder(str(folder), wanted) if folder.is_dir() else None
+
+    def files(self, name: str) -> AbstractContextManager[ImageFileSource | None]:
+        folder = storage_folder(name)
+        return nullcontext(FolderSource(str(folder)) if folder.is_dir() else None)
 
     def bytes_on_disk(self, name: str) -> int | None:
         folder = storage_folder(name)
