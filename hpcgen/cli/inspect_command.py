@@ -12,9 +12,10 @@ from hpcgen.cli.common import START, print_json, say
 from hpcgen.cli.tables import table, word
 from hpcgen.cli.words import IMAGE
 from hpcgen.core.errors import InputError
-from hpcgen.core.support.units import size
+from hpcgen.core.support.units import harmless, size
 
 if TYPE_CHECKING:
+    from hpcgen.images.reference import ImageReference
     from hpcgen.images.summary import ImageSummary, SummaryBuild
 
 
@@ -24,19 +25,28 @@ if TYPE_CHECKING:
 @click.option("--plan", "part", flag_value="plan.json", help="Print only the plan, as it is in the image.")
 @click.option("--lock", "part", flag_value="hpcgen.lock", help="Print only the lock, as it is in the image.")
 @click.option("--recipe", "part", flag_value="recipe", help="Print only the recipe, as it is in the image.")
+@click.option(
+    "--contents",
+    is_flag=True,
+    help="Read what is in it, as of images that hpcgen did not build: MPI, fabric, GPU code.",
+)
+@click.option("--sbom", is_flag=True, help="Print what is in it as a bill of materials (CycloneDX).")
 @START
-def command(image: str, as_json: bool, part: str | None, start: bool) -> None:
-    """Show what an image was built from, for which site, and by which hpcgen.
+def command(image: str, as_json: bool, part: str | None, contents: bool, sbom: bool, start: bool) -> None:
+    """Show what an image was built from, for which site, and by which hpcgen; of other images what is in them.
 
     IMAGE is a file (.sif, .sqfs, .tar, .tar.gz, OCI archive), a folder, or a name in a store: podman:NAME,
-    docker:NAME, ch-image:NAME.
+    docker:NAME, ch-image:NAME. None is started, unless --start allows it.
     """
-    from hpcgen.images.recorded import stored_kit, with_its_files
+    from hpcgen.images.recorded import found_kit, stored_kit, with_its_files
     from hpcgen.images.reference import parse_image
     from hpcgen.recipe.formats import format_for
 
     found = parse_image(image, start)
-    kit = stored_kit(found)
+    kit = stored_kit(found) if part is not None else None if contents or sbom else found_kit(found)
+    if kit is None:
+        _contents(found, as_json, sbom)
+        return
     if part is not None:
         name = format_for(str(kit.plan.get("format"))).recipe_file if part == "recipe" else part
         click.echo(_for(sys.stdout, kit.files[name].text), nl=False)
@@ -58,6 +68,25 @@ def command(image: str, as_json: bool, part: str | None, start: bool) -> None:
     click.echo(_shown(told))
     for note in told.notes:
         say(f"note: {note}")
+
+
+def _contents(image: ImageReference, as_json: bool, sbom: bool) -> None:
+    """Print what is in an image, whoever built it."""
+    from hpcgen.images.reading.facts import image_facts, read_image
+
+    facts = image_facts(image)
+    if sbom:
+        from hpcgen.images.reading.bill import bill_of_materials
+
+        click.echo(bill_of_materials(str(image), facts), nl=False)
+    elif as_json:
+        print_json(read_image(image, facts))
+    else:
+        from hpcgen.cli.image_contents import shown_contents
+
+        click.echo(shown_contents(image, facts))
+    for each in facts.unread if not as_json or sbom else ():
+        say(f"note: {harmless(each)}")
 
 
 def _shown(told: ImageSummary) -> str:

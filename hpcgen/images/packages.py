@@ -1,4 +1,4 @@
-"""The packages of an image by the records that lie in it: of dpkg and rpm, of pip and conda. Nothing of it is run.
+"""The packages of an image by the records that lie in it: of dpkg, rpm and apk, of pip and conda. Nothing of it is run.
 
 Of Python and conda the names of the records say name and version, so that none of them is opened.
 Source: https://packaging.python.org/en/latest/specifications/recording-installed-packages/ (NAME-VERSION.dist-info),
@@ -8,34 +8,27 @@ conda's ``conda-meta/NAME-VERSION-BUILD.json``; for dpkg, dpkg-query(1) and the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import msgspec
 
 from hpcgen.core.errors import HpcgenError, InputError
+from hpcgen.core.model.image_facts import ImagePackage
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.images.reference import ImageReference
 from hpcgen.images.rpm_database import DATABASES, MOST_PACKAGES, rpm_packages
 
 DATABASE_BYTES = 128 * 1024 * 1024
 _STATUS, _STANZAS = "/var/lib/dpkg/status", "/var/lib/dpkg/status.d/"
-_RECORD = re.compile(
+_APK = ("/lib/apk/db/installed", "/usr/lib/apk/db/installed")
+RECORD = re.compile(
     r"(?P<where>/.*)/(?:"
     r"(?P<name>[^/-]+)-(?P<version>[^/-]+)\.dist-info/METADATA"
     r"|(?P<egg>[^/-]+)-(?P<egg_version>[^/-]+)(?:-py[0-9.]+)?\.egg-info(?:/PKG-INFO)?"
     r"|conda-meta/(?P<conda>[^/]+)-(?P<conda_version>[^/-]+)-[^/-]+\.json"
     r")"
 )
-
-
-class ImagePackage(msgspec.Struct, frozen=True, order=True):
-    """A package of an image. ``where``: the folder or database that says so; of a lock, its part."""
-
-    kind: Literal["os", "python", "conda"]
-    name: str
-    version: str
-    where: str
 
 
 class ImagePackages(msgspec.Struct, frozen=True):
@@ -45,9 +38,13 @@ class ImagePackages(msgspec.Struct, frozen=True):
     unread: list[str]
 
 
+SYSTEM_RECORDS = rf"{'|'.join(map(re.escape, (_STATUS, *_APK, *DATABASES)))}|{re.escape(_STANZAS)}[^/]+(?<!\.md5sums)"
+"""Paths of what a distribution's package manager writes down, which is read."""
+
+
 def is_record(path: str) -> bool:
     """Whether a path of an image says something of its packages."""
-    return path in (_STATUS, *DATABASES) or path.startswith(_STANZAS) or _RECORD.fullmatch(path) is not None
+    return named_record(path) is not None or re.fullmatch(SYSTEM_RECORDS, path) is not None
 
 
 def packages_in(image: ImageReference) -> ImagePackages:
@@ -58,8 +55,10 @@ def packages_in(image: ImageReference) -> ImagePackages:
         if paths is None:
             why = f"the files of {image} cannot be listed where it is: hpcgen convert makes a file of it, which can be"
             return ImagePackages([], [why])
-        found = set(filter(None, map(_recorded, paths)))
-        found |= set(_of_system(image, paths, unread))
+        records = sorted(path for path in paths if re.fullmatch(SYSTEM_RECORDS, path))
+        # In one call: each may unpack the whole image.
+        data = image.read(records, DATABASE_BYTES) if records else {}
+        found = set(filter(None, map(named_record, paths))) | set(recorded_packages(data, unread))
     except HpcgenError as failure:
         return ImagePackages([], [failure.problems[0].message])
     if len(found) > MOST_PACKAGES:
@@ -67,9 +66,9 @@ def packages_in(image: ImageReference) -> ImagePackages:
     return ImagePackages(sorted(found), unread)
 
 
-def _recorded(path: str) -> ImagePackage | None:
+def named_record(path: str) -> ImagePackage | None:
     """A package of Python or conda by the path of its record."""
-    match = _RECORD.fullmatch(path)
+    match = RECORD.fullmatch(path)
     if match is None:
         return None
     if match["conda"]:
@@ -78,22 +77,29 @@ def _recorded(path: str) -> ImagePackage | None:
     return ImagePackage("python", normal_name(name), version, match["where"])
 
 
-def _of_system(image: ImageReference, paths: set[str], unread: list[str]) -> Iterator[ImagePackage]:
-    """The packages of the distribution; adds what cannot be read."""
-    stanzas = [path for path in paths if path == _STATUS or (path.startswith(_STANZAS) and path.count("/") == 5)]
-    databases = [path for path in DATABASES if path in paths][:1]
-    wanted = [*(each for each in stanzas if not each.endswith(".md5sums")), *databases]
-    # In one call: each may unpack the whole image.
-    for path, data in (image.read(wanted, DATABASE_BYTES) if wanted else {}).items():
-        if path in stanzas:
+def recorded_packages(records: Mapping[str, bytes], unread: list[str]) -> Iterator[ImagePackage]:
+    """The packages of the distribution by the records of its package manager; adds what cannot be read."""
+    first = next((path for path in DATABASES if path in records), None)
+    for path, data in records.items():
+        if path in _APK:
+            yield from _of_apk(data.decode("utf-8", "replace"), path)
+        elif path not in DATABASES:
             yield from _of_dpkg(data.decode("utf-8", "replace"), path, path != _STATUS)
-            continue
-        try:
-            known = rpm_packages(data, path)
-        except InputError as failure:
-            unread.append(failure.problems[0].message)
-        else:
-            yield from (ImagePackage("os", name, version, path) for name, version in known.items())
+        elif path == first:
+            try:
+                known = rpm_packages(data, path)
+            except InputError as failure:
+                unread.append(failure.problems[0].message)
+            else:
+                yield from (ImagePackage("os", name, version, path) for name, version in known.items())
+
+
+def _of_apk(text: str, where: str) -> Iterator[ImagePackage]:
+    """Of Alpine, whose lines begin with a letter: ``P:`` the name, ``V:`` the version."""
+    for stanza in text.split("\n\n"):
+        fields = dict(re.findall(r"^([PV]):(\S+)$", stanza, re.MULTILINE))
+        if "P" in fields and "V" in fields:
+            yield ImagePackage("os", fields["P"], fields["V"], where)
 
 
 def _of_dpkg(text: str, where: str, all_installed: bool) -> Iterator[ImagePackage]:

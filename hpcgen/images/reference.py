@@ -71,6 +71,13 @@ def parse_image(text: str, start: bool = False) -> ImageReference:
 def _parsed(text: str) -> ImageReference:
     plain(text, "the image's name")
     kind, _, rest = text.partition(":")
+    if rest.startswith("//") and kind in ("docker", "oras", "library", "shub"):
+        raise InputError(
+            f"{text} is in a registry, and hpcgen reads images that are here",
+            expected="a file, a folder, or a name in an engine's store",
+            remedy=f"apptainer pull IMAGE.sif {text}, then IMAGE.sif"
+            + (f"; or podman pull {rest[2:]}, then podman:{rest[2:]}" if kind == "docker" else ""),
+        )
     if kind in KINDS and rest:
         named = kind_for(kind)
         if named.stored:

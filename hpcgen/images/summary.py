@@ -11,10 +11,11 @@ from typing import Literal
 import msgspec
 
 from hpcgen.core.errors import InputError
+from hpcgen.core.model.image_facts import ImagePackage
 from hpcgen.core.model.record import BuildRecord
 from hpcgen.core.support.file_formats import KIT
 from hpcgen.core.support.hashing import sha256_of
-from hpcgen.images.packages import ImagePackage, ImagePackages, packages_in, packages_pinned
+from hpcgen.images.packages import ImagePackages, packages_in, packages_pinned
 from hpcgen.images.recorded import LABEL, StoredKit
 from hpcgen.images.reference import ImageReference
 from hpcgen.kit.lockfile.lock import is_sealed

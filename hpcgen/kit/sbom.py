@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from hpcgen._version import __version__
 from hpcgen.backends.hardware.mirrors import qualified
 from hpcgen.blocks.inputs.base import ImageView, by_kind
 from hpcgen.catalog.catalog import Catalog
@@ -69,6 +70,29 @@ def cyclonedx_document(lock: Lock, contents: Contents, serial: str, created: str
         "compositions": [{"aggregate": "incomplete", "assemblies": [_IMAGE]}],
         "formulation": [{"bom-ref": "build", "components": [_component(component) for component in contents.tools]}],
     }
+
+
+def cyclonedx_of_image(name: str, components: Sequence[Component]) -> str:
+    """CycloneDX 1.6 JSON of what was found in a finished image; the same bytes for the same components."""
+    listed = [_component(component) for component in components]
+    serial = uuid.uuid5(uuid.NAMESPACE_URL, f"urn:hpcgen:image:{sha256_of(_text({'components': listed}))}")
+    return _text(
+        {
+            "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+            "bomFormat": "CycloneDX",
+            "specVersion": "1.6",
+            "serialNumber": f"urn:uuid:{serial}",
+            "version": 1,
+            "metadata": {
+                "lifecycles": [{"phase": "discovery"}],
+                "tools": {"components": [{"type": "application", "name": "hpcgen", "version": __version__}]},
+                "component": {"type": "container", "bom-ref": _IMAGE, "name": name},
+            },
+            "components": listed,
+            # What no record names was looked for by name.
+            "compositions": [{"aggregate": "incomplete", "assemblies": [_IMAGE]}],
+        }
+    )
 
 
 def _component(component: Component) -> dict[str, Any]:

@@ -25,7 +25,7 @@ MOST_KEPT = 300_000
 """Names that readers ask for, and links, of one image."""
 TEXT = 1024 * 1024
 LIBRARY = 4 * 1024**3
-_TARGETS = r"/.*/(?:s?bin/[^/]+|[^/]+\.so(?:\.[0-9.]+)?)"
+_TARGETS = r"/(?:.*/)?(?:s?bin/[^/]+|[^/]+\.so(?:\.[0-9.]+)?)"
 """What links lead to whose names readers ask for: programs and libraries."""
 _FOLDER_DEPTH, _MOST_FOLDERS, _SHOWN_FOLDERS = 6, 50_000, 20
 
