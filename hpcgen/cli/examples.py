@@ -78,7 +78,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen install image.sif --prefix ~/apps --command python3 --kernel",
     ),
     "uninstall": ("hpcgen uninstall our-python --prefix ~/apps",),
-    "inspect": ("hpcgen inspect image.sif", "hpcgen inspect podman:hello --json"),
+    "inspect": ("hpcgen inspect image.sif", "hpcgen inspect podman:hello --json", "hpcgen inspect other.sif --sbom"),
     "extend": (
         "hpcgen extend mpi-hello.sif --add pip:h5py==3.11.0 --add apt:git",
         "hpcgen extend podman:mpi-hello:here --add copy:src=/opt/src -o mpi-hello:mine",
