@@ -143,7 +143,7 @@ class SquashfsSource(ImageFileSource):
 
     def entries(self) -> Iterator[ImageEntry]:
         last: ImageEntry | None = None
-        listed = 0
+        listed = broken = 0
         with piped([*self._base, "-ll", self._path], READING_S) as process:
             assert process.stdout is not None
             for raw in process.stdout:
@@ -151,7 +151,8 @@ class SquashfsSource(ImageFileSource):
                 match = self._LINE.fullmatch(line) if len(line) < 3 * _HEAD * _HEAD else None
                 if match is None:
                     # The rest of a name with a line break: nothing that is looked for has one.
-                    last = None if listed else last
+                    broken += last is not None
+                    last = None
                     continue
                 listed += 1
                 if last is not None:
@@ -161,6 +162,8 @@ class SquashfsSource(ImageFileSource):
             raise self._unreadable(process.returncode)
         if last is not None:
             yield last
+        if broken:
+            self.unread.append(f"{broken} of its names have a line break, and were not looked at")
 
     @staticmethod
     def _entry(match: re.Match[str]) -> ImageEntry | None:
