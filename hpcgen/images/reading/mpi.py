@@ -26,6 +26,7 @@ _TEXTS = {
     "pmi2": re.compile(rb"cmd=fullinit|\0MPIR_CVAR_PMI_VERSION\0"),
     "pmix": re.compile(rb"\0libpmix\.so(?:\.2)?\0"),
 }
+_BUILT_IN = re.compile(rb"\0(?:pmix3x|ext3x|ext2x)\0")
 _NEEDED = {"libpmi.so": "pmi", "libpmi2.so": "pmi2", "libpmix.so": "pmix"}
 _COMPONENTS = {"s1": "pmi", "s2": "pmi2", "cray": "pmi"}
 _CARRIERS = r"/mca_(mtl|btl|pml)_(ofi|psm|psm2|ucx|openib|uct|portals4|usnic|ugni|yalla)\.so$"
@@ -48,9 +49,13 @@ def _examined(blob: Blob) -> _MpiTold | None:
     return _MpiTold(told, tuple(sorted(needed | texts)))
 
 
-def _needs_pmix(blob: Blob) -> bool | None:
+def _has_pmix(blob: Blob) -> bool | None:
+    """Whether Open MPI's own library needs PMIx's, or has the component for it inside."""
     library = read_library(blob)
-    return True if library is not None and any(each.startswith("libpmix.so") for each in library.needed) else None
+    if library is None:
+        return None
+    needs = any(each.startswith("libpmix.so") for each in library.needed)
+    return True if needs or find_text(blob, _BUILT_IN) else None
 
 
 MPI = Look(
@@ -59,7 +64,7 @@ MPI = Look(
     LIBRARY,
     elf=True,
 )
-RUNTIME = Look(r"/.*/libopen-(?:pal|rte)\.so\.[0-9.]+", _needs_pmix, LIBRARY, elf=True)
+RUNTIME = Look(r"/.*/libopen-(?:pal|rte)\.so\.[0-9.]+", _has_pmix, LIBRARY, elf=True)
 HEADERS = Look(r"/.*/mpi\.h", text_of)
 COMPONENTS = Look(r"/.*/mca_(?:pmix|mtl|btl|pml)_[a-z0-9]+\.so")
 PMIX = Look(

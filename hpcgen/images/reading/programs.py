@@ -22,7 +22,7 @@ OTHERS = Look(
 )
 KERNELS = Look(r"/.*/jupyter/kernels/[^/]+/kernel\.json")
 LOOKS = (GCC, OTHERS, KERNELS)
-_PACKAGES = {"nvcc": r"cuda-nvcc(-\d+-\d+)?|nvidia-cuda-nvcc(-cu\d+)?", "g++": r"g\+\+{0}|gcc-c\+\+|gxx_impl_linux-64"}
+_PACKAGES = {"nvcc": r"cuda-nvcc(-\d+-\d+)?|nvidia-cuda-nvcc(-cu\d+)?", "g++": r"g\+\+|gcc-c\+\+|gxx_impl_linux-64"}
 _JUPYTER = ("jupyterlab", "notebook", "jupyter-server", "jupyterhub", "ipykernel", "nbclassic", "voila")
 
 
@@ -33,12 +33,18 @@ def compiler_facts(view: SeenImage, owners: Owners) -> list[ImageSoftware]:
     for path in sorted({*view.named(GCC).values(), *view.named(OTHERS).values()}):
         match = re.fullmatch(rf"{_TRIPLE}(.*?)(-\d+)?", posixpath.basename(path))
         name, number = (match[1], match[2] or "") if match else (posixpath.basename(path), "")
-        pattern = _PACKAGES.get(name, f"{re.escape(name)}{{0}}|{re.escape(name)}_impl_linux-64")
-        by_package = owners.of(pattern.replace("{0}", number), path)
-        found[path] = ImageSoftware(
-            name=name, file=path, version=first_said(said_by(texts.get(path), path), by_package)
-        )
+        version = first_said(said_by(texts.get(path), path), _by_package(owners, name, number, path))
+        found[path] = ImageSoftware(name=name, file=path, version=version)
     return sorted(found.values(), key=lambda each: (each.name, each.file))
+
+
+def _by_package(owners: Owners, name: str, number: str, path: str) -> Shown | None:
+    """By the package of this release, else by one that may only point to it, and then has a shorter number."""
+    if not number and (folder := re.search(r"/llvm-?(\d+)/", path)):
+        number = f"-{folder[1]}"
+    exact = owners.of(re.escape(name + number), path) if number else None
+    plain = owners.of(_PACKAGES.get(name, f"{re.escape(name)}(_impl_linux-64)?"), path)
+    return exact or (plain if plain is not None and plain.value.count(".") > 1 else None)
 
 
 def jupyter_facts(view: SeenImage, owners: Owners) -> list[ImageSoftware]:

@@ -214,6 +214,16 @@ def test_each_mpi_is_told_with_what_its_ranks_understand(tree: Path) -> None:
     assert found["mpich"].header is None
 
 
+def test_open_mpi_with_its_components_inside_is_told_by_pmix(tmp_path: Path) -> None:
+    tree: dict[str, bytes | str] = {
+        "opt/lib/libmpi.so.40": library("libmpi.so.40", OPENMPI),
+        "opt/lib/libopen-pal.so.40": library("libopen-pal.so.40", b"\0pmix3x\0"),
+        "usr/lib/os-release": b"ID=x\n",
+    }
+    (found,) = read(written(tmp_path / "root", tree)).mpi
+    assert found.pmi == [Shown("pmix", "/opt/lib/libopen-pal.so.40")]
+
+
 def test_providers_are_those_that_are_there_not_those_that_are_named(tree: Path) -> None:
     fabric = read(tree).fabric
     assert [each.value for each in fabric.providers] == ["psm2", "verbs"]
@@ -247,6 +257,15 @@ def test_python_frameworks_compilers_and_jupyter_are_told(tree: Path) -> None:
     assert torch.built_with == Shown("12.4", f"/{SITE}/torch/version.py")
     assert [(each.name, each.version.value) for each in facts.compilers if each.version] == [("gcc", "12.2.0")]
     assert [each.name for each in facts.jupyter] == ["kernel ir"]
+
+
+def test_a_package_that_points_to_a_compiler_does_not_say_its_release(tmp_path: Path) -> None:
+    stanza = "Package: {0}\nStatus: install ok installed\nVersion: {1}\n"
+    packages = {"clang": "1:14.0-55.7~deb12u1", "clang-14": "1:14.0.6-12"}
+    status = "\n".join(stanza.format(*each) for each in packages.items())
+    tree: dict[str, bytes | str] = {"usr/lib/llvm-14/bin/clang": b"", "var/lib/dpkg/status": status.encode()}
+    (compiler,) = read(written(tmp_path / "root", tree)).compilers
+    assert compiler.version is not None and compiler.version.value == "14.0.6"
 
 
 VARIANTS = {
