@@ -257,7 +257,8 @@ def test_what_is_read_is_what_is_said_inside(
 
 
 SPEC = "Name: {name}\nVersion: {version}\nRelease: {release}\nSummary: x\nLicense: MIT\n%description\nx\n%files\n"
-RPM_ROOTS = {"rocky": ("sqlite", "/var/lib/rpm", "9.4"), "opensuse-leap": ("ndb", "/usr/lib/sysimage/rpm", "15.6")}
+# Debian's rpm knows no ndb, as openSUSE has it: the unit tests make one by hand.
+RPM_ROOTS = {"rocky": ("sqlite", "/var/lib/rpm", "9.4")}
 
 
 @pytest.mark.parametrize("distribution", RPM_ROOTS)
