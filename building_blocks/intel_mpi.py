@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpcgen.backends.hardware.mpi_abi import wanted_abi
+from hpcgen.backends.hardware.mpi_abi import HOST_SETTINGS, wanted_abi
 from hpcgen.blocks.base import Block, Context, Facts, SiteRange, Situation, need
-from hpcgen.blocks.capabilities import INTEL_EULA, INTEL_SIMPLIFIED, PLUGIN_FOLDERS, Capabilities, Licence
+from hpcgen.blocks.capabilities import INTEL_EULA, INTEL_SIMPLIFIED, Capabilities, Licence
 from hpcgen.blocks.prefix_wheels import python_to_unpack, unpack_wheels
 from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, lines, run
 from hpcgen.core.model.image_paths import SCRATCH
@@ -14,12 +14,6 @@ from hpcgen.core.model.release import Value
 
 UNPACKED = f"{SCRATCH}/intel-mpi"
 INSTALLED = f"{SCRATCH}/intel-mpi-installed"
-
-HOST_FILES = ("I_MPI_OFI_LIBRARY", "I_MPI_PMI_LIBRARY")
-"""By these modules of a host name libraries of its own.
-
-Seen with 2021.17: without that libfabric MPI_Init fails, without that library of a PMI every rank complains.
-"""
 
 
 def _on_omni_path(situation: Situation) -> bool:
@@ -140,7 +134,7 @@ class IntelMpi(Block):
             pmi=("hydra", "pmi", "pmi2"),
             providers=(*fast, "rxm", "shm", "tcp"),
             licences=(self._licence(ctx),),
-            host_settings=(*HOST_FILES, *PLUGIN_FOLDERS),
+            host_settings=HOST_SETTINGS["intel"],
         )
 
     def _install_wheels(self, ctx: Context) -> Iterable[Run]:

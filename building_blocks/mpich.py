@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from hpcgen.backends.hardware.mpi_abi import MPI_LIBRARIES, STANDARD, mpich_of, wanted_abi
+from hpcgen.backends.hardware.mpi_abi import HOST_SETTINGS, MPI_LIBRARIES, STANDARD, mpich_of, wanted_abi
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import BlockOptions, Context, Facts, SiteRange, Situation, need
-from hpcgen.blocks.capabilities import PLUGIN_FOLDERS, Capabilities
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.prefix_wheels import from_source, from_wheels, install_prefix_wheel, prefix_wheel
 from hpcgen.blocks.rank_test import DEBUG, PROVIDER_IS
 from hpcgen.blocks.rdma_packages import RDMA_LIBRARIES
@@ -183,7 +183,7 @@ class Mpich(AutotoolsBlock):
             mpi_library=_library(ctx),
             pmi=("hydra", "pmi", "pmi2"),
             providers=providers,
-            host_settings=PLUGIN_FOLDERS,
+            host_settings=HOST_SETTINGS["mpich"],
         )
 
 

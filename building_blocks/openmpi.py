@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from hpcgen.backends.hardware.mpi_abi import wanted_abi
+from hpcgen.backends.hardware.mpi_abi import HOST_SETTINGS, wanted_abi
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import BlockOptions, Context, Facts, SiteRange, Situation, need
-from hpcgen.blocks.capabilities import PLUGIN_FOLDERS, Capabilities
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.prefix_wheels import from_source, from_wheels, install_prefix_wheel, prefix_wheel
 from hpcgen.blocks.rdma_packages import RDMA_LIBRARIES
 from hpcgen.blocks.steps import Environment, Input, Packages, Part, Run, Test, TextFile, command, lines, run
@@ -61,21 +61,6 @@ def _with_cuda(situation: Situation) -> bool:
 
 def _separate(situation: Situation) -> bool:
     return bool(situation.options.pmix == "separate")
-
-
-_FOLDERS = ("BINDIR", "DATADIR", "EXEC_PREFIX", "LIBDIR", "PKGDATADIR", "PKGLIBDIR", "PREFIX", "SYSCONFDIR")
-HOST_SETTINGS = (
-    *(f"{library}_{folder}" for library in ("OPAL", "PMIX", "PRTE") for folder in _FOLDERS),
-    *(f"{library}_MCA_mca_base_component_path" for library in ("OMPI", "PMIX", "PRTE")),
-    *("PMIX_INSTALL_PREFIX", "OMPI_MCA_btl", "OMPI_MCA_mtl", "OMPI_MCA_osc", "OMPI_MCA_pml"),
-)
-"""By these a relocated installation says where its files are, and which of its plugins it takes; modules of HPC-X and
-of sites set some of them.
-
-Seen with Open MPI 4.1.4: with OPAL_PREFIX of a folder that is not there MPI_Init fails; with the wheel of 5.0.11: with
-a pml that it has no plugin for. Source: opal/mca/installdirs/env of open-mpi/ompi, pinstalldirs/env of
-openpmix/openpmix, and the same of PRRTE.
-"""
 
 
 class Openmpi(AutotoolsBlock):
@@ -271,7 +256,7 @@ class Openmpi(AutotoolsBlock):
             mpi_library="libmpi.so.40",
             pmi=("pmix",),
             providers=(*fast, "tcp"),
-            host_settings=(*HOST_SETTINGS, *PLUGIN_FOLDERS),
+            host_settings=HOST_SETTINGS["openmpi"],
         )
 
 

@@ -100,9 +100,6 @@ class Capabilities(msgspec.Struct, frozen=True):
     host_settings: tuple[str, ...] = ()
 
 
-PLUGIN_FOLDERS = ("FI_PROVIDER_PATH", "UCX_MODULE_DIR")
-"""Where libfabric and UCX look for their plugins. Sources: fi_provider(7); ``ucx_info -cf``."""
-
 UNDER_OLD_DRIVER = "CUDA_COMPAT_RUN"
 """The image's variable with the program that starts a command by a newer CUDA than the node's driver, if that is old.
 

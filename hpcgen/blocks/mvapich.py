@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hpcgen.backends.hardware.mpi_abi import wanted_abi
+from hpcgen.backends.hardware.mpi_abi import HOST_SETTINGS, wanted_abi
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import BlockOptions, Context, Facts
-from hpcgen.blocks.capabilities import PLUGIN_FOLDERS, Capabilities
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.own_ranks import own_ranks
 from hpcgen.blocks.steps import Environment, Test
 
@@ -79,5 +79,5 @@ class MvapichBlock(AutotoolsBlock):
             mpi_library="libmpi.so.12",
             pmi=("hydra", "pmi", "pmi2"),
             providers=self.providers(ctx),
-            host_settings=PLUGIN_FOLDERS,
+            host_settings=HOST_SETTINGS["mpich"],
         )

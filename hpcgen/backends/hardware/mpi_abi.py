@@ -36,6 +36,36 @@ MPI_PMI = {"mpich": ("pmi2", "pmi"), "openmpi": ("pmix",)}
 Slurm's ``pmi2`` serves the PMI-1 of MPICH and Intel MPI; Open MPI's image has PMIx alone.
 """
 
+PLUGIN_FOLDERS = ("FI_PROVIDER_PATH", "UCX_MODULE_DIR")
+"""Where libfabric and UCX look for their plugins. Sources: fi_provider(7); ``ucx_info -cf``."""
+
+INTEL_FILES = ("I_MPI_OFI_LIBRARY", "I_MPI_PMI_LIBRARY")
+"""By these modules of a host name libraries of its own.
+
+Seen with 2021.17: without that libfabric MPI_Init fails, without that library of a PMI every rank complains.
+"""
+
+_FOLDERS = ("BINDIR", "DATADIR", "EXEC_PREFIX", "LIBDIR", "PKGDATADIR", "PKGLIBDIR", "PREFIX", "SYSCONFDIR")
+OPEN_MPI_FILES = (
+    *(f"{library}_{folder}" for library in ("OPAL", "PMIX", "PRTE") for folder in _FOLDERS),
+    *(f"{library}_MCA_mca_base_component_path" for library in ("OMPI", "PMIX", "PRTE")),
+    *("PMIX_INSTALL_PREFIX", "OMPI_MCA_btl", "OMPI_MCA_mtl", "OMPI_MCA_osc", "OMPI_MCA_pml"),
+)
+"""By these a relocated installation says where its files are, and which of its plugins it takes; modules of HPC-X and
+of sites set some of them.
+
+Seen with Open MPI 4.1.4: with OPAL_PREFIX of a folder that is not there MPI_Init fails; with the wheel of 5.0.11: with
+a pml that it has no plugin for. Source: opal/mca/installdirs/env of open-mpi/ompi, pinstalldirs/env of
+openpmix/openpmix, and the same of PRRTE.
+"""
+
+HOST_SETTINGS = {
+    "intel": (*INTEL_FILES, *PLUGIN_FOLDERS),
+    "openmpi": (*OPEN_MPI_FILES, *PLUGIN_FOLDERS),
+    **dict.fromkeys(("mpich", "mvapich2", "mvapich"), PLUGIN_FOLDERS),
+}
+"""Variables of a host that lead an MPI to files of another installation, by what software it is."""
+
 
 def whose(abi: str) -> str:
     """Whose a binary interface is, for people."""
