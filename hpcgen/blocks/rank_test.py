@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from hpcgen.backends.hardware.mpi_abi import MPI_LIBRARIES, STANDARD
+from hpcgen.core.model.plan import Plan
+
 RANK_TEST = "rank_test"
 """The block whose program says which ranks there are, and what they have loaded."""
 
@@ -48,3 +53,18 @@ OPEN_MPI_PROVIDERS = {"ob1": "tcp", "ucx": "ucx"}
 
 OPEN_MPI_CHATTER = r"^\[[^]]*:[0-9]+\] (mca: base: |select(ed)?:? |mtl_ofi|check:select)"
 """What else it says then, of which nothing matters to people. Seen with 4.1.4."""
+
+
+def rank_words(plan: Plan) -> list[str]:
+    """The command of a rank that tells these things; empty where an image has none.
+
+    In an image that hpcgen did not build its Python loads its MPI; of the standard's interface alone that is not done.
+    """
+    if plan.block(RANK_TEST) is not None:
+        return [RANK_PROGRAM]
+    abi, python = plan.mpi.abi, plan.found.python if plan.found is not None else ""
+    if not python or abi in ("", STANDARD):
+        return []
+    text = Path(__file__).with_name("rank_program.py").read_text("utf-8")
+    library = MPI_LIBRARIES[abi]
+    return [python, "-c", f"exec({text!r})", library, f"{plan.mpi.folder}/{library}", abi]

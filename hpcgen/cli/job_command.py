@@ -59,4 +59,9 @@ def command(
 
     write_file(preflight, checks(job), executable=True)
     write_file(output, script, executable=True)
-    say(f"wrote {output} and {preflight}")
+    written = [output, preflight]
+    if job.facts is not None:
+        from hpcgen.running.image_record import write_image_record
+
+        written += [file for file in [write_image_record(job, output.absolute().parent)] if file is not None]
+    say(f"wrote {', '.join(map(str, written[:-1]))} and {written[-1]}")

@@ -129,7 +129,9 @@ job_options = option_group(
     click.option("--queue", type=QUEUE, help="Scheduler partition or queue."),
     CHARGE,
     DATA,
-    click.option("--allow-unsupported", is_flag=True, help="With --stack: as in render."),
+    click.option(
+        "--allow-unsupported", is_flag=True, help="With --stack, or an image that hpcgen did not build: go on."
+    ),
     NOTES,
     click.option("--explain", is_flag=True, help="Say which layouts and queues were considered, and why."),
     click.pass_context,
@@ -209,15 +211,16 @@ def _job(ctx: click.Context, request: JobRequest, options: JobOptions, batch: bo
     for option, given in (("--set", options.settings), ("--add", options.added)):
         if given:
             raise click.UsageError(f"{option} requires --stack: the contents of an image can no longer be changed", ctx)
-    if options.allow_unsupported:
-        raise click.UsageError("--allow-unsupported requires --stack: an existing image is started as it is", ctx)
     if reference is None:
         raise click.UsageError(f"give an IMAGE, or --site and --stack; {WITHOUT}", ctx)
     catalog = catalog_of(ctx)
     site = catalog.site(options.site) if options.site is not None else None
     here = stack_here()
     beside = (lambda: catalog.stack(here)) if here is not None else None
-    return _of_image(catalog, reference, site, request, options, batch, beside=beside)
+    job = _of_image(catalog, reference, site, request, options, batch, beside=beside)
+    if options.allow_unsupported and not job.foreign:
+        raise click.UsageError("--allow-unsupported requires --stack: an existing image is started as it is", ctx)
+    return job
 
 
 def _of_this_folder(ctx: click.Context, request: JobRequest, options: JobOptions, here: str, batch: bool) -> ImageJob:
@@ -267,6 +270,7 @@ def _of_image(
         stack=stack,
         beside=beside,
         data=options.data(),
+        allow_unsupported=options.allow_unsupported,
     )
 
 

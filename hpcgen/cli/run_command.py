@@ -81,10 +81,14 @@ def submit(
     options: JobOptions,
 ) -> None:
     """Submit IMAGE as a job of the site and follow it: its state, its output, its end."""
+    from hpcgen.running.image_record import another_image
     from hpcgen.running.submission import submit
 
     queueing = queueing_from(queued)
-    submitted = submit(replace(job_from(ctx, options, start), queueing=queueing), folder, output)
+    job = replace(job_from(ctx, options, start), queueing=queueing)
+    if changed := another_image(job, folder):
+        say(f"note: {changed}")
+    submitted = submit(job, folder, output)
     say(f"job {submitted.id} submitted with {submitted.script}")
     if queueing.tasks is not None:
         say(f"an array is not followed: {submitted.hint}")

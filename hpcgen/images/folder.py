@@ -11,6 +11,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -101,3 +102,14 @@ _MACHINES = {b"\x3e\0": "amd64", b"\xb7\0": "arm64"}
 def machine_of(program: bytes) -> str:
     """What registries and dpkg call the machine of a program, ``unknown`` for one of no site; empty if it is none."""
     return _MACHINES.get(program[18:20], "unknown") if program.startswith(b"\x7fELF") else ""
+
+
+def folders_of(root: Path, paths: Sequence[str]) -> set[str]:
+    """Those of absolute paths of an image that are folders in it; what a link leads to is not looked at."""
+    return {path for path in paths if _real(root, path)}
+
+
+def _real(root: Path, path: str) -> bool:
+    parts = [part for part in path.split("/") if part]
+    places = [root.joinpath(*parts[: count + 1]) for count in range(len(parts))]
+    return all(place.is_dir() and not place.is_symlink() for place in places)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from hpcgen.backends.hardware.fabrics import drivers
 from hpcgen.backends.launchers import launcher_of
 from hpcgen.backends.schedulers import scheduler_for
-from hpcgen.blocks.rank_test import RANK_PROGRAM, RANK_TEST
+from hpcgen.blocks.rank_test import rank_words
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import Site
 from hpcgen.core.support.quoting import line, quoted, sh
@@ -98,14 +98,14 @@ def alone(plan: Plan, how: Start) -> str:
         words=[line(group) for group in words if group],
         limit_s=str(NODE_LIMIT_S),
         own=line(own),
-        command=line(["/usr/bin/env", "HPCGEN_RANKS=1", RANK_PROGRAM]),
+        command=line(["/usr/bin/env", "HPCGEN_RANKS=1", *rank_words(plan)]),
         todo=sh("compare this node with the others: the image, the libraries of MPI, /dev/shm"),
     )
 
 
 def has_rank_test(plan: Plan, how: Start) -> bool:
     """Whether ranks are started: not by the image's own launcher, since nothing of the host takes part in that."""
-    return bool(how.outer) and not how.inner and plan.stack.run.mpi and plan.block(RANK_TEST) is not None
+    return bool(how.outer) and not how.inner and plan.stack.run.mpi and bool(rank_words(plan))
 
 
 def is_open_mpi(plan: Plan) -> bool:

@@ -29,7 +29,7 @@ def mpi_folders(plan: Plan) -> tuple[str, list[str]]:
     """Whose MPI the ranks must use, in words, and the folders that its libraries are below, inside of the image."""
     host, block = swapped_in(plan), plan.block("mpi")
     if host is None:
-        return "the image's own", [f"/opt/{block.name}"] if block is not None else []
+        return "the image's own", [plan.mpi.folder or f"/opt/{block.name}"] if block is not None else []
     # A link among the libraries leads to another folder that is bound too.
     folders = [*host.libraries, *(bind.target for bind in host.binds), host.root]
     return f"the host's ({host.flavour})", list(dict.fromkeys(folder for folder in folders if folder is not None))

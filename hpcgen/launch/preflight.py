@@ -23,7 +23,7 @@ from hpcgen.blocks.rank_test import (
     OPEN_MPI_OFI,
     OPEN_MPI_PROVIDERS,
     PROVIDER_IS,
-    RANK_PROGRAM,
+    rank_words,
 )
 from hpcgen.core.model.host_mpi import HostMpi
 from hpcgen.core.model.plan import Plan
@@ -278,7 +278,7 @@ def _ranks(plan: Plan, how: Start) -> dict[str, str]:
     slow = [name for name in SLOW if name != fabric.provider] if fabric.kind in FAST else []
     return {
         "limit_s": str(RANK_LIMIT_S + plan.job.ranks // RANKS_PER_SECOND),
-        "command": line(["/usr/bin/env", *debug, RANK_PROGRAM]),
+        "command": line(["/usr/bin/env", *debug, *rank_words(plan)]),
         "wanted": str(plan.job.ranks),
         "mpi_file": sh(MPI_FILE),
         "label": LABEL,

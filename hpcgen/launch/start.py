@@ -97,6 +97,7 @@ def start(
         gpu_collectives=by_engine(plan, engine),
         sealed=sealed,
         options=tuple(word for each in site_engine.run_options for word in each.split(" ")),
+        makes_targets=plan.found is not None and bool(plan.found.made),
     )
     modules = [*plan.site.scheduler.modules, *(mpi.modules if mpi is not None else []), *site_engine.modules]
     return Start(
@@ -180,7 +181,7 @@ def host_mpi(plan: Plan, engine: Engine) -> HostMpi | None:
         return None
     host = plan.host_mpi
     if host is None:
-        return _batch_launcher(plan) if plan.job.nodes > 1 else None
+        return _batch_launcher(plan) if plan.job.nodes > 1 or not plan.mpi.abi else None
     abi: Any = wanted_abi(host)
     if host.bind_modules:
         host = _shown_by_modules(host, engine)
@@ -210,8 +211,11 @@ def _only_pmi(plan: Plan, host: HostMpi, engine: Engine) -> list[str]:
 def _batch_launcher(plan: Plan) -> HostMpi | None:
     batch, block, own = scheduler_for(plan.site.scheduler), plan.block("mpi"), plan.mpi
     pmi: list[Any] = [each for each in MPI_PMI.get(own.family, ()) if each in batch.pmi]
-    if block is None or not batch.launcher or not pmi:
+    if block is None or not batch.launcher or (own.abi and not pmi):
         return None
+    if not own.abi:
+        # Processes without MPI: nothing of it is asked for.
+        return HostMpi(flavour="mpich", version="0", abi="mpich", launcher=batch.launcher)
     flavour: Any = own.flavour
     abi: Any = own.abi
     return HostMpi(flavour=flavour, version=block.version, abi=abi, launcher=batch.launcher, pmi=pmi)

@@ -280,12 +280,16 @@ def _outermost(paths: set[str], more: set[str]) -> list[str]:
 
 def bind_targets(plan: Plan) -> list[str]:
     """Folders that must exist in the image because the host's are bound there (images are read-only at run time)."""
+    if plan.found is not None:
+        return plan.found.folders
     targets = {bind.target for bind in _binds(plan) if not bind.file}
     return sorted(targets | set(bound_file_systems(plan.site)) | {SUBMIT_FOLDER, *data_targets(plan)})
 
 
 def data_targets(plan: Plan) -> list[str]:
     """The folders among them for the data that the stack names, where the engine makes none."""
+    if plan.found is not None:
+        return plan.found.folders
     if not plan.stack.run.binds:
         return []
     from hpcgen.backends.engines import engine_for

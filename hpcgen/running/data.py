@@ -29,11 +29,24 @@ class DataRequest(msgspec.Struct, frozen=True):
     stack_folder: Path = Path()
     checked: bool = True
 
+    def named(self, plan: Plan, own_stack: bool) -> dict[str, NamedData]:
+        """All data by its place in the image; of two for one place the later counts: those of the config file, of the
+        stack where its word counts on the host, of the options. InputError for one that cannot be read.
+        """
+        site, found = plan.site.name, dict[str, NamedData]()
+        ways = [
+            (configured("binds", {}).get(site, []), f"binds.{site} of your config file", "/"),
+            (plan.stack.run.binds if own_stack else [], "run.binds", str(self.stack_folder.absolute())),
+            (self.given, "--bind", str(Path.cwd())),
+        ]
+        for texts, where, base in ways:
+            each = [parse_data(text, where, base) for text in texts]
+            found |= {data.target or data.source: data for data in each}
+        return found
+
 
 def with_data(plan: Plan, asked: DataRequest | None, recorded: Plan | None = None, own_stack: bool = True) -> Plan:
     """The plan with all data that its job sees in ``run.binds``, every relative path made absolute.
-
-    Of two for one place in the image the later counts: those of the config file, of the stack, of the options.
 
     Parameters
     ----------
@@ -47,15 +60,7 @@ def with_data(plan: Plan, asked: DataRequest | None, recorded: Plan | None = Non
     """
     found: dict[str, NamedData] = {}
     if asked is not None:
-        site = plan.site.name
-        ways = [
-            (configured("binds", {}).get(site, []), f"binds.{site} of your config file", "/"),
-            (plan.stack.run.binds if own_stack else [], "run.binds", str(asked.stack_folder.absolute())),
-            (asked.given, "--bind", str(Path.cwd())),
-        ]
-        for texts, where, base in ways:
-            each = [parse_data(text, where, base) for text in texts]
-            found |= {data.target or data.source: data for data in each}
+        found = asked.named(plan, own_stack)
         check_data(plan, [*found.values()], data_targets(recorded or plan))
         if asked.checked:
             _check_here(found.values(), os.environ)

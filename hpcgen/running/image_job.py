@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hpcgen.backends.engines import engine_for, preferring, runners
-from hpcgen.backends.hardware.mpi_abi import wanted_abi, whose
 from hpcgen.core.config.user_config import usual
 from hpcgen.core.errors import InputError, PolicyError
 from hpcgen.core.model.fields import EngineName
 from hpcgen.core.model.host_mpi import Bind
 from hpcgen.core.model.job import JobRequest, Queueing
-from hpcgen.core.model.plan import Finding, Plan
+from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.record import ImageKindName
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack
@@ -28,13 +27,16 @@ from hpcgen.images.kinds import kind_for
 from hpcgen.launch.job.layout import job_findings
 from hpcgen.launch.script import job_script, plain_script, preflight_script
 from hpcgen.planning.reproduce import step_words
-from hpcgen.recipe.assemble import assemble, bind_targets, data_targets
+from hpcgen.recipe.assemble import assemble
 from hpcgen.running.data import DataRequest, with_data
 from hpcgen.running.host_side import host_side, laid_out, started_as
+from hpcgen.running.image_findings import bind_findings, check_mpi, contract_findings, onto_folders, unseen_data
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
+    from hpcgen.core.model.image_facts import ImageFacts
     from hpcgen.images.reference import ImageReference
+    from hpcgen.running.foreign import ForeignStart
 
 
 class ImageJob(msgspec.Struct, frozen=True):
@@ -51,6 +53,7 @@ class ImageJob(msgspec.Struct, frozen=True):
     sealed: foreign code runs in it: without a network, and with nothing of the host but the folder that it starts in.
     shown: folders of the host that it sees beside that.
     content: hash of the plan that the image was built from; "" where hpcgen did not build it.
+    facts: what was read of an image that hpcgen did not build.
     plain: there is no image: the command runs on the machine itself.
     """
 
@@ -64,12 +67,13 @@ class ImageJob(msgspec.Struct, frozen=True):
     sealed: bool = False
     shown: tuple[Bind, ...] = ()
     content: str = ""
+    facts: ImageFacts | None = None
     plain: bool = False
 
     @property
     def foreign(self) -> bool:
-        """Whether hpcgen did not build the image, so that no block of it is known."""
-        return not self.plan.blocks
+        """Whether hpcgen did not build the image, so that what it has is known by its files, if at all."""
+        return not self.plan.blocks or self.facts is not None
 
     @property
     def named(self) -> bool:
@@ -80,6 +84,10 @@ class ImageJob(msgspec.Struct, frozen=True):
         """InputError where neither the stack nor the user says what is started."""
         job = self.plan.job
         if not job.command and not job.steps:
+            if self.facts is not None:
+                from hpcgen.running.foreign import no_program
+
+                raise no_program(self.plan)
             raise InputError(
                 f"there is no program to start: the stack {self.plan.stack.name} names none",
                 expected="`-- COMMAND` at the end of the command line",
@@ -102,8 +110,9 @@ def plan_for_image(
     beside: Callable[[], Stack] | None = None,
     foreign: Callable[[], Site] | None = None,
     data: DataRequest | None = None,
+    allow_unsupported: bool = False,
 ) -> ImageJob:
-    """The plan that an image carries, laid out for a site.
+    """The plan that an image carries, laid out for a site; of one that hpcgen did not build, a plan by what it holds.
 
     Parameters
     ----------
@@ -117,28 +126,28 @@ def plan_for_image(
     elsewhere: it is started on the site's nodes, so that what is installed here says nothing.
     stack: the stack that it was built from as its user has it now, which decides how the program is started.
     beside: the stack of the user's present folder, which is taken for ``stack`` where the image is one of that name.
-    foreign: takes an image that hpcgen did not build, too: the site that it is started at where none is named.
+    foreign: starts an image that hpcgen did not build as one process without the host's MPI, unread: the site that it
+        is started at where none is named.
     data: the data of the host that it sees; none of its own if None.
+    allow_unsupported: an image that hpcgen did not build is started although it breaks the contract with the host.
 
     Raises
     ------
-    InputError: the image carries no record, or is for a site of which the user has no profile.
-    PolicyError: nothing allowed here starts this kind of image; the job does not fit the machine.
+    InputError: the image is for a site of which the user has no profile, or nothing says which machine this is.
+    PolicyError: nothing allowed here starts this kind of image; the job does not fit the machine; the contract is
+        broken by an image that hpcgen did not build.
     UnknownNameError: there is no such partition.
     """
-    from hpcgen.images.recorded import known_kit, recorded_kit
+    from hpcgen.images.recorded import known_kit
 
     replace = msgspec.structs.replace
-    kit = known_kit(image) if foreign is not None else recorded_kit(image)
+    asked = request or JobRequest()
+    kit, other = known_kit(image), None
     if kit is None:
-        from hpcgen.running.foreign import bare, foreign_kit
-
-        assert foreign is not None
-        site, trust = bare(site or foreign()), False
-        kit = foreign_kit(image, site, partition)
+        other = _foreign(image, catalog, site, partition, asked, foreign)
+        kit, site, asked, trust = other.kit, other.site, other.request, False
     elif stack is None and beside is not None and (own_stack := beside()).name == kit.plan.stack.name:
         stack = own_stack
-    asked = request or JobRequest()
     side = host_side(kit.plan, site, catalog, trust=trust, stack=stack)
     if asked.account is None and account is not None:
         asked = replace(asked, account=account(side.site or kit.plan.site))
@@ -146,27 +155,55 @@ def plan_for_image(
     plan = laid_out(recorded, side.site, partition, asked, renewed=site is None, anew=recorded.stack != kit.plan.stack)
     chosen = choose_engine(_usual(plan.site, stack), image.kind, image.name, engine, elsewhere)
     binds = data.given if data is not None else ()
-    again = _command(image.name, site, partition, asked, engine, binds)
+    again = _command(str(image), site, partition, asked, engine, binds)
     plan = replace(plan, engine=chosen, command=again, findings=[])
+    built = kit.plan
+    if other is not None:
+        plan = built = other.onto(plan, image, catalog, data.named(plan, own_stack=False) if data is not None else ())
     own = stack is not None or trust
-    unseen = [] if own else _unseen(plan)
-    plan = with_data(plan, data, kit.plan, own)
+    unseen = [] if own else unseen_data(plan)
+    plan = with_data(plan, data, built, own)
     inside: dict[str, str] = {}
     if not side.stack_outside:
         run = plan.stack.run
         inside, plan = run.environment, replace(plan, stack=replace(plan.stack, run=replace(run, environment={})))
-    plan = _onto_folders(kit.plan, plan)
-    _check_mpi(plan)
+    plan = onto_folders(built, plan)
+    facts = other.facts if other is not None else None
+    if facts is not None:
+        from hpcgen.planning.observed import compiled_for
+        from hpcgen.running.foreign import foreign_findings
+
+        contract = foreign_findings(plan, facts, catalog, asked, allow_unsupported)
+        built_for = compiled_for(facts)
+    else:
+        check_mpi(plan)
+        contract = [*contract_findings(plan), *bind_findings(built, plan)]
+        built_for = built.site.partitions[built.partition].cpu.target
     findings = [
         *side.findings,
         *unseen,
-        *_contract(plan),
+        *contract,
         *job_findings(plan.site, plan.partition, plan.job, asked),
-        *_bind_findings(kit.plan, plan),
     ]
-    plan = replace(plan, findings=findings)
-    built_for = kit.plan.site.partitions[kit.plan.partition].cpu.target
-    return ImageJob(plan, dict(kit.environment), image.name, image.kind, built_for, inside, content=kit.content)
+    plan = replace(plan, findings=[*plan.findings, *findings])
+    environment, content = dict(kit.environment), kit.content
+    return ImageJob(plan, environment, image.name, image.kind, built_for, inside, content=content, facts=facts)
+
+
+def _foreign(
+    image: ImageReference,
+    catalog: Catalog,
+    site: Site | None,
+    partition: str | None,
+    asked: JobRequest,
+    unread: Callable[[], Site] | None,
+) -> ForeignStart:
+    """What stands for the kit of an image that has none."""
+    from hpcgen.running.foreign import foreign_start, plain_start
+
+    if unread is not None:
+        return plain_start(image, site or unread(), partition, asked)
+    return foreign_start(image, catalog, site, partition, asked)
 
 
 def plan_for_stack(
@@ -309,62 +346,6 @@ def _at_hand(site: Site, engine: EngineName) -> bool:
     if known is not None and known.modules:
         return True
     return shutil.which(engine_for(engine).command_name()) is not None
-
-
-def _check_mpi(plan: Plan) -> None:
-    """The host's MPI can only take the place of one with the same binary interface."""
-    block, host = plan.block("mpi"), plan.site.mpi
-    if block is None or host is None or not plan.stack.run.mpi:
-        return
-    wanted = wanted_abi(host)
-    if plan.mpi.abi not in ("", wanted):
-        remedy = f"build it for this site: hpcgen build --site {plan.site.name} --stack {plan.stack.name}"
-        message = (
-            f"{block.name} {block.version} of the image cannot be replaced by the {host.flavour} of {plan.site.name}"
-        )
-        raise PolicyError(message, expected=f"an MPI with the binary interface of {whose(wanted)}", remedy=remedy)
-
-
-def _contract(plan: Plan) -> list[Finding]:
-    """What of the contract with the host can still be asked, as warnings: what is in the image is as it is."""
-    from hpcgen.planning.contract.verdict import AT_START, case_of_plan, checks_of, findings_of
-
-    found = findings_of(checks_of(case_of_plan(plan), only=AT_START))
-    return [finding for finding in found if finding.severity == "warning"]
-
-
-def _onto_folders(recorded: Plan, plan: Plan) -> Plan:
-    """Without the file systems for which the image has no folder, where the engine does not make one."""
-    if not engine_for(plan.engine).targets_in_image:
-        return plan
-    made, replace = bind_targets(recorded), msgspec.structs.replace
-    systems = {
-        name: each if each.path in made else replace(each, bind=False) for name, each in plan.site.file_systems.items()
-    }
-    return replace(plan, site=replace(plan.site, file_systems=systems))
-
-
-def _bind_findings(recorded: Plan, plan: Plan) -> list[Finding]:
-    """Folders of this site's MPI that an image which was built for another site has not."""
-    # That of data is looked for in check_data.
-    asked = {*bind_targets(plan)} - {*data_targets(plan)}
-    missing = sorted(asked - {*bind_targets(recorded)})
-    if not missing or not engine_for(plan.engine).targets_in_image:
-        return []
-    message = (
-        f"the image was built for {recorded.site.name} and has no folder {', '.join(missing)} to bind the host's to"
-    )
-    remedy = f"if it does not start: hpcgen build --site {plan.site.name} --stack {plan.stack.name}"
-    return [Finding(name="binds", severity="warning", message=message, remedy=remedy)]
-
-
-def _unseen(plan: Plan) -> list[Finding]:
-    """What the image's record would have shown of this host."""
-    if not plan.stack.run.binds:
-        return []
-    message = f"the image was built for a stack that sees {', '.join(plan.stack.run.binds)} of the host"
-    remedy = "start it in the folder of that stack, or add --bind"
-    return [Finding(name="data", severity="note", message=message, remedy=remedy)]
 
 
 def _command(

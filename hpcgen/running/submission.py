@@ -168,6 +168,10 @@ def submit(job: ImageJob, folder: Path, output: str = "") -> Submitted:
     job, own = with_files(job, start, job.plan.job_name, output)
     name, text = batch_script(job, f"{own.relative_to(start)}/{PREFLIGHT}")
     write_file(own / PREFLIGHT, checks(job), executable=True)
+    if job.facts is not None:
+        from hpcgen.running.image_record import write_image_record
+
+        write_image_record(job, own)
     return written_and_submitted(job, queue, job.plan.job_name, own / name, text, start)
 
 

@@ -49,18 +49,18 @@ class SlurmSite(Generic[ClusterType]):
     def command(self, name: str, *words: str) -> list[str]:
         """hpcgen's words for a job of two ranks on each node, where Slurm's commands work."""
         site = ["--site", "here", "--ranks-per-node", "2", "--threads", "1", "--time", "5m"]
-        return self._words(name, *site, *words)
+        return self.words(name, *site, *words)
 
-    def _words(self, *words: str) -> list[str]:
+    def words(self, *words: str) -> list[str]:
         hpcgen = [sys.executable, "-m", "hpcgen", "--collection", str(self.collection), *words]
         return [*self.cluster.prefix, *hpcgen]
 
     def run(self, name: str, *words: str) -> subprocess.CompletedProcess[str]:
-        return self._run(self.command(name, *words))
+        return self.call(self.command(name, *words))
 
     def hpcgen(self, *words: str) -> subprocess.CompletedProcess[str]:
         """hpcgen with these words alone, where Slurm's commands work."""
-        return self._run(self._words(*words))
+        return self.call(self.words(*words))
 
-    def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+    def call(self, command: list[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(command, cwd=self.work, env=self.env, capture_output=True, text=True, timeout=300)

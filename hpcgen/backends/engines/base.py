@@ -45,6 +45,7 @@ class Call(msgspec.Struct, frozen=True):
     host_network: whether it listens on the host's network.
     ranks_outside: whether a launcher of the caller starts it: only the script knows how many ranks share a node.
     options: of the engine, which the site wants at every start.
+    makes_targets: whether the image lacks folders that something is bound to.
     """
 
     image: str = IMAGE
@@ -67,6 +68,7 @@ class Call(msgspec.Struct, frozen=True):
     host_network: bool = False
     ranks_outside: bool = False
     options: tuple[str, ...] = ()
+    makes_targets: bool = False
 
 
 class Engine:
@@ -277,6 +279,10 @@ class Engine:
         image: its name.
         """
         return []
+
+    def can_make_targets(self) -> bool:
+        """Whether it binds onto folders that an image does not have, if it is told to."""
+        return not self.targets_in_image
 
     def swaps(self, host: HostMpi) -> bool:
         """Whether a host's MPI takes the place of an image's: its libraries are shown, or the engine brings them."""

@@ -55,6 +55,7 @@ from hpcgen.core.support.templates import Template
 UNSET_OPTION = "0.9.8"
 SQUASHFS = "0.26"
 HOME_OPTION = "0.31"
+MAKES_TARGETS = "0.36"
 # ch-run makes a namespace for users and one for mounts alone. In those of unshare there is no network and no process of
 # the host; its shared memory, which comes with /dev, is hidden. unshare of util-linux 2.32 and later has --kill-child.
 SEAL = (
@@ -131,6 +132,10 @@ class Charliecloud(Engine):
         reference = address.removeprefix("docker://")
         return [["ch-image", "pull", reference], ["ch-convert", reference, name]]
 
+    def can_make_targets(self) -> bool:
+        """In a layer over the image that the memory holds. Source: ch-run(1) of that release, --write-fake."""
+        return self.at_least(MAKES_TARGETS)
+
     def before_words(self) -> list[str]:
         """Where ch-run may be one that mounts."""
         return list(FOLDER_FIRST) if self.version is None or self.at_least(SQUASHFS) else []
@@ -139,7 +144,7 @@ class Charliecloud(Engine):
         """ch-run of a read-only image. GPUs need no option: /dev is the host's, the driver's libraries the image's."""
         if call.sealed:
             return self._sealed_words(call)
-        groups: list[list[str]] = [["ch-run"]]
+        groups: list[list[str]] = [["ch-run", *(["--write-fake"] if call.makes_targets else [])]]
         unset = call.unset
         if self.at_least(UNSET_OPTION):
             groups += [[f"--unset-env={name}"] for name in call.unset]
@@ -161,7 +166,7 @@ class Charliecloud(Engine):
         inside = replace(call, inside={**call.inside, "HOME": "/tmp", "PWD": SUBMIT_FOLDER})
         return [
             *SEAL,
-            ["ch-run", "--private-tmp", *home],
+            ["ch-run", *(["--write-fake"] if call.makes_targets else []), "--private-tmp", *home],
             *bind_words(self.bind_option, call.binds),
             ["-b", joined(call.folder, f":{SUBMIT_FOLDER}"), "-c", SUBMIT_FOLDER],
             [call.image, "--"],

@@ -34,12 +34,14 @@ from hpcgen.core.support.units import counted, walltime_text
 class PlannedMpi(Record, frozen=True):
     """The capabilities of an MPI that launching needs: its binary interface, and which software it is.
 
-    ``host_settings``: variables of a host that would lead it to the files of another installation.
+    ``host_settings``: variables of a host that would lead it to the files of another installation. ``folder``: where
+    its library lies, in an image that hpcgen did not build; else it is below ``/opt``, by the name of its block.
     """
 
     abi: Text = ""
     flavour: Text = ""
     host_settings: list[EnvName] = []
+    folder: Text = ""
 
     @property
     def family(self) -> str:
@@ -182,6 +184,21 @@ class ExtendedImage(Record, frozen=True):
     digest: Digest | None = None
 
 
+class FoundImage(Record, frozen=True):
+    """What a start has to know of an image that hpcgen did not build, beside the blocks that were seen in it.
+
+    ``digest``: what tells it from every other, "" where that could not be read. ``folders``: those for the host's that
+    it has or the engine makes; ``made``: the latter. ``entry_point``: what would start its commands, and does not.
+    ``python``: its interpreter, by which ranks are tried.
+    """
+
+    digest: Text = ""
+    folders: list[Text] = []
+    made: list[Text] = []
+    entry_point: list[Text] = []
+    python: Text = ""
+
+
 class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     """Everything that assembling and launching need. ``blocks`` are in build order, the base first.
 
@@ -189,8 +206,9 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     must accept; when they did is in the person's own config file. ``copied``: the stack's own files, by what is in
     them. ``project``: the Python packages that files of the user's project ask for; ``conda``: what is asked of conda.
     ``latest_base``: base images are what their moving tags stand for on the day of the build, not the dated ones of the
-    release tables. ``extends``: the finished image that it adds to; what that has is not built again. ``number``: the
-    format in which it is written down (``support.file_formats.KIT``).
+    release tables. ``extends``: the finished image that it adds to; what that has is not built again. ``found``: the
+    image is one that hpcgen did not build, and ``blocks`` are what was seen in it. ``number``: the format in which it
+    is written down (``support.file_formats.KIT``).
     """
 
     number: Annotated[int, msgspec.Meta(ge=1, description="the format of this plan")] = 1
@@ -213,6 +231,7 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     conda: PlannedConda | None = None
     latest_base: bool = False
     extends: ExtendedImage | None = None
+    found: FoundImage | None = None
 
     def __repr__(self) -> str:
         told = [self.format, counted(len(self.blocks), "block"), self.job.shape, *self._counts()]

@@ -134,6 +134,9 @@ class ImageKind:
         """
         return None
 
+    def folders(self, name: str, paths: Sequence[str]) -> set[str] | None:
+        """Those of absolute paths that are folders in it; None where nobody has to know."""
+
     def files(self, name: str) -> AbstractContextManager[ImageFileSource | None]:
         """All its files, for as long as they are looked at; None where it cannot be listed as it is.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from hpcgen.backends.engines.common import MKSQUASHFS_OPTIONS
 from hpcgen.core.support.placing import folder_bytes
 from hpcgen.images import roots
-from hpcgen.images.folder import MAX_FILE, list_folder, read_folder
+from hpcgen.images.folder import MAX_FILE, folders_of, list_folder, read_folder
 from hpcgen.images.kinds.base import (
     ConversionRule,
     ConversionStep,
@@ -73,6 +73,9 @@ class DirectoryKind(ImageKind):
 
     def listed(self, name: str, wanted: Callable[[str], bool]) -> set[str] | None:
         return list_folder(name, wanted)
+
+    def folders(self, name: str, paths: Sequence[str]) -> set[str] | None:
+        return folders_of(Path(name), paths)
 
     def files(self, name: str) -> AbstractContextManager[ImageFileSource | None]:
         return nullcontext(FolderSource(name))

@@ -138,5 +138,8 @@ class SquashfsKind(ImageKind):
     def listed(self, name: str, wanted: Callable[[str], bool]) -> set[str] | None:
         return list_squashfs(name, wanted)
 
+    def folders(self, name: str, paths: Sequence[str]) -> set[str] | None:
+        return list_squashfs(name, set(paths).__contains__)
+
     def files(self, name: str) -> AbstractContextManager[ImageFileSource | None]:
         return nullcontext(SquashfsSource(name))

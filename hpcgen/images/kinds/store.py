@@ -25,7 +25,7 @@ from hpcgen.core.support.processes import own_module
 from hpcgen.core.support.quoting import line
 from hpcgen.images.archive import content, members
 from hpcgen.images.commands import ask
-from hpcgen.images.folder import MAX_FILE, list_folder, read_folder
+from hpcgen.images.folder import MAX_FILE, folders_of, list_folder, read_folder
 from hpcgen.images.kinds.archives import skopeo
 from hpcgen.images.kinds.base import (
     ConversionRule,
@@ -322,6 +322,10 @@ class ChImageStore(ImageKind):
     def listed(self, name: str, wanted: Callable[[str], bool]) -> set[str] | None:
         folder = storage_folder(name)
         return list_folder(str(folder), wanted) if folder.is_dir() else None
+
+    def folders(self, name: str, paths: Sequence[str]) -> set[str] | None:
+        folder = storage_folder(name)
+        return folders_of(folder, paths) if folder.is_dir() else None
 
     def files(self, name: str) -> AbstractContextManager[ImageFileSource | None]:
         folder = storage_folder(name)

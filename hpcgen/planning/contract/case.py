@@ -11,6 +11,7 @@ import msgspec
 from hpcgen.backends.engines import Engine
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.core.model.host_mpi import HostMpi
+from hpcgen.core.model.image_facts import ImageFacts
 from hpcgen.core.model.plan import Finding, Plan, PlannedBlock
 from hpcgen.core.model.release import Release
 from hpcgen.core.model.site import Partition, Site
@@ -69,6 +70,7 @@ class ContractCase(msgspec.Struct, frozen=True):
     doubts: what is not known of the image's Python packages.
     untried: wheels of the project that no table has, by package.
     forward: the row of the block that brings a newer driver's libraries, where one does.
+    facts: what was read of an image that hpcgen did not build; its blocks are those that were seen in it.
     """
 
     plan: Plan
@@ -83,6 +85,7 @@ class ContractCase(msgspec.Struct, frozen=True):
     doubts: Sequence[Finding] = ()
     untried: Mapping[str, Untried] = {}
     forward: Release | None = None
+    facts: ImageFacts | None = None
 
     @property
     def site(self) -> Site:

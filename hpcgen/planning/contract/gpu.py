@@ -48,7 +48,8 @@ def use(case: ContractCase) -> list[Check]:
             from hpcgen.planning.contract.untried import names
 
             wasted += f": {names(case)} is not known to compute on them"
-        found.append(_unused(case, wasted, any(why.by_driver for why in unused.values())))
+        check = _unused(case, wasted, any(why.by_driver for why in unused.values()))
+        found.append(_not_seen(check) if case.facts is not None and not idle else check)
     return [msgspec.structs.replace(each, path=path) for each in found] or [
         holds(name, f"{', '.join(users)} can use the {_one(gpu)}")
     ]
@@ -58,6 +59,12 @@ def _asked(case: ContractCase) -> set[str]:
     """Blocks that stack and files name, without what those need: a vendor's libraries compute nothing by themselves."""
     project = case.plan.project
     return {*case.plan.stack.blocks, *(each.block for each in (project.handed_over if project is not None else ()))}
+
+
+def _not_seen(check: Check) -> Check:
+    """In an image that hpcgen did not build there may be what nothing in it tells."""
+    told = "the job asks for GPUs, and nothing that computes on them was found in the image"
+    return msgspec.structs.replace(check, outcome="doubtful", reason=told)
 
 
 def _unused(case: ContractCase, reason: str, by_driver: bool = False) -> Check:
@@ -156,6 +163,10 @@ def architecture(case: ContractCase) -> list[Check]:
     name, gpu = "GPU architecture", case.partition.gpu
     if gpu is None:
         return [skipped(name, NO_GPU)]
+    if case.facts is not None:
+        from hpcgen.planning.contract.observed import gpu_code
+
+        return gpu_code(name, case.facts, gpu, case.plan.partition)
     knows = []
     for block, row in case.releases.items():
         if "capability" in row.host and gpu.vendor == "nvidia":

@@ -133,6 +133,8 @@ def version(case: ContractCase) -> Check:
     if case.plan.mpi.abi == STANDARD:
         return holds(name, f"{told}: both have the functions of MPI 5.0, by whose interface programs are linked")
     image = release_of(block.version)
+    if not image:
+        return unknown(name, f"{told}: no file of the image shows which release that is")
     flavour = case.plan.mpi.flavour
     if flavour == host.flavour:
         here = release_of(host.version)

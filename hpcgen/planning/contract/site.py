@@ -110,9 +110,13 @@ def c_library(case: ContractCase) -> Check:
         return skipped(name, "no library of the host enters the image")
     base = case.plan.blocks[0]
     label = f"{base.name} {base.version}"
-    here = str(case.releases[base.name].values.get("glibc", "")) if base.name in case.releases else ""
+    values = case.releases[base.name].values if base.name in case.releases else {}
+    if values.get("libc") == "musl":
+        reason = f"{label} has musl, and libraries of the host's {host.flavour} are made for glibc: they are not loaded"
+        return Check(name, "broken", reason, "use an image with glibc: Debian, Ubuntu, Rocky Linux …", "glibc")
+    here = str(values.get("glibc", ""))
     if not here:
-        return unknown(name, f"the release table does not say which one {label} has")
+        return unknown(name, f"nothing says which one {label} has")
     wanted, path = (host.glibc, "mpi.glibc") if host.glibc is not None else (case.site.system.glibc, "system.glibc")
     if wanted is None:
         return unknown(name, f"the profile does not say which glibc the host's {host.flavour} requires", "system.glibc")
@@ -132,6 +136,10 @@ def c_library(case: ContractCase) -> Check:
 def cpu(case: ContractCase) -> list[Check]:
     """Every kind of node that the job may get has the CPU features that the code was compiled for."""
     name, plan = "CPU", case.plan
+    if case.facts is not None:
+        from hpcgen.planning.contract.observed import cpu as levels
+
+        return levels(case, case.facts)
     target, queue = case.partition.cpu.target, plan.job.queue
     others = _sharing(case)
     if not others:

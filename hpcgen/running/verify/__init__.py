@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from hpcgen.blocks.rank_test import DEBUG, OPEN_MPI_DEBUG, RANK_PROGRAM
+from hpcgen.blocks.rank_test import DEBUG, OPEN_MPI_DEBUG, rank_words
 from hpcgen.core.errors import PolicyError, Problem, TestFailedError
 from hpcgen.core.model.fields import EngineName
 from hpcgen.core.model.image_paths import SELFTEST
@@ -151,7 +151,7 @@ def _for_several(image: ImageReference, job: ImageJob) -> list[RankTest] | None:
     PolicyError where its job cannot be started on them from here.
     """
     require_nodes(job, os.environ, "hpcgen test --submit, or hpcgen test")
-    return rank_tests_of(image)
+    return rank_tests_of(image) if job.facts is None else []
 
 
 def _with_company(job: ImageJob) -> ImageJob:
@@ -215,6 +215,10 @@ class _Proof:
         self.results += node_tests(self._job.plan, read_node(ended.lines), ended, self._job.built_for)
 
     def _selftest(self) -> None:
+        if self._job.facts is not None:
+            reason = "hpcgen did not build the image, which has no tests of its blocks"
+            self.results.append(TestResult(group=CONTRACT, name="blocks", result="skipped", reason=reason))
+            return
         reader = SelfTestLines(self._on_begin, self.results.append)
         job = with_layout(self._job, [SELFTEST, "--lines"], 1)
         ended = start_job(job, self._timeout_s, reader.feed)
@@ -228,7 +232,7 @@ class _Proof:
             asked = {**DEBUG, **OPEN_MPI_DEBUG}
             debug = {name: value for name, value in asked.items() if name not in plan.stack.run.environment}
             layout = plan.job
-            job = with_layout(self._job, [RANK_PROGRAM], layout.ranks_per_node, debug, nodes=layout.nodes)
+            job = with_layout(self._job, rank_words(plan), layout.ranks_per_node, debug, nodes=layout.nodes)
             ended = start_job(job, self._timeout_s)
         self.results += rank_tests(plan, ended)
 

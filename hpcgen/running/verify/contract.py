@@ -9,7 +9,7 @@ import msgspec
 from hpcgen.backends.engines import engine_for
 from hpcgen.backends.hardware.fabrics import drivers
 from hpcgen.backends.hardware.microarchitecture import code_features
-from hpcgen.blocks.rank_test import RANK_TEST
+from hpcgen.blocks.rank_test import RANK_TEST, rank_words
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.record import TestResult
 from hpcgen.core.support.units import some
@@ -193,7 +193,10 @@ def no_ranks(plan: Plan) -> str:
     """Why no ranks are started, "" where they are."""
     if not plan.stack.run.mpi or plan.block("mpi") is None:
         return NO_MPI
-    return "" if plan.block(RANK_TEST) is not None else f"the image has no {RANK_TEST}"
+    if rank_words(plan):
+        return ""
+    lacks = f"no {RANK_TEST}" if plan.found is None else "no Python 3 that could load its MPI"
+    return f"the image has {lacks}"
 
 
 def _count(plan: Plan, ranks: Ranks, ended: StartResult) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from hpcgen._version import __version__
-from hpcgen.blocks.rank_test import RANK_PROGRAM
+from hpcgen.blocks.rank_test import rank_words
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.image_paths import SELFTEST
 from hpcgen.core.model.recipe_facts import RankTest
@@ -64,7 +64,7 @@ def reframe_checks(
     starts: list[str] = []
     if not no_ranks(plan):
         size = plan.job.nodes, plan.job.ranks_per_node, plan.job.threads_per_rank
-        start = with_layout(job, [RANK_PROGRAM], size[1], nodes=size[0])
+        start = with_layout(job, rank_words(job.plan), size[1], nodes=size[0])
         starts += _start("ranks find each other", start, size, rf"rank \d+ of {size[0] * size[1]} on ", "")
     if plan.job.nodes > 1:
         for test in rank_tests:

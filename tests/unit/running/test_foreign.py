@@ -43,9 +43,20 @@ def test_the_profile_decides_and_variables_of_the_image_are_set_inside_alone(ima
     assert "/lrz/sys" not in before and "/hppfs" not in before and job.plan.site.mpi is None
 
 
-def test_only_those_that_take_any_image_take_one_without_a_kit(image: ImageReference) -> None:
-    with pytest.raises(InputError, match="no kit in"):
+def test_nobody_guesses_which_machine_it_is_for(image: ImageReference) -> None:
+    with pytest.raises(InputError, match="nothing says which machine"):
         plan_for_image(image, default_catalog(), elsewhere=True)
+
+
+def test_it_is_started_by_what_was_read_of_it(image: ImageReference) -> None:
+    (Path(image.name) / "etc").mkdir()
+    (Path(image.name) / "etc" / "os-release").write_text("ID=debian\nVERSION_ID=12\n")
+    job = plan_for_image(image, default_catalog(), site=supermuc(), elsewhere=True)
+    assert job.facts is not None and job.plan.found is not None and job.plan.found.digest == identity_of(image)
+    # Of what the site binds it has no folder, and its engine makes none.
+    assert "/lrz/sys" not in direct_script(job) and job.plan.job.ranks == 1
+    with pytest.raises(InputError, match="there is no program to start"):
+        job.need_command()
 
 
 def test_a_damaged_kit_makes_no_image_a_strangers(image: ImageReference) -> None:

@@ -647,9 +647,9 @@ def test_without_the_engine_one_test_fails_and_nothing_else_is_tried(
     assert ElementTree.parse(tmp_path / "report.xml").getroot().get("failures") == "1"
 
 
-def test_an_image_without_a_record_is_refused(hpcgen: Command, tmp_path: Path) -> None:
+def test_an_image_without_a_record_needs_a_machine(hpcgen: Command, tmp_path: Path) -> None:
     (tmp_path / "image" / "ch").mkdir(parents=True)
     done = hpcgen("test", str(tmp_path / "image"))
     assert done.returncode == 3
-    assert "no kit" in done.stderr
+    assert "nothing says which machine" in done.stderr
     assert done.stdout == ""
