@@ -151,13 +151,13 @@ def build_kit(kit: KitFolder, options: BuildOptions, watcher: Watcher | None = N
         prepared = prepare(kit, options, identity.split("-")[0], folder)
         note(folder, prepared.builder.builder_name(), prepared.work.target)
         with log_file(options.log, options.record, identity) as log:
-            run = _Run(prepared, options, identity, started, log, watcher or Watcher())
+            run = BuildRun(prepared, options, identity, started, log, watcher or Watcher())
             run.keeps = (lock,)
             with interruptible():
                 return run.go()
 
 
-class _Run:
+class BuildRun:
     """The state of one build while it runs."""
 
     def __init__(
@@ -176,6 +176,7 @@ class _Run:
         self.written = WriteProgress(self.progress, self.builder.growing(self.work))
 
     def go(self) -> BuildRecord:
+        """Build, and keep the record."""
         built = False
         try:
             self._scratch()
@@ -188,7 +189,7 @@ class _Run:
             self.progress.close(failed=False)
             if self.work.target.is_file:
                 self._tell_left(put_in_place(Path(self.work.target.temporary), Path(self.work.target.name)))
-            self._run_all(self.builder.publish(self.work))
+            self.publish()
             built = True
         except KeyboardInterrupt:
             self.progress.stopped = True
@@ -213,7 +214,15 @@ class _Run:
             self._stopped(built)
             raise
         self._stopped(built)
-        return self._keep("built", image=self.builder.built_image(self.work.target))
+        return self._keep("built", image=self.built())
+
+    def publish(self) -> None:
+        """Give the whole image its final name."""
+        self._run_all(self.builder.publish(self.work))
+
+    def built(self) -> BuiltImage:
+        """Size and digest of the result."""
+        return self.builder.built_image(self.work.target)
 
     def _scratch(self) -> None:
         """Everything that the commands want to find."""
@@ -231,7 +240,7 @@ class _Run:
 
     def _run_all(self, calls: Sequence[EngineCommand]) -> None:
         for call in calls:
-            self._write(self._public(f"+ {call.shown()}"))
+            self.write(self._public(f"+ {call.shown()}"))
             if call.step is not None:
                 self.progress.take(Event("begin", call.step))
             for index in range(call.cached):
@@ -260,7 +269,7 @@ class _Run:
         # Apptainer repeats each command of a step, with what its variables stand for.
         line = self._public(line)
         self.disks.said(line)
-        self._write(line)
+        self.write(line)
         # What would steer a terminal stays in the log alone.
         line = printable(line)
         self.output.append(line)
@@ -273,14 +282,15 @@ class _Run:
             line = line.replace(secret, MASK)
         return without_secrets(line)
 
-    def _write(self, line: str) -> None:
+    def write(self, line: str) -> None:
+        """A line of the log."""
         # A full disk below the log is no reason to stop the build.
         with contextlib.suppress(OSError):
             self.log.write(line + "\n")
             self.log.flush()
 
     def _step_ended(self, index: int) -> None:
-        self._write(f"hpcgen: {self.progress.line(index)}")
+        self.write(f"hpcgen: {self.progress.line(index)}")
         self.watcher.ended(index)
 
     def _stopped(self, built: bool) -> None:
@@ -293,13 +303,13 @@ class _Run:
         for call in self.builder.clean(self.work, built):
             status, text = query(call.argv(), {**os.environ, **call.env}, timeout_s=600)
             said = f"+ {call.shown()}\n{text.rstrip()}" + (f"\nstatus {status}" if status else "")
-            self._write(self._public(said))
+            self.write(self._public(said))
 
     def _tell_left(self, path: Path | None) -> None:
         """What of an image could not be removed."""
         if path is not None:
             note = f"{path} could not be removed: files in it belong to another user"
-            self._write(f"hpcgen: {note}")
+            self.write(f"hpcgen: {note}")
             self.watcher.note(note)
 
     def _build_error(self, failed: _Failed) -> BuildFailedError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +37,7 @@ from hpcgen.core.model.image_paths import NOTEST
 
 if TYPE_CHECKING:
     from hpcgen.builders import BuildOptions
+    from hpcgen.builders.display import Watcher
     from hpcgen.core.errors import TestFailedError
     from hpcgen.core.model.plan import Plan
     from hpcgen.core.model.record import BuildRecord
@@ -53,6 +56,10 @@ if TYPE_CHECKING:
     type=PATH,
     help="Build without a network from this bundle: a KIT that was rendered for it, or its lock.",
 )
+@click.option(
+    "--dockerfile", metavar="FILE", type=PATH, help="Build this Dockerfile of yours for --site; nothing is added to it."
+)
+@click.option("--context", metavar="DIR", type=PATH, help="What --dockerfile copies from; by default its own folder.")
 @SIGNER
 @click.option("--no-cache", is_flag=True, help="Run every step again.")
 @click.option(
@@ -71,10 +78,18 @@ if TYPE_CHECKING:
 @click.option("--no-follow", is_flag=True, help="With --submit: print the job's id and do not wait for it.")
 @in_record(BuildCommandOptions, "build")
 def command(ctx: click.Context, options: PlanOptions, build: BuildCommandOptions) -> None:
-    """Build the image of a KIT that render -o wrote, or of --site and --stack, or many with --all."""
+    """Build the image of a KIT that render -o wrote, or of --site and --stack, or many with --all.
+
+    With --dockerfile, build your own file, and store the image as the site's engine starts it.
+    """
     from hpcgen.core.support.leftovers import scratch_folder
 
     required_signers(ctx)
+    if build.dockerfile is not None or build.context is not None:
+        from hpcgen.cli.build_dockerfile import build_dockerfile
+
+        build_dockerfile(ctx, options, build)
+        return
     planned = options.stack is not None or (not options.words and stack_here() is not None)
     if planned and build.locked is None and build.bundle is None:
         options = with_site(catalog_of(ctx), options)
@@ -171,11 +186,17 @@ def dry_run_of(kit: KitFolder, options: BuildOptions) -> None:
 
 
 def build_and_tell(kit: KitFolder, options: BuildOptions) -> BuildRecord:
-    from hpcgen.builders.display import display
     from hpcgen.builders.running import build_kit
 
+    return built_and_told(partial(build_kit, kit, options))
+
+
+def built_and_told(build: Callable[[Watcher], BuildRecord]) -> BuildRecord:
+    """The record of a build, which is shown while it goes on."""
+    from hpcgen.builders.display import display
+
     try:
-        record = build_kit(kit, options, display(say, shows_progress()))
+        record = build(display(say, shows_progress()))
     except KeyboardInterrupt:
         say("stopped: no image was made, and what had its name before is still there")
         say("the same command goes on after the last finished step, which the engine keeps until `hpcgen clean`")

@@ -24,13 +24,18 @@ NOT_IN_JOB = {"--submit": 0, "--no-follow": 0, "--dry-run": 0, "--time": 1, "--q
 
 
 class BuildCommandOptions(Options, frozen=True, kw_only=True):
-    """How an image is built, and of what beside a plan; ``keep``: where its kit stays; ``accept``: licences."""
+    """How an image is built, and of what beside a plan; ``keep``: where its kit stays; ``accept``: licences.
+
+    ``dockerfile``: the user's own, in place of a plan; ``context``: the folder that its build sees.
+    """
 
     engine: str | None = None
     output: str | None = None
     keep: Path | None = None
     locked: Path | None = None
     bundle: Path | None = None
+    dockerfile: Path | None = None
+    context: Path | None = None
     signers: Path | None = None
     no_cache: bool = False
     notest: bool = False

@@ -59,6 +59,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "build": (
         "hpcgen build kit",
         "hpcgen build --site workstation --stack mpi-hello --engine podman",
+        "hpcgen build --dockerfile Dockerfile --site workstation",
         "hpcgen build --all",
         "hpcgen build kit --dry-run",
     ),

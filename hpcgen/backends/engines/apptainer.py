@@ -61,6 +61,7 @@ class Apptainer(Engine):
     format = "singularity"
     starts = ("sif", "sandbox")
     adds_to = ("sif", "sandbox")
+    makes = ("sif", "directory")
     bind_option = "-B"
     # Since 1.1, unless it is installed with setuid. Source: its admin guide, "Setuid vs non-setuid".
     user_namespaces = True

@@ -107,6 +107,8 @@ class Engine:
     person gets it. ``storage_variables``: they say where it keeps images, steps and temporary files.
     ``converter``: its script that writes image files, where that puts its own folder first on PATH; beside that is lib.
     ``adds_to``: kinds of image, as ``starts`` has them, that its builds can start from.
+    ``makes``: the kinds of image that its builds write, that of its own store first. ``reads_dockerfiles``: it builds a
+    Dockerfile of anybody's, but for ``not_read``: patterns of its text, each with what becomes of that.
     ``differs_before``: what differs between two images of one lock, if it is known, before the release ``equal_since``,
     which makes them equal; "" where no release is known to.
     """
@@ -153,6 +155,9 @@ class Engine:
     differs_before: ClassVar[str] = ""
     converter: ClassVar[str] = ""
     adds_to: ClassVar[tuple[str, ...]] = ()
+    makes: ClassVar[tuple[str, ...]] = ()
+    reads_dockerfiles: ClassVar[bool] = False
+    not_read: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, version: str | None = None) -> None:
         self.version = version

@@ -42,6 +42,7 @@ class Buildah(DockerfileEngine):
     runs = False
     store = "podman"
     adds_to = ("podman",)
+    makes = ("podman",)
     comes_from = "podman and buildah come with most distributions"
     storage_variables = ("CONTAINERS_STORAGE_CONF", "CONTAINERS_CONF")
     equal_since = "1.41"

@@ -28,9 +28,10 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import ClassVar
 
 from msgspec.structs import replace
 
@@ -45,7 +46,7 @@ from hpcgen.backends.engines.building import (
     measured,
     query,
 )
-from hpcgen.backends.engines.steps import HPCGEN, Event, Labels, Reader, Recipe, Step, dockerfile_steps
+from hpcgen.backends.engines.steps import HERE_DOCUMENT, HPCGEN, Event, Labels, Reader, Recipe, Step, dockerfile_steps
 from hpcgen.core.model.image_paths import EVERY_IMAGE_HAS, MOUNT, SUBMIT_FOLDER
 from hpcgen.core.model.plan import ExtendedImage, Plan
 from hpcgen.core.model.record import BuiltImage
@@ -94,6 +95,15 @@ class Charliecloud(Engine):
     image_releases = MappingProxyType({".sqfs": SQUASHFS})
     converter = "ch-convert"
     adds_to = ("ch-image", "squashfs", "directory")
+    makes = ("ch-image", "squashfs", "tar", "directory")
+    reads_dockerfiles = True
+    # Source: ch-image(1), "Compatibility with other Dockerfile interpreters"; seen with 0.31 and 0.45.
+    not_read: ClassVar[Mapping[str, str]] = {
+        r"^\s*ADD\b": "ADD is ignored, so that the files are missing",
+        r"^\s*RUN\s+--mount": "RUN --mount fails",
+        rf"^\s*(RUN|COPY)\b.*{HERE_DOCUMENT}": "a here-document is a syntax error",
+        r"\\\n\s*#": "a comment inside an instruction is a syntax error",
+    }
     driver_in_image = True
     targets_in_image = True
     # Source: ch-run(1); ch-convert makes these in what it writes, and binds have no flags.
@@ -289,7 +299,7 @@ class Charliecloud(Engine):
             words += ["--bind", f"{work.bundle.folder}:{MOUNT}"]
         words += self._base_words(work)
         stored = self.stored_name(work.plan)
-        end = ("-f", work.recipe.name, work.context.name)
+        end = ("-f", work.recipe.name, _context(work))
         calls = [EngineCommand((*words, "-t", stored, *end), env=env, cwd=work.recipe.parent)]
         env = {name: value for name, value in env.items() if name == "USER"}
         if work.bases:
@@ -318,7 +328,7 @@ class Charliecloud(Engine):
         if work.target.kind != "ch-image":
             return []
         words = ["ch-image", "build", *([] if work.cache else ["--no-cache"]), "-t", work.target.name]
-        end = ("-f", NAMING, work.context.name)
+        end = ("-f", NAMING, _context(work))
         return [EngineCommand((*words, *end), env=self._environment(work), cwd=work.recipe.parent)]
 
     def more_files(self, work: Work) -> dict[Path, str]:
@@ -398,6 +408,11 @@ class Charliecloud(Engine):
             ["ch-convert", "-i", CONVERSIONS[kind], "-o", "dir", name, unpacked],
             ["ch-image", "push", "--image", unpacked, target],
         ]
+
+
+def _context(work: Work) -> str:
+    """The build's folder, from that of the recipe; of a user's own Dockerfile it is anywhere."""
+    return work.context.name if work.context.parent == work.recipe.parent else str(work.context)
 
 
 def base_script(name: str) -> str:

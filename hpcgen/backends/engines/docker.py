@@ -37,6 +37,7 @@ class Docker(DockerfileEngine):
     starts = ("docker",)
     store = "docker"
     adds_to = ("docker",)
+    makes = ("docker",)
     alone = False
     service = True
     dev_containers = True

@@ -42,6 +42,7 @@ class DockerfileEngine(Engine):
     image_is_file = False
     bind_option = "-v"
     store: ImageKindName
+    reads_dockerfiles = True
     # The first process of a container ends by no signal that it does not expect; the engine's own one passes them on.
     signal_words = ("--init",)
 
@@ -152,8 +153,9 @@ class DockerfileEngine(Engine):
         return dockerfile_steps(text, labels)
 
     def labels(self, work: Work) -> list[Word]:
-        """The words that put texts of the kit into labels."""
-        short = [name for name in LABELLED if (work.kit / name).stat().st_size < LONGEST_LABEL]
+        """The words that put texts of the kit into labels; a user's own Dockerfile has none."""
+        there = [name for name in LABELLED if (work.kit / name).is_file()]
+        short = [name for name in there if (work.kit / name).stat().st_size < LONGEST_LABEL]
         return [word for name in short for word in ("--label", FromFile(f"io.hpcgen.kit.{name}=", work.kit / name))]
 
     def publish(self, work: Work) -> list[EngineCommand]:

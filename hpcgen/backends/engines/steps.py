@@ -24,12 +24,15 @@ HPCGEN = "hpcgen"
 TEST_STEP = "run the self-test"
 """What the step is called that tests the image as it is built."""
 
+HERE_DOCUMENT = r"<<-?\s*[\"']?([A-Za-z_]\w*)"
+"""Where an instruction of a Dockerfile begins one, and the word that ends it."""
+
 Labels = Sequence[Sequence[StepLabel]]
 """By stage: what each of its instructions that run commands is for, in their order."""
 
 _LAYERS = ("FROM", "RUN", "COPY", "ADD", "WORKDIR")
 _STEPS = ("FROM", "RUN", "COPY")
-_INSTRUCTION = r"([A-Z]+)\s+(.*)"
+_INSTRUCTION = r"([A-Za-z]+)\s+(.*)"
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -103,7 +106,7 @@ def dockerfile_steps(text: str, labels: Labels | None = None) -> Recipe:
     instructions: list[int] = []
     layers = 0
     told = [iter(stage) for stage in (_labels_in_comments(text) if labels is None else labels)]
-    for line, keyword, words in _instructions(text):
+    for line, keyword, words in dockerfile_instructions(text):
         if keyword == "FROM":
             instructions.append(0)
             layers = 0
@@ -116,28 +119,43 @@ def dockerfile_steps(text: str, labels: Labels | None = None) -> Recipe:
             label = _label(keyword, words)
             if keyword == "RUN" and stage <= len(told):
                 label = next(told[stage - 1], label)
-            image = words.split()[0] if keyword == "FROM" else ""
+            image = _base_named(words) if keyword == "FROM" else ""
             steps.append(Step(label.block, label.about, stage, keyword, line, instructions[-1], layers, image))
     return Recipe(steps, instructions)
 
 
-def _instructions(text: str) -> Iterator[tuple[int, str, str]]:
+def dockerfile_instructions(text: str) -> Iterator[tuple[int, str, str]]:
     """Line number, keyword and the rest of the first line of every instruction."""
-    continued = False
-    for number, line in enumerate(text.splitlines(), 1):
-        found = None if continued else re.match(_INSTRUCTION, line)
+    continued, until = False, ""
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        if until:
+            until = "" if line.strip() == until else until
+            continue
+        if continued and line.lstrip().startswith("#"):
+            continue
+        found = None if continued else re.match(_INSTRUCTION, line.lstrip())
         if found is not None:
-            yield number, found[1], found[2]
-        continued = line.endswith("\\")
+            keyword = found[1].upper()
+            yield number, keyword, found[2]
+            opened = re.search(HERE_DOCUMENT, found[2]) if keyword in ("RUN", "COPY", "ADD") else None
+            ended = opened is not None and any(each.strip() == opened[1] for each in lines[number:])
+            until = opened[1] if opened is not None and ended else ""
+        continued = line.rstrip().endswith("\\")
+
+
+def _base_named(words: str) -> str:
+    """The image of a ``FROM``."""
+    return next((word for word in words.split() if not word.startswith("--")), "")
 
 
 def _label(keyword: str, words: str) -> StepLabel:
     """What an instruction says of itself."""
     about = words.rstrip(" \\")
     if keyword == "FROM":
-        about = f"base image {words.split()[0]}"
+        about = f"base image {_base_named(words)}"
     elif keyword == "COPY":
-        *sources, _target = [word for word in words.split() if not word.startswith("--")]
+        sources = [word for word in words.split() if not word.startswith("--")][:-1]
         about = f"copy {' '.join(sources)}{' from the builder' if words.startswith('--from') else ''}"
     return StepLabel(block=HPCGEN, about=about)
 
@@ -164,7 +182,7 @@ def definition_steps(text: str, labels: Labels | None = None) -> Recipe:
 def _labels_in_comments(text: str) -> Labels:
     stages: list[list[StepLabel]] = []
     lines = text.splitlines()
-    for number, keyword, words in _instructions(text):
+    for number, keyword, words in dockerfile_instructions(text):
         if keyword == "FROM":
             stages.append([])
         elif keyword == "RUN" and stages:

@@ -1,0 +1,72 @@
+"""``hpcgen build --dockerfile``: a file of the user's, built and stored for a site."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from msgspec.structs import replace
+
+from hpcgen.cli.build_options import BuildCommandOptions
+from hpcgen.cli.common import catalog_of, say
+from hpcgen.cli.options import PlanOptions
+from hpcgen.cli.project_stack import site_missing, usual_site
+from hpcgen.core.support.places import recorded
+from hpcgen.core.support.quoting import sh
+
+if TYPE_CHECKING:
+    from hpcgen.builders.own_dockerfile import OwnDockerfile
+
+_OF_PLAN = ("site", "partition", "runner", "image_directory")
+_OF_BUILD = (
+    *("dockerfile", "context", "engine", "output", "no_cache", "emulate", "engine_option", "dry_run", "record", "log"),
+    *("as_json", "accept", "notest"),
+)
+"""Options that mean something without a plan. ``accept`` and ``notest`` may be there by a variable."""
+
+
+def build_dockerfile(ctx: click.Context, options: PlanOptions, build: BuildCommandOptions) -> None:
+    """Build the file that is named, or print how; UsageError for options that are about a plan."""
+    from hpcgen.builders.own_dockerfile import build_own, commands_of_own, prepare_own
+    from hpcgen.cli.build_command import built_and_told, say_result
+    from hpcgen.images.reference import ImageReference
+
+    if build.dockerfile is None:
+        raise click.UsageError("--context requires --dockerfile")
+    if more := [*options.given(free=_OF_PLAN), *build.given(free=_OF_BUILD)]:
+        raise click.UsageError(f"{', '.join(more)}: --dockerfile takes no plan: the file says what is in the image")
+    own = _own(ctx, build.dockerfile, options, build)
+    if build.dry_run:
+        click.echo("# BUILD is a temporary folder with a copy of the Dockerfile.")
+        click.echo("\n".join(commands_of_own(prepare_own(own, build.how, "0", Path("BUILD")))))
+        return
+    result = built_and_told(lambda watcher: build_own(own, build.how, watcher))
+    image = result.image
+    assert image is not None
+    say(f"what it holds: hpcgen inspect {sh(str(ImageReference(image.kind, image.name)))}")
+    say_result(result, build.as_json)
+
+
+def _own(ctx: click.Context, file: Path, options: PlanOptions, build: BuildCommandOptions) -> OwnDockerfile:
+    from hpcgen.builders.own_dockerfile import own_name, read_dockerfile
+    from hpcgen.cli.common import collection_words
+    from hpcgen.core.model.stack import RunSpec, Stack
+    from hpcgen.running.foreign import foreign_plan
+
+    catalog = catalog_of(ctx)
+    name = options.site or usual_site(catalog, None, say)
+    if name is None:
+        raise site_missing(catalog, str(file))
+    site = catalog.site(name)
+    if options.image_directory is not None:
+        site = replace(site, containers=replace(site.containers, image_directory=options.image_directory))
+    if options.runner is not None:
+        site = replace(site, containers=replace(site.containers, preferred=options.runner))
+    folder = (build.context or file.parent).absolute()
+    called = own_name(build.output) if build.output is not None else own_name(f"{folder}/")
+    stack = Stack(name=called, title="an image of a Dockerfile", blocks={}, run=RunSpec(mpi=False))
+    words = ["hpcgen", *collection_words(ctx), "build", "--dockerfile", recorded(str(file)), "--site", name]
+    words += ["--context", recorded(str(build.context))] if build.context is not None else []
+    plan = replace(foreign_plan(site, options.partition, stack), command=" ".join(map(sh, words)))
+    return read_dockerfile(file, build.context, plan)
