@@ -6,7 +6,20 @@ from collections.abc import Iterable
 from typing import Literal
 
 from hpcgen.blocks.base import Block, BlockOptions, Context
-from hpcgen.blocks.steps import Archive, Environment, Input, Packages, Run, Runtime, Test, Wheels, command, run
+from hpcgen.blocks.steps import (
+    Archive,
+    Environment,
+    Input,
+    Packages,
+    Part,
+    Run,
+    Runtime,
+    Test,
+    TextFile,
+    Wheels,
+    command,
+    run,
+)
 
 
 class Python(Block):
@@ -23,10 +36,10 @@ class Python(Block):
         """Where the interpreter comes from.
 
         ``obtain``: ``package`` is the distribution's, with a virtual environment; ``standalone`` a build that brings
-        all that it needs, where a distribution lacks the version: https://github.com/astral-sh/python-build-standalone.
-        """
+        all that it needs, where a distribution lacks the version: https://github.com/astral-sh/python-build-standalone;
+        ``image`` that of the image which the stack starts from, whose packages the environment sees as they are."""
 
-        obtain: Literal["package", "standalone"] = "package"
+        obtain: Literal["package", "standalone", "image"] = "package"
 
     def inputs(self, ctx: Context) -> list[Input]:
         """pip, setuptools and wheel; the build that brings all that it needs."""
@@ -36,6 +49,8 @@ class Python(Block):
         """The interpreter; headers and the venv module for the builder alone."""
         if ctx.options.obtain == "standalone":
             return Packages()
+        if ctx.options.obtain == "image":
+            return Packages(build=_WITH_IT)
         values = ctx.release.values
         manager = str(ctx.base.release.values["package_manager"])
         return Packages(build={manager: list(values["build"])}, run={manager: list(values["run"])})
@@ -49,6 +64,9 @@ class Python(Block):
             yield run("CPython", ctx.unpack(_standalone(ctx), ctx.prefix))
             minor = ".".join(ctx.version.split(".")[:2])
             environment = command("ln", "-sf", f"python{minor}", f"{ctx.prefix}/bin/python")
+        elif ctx.options.obtain == "image":
+            yield run("environment over the image's Python", *_over_image(ctx), caches=("pip",), joins="next")
+            return
         else:
             environment = command(str(ctx.release.values["interpreter"]), "-m", "venv", ctx.prefix)
         yield run(
@@ -57,6 +75,16 @@ class Python(Block):
 
     def runtime(self, ctx: Context) -> Runtime:
         return Runtime(copies=(ctx.prefix,))
+
+    def finish(self, ctx: Context, stage: str) -> Iterable[Run]:
+        """Programs of the image that name their Python by its path find the added packages too."""
+        if ctx.options.obtain == "image" and stage == "final":
+            shown = command(f"{ctx.prefix}/bin/python", _PROGRAM, "shown", ctx.prefix)
+            yield run("the image's Python sees the environment", _program(ctx), shown, joins="previous")
+
+    def suits_pip(self, ctx: Context) -> bool:
+        """What the makers of an image had together is theirs to answer for."""
+        return bool(ctx.options.obtain != "image")
 
     def test(self, ctx: Context) -> list[Test]:
         """The interpreter is the one that was asked for, and its compiled modules load."""
@@ -67,6 +95,28 @@ class Python(Block):
             Test("version", command(python, "--version"), expect=f"Python {minor}."),
             Test("standard library", command(python, "-c", modules)),
         ]
+
+
+_WITH_IT = {"apt": ["python3-dev", "python3-venv"], "dnf": ["python3-devel"], "zypper": ["python3-devel"]}
+"""What the distribution's own Python may lack for environments and for modules in C, if it is that of the image."""
+
+
+def _over_image(ctx: Context) -> list[Part]:
+    """An environment of the image's Python that sees its packages, holds pip to their versions and has a pip."""
+    made = command("python3", "-m", "venv", "--without-pip", ctx.prefix)
+    return [
+        _program(ctx),
+        made,
+        command("python3", _PROGRAM, "seen", ctx.prefix),
+        *ctx.pip(_pip_list(ctx), into=ctx.prefix),
+    ]
+
+
+_PROGRAM = "/opt/hpcgen/image_python.py"
+
+
+def _program(ctx: Context) -> TextFile:
+    return TextFile("files/image_python.py", _PROGRAM, ctx.text_file("image_python.py"))
 
 
 def _standalone(ctx: Context) -> Archive:

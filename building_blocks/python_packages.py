@@ -128,7 +128,9 @@ class PythonPackages(Block):
     def build(self, ctx: Context) -> Iterable[Run]:
         lists, trees = _lists(ctx), _from_git(ctx)
         if lists or trees:
-            check = command(f"{ctx.use('python').prefix}/bin/python", "-m", "pip", "check")
+            # What an image of others has together is its makers' to answer for.
+            of_image = ctx.use("python").options.obtain == "image"
+            check = [] if of_image else command(f"{ctx.use('python').prefix}/bin/python", "-m", "pip", "check")
             complete = bool(lists) and all(each.hashed for each in lists)
             parts = [_installed(ctx, each) for each in lists if each.requirements]
             parts += [_compiled(ctx, *each) for each in _sources(ctx)]

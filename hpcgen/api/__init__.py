@@ -144,6 +144,13 @@ def plan(
     )
     found_site, site_document = site_or_stack(catalog, site, Site)
     found_stack, stack_document = site_or_stack(catalog, stack, Stack)
+    base = None
+    if found_stack.from_ is not None:
+        from hpcgen.supply.pin.foreign_base import stack_base
+
+        file = stack_document.file_of(["from"]) if stack_document is not None else None
+        folder = file.parent if file is not None else Path()
+        base = stack_base(catalog, found_stack, folder, found_site, ask_registry=to_lock)
     in_files = not blocks and not any(isinstance(each, InMemory) for each in (site_document, stack_document))
     return make_plan(
         catalog,
@@ -161,6 +168,7 @@ def plan(
         # No command line makes again what is in no file.
         command=None if in_files else str,
         unchecked=("network",) if to_lock else (),
+        base=base,
     )
 
 

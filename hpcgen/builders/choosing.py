@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,8 +12,10 @@ from hpcgen.backends.engines import Engine, builder_for, builder_of, builders
 from hpcgen.core.errors import InputError, MissingToolError, Problem
 from hpcgen.core.model.fields import FileName, FormatName
 from hpcgen.core.model.plan import ExtendedImage, Plan
+from hpcgen.core.support.hashing import file_sha256
 from hpcgen.images.recorded import RecordedKit
 from hpcgen.images.reference import ImageReference
+from hpcgen.planning.from_image import starts_from
 from hpcgen.recipe.formats import format_for
 
 
@@ -35,9 +37,13 @@ def choose_builder(plan: Plan, asked: str | None = None) -> Engine:
         candidates = [builder_for(asked)]
         if candidates[0].builder_name() not in builders_reading(plan.format):
             raise _other_format(plan, candidates[0])
+        if not _starts_from_base(candidates[0], plan):
+            raise _cannot_start(plan, candidates[0])
     else:
         own = builder_of(plan.engine)
-        candidates = [found() for found in builders_reading(plan.format).values()]
+        candidates = [
+            each for found in builders_reading(plan.format).values() if _starts_from_base(each := found(), plan)
+        ]
         candidates.sort(key=lambda each: type(each) is not own)
     problems = []
     for builder in candidates:
@@ -48,6 +54,60 @@ def choose_builder(plan: Plan, asked: str | None = None) -> Engine:
             return builder
         problems.append(problem)
     raise MissingToolError(problems or _none_installed(plan, candidates))
+
+
+def _starts_from_base(engine: Engine, plan: Plan) -> bool:
+    """Whether the engine's builds start from the image that the plan does; of a bundle and a registry all do."""
+    base = plan.base
+    if base is None or not base.kind or plan.supply == "bundle":
+        return True
+    return starts_from(engine.adds_to, engine.archive_by, base.kind)
+
+
+def _cannot_start(plan: Plan, asked: Engine) -> InputError:
+    assert plan.base is not None
+    base = plan.base
+    return InputError(
+        f"{asked.name} cannot start from {base.file or base.image}, which is a {base.kind} image",
+        "--engine",
+        expected="an image of the kind " + " or ".join(asked.adds_to),
+        remedy="convert it first (hpcgen convert), or leave --engine out",
+    )
+
+
+def put_base_beside(plan: Plan, kit: Path, places: Mapping[str, Path]) -> None:
+    """Link the image that a plan starts from into its kit, where it is a file or folder.
+
+    It is taken from where it was planned with, else from the present folder, where it must be the planned one.
+    """
+    base = plan.base
+    if base is None or not base.file or plan.supply == "bundle" or (kit / base.file).exists():
+        return
+    place = places.get(base.file)
+    if place is None:
+        place = Path.cwd() / base.file
+        there = place.is_file() and f"sha256:{file_sha256(place)}" == base.digest
+        if not there and not (place.is_dir() and base.digest is None):
+            return
+    (kit / base.file).symlink_to(place)
+
+
+def check_base_beside(plan: Plan, kit: Path) -> None:
+    """InputError where a kit starts from a file that is not beside it, or is another one than was planned for."""
+    base = plan.base
+    if base is None or not base.file or plan.supply == "bundle":
+        return
+    place = kit / base.file
+    known = f", {base.digest}," if base.digest else ""
+    if not place.exists():
+        raise InputError(
+            f"the kit starts from {base.file}{known} which is not beside it",
+            remedy=f"put it into {kit}, or build where it lies in the present folder; a bundle contains it",
+        )
+    if base.digest and place.is_file() and f"sha256:{file_sha256(place)}" != base.digest:
+        raise InputError(
+            f"{base.file} is another image than was planned for", expected=base.digest, remedy="plan again"
+        )
 
 
 def _none_installed(plan: Plan, candidates: Sequence[Engine]) -> Problem:

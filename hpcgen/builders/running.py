@@ -20,7 +20,7 @@ from hpcgen.backends.engines.building import EngineCommand, Work, query
 from hpcgen.backends.engines.steps import Event, Recipe, without_test
 from hpcgen.backends.hardware.emulation import check_architecture, here
 from hpcgen.builders.bundles import lock_signer, open_bundle
-from hpcgen.builders.choosing import choose_builder
+from hpcgen.builders.choosing import check_base_beside, choose_builder
 from hpcgen.builders.display import BuildProgress, Watcher, WriteProgress
 from hpcgen.builders.log import build_folder, log_file, note
 from hpcgen.builders.mksquashfs_shim import MksquashfsShim
@@ -87,6 +87,9 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
     check_host_files(kit)
     bundle = open_bundle(kit, options.bundle, options.signers)
     builder = choose_builder(kit.plan, options.engine)
+    check_base_beside(kit.plan, kit.folder)
+    if kit.plan.base is not None and kit.plan.base.kind == "oci-archive" and builder.archive_by and bundle is None:
+        require_program(builder.archive_by, "bring the OCI archive to the builder")
     target = builder.target(kit.plan, options.output, token)
     for program, purpose in builder.requires_programs(target).items():
         require_program(program, purpose)

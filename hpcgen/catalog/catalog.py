@@ -98,6 +98,8 @@ class Catalog:
         self.beside = BesideBlocks([folder / FOLDERS["block"] for folder in self.folders], self.shown, self.recorded)
         self.copied = CopiedFiles(self)
         self.project = ProjectFiles()
+        self.bases: dict[str, Path] = {}
+        """Where images of this machine lie that stacks start from, by the names of their files."""
         self._loading = threading.Lock()
         self.with_drivers: dict[object, tuple[Site, Site]] = {}
         """Sites of which nobody names a driver, each with those that are planned for."""

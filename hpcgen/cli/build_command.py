@@ -150,12 +150,14 @@ def _kit_to_build(ctx: click.Context, folder: Path, options: PlanOptions, build:
 
     Where something is built, the licences of a plan must be accepted.
     """
+    from hpcgen.builders.choosing import put_base_beside
     from hpcgen.kit.folder import read_kit
     from hpcgen.kit.kit import make_kit, store_kit
 
     if build.has_lock(options):
         catalog, plan, lock = plan_of_lock(ctx, build.locked, build.bundle, options, build.engine)
         store_kit(folder, make_kit(plan, catalog, lock).all_files)
+        put_base_beside(plan, folder, catalog.bases)
         return read_kit(folder)
     if (named := named_kit(options)) is not None:
         return named
@@ -172,6 +174,7 @@ def _kit_to_build(ctx: click.Context, folder: Path, options: PlanOptions, build:
         plan = with_licences(plan, build.accept)
     kit = make_kit(plan, catalog)
     store_kit(folder, kit.all_files)
+    put_base_beside(plan, folder, catalog.bases)
     say_findings(plan, kit.notices, kit.details, notes=options.notes)
     return read_kit(folder)
 

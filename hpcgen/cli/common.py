@@ -187,10 +187,16 @@ def plan_from(
         last = (options.runner, base_images or {}, options.driver)
         return reproduce(site, recipe, *given, request, words, verb, *more, *last)
 
+    stack, base = catalog.stack(recipe), None
+    if stack.from_ is not None:
+        from hpcgen.cli.project_stack import stack_folder
+        from hpcgen.supply.pin.foreign_base import stack_base
+
+        base = stack_base(catalog, stack, stack_folder(catalog, recipe, ["from"]), found, ask_registry=verb == "lock")
     return make_plan(
         catalog,
         found,
-        catalog.stack(recipe),
+        stack,
         partition=options.partition,
         settings=options.settings,
         added=options.added,
@@ -204,6 +210,7 @@ def plan_from(
         kept=kept,
         # A lock is what goes to a machine without a network.
         unchecked=("network",) if verb == "lock" else unchecked,
+        base=base,
     )
 
 

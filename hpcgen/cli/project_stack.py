@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,10 +83,10 @@ def own_stack(catalog: Catalog, stack: str | None) -> Stack | None:
     return catalog.stack(named) if named is not None and is_file_name(named) else None
 
 
-def stack_folder(catalog: Catalog, stack: str) -> Path:
-    """The folder that paths in a stack are from."""
+def stack_folder(catalog: Catalog, stack: str, field: Sequence[str] = ("run", "binds")) -> Path:
+    """The folder that paths in a field of a stack are from."""
     document = catalog.stack_document(stack)
-    file = document.file_of(["run", "binds"]) if document is not None else None
+    file = document.file_of(list(field)) if document is not None else None
     return file.parent if file is not None else Path()
 
 

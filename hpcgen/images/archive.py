@@ -190,7 +190,8 @@ def list_archive(open_layers: Layers, wanted: Callable[[str], bool], name: str, 
         upper: set[str] = set()
         for _, member in members(layer, name, limit):
             path = normal(member.name).removeprefix(top)
-            if _whiteout(view, path, upper) or not (member.isreg() or member.islnk()) or not wanted(path):
+            named = member.isreg() or member.islnk() or member.issym()
+            if _whiteout(view, path, upper) or not named or not wanted(path):
                 continue
             upper.add(path)
             view[path] = ArchiveEntry()

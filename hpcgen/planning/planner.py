@@ -21,7 +21,7 @@ from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import HpcgenError, InputError, PolicyError, Problem, Problems
 from hpcgen.core.model.fields import EngineName, FormatName
 from hpcgen.core.model.job import JobRequest
-from hpcgen.core.model.plan import Finding, Plan, PlannedBlock, PlannedConda, PlannedMpi
+from hpcgen.core.model.plan import BaseImage, Finding, Plan, PlannedBlock, PlannedConda, PlannedMpi
 from hpcgen.core.model.project import BLOCK, Project
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack
@@ -39,6 +39,7 @@ from hpcgen.planning.findings import (
     unverified_releases,
 )
 from hpcgen.planning.frameworks import pinned_demands
+from hpcgen.planning.from_image import check_starts_from, on_base, planned_on
 from hpcgen.planning.joint_releases import first_joint, with_remedies
 from hpcgen.planning.own_wheels import named_pins
 from hpcgen.planning.project import asked_files, project_of, resolved_with
@@ -74,6 +75,7 @@ def make_plan(
     command: Callable[[], str] | None = None,
     kept: Mapping[str, str] | None = None,
     unchecked: Collection[str] = (),
+    base: BaseImage | None = None,
 ) -> Plan:
     """Resolve a stack for a site.
 
@@ -91,6 +93,7 @@ def make_plan(
     command: tells the command line that reproduces the plan; made from the arguments if None.
     kept: versions of blocks that are tried before all others, by the block's name.
     unchecked: parts of the contract that are not asked, such as ``network`` for a lock.
+    base: what the image says of itself that the stack names in `from`.
 
     Raises
     ------
@@ -102,10 +105,11 @@ def make_plan(
 
         site, site_document = with_drivers(catalog, site), site_document or catalog.document_of(site)
     terms = (format, allow_unsupported, latest_base)
-    planner = _Planner(catalog, site, wanted, *terms, site_document, stack_document, command, kept or {}, unchecked)
-    asked = PlanRequest(stack, partition, tuple(settings), tuple(added))
+    documents = (site_document, stack_document)
+    planner = _Planner(catalog, site, wanted, *terms, *documents, command, kept or {}, unchecked, base)
+    asked = PlanRequest(on_base(stack, base), partition, tuple(settings), tuple(added))
     try:
-        return planner.plan(asked)
+        return planned_on(base, stack, asked, planner.plan)
     except NoPlanError as error:
         from hpcgen.planning.remedies import explained
 
@@ -136,6 +140,7 @@ class _Planner(msgspec.Struct, frozen=True):
     command: Callable[[], str] | None
     kept: Mapping[str, str]
     unchecked: Collection[str]
+    base: BaseImage | None = None
 
     def plan(self, asked: PlanRequest, job: JobRequest | None = None) -> Plan:
         """The plan of what is asked, also with another job; NoPlanError, without a word on what clashes, if none is."""
@@ -214,7 +219,9 @@ class _Planner(msgspec.Struct, frozen=True):
             project=project,
             conda=self._conda(partition, blocks, asked.stack),
             latest_base=self.latest_base,
+            base=self.base,
         )
+        check_starts_from(self.base, draft.format)
         return draft, misfits
 
     def _conda(self, partition: str, blocks: Sequence[PlannedBlock], stack: Stack) -> PlannedConda | None:

@@ -130,7 +130,7 @@ def _capabilities(part: PlannedPart) -> Capabilities:
 
 def _stage(name: str, plan: Plan, parts: list[PlannedPart], pins: Pins | None) -> Stage:
     contributions = [(part.label, part.block.environment(part.ctx)) for part in in_stage(name, parts)]
-    claimed = _claimed_base(name, parts)
+    claimed = _claimed_base(name, plan, parts)
     base = base_for(plan, claimed or image(parts[0].ctx.base.release.images["default"]))
     arguments = _merged("build argument", [(label, env.arguments) for label, env in contributions])
     if pins is not None:
@@ -143,16 +143,18 @@ def _stage(name: str, plan: Plan, parts: list[PlannedPart], pins: Pins | None) -
         name=name,
         image=base,
         arguments=arguments,
-        environment=_environment(name, contributions),
+        environment=_environment(name, contributions, plan.base.environment if plan.base is not None else {}),
         host_files=[file for part in parts for file in part.block.host_files(part.ctx)],
         steps=[base_check(plan, base, parts[0].ctx.base.release.values)],
         made_by_others=claimed is not None and plan.extends is None,
     )
 
 
-def _claimed_base(stage: str, parts: list[PlannedPart]) -> Image | None:
-    """The image that a block wants to start from; None where it is the distribution's."""
+def _claimed_base(stage: str, plan: Plan, parts: list[PlannedPart]) -> Image | None:
+    """The image that the stack or a block wants to start from; None where it is the distribution's."""
     claims = [(part.label, claim) for part in parts if (claim := part.block.base_image(part.ctx, stage)) is not None]
+    if plan.base is not None:
+        claims.append(("from", Image(plan.base.image)))
     if len(claims) > 1:
         names = ", ".join(f"{label} ({claim.name})" for label, claim in claims)
         remedy = "let only one of them do so, through its options"
@@ -160,19 +162,24 @@ def _claimed_base(stage: str, parts: list[PlannedPart]) -> Image | None:
     return claims[0][1] if claims else None
 
 
-def _environment(stage: str, contributions: list[tuple[str, Environment]]) -> dict[str, str]:
-    """Variables of a stage, PATH-like ones joined; a later block's folders come before an earlier one's."""
+def _environment(
+    stage: str, contributions: list[tuple[str, Environment]], of_base: Mapping[str, str]
+) -> dict[str, str]:
+    """Variables of a stage, PATH-like ones joined; a later block's folders come before an earlier one's.
+
+    Those of an image of others come last, and give way to what a block sets.
+    """
     plain = [(label, env.both) for label, env in contributions]
-    folders: dict[str, list[str]] = {"PATH": list(SYSTEM_PATH)}
+    folders: dict[str, list[str]] = {"PATH": of_base["PATH"].split(":") if "PATH" in of_base else list(SYSTEM_PATH)}
     if stage == "builder":
         plain += [(label, env.build) for label, env in contributions]
     for _, env in contributions:
         for paths in (env.paths, env.build_paths if stage == "builder" else {}):
             for name, added in paths.items():
-                known = folders.setdefault(name, [])
+                known = folders.setdefault(name, of_base[name].split(":") if of_base.get(name) else [])
                 folders[name] = [f for f in added if f not in known] + known
     joined = [("the PATH-like variables", {name: ":".join(paths) for name, paths in folders.items()})]
-    return _merged("variable", plain + joined)
+    return dict(sorted({**of_base, **_merged("variable", plain + joined)}.items()))
 
 
 def _merged(what: str, contributions: list[tuple[str, dict[str, str]]]) -> dict[str, str]:

@@ -58,6 +58,8 @@ def wanted_system(plan: Plan, values: Mapping[str, Any]) -> BaseSystem:
     architecture: str = plan.site.system.architecture
     if values.get("package_manager") == "apt":
         architecture = PLATFORMS[architecture]
+    if plan.base is not None:
+        return BaseSystem(architecture, plan.base.os_id, plan.base.os_version)
     known = (str(values["os_id"]), plan.blocks[0].version) if "os_id" in values else ("", "")
     return BaseSystem(architecture, *known)
 
@@ -75,6 +77,8 @@ def base_check(plan: Plan, image: Image, values: Mapping[str, Any]) -> tuple[str
     found = f'found=$(ID="" VERSION_ID=""; {settings}; echo "$({dpkg}uname -m) $ID $VERSION_ID")'
     if plan.extends is not None:
         remedy = "extend an image that was built for this site"
+    elif plan.base is not None:
+        remedy = "plan again: the image is another one now"
     elif plan.supply == "bundle":
         remedy = "make the lock and the bundle again from the right image"
     else:
@@ -90,6 +94,8 @@ def base_for(plan: Plan, image: Image) -> Image:
 
     What a mirror of the site names for an image may be any build of it: the table's digest says nothing of that.
     """
+    if plan.base is not None:
+        return Image(plan.base.image, plan.base.digest or "", in_registry=not plan.base.kind)
     chosen = image.moving() if plan.latest_base or _own(plan, image) else image
     return chosen.on(plan.site.system.architecture)
 
@@ -115,7 +121,7 @@ def base_labels(plan: Plan, base: Image, pins: Pins | None) -> dict[str, str]:
 
     Source: OCI image specification 1.1, annotations.md.
     """
-    if plan.extends is not None:
+    if plan.extends is not None or (plan.base is not None and plan.base.kind and pins is None):
         return {}
     # In a bundle it may have another digest; where it comes from, it has that of the lock.
     digest = pins.images[base.name].digest if pins is not None and base.name in pins.images else base.digest

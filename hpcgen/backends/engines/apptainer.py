@@ -62,6 +62,7 @@ class Apptainer(Engine):
     starts = ("sif", "sandbox")
     adds_to = ("sif", "sandbox")
     makes = ("sif", "directory")
+    archive_by = "apptainer"
     bind_option = "-B"
     # Since 1.1, unless it is installed with setuid. Source: its admin guide, "Setuid vs non-setuid".
     user_namespaces = True
@@ -273,6 +274,7 @@ class Singularity(Apptainer):
     """Singularity, whose older releases lack options."""
 
     name = "singularity"
+    archive_by = "singularity"
     environment_prefixes = ("SINGULARITYENV_",)
     storage_variables = ("SINGULARITY_CACHEDIR", "SINGULARITY_TMPDIR")
     equal_since = ""

@@ -107,6 +107,7 @@ class Engine:
     person gets it. ``storage_variables``: they say where it keeps images, steps and temporary files.
     ``converter``: its script that writes image files, where that puts its own folder first on PATH; beside that is lib.
     ``adds_to``: kinds of image, as ``starts`` has them, that its builds can start from.
+    ``archive_by``: the program by which they start from an OCI archive, "" where they do not.
     ``makes``: the kinds of image that its builds write, that of its own store first. ``reads_dockerfiles``: it builds a
     Dockerfile of anybody's, but for ``not_read``: patterns of its text, each with what becomes of that.
     ``differs_before``: what differs between two images of one lock, if it is known, before the release ``equal_since``,
@@ -155,6 +156,7 @@ class Engine:
     differs_before: ClassVar[str] = ""
     converter: ClassVar[str] = ""
     adds_to: ClassVar[tuple[str, ...]] = ()
+    archive_by: ClassVar[str] = ""
     makes: ClassVar[tuple[str, ...]] = ()
     reads_dockerfiles: ClassVar[bool] = False
     not_read: ClassVar[Mapping[str, str]] = {}

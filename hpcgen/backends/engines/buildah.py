@@ -28,6 +28,7 @@ _LAYER = re.compile(r"--> ([0-9a-f]{11,64})$")
 _SHORT = 11
 _STORE_BY = (b"CONTAINERS_STORAGE_CONF", b"STORAGE_DRIVER", b"XDG_DATA_HOME", b"HOME")
 """Variables that decide where the store is.  Source: containers-storage.conf(5), buildah(1)."""
+_STORAGE = "containers-storage:"
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
@@ -43,6 +44,7 @@ class Buildah(DockerfileEngine):
     store = "podman"
     adds_to = ("podman",)
     makes = ("podman",)
+    archive_by = "skopeo"
     comes_from = "podman and buildah come with most distributions"
     storage_variables = ("CONTAINERS_STORAGE_CONF", "CONTAINERS_CONF")
     equal_since = "1.41"
@@ -86,8 +88,12 @@ class Buildah(DockerfileEngine):
 
         buildah and podman first give it a name that is the layout's path, which need not be one that they allow.
         """
+        beneath = work.plan.base
         if work.bundle is None:
-            return []
+            if beneath is None or not beneath.file:
+                return []
+            place = (work.kit / beneath.file).resolve()
+            return [EngineCommand(("skopeo", "copy", "--quiet", f"oci-archive:{place}", _STORAGE + beneath.image))]
         calls = []
         for base in work.bundle.bases:
             pull = (self.builder_name(), "pull", "--quiet", f"oci:{IMAGES}:{base.held}")

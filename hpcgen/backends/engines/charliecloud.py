@@ -48,7 +48,7 @@ from hpcgen.backends.engines.building import (
 )
 from hpcgen.backends.engines.steps import HERE_DOCUMENT, HPCGEN, Event, Labels, Reader, Recipe, Step, dockerfile_steps
 from hpcgen.core.model.image_paths import EVERY_IMAGE_HAS, MOUNT, SUBMIT_FOLDER
-from hpcgen.core.model.plan import ExtendedImage, Plan
+from hpcgen.core.model.plan import BaseImage, ExtendedImage, Plan
 from hpcgen.core.model.record import BuiltImage
 from hpcgen.core.support.quoting import Shell, joined
 from hpcgen.core.support.templates import Template
@@ -264,10 +264,9 @@ class Charliecloud(Engine):
 
     def load(self, work: Work) -> list[EngineCommand]:
         """Each base, anew in every build: an import that was stopped leaves half an image under the name."""
-        if work.plan.extends is not None and work.plan.extends.file:
-            return self._stored_file(work, work.plan.extends)
+        beneath = work.plan.extends or work.plan.base
         if work.bundle is None:
-            return []
+            return self._stored_file(work, beneath) if beneath is not None and beneath.file else []
         env = {name: value for name, value in self._environment(work).items() if name != "TMPDIR"}
         bundle = work.bundle
         return [
@@ -279,7 +278,7 @@ class Charliecloud(Engine):
         """By the plan's hash: an image in the store, which is made of the file."""
         return f"hpcgen-extended-{content[:12]}"
 
-    def _stored_file(self, work: Work, extended: ExtendedImage) -> list[EngineCommand]:
+    def _stored_file(self, work: Work, extended: ExtendedImage | BaseImage) -> list[EngineCommand]:
         """The finished image, which is a file or folder, into the store."""
         env = {name: value for name, value in self._environment(work).items() if name != "TMPDIR"}
         place = work.kit / extended.file
@@ -347,7 +346,8 @@ class Charliecloud(Engine):
             return []
         env = {name: value for name, value in self._environment(work).items() if name != "TMPDIR"}
         names = [self.stored_name(work.plan)]
-        names += [work.plan.extends.image] if work.plan.extends is not None and work.plan.extends.file else []
+        beneath = work.plan.extends or work.plan.base
+        names += [beneath.image] if work.bundle is None and beneath is not None and beneath.file else []
         return [EngineCommand(("ch-image", "delete", name), env=env) for name in names]
 
     def left_images(self) -> list[LeftImage]:

@@ -199,6 +199,40 @@ class FoundImage(Record, frozen=True):
     python: Text = ""
 
 
+InsidePath = Annotated[
+    str, matching(r"^/[A-Za-z0-9._+/-]{1,300}$(?!\n)", "a path in the image", "/opt/conda/bin/python3")
+]
+
+
+class BasePython(Record, frozen=True):
+    """The Python that an image's PATH finds: its program, ``3.11`` or so, and the packages that it has."""
+
+    program: InsidePath
+    version: Text
+    packages: dict[Text, Text] = {}
+
+
+class BaseImage(Record, frozen=True):
+    """An image of others that a plan's stages start from, as its own files said when it was planned.
+
+    ``image``: the recipe starts from it by this name. ``kind``: that of an image of this machine, "" of a registry's.
+    ``file``: that of the file or folder that it is, beside the kit while the image is built. ``digest``: in a registry
+    that of the manifest, else what its kind has. ``os_id``, ``os_version``: of its os-release; ``block``, ``release``:
+    the base block that stands for it. ``environment``: its variables, as far as every format can repeat them.
+    """
+
+    image: ImageName
+    os_id: Name
+    os_version: Text
+    block: Name
+    release: Text
+    kind: Text = ""
+    file: FileName = ""
+    digest: Digest | None = None
+    environment: dict[EnvName, Text] = {}
+    python: BasePython | None = None
+
+
 class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     """Everything that assembling and launching need. ``blocks`` are in build order, the base first.
 
@@ -206,9 +240,9 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     must accept; when they did is in the person's own config file. ``copied``: the stack's own files, by what is in
     them. ``project``: the Python packages that files of the user's project ask for; ``conda``: what is asked of conda.
     ``latest_base``: base images are what their moving tags stand for on the day of the build, not the dated ones of the
-    release tables. ``extends``: the finished image that it adds to; what that has is not built again. ``found``: the
-    image is one that hpcgen did not build, and ``blocks`` are what was seen in it. ``number``: the format in which it
-    is written down (``support.file_formats.KIT``).
+    release tables. ``base``: the image of others that it starts from. ``extends``: the finished image that it adds to;
+    what that has is not built again. ``found``: the image is one that hpcgen did not build, and ``blocks`` are what was
+    seen in it. ``number``: the format in which it is written down (``support.file_formats.KIT``).
     """
 
     number: Annotated[int, msgspec.Meta(ge=1, description="the format of this plan")] = 1
@@ -230,6 +264,7 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     project: Project | None = None
     conda: PlannedConda | None = None
     latest_base: bool = False
+    base: BaseImage | None = None
     extends: ExtendedImage | None = None
     found: FoundImage | None = None
 

@@ -39,7 +39,9 @@ def _named_base(plan: Plan, stage: Stage) -> Stage:
     """
     if not _may_be_imported(plan, stage.image):
         return stage
-    told = stage.image.digest if plan.supply == "bundle" else "pulled"
+    local = plan.base is not None and bool(plan.base.kind)
+    told = stage.image.digest if plan.supply == "bundle" or local else ""
+    told = told or "pulled"
     return msgspec.structs.replace(stage, arguments={ARGUMENTS[stage.name]: told, **stage.arguments})
 
 
@@ -47,6 +49,8 @@ def _may_be_imported(plan: Plan, image: Image) -> bool:
     """Not of an image that is added to, for which there is no cache."""
     if plan.extends is not None:
         return False
+    if plan.base is not None and plan.base.kind:
+        return True
     named = names_image(plan.site.network.mirrors, image.name, "charliecloud")
     return plan.supply == "bundle" or not image.digest or bool(named)
 

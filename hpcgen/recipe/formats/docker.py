@@ -121,6 +121,8 @@ def _stage(plan: Plan, stage: Stage, dialect: Dialect) -> list[Primitive]:
             _arch="x86_64",
         )
     ]
+    if plan.base is not None and dialect.entrypoint:
+        result.append(_raw("# The base image may have another user.\nUSER 0", Subject("base")))
     if stage.arguments:
         lines = [traced(docker_arg(name, value), Subject("argument", name)) for name, value in stage.arguments.items()]
         result.append(_raw(together(lines, "\n")))
@@ -183,6 +185,8 @@ def base_reference(plan: Plan, image: Image, dialect: Dialect) -> str:
         return image.name
     if plan.supply == "bundle":
         return bundled_base(image)
+    if plan.base is not None and plan.base.kind:
+        return plan.base.image
     mirror = image_mirror(plan.site.network.mirrors, image.name, image.pulled)
     if mirror is not None:
         local = mirror.docker if dialect.mounts else mirror.charliecloud

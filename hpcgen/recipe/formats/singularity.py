@@ -230,7 +230,8 @@ def _kept(
     """Where the part stands that is the same for every state of the project; None where its base may change unseen."""
     image, bootstrap = _from(plan, stage)
     file = bootstrap in _FILES_AS_BASE
-    if plan.supply == "bundle" or not (file or "@sha256:" in image):
+    beside = plan.base is not None and bool(plan.base.kind)
+    if beside or plan.supply == "bundle" or not (file or "@sha256:" in image):
         return None
     begin = [above + line for line in lines]
     first = next(number for number, each in enumerate(written) if each.name == "comment")
@@ -261,6 +262,8 @@ def _from(plan: Plan, stage: Stage) -> tuple[str, str]:
         return image.name, "localimage"
     if plan.supply == "bundle":
         return definition_base(image)
+    if plan.base is not None and plan.base.kind:
+        return plan.base.file, "oci-archive" if plan.base.kind == "oci-archive" else "localimage"
     mirror = image_mirror(plan.site.network.mirrors, image.name, image.pulled)
     name, bootstrap = image.pulled, "docker"
     if mirror is not None and mirror.singularity is not None:

@@ -69,7 +69,7 @@ def make_lock(
     before = old.pins if old is not None else Pins()
     with scratch_folder("hpcgen-lock-") as folder:
         layout = folder / "images"
-        pinned = _images(plan, loose, images or {}, old, "images" in kept, say)
+        pinned = _images(plan, catalog, loose, images or {}, old, "images" in kept, say)
         # Wheels and base images do not depend on one another: they are asked for at the same time, and what is wrong
         # with either is said in one go.
         problems, of_packages = Problems(), Problems()
@@ -178,11 +178,12 @@ def _check_manager(plan: Plan, catalog: Catalog) -> None:
 
 
 def _images(
-    plan: Plan, loose: Assembly, given: Mapping[str, str], old: Lock | None, keep: bool, say: Say
+    plan: Plan, catalog: Catalog, loose: Assembly, given: Mapping[str, str], old: Lock | None, keep: bool, say: Say
 ) -> dict[str, ImagePin]:
     """The pins of both stages' images: of the digest that the plan has, else of what the tag stands for today."""
     from hpcgen.backends.hardware.mirrors import image_mirror
     from hpcgen.supply.pin.base_images import image_sources, pin_image
+    from hpcgen.supply.pin.foreign_base import own_source
 
     wanted = {stage.image.name: stage.image for stage in (loose.builder, loose.final)}
     names = sorted(wanted)
@@ -191,7 +192,8 @@ def _images(
         problems.add(f"no stage starts from the image {name!r}", "--image", remedy=did_you_mean(name, names))
     problems.raise_as(InputError)
     before = old.pins.images if old is not None else {}
-    known = told_images(old) | dict(given) if old is not None else given
+    of_machine = own_source(plan, catalog) if not {stage.image.name for stage in (loose.final,)} & set(given) else {}
+    known = (told_images(old) if old is not None else {}) | of_machine | dict(given)
     pinned = {}
     for name in names:
         if keep and name in before and name not in given:

@@ -1,0 +1,138 @@
+"""The image of others that a stack starts from: found here, or for a lock in its registry, and read once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.errors import FetchError, HpcgenError, InputError, UnknownNameError
+from hpcgen.core.model.plan import BaseImage, ImageName, Plan
+from hpcgen.core.model.site import Site
+from hpcgen.core.model.stack import Stack
+from hpcgen.core.support.leftovers import scratch_folder
+from hpcgen.core.support.quoting import sh
+from hpcgen.images.kinds import KINDS, kind_for
+from hpcgen.images.observed import observed, observed_image
+from hpcgen.images.reference import ImageReference, parse_image, stored_reference
+
+REGISTRY = "docker://"
+
+
+def stack_base(
+    catalog: Catalog, stack: Stack, folder: Path, site: Site, ask_registry: bool = False
+) -> BaseImage | None:
+    """What the image says of itself that a stack names in ``from``; None without one.
+
+    Parameters
+    ----------
+    folder: of the stack's file, from which paths are.
+    ask_registry: an image that is not here is fetched to be read, and a tag becomes a digest.
+
+    Raises
+    ------
+    InputError: it is not here or cannot be built on; there is no digest, and the remedy says which command shows it.
+    """
+    named = stack.from_
+    if named is None:
+        return None
+    try:
+        if not named.startswith(REGISTRY):
+            image = _of_machine(named, folder)
+            base = observed_image(image, catalog, site.system.architecture)
+            if base.file:
+                catalog.bases[base.file] = Path(image.name)
+            return base
+        return _of_registry(catalog, named.removeprefix(REGISTRY), site, ask_registry)
+    except HpcgenError as failure:
+        raise type(failure)([each if each.where else each.at(f"from: {named}") for each in failure.problems]) from None
+
+
+def _of_machine(named: str, folder: Path) -> ImageReference:
+    kind, colon, rest = named.partition(":")
+    if colon and kind in KINDS:
+        if kind_for(kind).stored:
+            return parse_image(named)
+        return parse_image(f"{kind}:{folder / rest}")
+    if (folder / named).exists() or named.startswith(("/", "./", "../", "~")):
+        return parse_image(str(folder / Path(named).expanduser()))
+    return parse_image(named)
+
+
+def _of_registry(catalog: Catalog, name: str, site: Site, ask_registry: bool) -> BaseImage:
+    """An image by its name in a registry, of which a copy is in a store here, or that is fetched."""
+    architecture = site.system.architecture
+    told, _, digest = name.partition("@")
+    if not digest and not ask_registry:
+        show = f"skopeo inspect --format '{{{{.Digest}}}}' {sh(REGISTRY + name)}"
+        raise InputError(
+            f"{name} has no digest, so that it may be another image tomorrow",
+            expected=f"{REGISTRY}{told}@sha256:…",
+            remedy=f"`{show}` shows it; or hpcgen lock pins it",
+        )
+    if ask_registry:
+        return _fetched(catalog, name, architecture)
+    for kind in ("podman", "docker"):
+        reference = stored_reference(kind, name)
+        try:
+            base = observed_image(reference, catalog, architecture)
+        except (UnknownNameError, HpcgenError) as failure:
+            if not _absent(failure):
+                raise
+            continue
+        return replace(base, image=_recipe_name(told), kind="", digest=digest)
+    raise InputError(
+        f"{name} is not on this machine, so that its files cannot be read, and a plan uses no network",
+        remedy=f"hpcgen lock reads it in its registry; or bring it here first: podman pull {sh(name)}",
+    )
+
+
+def _absent(failure: HpcgenError) -> bool:
+    return isinstance(failure, UnknownNameError) or type(failure).__name__ == "MissingToolError"
+
+
+def _recipe_name(told: str) -> ImageName:
+    return told if ":" in told.rpartition("/")[2] else f"{told}:latest"
+
+
+def _fetched(catalog: Catalog, name: str, architecture: str) -> BaseImage:
+    from hpcgen.images.oci_layout import folder_layout
+    from hpcgen.supply.pin.base_images import fetch_image, pin_image
+
+    told, _, digest = name.partition("@")
+    called = _recipe_name(told)
+    pin = pin_image(called, [f"{REGISTRY}{called}"], architecture, digest)
+    with scratch_folder("hpcgen-base-") as folder:
+        fetch_image(pin, called, architecture, folder)
+        image = folder_layout(folder).image(called)
+        lines = [str(each) for each in image.settings().get("Env") or []]
+        variables = dict(line.split("=", 1) for line in lines if "=" in line)
+        found = observed(image, name, variables, catalog, architecture)
+    return replace(found, image=called, digest=pin.digest)
+
+
+def own_source(plan: Plan, catalog: Catalog) -> dict[str, str]:
+    """Where skopeo finds the image of this machine that a plan starts from, by its name in the plan.
+
+    InputError for a kind that has no digest of its own.
+    """
+    base = plan.base
+    if base is None or not base.kind:
+        return {}
+    if base.kind == "podman":
+        return {base.image: f"containers-storage:{base.image}"}
+    if base.kind == "docker":
+        return {base.image: f"docker-daemon:{base.image}"}
+    if base.kind == "oci-archive":
+        place = catalog.bases.get(base.file, Path(base.file))
+        if not place.is_file():
+            raise FetchError(
+                f"{base.file} is not here", remedy=f"--image {base.image}=oci-archive:FILE says where it is"
+            )
+        return {base.image: f"oci-archive:{place}"}
+    raise InputError(
+        f"a lock holds images by their digest, and {base.file or base.image}, a {base.kind} image, has none",
+        "from",
+        remedy=f"make an OCI archive of it (hpcgen convert … {base.file or 'image'}.oci), and start from that",
+    )
