@@ -1,6 +1,6 @@
 """Two Pythons of one image that see each other's packages: the image's own, and an environment of it.
 
-python3 image_python.py seen PREFIX: the environment sees the image's packages, and has a pip that leaves their versions.
+python3 image_python.py seen PREFIX: the environment sees the image's packages, and its pip leaves their versions.
 PREFIX/bin/python image_python.py shown PREFIX: the image's Python sees the packages of the environment, after its own.
 """
 

@@ -11,7 +11,7 @@ import msgspec
 from hpcgen.backends.engines import Engine, builder_for, builder_of, builders
 from hpcgen.core.errors import InputError, MissingToolError, Problem
 from hpcgen.core.model.fields import FileName, FormatName
-from hpcgen.core.model.plan import ExtendedImage, Plan
+from hpcgen.core.model.plan import BaseImage, ExtendedImage, Plan
 from hpcgen.core.support.hashing import file_sha256
 from hpcgen.images.recorded import RecordedKit
 from hpcgen.images.reference import ImageReference
@@ -73,6 +73,21 @@ def _cannot_start(plan: Plan, asked: Engine) -> InputError:
         expected="an image of the kind " + " or ".join(asked.adds_to),
         remedy="convert it first (hpcgen convert), or leave --engine out",
     )
+
+
+def adding_format(base: BaseImage, preferred: str, asked: str | None) -> FormatName | None:
+    """The format whose recipes start from an image: that of the engine asked for, of the site's, or of the first here.
+
+    None for that of the site.
+    """
+    if asked is not None:
+        return builder_for(asked).format
+    own = builder_of(preferred)
+    able = [each for each in builders().values() if starts_from(each.adds_to, each.archive_by, base.kind)]
+    if own in able or not able:
+        return None
+    here = [each for each in able if shutil.which(each.builder_name()) is not None]
+    return (here or able)[0].format
 
 
 def put_base_beside(plan: Plan, kit: Path, places: Mapping[str, Path]) -> None:

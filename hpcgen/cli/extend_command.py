@@ -80,6 +80,8 @@ def command(
 ) -> None:
     """Build a new image on top of a finished one: what that has stays as it is, and only what is added is built.
 
+    IMAGE may be one that hpcgen did not build; --site then says for which machine.
+
     The new image carries the plan of the whole and says what it was added to; inspect, run, test and submit take it
     as any other. Nothing of IMAGE is started on this machine but by the engine, as a build would.
     """
@@ -88,14 +90,19 @@ def command(
     from hpcgen.cli.build_command import build_and_tell, dry_run_of, say_result
     from hpcgen.core.support.leftovers import scratch_folder
     from hpcgen.core.support.writing import check_folder_of
-    from hpcgen.images.recorded import recorded_kit
+    from hpcgen.images.recorded import known_kit
     from hpcgen.images.reference import parse_image
 
     for file in (options.lock, options.sbom):
         if file is not None:
             check_folder_of(file)
     found = parse_image(image, options.start)
-    kit = recorded_kit(found)
+    kit = known_kit(found)
+    if kit is None:
+        from hpcgen.cli.extend_foreign import extend_foreign
+
+        extend_foreign(ctx, found, keep, dry_run, as_json, options)
+        return
     engine = adding_engine(found, kit.plan, options.engine)
     how = BuildOptions(
         engine=engine.builder_name(),
@@ -163,7 +170,7 @@ def _kit(
         format=engine.format,
         allow_unsupported=options.allow_unsupported,
         network=catalog.site(options.site).network if options.site is not None else None,
-        command=lambda: _again(ctx, image, options),
+        command=lambda: again(ctx, image, options),
     )
     if not dry_run:
         plan = with_licences(plan, options.accept, before=kit.plan.licences)
@@ -195,7 +202,7 @@ def _say_added(plan: Plan) -> None:
     say(f"adding {', '.join(names)} to {extended.image} of plan hash {extended.content[:12]}")
 
 
-def _again(ctx: click.Context, image: ImageReference, options: ExtendOptions) -> str:
+def again(ctx: click.Context, image: ImageReference, options: ExtendOptions) -> str:
     """The command line that makes the same kit again, where the image lies in the present folder."""
     from hpcgen.core.support.places import recorded
     from hpcgen.core.support.quoting import sh

@@ -13,6 +13,7 @@ from hpcgen.core.model.job import Job, JobRequest
 from hpcgen.core.model.network import Network
 from hpcgen.core.model.plan import ExtendedImage, Plan, PlannedBlock, PlannedCopy
 from hpcgen.core.model.project import BLOCK
+from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack, StackBlock
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.units import some
@@ -59,7 +60,7 @@ def extended_plan(
         site = msgspec.structs.replace(recorded.site, network=network)
         recorded = msgspec.structs.replace(recorded, site=site)
     _check_versions(recorded, added)
-    copied = _copied(recorded, added, catalog)
+    copied = copied_of(recorded.site, added, catalog)
     _check_settings(recorded, settings)
     try:
         planned = make_plan(
@@ -189,9 +190,9 @@ def _name(pin: str) -> str:
     return name
 
 
-def _copied(recorded: Plan, added: AddedWords, catalog: Catalog) -> list[PlannedCopy]:
+def copied_of(site: Site, added: AddedWords, catalog: Catalog) -> list[PlannedCopy]:
     """The files of this machine that are added; InputError where they cannot be copied, or jobs would not see them."""
-    check_seen(recorded.site, [("--add", each.entry.to) for each in added.copies], lambda at: "--add")
+    check_seen(site, [("--add", each.entry.to) for each in added.copies], lambda at: "--add")
     problems = Problems()
     copied = []
     for each in added.copies:
