@@ -160,6 +160,7 @@ def _kit_to_build(ctx: click.Context, folder: Path, options: PlanOptions, build:
         put_base_beside(plan, folder, catalog.bases)
         return read_kit(folder)
     if (named := named_kit(options)) is not None:
+        put_base_beside(named.plan, named.folder, {})
         return named
     catalog = catalog_of(ctx)
     options = with_usual_place(catalog, options)
