@@ -16,15 +16,11 @@ from hpcgen.planning.question import PlanRequest
 PYTHON = "python"
 
 
-def on_base(stack: Stack, base: BaseImage | None) -> Stack:
+def _on_base(stack: Stack, base: BaseImage) -> Stack:
     """The stack with the distribution of the image that it starts from, and the image's own Python.
 
-    InputError where it asks for another distribution, or its image was not read.
+    InputError where it asks for another distribution.
     """
-    if base is None and stack.from_ is None:
-        return stack
-    if base is None:
-        raise InputError("the image that the stack starts from was not read", "from", remedy="plan it by its file")
     asked = stack.blocks.get(base.block, StackBlock())
     if asked.version not in ("", f"=={base.release}", base.release):
         raise InputError(
@@ -41,19 +37,25 @@ def on_base(stack: Stack, base: BaseImage | None) -> Stack:
     return replace(stack, blocks=blocks)
 
 
-def planned_on(base: BaseImage | None, stack: Stack, asked: PlanRequest, plan: Callable[[PlanRequest], Plan]) -> Plan:
-    """The plan of what is asked, without an environment for Python packages where only the image has a Python."""
+def planned_on(base: BaseImage | None, asked: PlanRequest, plan: Callable[[PlanRequest], Plan]) -> Plan:
+    """The plan of what is asked, without an environment for Python packages where only the image has a Python.
+
+    InputError where the image was not read.
+    """
+    stack = asked.stack
+    if base is None:
+        raise InputError("the image that the stack starts from was not read", "from", remedy="plan it by its file")
+    asked = replace(asked, stack=_on_base(stack, base))
     found = plan(asked)
-    needed = PYTHON in stack.blocks or any(PYTHON in each.needs.values() for each in found.blocks)
-    if base is None or needed:
+    if PYTHON in stack.blocks or any(PYTHON in each.needs.values() for each in found.blocks):
         return found
     blocks = {name: block for name, block in asked.stack.blocks.items() if name != PYTHON}
     return plan(replace(asked, stack=replace(asked.stack, blocks=blocks)))
 
 
-def check_starts_from(base: BaseImage | None, format: FormatName) -> None:
+def check_starts_from(base: BaseImage, format: FormatName) -> None:
     """InputError where no engine that builds recipes of this format starts from an image of this kind."""
-    if base is None or not base.kind:
+    if not base.kind:
         return
     able = [each for each in builders().values() if starts_from(each.adds_to, each.archive_by, base.kind)]
     if any(each.format == format for each in able):

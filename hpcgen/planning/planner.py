@@ -39,7 +39,6 @@ from hpcgen.planning.findings import (
     unverified_releases,
 )
 from hpcgen.planning.frameworks import pinned_demands
-from hpcgen.planning.from_image import check_starts_from, on_base, planned_on
 from hpcgen.planning.joint_releases import first_joint, with_remedies
 from hpcgen.planning.own_wheels import named_pins
 from hpcgen.planning.project import asked_files, project_of, resolved_with
@@ -107,9 +106,13 @@ def make_plan(
     terms = (format, allow_unsupported, latest_base)
     documents = (site_document, stack_document)
     planner = _Planner(catalog, site, wanted, *terms, *documents, command, kept or {}, unchecked, base)
-    asked = PlanRequest(on_base(stack, base), partition, tuple(settings), tuple(added))
+    asked = PlanRequest(stack, partition, tuple(settings), tuple(added))
     try:
-        return planned_on(base, stack, asked, planner.plan)
+        if base is not None or stack.from_ is not None:
+            from hpcgen.planning.from_image import planned_on
+
+            return planned_on(base, asked, planner.plan)
+        return planner.plan(asked)
     except NoPlanError as error:
         from hpcgen.planning.remedies import explained
 
@@ -221,7 +224,10 @@ class _Planner(msgspec.Struct, frozen=True):
             latest_base=self.latest_base,
             base=self.base,
         )
-        check_starts_from(self.base, draft.format)
+        if self.base is not None:
+            from hpcgen.planning.from_image import check_starts_from
+
+            check_starts_from(self.base, draft.format)
         return draft, misfits
 
     def _conda(self, partition: str, blocks: Sequence[PlannedBlock], stack: Stack) -> PlannedConda | None:

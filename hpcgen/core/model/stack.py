@@ -156,25 +156,14 @@ class OfferedCommand(Record, frozen=True):
     words: list[CompletedWord] = []
 
 
-BaseName = Annotated[
-    str,
-    matching(
-        r"^(?!-)[A-Za-z0-9._/:@+%~-]{1,500}$(?!\n)",
-        "docker://NAME@sha256:DIGEST, or an image of this machine: a path from the folder of the stack's file, or "
-        "podman:NAME, docker:NAME, ch-image:NAME, oci-archive:FILE",
-        "docker://debian:12@sha256:f37a335e82bca302e955fa39f9dfe28f1be618f016f8a2b56318e5a5111afc26",
-    ),
-]
-"""An image that somebody else built, to start from."""
-
-
 class Stack(PlanDefaults, frozen=True, kw_only=True, rename={"from_": "from"}):
     """A stack recipe: blocks in order of importance, the newest that fits is chosen in that order.
 
     ``copy``, ``git``: local files and repositories that go into the image; ``build``: how they are compiled.
     ``commands``: programs that ``hpcgen install`` makes commands of; by default what ``run`` starts.
     ``open``: what the image still lacks, in words; each plan warns of it.
-    ``from_``: an image of others that the stages start from, in the place of a distribution's.
+    ``from_``: an image of others that the stages start from, in the place of a distribution's: ``docker://NAME@DIGEST``,
+    or one of this machine.
     ``extends``: the recipe that this one is laid over. ``suits``: what it may be chosen for; no plan has it, nor the
     defaults, which count where the stack is a file of the user's.
     """
@@ -183,7 +172,7 @@ class Stack(PlanDefaults, frozen=True, kw_only=True, rename={"from_": "from"}):
     title: Text
     blocks: dict[Name, StackBlock]
     run: RunSpec
-    from_: BaseName | None = None
+    from_: Text | None = None
     copy: list[Copied] = []
     git: list[GitSource] = []
     build: BuildSpec | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -64,6 +65,9 @@ def _of_registry(catalog: Catalog, name: str, site: Site, ask_registry: bool) ->
     """An image by its name in a registry, of which a copy is in a store here, or that is fetched."""
     architecture = site.system.architecture
     told, _, digest = name.partition("@")
+    stored_reference("", told)
+    if digest and not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
+        raise InputError(f"{digest!r} is no digest", expected="sha256: and 64 lower-case hexadecimal digits")
     if not digest and not ask_registry:
         show = f"skopeo inspect --format '{{{{.Digest}}}}' {sh(REGISTRY + name)}"
         raise InputError(

@@ -57,8 +57,11 @@ def test_another_kind_of_image_than_the_engine_takes_is_refused(image: Path, hpc
     assert "an image of the kind podman" in done.stderr and "--engine charliecloud" in done.stderr
 
 
-def test_an_image_without_a_kit_is_refused(image: Path, hpcgen: Command) -> None:
+def test_an_image_without_a_kit_is_for_a_site_and_says_its_distribution(image: Path, hpcgen: Command) -> None:
     shutil.rmtree(image / "opt")
     (image / "etc").mkdir()
-    done = hpcgen("extend", "root", "--add", "apt:bc", "--dry-run")
-    assert done.returncode == 3 and "no kit in " in done.stderr
+    words = ["extend", "root", "--add", "apt:bc", "--dry-run"]
+    done = hpcgen(*words)
+    assert done.returncode == 2 and "--site is missing" in done.stderr
+    done = hpcgen(*words, "--site", "workstation")
+    assert done.returncode == 3 and "does not say which distribution it has" in done.stderr
