@@ -89,7 +89,8 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
     builder = choose_builder(kit.plan, options.engine)
     check_base_beside(kit.plan, kit.folder)
     if kit.plan.base is not None and kit.plan.base.kind == "oci-archive" and builder.archive_by and bundle is None:
-        require_program(builder.archive_by, "bring the OCI archive to the builder")
+        program = builder.archive_by
+        require_program(program, "bring the OCI archive to the builder", f"install {program}")
     target = builder.target(kit.plan, options.output, token)
     for program, purpose in builder.requires_programs(target).items():
         require_program(program, purpose)

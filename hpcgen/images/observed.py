@@ -114,7 +114,8 @@ def _copied(image: ImageReference, folder: Path) -> ImageReference:
         return copy
     made = ask([program, "create", "--pull", "never", image.name, "true"])
     if made.status:
-        raise UnknownNameError(f"{Path(program).name} has no image {image.name}: {made.last_line}")
+        message = f"no container can be made of {image.name}: {made.last_line}"
+        raise UnknownNameError(message, remedy="check the name: podman images lists the existing ones")
     container = made.output.decode("utf-8", "replace").split()[-1]
     try:
         written = ask([program, "export", "-o", str(folder / "root.tar"), container])
@@ -141,7 +142,7 @@ def observed(
     if not _WORD.fullmatch(os_id):
         raise InputError(
             f"{name} does not say which distribution it has: there is no ID in its /etc/os-release",
-            remedy="build it by your own Dockerfile alone: hpcgen build --dockerfile",
+            remedy="build it by your own Dockerfile alone: hpcgen build --dockerfile FILE",
         )
     block, release = _base_block(catalog, name, os_id, version)
     environment = {
@@ -172,13 +173,13 @@ def _base_block(catalog: Catalog, name: str, os_id: str, version: str) -> tuple[
     if os_id == "alpine":
         raise InputError(
             f"{name} is Alpine Linux {version}, whose C library is musl: nothing can be added to it",
-            remedy="its packages come by `RUN apk add` in a Dockerfile of your own (hpcgen build --dockerfile); "
+            remedy="its packages come by `RUN apk add` in a Dockerfile of your own (hpcgen build --dockerfile FILE); "
             "wheels, the host's MPI and GPU drivers are made for glibc, so start from another image for these",
         )
     raise InputError(
         f"{name} is {os_id} {version}, of which hpcgen knows no packages",
         expected=" or ".join(known),
-        remedy="build it by your own Dockerfile alone: hpcgen build --dockerfile",
+        remedy="build it by your own Dockerfile alone: hpcgen build --dockerfile FILE",
     )
 
 
