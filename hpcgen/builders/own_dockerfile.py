@@ -140,7 +140,12 @@ def _output(own: OwnDockerfile, engine: Engine, asked: str | None) -> ImageRefer
         return ImageReference(engine.makes[0], job_image(own.plan))
     text = asked or job_image(own.plan)
     found = parse_output(text)
-    if asked is not None and "/" not in text and found.kind == "directory" and "directory" not in engine.makes:
+    if (
+        asked is not None
+        and not text.startswith(("/", ".", "~"))
+        and found.kind == "directory"
+        and "directory" not in engine.makes
+    ):
         return ImageReference(engine.makes[0], text)  # as `hpcgen build -o NAME` has it with these builders
     return found
 

@@ -58,6 +58,7 @@ def test_every_instruction_is_found_as_dockerfiles_have_it() -> None:
     ("site", "here", "output", "shown"),
     [
         ("workstation", ["podman"], None, r"^podman build .* -f BUILD/own.Dockerfile .*\npodman tag \S+ \S+:workst"),
+        ("supermuc", ["podman"], "localhost/x:1", r"^podman build .*\npodman tag \S+ localhost/x:1$"),
         ("workstation", ["ch-image", "ch-convert"], "x", r"ch-image build --force .*own.Dockerfile /.*\n.*-o dir "),
         ("supermuc", ["podman", "skopeo", "tar", "mksquashfs"], "x.sqfs", r"^hpcgen convert .* podman:\S+ \S+/x.sqfs"),
         ("lumi-g", ["podman", "apptainer", "skopeo"], None, r"^podman build .*\nhpcgen convert .* podman:\S+ \S+.sif"),
