@@ -77,8 +77,10 @@ def _of_registry(catalog: Catalog, name: str, site: Site, ask_registry: bool) ->
         )
     if ask_registry:
         return _fetched(catalog, name, architecture)
+    # A store is asked by the digest alone: not every release takes a tag beside it.
+    folder, slash, last = told.rpartition("/")
     for kind in ("podman", "docker"):
-        reference = stored_reference(kind, name)
+        reference = stored_reference(kind, f"{folder}{slash}{last.partition(':')[0]}@{digest}")
         try:
             base = observed_image(reference, catalog, architecture)
         except (UnknownNameError, HpcgenError) as failure:
