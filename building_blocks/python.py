@@ -103,13 +103,9 @@ _WITH_IT = {"apt": ["python3-dev", "python3-venv"], "dnf": ["python3-devel"], "z
 
 def _over_image(ctx: Context) -> list[Part]:
     """An environment of the image's Python that sees its packages, holds pip to their versions and has a pip."""
-    made = command("python3", "-m", "venv", "--without-pip", ctx.prefix)
-    return [
-        _program(ctx),
-        made,
-        command("python3", _PROGRAM, "seen", ctx.prefix),
-        *ctx.pip(_pip_list(ctx), into=ctx.prefix),
-    ]
+    # In one command: once the environment is there, its python3 is the first on PATH.
+    seen = command("python3", _PROGRAM, "seen", ctx.prefix)
+    return [_program(ctx), seen, *ctx.pip(_pip_list(ctx), into=ctx.prefix)]
 
 
 _PROGRAM = "/opt/hpcgen/image_python.py"

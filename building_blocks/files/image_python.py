@@ -1,6 +1,6 @@
 """Two Pythons of one image that see each other's packages: the image's own, and an environment of it.
 
-python3 image_python.py seen PREFIX: the environment sees the image's packages, and its pip leaves their versions.
+python3 image_python.py seen PREFIX: an environment is made that sees the image's packages, and leaves their versions.
 PREFIX/bin/python image_python.py shown PREFIX: the image's Python sees the packages of the environment, after its own.
 """
 
@@ -37,6 +37,7 @@ found = [each for each in sys.path if each.endswith("-packages") and Path(each).
 what, prefix = sys.argv[1], Path(sys.argv[2])
 inside = prefix / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
 if what == "seen":
+    subprocess.check_call([sys.executable, "-m", "venv", "--without-pip", str(prefix)])
     held = prefix / "image-packages.txt"
     (inside / "image.pth").write_text(shows(each for each in found if each != str(inside)))
     held.write_text("".join(f"{each}\n" for each in versions(found)))

@@ -127,7 +127,7 @@ def test_both_stages_start_from_the_image_and_its_python_stays(tmp_path: Path) -
     recipe = make_kit(plan, CATALOG).recipe
     assert recipe.count(f"\nFROM example.org/sci:1@{DIGEST}") == 2 and recipe.count("\nUSER 0\n") == 2
     assert "PATH=/opt/python/bin:/opt/own/bin:/usr/bin" in recipe and "LD_LIBRARY_PATH=/opt/lib" in recipe
-    assert "'amd64 debian 12.'*)" in recipe and "python3 -m venv --without-pip /opt/python" in recipe
+    assert "'amd64 debian 12.'*)" in recipe and "python3 /opt/hpcgen/image_python.py seen /opt/python" in recipe
     assert "pip check" not in recipe and "ENTRYPOINT []" in recipe
     assert read_plan(msgspec.json.decode(plan_text(plan)), "plan.json") == plan
 
