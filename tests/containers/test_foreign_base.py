@@ -87,7 +87,7 @@ def test_a_dockerfile_is_built_and_stored(
     try:
         done = here.run([*HPCGEN, *BUILD, "--engine", engine, "-o", output, "--json"], cwd=folder)
         record = json.loads(done.stdout[done.stdout.index("{") : done.stdout.rindex("}") + 1])
-        assert record["engine"] == engine and record["result"] == "built" and record["image"]["bytes"] > 1_000_000
+        assert record["engine"] == engine and "failure" not in record and record["image"]["bytes"] > 1_000_000
         assert f"hpcgen inspect {output.removesuffix('own') if output == 'own' else ''}" in done.stdout
         if output.startswith("podman:"):
             said = Buildah(here.env).exec("localhost/own:1", SEEN).stdout
