@@ -133,6 +133,8 @@ def test_an_image_is_locked_bundled_and_built_on_with_no_network(
     profile = site_profile(machine_facts, base_image)
     folder = project(tmp_path / "own", profile, "", f"oci-archive:{base_image.archive}")
     here = tool(testbed_env, tmp_path)
+    # A lock has the archive's name alone: it is looked for in the present folder.
+    (folder / base_image.archive.name).symlink_to(base_image.archive)
     image = "localhost/more:2"
     try:
         words = ["--site", "here", "--stack", "more", "--format", "docker"]
