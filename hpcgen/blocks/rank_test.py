@@ -65,6 +65,6 @@ def rank_words(plan: Plan) -> list[str]:
     abi, python = plan.mpi.abi, plan.found.python if plan.found is not None else ""
     if not python or abi in ("", STANDARD):
         return []
-    text = Path(__file__).with_name("rank_program.py").read_text("utf-8")
+    text = (Path(__file__).with_name("programs") / "rank_program.py").read_text("utf-8")
     library = MPI_LIBRARIES[abi]
     return [python, "-c", f"exec({text!r})", library, f"{plan.mpi.folder}/{library}", abi]

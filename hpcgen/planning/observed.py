@@ -31,7 +31,7 @@ _COLLECTIVES = {"nccl": "NCCL", "rccl": "RCCL", "oneccl": ONECCL}
 _NUMBER = re.compile(r"\d+(\.\d+)*")
 
 
-class Seen(msgspec.Struct):
+class SeenBlocks(msgspec.Struct):
     """The parts of an image as blocks, with what each can do and what it asks of a node.
 
     ``packages``: those of the distribution that checks know by name.
@@ -50,7 +50,7 @@ class Seen(msgspec.Struct):
             self.releases[block.name] = row or Release()
 
 
-def seen(facts: ImageFacts, catalog: Catalog, abi: str = "") -> Seen:
+def seen(facts: ImageFacts, catalog: Catalog, abi: str = "") -> SeenBlocks:
     """What was read of an image, in the form of blocks, the base first.
 
     Parameters
@@ -58,7 +58,7 @@ def seen(facts: ImageFacts, catalog: Catalog, abi: str = "") -> Seen:
     catalog: whose tables say which driver a release of CUDA asks for.
     abi: of the host's MPI; of several in the image, one with this binary interface is taken.
     """
-    found = Seen()
+    found = SeenBlocks()
     _add_base(found, facts)
     _add_mpi(found, facts, abi)
     _add_gpu(found, facts, catalog)
@@ -67,7 +67,7 @@ def seen(facts: ImageFacts, catalog: Catalog, abi: str = "") -> Seen:
     return found
 
 
-def observed_case(plan: Plan, facts: ImageFacts, found: Seen) -> ContractCase:
+def observed_case(plan: Plan, facts: ImageFacts, found: SeenBlocks) -> ContractCase:
     """The case for the checks of such an image's plan."""
     gpu = plan.site.partitions[plan.partition].gpu
     releases = found.releases
@@ -98,7 +98,7 @@ def _of(each: ImageSoftware) -> str:
     return _version(each.version.value) if each.version is not None else ""
 
 
-def _add_base(found: Seen, facts: ImageFacts) -> None:
+def _add_base(found: SeenBlocks, facts: ImageFacts) -> None:
     system = facts.system
     name = system.distribution.value if system.distribution is not None else "the image"
     values: dict[str, str | list[str] | dict[str, str]] = {}
@@ -112,7 +112,7 @@ def _add_base(found: Seen, facts: ImageFacts) -> None:
         found.packages.append(LIBIBVERBS)
 
 
-def _add_mpi(found: Seen, facts: ImageFacts, abi: str) -> None:
+def _add_mpi(found: SeenBlocks, facts: ImageFacts, abi: str) -> None:
     mpi = chosen_mpi(facts, abi)
     if mpi is None:
         return
@@ -142,7 +142,7 @@ def _pmi(mpi: ImageMpi, family: str) -> tuple[str, ...]:
     return tuple(sorted(told | more)) or MPI_PMI.get(family, ())
 
 
-def _add_gpu(found: Seen, facts: ImageFacts, catalog: Catalog) -> None:
+def _add_gpu(found: SeenBlocks, facts: ImageFacts, catalog: Catalog) -> None:
     for each in facts.gpu.libraries:
         if each.name == "cuda":
             _add_cuda(found, each.version.value if each.version is not None else "", catalog, each.file)
@@ -166,7 +166,7 @@ def _networks(facts: ImageFacts) -> list[str]:
     return [NCCL_VERBS] * verbs + [NCCL_LIBFABRIC] * plugin
 
 
-def _add_cuda(found: Seen, version: str, catalog: Catalog, file: str = "") -> None:
+def _add_cuda(found: SeenBlocks, version: str, catalog: Catalog, file: str = "") -> None:
     """CUDA's run time with the driver that the tables say its release asks for."""
     number = _version(version)
     drivers = _drivers(catalog, number) if number else ""
@@ -190,7 +190,7 @@ def _drivers(catalog: Catalog, version: str) -> str:
     return rows[max(near, key=as_numbers)].host.get("driver", "") if near else ""
 
 
-def _add_framework(found: Seen, each: ImageFramework, catalog: Catalog) -> None:
+def _add_framework(found: SeenBlocks, each: ImageFramework, catalog: Catalog) -> None:
     vendor = VENDORS.get(each.variant or "")
     if each.variant == "cuda" and each.built_with is not None:
         _add_cuda(found, each.built_with.value, catalog)

@@ -11,12 +11,12 @@ import msgspec
 from hpcgen.backends.engines import Engine
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.core.model.host_mpi import HostMpi
-from hpcgen.core.model.image_facts import ImageFacts
 from hpcgen.core.model.plan import Finding, Plan, PlannedBlock
 from hpcgen.core.model.release import Release
 from hpcgen.core.model.site import Partition, Site
 
 if TYPE_CHECKING:
+    from hpcgen.core.model.image_facts import ImageFacts
     from hpcgen.recipe.stages import Assembly
 
 Outcome = Literal["holds", "broken", "doubtful", "unknown", "skipped"]
