@@ -162,7 +162,7 @@ def _usual_site(image: ImageReference, catalog: Catalog) -> Site:
         f"nothing says which machine {image} is to be started on: hpcgen did not build it",
         expected="--site NAME|FILE",
         remedy="`hpcgen list sites` shows the known ones (workstation for a machine of your own), "
-        "`hpcgen detect` writes a profile of this one",
+        "`hpcgen site new NAME --detect` writes a profile of this one",
     )
 
 

@@ -332,8 +332,9 @@ FORMAT_OF = {each.field: each for each in vars(file_formats).values() if isinsta
 
 
 def test_no_format_is_forgotten() -> None:
-    """Each has a case below, and its number is in the table of the documentation."""
-    assert {field for _, field, _, _ in NEWER.values()} == set(FORMAT_OF)
+    """Each that hpcgen reads back has a case above, and the number of each is in the table of the documentation."""
+    written_alone = {"image_facts"}
+    assert {field for _, field, _, _ in NEWER.values()} == set(FORMAT_OF) - written_alone
     told = (ROOT / "docs" / "file-formats.md").read_text()
     for field, each in FORMAT_OF.items():
         assert re.search(rf"^\| .*`{field}`.*: {each.newest} \|", told, re.MULTILINE), field

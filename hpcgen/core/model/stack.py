@@ -162,8 +162,8 @@ class Stack(PlanDefaults, frozen=True, kw_only=True, rename={"from_": "from"}):
     ``copy``, ``git``: local files and repositories that go into the image; ``build``: how they are compiled.
     ``commands``: programs that ``hpcgen install`` makes commands of; by default what ``run`` starts.
     ``open``: what the image still lacks, in words; each plan warns of it.
-    ``from_``: an image of others that the stages start from, in the place of a distribution's: ``docker://NAME@DIGEST``,
-    or one of this machine.
+    ``from_``: an image of others that the stages start from, in the place of a distribution's: one of a registry, by
+    ``docker://``, its name and its digest, or one of this machine.
     ``extends``: the recipe that this one is laid over. ``suits``: what it may be chosen for; no plan has it, nor the
     defaults, which count where the stack is a file of the user's.
     """

@@ -12,7 +12,7 @@ from hpcgen.core.support.units import some
 from hpcgen.planning.contract.case import Check, ContractCase, Outcome, holds, release_of, skipped, unknown
 
 _LEVEL = re.compile(r"x86[-_]64[-_]v([2-4])")
-_OTHER_TAG = "take another tag of the image, or build what it has for this machine (hpcgen build --dockerfile)"
+_OTHER_TAG = "take another tag of the image, or build what it has for this machine (hpcgen build --dockerfile FILE)"
 
 
 def cpu(case: ContractCase, facts: ImageFacts) -> list[Check]:

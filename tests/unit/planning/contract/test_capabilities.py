@@ -14,7 +14,7 @@ from hpcgen.kit.kit import make_kit
 from hpcgen.launch.parts import mpi_folders
 from hpcgen.planning.contract.verdict import case_of, checks_of
 from hpcgen.running.host_side import laid_out
-from hpcgen.running.image_job import _check_mpi
+from hpcgen.running.image_findings import check_mpi
 from tests.conftest import ROOT
 from tests.helpers.contract_cases import INFINIBAND, NVIDIA, OMNI_PATH, SLINGSHOT, Workshop, changed
 
@@ -64,7 +64,7 @@ def test_an_mpi_of_another_interface_does_not_go_to_the_host(workshop: Workshop)
     workshop.profile.write_text(json.dumps(changed(SLINGSHOT, {})))
     site = Catalog([workshop.folder]).site(str(workshop.profile))
     with pytest.raises(PolicyError, match=r"my_openmpi .* cannot be replaced by the cray-mpich"):
-        _check_mpi(laid_out(plan, site, None, JobRequest()))
+        check_mpi(laid_out(plan, site, None, JobRequest()))
 
 
 def test_an_image_for_the_standards_mpi_goes_to_hosts_that_have_it_alone(workshop: Workshop) -> None:
@@ -75,9 +75,9 @@ def test_an_image_for_the_standards_mpi_goes_to_hosts_that_have_it_alone(worksho
     for name, value in (("flavour", "intel"), ("version", "2021.18.0")):
         here["mpi"][name] = value
     workshop.profile.write_text(json.dumps(here))
-    _check_mpi(laid_out(plan, Catalog([workshop.folder]).site(str(workshop.profile)), None, JobRequest()))
+    check_mpi(laid_out(plan, Catalog([workshop.folder]).site(str(workshop.profile)), None, JobRequest()))
     here["mpi"]["abi"] = "mpich"
     workshop.profile.write_text(json.dumps(here))
     site = Catalog([workshop.folder]).site(str(workshop.profile))
     with pytest.raises(PolicyError, match=r"cannot be replaced by the intel"):
-        _check_mpi(laid_out(plan, site, None, JobRequest()))
+        check_mpi(laid_out(plan, site, None, JobRequest()))
