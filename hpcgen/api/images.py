@@ -142,7 +142,7 @@ def test(
     Raises
     ------
     TestFailedError: tests failed, with a problem for each.
-    InputError: the image carries no record, or is for a site of which you have no profile.
+    InputError: the image is for a site of which you have no profile, or nothing says which machine it is for.
     PolicyError: it cannot be started here, whatever the result would be.
     """
     from hpcgen.core.support.processes import interruptible
@@ -209,7 +209,7 @@ def run(
     Raises
     ------
     JobFailedError: the program ended with another status than 0.
-    InputError: the image carries no record, or is for a site of which you have no profile.
+    InputError: the image is for a site of which you have no profile, or nothing says which machine it is for.
     PolicyError: nothing that is allowed here starts the image, or it takes an allocation.
     """
     from hpcgen.running.here import failure, notes, run_to_end

@@ -18,7 +18,7 @@ from hpcgen.readers.launch_lines import ScriptLine, launched
 from hpcgen.readers.shell_scope import ASSIGNED, Frame, Scope
 from hpcgen.readers.shell_tests import verdict
 from hpcgen.readers.shell_values import UnclosedError, plain, unknown
-from hpcgen.readers.shell_words import ShellCommand, commands_in
+from hpcgen.readers.shell_words import ShellCommand, commands_in, on_one_line
 
 MOST_LINES = 5000
 _MOST_ROUNDS, _MOST_COMMANDS, _MOST_STARTED, _MOST_WORDS, _DEEPEST = 12, 10_000, 500, 2000, 6
@@ -338,7 +338,7 @@ class Script(Scope):
             inner.read(text)
         left = sorted({each for each in inner.others if not _SETS_UP.fullmatch(each)})
         if len(inner.launched) != 1 or left or inner.sourced or inner.launched[0].launcher:
-            return replace(found, words=words if theirs else ["bash", "-c", text])
+            return replace(found, words=words if theirs else ["bash", "-c", on_one_line(text) or text])
         (each,) = inner.launched
         for name, word in inner.exported.items():
             self.exported.setdefault(name, word)

@@ -54,6 +54,26 @@ def commands_in(text: str) -> Iterator[ShellCommand]:
     return _Tokens(text).commands()
 
 
+_GOES_ON = ("then", "do", "else", "{", "!")
+
+
+def on_one_line(text: str) -> str:
+    """A script as one line that does the same; "" where it has brackets, a here-document or a word of several lines."""
+    parts = []
+    try:
+        for each in commands_in(text):
+            said = " ".join([*(text[start:end] for start, end in each.spans), *each.behind])
+            if each.document or "\n" in said or each.end not in ("\n", ";", "&&", "||", "|", "|&", "&"):
+                return ""
+            end = (
+                (";" if each.words[-1:] not in [[word] for word in _GOES_ON] else "") if each.end == "\n" else each.end
+            )
+            parts.append(f"{said}{end}" if end in (";", "") else f"{said} {end}")
+    except UnclosedError:
+        return ""
+    return " ".join(parts).removesuffix(";")
+
+
 class _Tokens:
     def __init__(self, text: str) -> None:
         self.text = text

@@ -83,7 +83,7 @@ def verify_image(
 
     Raises
     ------
-    InputError: the image carries no record, or is for a site of which the user has no profile.
+    InputError: the image is for a site of which the user has no profile, or nothing says which machine it is for.
     PolicyError: it cannot be started here, whatever the result would be, such as several nodes without an allocation.
     """
     request = JobRequest(nodes=nodes, ranks_per_node=ranks_per_node, threads_per_rank=threads)

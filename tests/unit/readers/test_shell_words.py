@@ -8,7 +8,7 @@ import pytest
 
 from hpcgen.readers.shell_script import Script
 from hpcgen.readers.shell_values import Values
-from hpcgen.readers.shell_words import UnclosedError, commands_in
+from hpcgen.readers.shell_words import UnclosedError, commands_in, on_one_line
 
 
 def started(*lines: str) -> list[str]:
@@ -102,7 +102,7 @@ def test_a_text_for_a_shell_is_the_program_in_it() -> None:
         "python a.py $UNKNOWN"
     ]
     kept = Script("x").read('srun bash -c "\n  source env.sh\n  python a.py\n"').launched
-    assert kept[0].words == ["bash", "-c", "\n  source env.sh\n  python a.py\n"]
+    assert kept[0].words == ["bash", "-c", "source env.sh; python a.py"]
     assert started("CMD='python a.py --n 2'", "eval $CMD", "$CMD") == ["python a.py --n 2"] * 2
     assert started("cat > s.sh <<EOF", "python a.py $1", "EOF", "srun bash s.sh") == ["python a.py $1"]
 
@@ -152,3 +152,24 @@ def test_commands_before_a_damaged_one_are_given() -> None:
         for each in commands_in("a b\nc 'd"):
             given.append(each.words)
     assert given == [["a", "b"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            "\n  source set.sh\n  ${PROFILE} python train.py ${args}\n",
+            "source set.sh; ${PROFILE} python train.py ${args}",
+        ),
+        ("if [ -e a ]; then\n  b > c\nelse\n  d # why\nfi\n", "if [ -e a ]; then b > c; else d; fi"),
+        ("a &&\n  b \\\n  c", "a && b c"),
+        ("a & b | c", "a & b | c"),
+        ("for i in 1 2\ndo\n  a $i\ndone", "for i in 1 2; do a $i; done"),
+        ("(a\nb)", ""),
+        ("cat <<END\ntext\nEND\n", ""),
+        ("echo 'two\nlines'", ""),
+        ("echo 'open", ""),
+    ],
+)
+def test_a_script_on_one_line_does_the_same(text: str, line: str) -> None:
+    assert on_one_line(text) == line
