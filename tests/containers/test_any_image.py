@@ -6,6 +6,7 @@ They are written as people write them, by ch-image alone. hpcgen reads them and 
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from container_tools import ChImage
+from container_tools import ChImage, script
 from leftovers import remove
 from mpi_hello import HOST_ROOT
 from slurm_site import SlurmSite
@@ -79,6 +80,21 @@ def test_the_hosts_mpi_takes_the_place_of_one_with_its_interface(
     assert f"preflight: passed: 4 ranks with {HOST_ROOT}/lib/libmpi.so.12" in done.stdout, done.stdout
     assert ranks_of(done.stdout) == MEET, done.stdout
     assert "takes the place of" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["mpich", "intel"])
+def test_an_mpich_of_the_host_takes_their_place_too(site: Site, made: Callable[[str], Path], name: str) -> None:
+    root = Path(script("make-host-mpi", "--mpich", env=site.env).strip())
+    # Beside it its own libfabric, which would otherwise be the image's.
+    libraries = [f"{HOST_ROOT}/lib", f"{HOST_ROOT}/lib/mpich"]
+    site.profile["mpi"].update(flavour="mpich", version="5.0.2", libraries=libraries, environment={})
+    site.profile["mpi"]["binds"][0]["source"] = str(root)
+    site.write()
+    site.env["PATH"] = f"{root / 'bin'}{os.pathsep}{site.env['PATH']}"
+    done = submit(site, made(name), "--", "python3", "-c", HELLO)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"preflight: passed: 4 ranks with {HOST_ROOT}/lib/libmpi.so.12" in done.stdout, done.stdout
+    assert ranks_of(done.stdout) == MEET, done.stdout
 
 
 def test_what_a_job_rests_on_lies_beside_it_and_a_changed_image_is_told(
