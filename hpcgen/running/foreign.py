@@ -291,7 +291,8 @@ def _with_remedy(check: Check) -> Check:
     if check.name == "policy" and check.outcome == "broken":
         # What a site refuses is refused where the engine is chosen; that it does not name one is no refusal.
         return replace(check, outcome="skipped" if check.path == "containers.engines" else "doubtful")
-    return replace(check, remedy=_REMEDIES.get(check.name, check.remedy)) if check.remedy else check
+    added = check.remedy.replace("--add ", "hpcgen extend IMAGE --add ")
+    return replace(check, remedy=_REMEDIES.get(check.name, added)) if check.remedy else check
 
 
 def foreign_findings(

@@ -11,6 +11,7 @@ from hpcgen.core.model.release import PLATFORMS
 from hpcgen.core.support.units import some
 from hpcgen.planning.contract.case import Check, ContractCase, Outcome, holds, release_of, skipped, unknown
 
+_VENDORS = re.compile(r"/lib(?:cu\w+|nccl|rccl|roc\w+|hip\w+|MIOpen)\.so|/(?:rocblas|hipblaslt)/library")
 _LEVEL = re.compile(r"x86[-_]64[-_]v([2-4])")
 _OTHER_TAG = "take another tag of the image, or build what it has for this machine (hpcgen build --dockerfile FILE)"
 
@@ -39,7 +40,9 @@ def cpu(case: ContractCase, facts: ImageFacts) -> list[Check]:
 
 def gpu_code(name: str, facts: ImageFacts, gpu: Gpu, partition: str) -> list[Check]:
     """What in the image has code for GPUs has it for those of the nodes."""
-    codes = [each for each in facts.gpu.code if (each.gfx if gpu.vendor == "amd" else each.cubins or each.ptx)]
+    codes = _counting(
+        [each for each in facts.gpu.code if (each.gfx if gpu.vendor == "amd" else each.cubins or each.ptx)]
+    )
     if gpu.vendor not in ("nvidia", "amd") or not codes:
         return [skipped(name, f"no code for GPUs of {gpu.vendor} was found in the image")]
     fact = gpu.target if gpu.vendor == "amd" else gpu.capability
@@ -55,6 +58,16 @@ def gpu_code(name: str, facts: ImageFacts, gpu: Gpu, partition: str) -> list[Che
     reason = f"{told}, and {gpu.model} is {fact}"
     outcome: Outcome = "broken" if len(lacking) == len(codes) else "doubtful"
     return [Check(name, outcome, reason, _OTHER_TAG, f"code for {field} {fact}", path)]
+
+
+def _counting(codes: list[GpuCode]) -> list[GpuCode]:
+    """What says for which GPUs an image is: the list that a framework keeps, else its own libraries' code.
+
+    Vendors' libraries have parts for single generations, and more than their sections show: libcufft 11.2 for CUDA 12.4
+    has 5.2 alone there, and runs on all.
+    """
+    own = [each for each in codes if not _VENDORS.search(each.file)]
+    return [each for each in codes if each.by == "list"] or own or codes
 
 
 def _fits(code: GpuCode, vendor: str, fact: str) -> bool:

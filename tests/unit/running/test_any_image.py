@@ -147,6 +147,15 @@ def test_machine_code_runs_on_its_own_generation_and_ptx_on_all_that_follow() ->
     assert on_a100(ptx=["9.0"]) == "broken"
 
 
+def test_a_part_of_a_vendors_library_says_nothing_of_the_rest() -> None:
+    part = GpuCode("/nvidia/cufft/lib/libcufft.so.11", "code", cubins=["5.2"])
+    own = GpuCode("/opt/app/libmine.so", "code", cubins=["8.0"])
+    listed = GpuCode("/torch/lib/libtorch_python.so", "list", cubins=["8.0"])
+    for code, wanted in (([part, own], "holds"), ([part, listed], "holds"), ([part], "broken")):
+        facts = replace(CUDA, gpu=replace(CUDA.gpu, code=code))
+        assert outcomes(facts, "juwels-booster")["GPU architecture"] == wanted
+
+
 def test_a_build_for_cpus_wastes_the_gpus_of_a_job() -> None:
     framework = ImageFramework(name="torch", file="/t", version=Shown("2.6.0+cpu", "/t"), variant="cpu")
     assert outcomes(of(frameworks=[framework]), "juwels-booster")["GPU use"] == "broken"
