@@ -156,6 +156,7 @@ def test_ch_image_pulls_the_dated_image_and_another_one_makes_no_image(
     assert f"whether {registry.host}/{HELD} is {digests[1]} is not known" in unknown.stdout
 
 
+@pytest.mark.slow
 def test_buildah_takes_the_image_of_the_digest_although_the_tag_is_another_one(
     here: Tool, registry: Registry, base_image: BaseImage, machine_facts: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -106,6 +106,7 @@ def test_an_older_buildah_says_why_digests_differ(bundle: Path, buildah: Buildah
     assert re.search(rf"another build of this lock will have another digest: buildah 1\.28\S* {differs}", said), said
 
 
+@pytest.mark.slow
 def test_apptainer_before_1_5_makes_the_same_files_and_says_what_differs(
     sid_hpcgen: SidHpcgen, bundle: Path, tmp_path: Path
 ) -> None:

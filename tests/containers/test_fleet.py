@@ -118,6 +118,7 @@ def test_the_one_that_changed_is_built_and_tested(hpcgen: Hpcgen, fleet: Path) -
     assert changed(hpcgen) == []
 
 
+@pytest.mark.slow
 def test_a_slurm_array_has_one_task_for_the_one_that_changed(hpcgen: Hpcgen, cluster: Slurm, fleet: Path) -> None:
     """The image with nothing in it: what the job does with it is the same."""
     lock = fleet.with_suffix(".lock")

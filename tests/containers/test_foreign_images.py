@@ -15,6 +15,9 @@ from test_rendered_kits import site_profile
 
 from hpcgen.plugins.tuning.measurements.lines import read_lines
 
+# Their images take minutes to build.
+pytestmark = pytest.mark.slow
+
 # As projects publish theirs: the framework lies beside the distribution's Python, and only PATH leads there.
 RECIPE = """\
 FROM {base}

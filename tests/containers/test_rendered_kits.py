@@ -195,6 +195,7 @@ def test_charliecloud_builds_and_trains(render: Render, ch_image: ChImage, tmp_p
     check_training(done.stdout)
 
 
+@pytest.mark.slow
 def test_buildah_builds_and_sums(render: Render, buildah: Buildah, tmp_path: Path) -> None:
     kit = render("docker", "mpi-python", *settings(INTEL_MPI))
     by_buildah(kit, buildah, tmp_path, check_sum, "python_packages", "intel_mpi")

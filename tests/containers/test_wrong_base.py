@@ -87,6 +87,7 @@ def rendered(here: Tool, ours: Path, format: str, kit: Path) -> Path:
     return kit
 
 
+@pytest.mark.slow
 def test_ch_image_does_not_mix_two_imports_of_one_name(
     here: Tool, base_image: BaseImage, machine_facts: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -148,6 +149,7 @@ def test_apptainer_makes_no_image_of_another_distribution(
     assert not (kit / "image").exists()
 
 
+@pytest.mark.slow
 def test_a_lock_takes_no_other_base_and_its_command_says_where_it_is_from(
     here: Tool, base_image: BaseImage, machine_facts: dict[str, Any], tmp_path: Path
 ) -> None:
