@@ -138,7 +138,7 @@ def _add_mpi(found: SeenBlocks, facts: ImageFacts, abi: str) -> None:
 def _pmi(mpi: ImageMpi, family: str) -> tuple[str, ...]:
     """What its ranks understand: those that speak PMI-1 are served by Hydra, and by what Slurm calls pmi2."""
     told = {each.value for each in mpi.pmi}
-    more = {"hydra", "pmi", "pmi2"} if family == "mpich" and told <= {"pmi", "pmi2"} else set()
+    more = {"hydra", "pmi", "pmi2"} if family == "mpich" and ("pmi" in told or not told) else set()
     return tuple(sorted(told | more)) or MPI_PMI.get(family, ())
 
 

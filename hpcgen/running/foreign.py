@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from hpcgen._version import __version__
 from hpcgen.backends.engines import Engine, engine_for, engine_format
-from hpcgen.backends.hardware.mpi_abi import wanted_abi
+from hpcgen.backends.hardware.mpi_abi import MPI_LIBRARIES, wanted_abi
 from hpcgen.backends.schedulers import launched_by
 from hpcgen.core.config.user_config import usual
 from hpcgen.core.errors import InputError, PolicyError, Problem, Problems
@@ -327,6 +327,17 @@ def _read_findings(plan: Plan, facts: ImageFacts) -> list[Finding]:
         message = f"of the image was not read: {'; '.join(facts.unread[:3])}"
         found.append(Finding(name="image", severity="note", message=message))
     return found
+
+
+def set_inside(plan: Plan, facts: ImageFacts) -> dict[str, str]:
+    """Variables by which programs of the image find the host's MPI where that is in the place of its own.
+
+    mpi4py's wheels look beside their Python before they ask the loader. Source: mpi4py/_mpiabi.py of 4.1.
+    """
+    host = plan.site.mpi
+    replaced = plan.stack.run.mpi and bool(facts.mpi) and host is not None and host.shown_inside
+    mpi4py = any(each.kind == "python" and each.name == "mpi4py" for each in facts.packages)
+    return {"MPI4PY_LIBMPI": MPI_LIBRARIES[plan.mpi.abi]} if replaced and mpi4py else {}
 
 
 def no_program(plan: Plan) -> InputError:

@@ -171,10 +171,11 @@ def plan_for_image(
     facts = other.facts if other is not None else None
     if facts is not None:
         from hpcgen.planning.observed import compiled_for
-        from hpcgen.running.foreign import foreign_findings
+        from hpcgen.running.foreign import foreign_findings, set_inside
 
         contract = foreign_findings(plan, facts, catalog, asked, allow_unsupported)
         built_for = compiled_for(facts)
+        inside |= set_inside(plan, facts)
     else:
         check_mpi(plan)
         contract = [*contract_findings(plan), *bind_findings(built, plan)]

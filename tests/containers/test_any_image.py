@@ -37,8 +37,9 @@ RECIPES = {
     "none": [f"{APT} python3-minimal", 'ENTRYPOINT ["/usr/bin/python3"]', 'CMD ["-c", "print(\'its own\')"]'],
 }
 HELLO = (
-    "import os; from mpi4py import MPI; c = MPI.COMM_WORLD; "
-    "os.write(1, f'rank {c.rank} of {c.size} on {MPI.Get_processor_name()}\\n'.encode())"
+    "import os; from mpi4py import MPI; c = MPI.COMM_WORLD; maps = open('/proc/self/maps').read(); "
+    f"whose = 'host' if '{HOST_ROOT}/lib/libmpi.so' in maps else 'own'; "
+    "os.write(1, f'rank {c.rank} of {c.size} on {MPI.Get_processor_name()}, {whose}\\n'.encode())"
 )
 
 
@@ -65,10 +66,12 @@ def submit(site: Site, image: Path, *words: str) -> subprocess.CompletedProcess[
 
 
 def ranks_of(output: str) -> list[str]:
-    return sorted(line for line in output.splitlines() if re.match(r"rank \d of \d on n\d$", line))
+    return sorted(line for line in output.splitlines() if re.match(r"rank \d of \d on n\d, \w+$", line))
 
 
-MEET = [f"rank {number} of 4 on n{1 + number // 2}" for number in range(4)]
+HOSTS, OWN = (
+    [f"rank {number} of 4 on n{1 + number // 2}, {whose}" for number in range(4)] for whose in ("host", "own")
+)
 
 
 @pytest.mark.parametrize("name", ["mpich", "intel"])
@@ -78,7 +81,7 @@ def test_the_hosts_mpi_takes_the_place_of_one_with_its_interface(
     done = submit(site, made(name), "--", "python3", "-c", HELLO)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"preflight: passed: 4 ranks with {HOST_ROOT}/lib/libmpi.so.12" in done.stdout, done.stdout
-    assert ranks_of(done.stdout) == MEET, done.stdout
+    assert ranks_of(done.stdout) == HOSTS, done.stdout
     assert "takes the place of" in done.stderr
 
 
@@ -94,7 +97,7 @@ def test_an_mpich_of_the_host_takes_their_place_too(site: Site, made: Callable[[
     done = submit(site, made(name), "--", "python3", "-c", HELLO)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"preflight: passed: 4 ranks with {HOST_ROOT}/lib/libmpi.so.12" in done.stdout, done.stdout
-    assert ranks_of(done.stdout) == MEET, done.stdout
+    assert ranks_of(done.stdout) == HOSTS, done.stdout
 
 
 def test_what_a_job_rests_on_lies_beside_it_and_a_changed_image_is_told(
@@ -119,7 +122,7 @@ def test_where_the_host_cannot_be_bound_the_image_keeps_its_own_mpi(site: Site, 
     done = submit(site, made("closed"), "--", "python3", "-c", HELLO)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"has no folder {HOST_ROOT}" in done.stderr and "started by srun with pmi2" in done.stderr
-    assert ranks_of(done.stdout) == MEET, done.stdout
+    assert ranks_of(done.stdout) == OWN, done.stdout
 
 
 def test_another_family_is_started_by_a_launcher_that_it_understands(site: Site, made: Callable[[str], Path]) -> None:
@@ -127,11 +130,11 @@ def test_another_family_is_started_by_a_launcher_that_it_understands(site: Site,
     done = submit(site, made("openmpi"), "--", "python3", "-c", HELLO)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "the image keeps its own openmpi" in done.stderr and "libmpi.so.40" in done.stderr
-    assert "libmpi.so.40" in done.stdout and ranks_of(done.stdout) == MEET, done.stdout
+    assert "libmpi.so.40" in done.stdout and ranks_of(done.stdout) == OWN, done.stdout
     # On one node by its own launcher.
     alone = site.run("submit", str(made("openmpi")), "--", "python3", "-c", HELLO)
     assert alone.returncode == 0, alone.stdout + alone.stderr
-    assert ranks_of(alone.stdout) == ["rank 0 of 2 on n1", "rank 1 of 2 on n1"], alone.stdout
+    assert ranks_of(alone.stdout) == ["rank 0 of 2 on n1, own", "rank 1 of 2 on n1, own"], alone.stdout
 
 
 def test_without_mpi_one_process_is_started_on_each_node(site: Site, made: Callable[[str], Path]) -> None:

@@ -15,6 +15,7 @@ from hpcgen.core.model.image_facts import (
     ImageFramework,
     ImageGpu,
     ImageMpi,
+    ImagePackage,
     ImageSettings,
     ImageSoftware,
     ImageSystem,
@@ -108,6 +109,19 @@ def test_an_mpi_that_cannot_be_replaced_stays_and_is_told(facts: ImageFacts, why
     assert plan.site.mpi is None or not plan.site.mpi.shown_inside
     (finding,) = plan.findings
     assert finding.severity == "warning" and why in finding.message and finding.remedy
+
+
+def test_what_looks_for_its_own_mpi_first_is_told_of_the_hosts() -> None:
+    facts = of(mpi("mpich", "4.1.2"), packages=[ImagePackage("python", "mpi4py", "4.1.0", "/opt/venv")])
+    assert foreign.set_inside(plan_of(facts, "supermuc", nodes=2), facts) == {"MPI4PY_LIBMPI": "libmpi.so.12"}
+    alone = replace(facts, mpi=[mpi("openmpi", "4.1.4")])
+    assert foreign.set_inside(plan_of(alone, "supermuc", nodes=2), alone) == {}
+
+
+def test_ranks_that_speak_pmi_are_served_by_hydra_whatever_else_they_speak() -> None:
+    facts = of(mpi("intel", "2021.10", ["pmi", "pmix"]))
+    can = seen(facts, CATALOG).capabilities["intel_mpi"].pmi
+    assert {"hydra", "pmi", "pmi2", "pmix"} == set(can)
 
 
 def test_of_two_the_one_with_the_hosts_interface_counts() -> None:
