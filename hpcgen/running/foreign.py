@@ -291,7 +291,7 @@ def _with_remedy(check: Check) -> Check:
     if check.name == "policy" and check.outcome == "broken":
         # What a site refuses is refused where the engine is chosen; that it does not name one is no refusal.
         return replace(check, outcome="skipped" if check.path == "containers.engines" else "doubtful")
-    added = check.remedy.replace("--add ", "hpcgen extend IMAGE --add ")
+    added = re.sub(r"(?=--add \w)", "hpcgen extend IMAGE ", check.remedy)
     return replace(check, remedy=_REMEDIES.get(check.name, added)) if check.remedy else check
 
 

@@ -140,7 +140,7 @@ def test_what_is_not_known_is_said_and_is_no_program(tmp_path: Path) -> None:
 def test_a_text_for_a_shell_has_the_projects_files_by_their_places(tmp_path: Path) -> None:
     text = 'srun bash -c "\n  source env.sh\n  $PROFILER python train.py --epochs 3\n  "\n'
     draft = project(tmp_path, {"job.sh": HEAD + text, "env.sh": "export A=1\n"})
-    assert started(draft) == ["bash", "-c", "source /app/env.sh\n$PROFILER python3 /app/train.py --epochs 3"]
+    assert started(draft) == ["bash", "-c", "source /app/env.sh; $PROFILER python3 /app/train.py --epochs 3"]
     inside = "srun bash -c 'source env.sh; torchrun --nproc_per_node=4 train.py $X'\n"
     draft = project(tmp_path, {"job.sh": HEAD.replace("node=4", "node=1") + inside})
     assert started(draft) == [*RANKS, "bash", "-c", "source /app/env.sh; python3 /app/train.py $X"]
