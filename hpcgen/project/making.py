@@ -102,7 +102,7 @@ def draft_of(top: Path, catalog: Catalog, command: str = "") -> Draft:
             READ,
             "run it in the folder of a project; `hpcgen stack new NAME` writes a stack to fill in",
         )
-    choose_command(found, draft, command)
+    choose_command(found, draft, command, scripts=not interactive)
     if container is not None:
         choose_container_run(container, found, draft)
     if interactive:

@@ -26,12 +26,13 @@ PROGRAMS = {
 BRING_PYTHON = ("python", "python_packages", "conda_packages", "mpi4py")
 
 
-def choose_command(found: Found, draft: Draft, asked: str = "") -> None:
+def choose_command(found: Found, draft: Draft, asked: str = "", *, scripts: bool = True) -> None:
     """The ``run`` of the stack.
 
     Parameters
     ----------
     asked: the number of one of the command lines of the project, or a part of its text; empty for the likeliest.
+    scripts: a script in R or Julia may be the program because it is the likeliest of them; beside notebooks it is not.
 
     Raises
     ------
@@ -39,7 +40,7 @@ def choose_command(found: Found, draft: Draft, asked: str = "") -> None:
     """
     draft.candidates = candidates_of(found, draft)
     taken = chosen(draft.candidates, asked, found.top)
-    if taken is None and (script := likely_script(found, draft)) is not None:
+    if taken is None and scripts and (script := likely_script(found, draft)) is not None:
         taken = next((each for each in draft.candidates if each.job == script), None)
     if taken is not None:
         start_job(taken.job, found, draft)

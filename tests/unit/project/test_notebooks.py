@@ -140,3 +140,10 @@ def test_the_stack_of_notebooks_is_planned(hpcgen: Command, tmp_path: Path) -> N
     for site in ("workstation", "lumi-g"):
         done = hpcgen("plan", "--site", site, "--account", "a")
         assert done.returncode == 0, done.stderr
+
+
+def test_a_script_in_r_beside_notebooks_is_not_the_program(tmp_path: Path) -> None:
+    files = {"a.ipynb": notebook("import numpy"), "fit.R": "x <- 1\n", "renv.lock": '{"R": {"Version": "4.2.2"}}'}
+    draft = drafted(tmp_path, files)
+    assert draft.data["run"]["command"][:2] == ["jupyter", "lab"]
+    assert any("fit.R" in each.shown.text for each in draft.candidates)
