@@ -70,16 +70,19 @@ class ForeignStart(msgspec.Struct, frozen=True):
     request: JobRequest
     facts: ImageFacts | None = None
 
-    def onto(self, plan: Plan, image: ImageReference, catalog: Catalog, folders: Iterable[str]) -> Plan:
+    def onto(
+        self, plan: Plan, image: ImageReference, catalog: Catalog, folders: Iterable[str], *, digest: bool
+    ) -> Plan:
         """The laid-out plan for its engine, with the parts of the host that the image can have.
 
         Parameters
         ----------
         folders: where data of the host is to be seen.
+        digest: whether somebody writes down which image it was: every byte of it is read for that.
         """
         if self.facts is None:
             return plan
-        plan = replace(plan, found=_found(plan, image, self.facts, folders))
+        plan = replace(plan, found=_found(plan, image, self.facts, folders, digest))
         return _with_mpi(plan, self.facts, catalog)
 
 
@@ -143,7 +146,7 @@ def foreign_start(
     facts = image_facts(image)
     environment, _ = own_marks(image)
     several = (request.nodes or 1) > 1 or (request.ranks_per_node or 1) > 1
-    blocks = seen(facts, catalog, site.mpi.abi if site.mpi is not None else "").blocks
+    blocks = seen(facts, catalog, wanted_abi(site.mpi) if site.mpi is not None else "").blocks
     if several and not facts.mpi:
         blocks = [*blocks, PlannedBlock(name=PROCESSES, version="", provides=["mpi"], mpi=PlannedMpi())]
         # One on each node, as for torchrun, unless somebody says how many.
@@ -184,8 +187,8 @@ def _own_command(facts: ImageFacts) -> list[str]:
     return words
 
 
-def _found(plan: Plan, image: ImageReference, facts: ImageFacts, more: Iterable[str]) -> FoundImage:
-    """The image's digest and folders, as far as the engine needs to know them."""
+def _found(plan: Plan, image: ImageReference, facts: ImageFacts, more: Iterable[str], digest: bool) -> FoundImage:
+    """The image's folders, as far as the engine needs to know them, and its digest where it is asked for."""
     from hpcgen.images.identity import identity_of
     from hpcgen.recipe.assemble import bind_targets
 
@@ -193,7 +196,7 @@ def _found(plan: Plan, image: ImageReference, facts: ImageFacts, more: Iterable[
     wanted = sorted({*bind_targets(plan), *more})
     entry = facts.settings.entrypoint or []
     python = next((each.file for each in facts.python), "")
-    told = FoundImage(digest=identity_of(image), entry_point=entry, python=python)
+    told = FoundImage(digest=identity_of(image) if digest else "", entry_point=entry, python=python)
     there = image.image_kind.folders(image.name, wanted) if engine.targets_in_image else None
     if there is None:
         return replace(told, folders=wanted)
@@ -275,8 +278,7 @@ def foreign_case(plan: Plan, facts: ImageFacts, catalog: Catalog) -> ContractCas
     """The case of such an image's plan."""
     from hpcgen.planning.observed import observed_case, seen
 
-    host = plan.host_mpi
-    return observed_case(plan, facts, seen(facts, catalog, wanted_abi(host) if host is not None else ""))
+    return observed_case(plan, facts, seen(facts, catalog, plan.mpi.abi))
 
 
 def foreign_checks(plan: Plan, facts: ImageFacts, catalog: Catalog) -> list[Check]:

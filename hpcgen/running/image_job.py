@@ -159,7 +159,8 @@ def plan_for_image(
     plan = replace(plan, engine=chosen, command=again, findings=[])
     built = kit.plan
     if other is not None:
-        plan = built = other.onto(plan, image, catalog, data.named(plan, own_stack=False) if data is not None else ())
+        folders = data.named(plan, own_stack=False) if data is not None else ()
+        plan = built = other.onto(plan, image, catalog, folders, digest=elsewhere)
     own = stack is not None or trust
     unseen = [] if own else unseen_data(plan)
     plan = with_data(plan, data, built, own)

@@ -187,7 +187,7 @@ class ExtendedImage(Record, frozen=True):
 class FoundImage(Record, frozen=True):
     """What a start has to know of an image that hpcgen did not build, beside the blocks that were seen in it.
 
-    ``digest``: what tells it from every other, "" where that could not be read. ``folders``: those for the host's that
+    ``digest``: what tells it from every other, "" where that was not read. ``folders``: those for the host's that
     it has or the engine makes; ``made``: the latter. ``entry_point``: what would start its commands, and does not.
     ``python``: its interpreter, by which ranks are tried.
     """

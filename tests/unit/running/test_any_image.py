@@ -125,8 +125,12 @@ def test_ranks_that_speak_pmi_are_served_by_hydra_whatever_else_they_speak() -> 
 
 
 def test_of_two_the_one_with_the_hosts_interface_counts() -> None:
-    both = of(mpi("openmpi", "4.1.4"), mpi("mpich", "4.1.2"))
-    assert plan_of(both, "supermuc", nodes=2).mpi.flavour == "mpich"
+    both = of(replace(mpi("openmpi", "4.1.4"), file="/opt/a/libmpi.so.40"), mpi("mpich", "4.1.2"))
+    plan = plan_of(both, "supermuc", nodes=2)
+    assert plan.mpi.flavour == "mpich"
+    # Also where nothing of the host is left to choose by.
+    alone = replace(plan, site=replace(plan.site, mpi=None))
+    assert foreign.foreign_case(alone, both, CATALOG).mpi_capabilities.mpi_library == "libmpi.so.12"
 
 
 def test_without_mpi_the_launcher_starts_processes() -> None:
