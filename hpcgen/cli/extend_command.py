@@ -15,6 +15,7 @@ from hpcgen.core.model.image_paths import NOTEST
 
 if TYPE_CHECKING:
     from hpcgen.backends.engines.base import Engine
+    from hpcgen.builders import BuildOptions
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.core.model.plan import Plan
     from hpcgen.core.model.record import BuildRecord
@@ -41,6 +42,21 @@ class ExtendOptions(Options, frozen=True, kw_only=True):
     sbom: Path | None = None
     start: bool = False
     accept: tuple[str, ...] = ()
+
+    def how(self, engine: str | None, image: ImageReference) -> BuildOptions:
+        """How it is built, by this program."""
+        from hpcgen.builders import BuildOptions
+        from hpcgen.builders.choosing import new_name
+
+        return BuildOptions(
+            engine=engine,
+            output=self.output or new_name(image),
+            notest=self.notest,
+            emulate=self.emulate,
+            words=self.engine_option,
+            log=self.log,
+            record=self.record,
+        )
 
 
 @click.command("extend")
@@ -85,8 +101,7 @@ def command(
     The new image carries the plan of the whole and says what it was added to; inspect, run, test and submit take it
     as any other. Nothing of IMAGE is started on this machine but by the engine, as a build would.
     """
-    from hpcgen.builders import BuildOptions
-    from hpcgen.builders.choosing import adding_engine, new_name
+    from hpcgen.builders.choosing import adding_engine
     from hpcgen.cli.build_command import build_and_tell, dry_run_of, say_result
     from hpcgen.core.support.leftovers import scratch_folder
     from hpcgen.core.support.writing import check_folder_of
@@ -104,15 +119,7 @@ def command(
         extend_foreign(ctx, found, keep, dry_run, as_json, options)
         return
     engine = adding_engine(found, kit.plan, options.engine)
-    how = BuildOptions(
-        engine=engine.builder_name(),
-        output=options.output or new_name(found),
-        notest=options.notest,
-        emulate=options.emulate,
-        words=options.engine_option,
-        log=options.log,
-        record=options.record,
-    )
+    how = options.how(engine.builder_name(), found)
     with scratch_folder("hpcgen-kit-") as folder:
         made = _kit(ctx, found, kit, engine, keep or folder / "kit", dry_run, options)
         if dry_run:

@@ -23,8 +23,7 @@ def extend_foreign(
     ctx: click.Context, image: ImageReference, keep: Path | None, dry_run: bool, as_json: bool, options: ExtendOptions
 ) -> None:
     """Build the new image, or print how; UsageError without a site, and for a lock, which a stack can have."""
-    from hpcgen.builders import BuildOptions
-    from hpcgen.builders.choosing import new_name, put_base_beside
+    from hpcgen.builders.choosing import put_base_beside
     from hpcgen.cli.build_command import build_and_tell, dry_run_of, say_result
     from hpcgen.core.support.leftovers import scratch_folder
     from hpcgen.kit.folder import read_kit
@@ -38,15 +37,7 @@ def extend_foreign(
     plan = _plan(ctx, catalog, image, options)
     if not dry_run:
         plan = with_licences(plan, options.accept)
-    how = BuildOptions(
-        engine=options.engine,
-        output=options.output or new_name(image),
-        notest=options.notest,
-        emulate=options.emulate,
-        words=options.engine_option,
-        log=options.log,
-        record=options.record,
-    )
+    how = options.how(options.engine, image)
     with scratch_folder("hpcgen-kit-") as folder:
         made = make_kit(plan, catalog)
         place = keep or folder / "kit"

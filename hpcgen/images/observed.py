@@ -15,7 +15,7 @@ from typing import Protocol
 import msgspec
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.core.errors import InputError, UnknownNameError
+from hpcgen.core.errors import InputError
 from hpcgen.core.model.fields import FileName
 from hpcgen.core.model.plan import BaseImage, BasePython
 from hpcgen.core.model.release import PLATFORMS
@@ -104,7 +104,7 @@ def observed_image(image: ImageReference, catalog: Catalog, architecture: str) -
 def _copied(image: ImageReference, folder: Path) -> ImageReference:
     """The files of an image of a store as one archive, as a container that is not started has them."""
     from hpcgen.images.convert import convert
-    from hpcgen.images.kinds.store import EngineStore
+    from hpcgen.images.kinds.store import EngineStore, container_of
 
     kind = image.image_kind
     program = kind.program() if isinstance(kind, EngineStore) else ""
@@ -112,15 +112,8 @@ def _copied(image: ImageReference, folder: Path) -> ImageReference:
         copy = ImageReference("oci-archive", str(folder / "image.oci"))
         convert(image, copy)
         return copy
-    made = ask([program, "create", "--pull", "never", image.name, "true"])
-    if made.status:
-        message = f"no container can be made of {image.name}: {made.last_line}"
-        raise UnknownNameError(message, remedy="check the name: podman images lists the existing ones")
-    container = made.output.decode("utf-8", "replace").split()[-1]
-    try:
+    with container_of(program, image.name, ["create", "--pull", "never", image.name, "true"]) as container:
         written = ask([program, "export", "-o", str(folder / "root.tar"), container])
-    finally:
-        ask([program, "rm", container])
     if written.status:
         raise InputError(f"{image} cannot be read: {written.last_line}", remedy="convert it first: hpcgen convert")
     return ImageReference("tar", str(folder / "root.tar"))

@@ -52,11 +52,7 @@ def cyclonedx_document(lock: Lock, contents: Contents, serial: str, created: str
         "description": f"{lock.plan.stack.title}, for {lock.plan.site.title}",
     }
     return {
-        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
-        "bomFormat": "CycloneDX",
-        "specVersion": "1.6",
-        "serialNumber": f"urn:uuid:{serial}",
-        "version": 1,
+        **_cyclonedx_head(serial),
         "metadata": {
             "timestamp": created,
             # Nothing is built yet: it says what the build will put in.
@@ -78,11 +74,7 @@ def cyclonedx_of_image(name: str, components: Sequence[Component]) -> str:
     serial = uuid.uuid5(uuid.NAMESPACE_URL, f"urn:hpcgen:image:{sha256_of(_text({'components': listed}))}")
     return _text(
         {
-            "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
-            "bomFormat": "CycloneDX",
-            "specVersion": "1.6",
-            "serialNumber": f"urn:uuid:{serial}",
-            "version": 1,
+            **_cyclonedx_head(str(serial)),
             "metadata": {
                 "lifecycles": [{"phase": "discovery"}],
                 "tools": {"components": [{"type": "application", "name": "hpcgen", "version": __version__}]},
@@ -93,6 +85,16 @@ def cyclonedx_of_image(name: str, components: Sequence[Component]) -> str:
             "compositions": [{"aggregate": "incomplete", "assemblies": [_IMAGE]}],
         }
     )
+
+
+def _cyclonedx_head(serial: str) -> dict[str, Any]:
+    return {
+        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "serialNumber": f"urn:uuid:{serial}",
+        "version": 1,
+    }
 
 
 def _component(component: Component) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def _facts(told: dict[str, Any]) -> StoredImage:
 def _read(program: str, name: str, paths: Sequence[str]) -> dict[str, bytes]:
     if Path(program).name == "buildah":
         return _read_mounted(program, name, paths)
-    with _container(program, name, ["create", "--pull", "never", name, "true"]) as container:
+    with container_of(program, name, ["create", "--pull", "never", name, "true"]) as container:
         found: dict[str, bytes] = {}
         folders: dict[str, list[str]] = {}
         for path in paths:
@@ -139,7 +139,7 @@ def _copied(program: str, container: str, source: str, wanted: Sequence[str]) ->
 
 
 def _read_mounted(program: str, name: str, paths: Sequence[str]) -> dict[str, bytes]:
-    with _container(program, name, ["from", "--pull-never", name]) as container:
+    with container_of(program, name, ["from", "--pull-never", name]) as container:
         if os.geteuid() == 0:
             answer = ask([program, "mount", container])
             if answer.status == 0:
@@ -158,7 +158,8 @@ def _read_mounted(program: str, name: str, paths: Sequence[str]) -> dict[str, by
 
 
 @contextmanager
-def _container(program: str, name: str, words: Sequence[str]) -> Iterator[str]:
+def container_of(program: str, name: str, words: Sequence[str]) -> Iterator[str]:
+    """A container of an image that is made by these words, never started, and removed at the end."""
     answer = ask([program, *words])
     if answer.status:
         raise UnknownNameError(
@@ -220,7 +221,7 @@ class EngineStore(ImageKind):
         if Path(program).name == "buildah":
             yield None
             return
-        with _container(program, name, ["create", "--pull", "never", name, "true"]) as container:
+        with container_of(program, name, ["create", "--pull", "never", name, "true"]) as container:
             yield exported(program, container, f"{self.name}:{name}", self.bytes_on_disk(name) or 0)
 
     def configuration(self, name: str) -> dict[str, Any] | None:

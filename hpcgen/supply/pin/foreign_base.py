@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.core.errors import FetchError, HpcgenError, InputError, UnknownNameError
+from hpcgen.core.errors import FetchError, HpcgenError, InputError, MissingToolError, UnknownNameError
 from hpcgen.core.model.plan import BaseImage, ImageName, Plan
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack
@@ -83,19 +83,13 @@ def _of_registry(catalog: Catalog, name: str, site: Site, ask_registry: bool) ->
         reference = stored_reference(kind, f"{folder}{slash}{last.partition(':')[0]}@{digest}")
         try:
             base = observed_image(reference, catalog, architecture)
-        except (UnknownNameError, HpcgenError) as failure:
-            if not _absent(failure):
-                raise
+        except (UnknownNameError, MissingToolError):
             continue
         return replace(base, image=_recipe_name(told), kind="", digest=digest)
     raise InputError(
         f"{name} is not on this machine, so that its files cannot be read, and a plan uses no network",
         remedy=f"hpcgen lock reads it in its registry; or bring it here first: podman pull {sh(name)}",
     )
-
-
-def _absent(failure: HpcgenError) -> bool:
-    return isinstance(failure, UnknownNameError) or type(failure).__name__ == "MissingToolError"
 
 
 def _recipe_name(told: str) -> ImageName:
