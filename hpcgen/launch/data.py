@@ -50,7 +50,7 @@ def check_data(plan: Plan, data: Sequence[NamedData], made: Sequence[str]) -> No
 
     Parameters
     ----------
-    made: the folders for data that the image has, as :func:`hpcgen.recipe.assemble.data_targets` gives them.
+    made: the folders for data that the image has, as :func:`hpcgen.recipe.bind_targets.data_targets` gives them.
 
     Raises
     ------

@@ -15,7 +15,7 @@ from hpcgen.core.model.image_paths import overlap
 from hpcgen.core.model.plan import PlannedCopy
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import BuildSpec, OptionValue, Stack, StackBlock
-from hpcgen.recipe.assemble import bound_file_systems
+from hpcgen.recipe.bind_targets import bound_file_systems
 
 TREES, PROGRAM = "git_code", "application"
 """The blocks that do so."""

@@ -21,12 +21,11 @@ from hpcgen.blocks.steps import (
 )
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError, Problems
-from hpcgen.core.model.host_mpi import Bind
-from hpcgen.core.model.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER, overlap
+from hpcgen.core.model.image_paths import KIT, SCRATCH, SELFTEST, overlap
 from hpcgen.core.model.plan import ExtendedImage, Plan
-from hpcgen.core.model.site import Site
 from hpcgen.core.support.hashing import sha256_of
 from hpcgen.recipe.bases import base_check, base_for, base_labels, base_notes
+from hpcgen.recipe.bind_targets import bind_targets, bound_onto
 from hpcgen.recipe.package_steps import (
     install_all,
     install_late,
@@ -227,7 +226,7 @@ def _fill_final(
     runtimes = {part.label: part.block.runtime(part.ctx) for part in kept}
     kept_paths = {path for runtime in runtimes.values() for path in runtime.copies}
     folders = {path for runtime in runtimes.values() for path in runtime.folders} | set(bind_targets(plan))
-    stage.steps.append(_bound_onto(plan, folders))
+    stage.steps.append(bound_onto(plan, folders))
     stage.before_copies = len(stage.steps)
     stage.steps.append(("hpcgen", run("self-test", TextFile("selftest.sh", SELFTEST, str(script), executable=True))))
     stage.steps += _steps(kept, lambda part: part.block.finish(part.ctx, "final"))
@@ -267,7 +266,7 @@ def _added_stages(
     final.arguments = {**final.arguments, **held}
     final.steps += [*listed, *(step for part in added for step in extension.built(part))]
     folders = {path for part in added for path in part.block.runtime(part.ctx).folders} | set(bind_targets(plan))
-    final.steps.append(_bound_onto(plan, folders))
+    final.steps.append(bound_onto(plan, folders))
     final.steps.append(("hpcgen", run("self-test", TextFile("selftest.sh", SELFTEST, str(script), executable=True))))
     final.steps += extension.finished(kept, added)
     final.steps.append(("hpcgen", run("remove downloads", command("rm", "-rf", SCRATCH), joins="previous")))
@@ -283,54 +282,6 @@ def _outermost(paths: set[str], more: set[str]) -> list[str]:
 
     own, others = ({each for each in one if not inside(each, two)} for one, two in ((paths, more), (more, paths)))
     return sorted(own | others)
-
-
-def bind_targets(plan: Plan) -> list[str]:
-    """Folders that must exist in the image because the host's are bound there (images are read-only at run time)."""
-    if plan.found is not None:
-        return plan.found.folders
-    targets = {bind.target for bind in _binds(plan) if not bind.file}
-    return sorted(targets | set(bound_file_systems(plan.site)) | {SUBMIT_FOLDER, *data_targets(plan)})
-
-
-def data_targets(plan: Plan) -> list[str]:
-    """The folders among them for the data that the stack names, where the engine makes none."""
-    if plan.found is not None:
-        return plan.found.folders
-    if not plan.stack.run.binds:
-        return []
-    from hpcgen.backends.engines import engine_for
-    from hpcgen.core.model.host_data import parse_data
-
-    if not engine_for(plan.engine).targets_in_image:
-        return []
-    data = [parse_data(text, "run.binds") for text in plan.stack.run.binds]
-    return sorted({each.target or each.source for each in data if each.target or each.source.startswith("/")})
-
-
-def _binds(plan: Plan) -> list[Bind]:
-    """Those of the host's MPI, also of its part for GPUs where a job may use none of them."""
-    mpi = plan.site.mpi
-    return mpi.with_gpus(plan.gpu_vendor).binds if mpi is not None else []
-
-
-def bound_file_systems(site: Site) -> dict[str, str]:
-    """The name of each file system that is mounted on a folder of the image, by its path."""
-    return {each.path: name for name, each in site.file_systems.items() if each.bind and each.path is not None}
-
-
-def _bound_onto(plan: Plan, folders: set[str]) -> tuple[str, Run]:
-    make = command("mkdir", "-p", *sorted(folders))
-    return ("site", run("mount points for the host's files", make, _bind_files(plan), joins="previous"))
-
-
-def _bind_files(plan: Plan) -> list[str]:
-    """Commands that create the files that must exist for the same reason; files that the image has stay as they are."""
-    files = sorted({bind.target for bind in _binds(plan) if bind.file})
-    if not files:
-        return []
-    folders = sorted({file.rsplit("/", 1)[0] or "/" for file in files})
-    return [command("mkdir", "-p", *folders), command("touch", *files)]
 
 
 def _steps(parts: Iterable[PlannedPart], ask: Callable[[PlannedPart], Iterable[Run]]) -> list[tuple[str, Run]]:

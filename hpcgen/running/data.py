@@ -15,7 +15,7 @@ from hpcgen.core.model.host_data import NamedData, parse_data
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.quoting import with_values
 from hpcgen.launch.data import check_data
-from hpcgen.recipe.assemble import data_targets
+from hpcgen.recipe.bind_targets import data_targets
 
 
 class DataRequest(msgspec.Struct, frozen=True):

@@ -190,7 +190,7 @@ def _own_command(facts: ImageFacts) -> list[str]:
 def _found(plan: Plan, image: ImageReference, facts: ImageFacts, more: Iterable[str], digest: bool) -> FoundImage:
     """The image's folders, as far as the engine needs to know them, and its digest where it is asked for."""
     from hpcgen.images.identity import identity_of
-    from hpcgen.recipe.assemble import bind_targets
+    from hpcgen.recipe.bind_targets import bind_targets
 
     engine = _engine(plan)
     wanted = sorted({*bind_targets(plan), *more})

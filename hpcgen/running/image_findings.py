@@ -8,7 +8,7 @@ from hpcgen.backends.engines import engine_for
 from hpcgen.backends.hardware.mpi_abi import wanted_abi, whose
 from hpcgen.core.errors import PolicyError
 from hpcgen.core.model.plan import Finding, Plan
-from hpcgen.recipe.assemble import bind_targets, data_targets
+from hpcgen.recipe.bind_targets import bind_targets, data_targets
 
 
 def check_mpi(plan: Plan) -> None:

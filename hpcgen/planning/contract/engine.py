@@ -6,7 +6,7 @@ from hpcgen.core.support.units import some
 from hpcgen.launch.start import start_problems
 from hpcgen.planning.contract.case import Check, ContractCase, Outcome, holds, release_of, skipped
 from hpcgen.planning.contract.fabric import covered
-from hpcgen.recipe.assemble import bound_file_systems
+from hpcgen.recipe.bind_targets import bound_file_systems
 
 COVERED_BY_IMAGE = ("/", "/bin", "/etc", "/lib", "/lib64", "/opt", "/sbin", "/usr", "/usr/lib", "/usr/lib64", "/var")
 

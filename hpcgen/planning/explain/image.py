@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hpcgen.core.model.lock import StagePackages
 from hpcgen.planning.explain.case import ExplainCase, Explanation, Ground, parts_in
-from hpcgen.recipe.assemble import bind_targets, bound_file_systems
+from hpcgen.recipe.bind_targets import bind_targets, bound_file_systems
 from hpcgen.recipe.stages import Stage
 
 

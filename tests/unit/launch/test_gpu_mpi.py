@@ -15,7 +15,7 @@ from hpcgen.launch.script import job_script, preflight_script
 from hpcgen.launch.start import host_mpi
 from hpcgen.planning.contract.case import ContractCase
 from hpcgen.planning.contract.engine import binds
-from hpcgen.recipe.assemble import bind_targets
+from hpcgen.recipe.bind_targets import bind_targets
 from hpcgen.running.host_side import asked_of_host
 from tests.conftest import Command
 from tests.unit.launch.test_launch import container, make_plan, site, variables

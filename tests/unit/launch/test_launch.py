@@ -29,7 +29,7 @@ from hpcgen.core.model.site import FileSystem, Site, SiteEngine
 from hpcgen.core.model.stack import RunSpec, Stack
 from hpcgen.launch.job.layout import resolve_job
 from hpcgen.launch.script import job_script
-from hpcgen.recipe.assemble import bind_targets
+from hpcgen.recipe.bind_targets import bind_targets
 
 IMAGE = {
     "PATH": "/opt/python/bin:/usr/bin:/bin",

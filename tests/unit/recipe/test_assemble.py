@@ -16,7 +16,8 @@ from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.plan import Plan
 from hpcgen.kit.kit import make_kit
 from hpcgen.planning.planner import make_plan
-from hpcgen.recipe.assemble import assemble, bind_targets, notices
+from hpcgen.recipe.assemble import assemble, notices
+from hpcgen.recipe.bind_targets import bind_targets
 from hpcgen.recipe.stages import Assembly
 
 CATALOG = Catalog()
