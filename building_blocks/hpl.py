@@ -47,6 +47,9 @@ class Hpl(Block):
     def runtime(self, ctx: Context) -> Runtime:
         return Runtime(copies=(ctx.prefix,))
 
+    def artifact(self, ctx: Context) -> tuple[str, ...]:
+        return (ctx.prefix,)
+
     def test(self, ctx: Context) -> list[Test]:
         """Its libraries are found. That it solves a system is tested by ``net_test``, which has the settings."""
         program = f"{ctx.prefix}/bin/xhpl"

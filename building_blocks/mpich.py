@@ -158,6 +158,9 @@ class Mpich(AutotoolsBlock):
         """Compile it, or unpack the wheel."""
         yield from super().build(ctx) if ctx.options.obtain == "source" else install_prefix_wheel(ctx)
 
+    def artifact(self, ctx: Context) -> tuple[str, ...]:
+        return super().artifact(ctx) if ctx.options.obtain == "source" else ()
+
     def test(self, ctx: Context) -> list[Test]:
         """The library has the shared name; the launcher says its version; a wheel's ranks start, where they are to."""
         if ctx.options.obtain == "wheels":

@@ -48,6 +48,9 @@ class NcclTests(Block):
     def runtime(self, ctx: Context) -> Runtime:
         return Runtime(copies=(ctx.prefix,))
 
+    def artifact(self, ctx: Context) -> tuple[str, ...]:
+        return (ctx.prefix,)
+
     def test(self, ctx: Context) -> list[Test]:
         """All libraries are found; on a node with a GPU, one rank sums up on it without a mistake."""
         program = f"{ctx.prefix}/bin/all_reduce_perf"

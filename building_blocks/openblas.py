@@ -115,6 +115,9 @@ class Openblas(Block):
     def runtime(self, ctx: Context) -> Runtime:
         return Runtime(copies=(ctx.prefix,))
 
+    def artifact(self, ctx: Context) -> tuple[str, ...]:
+        return () if _by_package(ctx) else (ctx.prefix,)
+
     def test(self, ctx: Context) -> list[Test]:
         """A product is right and is made by this OpenBLAS."""
         program = f"{ctx.prefix}/{TEST}"

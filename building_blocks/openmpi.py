@@ -224,6 +224,9 @@ class Openmpi(AutotoolsBlock):
             command("rm", "-rf", source, check, f"{ctx.prefix}/share/doc", f"{ctx.prefix}/share/man"),
         ]
 
+    def artifact(self, ctx: Context) -> tuple[str, ...]:
+        return super().artifact(ctx) if ctx.options.obtain == "source" else ()
+
     def test(self, ctx: Context) -> list[Test]:
         """It is this version and has the fabric's component; without a host MPI, two ranks really start."""
         library = f"{ctx.prefix}/lib/libmpi.so.40"

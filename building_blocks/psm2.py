@@ -87,6 +87,9 @@ class Psm2(Block):
         """The prefix, if it was compiled."""
         return Runtime(copies=(ctx.prefix,)) if ctx.options.install == "source" else Runtime()
 
+    def artifact(self, ctx: Context) -> tuple[str, ...]:
+        return (ctx.prefix,) if ctx.options.install == "source" else ()
+
     def test(self, ctx: Context) -> list[Test]:
         """The library is there and finds libnuma; on a node with Omni-Path, the device is readable."""
         if ctx.options.install == "package":

@@ -14,7 +14,7 @@ from hpcgen.api import catalog_with, default_catalog, locked_kit, quiet, site_or
 from hpcgen.blocks.base import Block
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.in_memory import checked
-from hpcgen.core.config.user_config import account_for, allowed_signers
+from hpcgen.core.config.user_config import account_for, allowed_signers, artifact_store
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.job import JobRequest, Queueing
 from hpcgen.core.model.lock import Lock
@@ -23,11 +23,12 @@ from hpcgen.core.model.record import BuildRecord, TestRun
 from hpcgen.core.model.site import Site
 from hpcgen.images.reference import ImageReference, parse_image
 from hpcgen.kit.folder import KitFolder, read_kit
-from hpcgen.kit.kit import Kit, make_kit, store_kit
+from hpcgen.kit.kit import Kit, store_kit
 from hpcgen.running.data import DataRequest
 from hpcgen.running.image_job import ImageJob, plan_for_image
 
 if TYPE_CHECKING:
+    from hpcgen.builders import BuildOptions, Watcher
     from hpcgen.running.follow import JobResult
     from hpcgen.running.here import RunResult
     from hpcgen.running.submission import Submitted
@@ -46,6 +47,7 @@ def build(
     notest: bool = False,
     engine_options: Sequence[str] = (),
     bundle: Path | str | None = None,
+    artifacts: Path | str | None = None,
     log: Path | str | None = None,
     record: bool = True,
     accept_licences: Sequence[str] = (),
@@ -65,6 +67,8 @@ def build(
     notest: leave out the self-test that ends a build.
     engine_options: further words for the engine's build command.
     bundle: the folder of a bundle, from which the build takes everything; of a lock, or of a kit for one.
+    artifacts: of a plan, the folder in which compiled blocks are kept, and from which they are taken; that of the
+        user's config file if None. Without ``cache``, none.
     log: the file for the engine's whole output; beside the record if None.
     record: whether a record of the build is kept.
     accept_licences: names of licences that you accept, or ``all``; also those of the environment and config file.
@@ -99,12 +103,14 @@ def build(
         record=record,
         bundle=Path(bundle).absolute() if bundle is not None else None,
         signers=allowed_signers(),
+        artifacts=artifact_store(Path(artifacts) if artifacts is not None else None) if cache else None,
     )
+    watcher = PlainDisplay(say or quiet)
     with scratch_folder("hpcgen-kit-") as folder:
         catalog = catalog_with(blocks, catalog)
-        kit = _kit_folder(source, options.engine, options.bundle, folder / "kit", accept_licences, blocks, catalog)
+        kit = _kit_folder(source, options, watcher, folder / "kit", accept_licences, blocks, catalog)
         require_accepted(kit.plan.licences, accept_licences)
-        return build_kit(kit, options, PlainDisplay(say or quiet))
+        return build_kit(kit, options, watcher)
 
 
 def test(
@@ -318,8 +324,8 @@ def follow(job: Submitted, *, check: bool = True, say: Say | None = None) -> Job
 
 def _kit_folder(
     source: Plan | Lock | Kit | Path | str,
-    engine: str | None,
-    bundle: Path | None,
+    options: BuildOptions,
+    watcher: Watcher,
     folder: Path,
     accepted: Sequence[str],
     blocks: Sequence[type[Block]],
@@ -329,9 +335,11 @@ def _kit_folder(
     if isinstance(source, str | Path):
         return read_kit(Path(source))
     if isinstance(source, Plan):
-        source = make_kit(_plan_for(source, engine, accepted), catalog)
+        from hpcgen.builders.artifacts.making import kit_for
+
+        source = kit_for(_plan_for(source, options.engine, accepted), catalog, None, options, watcher)
     elif isinstance(source, Lock):
-        source = locked_kit(source, catalog, blocks, bundle=bundle, format=_format(engine))
+        source = locked_kit(source, catalog, blocks, bundle=options.bundle, format=_format(options.engine))
     store_kit(folder, source.all_files)
     return read_kit(folder)
 

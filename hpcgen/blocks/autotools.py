@@ -45,3 +45,6 @@ class AutotoolsBlock(Block):
 
     def runtime(self, ctx: Context) -> Runtime:
         return Runtime(copies=(ctx.prefix,))
+
+    def artifact(self, ctx: Context) -> tuple[str, ...]:
+        return (ctx.prefix,)

@@ -123,6 +123,15 @@ class Block:
         """What the final stage keeps."""
         return Runtime()
 
+    def artifact(self, ctx: Context) -> tuple[str, ...]:
+        """The folders that compiling it fills, where all that its steps leave lies in them; else none.
+
+        They can be kept, and unpacked into the builder of another image in the place of its steps: so only what the
+        block is given may decide on their content, nothing of them may be licensed to one user or belong to a host,
+        and no block may put files into a folder of another one.
+        """
+        return ()
+
     def test(self, ctx: Context) -> list[Test]:
         """Proofs that it works inside the image."""
         return []

@@ -59,6 +59,9 @@ class CMakeLibraryBlock(Block):
         """The library and its headers."""
         return Runtime(copies=(ctx.prefix,))
 
+    def artifact(self, ctx: Context) -> tuple[str, ...]:
+        return (ctx.prefix,)
+
     def test(self, ctx: Context) -> list[Test]:
         """Every library that it needs is found."""
         return [Test("library", command("ldd", f"{ctx.prefix}/lib/{self.library}"), expect=self.needs_library)]

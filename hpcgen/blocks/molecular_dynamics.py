@@ -49,6 +49,9 @@ class MolecularDynamicsBlock(Block):
     def runtime(self, ctx: Context) -> Runtime:
         return Runtime(copies=(ctx.prefix,))
 
+    def artifact(self, ctx: Context) -> tuple[str, ...]:
+        return (ctx.prefix,)
+
     def capabilities(self, ctx: Context) -> Capabilities:
         return Capabilities(gpu_vendors=("nvidia",)) if self.on_gpu(ctx) else Capabilities(gpu_unused=self._why(ctx))
 

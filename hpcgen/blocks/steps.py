@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Iterable
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -63,6 +64,23 @@ class TextFile(msgspec.Struct, frozen=True):
             )
 
 
+class ArchiveFile(msgspec.Struct, frozen=True):
+    """An archive of the kit that a step finds in the image and removes: of any size, and no text.
+
+    Parameters
+    ----------
+    path: in the kit.
+    target: absolute path in the image.
+    source: where it lies now.
+    sha256: of its bytes.
+    """
+
+    path: str
+    target: str
+    source: Path
+    sha256: str
+
+
 Joins = Literal["", "next", "previous"]
 """With which step a step shares a layer."""
 
@@ -83,6 +101,7 @@ class Run(msgspec.Struct, frozen=True):
         whenever the step after it is. ``previous`` is for what is never done without the step before it; the two share
         a shell, so the folder may be another than ``/``.
     checks: it changes nothing in the image, so that this is the same one without it.
+    archives: archives that are in place before the first command, and that the commands remove.
     """
 
     about: str
@@ -94,6 +113,7 @@ class Run(msgspec.Struct, frozen=True):
     finds: str = ""
     joins: Joins = ""
     checks: bool = False
+    archives: tuple[ArchiveFile, ...] = ()
 
     def __post_init__(self) -> None:
         if self.joins == "next" and any(line.startswith("cd ") for line in self.commands):

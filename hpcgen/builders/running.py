@@ -52,7 +52,8 @@ class BuildOptions(msgspec.Struct, frozen=True):
     log: the file for the engine's whole output; beside the record if None.
     record: whether a record is kept.
     bundle: the folder of the bundle that a kit for one takes everything from.
-    signers: a file of allowed signers, one of whom must have signed the bundle.
+    signers: a file of allowed signers, one of whom must have signed the bundle, and what is taken of ``artifacts``.
+    artifacts: the folder in which compiled blocks are kept.
     """
 
     engine: str | None = None
@@ -65,6 +66,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     record: bool = True
     bundle: Path | None = None
     signers: Path | None = None
+    artifacts: Path | None = None
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -376,6 +378,7 @@ class BuildRun:
             notest=self.options.notest,
             lock_signer=lock_signer(self.kit, self.options.signers),
             blocks={block.name: block.version for block in plan.blocks},
+            artifacts={each.block: each.key for each in self.kit.facts.artifacts} if self.kit.facts is not None else {},
             inputs=self.kit.inputs(),
             steps=self.progress.built_steps(),
             image=image,

@@ -46,6 +46,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "install": "Make programs of an image commands of this machine.",
         "uninstall": "Remove an installed image's files.",
         "records": "List, show, compare and remove build records.",
+        "cache": "List, check and remove what blocks compiled once.",
         "clean": "Remove images without a name, caches and unfinished work.",
     },
     "offline": {

@@ -38,10 +38,13 @@ from hpcgen.core.model.image_paths import NOTEST
 if TYPE_CHECKING:
     from hpcgen.builders import BuildOptions
     from hpcgen.builders.display import Watcher
+    from hpcgen.catalog.catalog import Catalog
     from hpcgen.core.errors import TestFailedError
+    from hpcgen.core.model.lock import Lock
     from hpcgen.core.model.plan import Plan
     from hpcgen.core.model.record import BuildRecord
     from hpcgen.kit.folder import KitFolder
+    from hpcgen.kit.kit import Kit
 
 
 @click.command("build", cls=ExtensibleCommand)
@@ -61,7 +64,14 @@ if TYPE_CHECKING:
 )
 @click.option("--context", metavar="DIR", type=PATH, help="What --dockerfile copies from; by default its own folder.")
 @SIGNER
-@click.option("--no-cache", is_flag=True, help="Run every step again.")
+@click.option(
+    "--cache",
+    "store",
+    metavar="DIR",
+    type=PATH,
+    help="Keep what blocks compile in this folder, and take from it what is there.",
+)
+@click.option("--no-cache", is_flag=True, help="Run every step again, and take nothing that was compiled before.")
 @click.option(
     "--notest", is_flag=True, envvar=NOTEST, help="Leave out the self-test that ends a build: for another CPU, say."
 )
@@ -152,11 +162,11 @@ def _kit_to_build(ctx: click.Context, folder: Path, options: PlanOptions, build:
     """
     from hpcgen.builders.choosing import put_base_beside
     from hpcgen.kit.folder import read_kit
-    from hpcgen.kit.kit import make_kit, store_kit
+    from hpcgen.kit.kit import store_kit
 
     if build.has_lock(options):
         catalog, plan, lock = plan_of_lock(ctx, build.locked, build.bundle, options, build.engine)
-        store_kit(folder, make_kit(plan, catalog, lock).all_files)
+        store_kit(folder, _kit_of(plan, catalog, lock, build).all_files)
         put_base_beside(plan, folder, catalog.bases)
         return read_kit(folder)
     if (named := named_kit(options)) is not None:
@@ -173,11 +183,26 @@ def _kit_to_build(ctx: click.Context, folder: Path, options: PlanOptions, build:
     plan = plan_from(ctx, catalog, replace(options, command=options.words), usual=False)
     if not build.dry_run:
         plan = with_licences(plan, build.accept)
-    kit = make_kit(plan, catalog)
+    kit = _kit_of(plan, catalog, None, build)
     store_kit(folder, kit.all_files)
     put_base_beside(plan, folder, catalog.bases)
     say_findings(plan, kit.notices, kit.details, notes=options.notes)
     return read_kit(folder)
+
+
+def _kit_of(plan: Plan, catalog: Catalog, lock: Lock | None, build: BuildCommandOptions) -> Kit:
+    """The kit that is built: with what was compiled before, if it is kept. What is missing is compiled now."""
+    how = build.how
+    if how.artifacts is None:
+        from hpcgen.kit.kit import make_kit
+
+        return make_kit(plan, catalog, lock)
+    from hpcgen.builders.artifacts.making import kit_for
+    from hpcgen.builders.display import display
+
+    if not build.dry_run:
+        require_licences(plan.licences, build.accept)
+    return kit_for(plan, catalog, lock, how, display(say, shows_progress()), compiles=not build.dry_run)
 
 
 def dry_run_of(kit: KitFolder, options: BuildOptions) -> None:

@@ -27,6 +27,7 @@ class BuildCommandOptions(Options, frozen=True, kw_only=True):
     """How an image is built, and of what beside a plan; ``keep``: where its kit stays; ``accept``: licences.
 
     ``dockerfile``: the user's own, in place of a plan; ``context``: the folder that its build sees.
+    ``store``: the folder in which compiled blocks are kept.
     """
 
     engine: str | None = None
@@ -37,6 +38,7 @@ class BuildCommandOptions(Options, frozen=True, kw_only=True):
     dockerfile: Path | None = None
     context: Path | None = None
     signers: Path | None = None
+    store: Path | None = None
     no_cache: bool = False
     notest: bool = False
     emulate: bool = False
@@ -55,6 +57,7 @@ class BuildCommandOptions(Options, frozen=True, kw_only=True):
     def how(self) -> BuildOptions:
         """The same in the words of :mod:`hpcgen.builders`."""
         from hpcgen.builders import BuildOptions
+        from hpcgen.core.config.user_config import artifact_store
 
         return BuildOptions(
             engine=self.engine,
@@ -67,6 +70,7 @@ class BuildCommandOptions(Options, frozen=True, kw_only=True):
             record=self.record,
             bundle=self.bundle,
             signers=required_signers(click.get_current_context()),
+            artifacts=None if self.no_cache else artifact_store(self.store),
         )
 
     def has_lock(self, options: PlanOptions) -> bool:

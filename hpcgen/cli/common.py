@@ -122,8 +122,8 @@ def required_signers(ctx: click.Context) -> Path | None:
     from hpcgen.core.config.user_config import allowed_signers
 
     named = ctx.params.get("signers")
-    if named is not None and not any(ctx.params.get(each) for each in ("bundle", "locked")):
-        raise click.UsageError("--signer is about a bundle or a lock: it requires --bundle or --locked")
+    if named is not None and not any(ctx.params.get(each) for each in ("bundle", "locked", "store")):
+        raise click.UsageError("--signer is about what is built from: it requires --bundle, --locked or --cache")
     return allowed_signers(named)
 
 

@@ -37,7 +37,8 @@ class KitFolder(msgspec.Struct, frozen=True):
 
     ``facts``: what a build must know of the recipe; None in a kit of hpcgen 0.1.0.
     ``host_files``: files of this machine that go into the image, with their names in the build context.
-    ``copied``: the stack's own files by their names in the kit, as its list says that they are.
+    ``copied``: the stack's own files by their names in the kit, as its list says that they are; ``archives``: those of
+    what was compiled before, likewise.
     """
 
     folder: Path
@@ -47,6 +48,7 @@ class KitFolder(msgspec.Struct, frozen=True):
     facts: RecipeFacts | None = None
     host_files: list[tuple[str, str]] = []
     copied: dict[str, CopiedFile] = {}
+    archives: dict[str, CopiedFile] = {}
 
     @property
     def names(self) -> list[str]:
@@ -95,7 +97,8 @@ def read_kit(folder: Path) -> KitFolder:
     for name in facts.files:
         _read(_inside(folder, name))
     certificates = [(each.source, each.name) for each in facts.certificates]
-    return KitFolder(folder, plan, recipe, lock, facts, certificates, _copied(folder, plan))
+    archives = {each.path: CopiedFile(_inside(folder, each.path), each.sha256) for each in facts.artifacts}
+    return KitFolder(folder, plan, recipe, lock, facts, certificates, _copied(folder, plan), archives)
 
 
 def read_texts(kit: KitFolder) -> dict[str, str]:
@@ -217,7 +220,7 @@ def make_context(kit: KitFolder, context: Path, bundle: Path | None = None) -> N
     inside = context / form.first_kit_folder if kit.facts is None else context
     for name in kit.names:
         _copy(kit.folder / name, inside / name)
-    for name, file in kit.copied.items():
+    for name, file in {**kit.copied, **kit.archives}.items():
         _put_copied(inside / name, file)
     if form.certificate_folder:
         for source, name in kit.host_files:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,7 +22,7 @@ from hpcgen.blocks.steps import (
 )
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError, Problems
-from hpcgen.core.model.image_paths import KIT, SCRATCH, SELFTEST, overlap
+from hpcgen.core.model.image_paths import CONTENT_LABEL, KIT, SCRATCH, SELFTEST, overlap
 from hpcgen.core.model.plan import ExtendedImage, Plan
 from hpcgen.core.support.hashing import sha256_of
 from hpcgen.recipe.bases import base_check, base_for, base_labels, base_notes
@@ -40,13 +41,19 @@ from hpcgen.recipe.stages import Assembly, Outline, Stage
 
 if TYPE_CHECKING:
     from hpcgen.core.model.lock import Pins
+    from hpcgen.recipe.artifacts import StoredArtifact
 
 SYSTEM_PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
 STAGES = ("builder", "final")
 
 
 def assemble(
-    plan: Plan, catalog: Catalog, pins: Pins | None = None, content: str | None = None, listed: bool = False
+    plan: Plan,
+    catalog: Catalog,
+    pins: Pins | None = None,
+    content: str | None = None,
+    listed: bool = False,
+    stored: Mapping[str, StoredArtifact] = MappingProxyType({}),
 ) -> Assembly:
     """Ask every block of the plan for its part and put the stages together.
 
@@ -56,6 +63,7 @@ def assemble(
     content: the plan hash, if the same image is meant that another recipe makes (from a bundle, with other
         mirrors); computed from the stages if None.
     listed: with every file that Bazel is known to fetch, as a list of inputs shows.
+    stored: what was compiled before, by the names of the blocks; ``content`` is then that of the plan without it.
 
     Raises
     ------
@@ -77,8 +85,8 @@ def assemble(
         builder, final = _added_stages(plan, plan.extends, parts, added, catalog, script, pins)
     else:
         added = parts
-        builder, final = (_stage(name, plan, parts, pins) for name in STAGES)
-        _fill_builder(builder, plan, parts, pins)
+        builder = builder_stage(plan, _without_compiled(parts, stored), pins)
+        final = _stage("final", plan, parts, pins)
         _fill_final(final, plan, parts, script, pins, builder)
     unpinned = (
         base_notes(plan, (builder.image, final.image), package_manager(parts) == "apt") if not plan.extends else []
@@ -86,7 +94,7 @@ def assemble(
     return Assembly(
         builder=builder,
         final=final,
-        labels=_labels(plan, content or _hash_of(plan, builder, final), final.image, pins),
+        labels=image_labels(plan, content or _hash_of(plan, builder, final), final.image, pins),
         selftest=script,
         rank_tests=rank_tests(plan, [(part.planned.name, each) for part, each in tests]),
         inputs=[(part.planned, item) for part in added for item in part.inputs],
@@ -196,19 +204,35 @@ def _merged(what: str, contributions: list[tuple[str, dict[str, str]]]) -> dict[
     return {name: value for name, (_, value) in sorted(merged.items())}
 
 
+def _without_compiled(parts: list[PlannedPart], stored: Mapping[str, StoredArtifact]) -> list[PlannedPart]:
+    if not stored:
+        return parts
+    from hpcgen.recipe.artifacts import with_artifacts
+
+    return with_artifacts(parts, stored)
+
+
+def builder_stage(plan: Plan, parts: list[PlannedPart], pins: Pins | None) -> Stage:
+    """The stage in which these parts of a plan are made."""
+    stage = _stage("builder", plan, parts, pins)
+    _fill_builder(stage, plan, parts, pins)
+    return stage
+
+
 def _fill_builder(stage: Stage, plan: Plan, parts: list[PlannedPart], pins: Pins | None) -> None:
     stage.steps += _steps(parts, lambda part: part.block.prepare(part.ctx, "builder"))
     stage.prepared = len(stage.steps)
     # What changes more often comes later: the packages that the project asks for, and at last its own code.
     project, others = project_and_others(parts)
     stage.steps += install_all(stage.name, others, pins)
-    stage.steps += _steps(others, lambda part: part.block.build(part.ctx))
+    stage.steps += _steps(others, lambda part: part.build_steps)
     same = len(stage.steps)
     stage.steps += install_late(parts, others, pins)
-    built = _steps(project, lambda part: part.block.build(part.ctx))
+    built = _steps(project, lambda part: part.build_steps)
     own = {label for label, step in built if step.finds}
     stage.steps += sorted(built, key=lambda step: step[0] in own)
-    stage.kept = same if len(stage.steps) > same or plan.copied else 0
+    unpacks = any(step.archives for _, step in stage.steps)
+    stage.kept = same if (len(stage.steps) > same or plan.copied) and not unpacks else 0
     found = [step.finds for _, step in stage.steps if step.finds]
     stage.copied = [copy for copy in plan.copied if any(overlap(copy.to, folder) for folder in found)]
     stage.steps += _steps(parts, lambda part: part.block.finish(part.ctx, "builder"))
@@ -311,7 +335,7 @@ def content_hash(stages: Iterable[Stage]) -> str:
         # Its digest says which one it is, whatever its tag.
         facts["image"] = {"name": stage.image.name, "digest": stage.image.digest}
         steps = [
-            (step.commands, [(f.target, f.text, f.executable) for f in step.files])
+            ([str(each) for each in step.commands], [(f.target, f.text, f.executable) for f in step.files])
             for _, step in stage.steps
             if not step.checks
         ]
@@ -319,7 +343,8 @@ def content_hash(stages: Iterable[Stage]) -> str:
     return sha256_of(msgspec.json.encode(decisive, order="sorted"))
 
 
-def _labels(plan: Plan, content: str, base: Image, pins: Pins | None) -> dict[str, str]:
+def image_labels(plan: Plan, content: str, base: Image, pins: Pins | None) -> dict[str, str]:
+    """What an image says of itself where it lies; ``content``: the plan's hash."""
     blocks: Mapping[str, str] = {b.name: b.version for b in plan.blocks}
     return {
         "org.opencontainers.image.title": f"{plan.stack.name} for {plan.site.name}",
@@ -330,7 +355,7 @@ def _labels(plan: Plan, content: str, base: Image, pins: Pins | None) -> dict[st
         "io.hpcgen.partition": plan.partition,
         "io.hpcgen.stack": plan.stack.name,
         "io.hpcgen.blocks": " ".join(f"{name}@{version}" for name, version in blocks.items()),
-        "io.hpcgen.content": content,
+        CONTENT_LABEL: content,
         "io.hpcgen.kit": KIT,
     }
 

@@ -36,7 +36,7 @@ def install_step(
     ``told``: a file for what apt says of them.
     """
     pinned = pins.packages.get(stage) if pins is not None else None  # type: ignore[call-overload]
-    if pinned is not None:
+    if pinned is not None and names:
         now = {name for name in pinned.added if (name in pinned.late) == late}
         names = [f"{name}={pin.version}" for name, pin in sorted(pinned.added.items()) if name in now]
     if not names:
@@ -57,6 +57,6 @@ def package_names(stage: str, parts: list[PlannedPart]) -> list[str]:
     for part in in_stage(stage, parts):
         wanted: Packages = part.block.packages(part.ctx)
         names.update(wanted.run.get(manager, []))
-        if stage == "builder":
+        if stage == "builder" and part.unpacked is None:
             names.update(wanted.build.get(manager, []))
     return sorted(names)

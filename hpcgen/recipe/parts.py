@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +11,7 @@ import msgspec
 from hpcgen.backends.hardware.microarchitecture import compiler_flags
 from hpcgen.blocks.base import Block, Chosen, Context, Facts
 from hpcgen.blocks.sources import BundleSupply, Supply
-from hpcgen.blocks.steps import BazelFiles, Input, WheelFile, Wheels
+from hpcgen.blocks.steps import BazelFiles, Input, Run, WheelFile, Wheels
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.decoding import record_from
 from hpcgen.core.errors import ConflictError, InputError, Problem
@@ -34,11 +34,15 @@ class ListClashError(ConflictError):
 
 
 class PlannedPart(msgspec.Struct, frozen=True):
-    """A block of the plan with the arguments of its methods."""
+    """A block of the plan with the arguments of its methods.
+
+    ``unpacked``: the step that takes the place of those that compile it.
+    """
 
     planned: PlannedBlock
     block: Block
     ctx: Context
+    unpacked: Run | None = None
 
     @property
     def label(self) -> str:
@@ -49,6 +53,11 @@ class PlannedPart(msgspec.Struct, frozen=True):
         """The inputs of its build, its wheel lists as they are joined with those of other blocks."""
         found = self.block.inputs(self.ctx)
         return [self.ctx.beside_others(each) if isinstance(each, Wheels) else each for each in found]
+
+    @property
+    def build_steps(self) -> Iterable[Run]:
+        """What makes it in the builder."""
+        return self.block.build(self.ctx) if self.unpacked is None else (self.unpacked,)
 
     @property
     def notices(self) -> list[str]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.steps import HostFile, Image, Input, Run, TextFile
+from hpcgen.blocks.steps import ArchiveFile, HostFile, Image, Input, Run, TextFile
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.plan import Finding, PlannedBlock, PlannedCopy
 from hpcgen.core.model.recipe_facts import RankTest
@@ -88,6 +88,11 @@ class Assembly(msgspec.Struct):
                         f"{label} has a different {file.path} than a block before it", remedy="rename one of them"
                     )
         return dict(sorted(found.items()))
+
+    @property
+    def archives(self) -> list[ArchiveFile]:
+        """The archives that steps unpack, of what was compiled before."""
+        return [each for _, step in (*self.builder.steps, *self.final.steps) for each in step.archives]
 
 
 class Outline(msgspec.Struct, frozen=True):

@@ -28,6 +28,7 @@ from tests.conftest import GOLDEN, ROOT, Command
 SPECIMENS = ROOT / "tests" / "specimens" / "0.1.0"
 FORMATS = ("docker", "singularity", "charliecloud")
 KIT = "opt/hpcgen/kit"
+KEY = "ab" * 32
 COLLECTION = ("--collection", "collection")
 
 
@@ -324,6 +325,12 @@ NEWER = {  # the file, the field of its number, a command that reads it, how it 
         "uninstall mine --prefix .",
         "install IMAGE --prefix DIR",
     ),
+    "artifact": (
+        f"artifacts/ab/{KEY}.json",
+        "artifact",
+        f"cache show {KEY[:8]} --cache artifacts",
+        "build --cache DIR",
+    ),
     "tree": ("tree/capture.json", "capture", "site new there --detect --root tree", "site capture DIR"),
 }
 
@@ -351,6 +358,9 @@ def asked(case: str, kept: Path, hpcgen: Command) -> tuple[Path, list[str]]:
         shutil.copytree(GOLDEN / "supermuc" / "mpi-hello", kept / "installed" / KIT)
         words_of = ("--prefix", ".", "--name", "mine", "--engine", "charliecloud")
         assert hpcgen("install", "installed", *words_of).returncode == 0
+    if case == "artifact":
+        (kept / where).parent.mkdir(parents=True)
+        (kept / where).write_text(json.dumps({"artifact": 1, "key": KEY, "hpcgen": "0.1.0"}))
     if case == "conversion":
         (kept / "result").mkdir()
         (kept / where).write_text(json.dumps({"ensemble": "small", "models": {}, "given": [], "hpcgen": "0.1.0"}))
@@ -378,7 +388,7 @@ def test_what_a_newer_release_wrote_is_refused_with_what_to_do(case: str, kept: 
         wrote, needed = ("hpcgen 0.9.1", ">= 0.9.1")
     assert f"was written by {wrote} in format 3; this one reads up to format {FORMAT_OF[field].newest}" in said
     assert f"remedy: use a newer hpcgen here: {needed}" in said
-    if case in ("bundle", "older bundle", "increment", "conversion", "tree", "record"):
+    if case in ("artifact", "bundle", "older bundle", "increment", "conversion", "tree", "record"):
         # They came from another machine, such as from the connected side of an air gap.
         assert "regenerate" not in said
     else:

@@ -10,7 +10,7 @@ from hpcgen.backends.engines.building import EngineCommand, FromFile, LeftImage,
 from hpcgen.backends.engines.common import gpu_devices
 from hpcgen.backends.engines.steps import Labels, Recipe, dockerfile_steps
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.image_paths import SUBMIT_FOLDER
+from hpcgen.core.model.image_paths import CONTENT_LABEL, SUBMIT_FOLDER
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.record import ImageKindName
 from hpcgen.core.support.quoting import Shell, joined, sh
@@ -19,8 +19,6 @@ LONGEST_LABEL = 100_000
 """In bytes. Linux takes no word of a command line above 128 KiB; the image has the whole kit in any case."""
 TERMINAL = Shell("${terminal:+-t}")
 """A script that starts an attached command sets ``terminal`` where there is one."""
-CONTENT_LABEL = "io.hpcgen.content"
-"""The label with the hash of what an image is made of."""
 LABELLED = ("plan.json", "hpcgen.lock", "Dockerfile")
 """Files of the kit whose text becomes a label, so that it can be read without starting the image."""
 

@@ -12,8 +12,8 @@ from typing import Any
 from hpcgen.backends.engines.base import Call
 from hpcgen.backends.engines.buildah import Buildah, another_build
 from hpcgen.backends.engines.building import LeftImage, query_list
-from hpcgen.backends.engines.dockerfiles import CONTENT_LABEL, own_label
-from hpcgen.core.model.image_paths import KIT
+from hpcgen.backends.engines.dockerfiles import own_label
+from hpcgen.core.model.image_paths import CONTENT_LABEL, KIT
 
 FOLDER = KIT.rpartition("/")[0] + "/"
 """Of images, which recipes alone fill."""

@@ -110,6 +110,12 @@ def allowed_signers(named: Path | None = None) -> Path | None:
     return Path(found) if found is not None else None
 
 
+def artifact_store(named: Path | None = None) -> Path | None:
+    """The folder in which compiled blocks are kept: the named one, else that of the config file."""
+    found = named or configured("artifacts", None)
+    return Path(found).absolute() if found is not None else None
+
+
 def account_for(site: Site, asked: str | None, stack: Stack | None = None) -> str | None:
     """The account that is asked for, else that of the user's stack, else the user's own at that site."""
     if asked is not None or site.scheduler.account == "none":
@@ -174,6 +180,7 @@ def _expanded(config: UserConfig) -> UserConfig:
         image_directories={site: full(each) for site, each in config.image_directories.items()},
         records=full(config.records) if config.records is not None else None,
         signers=full(config.signers) if config.signers is not None else None,
+        artifacts=full(config.artifacts) if config.artifacts is not None else None,
         trusted_collections={full(each): date for each, date in config.trusted_collections.items()},
     )
 

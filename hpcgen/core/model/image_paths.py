@@ -24,6 +24,9 @@ Charliecloud makes /mnt/0 to /mnt/9 in every image that it converts (ch-convert,
 other builders do not, and an image is read-only while it runs, so every image gets the folder when it is built.
 """
 
+CONTENT_LABEL = "io.hpcgen.content"
+"""The label of an image with the hash of its plan."""
+
 KIT = "/opt/hpcgen/kit"
 """The kit that the image was built from: plan, lock, recipe, build script, job script."""
 

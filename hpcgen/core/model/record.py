@@ -113,6 +113,7 @@ class BuildRecord(RecordPart, frozen=True):
 
     ``notest``: the self-test at its end was left out. ``folder``: where it was started, an absolute path.
     ``lock_signer``: who signed the kit's lock, with the key, as far as the builder could tell.
+    ``artifacts``: the keys of what was compiled before and was not again, by block.
     """
 
     id: str
@@ -133,6 +134,7 @@ class BuildRecord(RecordPart, frozen=True):
     notest: bool = False
     lock_signer: str = ""
     blocks: dict[str, str] = {}
+    artifacts: dict[str, str] = {}
     inputs: list[str] = []
     steps: list[BuiltStep] = []
     image: BuiltImage | None = None

@@ -35,11 +35,11 @@ class UserConfig(PlanDefaults, frozen=True):
 
     ``collections``: folders of profiles, recipes and blocks. ``accounts``, which win over ``account``, and
     ``image_directories`` by the name of the site. ``records``: where build records are kept.
-    ``signers``: a file of allowed signers (ssh-keygen(1)); one of them must have signed the bundles and locks that are
-    built from. ``licences``: the day on which each was accepted. ``trusted_collections``: the day on which the user
-    said that the Python of a collection may run which a file names: of a folder, whatever is in it, or of one
-    content, wherever it lies. ``binds``: by the name of the site, data that images see inside, as ``run.binds`` of a
-    stack.
+    ``signers``: a file of allowed signers (ssh-keygen(1)); one of them must have signed the bundles, locks and
+    artifacts that are built from. ``artifacts``: the folder in which compiled blocks are kept. ``licences``: the
+    day on which each was accepted. ``trusted_collections``: the day on which the user said that the Python of a
+    collection may run which a file names: of a folder, whatever is in it, or of one content, wherever it lies.
+    ``binds``: by the name of the site, data that images see inside, as ``run.binds`` of a stack.
     """
 
     collections: list[UserPath] = []
@@ -47,6 +47,7 @@ class UserConfig(PlanDefaults, frozen=True):
     image_directories: dict[Name, UserPath] = {}
     records: UserPath | None = None
     signers: UserPath | None = None
+    artifacts: UserPath | None = None
     licences: dict[Name, Date] = {}
     trusted_collections: dict[TrustedCollection, Date] = {}
     binds: dict[Name, list[DataBind]] = {}

@@ -127,6 +127,8 @@ CAPTURE = FileFormat("capture", 1, "hpcgen site capture DIR", elsewhere=True)
 """A captured tree's number is in its capture.json."""
 IMAGE_FACTS = FileFormat("image_facts", 1, "hpcgen inspect IMAGE --json", elsewhere=True)
 """What was read of an image that hpcgen may not have built."""
+ARTIFACT = FileFormat("artifact", 1, "hpcgen build --cache DIR", elsewhere=True)
+"""What is said of an artifact beside its archive."""
 INSTALL = FileFormat("install", 1, "hpcgen install IMAGE --prefix DIR")
 """What hpcgen put below a prefix for an image: installed.json."""
 MODEL = FileFormat("model", 1, "hpcgen model fit -o FILE")

@@ -70,12 +70,13 @@ def build_members(
 
 def _build_one(loaded: LoadedFleet, state: MemberState, how: BuildSettings) -> tuple[BuildRecord, TestRun | None]:
     from hpcgen.builders import build_image
-    from hpcgen.kit.kit import make_kit
+    from hpcgen.builders.artifacts.making import kit_for
 
     member, plan = state.member, state.plan
     if plan is None:
         raise BuildFailedError(state.problems)
-    record = build_image(make_kit(plan, loaded.catalog), options_of(state, how.options), how.watcher())
+    options, watcher = options_of(state, how.options), how.watcher()
+    record = build_image(kit_for(plan, loaded.catalog, None, options, watcher), options, watcher)
     run = _tested(loaded, state, record, how) if member.test else None
     return record, run
 

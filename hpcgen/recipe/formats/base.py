@@ -11,7 +11,7 @@ from typing import ClassVar
 import msgspec
 
 from hpcgen.backends.engines.steps import HPCGEN
-from hpcgen.blocks.steps import Run, TextFile
+from hpcgen.blocks.steps import ArchiveFile, Run, TextFile
 from hpcgen.core.model.fields import EngineName
 from hpcgen.core.model.image_paths import NOTEST
 from hpcgen.core.model.plan import Plan
@@ -197,10 +197,10 @@ def sections(steps: Iterable[tuple[str, Run]]) -> list[tuple[str, list[RunLayer]
     return result
 
 
-def copies(files: Iterable[TextFile]) -> list[str]:
+def copies(files: Iterable[TextFile | ArchiveFile]) -> list[str]:
     """``COPY`` instructions that bring files of the build context to their places."""
 
-    def place(file: TextFile) -> str:
+    def place(file: TextFile | ArchiveFile) -> str:
         same = basename(file.path) == basename(file.target)
         return dirname(file.target).rstrip("/") + "/" if same else file.target
 

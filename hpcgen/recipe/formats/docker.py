@@ -9,7 +9,7 @@ import msgspec
 from hpcgen.backends.engines import builder_of, engine_for
 from hpcgen.backends.engines.steps import HPCGEN, TEST_STEP
 from hpcgen.backends.hardware.mirrors import image_mirror, qualified
-from hpcgen.blocks.steps import Image, Run
+from hpcgen.blocks.steps import ArchiveFile, Image, Run, TextFile
 from hpcgen.core.model.image_paths import KIT, MOUNT, NOTEST
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.recipe_facts import StepLabel
@@ -157,7 +157,10 @@ def _layer(plan: Plan, layer: RunLayer, dialect: Dialect, code: list[str], last:
     """
     result = []
     commands = [traced(wrapped(line), of_step(label, step)) for label, step in layer.steps for line in step.commands]
-    files = [(file, of_step(label, step)) for label, step in layer.steps for file in step.files]
+    files: list[tuple[TextFile | ArchiveFile, Subject]] = []
+    for label, step in layer.steps:
+        files += [(file, of_step(label, step)) for file in step.files]
+        files += [(file, of_step(label, step)) for file in step.archives]
     if files:
         lines = "\n".join(copies(file for file, _ in files))
         result.append(primitive("raw", joined=bool(commands) or not last, of=files[0][1], docker=lines))

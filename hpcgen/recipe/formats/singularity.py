@@ -20,6 +20,7 @@ from hpcgen.core.model.recipe_facts import KeptPart, StepLabel
 from hpcgen.core.support.hashing import FOLDER
 from hpcgen.core.support.quoting import plain, sh, sh_assign
 from hpcgen.core.support.traced import Subject, together, traced
+from hpcgen.recipe.artifacts import FOLDER as ARTIFACTS
 from hpcgen.recipe.formats import Format, kit_files
 from hpcgen.recipe.formats.base import FILES, commented, grouped, header, of_step, wrapped
 from hpcgen.recipe.formats.bundled import (
@@ -174,6 +175,8 @@ def _start(plan: Plan, stage: Stage) -> list[Primitive]:
     ]
     if name == "builder" and any("/" in file.path for _, step in stage.steps for file in step.files):
         lines.append(traced(f"    {FILES} {_arrival(FILES)}", Subject("kit")))
+    if any(step.archives for _, step in stage.steps):
+        lines.append(traced(f"    {ARTIFACTS} {_arrival(ARTIFACTS)}", Subject("kit")))
     if name == "builder" and stage.copied:
         lines.append(traced(f"    {FOLDER} {_arrival(FOLDER)}", Subject("kit")))
     if lines:
@@ -213,6 +216,9 @@ def _step(label: str, step: Run, number: int, total: int, joined: bool) -> Primi
     files = [
         command("install", "-D", "-m", modes[file.executable], _arrival(file.path), file.target) for file in step.files
     ]
+    folders = sorted({file.target.rpartition("/")[0] for file in step.archives})
+    files += [command("mkdir", "-p", *folders)] if folders else []
+    files += [command("mv", _arrival(file.path), file.target) for file in step.archives]
     commands = [
         "(",
         "cd /",

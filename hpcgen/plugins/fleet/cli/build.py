@@ -71,6 +71,7 @@ _BOTH = {
     "accept",
     "engine",
     "no_cache",
+    "store",
     "notest",
     "emulate",
     "engine_option",

@@ -173,7 +173,7 @@ def test_a_key_that_is_not_there_is_said_before_anything_else(tmp_path: Path, hp
 def test_a_signer_of_nothing_is_a_mistake(keys: Path, hpcgen: Command) -> None:
     for words in (["render", "--site", "workstation", "--stack", "mpi-hello"], ["build", "--dry-run", "kit"]):
         done = hpcgen(*words, "--signer", str(keys / "signers"))
-        assert done.returncode == 2 and "it requires --bundle or --locked" in done.stderr
+        assert done.returncode == 2 and "it requires --bundle, --locked or --cache" in done.stderr
 
 
 def test_a_record_says_who_signed_the_lock(tmp_path: Path, keys: Path) -> None:

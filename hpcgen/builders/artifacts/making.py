@@ -1,0 +1,159 @@
+"""A plan and a store of artifacts → the kit that takes what is there, once what is missing has been compiled."""
+
+from __future__ import annotations
+
+import getpass
+import gzip
+import os
+import tarfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from hpcgen._version import __version__
+from hpcgen.backends.engines.building import query
+from hpcgen.builders.artifacts.store import ArtifactStore
+from hpcgen.builders.choosing import choose_builder
+from hpcgen.builders.display import Watcher
+from hpcgen.builders.running import BuildOptions, build_kit
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.errors import BuildFailedError
+from hpcgen.core.model.artifact import Artifact
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.support.file_formats import ARTIFACT
+from hpcgen.core.support.hashing import file_sha256
+from hpcgen.core.support.leftovers import scratch_folder
+from hpcgen.images.convert import convert
+from hpcgen.images.reference import ImageReference
+from hpcgen.kit.folder import read_kit
+from hpcgen.kit.kit import Kit, kit_of, make_kit, store_kit
+from hpcgen.recipe.artifact_recipes import KeyedBlock, artifact_assembly, artifact_plan, keyed_blocks
+from hpcgen.recipe.artifacts import StoredArtifact
+from hpcgen.recipe.formats.base import DAWN
+
+if TYPE_CHECKING:
+    from hpcgen.core.model.lock import Lock
+
+_PERMISSIONS = 0o777
+
+
+def kit_for(
+    plan: Plan, catalog: Catalog, lock: Lock | None, options: BuildOptions, watcher: Watcher, compiles: bool = True
+) -> Kit:
+    """The kit of a plan, as it is built with a store of artifacts where the options name one.
+
+    Parameters
+    ----------
+    compiles: what the store lacks is compiled, each block in an image of its own, and kept.
+
+    Raises
+    ------
+    BuildFailedError, MissingToolError, OutputError: as :func:`~hpcgen.builders.running.build_kit`.
+    """
+    if options.artifacts is None or plan.supply == "bundle":
+        return make_kit(plan, catalog, lock)
+    store = ArtifactStore(options.artifacts, options.signers)
+    stored: dict[str, StoredArtifact] = {}
+    for keyed in keyed_blocks(plan, catalog, lock.pins if lock is not None else None):
+        found = store.find(keyed.key, watcher.note)
+        if found is not None:
+            watcher.note(f"{found.record.origin}; taken from {store.folder}")
+        elif compiles:
+            watcher.note(f"{keyed.label} is compiled once, and kept in {store.folder}")
+            found = _compiled(plan, catalog, lock, keyed, stored, store, options, watcher)
+        if found is not None:
+            stored[keyed.name] = found
+    return make_kit(plan, catalog, lock, stored)
+
+
+def _compiled(
+    plan: Plan,
+    catalog: Catalog,
+    lock: Lock | None,
+    keyed: KeyedBlock,
+    stored: Mapping[str, StoredArtifact],
+    store: ArtifactStore,
+    options: BuildOptions,
+    watcher: Watcher,
+) -> StoredArtifact:
+    """Compile one block in an image that is gone afterwards, and keep its folders."""
+    alone = artifact_plan(plan, catalog, keyed)
+    used = {name: each for name, each in stored.items() if name in keyed.needs}
+    assembly = artifact_assembly(alone, catalog, lock.pins if lock is not None else None, used)
+    with scratch_folder("hpcgen-artifact-") as folder:
+        store_kit(folder / "kit", kit_of(alone, catalog, assembly, lock, used).all_files)
+        builder = choose_builder(alone, options.engine)
+        name = str(folder / "image") if builder.image_is_file else f"localhost/hpcgen-artifact:{keyed.key[:12]}"
+        how = replace(options, output=name, record=False, log=folder / "log", notest=True, signers=None)
+        record = build_kit(read_kit(folder / "kit"), how, watcher)
+        assert record.image is not None
+        image = ImageReference(record.image.kind, record.image.name, start=True)
+        try:
+            archive = folder / "artifact.tar.gz"
+            _pack(image, keyed, folder / "root.tar", archive)
+        finally:
+            if not builder.image_is_file:
+                for words in builder.remove_images([record.image.name]):
+                    query(words, {"USER": getpass.getuser(), **os.environ}, timeout_s=600)
+        made = Artifact(
+            artifact=ARTIFACT.newest,
+            key=keyed.key,
+            block=keyed.name,
+            version=keyed.label.partition(" ")[2],
+            folders=list(keyed.folders),
+            sha256=file_sha256(archive),
+            bytes=archive.stat().st_size,
+            base=keyed.base,
+            architecture=plan.site.system.architecture,
+            target=plan.site.partitions[plan.partition].cpu.target,
+            needs=keyed.needs,
+            made=record.started,
+            engine=f"{record.engine} {record.engine_version}".strip(),
+            hpcgen=__version__,
+            seconds=record.seconds,
+        )
+        return store.put(made, archive)
+
+
+def _pack(image: ImageReference, keyed: KeyedBlock, root: Path, archive: Path) -> None:
+    """Write the folders of a block as an archive, the same bytes for the same files: by name, of one owner and date.
+
+    Raises
+    ------
+    BuildFailedError: there is no file in them.
+    """
+    convert(image, ImageReference("tar", str(root)))
+    with tarfile.open(root, "r:") as whole:
+        members = _members(whole, keyed.folders)
+        if not any(each.isreg() for each in members):
+            message = f"the steps of {keyed.label} left no file in {', '.join(keyed.folders)}"
+            raise BuildFailedError(message, remedy="build with --no-cache, and correct `artifact` of the block")
+        with (
+            archive.open("wb") as stream,
+            gzip.GzipFile("", "wb", 6, stream, mtime=0) as packed,
+            tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as made,
+        ):
+            for member in members:
+                made.addfile(member, whole.extractfile(member) if member.isreg() else None)
+    root.unlink()
+
+
+def _members(whole: tarfile.TarFile, folders: Sequence[str]) -> list[tarfile.TarInfo]:
+    """What lies in these folders, by name, the last of each name; links to one file after that."""
+    inside = [folder.strip("/") for folder in folders]
+    found: dict[str, tarfile.TarInfo] = {}
+    for member in whole:
+        name = member.name.removeprefix("./").strip("/")
+        if any(f"{name}/".startswith(f"{folder}/") for folder in inside) and not member.isdev():
+            member.name = name
+            member.uid = member.gid = 0
+            member.uname = member.gname = ""
+            member.mtime = DAWN
+            member.mode &= _PERMISSIONS
+            member.pax_headers = {}
+            if member.islnk():
+                member.linkname = member.linkname.removeprefix("./").strip("/")
+            found[name] = member
+    return sorted(found.values(), key=lambda each: (each.islnk(), each.name))

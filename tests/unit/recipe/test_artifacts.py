@@ -1,0 +1,122 @@
+"""Keys of what blocks compile, and recipes in which it is unpacked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.model.artifact import Artifact
+from hpcgen.core.model.plan import Plan
+from hpcgen.kit.kit import make_kit, read_facts
+from hpcgen.planning.planner import make_plan
+from hpcgen.recipe.artifact_recipes import KeyedBlock, artifact_assembly, artifact_plan, keyed_blocks
+from hpcgen.recipe.artifacts import StoredArtifact
+from hpcgen.recipe.assemble import assemble
+
+CATALOG = Catalog()
+
+
+def planned(site: str, stack: str, *settings: str, format: str | None = None) -> Plan:
+    catalog = CATALOG
+    return make_plan(
+        catalog, catalog.site(site), catalog.stack(stack), settings=settings, format=format, allow_unsupported=True
+    )
+
+
+def keys(plan: Plan) -> dict[str, str]:
+    return {each.name: each.key for each in keyed_blocks(plan, CATALOG)}
+
+
+def stored(plan: Plan, *names: str) -> dict[str, StoredArtifact]:
+    """Those blocks of a plan, as a store has them."""
+    return {each.name: _artifact(each) for each in keyed_blocks(plan, CATALOG) if each.name in names}
+
+
+def _artifact(keyed: KeyedBlock) -> StoredArtifact:
+    record = Artifact(
+        artifact=1,
+        key=keyed.key,
+        block=keyed.name,
+        version="1",
+        folders=list(keyed.folders),
+        sha256="ab" * 32,
+        bytes=1,
+        base=keyed.base,
+        architecture="x86_64",
+        target="zen3",
+    )
+    return StoredArtifact(record, Path("/store/files/x.tar.gz"))
+
+
+def test_stacks_of_one_site_share_what_they_compile() -> None:
+    one, other = keys(planned("workstation", "mpi-hello")), keys(planned("workstation", "gromacs"))
+    assert one.keys() == {"libfabric", "mpich"} and other.items() > one.items()
+
+
+@pytest.mark.parametrize("setting", ["mpich.version=4.2.3", "mpich.fortran=true", "gnu.fortran=true"])
+def test_what_decides_the_content_changes_the_key(setting: str) -> None:
+    settings = [setting, "gnu.fortran=true"] if "mpich.fortran" in setting else [setting]
+    plain, changed = keys(planned("workstation", "mpi-hello")), keys(planned("workstation", "mpi-hello", *settings))
+    assert plain["mpich"] != changed["mpich"]
+
+
+def test_a_block_has_another_key_where_one_below_it_has() -> None:
+    plain = keys(planned("workstation", "gromacs"))
+    changed = keys(planned("workstation", "gromacs", "libfabric.version=1.22.0"))
+    assert all(plain[name] != changed[name] for name in ("libfabric", "mpich", "gromacs"))
+
+
+def test_mirrors_certificates_and_dates_do_not_change_a_key() -> None:
+    plan = planned("workstation", "mpi-hello")
+    network = msgspec.structs.replace(plan.site.network, ca_certificates=["/etc/own.crt"])
+    other = msgspec.structs.replace(plan, site=msgspec.structs.replace(plan.site, network=network))
+    assert keys(plan) == keys(other)
+
+
+def test_what_is_installed_as_packages_or_wheels_is_no_artifact() -> None:
+    assert keys(planned("supermuc", "mpi-hello", "psm2.install=package")) == {}
+    assert "mpich" not in keys(planned("workstation", "mpi-hello", "mpi.provider=mpich", "mpich.obtain=wheels"))
+
+
+def test_an_image_whose_base_nothing_pins_keeps_nothing() -> None:
+    plan = planned("workstation", "mpi-hello")
+    assert keys(msgspec.structs.replace(plan, latest_base=True)) == {}
+
+
+@pytest.mark.parametrize("format", ["docker", "charliecloud", "singularity"])
+def test_a_recipe_unpacks_what_is_stored_and_makes_the_same_image(format: str) -> None:
+    plan = planned("workstation", "mpi-hello", format=format)
+    held = stored(plan, "mpich", "libfabric")
+    plain, quick = make_kit(plan, CATALOG), make_kit(plan, CATALOG, stored=held)
+    assert quick.files["hpcgen.lock"].text == plain.files["hpcgen.lock"].text
+    assert "./configure" in plain.recipe and "./configure" not in quick.recipe
+    for each in held.values():
+        assert f"{each.record.sha256}  /opt/hpcgen/build/{each.used.path.partition('/')[2]}" in quick.recipe
+        assert each.used.path in quick.files["build.sh"].text or format == "singularity"
+        assert quick.all_files[each.used.path].sha256 == each.record.sha256  # type: ignore[union-attr]
+    facts = read_facts(msgspec.json.decode(quick.files["recipe.json"].text), "")
+    assert {each.block for each in facts.artifacts} == {"mpich", "libfabric"}
+
+
+def test_tools_that_nothing_else_needs_are_left_out_of_the_builder() -> None:
+    plan = planned("workstation", "gromacs")
+    builder = assemble(plan, CATALOG, content="", stored=stored(plan, *keys(plan))).builder
+    labels = {label.partition(" ")[0] for label, _ in builder.steps}
+    # The program by which ranks are counted is still compiled.
+    assert "gnu" in labels and "cmake" not in labels
+    some = assemble(plan, CATALOG, content="", stored=stored(plan, "libfabric", "mpich")).builder
+    assert {"gnu", "cmake"} <= {label.partition(" ")[0] for label, _ in some.steps}
+
+
+def test_an_artifact_is_compiled_with_what_it_needs_alone() -> None:
+    plan = planned("workstation", "gromacs")
+    keyed = next(each for each in keyed_blocks(plan, CATALOG) if each.name == "mpich")
+    alone = artifact_plan(plan, CATALOG, keyed)
+    assert {"gromacs", "cmake"}.isdisjoint(each.name for each in alone.blocks)
+    assembly = artifact_assembly(alone, CATALOG, None, stored(plan, "libfabric"))
+    (stage,) = assembly.stages
+    abouts = [step.about for label, step in stage.steps if label.startswith("libfabric")]
+    assert len(abouts) == 1 and abouts[0].startswith("unpack")
