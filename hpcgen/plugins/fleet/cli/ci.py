@@ -50,7 +50,7 @@ def command() -> None:
     "runners",
     multiple=True,
     metavar="[FORMAT=]LABEL[,LABEL...]",
-    help="Labels (GitHub) or tags (GitLab) of the machine that builds everything, or one format.",
+    help="Labels (GitHub) or tags (GitLab) of the machine that builds everything, one format, or what is for aarch64.",
 )
 @click.option(
     "--image",

@@ -12,8 +12,10 @@ from typing import Any
 from hpcgen.core.model.image_paths import NOTEST
 from hpcgen.plugins.fleet.changes import MemberState
 from hpcgen.plugins.fleet.pipelines.options import (
+    ARM,
     WORK,
     PipelineOptions,
+    build_kind,
     dump,
     heading,
     in_parts,
@@ -33,6 +35,8 @@ ACTIONS = {
 """Commits of the release tags in the actions' own repositories, read there on 2026-11-21."""
 
 RUNNER = "ubuntu-24.04"
+ARM_RUNNER = "ubuntu-24.04-arm"
+"""GitHub's own for aarch64, for public repositories.  Source: github.com/heroku/buildpacks-python, pull request 321."""
 LOCK = f"{WORK}/fleet.lock"
 CACHE = "hpcgen-fleet"
 MATRIX = 256
@@ -69,7 +73,7 @@ def github_matrices(states: Sequence[MemberState], parts: int) -> str:
     """What the first job tells the matrices: for each a line ``NAME=JSON``, its members with their formats."""
     lines = []
     for number, part in enumerate(in_parts(states, parts, MATRIX)):
-        members = [{"name": each.member.name, "format": each.format} for each in part]
+        members = [{"name": each.member.name, "format": each.format, "machine": build_kind(each)} for each in part]
         lines.append(f"{_output(number)}={json.dumps(members, separators=(',', ':'))}\n")
     return "".join(lines)
 
@@ -167,12 +171,10 @@ def _build(options: PipelineOptions) -> dict[str, Any]:
 
 def _runs_on(options: PipelineOptions) -> Any:
     labels = {form: options.runner(form, [RUNNER]) for form in FORMATS.names()}
-    if len({tuple(each) for each in labels.values()}) == 1:
-        every = next(iter(labels.values()))
-        return every[0] if len(every) == 1 else every
+    labels[ARM] = options.runner(ARM, [ARM_RUNNER])
     # A quote in an expression's text is doubled. Without spaces YAML needs no quotes around it.
     text = json.dumps(labels, sort_keys=True, separators=(",", ":")).replace("'", "''")
-    return f"${{{{ fromJSON('{text}')[matrix.member.format || 'docker'] }}}}"
+    return f"${{{{ fromJSON('{text}')[matrix.member.machine] }}}}"
 
 
 def _setup() -> dict[str, Any]:

@@ -13,8 +13,10 @@ from hpcgen._version import __version__
 from hpcgen.core.support.quoting import sh
 from hpcgen.plugins.fleet.changes import MemberState
 from hpcgen.plugins.fleet.pipelines.options import (
+    ARM,
     WORK,
     PipelineOptions,
+    build_kind,
     dump,
     heading,
     in_parts,
@@ -28,6 +30,8 @@ IMAGE = "debian:12"
 CHILD = 1000
 """Jobs of a child pipeline. GitLab takes 2 MB of YAML, counted as objects in memory: an estimated 0.7 kB a job."""
 LOCK = f"{WORK}/fleet.lock"
+NO_ARM = "This image is for aarch64, and no runner is named for that: hpcgen ci gitlab --runner aarch64=TAG"
+"""Tags alone tell GitLab's runners apart: which one has such a processor, only the project knows."""
 _INSTALL = "apt-get -q update && apt-get -qy --no-install-recommends install"
 
 
@@ -65,13 +69,19 @@ def _child(todo: Sequence[MemberState], options: PipelineOptions) -> str:
         empty = {"nothing changed": {"script": ["echo 'every image of the fleet is as its plan says'"]}}
         return dump(empty, head)
     data: dict[str, Any] = {"stages": ["build", "collect"], "variables": _variables(options)}
-    formats = {each.member.name: each.format or "docker" for each in todo}
-    data |= {f".{form}": _build(form, options) for form in sorted(set(formats.values()))}
+    machines = {each.member.name: (each.format or "docker", build_kind(each)) for each in todo}
+    data |= {_template(*each): _build(*each, options) for each in sorted(set(machines.values()))}
     data |= {
-        f"build {name}": {"extends": f".{form}", "variables": {"HPCGEN_MEMBER": name}} for name, form in formats.items()
+        f"build {name}": {"extends": _template(*each), "variables": {"HPCGEN_MEMBER": name}}
+        for name, each in machines.items()
     }
     data["collect"] = _collect(options)
     return dump(data, head)
+
+
+def _template(form: str, machine: str) -> str:
+    """What the jobs share that build one format on one kind of machine."""
+    return f".{form}" if machine == form else f".{form}-{machine}"
 
 
 def _head(options: PipelineOptions) -> list[str]:
@@ -88,9 +98,9 @@ def _variables(options: PipelineOptions) -> dict[str, str]:
     return {**options.variables, **setups(IMAGE)}
 
 
-def _machine(options: PipelineOptions, form: str) -> dict[str, Any]:
+def _machine(options: PipelineOptions, form: str, machine: str = "") -> dict[str, Any]:
     """Which runner takes a job, and the container that it runs in."""
-    tags = options.runner(form, [])
+    tags = options.runner(machine or form, [])
     return {"image": options.image(form, IMAGE), **({"tags": tags} if tags else {})}
 
 
@@ -125,8 +135,10 @@ def _cache(policy: str) -> dict[str, Any]:
     }
 
 
-def _build(form: str, options: PipelineOptions) -> dict[str, Any]:
-    """What all jobs share that build one format."""
+def _build(form: str, machine: str, options: PipelineOptions) -> dict[str, Any]:
+    """What all jobs share that build one format on one kind of machine."""
+    if machine == ARM and not options.runner(ARM, []):
+        return {"stage": "build", "script": [f"echo {sh(NO_ARM)} >&2", "exit 1"]}
     unprivileged = format_for(form).unprivileged
     part = f'"{WORK}/parts/$HPCGEN_MEMBER.lock"'
     setup = setup_variable(form)
@@ -142,7 +154,7 @@ def _build(form: str, options: PipelineOptions) -> dict[str, Any]:
         )
     return {
         "stage": "build",
-        **_machine(options, form),
+        **_machine(options, form, machine),
         **({"variables": dict(unprivileged)} if unprivileged else {}),
         "script": script,
         "artifacts": {

@@ -15,6 +15,7 @@ from hpcgen.core.support.quoting import plain
 from hpcgen.plugins.fleet.changes import MemberState
 from hpcgen.recipe.formats import FORMATS
 
+ARM = "aarch64"
 WORK = ".hpcgen"
 """Where a pipeline keeps its lock, the locks of single builds, and test reports."""
 
@@ -23,7 +24,8 @@ class PipelineOptions(msgspec.Struct, frozen=True):
     """``fleet`` is the file from the repository's top; ``registry`` is empty where nothing is published.
 
     ``runners`` and ``images`` by recipe format, under ``""`` for all others: labels or tags of the machine
-    that builds, and (GitLab) the container image that a job runs in.
+    that builds, and (GitLab) the container image that a job runs in. Those for images of aarch64 stand under
+    that alone, since no other machine builds them.
     ``requirement`` is what pip installs, to be filled in where nobody says it: on an index anybody may have the name.
     ``trusted``: the fleet names collections, whose Python runs in the jobs. ``parts``: matrices (GitHub) or child
     pipelines (GitLab) that the jobs are spread over.
@@ -40,7 +42,8 @@ class PipelineOptions(msgspec.Struct, frozen=True):
 
     def runner(self, form: str, default: Sequence[str]) -> list[str]:
         """Labels of the machine that builds a format."""
-        return self.runners.get(form) or self.runners.get("") or list(default)
+        own = self.runners.get(form)
+        return own or list(default) if form == ARM else own or self.runners.get("") or list(default)
 
     @property
     def variables(self) -> dict[str, str]:
@@ -51,6 +54,12 @@ class PipelineOptions(msgspec.Struct, frozen=True):
     def image(self, form: str, default: str) -> str:
         """The container image that a format is built in."""
         return self.images.get(form) or self.images.get("") or default
+
+
+def build_kind(state: MemberState) -> str:
+    """What decides on the machine that builds a member: its format, or that it is for another processor."""
+    plan = state.plan
+    return ARM if plan is not None and plan.site.system.architecture == ARM else state.format or "docker"
 
 
 def part_name(name: str, number: int) -> str:
@@ -68,16 +77,15 @@ def in_parts(states: Sequence[MemberState], parts: int, most: int) -> list[list[
 
 
 def by_format(given: Sequence[str], option: str) -> dict[str, str]:
-    """``FORMAT=VALUE`` or ``VALUE`` for all others; InputError for another format."""
+    """``FORMAT=VALUE``, ``aarch64=VALUE`` or ``VALUE`` for all others; InputError for another format."""
     result: dict[str, str] = {}
     for text in given:
         form, equals, value = text.partition("=")
         if not equals:
             form, value = "", text
-        if (form and form not in FORMATS) or not value:
-            raise InputError(
-                Problem(f"{text!r} does not name a format", option, f"{'|'.join(FORMATS.names())}=VALUE, or VALUE")
-            )
+        if (form and form != ARM and form not in FORMATS) or not value:
+            known = "|".join([*FORMATS.names(), ARM])
+            raise InputError(Problem(f"{text!r} does not name a format", option, f"{known}=VALUE, or VALUE"))
         result[form] = plain(value, option)
     return result
 

@@ -113,6 +113,26 @@ def test_github_gets_one_entry_of_its_matrix_for_one_changed_plan(hpcgen: Comman
     assert set(re.findall(r"matrix\.member\.(\w+)", json.dumps(build))) <= set(outputs[0])
 
 
+def test_an_image_for_another_processor_goes_to_a_machine_that_has_it(hpcgen: Command, tmp_path: Path) -> None:
+    (tmp_path / "fleet.yaml").write_text(
+        "members:\n  - {stack: mpi-hello, site: jupiter}\n  - {stack: mpi-hello, site: workstation}\n"
+    )
+    _, workflow = written(hpcgen, tmp_path, "github")
+    machines = {each["name"]: each["machine"] for each in run_list_step(workflow, tmp_path)}
+    assert machines == {"mpi-hello-jupiter": "aarch64", "mpi-hello-workstation": "docker"}
+    labels = json.loads(re.search(r"fromJSON\('(.*)'\)\[matrix", workflow["jobs"]["build"]["runs-on"])[1])  # type: ignore[index]
+    assert labels["aarch64"] == ["ubuntu-24.04-arm"] and labels["docker"] == ["ubuntu-24.04"]
+
+    file, child = written(hpcgen, tmp_path, "gitlab", "--jobs", "--runner", "big")
+    validate(SERVICES["gitlab"], file)
+    lost = job_of(child, "mpi-hello-jupiter")["script"]
+    assert subprocess.run(["sh", "-ec", "\n".join(lost)], capture_output=True, text=True).returncode == 1
+    assert job_of(child, "mpi-hello-workstation")["tags"] == ["big"]
+    file, child = written(hpcgen, tmp_path, "gitlab", "--jobs", "--runner", "big", "--runner", "aarch64=arm,hpc")
+    validate(SERVICES["gitlab"], file)
+    assert job_of(child, "mpi-hello-jupiter")["tags"] == ["arm", "hpc"]
+
+
 def run_step(workflow: dict[str, Any], job: str, name: str, folder: Path, **variables: str) -> str:
     """Run a step as GitHub does, with a stand-in for docker; what it printed."""
     programs = folder / "bin"
@@ -197,7 +217,7 @@ def test_a_member_without_a_plan_fails_in_a_job_of_its_own(hpcgen: Command, tmp_
     _, child = written(hpcgen, tmp_path, "gitlab", "--jobs")
     assert "build mpi-hello-supermuc" in child
     _, workflow = written(hpcgen, tmp_path, "github")
-    assert run_list_step(workflow, tmp_path) == [{"name": "mpi-hello-supermuc", "format": ""}]
+    assert run_list_step(workflow, tmp_path) == [{"name": "mpi-hello-supermuc", "format": "", "machine": "docker"}]
 
 
 def steps_of(workflow: dict[str, Any]) -> list[dict[str, Any]]:
