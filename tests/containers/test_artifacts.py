@@ -1,78 +1,110 @@
-"""Compiled once: blocks that one image compiled are unpacked into the next ones, by podman, ch-image and Apptainer."""
+"""Compiled once: a block that one image compiled is unpacked into the next ones, by podman, ch-image and Apptainer."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from container_tools import BaseImage, Tool
+from container_tools import REPORTS, BaseImage, Run, Sid, SidHpcgen, Tool
 from test_build import record_in
-from test_rendered_kits import site_profile
+from test_rendered_kits import BASE_IN_SID, CERTIFICATES, site_profile
 from test_sources import sources
 
 from hpcgen.api import default_catalog
 from tests.helpers.file_server import FileServer, make_certificate, serving
 
 pytestmark = pytest.mark.slow
-CHOSEN = {"numactl": "2.0.16"}
+VERSION = "2.0.16"
 STACK = {
     "name": "probe",
     "title": "The placement of processes",
-    "blocks": {"numactl": {"version": CHOSEN["numactl"]}},
+    "blocks": {"numactl": {"version": VERSION}},
     "run": {"mpi": False, "command": ["/opt/numactl/bin/numactl", "--show"]},
 }
-IMAGE = {"podman": "localhost/artifact-probe:1", "ch-image": "image"}
+OUTPUT = {"podman": "localhost/artifact-probe:1", "ch-image": "image", "apptainer": "image.sif"}
+FLEET = {"members": [{"stack": name, "site": "here", "engine": "podman", "test": False} for name in ("probe", "other")]}
+LOOK = "cd /opt && find numactl -type f -exec sha256sum {} + -o -type l -printf '%p -> %l\\n' | sort"
+Start = Callable[[str, list[str]], Run]
 
 
 @pytest.fixture
-def project(machine_facts: dict[str, Any], base_image: BaseImage, tmp_path: Path) -> Iterator[tuple[FileServer, Path]]:
-    """A stack whose two blocks are compiled from archives of a mirror, and the mirror."""
+def mirror(machine_facts: dict[str, Any], tmp_path: Path) -> Iterator[FileServer]:
+    """The archive of the block's release, as its table names it."""
     key = make_certificate(tmp_path)
     with serving(key) as server:
-        held = sources(machine_facts["debian"]["mirror"], list(CHOSEN), tmp_path / "sources")
-        for (name, version), content in zip(CHOSEN.items(), held, strict=True):
-            url = default_catalog().releases(name)[version].archives["source"].url
-            server.files[url.rsplit("/", 1)[1]] = content
-        site = site_profile(machine_facts, base_image)
-        site["network"]["mirrors"]["files"] = server.url("").rstrip("/")
-        site["network"]["ca_certificates"] = [*site["network"]["ca_certificates"], str(key[1])]
-        folder = tmp_path / "project"
-        folder.mkdir()
-        (folder / "here.yaml").write_text(json.dumps(site), "utf-8")
-        (folder / "probe.yaml").write_text(json.dumps(STACK), "utf-8")
-        yield server, folder
+        (held,) = sources(machine_facts["debian"]["mirror"], ["numactl"], tmp_path / "sources")
+        url = default_catalog().releases("numactl")[VERSION].archives["source"].url
+        server.files[url.rsplit("/", 1)[1]] = held
+        yield server
 
 
-@pytest.mark.parametrize("engine", ["podman", "ch-image"])
+@pytest.fixture
+def start(
+    request: pytest.FixtureRequest,
+    machine_facts: dict[str, Any],
+    base_image: BaseImage,
+    testbed_env: dict[str, str],
+    mirror: FileServer,
+    tmp_path: Path,
+) -> Start:
+    """hpcgen where an engine is, in a folder with a profile of this machine, two stacks and a fleet."""
+    site = site_profile(machine_facts, base_image)
+    site["network"]["mirrors"]["files"] = mirror.url("").rstrip("/")
+    site["network"]["ca_certificates"] = [*site["network"]["ca_certificates"], str(tmp_path / "certificate.pem")]
+    folder = tmp_path / "project"
+    (folder / "site_profiles").mkdir(parents=True)
+    (folder / "recipes").mkdir()
+    (folder / "site_profiles/here.yaml").write_text(json.dumps(site), "utf-8")
+    for name in ("probe", "other"):
+        (folder / f"recipes/{name}.yaml").write_text(json.dumps({**STACK, "name": name}), "utf-8")
+    (folder / "fleet.yaml").write_text(json.dumps(FLEET), "utf-8")
+
+    def start(engine: str, words: list[str]) -> Run:
+        own = {"HPCGEN_COLLECTIONS": str(folder), "HPCGEN_RECORDS": str(folder / "records")}
+        if engine != "apptainer":
+            here = Tool({**testbed_env, **own, "BUILDAH_ISOLATION": "chroot"})
+            return here.run([sys.executable, "-m", "hpcgen", *words], cwd=folder)
+        sid: Sid = request.getfixturevalue("sid")
+        sid_hpcgen: SidHpcgen = request.getfixturevalue("sid_hpcgen")
+        binds = [(sid.folder(folder), str(folder)), (base_image.archive.parent, BASE_IN_SID)]
+        binds += [(CERTIFICATES, str(CERTIFICATES)), (tmp_path / "certificate.pem", str(tmp_path / "certificate.pem"))]
+        return sid_hpcgen.run(words, binds=binds, env=own, cwd=str(folder))
+
+    return start
+
+
+@pytest.mark.parametrize("engine", OUTPUT)
 def test_the_second_image_compiles_nothing_and_is_the_same(
-    engine: str, project: tuple[FileServer, Path], testbed_env: dict[str, str]
+    engine: str, start: Start, mirror: FileServer, tmp_path: Path
 ) -> None:
-    server, folder = project
-    here = Tool({**testbed_env, "HPCGEN_RECORDS": str(folder / "records")})
-
     def build(*words: str) -> dict[str, Any]:
-        name = IMAGE[engine] if engine == "podman" else str(folder / IMAGE[engine])
-        command = [sys.executable, "-m", "hpcgen", "build", "--site", "here.yaml", "--stack", "probe.yaml"]
-        record = record_in(here.run([*command, "--engine", engine, "-o", name, "--json", *words], cwd=folder))
-        print({each: record.get(each) for each in ("content", "seconds", "artifacts")})
-        return record
+        asked = ["build", "--site", "here", "--stack", "probe", "--engine", engine, "-o", OUTPUT[engine]]
+        return record_in(start(engine, [*asked, "--json", *words]))
 
     def tree() -> str:
-        look = "cd /opt && find numactl -type f -exec sha256sum {} + -o -type l -printf '%p -> %l\\n' | sort"
-        start = (
-            ["podman", "run", "--rm", IMAGE[engine]] if engine == "podman" else ["ch-run", str(folder / "image"), "--"]
-        )
-        return here.run([*start, "sh", "-c", look]).stdout
+        name = f"podman:{OUTPUT[engine]}" if engine == "podman" else OUTPUT[engine]
+        return start(engine, ["run", name, "--", "sh", "-c", LOOK]).stdout.split("\n", 1)[1]
 
+    plain = build()
     first = build("--cache", "store")
-    kept, asked = tree(), len(server.requests)
+    kept, fetched = tree(), len(mirror.requests)
     second = build("--cache", "store")
-    assert len(server.requests) == asked
-    assert second["content"] == first["content"]
+    assert len(mirror.requests) == fetched
+    assert second["content"] == first["content"] == plain["content"]
     assert tree() == kept and "numactl/lib/libnuma.so.1" in kept
-    assert second["artifacts"].keys() == {"numactl"}
+    assert second["artifacts"].keys() == {"numactl"} and "artifacts" not in plain
     assert "configure" not in {each["about"] for each in second["steps"]}
+    seconds = ", ".join(f"{each['seconds']:.0f} s" for each in (plain, first, second))
+    REPORTS.append(f"artifacts by {engine}: without, with an empty and with a full store: {seconds}")
+
+
+def test_a_fleet_compiles_what_its_members_share_once(start: Start, mirror: FileServer) -> None:
+    said = start("podman", ["build", "--all", "--cache", "store"]).stdout
+    assert said.count("is compiled once") == 1 and said.count("taken from") == 1, said
+    assert len(mirror.requests) == 1
+    again = start("podman", ["build", "--all", "--force", "--cache", "store"]).stdout
+    assert "is compiled once" not in again and again.count("taken from") == 2, again

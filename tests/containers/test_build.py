@@ -283,6 +283,7 @@ def test_apptainer_writes_a_sif_file_and_a_folder(sid_small: Small, sid_build: S
         assert said.split()[-1] == text
 
 
+@pytest.mark.slow
 def test_a_signal_to_apptainer_leaves_the_older_image(sid_small: Small, sid_build: SidBuild) -> None:
     # A folder of a subordinate user id, which "builder" alone cannot remove.
     private = sid_small.collection("older", "install -d -o 42 -m 700 /opt/late/private")

@@ -190,7 +190,7 @@ def bundle(
     return folder / "bundle"
 
 
-@pytest.mark.parametrize("engine", ["buildah", "ch-image"])
+@pytest.mark.parametrize("engine", [pytest.param("buildah", marks=pytest.mark.slow), "ch-image"])
 def test_files_come_from_a_bundle(engine: str, bundle: Path, here: Tool, image: str, tmp_path: Path) -> None:
     output = image if engine == "buildah" else str(tmp_path / "image")
     words = ["--trust-collections", "build", "--bundle", bundle, "--engine", engine, "-o", output]

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from container_tools import BaseImage, ChImage, HostMpi
 
 Environment = dict[str, str]
@@ -26,6 +27,7 @@ def link_or_copy(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
+@pytest.mark.slow
 def test_a_detected_profile_builds_and_runs_mpi_hello(
     plain_base_image: BaseImage, host_mpi: HostMpi, ch_image: ChImage, tmp_path: Path
 ) -> None:

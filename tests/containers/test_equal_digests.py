@@ -85,6 +85,7 @@ def test_buildah_makes_one_digest_of_one_bundle(sid_hpcgen: SidHpcgen, bundle: P
     assert sorted(names) == ["localhost/equal", "localhost/hpcgen-base/debian-12"]
 
 
+@pytest.mark.slow
 def test_an_older_buildah_says_why_digests_differ(bundle: Path, buildah: Buildah, tmp_path: Path) -> None:
     build = [
         sys.executable,

@@ -309,6 +309,7 @@ def test_a_failing_self_test_of_a_dockerfile(make_kit: MakeKit, buildah: Buildah
     buildah.run(["buildah", "rmi", IMAGE])
 
 
+@pytest.mark.slow
 def test_a_failing_self_test_of_charliecloud(make_kit: MakeKit, buildah: Buildah, tmp_path: Path) -> None:
     kit = make_kit("charliecloud", test="false")
     output = tmp_path / "image"

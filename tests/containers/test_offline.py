@@ -176,6 +176,7 @@ def test_charliecloud_builds_with_no_network_by_its_script_alone(
         assert missing_from_sbom(text, installed, {}) + missing_from_image(text, installed, {}) == [], name
 
 
+@pytest.mark.slow
 def test_another_distribution_installs_hpcgen_from_the_bundle_and_builds(
     bundle: Path, sid: Sid, tmp_path: Path
 ) -> None:

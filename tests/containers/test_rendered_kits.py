@@ -201,6 +201,7 @@ def test_buildah_builds_and_sums(render: Render, buildah: Buildah, tmp_path: Pat
     by_buildah(kit, buildah, tmp_path, check_sum, "python_packages", "intel_mpi")
 
 
+@pytest.mark.slow
 def test_apptainer_builds_for_the_hlrs_testbed_and_sums(
     render: Render, sites: Path, sid: Sid, plain_base_image: BaseImage, tmp_path: Path
 ) -> None:

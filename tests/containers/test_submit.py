@@ -137,6 +137,7 @@ def sandbox(
         yield kit / "mpi-hello"
 
 
+@pytest.mark.slow
 def test_apptainer_job_is_followed_to_its_end(site: Site, sandbox: Path, host_mpi: HostMpi, tmp_path: Path) -> None:
     # A folder that both machines have by one name, as the preflight and Apptainer want it.
     here = tmp_path / "impi"

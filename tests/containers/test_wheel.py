@@ -7,10 +7,13 @@ import sys
 import venv
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 CASES = [("supermuc", "tf-horovod"), ("hlrs-testbed", "tf-horovod"), ("workstation", "mpi-hello")]
 
 
+@pytest.mark.slow
 def test_wheel_in_an_empty_environment_renders_the_same_bytes(tmp_path: Path) -> None:
     wheels = tmp_path / "wheels"
     subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", wheels, ROOT], check=True)

@@ -116,7 +116,7 @@ OLDER = 'ID=debian\nVERSION_ID="11"\n'
 SAID = "hpcgen: wrong base image: debian:12 should be amd64 debian 12 and is amd64 debian 11; "
 
 
-@pytest.mark.parametrize("engine", ["ch-image", "buildah"])
+@pytest.mark.parametrize("engine", ["ch-image", pytest.param("buildah", marks=pytest.mark.slow)])
 def test_another_distribution_makes_no_image(
     engine: str, here: Tool, base_image: BaseImage, machine_facts: dict[str, Any], tmp_path: Path
 ) -> None:
