@@ -17,6 +17,7 @@ import msgspec
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.fields import FileName
+from hpcgen.core.model.image_paths import STORED_BASES
 from hpcgen.core.model.plan import BaseImage, BasePython
 from hpcgen.core.model.release import PLATFORMS
 from hpcgen.core.support.leftovers import scratch_folder
@@ -97,7 +98,7 @@ def observed_image(image: ImageReference, catalog: Catalog, architecture: str) -
     stem = re.sub(r"[^a-z0-9]+", "-", path.name.partition(".")[0].lower()).strip("-") or "image"
     tag = digest.removeprefix("sha256:")[:12] if digest else "folder"
     kind = image.image_kind.start_form(image.name)
-    name = f"localhost/hpcgen-base/{stem}:{tag}"
+    name = f"{STORED_BASES}{stem}:{tag}"
     return msgspec.structs.replace(found, image=name, kind=kind, file=path.name, digest=digest)
 
 

@@ -228,7 +228,9 @@ def query(
             timeout=timeout_s,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired) as failure:
+    except subprocess.TimeoutExpired:
+        return 127, f"{argv[0]} did not end within {timeout_s:.0f} s"
+    except OSError as failure:
         return 127, str(failure)
     return done.returncode, done.stdout
 

@@ -47,7 +47,8 @@ from hpcgen.backends.engines.building import (
     query,
 )
 from hpcgen.backends.engines.steps import HERE_DOCUMENT, HPCGEN, Event, Labels, Reader, Recipe, Step, dockerfile_steps
-from hpcgen.core.model.image_paths import EVERY_IMAGE_HAS, MOUNT, SUBMIT_FOLDER
+from hpcgen.core.errors import BuildFailedError
+from hpcgen.core.model.image_paths import EVERY_IMAGE_HAS, MOUNT, STORED_BASES, SUBMIT_FOLDER
 from hpcgen.core.model.plan import BaseImage, ExtendedImage, Plan
 from hpcgen.core.model.record import BuiltImage
 from hpcgen.core.support.quoting import Shell, joined
@@ -73,6 +74,8 @@ NAMING = "Dockerfile.name"
 CACHES = Shell(f'"${{XDG_CACHE_HOME:-{SUBMIT_FOLDER}/.cache}}"')
 """Where programs keep what they compile or fetch: the image is read-only, and the home directory is not inside."""
 CHECK, TELL = "check_bases.sh", "base_words.sh"
+# All files of a base image are looked at, which takes minutes on a busy file system.
+_LISTING_S = 3600
 CONVERSIONS = {"squashfs": "squash", "tar": "tar", "directory": "dir"}
 _SIGNATURE = {
     f"GIT_{who}_{what}": value
@@ -319,7 +322,12 @@ class Charliecloud(Engine):
         if not named or not work.cache:
             return []
         script = f'{base_script(TELL)}base_words "$@"'
-        _status, text = query(["bash", "-c", script, TELL, *named], {**os.environ, **self._environment(work)})
+        words = ["bash", "-c", script, TELL, *named]
+        status, text = query(words, {**os.environ, **self._environment(work)}, timeout_s=_LISTING_S)
+        if status:
+            said = " ".join(text.split())[-300:] or f"status {status}"
+            remedy = "repeat the build, or build without ch-image's cache: --no-cache"
+            raise BuildFailedError(f"the base images in ch-image's store could not be read: {said}", remedy=remedy)
         return text.splitlines()[-1].split() if text.strip() else []
 
     def publish(self, work: Work) -> list[EngineCommand]:
@@ -361,7 +369,8 @@ class Charliecloud(Engine):
         found: dict[str, int] = {}
         for path in sorted(folder.iterdir()):
             name = re.sub(r"_stage\d+$", "", path.name.replace("%", "/").replace("+", ":"))
-            if name.startswith(("hpcgen-build-", "hpcgen-extended-")) and path.is_dir() and not path.is_symlink():
+            ours = name.startswith(("hpcgen-build-", "hpcgen-extended-", STORED_BASES))
+            if ours and path.is_dir() and not path.is_symlink():
                 found[name] = found.get(name, 0) + folder_bytes(path)
         return [LeftImage(name, size, cache=True) for name, size in found.items()]
 

@@ -10,7 +10,7 @@ from hpcgen.backends.engines.building import EngineCommand, FromFile, LeftImage,
 from hpcgen.backends.engines.common import gpu_devices
 from hpcgen.backends.engines.steps import Labels, Recipe, dockerfile_steps
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.image_paths import CONTENT_LABEL, SUBMIT_FOLDER
+from hpcgen.core.model.image_paths import CONTENT_LABEL, STORED_BASES, SUBMIT_FOLDER
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.record import ImageKindName
 from hpcgen.core.support.quoting import Shell, joined, sh
@@ -140,7 +140,9 @@ class DockerfileEngine(Engine):
             told = query([self.builder_name(), "history", "--no-trunc", "--format", "{{.CreatedBy}}", name])
             if told[0] == 0 and own_label(told[1].partition("\n")[0]):
                 found.append(LeftImage(name))
-        return found
+        loaded = ("--quiet", "--no-trunc", "--filter", f"reference={STORED_BASES}*")
+        status, text = query([self.builder_name(), "images", *loaded])
+        return [*found, *(LeftImage(name, cache=True) for name in dict.fromkeys(text.split() if status == 0 else ()))]
 
     def remove_images(self, names: Sequence[str]) -> list[list[str]]:
         """Without what they were made from, which may be a base that lost its name."""

@@ -13,7 +13,7 @@ from hpcgen.backends.engines.base import Call
 from hpcgen.backends.engines.buildah import Buildah, another_build
 from hpcgen.backends.engines.building import LeftImage, query_list
 from hpcgen.backends.engines.dockerfiles import own_label
-from hpcgen.core.model.image_paths import CONTENT_LABEL, KIT
+from hpcgen.core.model.image_paths import CONTENT_LABEL, KIT, STORED_BASES
 
 FOLDER = KIT.rpartition("/")[0] + "/"
 """Of images, which recipes alone fill."""
@@ -36,7 +36,7 @@ class Podman(Buildah):
     images_words = ("images", "--format", "json")
 
     def left_images(self) -> list[LeftImage]:
-        """Images without a name, steps of builder stages, images of killed builds; each before what it was made from.
+        """Images without a name, steps and bases of builds, images of killed ones; each before what it was made from.
 
         A step is known by the folder that only hpcgen's recipes fill. What an image with a name is made of stays: it
         takes no room of its own.
@@ -48,6 +48,7 @@ class Podman(Buildah):
         loose = [name for name in images if name not in kept]
         inspected = query_list(["podman", "image", "inspect", *loose]) if loose else []
         of_builds = {each["Id"].removeprefix("sha256:"): found for each in inspected if (found := _kind_of(each))}
+        of_builds |= {name: "step" for name in loose if any(map(_is_base, images[name].get("Names") or ()))}
         # Steps before them are the build's too, up to its base; what somebody made from one of these keeps it.
         before = {step for name in of_builds for step in _steps_of(name, images) if images[step].get("ParentId")}
         made = {*of_builds, *before}
@@ -75,7 +76,7 @@ def _stored() -> dict[str, dict[str, Any]]:
 
 def _named(images: Mapping[str, Mapping[str, Any]]) -> set[str]:
     """Those that have a name of the user's, and those that they were made from."""
-    named = [name for name, each in images.items() if {*(each.get("Names") or ())} - _unfinished(each)]
+    named = [name for name, each in images.items() if {*(each.get("Names") or ())} - _of_builds(each)]
     return {step for name in named for step in _steps_of(name, images)}
 
 
@@ -87,9 +88,13 @@ def _kind_of(image: Mapping[str, Any]) -> str:
     return "step" if any(FOLDER in step for step in steps) else ""
 
 
-def _unfinished(image: Mapping[str, Any]) -> set[str]:
-    """Its names that builds give it until it is whole."""
-    return {name for name in image.get("Names") or () if name.startswith("localhost/hpcgen-build:")}
+def _of_builds(image: Mapping[str, Any]) -> set[str]:
+    """Its names that builds give it: until it is whole, and as a base that they loaded."""
+    return {name for name in image.get("Names") or () if name.startswith("localhost/hpcgen-build:") or _is_base(name)}
+
+
+def _is_base(name: str) -> bool:
+    return name.startswith(STORED_BASES)
 
 
 def _steps_of(name: str, images: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -7,7 +7,16 @@ from pathlib import Path
 
 from hpcgen.backends.engines import builder_of
 from hpcgen.blocks.steps import Image, Run, command, run
-from hpcgen.core.model.image_paths import ACCEPT_LICENCES, EMULATE, EVERY_IMAGE_HAS, IMAGES, MOUNT, NOTEST, image_name
+from hpcgen.core.model.image_paths import (
+    ACCEPT_LICENCES,
+    EMULATE,
+    EVERY_IMAGE_HAS,
+    IMAGES,
+    MOUNT,
+    NOTEST,
+    STORED_BASES,
+    image_name,
+)
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.hashing import FOLDER, LIST
 from hpcgen.core.support.quoting import line, plain, sh
@@ -27,7 +36,7 @@ def bundled_base(image: Image) -> str:
 
     The digest is in the name, so that an older one of the same tag is never taken for it.
     """
-    return f"localhost/hpcgen-base/{image_name(image.name)}:{image.digest.removeprefix('sha256:')[:_SHORT]}"
+    return f"{STORED_BASES}{image_name(image.name)}:{image.digest.removeprefix('sha256:')[:_SHORT]}"
 
 
 def base_names(assembly: Assembly) -> str:

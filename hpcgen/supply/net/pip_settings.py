@@ -20,7 +20,7 @@ import msgspec
 from hpcgen.core.errors import InputError, MissingToolError
 from hpcgen.core.support.processes import NOT_HERE
 
-_TIMEOUT_S = 60
+_TIMEOUT_S = 600
 _SETTING = re.compile(r"(:env:|download|global)\.([a-z-]+)=(.+)")
 _DEFAULT_INDEX = re.compile(r"Base URL of the Python Package Index \(default\s+(\S+?)\)")
 # pip takes long to start, so it starts once. What its command line loads besides takes as long again, and since 25.3
@@ -76,7 +76,7 @@ def pip_settings() -> PipSettings:
     Raises
     ------
     MissingToolError: there is no pip.
-    InputError: pip cannot read its own configuration.
+    InputError: pip cannot read its own configuration, or does not end.
     """
     # hpcgen's own Python first, since its environment's pip.conf is the nearest.
     names = [sys.executable, shutil.which("python3"), shutil.which("python")]
@@ -122,4 +122,10 @@ def _pip(python: str) -> subprocess.CompletedProcess[str]:
     # From Python 3.11 on no module is taken from the folder that it is started in.
     environment = {**os.environ, "PYTHONSAFEPATH": "1"}
     command = [python, "-c", f"{NOT_HERE}\n{_PROGRAM}"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, env=environment)
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, env=environment)
+    except subprocess.TimeoutExpired:
+        raise InputError(
+            f"pip of {python} did not say within {_TIMEOUT_S} s which indexes it uses",
+            remedy=f"see whether it starts: {python} -m pip config list",
+        ) from None

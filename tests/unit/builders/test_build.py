@@ -63,7 +63,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The only folder on PATH, but for the shell's own; records go to the test's folder."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    for tool in ("sh", "sleep", "cat"):
+    for tool in ("sh", "bash", "sleep", "cat"):
         (folder / tool).symlink_to(f"/bin/{tool}")
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.setenv("HPCGEN_RECORDS", str(tmp_path / "records"))

@@ -129,6 +129,48 @@ def test_what_an_engine_still_uses_is_told(places: Path, hpcgen: Command) -> Non
     assert "warning: docker: not removed, since it is in use or not yours: sha256:abc" in done.stderr
 
 
+PODMAN = """\
+#!/usr/bin/env python3
+import json, sys
+from pathlib import Path
+store = Path(__file__).with_name("store.json")
+images, words = json.loads(store.read_text()), sys.argv[1:]
+if words[0] == "images":
+    print(json.dumps(images))
+elif words[:2] == ["image", "inspect"]:
+    print(json.dumps([{"Id": name} for name in words[2:]]))
+elif words[0] == "rmi":
+    store.write_text(json.dumps([each for each in images if each["Id"] not in words]))
+else:
+    print("[]")
+"""
+
+
+def test_bases_that_builds_loaded_go_but_for_those_that_the_user_named_or_built_on(places: Path, clean: Clean) -> None:
+    """A base from a file or a bundle has a name of hpcgen's in the stores of podman and ch-image."""
+    base, user = "localhost/hpcgen-base/debian-12:0123", "localhost/mine:1"
+    store = [
+        {"Id": "a", "Names": [base], "Size": 100},
+        {"Id": "b", "Names": [base.replace("12", "13")], "Size": 50},
+        {"Id": "c", "Names": [user], "ParentId": "b", "Size": 60},
+        {"Id": "d", "Names": [base.replace("12", "11"), user], "Size": 70},
+    ]
+    (places / "bin/store.json").write_text(json.dumps(store))
+    for name in ("img/debian+12", "img/localhost%hpcgen-base%debian-12+0123"):
+        (places / "storage" / name).mkdir(parents=True)
+    programs = {
+        "podman": PODMAN.replace("/usr/bin/env python3", sys.executable),
+        "ch-image": f'#!/bin/sh\n[ "$1" = gestalt ] && echo {places}/storage || echo "$@" >> {places}/asked\n',
+    }
+    for name, text in programs.items():
+        (places / "bin" / name).write_text(text)
+        (places / "bin" / name).chmod(0o755)
+    assert names(clean("build-cache")) == {"podman": ["a"], "ch-image": [base]}
+    clean("build-cache", "--yes")
+    assert [each["Id"] for each in json.loads((places / "bin/store.json").read_text())] == ["b", "c", "d"]
+    assert f"delete {base}" in (places / "asked").read_text()
+
+
 def test_files_of_old_jobs(places: Path, clean: Clean, hpcgen: Command) -> None:
     """What has changed within a week may be of a job that waits or runs; a link is nobody's job."""
     jobs = places / "here" / ".hpcgen" / "jobs"

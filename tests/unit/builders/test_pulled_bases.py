@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from hpcgen.backends.engines import charliecloud
 from hpcgen.builders import BuildOptions, Watcher, build_image
 from hpcgen.core.errors import BuildFailedError
 from hpcgen.kit.folder import read_kit
@@ -78,3 +79,14 @@ def test_a_base_image_that_was_not_pulled_is_said_to_be_unknown(store: Path) -> 
     record = build_image(KIT, BuildOptions(output=str(store.parent / "x.sqfs")), Noting())
     assert record.result == "built" and (store.parent / "x.sqfs").exists()
     assert [note.partition(" is sha256:")[0] for note in notes] == [f"note: whether {NAME}"]
+
+
+def test_a_base_image_that_is_not_listed_in_time_ends_the_build(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said of the delay is not taken for words of the build command."""
+    find = store.parent / "bin" / "find"
+    find.write_text("#!/bin/sh\nexec sleep 2\n")
+    find.chmod(0o755)
+    monkeypatch.setattr(charliecloud, "_LISTING_S", 0.3)
+    with pytest.raises(BuildFailedError, match="in ch-image's store could not be read: bash did not end within 0 s"):
+        build_image(KIT, BuildOptions(output=str(store.parent / "x.sqfs")))
+    assert not (store.parent / "x.sqfs").exists()

@@ -190,7 +190,7 @@ def test_an_image_without_a_kit_is_extended_for_a_site(
         place.parent.mkdir(exist_ok=True)
         place.write_text("#!/bin/true\n")
         place.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path / "programs"))
+    monkeypatch.setenv("PATH", f"{tmp_path}/programs:/usr/bin:/bin")
     words = ["extend", str(tmp_path / "sci"), "--add", f"copy:{tmp_path}/more=/opt/more", "--dry-run"]
     done = hpcgen(*words, "--site", "supermuc")
     assert done.returncode == 0, done.stderr

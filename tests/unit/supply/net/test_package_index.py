@@ -327,6 +327,20 @@ def test_what_is_wrong_with_pips_settings_is_said_in_its_words(tmp_path: Path, m
         pip_settings.cache_clear()
 
 
+def test_a_pip_that_does_not_answer_is_an_error_for_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(command: list[str], **more: Any) -> Any:
+        raise subprocess.TimeoutExpired(command, more["timeout"])
+
+    monkeypatch.setenv("PIP_TIMEOUT", "8")  # it is asked anew
+    monkeypatch.setattr(subprocess, "run", late)
+    pip_settings.cache_clear()
+    try:
+        with pytest.raises(InputError, match="did not say within 600 s which indexes it uses"):
+            pip_settings()
+    finally:
+        pip_settings.cache_clear()
+
+
 def test_one_start_of_pip_says_its_settings_and_its_default_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
