@@ -94,6 +94,7 @@ def start(
         shared_memory=plan.stack.run.mpi or gpu is not None,
         mpi=_family(mpi) if mpi is not None else "",
         fabric=plan.fabric.kind,
+        python=any(plan.block(name) is not None for name in ("python", "conda_packages")),
         gpu_collectives=by_engine(plan, engine),
         sealed=sealed,
         options=tuple(word for each in site_engine.run_options for word in each.split(" ")),

@@ -157,7 +157,8 @@ def _add(asked: dict[str, PackageRequirement], word: FileWord) -> None:
 
 # How they are opened.
 
-_SERVER = ["jupyter", "lab", "--no-browser", "--ip=127.0.0.1", "--port=8888"]
+# In podman's containers the user is root, whom Jupyter refuses without --allow-root.
+_SERVER = ["jupyter", "lab", "--no-browser", "--ip=127.0.0.1", "--port=8888", "--allow-root"]
 _PLACEHOLDER = ["python3", "--version"]
 
 

@@ -39,6 +39,7 @@ class Call(msgspec.Struct, frozen=True):
     shared_memory: whether processes inside talk to each other through memory.
     mpi: the family of the host's MPI, ``mpich`` or ``openmpi``, if it takes part in the start; "" without.
     fabric: the kind of the site's fabric.
+    python: whether it has Python.
     gpu_collectives: libraries such as ``NCCL``, by which GPUs send each other data, whose plugin the engine brings.
     sealed: whether foreign code runs in it: no network, and of the host only the job's folder and ``binds``.
     attached: whether it is a command of the user's shell, with a terminal or a pipe, to which signals are sent.
@@ -62,6 +63,7 @@ class Call(msgspec.Struct, frozen=True):
     shared_memory: bool = False
     mpi: str = ""
     fabric: str = "none"
+    python: bool = False
     gpu_collectives: tuple[str, ...] = ()
     sealed: bool = False
     attached: bool = False

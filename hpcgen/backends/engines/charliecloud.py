@@ -71,8 +71,12 @@ _MAKE_FIRST = Shell('"command -p mkdir -p \'/var/tmp/${USER:-}.ch/mnt\' 2> /dev/
 FOLDER_FIRST = ("/bin/sh", "-c", _MAKE_FIRST, "folder-first")
 """Before ch-run: the first of a node's ranks makes the folder of its mount, and the others find it there."""
 NAMING = "Dockerfile.name"
-CACHES = Shell(f'"${{XDG_CACHE_HOME:-{SUBMIT_FOLDER}/.cache}}"')
-"""Where programs keep what they compile or fetch: the image is read-only, and the home directory is not inside."""
+OF_PYTHON = {
+    **{"IPYTHONDIR": "/ipython", "JUPYTER_CONFIG_DIR": "/jupyter/config", "JUPYTER_DATA_DIR": "/jupyter/data"},
+    "MPLCONFIGDIR": "/matplotlib",
+}
+"""Folders that programs in Python have in the home directory by default. The tokens of Jupyter's servers lie in data's
+``runtime``, which it makes for the user alone. Source: jupyter_core 5.9.1, paths.py and application.py."""
 CHECK, TELL = "check_bases.sh", "base_words.sh"
 # All files of a base image are looked at, which takes minutes on a busy file system.
 _LISTING_S = 3600
@@ -171,7 +175,11 @@ class Charliecloud(Engine):
         groups.append([call.image, "--"])
         # The host's PWD would come in too, and launchers start ranks where it says.
         inside = replace(call, inside={**call.inside, "PWD": SUBMIT_FOLDER})
-        return [*groups, *environment_words(inside, unset), [joined("XDG_CACHE_HOME=", CACHES)]]
+        # The image is read-only, and the home directory is not inside: what programs compile, fetch or keep goes here.
+        own = {"XDG_CACHE_HOME": "", **(OF_PYTHON if call.python else {})}
+        kept = {name: Shell(f'"${{{name}:-{SUBMIT_FOLDER}/.cache{part}}}"') for name, part in own.items()}
+        folders: list[list[str]] = [[joined(f"{name}=", word)] for name, word in kept.items()]
+        return [*groups, *environment_words(inside, unset), *folders]
 
     def _sealed_words(self, call: Call) -> list[list[str]]:
         """ch-run with nothing of the host but the job's folder and what is bound, and with none of its variables."""

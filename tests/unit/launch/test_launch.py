@@ -359,8 +359,13 @@ def test_the_host_environment_is_kept_out_where_it_harms() -> None:
 
 def test_charliecloud_keeps_caches_in_the_folder_of_the_job() -> None:
     """The home directory is not inside, and the image is read-only."""
-    script = job_script(make_plan("supermuc"), IMAGE)[1]
+    plan = make_plan("supermuc")
+    script = job_script(plan, IMAGE)[1]
     assert '    XDG_CACHE_HOME="${XDG_CACHE_HOME:-/mnt/0/.cache}"\n' in script
+    assert "JUPYTER" not in script
+    python = replace(plan, blocks=[*plan.blocks, PlannedBlock(name="python", version="3.11")])
+    kept = '    JUPYTER_DATA_DIR="${JUPYTER_DATA_DIR:-/mnt/0/.cache/jupyter/data}"\n'
+    assert kept in job_script(python, IMAGE)[1]
 
 
 @pytest.mark.parametrize(("version", "option"), [(None, False), ("0.9.7", False), ("0.9.8", True), ("0.31", True)])

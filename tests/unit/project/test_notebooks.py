@@ -19,7 +19,7 @@ from hpcgen.readers.folder import ProjectFolder
 from hpcgen.readers.notebook import read_notebook
 from tests.conftest import Command
 
-SERVER = ["jupyter", "lab", "--no-browser", "--ip=127.0.0.1", "--port=8888"]
+SERVER = ["jupyter", "lab", "--no-browser", "--ip=127.0.0.1", "--port=8888", "--allow-root"]
 
 
 def notebook(*cells: str, language: str = "python", **more: Any) -> str:

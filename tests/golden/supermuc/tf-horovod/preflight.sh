@@ -86,6 +86,10 @@ container=(
     PYTHONNOUSERSITE=1
     PWD=/mnt/0
     XDG_CACHE_HOME="${XDG_CACHE_HOME:-/mnt/0/.cache}"
+    IPYTHONDIR="${IPYTHONDIR:-/mnt/0/.cache/ipython}"
+    JUPYTER_CONFIG_DIR="${JUPYTER_CONFIG_DIR:-/mnt/0/.cache/jupyter/config}"
+    JUPYTER_DATA_DIR="${JUPYTER_DATA_DIR:-/mnt/0/.cache/jupyter/data}"
+    MPLCONFIGDIR="${MPLCONFIGDIR:-/mnt/0/.cache/matplotlib}"
 )
 # Ranks are tried by the line of the job script that calls, as somebody may have changed it there.
 launch=(mpiexec -n 4 -ppn 4 "${container[@]}")
