@@ -14,7 +14,7 @@ from hpcgen.project.found import Found
 _FOLDER = "build"
 _OLD_CMAKE = (3, 16)
 """The oldest that a base of hpcgen has; what asks for no newer one needs no range."""
-_PREFIX = "/opt/application"
+PREFIX = "/opt/application"
 """$PREFIX of a stack's ``build``."""
 _JOBS = '-j "$(nproc)"'
 _MODULES = ".gitmodules"
@@ -57,7 +57,7 @@ def choose_build(found: Found, draft: Draft) -> None:
     if build.mpi is not None:
         draft.put(("build", "mpi"), True, "the program is linked with the image's MPI", build.mpi.where)
     for program in build.programs:
-        place = program.path.replace("$PREFIX", _PREFIX) if program.path[0] == "$" else f"{APP}/{program.path}"
+        place = program.path.replace("$PREFIX", PREFIX) if program.path[0] == "$" else f"{APP}/{program.path}"
         draft.programs.setdefault(program.path.rpartition("/")[2], place)
 
 

@@ -12,6 +12,7 @@ from hpcgen.core.model.own_languages import LanguageProject
 from hpcgen.core.model.own_notebooks import Notebook
 from hpcgen.core.model.own_project import FileWord
 from hpcgen.core.support.units import counted, some
+from hpcgen.project.compiled import PREFIX
 from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
 
@@ -64,6 +65,8 @@ def choose_r(
         _by_conda(asked, why, lock, document, draft)
     else:
         _put_r(asked, missing, why, draft)
+        if described is not None and found.tree.has("NAMESPACE"):
+            _install_own(missing, draft)
         if lock is not None and lock.version:
             text = (
                 f"renv.lock is of R {lock.version}; R and the packages have the distribution's versions, not the lock's"
@@ -86,6 +89,17 @@ def _put_r(asked: list[FileWord], missing: list[FileWord], why: str, draft: Draf
     if missing:
         text = f"not in the distribution, and not installed: {some([each.text for each in missing], 8)}"
         draft.remark(f"{text}; `conda_packages` has most packages of R as r-NAME", missing[0].where)
+
+
+def _install_own(missing: list[FileWord], draft: Draft) -> None:
+    """The project as a package of R in a library of the image; R installs none that lacks a package."""
+    where = Position("NAMESPACE", 1, 1)
+    if missing:
+        return draft.remark(f"a package of R, and not installed, since {missing[0].text} is not", where)
+    lines = ['mkdir -p "$PREFIX/R"', 'R CMD INSTALL --library="$PREFIX/R" .']
+    commands = [*draft.data.get("build", {}).get("commands", []), *lines]
+    draft.put(("build", "commands"), commands, "the project is a package of R, which library() loads", where)
+    draft.put(("run", "environment", "R_LIBS"), f"{PREFIX}/R", "where that package is installed", where)
 
 
 def _by_conda(asked: list[FileWord], why: str, lock: LanguageProject, document: str | None, draft: Draft) -> None:

@@ -21,6 +21,7 @@ _TOOLS = ["cargo", "rustc"]
 _BINDGEN = ["clang", "libclang-dev"]
 _LIBRARIES = {"hdf5": "hdf5", "hdf5-metno": "hdf5", "netcdf": "netcdf", "fftw": "fftw3", "openblas-src": "openblas"}
 """Crates that link a library of the system, and its name in the table of libraries."""
+_CRATES = ("dependencies", "build-dependencies", "dev-dependencies", "target")
 
 
 def read_cargo(folder: ProjectFolder, path: str = NAME) -> BuildFile:
@@ -28,7 +29,8 @@ def read_cargo(folder: ProjectFolder, path: str = NAME) -> BuildFile:
     reading = _Cargo(folder, path)
     reading.package(path)
     lock = folder.holds(f"{reading.above}/Cargo.lock".lstrip("/"))
-    fetched = [] if folder.holds(f"{reading.above}/vendor".lstrip("/")) else [FileWord("crates", Position(path, 1, 1))]
+    vendored = folder.holds(f"{reading.above}/vendor".lstrip("/"))
+    fetched = [FileWord("crates", Position(path, 1, 1))] if reading.crates and not vendored else []
     return BuildFile(
         path,
         "cargo",
@@ -56,6 +58,7 @@ class _Cargo:
         self.options: list[BuildOption] = []
         self.libraries: dict[str, WantedLibrary] = {}
         self.remarks: list[FileWord] = []
+        self.crates = False
         self._deep = 0
 
     def package(self, path: str) -> None:
@@ -69,6 +72,7 @@ class _Cargo:
             self.name = self.name or name
             self._programs(data, name, here, where)
         self._needs(data, file)
+        self.crates = self.crates or any(_table(data, each) for each in _CRATES)
         members = _table(data, "workspace").get("members", [])
         for pattern in members[:50] if isinstance(members, list) else []:
             if isinstance(pattern, str) and re.fullmatch(r"\w[\w/-]*(\*|\.\w+)?", pattern) and self._deep < 3:

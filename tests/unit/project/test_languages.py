@@ -63,6 +63,12 @@ def test_packages_of_a_description_of_scripts_and_of_a_container(tmp_path: Path)
     text = "Package: ours\nDepends: R (>= 4.1), methods,\n    data.table (>= 1.14)\n"
     text += "Imports:\n    Rcpp,\n    stats\nSuggests: ggplot2\n"
     assert drafted(tmp_path / "a", {"DESCRIPTION": text}).blocks["r"]["options"]["packages"] == ["data.table", "Rcpp"]
+    package = {"DESCRIPTION": text, "NAMESPACE": "export(fit)\n", "R/fit.R": "fit <- function() 1\n"}
+    draft = drafted(tmp_path / "d", package)
+    assert draft.data["build"]["commands"] == ['mkdir -p "$PREFIX/R"', 'R CMD INSTALL --library="$PREFIX/R" .']
+    assert draft.data["run"]["environment"] == {"R_LIBS": "/opt/application/R"}
+    draft = drafted(tmp_path / "e", {**package, "DESCRIPTION": text.replace("Rcpp", "qs2")})
+    assert "build" not in draft.data and "not installed, since qs2 is not" in remarks(draft)
     draft = drafted(tmp_path / "b", {"fit.r": 'suppressMessages(library("MASS"))\npacman::p_load(dplyr, tidyr)\n'})
     assert set(draft.blocks["r"]["options"]["packages"]) == {"MASS", "dplyr", "tidyr"}
     assert draft.data["run"]["command"] == ["Rscript", "/app/fit.r"]

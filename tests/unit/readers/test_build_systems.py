@@ -248,6 +248,8 @@ def test_cargo(tmp_path: Path) -> None:
     found = built(tmp_path, files)
     assert paths(found) == ["target/release/run"] and found.mpi is not None
     assert [each.word for each in found.options] == ["--features=mpi"] and found.fetches
+    alone = built(tmp_path / "alone", {"Cargo.toml": '[package]\nname = "alone"\n', "src/main.rs": ""})
+    assert paths(alone) == ["target/release/alone"] and not alone.fetches
 
 
 def test_no_file_outside_of_the_project_is_read(tmp_path: Path) -> None:
