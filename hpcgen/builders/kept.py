@@ -34,6 +34,7 @@ from hpcgen.supply.bundle.workspace import unfinished
 
 KeptKind = Literal["images", "build-cache", "unfinished", "cache", "jobs"]
 _CACHED = {
+    "facts": ("what was read of images", re.compile(r"[0-9a-f]{64}")),
     "matrix": ("what matrix worked out", re.compile(r"[0-9a-f]{64}\.json")),
     "images": (
         "images for converting models, unpacked archives",

@@ -72,9 +72,11 @@ def command(image: str, as_json: bool, part: str | None, contents: bool, sbom: b
 
 def _contents(image: ImageReference, as_json: bool, sbom: bool) -> None:
     """Print what is in an image, whoever built it."""
+    from hpcgen.core.model.image_facts import ImageFacts
     from hpcgen.images.reading.facts import image_facts, read_image
+    from hpcgen.images.remembered import remembered
 
-    facts = image_facts(image)
+    facts = remembered(image, "facts", ImageFacts, lambda: image_facts(image))
     if sbom:
         from hpcgen.images.reading.bill import bill_of_materials
 

@@ -140,10 +140,11 @@ def foreign_start(
     from hpcgen.images.convert import own_marks
     from hpcgen.images.reading.facts import image_facts
     from hpcgen.images.recorded import RecordedKit
+    from hpcgen.images.remembered import remembered
     from hpcgen.planning.observed import seen
 
     site = site or _usual_site(image, catalog)
-    facts = image_facts(image)
+    facts = remembered(image, "facts", ImageFacts, lambda: image_facts(image))
     environment, _ = own_marks(image)
     several = (request.nodes or 1) > 1 or (request.ranks_per_node or 1) > 1
     blocks = seen(facts, catalog, wanted_abi(site.mpi) if site.mpi is not None else "").blocks
@@ -190,16 +191,23 @@ def _own_command(facts: ImageFacts) -> list[str]:
 def _found(plan: Plan, image: ImageReference, facts: ImageFacts, more: Iterable[str], digest: bool) -> FoundImage:
     """The image's folders, as far as the engine needs to know them, and its digest where it is asked for."""
     from hpcgen.images.identity import identity_of
+    from hpcgen.images.remembered import remembered
     from hpcgen.recipe.bind_targets import bind_targets
 
     engine = _engine(plan)
     wanted = sorted({*bind_targets(plan), *more})
     entry = facts.settings.entrypoint or []
     python = next((each.file for each in facts.python), "")
-    told = FoundImage(digest=identity_of(image) if digest else "", entry_point=entry, python=python)
-    there = image.image_kind.folders(image.name, wanted) if engine.targets_in_image else None
-    if there is None:
+    identity = remembered(image, "digest", str, lambda: identity_of(image)) if digest else ""
+    told = FoundImage(digest=identity, entry_point=entry, python=python)
+    if not engine.targets_in_image:
         return replace(told, folders=wanted)
+
+    def folders() -> list[str]:
+        found = image.image_kind.folders(image.name, wanted)
+        return wanted if found is None else sorted(found)
+
+    there = remembered(image, f"folders {wanted}", list[str], folders)
     made = [each for each in wanted if each not in there] if engine.can_make_targets() else []
     return replace(told, folders=sorted({*there, *made}), made=made)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from hpcgen.images import remembered
 from hpcgen.running import follow
 from hpcgen.supply.net import pip_settings
 from tests.helpers.trees import unpack
@@ -54,4 +55,13 @@ def nothing_waits_for_the_disk() -> Iterator[None]:
     """What these tests write need not outlive a failure of power; some write a thousand files."""
     with pytest.MonkeyPatch.context() as here:
         here.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def what_is_read_of_images_is_kept_here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """And not in the cache of whoever runs the tests."""
+    folder = tmp_path_factory.mktemp("facts")
+    with pytest.MonkeyPatch.context() as here:
+        here.setattr(remembered, "cache_folder", lambda part="": folder / part)
         yield
