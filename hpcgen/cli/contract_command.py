@@ -9,7 +9,16 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from hpcgen.cli.common import START, catalog_of, job_request, plan_from, print_json, say, say_findings
+from hpcgen.cli.common import (
+    START,
+    catalog_of,
+    image_to_read,
+    job_request,
+    plan_from,
+    print_json,
+    say,
+    say_findings,
+)
 from hpcgen.cli.licences import licence_option
 from hpcgen.cli.options import PlanOptions, optional_plan_options
 from hpcgen.cli.tables import table
@@ -74,7 +83,6 @@ def _of_image(
 ) -> tuple[Plan, list[Check]]:
     """The plan by which an image is started, and its checks; on two nodes where the site has a batch system."""
     from hpcgen.backends.schedulers import scheduler_for
-    from hpcgen.images.reference import parse_image
     from hpcgen.planning.contract.verdict import AT_START, case_of_plan, checks_of
     from hpcgen.running.foreign import foreign_checks
     from hpcgen.running.image_job import plan_for_image
@@ -86,16 +94,18 @@ def _of_image(
     request = job_request(options, options.account, list(options.command))
     if site is not None and request.nodes is None and scheduler_for(site.scheduler).takes_jobs:
         request = replace(request, nodes=2)
-    job = plan_for_image(
-        parse_image(image, start),
-        catalog,
-        site=site,
-        partition=options.partition,
-        request=request,
-        engine=options.runner,
-        elsewhere=True,
-        allow_unsupported=True,
-    )
+    with image_to_read(image, start, site.system.architecture if site is not None else "") as found:
+        job = plan_for_image(
+            found,
+            catalog,
+            site=site,
+            partition=options.partition,
+            request=request,
+            engine=options.runner,
+            elsewhere=True,
+            allow_unsupported=True,
+            converted=True,
+        )
     if job.facts is None:
         return job.plan, checks_of(case_of_plan(job.plan), only=AT_START)
     said = [finding for finding in job.plan.findings if finding.name in ("MPI", "image", "entry point")]

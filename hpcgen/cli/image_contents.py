@@ -18,7 +18,7 @@ _KINDS = {"os": "the distribution's", "python": "Python's", "conda": "conda's"}
 
 def shown_contents(image: ImageReference, facts: ImageFacts) -> str:
     """The whole, without what a terminal would obey."""
-    rows: list[Row] = [("image", f"{image.name} ({image.kind}, {size(image.bytes_on_disk())})", "")]
+    rows: list[Row] = [("image", f"{image.shown or image.name} ({image.kind}, {size(image.bytes_on_disk())})", "")]
     for part in (_system(facts), _settings(facts.settings), _mpi(facts), _fabric(facts), _gpu(facts), _software(facts)):
         rows += part
     head = ["what", "value", "shown by"]

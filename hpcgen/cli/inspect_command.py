@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from hpcgen.cli.common import START, print_json, say
+from hpcgen.cli.common import START, image_to_read, print_json, say
 from hpcgen.cli.tables import table, word
 from hpcgen.cli.words import IMAGE
 from hpcgen.core.errors import InputError
@@ -36,13 +36,17 @@ def command(image: str, as_json: bool, part: str | None, contents: bool, sbom: b
     """Show what an image was built from, for which site, and by which hpcgen; of other images what is in them.
 
     IMAGE is a file (.sif, .sqfs, .tar, .tar.gz, OCI archive), a folder, or a name in a store: podman:NAME,
-    docker:NAME, ch-image:NAME. None is started, unless --start allows it.
+    docker:NAME, ch-image:NAME; docker://NAME is fetched from its registry to be read. None is started, unless --start
+    allows it.
     """
+    with image_to_read(image, start) as found:
+        _show(found, as_json, part, contents, sbom)
+
+
+def _show(found: ImageReference, as_json: bool, part: str | None, contents: bool, sbom: bool) -> None:
     from hpcgen.images.recorded import found_kit, stored_kit, with_its_files
-    from hpcgen.images.reference import parse_image
     from hpcgen.recipe.formats import format_for
 
-    found = parse_image(image, start)
     kit = stored_kit(found) if part is not None else None if contents or sbom else found_kit(found)
     if kit is None:
         _contents(found, as_json, sbom)

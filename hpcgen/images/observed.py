@@ -56,7 +56,7 @@ class Readable(Protocol):
         """Paths that are wanted."""
 
 
-class _Referred(msgspec.Struct, frozen=True):
+class Referred(msgspec.Struct, frozen=True):
     """An image of this machine as :class:`Readable`."""
 
     image: ImageReference
@@ -82,9 +82,9 @@ def observed_image(image: ImageReference, catalog: Catalog, architecture: str) -
         # A store that shows no list of files gives a copy of the image.
         with scratch_folder("hpcgen-base-") as folder:
             copy = _copied(image, folder)
-            found = observed(_Referred(copy), str(image), variables, catalog, architecture)
+            found = observed(Referred(copy), str(image), variables, catalog, architecture)
     else:
-        found = observed(_Referred(image), str(image), variables, catalog, architecture)
+        found = observed(Referred(image), str(image), variables, catalog, architecture)
     digest = image.image_kind.digest(image.name) or None
     if image.image_kind.stored:
         return msgspec.structs.replace(found, image=image.name, kind=image.kind, digest=digest)

@@ -189,12 +189,14 @@ def folder_layout(layout: Path) -> OciLayout:
 
 
 def archive_image(path: str) -> LayoutImage:
-    """The image of an OCI archive: a layout in a tar file.
+    """The image of an OCI archive: a layout in a tar file; or of a layout that is a folder.
 
     Raises
     ------
     InputError: it is none, or damaged.
     """
+    if Path(path).is_dir():
+        return folder_layout(Path(path)).first()
     try:
         stream = open_plain(Path(path), links=True)
         archive = tarfile.open(fileobj=stream, mode="r:", tarinfo=BoundedMember)  # noqa: SIM115 - as long as it is used

@@ -22,12 +22,14 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+%-]{0,254}")
 class ImageReference(msgspec.Struct, frozen=True):
     """One image: the name of its kind, and its absolute path or its name in the store.
 
-    ``start``: it may be started where it cannot be read otherwise.
+    ``start``: it may be started where it cannot be read otherwise. ``shown``: what people know it by, if that is not
+    where it lies.
     """
 
     kind: ImageKindName
     name: str
     start: bool = False
+    shown: str = ""
 
     @property
     def image_kind(self) -> ImageKind:
@@ -35,7 +37,7 @@ class ImageReference(msgspec.Struct, frozen=True):
         return kind_for(self.kind)
 
     def __str__(self) -> str:
-        return f"{self.kind}:{self.name}" if self.image_kind.spelled else self.name
+        return self.shown or (f"{self.kind}:{self.name}" if self.image_kind.spelled else self.name)
 
     def read(self, paths: Sequence[str], most: int = MAX_FILE) -> dict[str, bytes]:
         """Regular files of the image by their absolute path in it; errors as :meth:`ImageKind.read`."""
@@ -73,7 +75,7 @@ def _parsed(text: str) -> ImageReference:
     kind, _, rest = text.partition(":")
     if rest.startswith("//") and kind in ("docker", "oras", "library", "shub"):
         raise InputError(
-            f"{text} is in a registry, and hpcgen reads images that are here",
+            f"{text} is in a registry, and hpcgen starts images that are here",
             expected="a file, a folder, or a name in an engine's store",
             remedy=f"apptainer pull IMAGE.sif {text}, then IMAGE.sif"
             + (f"; or podman pull {rest[2:]}, then podman:{rest[2:]}" if kind == "docker" else ""),

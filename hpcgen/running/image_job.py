@@ -111,6 +111,7 @@ def plan_for_image(
     foreign: Callable[[], Site] | None = None,
     data: DataRequest | None = None,
     allow_unsupported: bool = False,
+    converted: bool = False,
 ) -> ImageJob:
     """The plan that an image carries, laid out for a site; of one that hpcgen did not build, a plan by what it holds.
 
@@ -130,6 +131,7 @@ def plan_for_image(
         is started at where none is named.
     data: the data of the host that it sees; none of its own if None.
     allow_unsupported: an image that hpcgen did not build is started although it breaks the contract with the host.
+    converted: an archive, which no engine starts, is first made into what the site's engine does.
 
     Raises
     ------
@@ -153,7 +155,7 @@ def plan_for_image(
         asked = replace(asked, account=account(side.site or kit.plan.site))
     recorded = side.recorded if stack is None else started_as(side.recorded, stack)
     plan = laid_out(recorded, side.site, partition, asked, renewed=site is None, anew=recorded.stack != kit.plan.stack)
-    chosen = choose_engine(_usual(plan.site, stack), image.kind, image.name, engine, elsewhere)
+    chosen = choose_engine(_usual(plan.site, stack), image.kind, image.name, engine, elsewhere, converted)
     binds = data.given if data is not None else ()
     again = _command(str(image), site, partition, asked, engine, binds)
     plan = replace(plan, engine=chosen, command=again, findings=[])
@@ -301,13 +303,19 @@ def _usual(site: Site, stack: Stack | None = None) -> Site:
 
 
 def choose_engine(
-    site: Site, kind: ImageKindName, name: str, asked: EngineName | None, elsewhere: bool = False
+    site: Site,
+    kind: ImageKindName,
+    name: str,
+    asked: EngineName | None,
+    elsewhere: bool = False,
+    converted: bool = False,
 ) -> EngineName:
     """The engine that starts an image: the asked one, else of those at hand the site's preferred, else the first.
 
     Parameters
     ----------
     elsewhere: it is started on other machines: the site's preferred engine, or one that its profile names, is at hand.
+    converted: what no engine starts, every one will.
 
     Raises
     ------
@@ -316,6 +324,8 @@ def choose_engine(
     form = kind_for(kind).start_form(name)
     starters = {each: engine.starts.index(form) for each, engine in runners().items() if form in engine.starts}
     able = tuple(sorted(starters, key=lambda each: starters[each]))
+    if not able and converted:
+        able = tuple(runners())
     if not able:
         remedy = f"convert it first: hpcgen convert {name} …"
         raise PolicyError(f"no engine starts an image of the kind {kind}: {name}", remedy=remedy)

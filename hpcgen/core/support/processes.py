@@ -50,6 +50,7 @@ def stream(
     on_update: Callable[[str], None] | None = None,
     tick_s: float = 0.2,
     keeps: Sequence[int] = (),
+    before: Callable[[], None] | None = None,
 ) -> int:
     """Run a program and hand over each line of its stdout and stderr, in order, as it appears.
 
@@ -61,6 +62,7 @@ def stream(
     env: the whole environment; this process's own if None.
     on_tick: called at least every ``tick_s`` seconds, to keep a display alive.
     keeps: open files that the program has open, too.
+    before: called in the child before the program starts.
     on_update: called with what a program writes over again in a line that has not ended: its progress.
 
     Returns
@@ -82,6 +84,7 @@ def stream(
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
                 pass_fds=keeps,
+                preexec_fn=before,
             )
         threading.Thread(target=pieces.read, args=(process,), daemon=True).start()
         _hand_over(pieces, on_line, on_update or (lambda text: None), _watching(process, on_tick), tick_s)

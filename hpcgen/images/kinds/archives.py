@@ -11,6 +11,7 @@ from typing import Any
 
 from hpcgen.core.errors import InputError
 from hpcgen.core.support.limits import BoundedMember
+from hpcgen.core.support.placing import folder_bytes
 from hpcgen.images import roots
 from hpcgen.images.archive import list_tar, read_tar
 from hpcgen.images.folder import COPY_AGAIN, MAX_FILE
@@ -113,6 +114,10 @@ class OciArchiveKind(ImageKind):
         labels = config.get("Labels")
         labels = labels if isinstance(labels, dict) else {}
         return Marks({key: value for key, _, value in pairs}, {str(key): str(value) for key, value in labels.items()})
+
+    def bytes_on_disk(self, name: str) -> int | None:
+        path = Path(name)
+        return folder_bytes(path) if path.is_dir() else path.stat().st_size
 
 
 class TarKind(ImageKind):

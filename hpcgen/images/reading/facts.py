@@ -42,7 +42,7 @@ class ReadImage(msgspec.Struct, frozen=True):
 
 def read_image(image: ImageReference, facts: ImageFacts) -> ReadImage:
     """The facts of an image with its name, to be kept or printed."""
-    about = SummaryImage(image.kind, image.name, image.bytes_on_disk())
+    about = SummaryImage(image.kind, image.shown or image.name, image.bytes_on_disk())
     return ReadImage(IMAGE_FACTS.newest, __version__, about, facts)
 
 

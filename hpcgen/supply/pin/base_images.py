@@ -20,7 +20,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+import resource
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +37,10 @@ from hpcgen.core.support.hashing import hash_file, sha256_of
 from hpcgen.core.support.leftovers import scratch_folder
 from hpcgen.core.support.processes import require_program, stream
 from hpcgen.core.support.refusals import unwritable
+from hpcgen.core.support.units import size
 from hpcgen.images import oci_layout
 from hpcgen.images.commands import ask
+from hpcgen.images.folder import MAX_FILE
 from hpcgen.images.oci_layout import LayoutImage, aside, decoded, folder_layout, holds
 
 _REBUILT = ("containers-storage:", "docker-archive:", "docker-daemon:")
@@ -103,14 +107,20 @@ def pin_image(name: str, sources: Sequence[str], architecture: str, digest: str 
     raise FetchError(problems)
 
 
-def fetch_image(pin: ImagePin, name: str, architecture: str, layout: Path) -> None:
+def fetch_image(
+    pin: ImagePin, name: str, architecture: str, layout: Path, tell: Callable[[str], None] = lambda text: None
+) -> None:
     """Copy a pinned image into an OCI layout, which may hold others, under ``bundle_paths.image_name(name)``.
 
     It is there whole or not at all; where it already exists, it is checked and nothing is fetched.
 
+    Parameters
+    ----------
+    tell: told of what comes from a registry, with its size.
+
     Raises
     ------
-    FetchError: it cannot be fetched, is not what the pin says, or is of another architecture.
+    FetchError: it cannot be fetched, is not what the pin says, is of another architecture, or too large for the disk.
     OutputError: the layout cannot be written.
     """
     if holds(layout, name, pin.oci or pin.digest):
@@ -119,7 +129,8 @@ def fetch_image(pin: ImagePin, name: str, architecture: str, layout: Path) -> No
     source = _at_digest(pin.origin, pin.digest)
     with aside(layout) as folder:
         try:
-            digest, manifest, blobs = _copy(skopeo, source, architecture, folder / "image")
+            largest = _largest(skopeo, source, folder, tell) if source.startswith("docker://") else None
+            digest, manifest, blobs = _copy(skopeo, source, architecture, folder / "image", largest)
         except FetchError as failure:
             raise FetchError(msgspec.structs.replace(each, remedy=_remedy(name)) for each in failure.problems) from None
         if digest != pin.digest:
@@ -269,14 +280,39 @@ def _at_digest(source: str, digest: str) -> str:
     return f"docker://{folder}{slash}{last.partition(':')[0]}@{digest}"
 
 
-def _copy(skopeo: str, source: str, architecture: str, folder: Path) -> tuple[str, bytes, dict[str, Path]]:
-    """Copy an image into a folder: the digest that a pin has, the OCI manifest, and its checked blobs."""
+def _largest(skopeo: str, source: str, folder: Path, tell: Callable[[str], None]) -> int:
+    """More bytes than any file of a manifest has; FetchError where all of them have no room in a folder."""
+    described = _described(_as_oci(_raw(skopeo, source), source), source)
+    sizes: list[int] = [each["size"] for each in described if isinstance(each["size"], int) and each["size"] >= 0]
+    if len(sizes) < len(described):
+        raise FetchError(f"the manifest of {source} does not say how large the image is")
+    free = shutil.disk_usage(folder).free
+    if sum(sizes) > free:
+        raise FetchError(f"{source} has {size(sum(sizes))}, and there is room for {size(free)} in {folder.parent}")
+    tell(f"fetches {size(sum(sizes))} from {source.removeprefix('docker://').partition('/')[0]}")
+    return max(*sizes, MAX_FILE) + 1
+
+
+def _copy(
+    skopeo: str, source: str, architecture: str, folder: Path, largest: int | None = None
+) -> tuple[str, bytes, dict[str, Path]]:
+    """Copy an image into a folder: the digest that a pin has, the OCI manifest, and its checked blobs.
+
+    No file may have as many bytes as ``largest``.
+    """
     rebuilt = source.startswith(_REBUILT)
     options = ["--override-os=linux", f"--override-arch={PLATFORMS[architecture]}"]
     how = ["--dest-decompress"] if rebuilt else ["--preserve-digests"]
     said: list[str] = []
     argv = [skopeo, *options, "copy", "--quiet", "--retry-times=3", *how, source, f"dir:{folder}"]
-    status = stream(argv, said.append, env={**os.environ, "LC_ALL": "C"})
+
+    def bounded() -> None:
+        if largest is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
+
+    status = stream(argv, said.append, env={**os.environ, "LC_ALL": "C"}, before=bounded)
+    if status and largest is not None and any(each.stat().st_size >= largest for each in folder.glob("*")):
+        raise FetchError(f"{source}: the registry sends more than its manifest says", source)
     if status:
         raise FetchError(
             _plain(said[-1]) if said else f"skopeo ended with {status}",

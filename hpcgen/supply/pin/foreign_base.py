@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -10,12 +12,13 @@ from msgspec.structs import replace
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import FetchError, HpcgenError, InputError, MissingToolError, UnknownNameError
 from hpcgen.core.model.plan import BaseImage, ImageName, Plan
+from hpcgen.core.model.release import PLATFORMS
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.leftovers import scratch_folder
 from hpcgen.core.support.quoting import sh
 from hpcgen.images.kinds import KINDS, kind_for
-from hpcgen.images.observed import observed, observed_image
+from hpcgen.images.observed import Referred, observed, observed_image
 from hpcgen.images.reference import ImageReference, parse_image, stored_reference
 
 REGISTRY = "docker://"
@@ -96,20 +99,46 @@ def _recipe_name(told: str) -> ImageName:
     return told if ":" in told.rpartition("/")[2] else f"{told}:latest"
 
 
-def _fetched(catalog: Catalog, name: str, architecture: str) -> BaseImage:
-    from hpcgen.images.oci_layout import folder_layout
+@contextmanager
+def fetched_image(
+    name: str, architecture: str, tell: Callable[[str], None] = lambda text: None
+) -> Iterator[ImageReference]:
+    """An image of a registry, in a folder that goes at the end; it is shown by its name there with its digest.
+
+    Parameters
+    ----------
+    name: without ``docker://``.
+    architecture: the site's, ``x86_64`` or ``aarch64``; any other is taken for the former.
+    tell: told of its size before it is fetched.
+
+    Raises
+    ------
+    InputError: it is no such name. FetchError: it cannot be fetched. MissingToolError: skopeo is not installed.
+    """
     from hpcgen.supply.pin.base_images import fetch_image, pin_image
 
     told, _, digest = name.partition("@")
+    stored_reference("", told)
     called = _recipe_name(told)
-    pin = pin_image(called, [f"{REGISTRY}{called}"], architecture, digest)
+    architecture = architecture if architecture in PLATFORMS else "x86_64"
     with scratch_folder("hpcgen-base-") as folder:
-        fetch_image(pin, called, architecture, folder)
-        image = folder_layout(folder).image(called)
-        lines = [str(each) for each in image.settings().get("Env") or []]
-        variables = dict(line.split("=", 1) for line in lines if "=" in line)
-        found = observed(image, name, variables, catalog, architecture)
-    return replace(found, image=called, digest=pin.digest)
+        try:
+            pin = pin_image(called, [f"{REGISTRY}{called}"], architecture, digest)
+            fetch_image(pin, called, architecture, folder, tell)
+        except FetchError as failure:
+            login = f"skopeo login {sh(called.partition('/')[0])}"
+            remedy = f"check the name; a registry with a password: {login}; or name a copy that is here"
+            raise FetchError(replace(each, remedy=each.remedy and remedy) for each in failure.problems) from None
+        yield ImageReference("oci-archive", str(folder), shown=f"{REGISTRY}{called}@{pin.digest}")
+
+
+def _fetched(catalog: Catalog, name: str, architecture: str) -> BaseImage:
+    with fetched_image(name, architecture) as image:
+        marks = image.image_kind.settings(image.name)
+        variables = marks.environment if marks is not None else {}
+        found = observed(Referred(image), name, variables, catalog, architecture)
+    called, _, digest = image.shown.removeprefix(REGISTRY).partition("@")
+    return replace(found, image=called, digest=digest)
 
 
 def own_source(plan: Plan, catalog: Catalog) -> dict[str, str]:

@@ -342,7 +342,7 @@ def assert_valid(bill: str) -> None:
 
 
 def test_a_name_in_a_registry_is_told_how_to_bring_it(hpcgen: Command) -> None:
-    done = hpcgen("inspect", "docker://example.org/pytorch:24.10")
+    done = hpcgen("run", "docker://example.org/pytorch:24.10", "--site", "workstation")
     assert done.returncode == 3 and "podman pull example.org/pytorch:24.10" in done.stderr
 
 

@@ -291,6 +291,29 @@ def test_altered_blobs_and_other_architectures_are_refused(store: Store, tmp_pat
     assert not (tmp_path / "b" / "index.json").exists()
 
 
+def test_an_image_of_a_registry_is_bounded_by_its_manifest(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pinned = ImagePin(digest=store.image("debian:12", layer(("a", "x", "f"))), origin="docker://host.example/debian:12")
+    told: list[str] = []
+    fetch_image(pinned, "debian:12", "x86_64", tmp_path / "images", told.append)
+    assert len(told) == 1 and told[0].startswith("fetches ") and told[0].endswith(" from host.example")
+    (store.folder / "blobs" / "more").write_bytes(bytes(17 << 20))
+    with pytest.raises(FetchError, match="sends more than its manifest says"):
+        fetch_image(pinned, "debian:12", "x86_64", tmp_path / "others")
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: type("Usage", (), {"free": 9}))
+    with pytest.raises(FetchError, match="there is room for 9 B in"):
+        fetch_image(pinned, "debian:12", "x86_64", tmp_path / "others")
+
+
+def test_a_manifest_without_sizes_is_not_followed(store: Store, tmp_path: Path) -> None:
+    described = {"mediaType": "x", "digest": digest(b"x")}
+    manifest = {"schemaVersion": 2, "mediaType": OCI, "config": described, "layers": [{**described, "size": -1}]}
+    pinned = ImagePin(digest=store.document("debian:12", manifest), origin="docker://debian:12")
+    with pytest.raises(FetchError, match="does not say how large"):
+        fetch_image(pinned, "debian:12", "x86_64", tmp_path / "images")
+
+
 def test_killed_while_copying_leaves_what_was_there_and_the_next_run_goes_on(store: Store, tmp_path: Path) -> None:
     layout = tmp_path / "images"
     fetched(store, layout)
