@@ -234,10 +234,14 @@ def _with_mpi(plan: Plan, facts: ImageFacts, catalog: Catalog) -> Plan:
     if not against:
         message = f"the host's {host.flavour} {host.version} takes the place of {_mpi_of(plan)}"
         return _told(plan, message)
-    common = [each for each in host.pmi if each in case.mpi_capabilities.pmi]
+    understood = case.mpi_capabilities.pmi
+    common = [each for each in host.pmi if each in understood]
     by_batch = launched_by(host.launcher, plan.site.scheduler) is not None
-    own = _started_alone(plan, common) if common and by_batch else replace(plan, site=replace(plan.site, mpi=None))
-    how = f"started by {host.launcher} with {common[0]}" if common and by_batch else "started by itself"
+    # Where the profile says what the launcher offers, and that is nothing of the image's, the check of PMI says so.
+    refused = bool(host.pmi and understood and not common) and plan.job.nodes > 1
+    launched = by_batch and (bool(common) or refused)
+    own = _started_alone(plan, common) if launched else replace(plan, site=replace(plan.site, mpi=None))
+    how = f"started by {host.launcher} with {(common or host.pmi)[0]}" if launched else "started by itself"
     why = "; ".join(each.reason for each in against)
     return _told(own, f"the image keeps its own {_mpi_of(plan)}, {how}: {why}", against[0].remedy, "warning")
 

@@ -9,12 +9,14 @@ import json
 import os
 import re
 import subprocess
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from container_tools import ChImage, script
+from container_tools import REPORTS, ChImage, script
 from leftovers import remove
 from mpi_hello import HOST_ROOT
 from slurm_site import SlurmSite
@@ -135,6 +137,42 @@ def test_another_family_is_started_by_a_launcher_that_it_understands(site: Site,
     alone = site.run("submit", str(made("openmpi")), "--", "python3", "-c", HELLO)
     assert alone.returncode == 0, alone.stdout + alone.stderr
     assert ranks_of(alone.stdout) == ["rank 0 of 2 on n1, own", "rank 1 of 2 on n1, own"], alone.stdout
+
+
+@contextmanager
+def shell(image: Path, data: bytes) -> Iterator[None]:
+    """The image has another shell meanwhile, by which its processor is known."""
+    place = image / "usr/bin/dash"
+    before = place.read_bytes()
+    place.write_bytes(data)
+    try:
+        yield
+    finally:
+        place.write_bytes(before)
+
+
+def refused(site: Site, image: Path, why: str) -> None:
+    started = time.monotonic()
+    done = submit(site, image, "--", "python3", "-c", HELLO)
+    REPORTS.append(f"refused in {time.monotonic() - started:.1f} s: {why}")
+    assert done.returncode == 6 and re.search(why, done.stderr), done.stdout + done.stderr
+    assert not (site.work / ".hpcgen").exists() and not site.call([*site.cluster.prefix, "squeue", "-h"]).stdout
+
+
+def test_what_cannot_work_is_refused_before_the_queue(site: Site, made: Callable[[str], Path], tmp_path: Path) -> None:
+    other = bytearray((made("none") / "usr/bin/dash").read_bytes())
+    other[18:20] = (183).to_bytes(2, "little")  # e_machine: EM_AARCH64
+    with shell(made("none"), bytes(other)):
+        refused(site, made("none"), "is for arm64, and the nodes of cpu are x86_64")
+    (tmp_path / "a.c").write_text("int main(void) { return 0; }\n")
+    subprocess.run(["gcc", "-Wl,-z,x86-64-v4", "a.c", "-o", "a"], cwd=tmp_path, check=True)
+    site.profile["partitions"]["cpu"]["cpu"]["target"] = "haswell"
+    site.profile["mpi"].update(launcher="srun", pmi=["pmi2"])
+    del site.profile["mpi"]["bootstrap"]
+    site.write()
+    with shell(made("none"), (tmp_path / "a").read_bytes()):
+        refused(site, made("none"), "needs x86-64-v4, and haswell lacks avx512")
+    refused(site, made("openmpi"), "srun offers pmi2, and openmpi .* understands pmix")
 
 
 def test_without_mpi_one_process_is_started_on_each_node(site: Site, made: Callable[[str], Path]) -> None:

@@ -111,6 +111,20 @@ def test_an_mpi_that_cannot_be_replaced_stays_and_is_told(facts: ImageFacts, why
     assert finding.severity == "warning" and why in finding.message and finding.remedy
 
 
+@pytest.mark.parametrize(("nodes", "outcome"), [(2, "broken"), (1, "skipped")])
+def test_a_launcher_that_offers_nothing_of_the_images_starts_no_ranks_on_several_nodes(
+    nodes: int, outcome: str
+) -> None:
+    facts = of(mpi("openmpi", "4.1.4", ["pmix"]))
+    plan = plan_of(facts, "supermuc", nodes=nodes)
+    host = CATALOG.site("supermuc").mpi
+    assert host is not None
+    plan = replace(plan, site=replace(plan.site, mpi=replace(host, launcher="srun", pmi=["pmi2"])))
+    plan = foreign._with_mpi(plan, facts, CATALOG)
+    checks = {each.name: each for each in foreign_checks(plan, facts, CATALOG)}
+    assert checks["PMI"].outcome == outcome, checks["PMI"]
+
+
 def test_what_looks_for_its_own_mpi_first_is_told_of_the_hosts() -> None:
     facts = of(mpi("mpich", "4.1.2"), packages=[ImagePackage("python", "mpi4py", "4.1.0", "/opt/venv")])
     assert foreign.set_inside(plan_of(facts, "supermuc", nodes=2), facts) == {"MPI4PY_LIBMPI": "libmpi.so.12"}
