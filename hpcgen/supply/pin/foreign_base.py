@@ -121,7 +121,9 @@ def fetched_image(
     stored_reference("", told)
     called = _recipe_name(told)
     architecture = architecture if architecture in PLATFORMS else "x86_64"
-    with scratch_folder("hpcgen-base-") as folder:
+    with scratch_folder("hpcgen-base-") as scratch:
+        # Which is locked itself, as the layout is while it is written.
+        folder = scratch / "image"
         try:
             pin = pin_image(called, [f"{REGISTRY}{called}"], architecture, digest)
             fetch_image(pin, called, architecture, folder, tell)

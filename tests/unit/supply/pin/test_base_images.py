@@ -23,7 +23,9 @@ from hpcgen.core.errors import FetchError, HpcgenError, InputError, MissingToolE
 from hpcgen.core.model.lock import ImagePin
 from hpcgen.core.model.network import ImageMirror
 from hpcgen.images.oci_layout import aside, folder_layout
+from hpcgen.images.reading.facts import image_facts
 from hpcgen.supply.pin.base_images import fetch_image, image_sources, pin_image, root_tar
+from hpcgen.supply.pin.foreign_base import fetched_image
 
 OCI = "application/vnd.oci.image.manifest.v1+json"
 DOCKER = "application/vnd.docker.distribution.manifest.v2+json"
@@ -304,6 +306,18 @@ def test_an_image_of_a_registry_is_bounded_by_its_manifest(
     monkeypatch.setattr("shutil.disk_usage", lambda folder: type("Usage", (), {"free": 9}))
     with pytest.raises(FetchError, match="there is room for 9 B in"):
         fetch_image(pinned, "debian:12", "x86_64", tmp_path / "others")
+
+
+def test_an_image_of_a_registry_is_here_while_it_is_read(store: Store) -> None:
+    pinned = store.image("debian:12", layer(("etc/os-release", "ID=debian\n", "f")), Env=["WHO=me"])
+    with fetched_image("host.example/debian:12", "riscv64") as image:
+        assert str(image) == f"docker://host.example/debian:12@{pinned}" and image.bytes_on_disk()
+        facts = image_facts(image)
+        assert facts.system.distribution is not None and facts.settings.environment == {"WHO": "me"}
+    assert not Path(image.name).exists()
+    with pytest.raises(FetchError) as raised, fetched_image("host.example/none:1", "x86_64"):
+        pass
+    assert all("skopeo login host.example" in each.remedy for each in raised.value.problems if each.remedy)
 
 
 def test_a_manifest_without_sizes_is_not_followed(store: Store, tmp_path: Path) -> None:
