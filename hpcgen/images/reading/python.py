@@ -93,8 +93,8 @@ def _torch(path: str, text: str) -> ImageFramework:
 
 
 def _tensorflow(path: str, text: str, owners: Owners) -> ImageFramework:
-    flags = dict(re.findall(r"""['"]is_(cuda|rocm)_build['"]\s*:\s*(True|False)""", text))
-    release = re.search(r"""['"](cuda|rocm)_version['"]\s*:\s*['"]([\d.]{1,20})['"]""", text)
+    flags = dict(re.findall(r"""['"]is_(cuda|rocm)_build['"]\s*[:,]\s*(True|False)""", text))
+    release = re.search(r"""['"](cuda|rocm)_version['"]\s*[:,]\s*['"]([\d.]{1,20})['"]""", text)
     variants: tuple[Variant, ...] = ("cuda", "rocm")
     variant = next((each for each in variants if flags.get(each) == "True"), "cpu" if flags else None)
     return ImageFramework(

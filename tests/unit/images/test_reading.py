@@ -288,6 +288,23 @@ def test_a_framework_is_for_what_it_says_itself(
     assert torch.variant == variant and (torch.built_with and torch.built_with.value) == release
 
 
+# As in the wheels of TensorFlow 2.10.1 and 2.21.0; the last as a mapping.
+BUILD_INFO = {
+    "[('is_cuda_build', False), ('is_rocm_build', False), ('is_tensorrt_build', False)]": ("cpu", None),
+    "[('cuda_version', '12.5.1'), ('is_cuda_build', True), ('is_rocm_build', False)]": ("cuda", "12.5.1"),
+    "{'is_cuda_build': False, 'is_rocm_build': True, 'rocm_version': '6.2'}": ("rocm", "6.2"),
+    "[]": (None, None),
+}
+
+
+@pytest.mark.parametrize(("text", "told"), BUILD_INFO.items())
+def test_tensorflow_says_what_it_was_built_for(text: str, told: tuple[str | None, str | None], tmp_path: Path) -> None:
+    info = f"import collections\n\nbuild_info = collections.OrderedDict({text})\n".encode()
+    place = "opt/v/tensorflow/python/platform/build_info.py"
+    (each,) = read(written(tmp_path / "r", {place: info, "usr/lib/os-release": b"ID=x\n"})).frameworks
+    assert (each.variant, each.built_with and each.built_with.value) == told
+
+
 def test_what_a_container_does_is_said_by_configuration_or_by_files_of_engines(tmp_path: Path, tree: Path) -> None:
     config = {
         "Entrypoint": ["/opt/nvidia/entrypoint.sh"],
