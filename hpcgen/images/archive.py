@@ -7,7 +7,9 @@ import gzip
 import io
 import lzma
 import posixpath
+import shutil
 import tarfile
+import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -17,8 +19,9 @@ from typing import IO, Literal, cast
 import msgspec
 
 from hpcgen.core.errors import InputError
-from hpcgen.core.support.hashing import open_plain
+from hpcgen.core.support.hashing import CHUNK, open_plain
 from hpcgen.core.support.limits import LONGEST_PATH, READING_S, BoundedMember, ReadingLimit, Unpacked
+from hpcgen.images.commands import piped
 from hpcgen.images.folder import MAX_FILE, MAX_LINKS, too_large
 
 _ROUNDS = 10
@@ -118,7 +121,7 @@ def stream_bytes(stream: IO[bytes]) -> int:
 
 
 def decompressed(stream: IO[bytes], name: str, limit: ReadingLimit | None = None) -> IO[bytes]:
-    """A tar file's bytes, whatever it was compressed with; InputError for zstd, and where a limit is reached."""
+    """A tar file's bytes, whatever it was compressed with; InputError for zstd without its program, and at a limit."""
     first = stream.read(6)
     stream.seek(0)
     if first.startswith(b"\x1f\x8b"):
@@ -128,11 +131,31 @@ def decompressed(stream: IO[bytes], name: str, limit: ReadingLimit | None = None
     if first == b"\xfd7zXZ\0":
         return _counted(lzma.open(stream), stream, name, limit)
     if first.startswith(b"\x28\xb5\x2f\xfd"):
-        raise InputError(
-            f"a layer of {name} is compressed with zstd, which hpcgen does not read",
-            remedy="skopeo copy --dest-compress-format gzip oci-archive:IMAGE oci-archive:OTHER",
-        )
+        return _by_zstd(stream, name, limit or ReadingLimit(name, stream_bytes(stream)))
     return stream
+
+
+def _by_zstd(stream: IO[bytes], name: str, limit: ReadingLimit) -> IO[bytes]:
+    """What a program unpacks into a temporary file: Python reads zstd since 3.14 alone."""
+    program = shutil.which("zstd")
+    if program is None:
+        raise InputError(
+            f"a layer of {name} is compressed with zstd, and the program zstd is not on PATH",
+            remedy="install it; or skopeo copy --dest-compress-format gzip oci-archive:IMAGE oci-archive:OTHER",
+        )
+    plain = tempfile.TemporaryFile(prefix="hpcgen-")  # noqa: SIM115 - as long as it is read
+    with tempfile.NamedTemporaryFile(prefix="hpcgen-") as packed:
+        shutil.copyfileobj(stream, packed)
+        packed.flush()
+        with piped([program, "-d", "-c", "-q", packed.name], READING_S) as process:
+            assert process.stdout is not None
+            while data := process.stdout.read(CHUNK):
+                limit.take(len(data))
+                plain.write(data)
+    if process.returncode:
+        raise InputError(f"a layer of {name} cannot be unpacked by zstd", remedy="copy the image again")
+    plain.seek(0)
+    return plain
 
 
 def _counted(unpacked: IO[bytes], stream: IO[bytes], name: str, limit: ReadingLimit | None) -> IO[bytes]:

@@ -44,6 +44,11 @@ def test_an_image_of_a_registry_is_read_held_against_a_machine_and_locked(
     assert "C library" in checks and "broken" not in checks, checks
     hpcgen("lock", "--site", "here", "--stack", "more", "--format", "docker", "-o", "more.lock")
     assert digest in (folder / "more.lock").read_text()
+    packed = f"docker://{registry.host}/group/packed:1"
+    run(["skopeo", "copy", "--quiet", "--dest-compress-format", "zstd", f"oci-archive:{base_image.archive}", packed])
+    told, before = json.loads("{" + hpcgen("inspect", packed, "--json").partition("{")[2]), told
+    assert any(blob.startswith(b"\x28\xb5\x2f\xfd") for blob in registry.blobs.values())
+    assert told["facts"] == before["facts"]
     # Nobody's password, then a connection that nobody said may be without encryption.
     monkeypatch.setenv("REGISTRY_AUTH_FILE", str(tmp_path / "none.json"))
     assert f"skopeo login {registry.host}" in hpcgen("inspect", named, check=False)

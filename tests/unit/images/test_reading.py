@@ -7,12 +7,13 @@ import os
 import re
 import resource
 import struct
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hpcgen.core.errors import HpcgenError
+from hpcgen.core.errors import HpcgenError, InputError
 from hpcgen.core.model.image_facts import ImageFacts, Shown
 from hpcgen.images.reading.facts import image_facts
 from hpcgen.images.reference import parse_image
@@ -399,6 +400,37 @@ def sparse(place: Path, size: int, first: bytes = b"") -> None:
     with place.open("wb") as stream:
         stream.write(first)
         stream.truncate(size)
+
+
+ZSTD = b"\x28\xb5\x2f\xfd"
+UNPACKS = """#!{0}
+import gzip, sys
+assert sys.argv[1:4] == ["-d", "-c", "-q"]
+sys.stdout.buffer.write(gzip.decompress(open(sys.argv[4], "rb").read()[4:]))
+"""
+"""Stands for zstd, which not every machine has: what follows its mark is gzip's."""
+
+
+def test_layers_of_zstd_are_read_by_its_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = layer(
+        {"etc/os-release": b"ID=x\nVERSION_ID=1\n", "bin/sh": program("/lib/ld.so"), "zeros": bytes(6 << 20)}
+    )
+    image = oci_archive(tmp_path / "image.oci", [layer({"etc/os-release": b"ID=y\n"}), ZSTD + release])
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    with pytest.raises(InputError, match="the program zstd is not on PATH"):
+        read(image)
+    tool = tmp_path / "bin" / "zstd"
+    tool.write_text(UNPACKS.format(sys.executable))
+    tool.chmod(0o755)
+    told = read(image).system
+    assert told.distribution is not None and told.distribution.value == "x" and told.architecture is not None
+    monkeypatch.setattr("hpcgen.core.support.limits._BYTES", 1 << 20)
+    with pytest.raises(InputError, match="far more than an image of its size"):
+        read(image)
+    tool.write_text("#!/bin/sh\nexit 1\n")
+    with pytest.raises(InputError, match="cannot be unpacked by zstd"):
+        read(image)
 
 
 def test_files_of_gigabytes_cost_neither_memory_nor_time(tmp_path: Path, tree: Path) -> None:
