@@ -45,7 +45,9 @@ def test_an_image_of_a_registry_is_read_held_against_a_machine_and_locked(
     hpcgen("lock", "--site", "here", "--stack", "more", "--format", "docker", "-o", "more.lock")
     assert digest in (folder / "more.lock").read_text()
     packed = f"docker://{registry.host}/group/packed:1"
-    run(["skopeo", "copy", "--quiet", "--dest-compress-format", "zstd", f"oci-archive:{base_image.archive}", packed])
+    plain = f"dir:{tmp_path}/plain"
+    run(["skopeo", "copy", "--quiet", "--dest-decompress", f"oci-archive:{base_image.archive}", plain])
+    run(["skopeo", "copy", "--quiet", "--format", "oci", "--dest-compress-format", "zstd", plain, packed])
     told, before = json.loads("{" + hpcgen("inspect", packed, "--json").partition("{")[2]), told
     assert any(blob.startswith(b"\x28\xb5\x2f\xfd") for blob in registry.blobs.values())
     assert told["facts"] == before["facts"]
