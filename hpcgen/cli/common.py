@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from hpcgen.core.model.job import JobRequest, JobStep
     from hpcgen.core.model.plan import Plan
     from hpcgen.core.model.site import Site
-    from hpcgen.images.reference import ImageReference
     from hpcgen.kit.folder import KitFolder
 
 Decorator = Callable[[Callable[..., object]], Callable[..., object]]
@@ -266,23 +265,6 @@ def _site_asked_for(catalog: Catalog, options: PlanOptions, personal: bool) -> t
 def collection_words(ctx: click.Context) -> list[str]:
     """``--collection`` as it was given, for a command that others read too."""
     return [word for folder in ctx.obj for word in ("--collection", recorded(str(folder)))]
-
-
-def image_to_read(text: str, start: bool, architecture: str = "") -> AbstractContextManager[ImageReference]:
-    """The image that the user names, for as long as it is read; one of a registry is fetched for it.
-
-    Parameters
-    ----------
-    start: it may be started where it cannot be read otherwise.
-    architecture: which one of a registry is meant; this machine's by default.
-    """
-    if text.startswith("docker://"):
-        from hpcgen.supply.pin.foreign_base import fetched_image
-
-        return fetched_image(text.removeprefix("docker://"), architecture or os.uname().machine, say)
-    from hpcgen.images.reference import parse_image
-
-    return nullcontext(parse_image(text, start))
 
 
 def job_request(options: PlanOptions, account: str | None, command: list[str] | None) -> JobRequest:

@@ -9,16 +9,8 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from hpcgen.cli.common import (
-    START,
-    catalog_of,
-    image_to_read,
-    job_request,
-    plan_from,
-    print_json,
-    say,
-    say_findings,
-)
+from hpcgen.cli.common import START, catalog_of, job_request, plan_from, print_json, say, say_findings
+from hpcgen.cli.image_to_read import image_to_read
 from hpcgen.cli.licences import licence_option
 from hpcgen.cli.options import PlanOptions, optional_plan_options
 from hpcgen.cli.tables import table

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from hpcgen.cli.common import START, image_to_read, print_json, say
+from hpcgen.cli.common import START, print_json, say
+from hpcgen.cli.image_to_read import image_to_read
 from hpcgen.cli.tables import table, word
 from hpcgen.cli.words import IMAGE
 from hpcgen.core.errors import InputError

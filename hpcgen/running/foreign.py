@@ -53,7 +53,6 @@ _REMEDIES = {
     "private MPI": _OTHER,
     "PMI": "name another one in mpi.pmi of the profile, or take an image with another MPI",
     "fabric provider": f"name the host's folders with it in fabric.libraries and mpi.binds, or {_OTHER}",
-    "GPU driver": "take a tag of the image for an older CUDA",
     "GPU use": "--gpus 0 for a job on CPUs only, or take a tag of the image for these GPUs",
 }
 """What to do where blocks cannot be chosen any more, by the name of the check."""

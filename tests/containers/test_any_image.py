@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from container_tools import REPORTS, ChImage, script
+from container_tools import REPORTS, BaseImage, ChImage, script
 from leftovers import remove
 from mpi_hello import HOST_ROOT
 from slurm_site import SlurmSite
@@ -46,7 +46,9 @@ HELLO = (
 
 
 @pytest.fixture(scope="module")
-def made(ch_image: ChImage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Path]]:
+def made(
+    ch_image: ChImage, base_image: BaseImage, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], Path]]:
     """Makes one of the images, as a folder that ch-run starts, when it is first asked for."""
     folder = tmp_path_factory.mktemp("any")
 
@@ -54,7 +56,7 @@ def made(ch_image: ChImage, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         image = folder / name
         if not image.exists():
             recipe = folder / f"{name}.df"
-            recipe.write_text("\n".join(["FROM debian:12", *RECIPES[name], ""]))
+            recipe.write_text("\n".join([f"FROM {base_image.ch_image}", *RECIPES[name], ""]))
             ch_image.build(f"any-{name}", recipe)
             ch_image.run(["ch-convert", "-i", "ch-image", "-o", "dir", f"any-{name}", image])
         return image

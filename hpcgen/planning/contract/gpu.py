@@ -113,7 +113,9 @@ def driver(case: ContractCase) -> list[Check]:
         if not in_range(seen, versions):
             reason = f"{block} {_version(case, block)} needs driver {versions}, and the node has {gpu.driver_label}"
             remedy = f'use an older one: --set "{block}.version=<{_version(case, block)}"'
-            found.append(Check(name, "broken", reason, remedy, f"driver {versions}", path))
+            remedy = remedy if case.facts is None else "take a tag of the image for an older CUDA"
+            brought = _brought_by_image(case, gpu, reason, versions)
+            found.append(brought or Check(name, "broken", reason, remedy, f"driver {versions}", path))
     enough = f"driver {gpu.driver} is enough for {', '.join(asked)}"
     return found or [unknown(name, f"{enough}, but only assumed", path) if gpu.driver_assumed else holds(name, enough)]
 
@@ -143,6 +145,18 @@ def _brought(release: Release, gpu: Gpu, partition: str) -> list[Check]:
         doubt = f"{said}, which is for data-centre GPUs; the profile does not say whether {gpu.model} is one"
         return [Check(name, "doubtful", doubt, "", "", f"{path}.data_center")]
     return [unknown(name, said, f"{path}.driver") if gpu.driver_assumed else holds(name, said)]
+
+
+def _brought_by_image(case: ContractCase, gpu: Gpu, reason: str, versions: str) -> Check | None:
+    """That an image of others has the libraries of a new enough driver; None where it has not, or they do not serve."""
+    from hpcgen.planning.contract.observed import compatibility
+
+    folder = compatibility(case.facts, versions) if case.facts is not None and gpu.data_center is not False else ""
+    if not folder:
+        return None
+    told = f"{reason}; {folder} of the image has the libraries of a driver that is"
+    remedy = f"data-centre GPUs can use them under drivers that they support: -- env LD_LIBRARY_PATH={folder} COMMAND"
+    return Check("GPU driver", "doubtful", told, remedy, f"driver {versions}")
 
 
 def _forward(case: ContractCase, gpu: Gpu, packages: list[str]) -> Check:

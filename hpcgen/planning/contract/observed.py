@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 
 from hpcgen.backends.hardware.microarchitecture import code_features
+from hpcgen.blocks.requirements import in_range
 from hpcgen.core.model.image_facts import GpuCode, ImageFacts
 from hpcgen.core.model.nodes import Gpu
 from hpcgen.core.model.release import PLATFORMS
@@ -36,6 +38,14 @@ def cpu(case: ContractCase, facts: ImageFacts) -> list[Check]:
     needs = " and ".join(dict.fromkeys(level.value for level in facts.system.cpu))
     said = f"files say that they need {needs}" if needs else "no file says that it needs more"
     return [holds(name, f"the image is for {here}; {said}")]
+
+
+def compatibility(facts: ImageFacts, versions: str) -> str:
+    """The folder of CUDA's compatibility libraries in an image that are of such a driver; "" where there is none."""
+    for each in facts.gpu.libraries:
+        if each.name == "compat" and each.version is not None and in_range(each.version.value, versions):
+            return posixpath.dirname(each.file)
+    return ""
 
 
 def gpu_code(name: str, facts: ImageFacts, gpu: Gpu, partition: str) -> list[Check]:

@@ -23,6 +23,7 @@ import re
 import resource
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,7 @@ def fetch_image(
     source = _at_digest(pin.origin, pin.digest)
     with aside(layout) as folder:
         try:
-            largest = _largest(skopeo, source, folder, tell) if source.startswith("docker://") else None
+            largest = _largest(skopeo, source, folder, tell) if source.startswith("docker://") else 0
             digest, manifest, blobs = _copy(skopeo, source, architecture, folder / "image", largest)
         except FetchError as failure:
             raise FetchError(msgspec.structs.replace(each, remedy=_remedy(name)) for each in failure.problems) from None
@@ -294,24 +295,20 @@ def _largest(skopeo: str, source: str, folder: Path, tell: Callable[[str], None]
 
 
 def _copy(
-    skopeo: str, source: str, architecture: str, folder: Path, largest: int | None = None
+    skopeo: str, source: str, architecture: str, folder: Path, largest: int = 0
 ) -> tuple[str, bytes, dict[str, Path]]:
     """Copy an image into a folder: the digest that a pin has, the OCI manifest, and its checked blobs.
 
-    No file may have as many bytes as ``largest``.
+    No file may have as many bytes as ``largest``, where that is given.
     """
     rebuilt = source.startswith(_REBUILT)
     options = ["--override-os=linux", f"--override-arch={PLATFORMS[architecture]}"]
     how = ["--dest-decompress"] if rebuilt else ["--preserve-digests"]
     said: list[str] = []
     argv = [skopeo, *options, "copy", "--quiet", "--retry-times=3", *how, source, f"dir:{folder}"]
-
-    def bounded() -> None:
-        if largest is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
-
+    bounded = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (largest, largest)) if largest else None
     status = stream(argv, said.append, env={**os.environ, "LC_ALL": "C"}, before=bounded)
-    if status and largest is not None and any(each.stat().st_size >= largest for each in folder.glob("*")):
+    if status and largest and any(each.stat().st_size >= largest for each in folder.glob("*")):
         raise FetchError(f"{source}: the registry sends more than its manifest says", source)
     if status:
         raise FetchError(
@@ -321,7 +318,6 @@ def _copy(
         )
     raw = (folder / "manifest.json").read_bytes()
     manifest = _rebuilt(raw, source, folder) if rebuilt else _as_oci(raw, source)
-    digest = sha256_of(manifest if rebuilt else raw)
     blobs = {}
     for each in _described(manifest, source):
         path = folder / each["digest"].partition(":")[2]
@@ -335,7 +331,7 @@ def _copy(
                 remedy="try again: a proxy or a mirror in between may have kept a part",
             )
         blobs[each["digest"]] = path
-    return f"sha256:{digest}", manifest, blobs
+    return f"sha256:{sha256_of(manifest if rebuilt else raw)}", manifest, blobs
 
 
 def _described(manifest: bytes, source: str) -> list[dict[str, Any]]:

@@ -167,6 +167,34 @@ def test_cuda_is_held_against_driver_and_gpu(site: str, driver: str, code: str, 
     assert found["GPU driver"] in (driver, "unknown", "broken")
 
 
+@pytest.mark.parametrize(
+    ("compat", "data_center", "outcome"),
+    [
+        ("550.54.15", True, "doubtful"),
+        ("550.54.15", None, "doubtful"),
+        ("550.54.15", False, "broken"),
+        ("470.57.02", True, "broken"),
+        ("", True, "broken"),
+    ],
+)
+def test_a_newer_drivers_libraries_in_the_image_are_told_of(
+    compat: str, data_center: bool | None, outcome: str
+) -> None:
+    file = "/usr/local/cuda-12.4/compat/libcuda.so.550.54.15"
+    brought = [software("compat", compat, file)] if compat else []
+    facts = replace(CUDA, gpu=replace(CUDA.gpu, libraries=[*CUDA.gpu.libraries, *brought]))
+    plan = plan_of(facts, "juwels-booster")
+    node = plan.site.partitions[plan.partition]
+    assert node.gpu is not None
+    gpu = replace(node.gpu, driver="470.57.02", driver_assumed=False, data_center=data_center)
+    node = replace(node, gpu=gpu)
+    plan = replace(plan, site=replace(plan.site, partitions={plan.partition: node}))
+    found = [each for each in foreign_checks(plan, facts, CATALOG) if each.name == "GPU driver"]
+    assert [each.outcome for each in found] == [outcome], found
+    told = "env LD_LIBRARY_PATH=/usr/local/cuda-12.4/compat COMMAND"
+    assert (told in found[0].remedy) == (outcome == "doubtful")
+
+
 def test_machine_code_runs_on_its_own_generation_and_ptx_on_all_that_follow() -> None:
     def on_a100(*, cubins: Sequence[str] = (), ptx: Sequence[str] = ()) -> str:
         code = [GpuCode("/lib/it.so", "code", cubins=list(cubins), ptx=list(ptx))]
