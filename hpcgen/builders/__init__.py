@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpcgen.builders.choosing import choose_builder
+from hpcgen.builders.choosing import choose_builder, put_base_beside
 from hpcgen.builders.display import Watcher
 from hpcgen.builders.running import BuildOptions, build_kit
 from hpcgen.core.model.record import BuildRecord
@@ -42,4 +42,6 @@ def build_image(kit: Path | Kit, options: BuildOptions | None = None, watcher: W
 
     with scratch_folder("hpcgen-kit-") as folder:
         write_kit(folder / "kit", kit.all_files)
-        return build_kit(read_kit(folder / "kit"), options, watcher)
+        written = read_kit(folder / "kit")
+        put_base_beside(written.plan, written.folder, {})
+        return build_kit(written, options, watcher)

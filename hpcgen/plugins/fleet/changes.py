@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -76,18 +77,25 @@ def _answer(catalog: Catalog, asked: _Question) -> tuple[Plan, str] | HpcgenErro
     from hpcgen.recipe.assemble import assemble
 
     try:
-        site = catalog.site(asked.site)
+        site, stack = catalog.site(asked.site), catalog.stack(asked.stack)
+        document, base = catalog.stack_document(asked.stack), None
+        if stack.from_ is not None:
+            from hpcgen.supply.pin.foreign_base import stack_base
+
+            file = document.file_of(["from"])
+            base = stack_base(catalog, stack, file.parent if file is not None else Path(), site)
         plan = make_plan(
             catalog,
             site,
-            catalog.stack(asked.stack),
+            stack,
             partition=asked.partition,
             settings=asked.settings,
             format=asked.format or format_to_build(site.containers.preferred, asked.engine),
             allow_unsupported=asked.allow_unsupported,
             latest_base=asked.latest_base,
             site_document=catalog.site_document(asked.site),
-            stack_document=catalog.stack_document(asked.stack),
+            stack_document=document,
+            base=base,
         )
         return plan, assemble(plan, catalog).labels["io.hpcgen.content"]
     except HpcgenError as error:

@@ -19,6 +19,7 @@ from hpcgen.plugins.fleet.publish import credentials, push_commands
 from hpcgen.plugins.fleet.records import LockedImage, lock_text, read_lock, update_lock
 from tests.conftest import Command
 from tests.unit.builders.test_build import docker
+from tests.unit.images.test_observed import root
 from tests.unit.running.test_build_job import BUILDING_SITE, OWN
 
 SITES = ("supermuc", "workstation", "hlrs-testbed")
@@ -192,6 +193,19 @@ def test_sites_stacks_and_collections_lie_beside_the_fleet(hpcgen: Command, tmp_
     (folder / "fleet.yaml").write_text("collections: ['.']\nmembers: [{stack: own.yaml, site: lab}]\n")
     done = hpcgen("fleet", "--fleet", "ours/fleet.yaml", "--json")
     assert [row["name"] for row in json.loads(done.stdout)] == ["own-lab"], done.stderr
+
+
+def test_a_member_may_start_from_an_image_of_others(hpcgen: Command, tmp_path: Path) -> None:
+    root(tmp_path / "ours" / "theirs")
+    (tmp_path / "ours" / "own.yaml").write_text(
+        "name: own\ntitle: own\nfrom: theirs\nblocks: {}\nrun: {command: [ls], mpi: false}\n"
+    )
+    members = "[{stack: own.yaml, site: supermuc}, {stack: own.yaml, site: lumi-c}]"
+    (tmp_path / "ours" / "fleet.yaml").write_text(f"members: {members}\n")
+    done = hpcgen("fleet", "--fleet", "ours/fleet.yaml", "--json")
+    first, other = json.loads(done.stdout)
+    assert first["state"] == "new", done.stderr
+    assert other["state"] == "no plan" and "cannot start from theirs" in other["reason"]
 
 
 def test_an_unknown_member_is_answered_with_the_nearest(hpcgen: Command, tmp_path: Path) -> None:
