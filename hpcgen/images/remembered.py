@@ -46,7 +46,7 @@ def remembered(image: ImageReference, what: str, kind: type[Kept], read: Callabl
     answer = read()
     # What changed while it was read is neither the one nor the other.
     if before and _key(image, what) == before:
-        _keep(before, msgspec.msgpack.encode(answer))
+        _keep(before, answer)
     return answer
 
 
@@ -85,10 +85,11 @@ def _found(key: str, kind: type[Kept]) -> Kept | None:
     return None
 
 
-def _keep(key: str, data: bytes) -> None:
+def _keep(key: str, answer: object) -> None:
     """Keep an answer where that can be done, and as many others as are usual."""
-    with contextlib.suppress(OSError, OutputError, RuntimeError):
-        place = cache_folder(PART)
+    # A name in it may be no text that can be written.
+    with contextlib.suppress(OSError, OutputError, RuntimeError, UnicodeEncodeError):
+        data, place = msgspec.msgpack.encode(answer), cache_folder(PART)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.mkdir(mode=0o700, exist_ok=True)
         with folder_of(place.parent, f"{PART}/{key}") as folder:

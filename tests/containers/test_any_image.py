@@ -156,8 +156,10 @@ def shell(image: Path, data: bytes) -> Iterator[None]:
 def refused(site: Site, image: Path, why: str) -> None:
     started = time.monotonic()
     done = submit(site, image, "--", "python3", "-c", HELLO)
-    REPORTS.append(f"refused in {time.monotonic() - started:.1f} s: {why}")
+    seconds = time.monotonic() - started
     assert done.returncode == 6 and re.search(why, done.stderr), done.stdout + done.stderr
+    said = next(line for line in done.stderr.splitlines() if re.search(why, line))
+    REPORTS.append(f"refused in {seconds:.1f} s: {said}")
     assert not (site.work / ".hpcgen").exists() and not site.call([*site.cluster.prefix, "squeue", "-h"]).stdout
 
 

@@ -91,6 +91,11 @@ def test_what_changes_while_it_is_read_is_not_kept(kept: Path, image: ImageRefer
     assert not kept.exists()
 
 
+def test_what_is_no_text_is_not_kept(kept: Path, image: ImageReference) -> None:
+    answers = [remembered.remembered(image, "facts", list[str], lambda: ["\udcff"]) for _ in range(2)]
+    assert answers == [["\udcff"]] * 2 and not kept.exists()
+
+
 @pytest.mark.parametrize("damage", [b"", b"\0", b"[1]", b"f" * 64, b"\xff" * 90])
 def test_a_damaged_answer_is_read_again_and_mended(kept: Path, image: ImageReference, damage: bytes) -> None:
     asked = Asked()
