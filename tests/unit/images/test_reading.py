@@ -359,6 +359,16 @@ def assert_valid(bill: str) -> None:
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(bill) is None
 
 
+def test_an_archive_is_held_against_a_machine_though_no_engine_starts_it(tmp_path: Path, hpcgen: Command) -> None:
+    files = {"etc/os-release": b"ID=debian\nVERSION_ID=12\n", "bin/sh": program("/lib64/ld-linux-x86-64.so.2")}
+    image = f"oci-archive:{oci_archive(tmp_path / 'image.oci', [layer({**files})])}"
+    done = hpcgen("contract", "--image", image, "--site", "supermuc", "--json")
+    assert done.returncode == 0, done.stderr
+    outcomes = {each["name"]: each["outcome"] for each in json.loads(done.stdout)}
+    assert (outcomes["policy"], outcomes["CPU"]) == ("holds", "holds")
+    assert "no engine starts" in hpcgen("job", image, "--site", "supermuc", "--", "true").stderr
+
+
 def test_a_name_in_a_registry_is_told_how_to_bring_it(hpcgen: Command) -> None:
     done = hpcgen("run", "docker://example.org/pytorch:24.10", "--site", "workstation")
     assert done.returncode == 3 and "podman pull example.org/pytorch:24.10" in done.stderr
