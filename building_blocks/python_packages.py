@@ -109,12 +109,14 @@ class PythonPackages(Block):
         ``requirements``: such as ``h5py>=3.10``, as a line of a file that the project does not have.
         ``files``: requirements.txt, pylock.toml, uv.lock, poetry.lock, pdm.lock, pyproject.toml, setup.py
         or setup.cfg of the project. ``groups``: extras and dependency groups of them that are wanted.
+        ``without``: packages of them that are not, unless they are a lock.
         """
 
         packages: list[Pin] = []
         requirements: list[Requirement] = []
         files: list[ProjectPath] = []
         groups: list[GroupName] = []
+        without: list[GroupName] = []
 
     def inputs(self, ctx: Context) -> list[Input]:
         """What the files lock, as it is, all else, and the repositories of packages."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -36,13 +37,15 @@ class ProjectFiles:
     def __init__(self) -> None:
         self._read: dict[tuple[str, str, str], _Kept] = {}
 
-    def packages(self, document: Document | None, names: Sequence[str]) -> list[PackageFile]:
+    def packages(
+        self, document: Document | None, names: Sequence[str], without: Iterable[str] = ()
+    ) -> list[PackageFile]:
         """What files of Python packages ask for, in their order.
 
         Parameters
         ----------
         document: the stack's file; of a stack that is in none, paths are from the present folder.
-        names: their paths from its folder.
+        names: their paths from its folder. without: packages of them that are not wanted.
 
         Raises
         ------
@@ -50,7 +53,9 @@ class ProjectFiles:
         """
         from hpcgen.readers.python_files import read_packages
 
-        return self._all(document, names, BLOCK, read_packages, lambda file: file.read)
+        unwanted = sorted({*without})
+        read = partial(read_packages, without=unwanted)
+        return self._all(document, names, BLOCK, read, lambda file: file.read, " ".join(unwanted))
 
     def conda(self, document: Document | None, names: Sequence[str]) -> list[CondaFile]:
         """What files of conda packages ask for; as :meth:`packages`."""
@@ -71,12 +76,13 @@ class ProjectFiles:
         block: str,
         read: Callable[[Path, str], T],
         of: Callable[[T], Iterable[str]],
+        how: str = "",
     ) -> list[T]:
         folder = self.folder(document, block)
         problems = Problems()
         found: list[T] = []
         for number, name in enumerate(names):
-            key = (block, str(folder.absolute()), name)
+            key = (f"{block} {how}", str(folder.absolute()), name)
             try:
                 kept = self._read.get(key)
                 if kept is None or kept.states != _states(folder, kept.states):

@@ -23,7 +23,7 @@ from hpcgen.planning.planner import make_plan
 from hpcgen.planning.question import AddedWords
 from hpcgen.recipe.extension import added_blocks
 
-_OF_FILES = ("files", "groups")
+_OF_FILES = ("files", "groups", "without")
 """Options that name files of a project, which were read when the image was planned; the plan has what they said."""
 PACKAGES = "packages"
 

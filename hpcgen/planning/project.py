@@ -85,7 +85,7 @@ def asked_files(
     lines = _option("requirements", stack, said)
     if not names and not lines and named is None:
         return None
-    files = catalog.project.packages(document, names) if names else []
+    files = catalog.project.packages(document, names, _option("without", stack, said)) if names else []
     folder = catalog.project.folder(document)
     if lines:
         files = [*files, _listed(lines, folder, document)]

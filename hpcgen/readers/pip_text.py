@@ -18,7 +18,8 @@ from hpcgen.core.support.package_names import normal_name
 LONGEST = 2000
 """Characters of one requirement without its hashes."""
 EXPECTED = "a package with its range of versions, such as numpy>=1.26,<3"
-_WRITE = "write the name of the package, with a range of versions where that matters"
+WRITE = "write the name of the package, with a range of versions where that matters"
+"""What to do about a line that is no requirement."""
 _ADDRESS = re.compile(r"^(git|hg|svn|bzr)\+|://|^[A-Za-z0-9._-]+\s*(\[[^\]]*\])?\s*@")
 _LOCAL = re.compile(r"\+[A-Za-z0-9.]+")
 _PATH = re.compile(r"^[./~]|^[A-Za-z]:\\|[/\\]|\.(whl|zip|tar\.gz|tgz|tar\.bz2)$")
@@ -35,7 +36,7 @@ class Fault(Exception):
 def requirement(text: str, where: Position, hashes: list[str] | None = None) -> PackageRequirement:
     """One requirement; :class:`Fault` where it is none, or names its package by an address or a path."""
     if len(text) > LONGEST or not text.isprintable():
-        raise Fault(f"{public(text, 60)!a}… is no requirement", _WRITE)
+        raise Fault(f"{public(text, 60)!a}… is no requirement", WRITE)
     if _ADDRESS.search(text):
         raise Fault(
             f"{public(text, 120)!r} names a package by an address",
@@ -49,7 +50,7 @@ def requirement(text: str, where: Position, hashes: list[str] | None = None) -> 
                 f"{public(text, 120)!r} is a path on this machine",
                 "code of your own comes into the image by `copy` in the stack",
             ) from None
-        raise Fault(f"{public(text, 120)!r} is no requirement", _WRITE) from None
+        raise Fault(f"{public(text, 120)!r} is no requirement", WRITE) from None
     return PackageRequirement(
         name=normal_name(parsed.name),
         where=where,

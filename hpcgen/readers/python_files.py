@@ -1,7 +1,7 @@
 """Files of Python packages."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path, PurePosixPath
 
 from msgspec.structs import replace
@@ -9,7 +9,8 @@ from packaging.specifiers import SpecifierSet
 
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.project import PackageFile
-from hpcgen.readers.folder import ProjectFolder, Readers
+from hpcgen.core.support.package_names import normal_name
+from hpcgen.readers.folder import PartlyReadError, ProjectFolder, Readers
 from hpcgen.readers.pdm_lock import read_pdm_lock
 from hpcgen.readers.poetry_lock import read_poetry_lock
 from hpcgen.readers.pylock import read_pylock
@@ -39,19 +40,37 @@ _PYTHON: Readers[PackageFile] = Readers(
 )
 
 
-def read_packages(top: Path, path: str) -> PackageFile:
+def read_packages(top: Path, path: str, without: Collection[str] = ()) -> PackageFile:
     """What a file asks for, and of a lock what the project itself does, where a file beside it says that.
 
     Parameters
     ----------
     top: the folder of the project.
     path: of the file, from there.
+    without: packages that are not wanted, of a list without hashes; what is wrong with their lines does no harm.
 
     Raises
     ------
     InputError: the file cannot be read, has mistakes, each with its place, or is of no known kind.
     """
-    return with_project_ranges(top, _PYTHON.read(top, path))
+    try:
+        return _without(with_project_ranges(top, _PYTHON.read(top, path)), without)
+    except PartlyReadError as error:
+        left = {*map(normal_name, without)}
+        harmless = {ProjectFolder(top).at(each.where) for each in error.file.refused if each.text in left}
+        problems = [each for each in error.problems if each.where not in harmless]
+        if problems:
+            raise PartlyReadError(problems, error.file) from None
+        return _without(error.file, without)
+
+
+def _without(file: PackageFile, names: Collection[str]) -> PackageFile:
+    left = {*map(normal_name, names)}
+    if file.locked or not left:
+        return file
+    wanted = [each for each in file.requirements if each.name not in left]
+    groups = {name: [each for each in group if each.name not in left] for name, group in file.groups.items()}
+    return replace(file, requirements=wanted, groups=groups)
 
 
 # What the project itself asks for, of a lock that does not say it: in the file that the lock was made from.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.core.errors import InputError
+from hpcgen.core.errors import InputError, Position
 from hpcgen.core.model.project import GitRequirement, PackageFile
 from hpcgen.readers.folder import PartlyReadError
 from hpcgen.readers.python_files import read_packages
@@ -210,3 +210,14 @@ def test_the_rest_of_a_file_with_mistakes_is_known(tmp_path: Path) -> None:
     with pytest.raises(PartlyReadError) as caught:
         read_packages(tmp_path, "requirements.txt")
     assert [each.name for each in caught.value.file.requirements] == ["torch"]
+
+
+def test_packages_that_are_not_wanted_do_no_harm_by_their_lines(tmp_path: Path) -> None:
+    text = "tqdm\nodd @ https://example.org/odd.whl\n--index-url https://packages.example.org/simple\nplain>=1\n"
+    (tmp_path / "requirements.txt").write_text(text, "utf-8")
+    with pytest.raises(PartlyReadError) as caught:
+        read_packages(tmp_path, "requirements.txt", ["ODD", "plain"])
+    assert [each.where.line for each in caught.value.problems if isinstance(each.where, Position)] == [3]
+    (tmp_path / "requirements.txt").write_text(text.replace("--index-url https://packages.example.org/simple", ""))
+    found = read_packages(tmp_path, "requirements.txt", ["ODD", "plain"])
+    assert [each.name for each in found.requirements] == ["tqdm"]
