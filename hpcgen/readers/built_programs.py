@@ -18,6 +18,8 @@ _LESSER = re.compile(
 )
 _TEST = re.compile(r"(^|[-_.])(unit)?tests?([-_.]|$)|(^|[-_])(bench(mark)?|example)s?([-_]|$)", re.I)
 _PLAIN = re.compile(r"(?!/)(?!.*\.\.)(\$PREFIX/)?[\w.+/-]+")
+_NO_PROGRAM = re.compile(r".+\.(md|rst|html?|pdf|txt|tex|svg|png|json|ya?ml|csv|ipynb|py|whl|xml|zip|t?gz)")
+"""Documents and packages, which commands write by ``-o`` as well."""
 
 
 class Built(NamedTuple):
@@ -32,6 +34,11 @@ class Built(NamedTuple):
     mpi: bool = False
     installed: bool = False
     sure: bool = True
+
+
+def is_program(path: str) -> bool:
+    """Whether what a command writes by ``-o`` may be a program by its name."""
+    return bool(_PLAIN.fullmatch(path)) and not _NO_PROGRAM.fullmatch(path)
 
 
 def set_aside(folder: str) -> bool:
@@ -55,5 +62,5 @@ def in_order(programs: Iterable[Built], project: str) -> list[Built]:
         test = bool(_TEST.search(each.path.rpartition("/")[2])) and not named
         return (lesser, test, not each.sure, not each.mpi, not named, not each.installed)
 
-    kept = [each for each in programs if not set_aside(each.folder) and _PLAIN.fullmatch(each.path)]
+    kept = [each for each in programs if not set_aside(each.folder) and is_program(each.path)]
     return sorted(kept, key=rank)

@@ -174,13 +174,22 @@ class ProjectTree(NamedTuple):
     """The files of a project with printable names.
 
     ``whole``: there were not more than are looked at. ``links``: paths below a folder that lead to a folder, to
-    nothing, or out of the project, which no image can have.
+    nothing, or out of the project, which no image can have. ``linked``: of the links to folders of the project, where
+    they lead.
     """
 
     files: list[FolderFile]
     tops: list[Top]
     whole: bool
     links: list[str]
+    linked: tuple[tuple[str, str], ...] = ()
+
+    def behind_links(self, path: str) -> str:
+        """The path of the same file without links to folders."""
+        for link, folder in self.linked:
+            if path.startswith(f"{link}/"):
+                return f"{folder}{path[len(link) :]}".lstrip("/")
+        return path
 
     def has(self, path: str) -> bool:
         """Whether there is a file of this path."""
@@ -211,7 +220,7 @@ def project_tree(top: Path) -> ProjectTree:
     walk = _Walk(Path(os.path.realpath(top)))
     entries = sorted(os.scandir(walk.root), key=lambda each: each.name)
     tops = [walk.top(entry) for entry in entries if entry.name.isprintable()]
-    return ProjectTree(walk.files, tops, walk.left > 0, walk.links)
+    return ProjectTree(walk.files, tops, walk.left > 0, walk.links, tuple(walk.linked))
 
 
 class _Walk:
@@ -219,11 +228,12 @@ class _Walk:
         self.root = root
         self.files: list[FolderFile] = []
         self.links: list[str] = []
+        self.linked: list[tuple[str, str]] = []
         self.left = MOST_ENTRIES
 
     def top(self, entry: os.DirEntry[str]) -> Top:
         """One entry of the folder itself, with all below it."""
-        if self._leads_away(entry):
+        if self._leads_away(entry, entry.name):
             return Top(entry.name, entry.is_dir(), 0, "link")
         if not entry.is_dir():
             size = _size(entry)
@@ -233,10 +243,12 @@ class _Walk:
             return Top(entry.name, True, 0, kind)
         return Top(entry.name, True, 0 if entry.name.startswith(".") else self._below(entry.path, entry.name, 1))
 
-    def _leads_away(self, entry: os.DirEntry[str]) -> bool:
+    def _leads_away(self, entry: os.DirEntry[str], path: str) -> bool:
         if not entry.is_symlink():
             return False
         target = Path(os.path.realpath(entry.path))
+        if target.is_dir() and target.is_relative_to(self.root):
+            self.linked.append((path, target.relative_to(self.root).as_posix().removeprefix(".")))
         return not target.is_file() or not target.is_relative_to(self.root)
 
     def _below(self, folder: str, path: str, depth: int) -> int:
@@ -252,7 +264,7 @@ class _Walk:
                 continue
             if self.left <= 0:
                 return total
-            if self._leads_away(entry):
+            if self._leads_away(entry, f"{path}/{entry.name}"):
                 self.links.append(f"{path}/{entry.name}")
             elif entry.is_dir(follow_symlinks=False):
                 hidden = entry.name.startswith(".") or entry.name == "__pycache__" or bool(_kind(entry.path))

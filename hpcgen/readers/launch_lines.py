@@ -23,6 +23,13 @@ _PREFIXES: Mapping[str, tuple[frozenset[str], int]] = {
 """Programs that start another one in their place: options with a further word, and how many words follow these."""
 _ENVIRONMENTS = re.compile(r"(uv|poetry|pdm|pipenv|hatch|rye|pixi|conda|mamba|micromamba)")
 """Programs that start another one with ``run``, in a Python environment."""
+_OF_RUN = frozenset(
+    [
+        *("-n", "-p", "--name", "--prefix", "-e", "--environment", "--with", "--extra", "--python", "--group"),
+        *("--only-group", "--no-group", "--env-file", "--project", "--directory", "--package", "--index", "-C", "-P"),
+    ]
+)
+"""Options of ``run`` with a further word."""
 _QUIET = ("time", "exec", "nohup", "command")
 _PREPARES = re.compile(
     r"pip\d?|venv|virtualenv|ensurepip|pytest|unittest|black|isort|pylint|flake8|ruff|mypy|build|twine|http\.server|"
@@ -113,11 +120,11 @@ def _without_prefixes(words: list[str]) -> tuple[list[str], list[str]]:
             valued, more = _PREFIXES[name]
             rest = _behind(words[1:], valued)[more:]
         elif _ENVIRONMENTS.fullmatch(name) and words[1:2] == ["run"]:
-            rest = _behind(
-                words[2:],
-                frozenset(["-n", "-p", "--name", "--prefix", "-e", "--environment", "--with", "--extra", "--python"]),
-            )
-            rest = ["python", *rest] if rest and rest[0].endswith(".py") else rest
+            rest = _behind(words[2:], _OF_RUN)
+            # uv itself has the option of Python that names a module.
+            module = name == "uv" and not {"-m", "--module"}.isdisjoint(words[2 : len(words) - len(rest)])
+            started = bool(rest) and (module or rest[0].endswith(".py"))
+            rest = ["python", *(["-m"] if module else []), *rest] if started else rest
             name = f"{name} run"
         elif re.fullmatch(r"\$\{?\w+\}?", words[0] if words else "") and words[1:] and _is_program(words[1:]):
             # Such a variable is a profiler or a launcher, or empty.

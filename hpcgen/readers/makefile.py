@@ -14,7 +14,7 @@ from contextlib import suppress
 from hpcgen.core.errors import Position
 from hpcgen.core.model.own_project import BuildFile, FileWord, ProgramFile, WantedLibrary
 from hpcgen.core.support.quoting import command
-from hpcgen.readers.built_programs import Built, in_order
+from hpcgen.readers.built_programs import Built, in_order, is_program
 from hpcgen.readers.folder import ProjectFolder
 
 NAMES = ("GNUmakefile", "makefile", "Makefile")
@@ -225,7 +225,7 @@ class _Makefile:
             for name, where in {**self._implied, **self._linked}.items()
             if re.fullmatch(r"(?!/)[\w.+/-]+", name) and not name.endswith((".o", ".a", ".so", ".x.o"))
         ]
-        own = [each for each in own if not each.path.startswith("..")]
+        own = [each for each in own if is_program(each.path)]
         names = {self._path(name): number for number, name in enumerate(asked)}
         own.sort(key=lambda each: names.get(each.path, len(names)))
         found = {each.path: each for each in [*own, *self._built]}

@@ -17,13 +17,20 @@ _PARALLEL = re.compile(
     r"\b(init_process_group|DistributedDataParallel|FullyShardedDataParallel|fully_shard|jax\.distributed\.initialize|"
     r"deepspeed\.initialize|deepspeed\.init_distributed)\("
 )
-_SPAWNS = re.compile(r"\b((?:torch\.multiprocessing|multiprocessing|mp)\.spawn)\(")
+_SPAWNS = re.compile(r"\b((?:torch\.multiprocessing|multiprocessing|mp)\.(?:spawn|start_processes))\(")
 _INTERFACE = re.compile(
     r"^[ \t]*(?:import|from)[ \t]+(argparse|click|fire|hydra|typer|tyro|docopt|jsonargparse|absl[ \t]+import[ \t]+app|"
     r"absl\.app)\b|\b(tf\.(?:compat\.v1\.)?app\.run|HfArgumentParser|LightningCLI|sys\.argv)\b",
     re.M,
 )
 _OLD = re.compile(r"\b(tf\.(?:contrib|flags|app|Session|placeholder|get_variable|variable_scope|gfile|layers))\b")
+_OLD_KERAS = re.compile(
+    r"^[ \t]*(?:import|from)[ \t]+((?:tensorflow\.)?keras\.(?:"
+    r"layers\.(?:advanced_activations|convolutional|core|embeddings|normalization|pooling|recurrent|wrappers)|"
+    r"utils\.(?:np_utils|training_utils|vis_utils)|backend\.tensorflow_backend|wrappers)\b)",
+    re.M,
+)
+"""Modules that Keras 3 no longer has."""
 _COMPILES = re.compile(r"\b(cpp_extension\b|CUDAExtension\(|load_inline\()[\s\S]*?\.cu\b")
 _TENSORFLOW = re.compile(r"^[ \t]*import tensorflow as tf\b", re.M)
 _NEW = re.compile(r"tensorflow\.compat(?:\.v1)?[ \t]+(?:as[ \t]+tf|import)|disable_v2_behavior")
@@ -40,6 +47,7 @@ def read_python(folder: ProjectFolder, path: str) -> PythonSource:
         pattern.search(text) for pattern in (_PROGRAM, _PARALLEL, _SPAWNS, _INTERFACE)
     )
     old = _OLD.search(text) if _TENSORFLOW.search(text) and not _NEW.search(text) else None
+    old = old or _OLD_KERAS.search(text)
     compiles = _COMPILES.search(text[:_LONGEST])
     tree = tree_of(text)
     runs = next((each for each in tree.body if _runs(each, tree)), None) if tree is not None else None
@@ -66,31 +74,35 @@ def tree_of(text: str) -> ast.Module | None:
         return None
 
 
-def _imports(body: list[ast.stmt], path: str, sure: bool) -> Iterator[ImportedName]:
-    """What statements import; not ``sure`` where the program may do without it."""
+def _imports(body: list[ast.stmt], path: str, sure: bool, caught: bool = False) -> Iterator[ImportedName]:
+    """What statements import; not ``sure`` where the program may do without it, which it does where that is caught."""
+    late = not sure and not caught
     for each in body:
         where = Position(path, each.lineno, each.col_offset + 1)
         if isinstance(each, ast.Import):
-            yield from (ImportedName(one.name, where, sure) for one in each.names)
+            yield from (ImportedName(one.name, where, sure, late) for one in each.names)
         elif isinstance(each, ast.ImportFrom):
             name = "." * each.level + (each.module or "")
-            yield ImportedName(name, where, sure)
+            yield ImportedName(name, where, sure, late)
             dot = "" if name.endswith(".") else "."
             # Each may be a module of its own, or a name in the one before it.
-            yield from (ImportedName(f"{name}{dot}{one.name}", where, sure) for one in each.names if one.name != "*")
+            yield from (
+                ImportedName(f"{name}{dot}{one.name}", where, sure, late) for one in each.names if one.name != "*"
+            )
         elif isinstance(each, ast.If):
             said = ast.unparse(each.test) if not isinstance(each.test, ast.BoolOp) else ""
             if not said.endswith("TYPE_CHECKING"):
-                yield from _imports(each.body, path, sure and "__name__" in said)
-            yield from _imports(each.orelse, path, False)
+                yield from _imports(each.body, path, sure and "__name__" in said, caught)
+            yield from _imports(each.orelse, path, False, caught)
         elif isinstance(each, ast.Try):
-            yield from _imports(each.body, path, sure and not any(map(_catches_imports, each.handlers)))
+            catches = any(map(_catches_imports, each.handlers))
+            yield from _imports(each.body, path, sure and not catches, caught or catches)
             for part in (*(one.body for one in each.handlers), each.orelse, each.finalbody):
-                yield from _imports(part, path, False)
+                yield from _imports(part, path, False, True)
         elif isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield from _imports(each.body, path, False)
+            yield from _imports(each.body, path, False, caught)
         elif isinstance(each, (ast.ClassDef, ast.With, ast.For, ast.While)):
-            yield from _imports(each.body, path, sure)
+            yield from _imports(each.body, path, sure, caught)
 
 
 def _catches_imports(handler: ast.ExceptHandler) -> bool:

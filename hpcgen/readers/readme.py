@@ -16,6 +16,7 @@ _PIN = re.compile(r"(?:^|[\s\"'`])([A-Za-z0-9][A-Za-z0-9._-]*==\d[\w.]*)(?:\+\w+
 _GROUPS = re.compile(r"(?:^|[\s\"'])(?:[A-Za-z][\w.-]*|\.)\[([\w,. -]+)\]")
 _NOT_FOR_RUNS = re.compile(r"(unit)?tests?(ing)?|dev\w*|docs?|lint\w*|tpu|mac\w*|windows")
 _LONGEST = 2000
+_PAGE = re.compile(r"\]\((?:\./)?([\w][\w./-]*\.(?:md|rst))(?:#[^()]*)?\)")
 
 
 def read_readme(folder: ProjectFolder, path: str) -> Readme:
@@ -35,3 +36,14 @@ def read_readme(folder: ProjectFolder, path: str) -> Readme:
     groups = [(name.strip(), each.where) for each in found[_GROUPS][:1] for name in each.text.split(",")]
     wanted = [FileWord(name, where) for name, where in groups if name and not _NOT_FOR_RUNS.fullmatch(name)]
     return Readme(found[_PROGRAM], found[_PIN], wanted)
+
+
+def linked_pages(folder: ProjectFolder, path: str) -> list[str]:
+    """The pages of the project that a README leads to, by their paths from the project's folder.
+
+    Raises
+    ------
+    InputError: it cannot be read.
+    """
+    lines = [line for line in folder.text(path).split("\n") if len(line) < _LONGEST]
+    return list(dict.fromkeys(folder.beside(path, match[1]) for line in lines for match in _PAGE.finditer(line)))

@@ -252,3 +252,16 @@ def _called(call: ast.Call) -> str:
     if isinstance(call.func, ast.Attribute):
         return call.func.attr
     return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+_PLACED = re.compile(r"[\"']([A-Za-z_]\w*(?:\.\w+)+)[\"']\s*:\s*[\"'](?:\./)?(\w[\w/-]*)/?[\"']")
+
+
+def placed_packages(folder: ProjectFolder, path: str) -> list[tuple[str, str]]:
+    """Packages below others that lie in another folder (``package_dir``): the folder of their name, and where they are.
+
+    Raises
+    ------
+    InputError: it is no text.
+    """
+    return [(match[1].replace(".", "/"), match[2]) for match in _PLACED.finditer(folder.text(path))]

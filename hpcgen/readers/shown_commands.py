@@ -35,6 +35,8 @@ _IN_TEXT = re.compile(
     r"(?:`| {4}|\t)((?:\$ +)?(?:\w+=\S+ +)*(?:python[\d.]*|torchrun|accelerate|deepspeed|bash|sh) [^`]+)"
 )
 """A command line in a sentence, or in a block that is only indented."""
+_OPTIONAL = re.compile(r"(?<=\s)\[-{1,2}\w[^\[\]\n]*\](?=\s|\Z)")
+"""What may be left out: ``[--cache]``."""
 _LONGEST = 2000
 _PROMPT = re.compile(r"\s*(?:\([\w.-]+\)\s*)?(?:[$%]|[\w.-]+@[\w.-]+[:~\w/.-]*[$#])\s+(?=\S)")
 
@@ -75,7 +77,8 @@ def read_recipes(folder: ProjectFolder, path: str, own: frozenset[str] = frozens
 def _all(path: str, blocks: list[tuple[int, list[str]]], own: frozenset[str]) -> JobFile | None:
     found = JobFile(path, "", Position(path, 1, 1))
     for number, block in blocks:
-        shown = script_of("\n".join(_without_prompts(block)), JobFile(path, "", found.where), number, own=own)
+        text = _OPTIONAL.sub("", "\n".join(_without_prompts(block)))
+        shown = script_of(text, JobFile(path, "", found.where), number, own=own)
         found = replace(found, launched=found.launched + shown.launched, scripts=found.scripts + shown.scripts)
     return found if found.launched or found.scripts else None
 

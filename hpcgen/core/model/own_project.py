@@ -187,12 +187,14 @@ class JobFile(Record, frozen=True):
 class ImportedName(Record, frozen=True):
     """A module that a Python file imports, or a name in one; relative ones begin with dots.
 
-    ``sure``: the file cannot do without it; not in a function, a condition or where its absence is caught.
+    ``sure``: the file cannot do without it; not in a function, a condition or where its absence is caught. ``late``: it
+    stands in a function or a condition, and its absence is not caught.
     """
 
     name: Text
     where: Position
     sure: bool = True
+    late: bool = False
 
     @property
     def package(self) -> str:

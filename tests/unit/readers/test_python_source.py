@@ -46,7 +46,7 @@ def test_what_a_source_cannot_do_without_is_told_apart(tmp_path: Path) -> None:
     found = read(tmp_path, SOURCE)
     sure = [each.name for each in found.imports if each.sure]
     assert sure == ["a.b", "c", "e.f", "e.f.g", ".", ".h", "..i", "..i.j", "l", "q", "r"]
-    assert [each.name for each in found.imports if not each.sure] == ["k", "o"]
+    assert [(each.name, each.late) for each in found.imports if not each.sure] == [("k", False), ("o", True)]
     assert str(found.program) == "a.py:20:1" and found.parallel is not None
 
 
