@@ -19,28 +19,38 @@ from hpcgen.project.command_words import (
     folders_of,
     framework_in,
     is_synopsis,
+    linked_module,
     module_root,
     place_of,
     subject_of,
     without_framework,
 )
 from hpcgen.project.draft import Draft
-from hpcgen.project.found import Found, named_scripts
+from hpcgen.project.found import README, Found, named_scripts
 from hpcgen.project.language_programs import script_jobs
 from hpcgen.project.python_program import lists_python
 
 Evidence = Literal["job script", "script", "README", "Makefile", "program"]
 _KNOWN = ("lmp", "gmx", "gmx_mpi", "vllm")
 _ASIDE = re.compile(
-    r"(^|[/_.-])((?:run)?_?(?:long)?tests?|docs?|ci|docker\w*|third_?party|benchmarks?|tools?|utils?|helpers?|dev|deprecated"
+    r"(^|[/_.~-])((?:run)?_?(?:long)?tests?|docs?|ci|docker\w*|third_?party|benchmarks?|helpers?|dev|deprecated"
     r"|archive|contrib)([/_.-]|$)"
 )
+_TOOLS = re.compile(r"(^|[/_.-])(tools?|utils?)([/_.-]|$)")
+"""Folders of what helps, and in some projects of the programs themselves, which then are called so."""
+_OF_ONE_NODE = re.compile(r"--?(machine|node)[_-]rank|\\d{1,3}(\\.\\d{1,3}){3}")
+"""What a command line has that is meant for one of several nodes."""
+_PAGES = re.compile(r"^(docs?|documentation)/(?=.*\.(md|rst)$)", re.I)
+"""Pages for users, in the folder where they usually are."""
+_PREPARED = re.compile(r"\bpip3? install\b|\bray start\b")
+"""What an image has, or a batch system starts."""
 _BESIDE = re.compile(
     r"(^|[/_.-])(demos?|checks?|downloads?|get|fetch|pre_?process\w*|prepare\w*|prep|process|convert\w*|exports?|install|"
     r"setup|build|plots?|visuali\w+|view|eval\w*|tests?|valid\w*|bench\w*|stats?|metrics?|compute|compare|profile\w*|"
     r"merge|debug|gradio|serve\w*|web|app|unit|lint|format\w*|clean|data|dataset|examples?|tutorials?|notebooks?|hpo)"
     r"(?=[/_.-]|$)"
 )
+_PREPARES = re.compile(r"get|fetch|download|pre_?process|prepare|convert|install|setup|build|make|create")
 _MAIN = re.compile(r"(^|[/_.-])(main|train\w*|run|fine_?tune\w*|pre_?train\w*|solve\w*|simulat\w*|job)(?=[/_.-]|$)")
 _MOST = 6
 
@@ -71,10 +81,12 @@ def candidates_of(found: Found, draft: Draft) -> list[_Ranked]:
     """What starts the project, the likeliest first: of a job script all that it starts, of other files each line."""
     ranked: list[tuple[tuple[object, ...], _Ranked]] = []
     named = [path for each in found.readmes for path in named_scripts(each, found.tree)]
+    pages = [each.file for each in found.readmes]
     for job in found.jobs:
         for lines in _together(job.launched):
             one = replace(job, launched=lines)
-            ranked.append((_order(0, lines, job.file, named, draft), _of_file(one, "job script", named, draft)))
+            order = _order(0, lines, job.file, named, pages, draft)
+            ranked.append((order, _of_file(one, "job script", aside=bool(order[0]))))
     for number, (kind, files) in enumerate(
         (("script", found.scripts), ("README", found.readmes), ("Makefile", found.recipes)), 1
     ):
@@ -83,10 +95,10 @@ def candidates_of(found: Found, draft: Draft) -> list[_Ranked]:
             own = [each for each in lines_of if _of_project(each, file, found, draft)]
             for lines in _together(own) if kind == "script" else [[each] for each in own]:
                 one = replace(file, launched=lines)
-                order = _order(number, lines, file.file, named, draft)
-                of_file = _of_file(one, kind, named, draft)  # type: ignore[arg-type]
+                order = _order(number, lines, file.file, named, pages, draft)
                 if kind == "script" and _beside_the_program(lines, draft):
-                    order, of_file = (True, *order[1:]), of_file._replace(aside=True)
+                    order = (True, *order[1:])
+                of_file = _of_file(one, kind, aside=bool(order[0]))  # type: ignore[arg-type]
                 ranked.append((order, of_file))
     for job in script_jobs(found, draft):
         shown = CommandLine(" ".join(job.launched[0].words), job.where, "program")
@@ -122,38 +134,55 @@ def _beside_the_program(lines: list[Launched], draft: Draft) -> bool:
     return bool(main) and not lists_python(draft) and not any(main in word for each in lines for word in each.words)
 
 
-def _order(kind: int, lines: list[Launched], file: str, named: list[str], draft: Draft) -> tuple[object, ...]:
+def _order(
+    kind: int, lines: list[Launched], file: str, named: list[str], pages: list[str], draft: Draft
+) -> tuple[object, ...]:
     launched = any(each.launcher or framework_in(each.words).name for each in lines)
     aside = _aside(lines, file, kind, named, draft)
     # What the README starts comes before others of its kind, in that order.
     place = named.index(file) if file in named else len(named)
+    order = {each: number for number, each in enumerate(pages)}
     if kind == 0:
         return (aside, 0 if launched else 1, place, file.count("/"), len(file), file)
     # Of a README the order counts, not the length of its name.
     main = any(_MAIN.search(subject_of(each)) for each in lines)
     vague = any(each.strange for each in lines)
-    ready = (vague, not main, not launched, any(map(is_synopsis, lines)), file.count("/"))
-    return (aside, kind + 1, place, *ready, 0 if kind > 1 else len(file), file)
+    of_one_node = any(_OF_ONE_NODE.search(word) for each in lines if not each.launcher for word in each.words[1:])
+    ready = (vague, not main, of_one_node, any(map(is_synopsis, lines)), not launched)
+    # What a README leads to comes behind all that README files show.
+    behind = kind == 2 and not README.fullmatch(file.rpartition("/")[2])
+    where = (order.get(file, 0), file.count("/"), 0 if kind > 1 else len(file), file)
+    return (aside, kind + 1, behind, place, *ready, *where)
 
 
 def _aside(lines: list[Launched], file: str, kind: int, named: list[str], draft: Draft) -> bool:
+    subjects = [*map(subject_of, lines)]
+    # Of a template only whoever starts it knows the program.
+    if all("$" in each or _PREPARED.search(line.words[-1]) for each, line in zip(subjects, lines, strict=True)):
+        return True
     if kind < 2 and file in named:
-        # Of a script that the README starts, the last word of its name says what it is for.
-        return bool(_BESIDE.search(re.split(r"[._-]", file.rpartition("/")[2])[-2]))
+        # Of a script that the README starts, the last word of its name says what it is for, and the first what it does.
+        words = re.split(r"[._-]", file.rpartition("/")[2])
+        helps = all(_TOOLS.search(each) and not _MAIN.search(each.rpartition("/")[2]) for each in subjects)
+        return bool(_BESIDE.search(words[-2]) or _PREPARES.fullmatch(words[0]) or helps)
     # Of the program that the project makes the name says nothing.
     made = next(iter(draft.programs), "")
-    subjects = ["" if each.rpartition("/")[2] == made else each for each in map(subject_of, lines)]
+    subjects = ["" if each.rpartition("/")[2] == made else each for each in subjects]
     return bool(
-        all(_BESIDE.search(subject) or _ASIDE.search(subject) for subject in subjects)
+        all(_BESIDE.search(subject) or _set_aside(subject) for subject in subjects)
         or (kind == 1 and _BESIDE.search(re.sub(r"(^|/)examples?/", "/", file)))
-        or _ASIDE.search(file)
+        or (_ASIDE.search(_PAGES.sub("", file)) if kind == 2 else _set_aside(file))
     )
 
 
-def _of_file(job: JobFile, evidence: Evidence, named: list[str], draft: Draft) -> _Ranked:
+def _set_aside(path: str) -> bool:
+    return bool(_ASIDE.search(path) or (_TOOLS.search(path) and not _MAIN.search(path.rpartition("/")[2])))
+
+
+def _of_file(job: JobFile, evidence: Evidence, *, aside: bool) -> _Ranked:
     main = [each for each in job.launched if each.launcher] or job.launched[-1:]
     shown = CommandLine(" ".join(main[0].words)[:300], main[0].where, evidence)
-    return _Ranked(shown, job, _aside(job.launched, job.file, 0 if job.batch else 1, named, draft))
+    return _Ranked(shown, job, aside)
 
 
 def _of_project(each: Launched, file: JobFile, found: Found, draft: Draft) -> bool:
@@ -166,7 +195,8 @@ def _of_project(each: Launched, file: JobFile, found: Found, draft: Draft) -> bo
     subject = [word for word in words[1:] if word == "-m" or not word.startswith("-")]
     if re.fullmatch(r"python[\d.]*|julia|Rscript", name):
         if subject[:1] == ["-m"]:
-            return len(subject) > 1 and module_root(subject[1], found) is not None
+            module = subject[1] if len(subject) > 1 else ""
+            return bool(module) and (module_root(module, found) is not None or bool(linked_module(module, found)))
         return bool(subject) and bool(place_of(subject[0], found, folders))
     return (
         name in draft.programs

@@ -34,6 +34,8 @@ def in_image(words: list[str], found: Found, draft: Draft, folders: Sequence[str
     flags = [*itertools.takewhile(lambda each: re.fullmatch(r"-[uOBEsSI]+", each), words[1:])]
     behind = words[1 + len(flags) :]
     module = behind[1] if re.fullmatch(_PYTHON, name) and behind[:1] == ["-m"] and len(behind) > 1 else ""
+    if module and (file := linked_module(module, found)):
+        return ["python3", *flags, f"{APP}/{file}", *(_placed(each, found, folders) for each in behind[2:])]
     if module and (root := module_root(module, found)) is not None:
         return [*run_module(module, root, flags), *(_placed(each, found, folders) for each in behind[2:])]
     return [*_program(words[0], found, draft, folders), *(_placed(each, found, folders) for each in words[1:])]
@@ -75,7 +77,7 @@ def place_of(path: str, found: Found, folders: Sequence[str]) -> str:
         return ""
     there = found.tree.paths()
     for folder in folders if not unknown(path) else ():
-        inside = posixpath.normpath(posixpath.join(folder, path))
+        inside = found.tree.behind_links(posixpath.normpath(posixpath.join(folder, path)))
         if inside in there:
             return f"{APP}/{inside}"
     behind = _behind_project(path, found)
@@ -149,6 +151,14 @@ def module_root(module: str, found: Found) -> str | None:
     return None
 
 
+def linked_module(module: str, found: Found) -> str:
+    """The file of a module that has its name by a link to a folder, or by setup.py alone; empty for any other."""
+    paths = [f"{below}{module.replace('.', '/')}.py" for below in ("", "src/")]
+    real = [found.tree.behind_links(path) for path in paths if not found.tree.has(path)]
+    real = [each for each in real if each not in paths and found.tree.has(each)]
+    return real[0] if real else ""
+
+
 def run_module(module: str, root: str, flags: Sequence[str] = ()) -> list[str]:
     """``python3 -m MODULE``, wherever the job starts."""
     code = f"import runpy, sys; sys.path.insert(0, {root!r}); runpy.run_module({module!r}, None, '__main__', True)"
@@ -217,12 +227,22 @@ _PLACEHOLDER = re.compile(
 )
 
 
+_IN_CAPITALS = re.compile(
+    r"(?:[A-Z]+_)*(?:NAME|ID|PATH|DIR|DIRECTORY|FILE|FOLDER|CONFIG|CONFIGURATION)(?:_[A-Z]+)*|[A-Z]{4,}ID"
+)
+"""Words that stand for a value: ``DATASET_NAME``."""
+
+
 def placeholders(each: Launched) -> list[str]:
     """Words of a command line in whose place a value of the user's belongs: ``<name>``, ``--env env_id``."""
     pairs = zip(each.words, each.words[1:], strict=False)
     said = {word for option, word in pairs if re.fullmatch(rf"{re.escape(option.strip('-'))}_(id|name|path)", word)}
     values = {word: word.rpartition("=")[2].strip("\"'\\") for word in each.words[1:]}
-    return [word for word, value in values.items() if word in said or _PLACEHOLDER.fullmatch(value)]
+    return [
+        word
+        for word, value in values.items()
+        if word in said or _PLACEHOLDER.fullmatch(value) or _IN_CAPITALS.fullmatch(value)
+    ]
 
 
 def is_synopsis(each: Launched) -> bool:

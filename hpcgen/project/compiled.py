@@ -23,9 +23,14 @@ _MODULES = ".gitmodules"
 def choose_build(found: Found, draft: Draft) -> None:
     """The ``build`` of the stack, the MPI that it asks for, and where its programs are then."""
     build = found.build
+    if missing := _missing_submodules(found):
+        names = some([path for path, _ in missing])
+        text = f"submodules that are not here: {names}: `git submodule update --init --recursive` brings them"
+        text += "; then `hpcgen init --force` reads what needs them"
+        draft.leave_open(text, missing[0][1])
     if build is None:
         return
-    _open_questions(build, found, draft)
+    _open_questions(build, draft)
     if build.mpi is None and not build.programs:
         text = f"{build.file} exists, but init finds no program in it; `build:` in the stack says how it is compiled"
         draft.remark(text, Position(build.file, 1, 1))
@@ -65,7 +70,7 @@ def _off(word: str) -> str:
     return "; it is off by default" if word.startswith(("-D", "--with-", "--enable-")) else ""
 
 
-def _open_questions(build: BuildFile, found: Found, draft: Draft) -> None:
+def _open_questions(build: BuildFile, draft: Draft) -> None:
     """What is missing in the folder, or comes only while it builds."""
     for stop in build.stops:
         draft.leave_open(stop.text, stop.where)
@@ -79,11 +84,6 @@ def _open_questions(build: BuildFile, found: Found, draft: Draft) -> None:
         said = f": {option.said}" if option.said else ""
         text = f"computes on CPUs as it is; {option.word}{said} is for GPUs, with a block that brings the compiler"
         draft.remark(text, option.where)
-    if missing := _missing_submodules(found):
-        names = some([path for path, _ in missing])
-        text = f"submodules that are not here: {names}: `git submodule update --init --recursive` brings them"
-        text += "; then `hpcgen init --force` reads what builds with them"
-        draft.leave_open(text, missing[0][1])
 
 
 def _missing_submodules(found: Found) -> list[tuple[str, Position]]:

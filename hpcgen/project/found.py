@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -22,19 +22,20 @@ T = TypeVar("T")
 _JOB = re.compile(
     r"(?:[^/]+/){0,4}[^/]+\.(sh|bash|slurm|sbatch|job|pbs|sge|qsub|sub|cmd|lsf|bsub)|(?:[^/]+/)?(job|submit|run)[^/.]*"
 )
-_README = re.compile(r"(docs/)?readme(\.md|\.markdown|\.rst|\.txt)?", re.I)
+README = re.compile(r"(docs/)?readme(\.md|\.markdown|\.rst|\.txt)?", re.I)
 _RECIPES = re.compile(r"(GNU)?[Mm]akefile|\.?[Jj]ustfile")
 _SOURCE = re.compile(r"(?:[^/]+/){0,6}[^/]+\.py")
-_MOST_JOBS, _MOST_SOURCES, _LARGEST = 120, 400, 512 * 1024
+_MOST_JOBS, _MOST_PAGES, _MOST_SOURCES, _LARGEST = 120, 20, 400, 512 * 1024
 
 
 class Found(NamedTuple):
     """What was read of a project beside its packages.
 
     ``top``: the folder. ``jobs``: job scripts, ``scripts``: others that start something, ``readmes``, ``recipes``:
-    README files, Makefiles and justfiles with command lines, ``secret_scripts``: scripts that may hold secrets,
-    ``sources``: Python files, ``build``: how it is compiled, ``table``: what pyproject.toml, setup.cfg or setup.py says
-    of the project itself, ``readme``: what its README shows. ``problems``: what is wrong with its files.
+    README files with the pages that they lead to, Makefiles and justfiles with command lines, ``secret_scripts``:
+    scripts that may hold secrets, ``sources``: Python files, ``build``: how it is compiled, ``table``: what
+    pyproject.toml, setup.cfg or setup.py says of the project itself, ``readme``: what its README shows. ``problems``:
+    what is wrong with its files.
     """
 
     top: Path
@@ -54,11 +55,11 @@ class Found(NamedTuple):
         """What a reader says of a file; None where nothing of it can be read. Its mistakes are kept."""
         return _read(self.top, self.problems, reader, path)
 
-    def packages(self, path: str) -> PackageFile | None:
-        """A file of Python packages, in the same way."""
+    def packages(self, path: str, without: Collection[str] = ()) -> PackageFile | None:
+        """A file of Python packages, in the same way; ``without``: those that are not wanted."""
         from hpcgen.readers.python_files import read_packages
 
-        return _kept(self.problems, partial(read_packages, self.top, path))
+        return _kept(self.problems, partial(read_packages, self.top, path, without))
 
     def conda(self, path: str) -> CondaFile | None:
         """A file of conda packages, in the same way."""
@@ -76,7 +77,8 @@ def look_at(top: Path) -> Found:
     """
     from hpcgen.readers.job_script import has_secrets, read_script
     from hpcgen.readers.python_source import read_python
-    from hpcgen.readers.readme import NAMES, read_readme
+    from hpcgen.readers.readme import NAMES, linked_pages, read_readme
+    from hpcgen.readers.setup_py import placed_packages
     from hpcgen.readers.shown_commands import read_recipes, read_shown
 
     try:
@@ -88,6 +90,10 @@ def look_at(top: Path) -> Found:
             remedy="check its path, and that you may read it",
         ) from None
     problems = Problems()
+    if tree.has("setup.py"):
+        placed = _read(top, Problems(), placed_packages, "setup.py") or []
+        folders = {each.path.rpartition("/")[0] for each in tree.files}
+        tree = tree._replace(linked=(*tree.linked, *((name, place) for name, place in placed if place in folders)))
     small = [each.path for each in tree.files if each.size <= _LARGEST]
     jobs = sorted((path for path in small if _JOB.fullmatch(path)), key=lambda path: path.count("/"))
     sources = sorted((path for path in small if _SOURCE.fullmatch(path)), key=lambda path: path.count("/"))
@@ -95,7 +101,9 @@ def look_at(top: Path) -> Found:
     quiet = Problems()
     table = _table(top, tree, problems)
     own = frozenset(table.scripts)
-    readmes = _all(top, quiet, partial(read_shown, own=own), [path for path in small if _README.fullmatch(path)])
+    first = [path for path in small if README.fullmatch(path)]
+    pages = [page for path in first for page in _read(top, quiet, linked_pages, path) or [] if page in small]
+    readmes = _all(top, quiet, partial(read_shown, own=own), [*dict.fromkeys([*first, *pages[:_MOST_PAGES]])])
     named = [path for each in readmes for path in named_scripts(each, tree)]
     read = _all(top, quiet, partial(read_script, own=own), list(dict.fromkeys([*named, *jobs]))[:_MOST_JOBS])
     return Found(

@@ -14,9 +14,12 @@ OTHERWISE = {
     "attr": ("attrs",),
     "Bio": ("biopython",),
     "bs4": ("beautifulsoup4",),
+    "community": ("python-louvain",),
+    "composer": ("mosaicml",),
     "Crypto": ("pycryptodome",),
     "cv2": ("opencv-python-headless", "opencv-python", "opencv-contrib-python", "opencv-contrib-python-headless"),
     "dateutil": ("python-dateutil",),
+    "docx": ("python-docx",),
     "dotenv": ("python-dotenv",),
     "faiss": ("faiss-cpu", "faiss-gpu", "faiss-gpu-cu12"),
     "fitz": ("pymupdf",),
@@ -27,17 +30,22 @@ OTHERWISE = {
     "hydra": ("hydra-core",),
     "jax": ("jax", "jaxlib"),
     "jaxlib": ("jax", "jaxlib"),
+    "imblearn": ("imbalanced-learn",),
     "jwt": ("pyjwt",),
     "imwatermark": ("invisible-watermark",),
     "IPython": ("ipython",),
     "keras": ("keras",),
     "lightning_fabric": ("lightning-fabric", "lightning"),
+    "magic": ("python-magic",),
     "mpl_toolkits": ("matplotlib",),
+    "neuralop": ("neuraloperator",),
     "OpenGL": ("pyopengl",),
     "orbax": ("orbax-checkpoint", "orbax"),
     "OpenSSL": ("pyopenssl",),
+    "ott": ("ott-jax",),
     "PIL": ("pillow", "pillow-simd"),
     "pl_bolts": ("lightning-bolts",),
+    "pyro": ("pyro-ppl",),
     "pytorch_lightning": ("pytorch-lightning", "lightning"),
     "pywt": ("pywavelets",),
     "rdkit": ("rdkit", "rdkit-pypi"),
@@ -46,6 +54,8 @@ OTHERWISE = {
     "skimage": ("scikit-image",),
     "sklearn": ("scikit-learn",),
     "skopt": ("scikit-optimize",),
+    "slugify": ("python-slugify",),
+    "skvideo": ("scikit-video",),
     "sonnet": ("dm-sonnet",),
     "tensorflow_datasets": ("tensorflow-datasets", "tfds-nightly"),
     "tensorflow": ("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-rocm", "intel-tensorflow"),
@@ -58,26 +68,41 @@ OTHERWISE = {
 }
 """Import → packages that have it; the first is the one to take, and any of them will do."""
 _ALIKE = """
-    accelerate aiohttp albumentations altair anndata arviz ase astropy asyncssh bitsandbytes blosc bokeh boto3
-    botorch braceexpand captum cartopy cftime chex click cloudpickle clu colorama colorlog configargparse
-    contextily corner cupy dask datasets datashader decord deepspeed dgl diffrax diffusers dill distrax docopt
-    e3nn easydict einops emcee emoji equinox etils evaluate fairscale fastapi filelock fire flask flax fsspec ftfy
-    fvcore gdown geopandas geoviews gpytorch gradio gseapy gym gymnasium h5py healpy holoviews horovod httpx
-    huggingface_hub huggingface_sb3 hvplot imageio imgaug inflect iopath ipdb ipywidgets jaxtyping jinja2 joblib
-    jraph jsonlines jsonschema kfac_jax kornia Levenshtein lifelines lightgbm lightning lightning_utilities
-    llvmlite lmdb loguru lpips lxml matgl matplotlib mdtraj meshio ml_collections mlflow monai moviepy mpi4py
-    mpmath msgpack msgspec natsort nbformat netCDF4 networkx nevergrad nibabel nltk nnunetv2 numba numexpr numpy
-    numpyro omegaconf onnx onnxruntime open3d openai openpyxl opt_einsum opt_einsum_fx optax optuna orjson packaging
-    pandas pandera patsy peft pint plotly polars pooch portalocker prettytable psutil pyarrow pycocotools pydantic
-    pydicom pydot pyedflib pygame pymatgen pymc pynvml pyproj pysam pyscf pytorch_msssim pyvista rasterio ray
-    regex requests rich s3fs sacrebleu safetensors sb3_contrib scanpy scipy seaborn sentencepiece shap shapely
-    SimpleITK simplejson six sktime spacy sqlalchemy stable_baselines3 statsmodels submitit sympy tables tabulate
-    tensorboard tensorboardX tensordict tensorflow_addons tensorflow_gan tensorflow_hub tensorflow_io
-    tensorflow_probability tensorflow_text tensorstore termcolor tf_keras tifffile tiktoken timm tokenizers toml
-    tomli toolz torch torch_geometric torchaudio torchdata torchdiffeq torchinfo torchio torchmetrics torchrl
-    torchsde torchsummary torchvision tornado tqdm transformers trimesh trl typeguard typer typing_extensions tyro
-    ujson unidecode uvicorn vega_datasets vllm wandb webdataset websockets widgetsnbextension xarray xformers
-    xgboost yacs zarr zstandard
+    accelerate addict aim aiohttp albumentations altair anndata arviz ase astropy asyncssh audiomentations auraloss
+    av backoff beartype bitsandbytes blackjax blobfile blosc bokeh boto3 botorch bottleneck braceexpand cachetools
+    captum cartopy catboost category_encoders cftime chardet chex clearml click cloudpickle clu cma cmaes colorama
+    coloredlogs colorlog colossalai comet_ml configargparse contextily corner cupy cvxpy dacite dask
+    dataclasses_json datasets datashader datasketch deap decord deepdiff deepspeed deepxde devito dgl diffrax
+    diffusers dill diskcache distrax dm_control dm_env docopt e3nn easydict editdistance einops einx emcee emoji
+    encodec equinox escnn ete3 etils evaluate evosax fairscale fastapi filelock fire flair flask flax fsspec ftfy
+    func_timeout fvcore g2p_en gdown gensim geopandas geopy geoviews gluonts gpytorch gradio gradio_client graphviz
+    gsd gseapy gym gymnasium gymnax h5netcdf h5py hdbscan healpy hjson holoviews horovod httpx huggingface_hub
+    huggingface_sb3 humanize hvplot imagehash imageio imgaug imutils inflect iopath ipdb ipywidgets jaxopt jaxtyping
+    jinja2 jiwer joblib jraph jsonlines jsonschema julius kaldiio kfac_jax kornia kymatio langchain langdetect
+    Levenshtein lhotse librosa lifelines liger_kernel lightgbm lightning lightning_utilities lime lineax litellm
+    llvmlite lm_eval lmdb lmfit local_attention loguru lpips lxml markdown matgl matplotlib mdtraj mediapipe
+    memory_profiler meshio minigrid missingno ml_collections mlflow mlxtend mmengine mmh3 modelscope monai
+    more_itertools motmetrics moviepy mpi4py mpmath msgpack msgspec mteb mujoco mujoco_py multiprocess munch mup
+    music21 natsort nbformat neptune netCDF4 networkx nevergrad nibabel ninja nltk nnunetv2 noisereduce num2words
+    numba numexpr numpy numpyro nvtx ogb omegaconf onnx onnxruntime opacus open3d openai openmm openpyxl opt_einsum
+    opt_einsum_fx optax optree optuna orjson ortools packaging pandarallel pandas pandera parameterized pathos patsy
+    pebble peewee peft periodictable pesq pettingzoo phonemizer picmistandard pingouin pint plotly plotnine ply
+    pmdarima polars pooch portalocker praatio pretty_midi prettytable procgen progressbar prophet psutil pyamg
+    pyarrow pybullet pycocoevalcap pycocotools pydantic pydicom pyDOE pydot pydub pyedflib pyfiglet pygame
+    pyloudnorm pymatgen pymc pymoo pynvml pypinyin pyproj pyrallis pyrender pysam pyscf pystoi pythainlp
+    pytorch_forecasting pytorch_msssim pytorch_tabnet pytorch_wavelets pytorchvideo pytz pyvista pyworld quax
+    rasterio rasterstats ray redis regex requests resampy retrying rich rouge rouge_score ruptures s3fs sacrebleu
+    sacremoses safetensors sb3_contrib scanpy scikit_posthocs scipy seaborn sentencepiece seqeval seqio setproctitle
+    shap shapely shortuuid SimpleITK simplejson sionna six sktime smart_open sounddevice soundfile soxr spacy
+    sqlalchemy stable_baselines3 stanza statsmodels streamlit submitit supersuit swanlab sympy t5 tables tabulate
+    tenacity tensorboard tensorboardX tensordict tensorflow_addons tensorflow_gan tensorflow_graphics tensorflow_hub
+    tensorflow_io tensorflow_model_optimization tensorflow_probability tensorflow_text tensorly tensornvme
+    tensorstore termcolor textdistance textgrid tf2onnx tf_keras threadpoolctl tifffile tiktoken timm tokenizers
+    toml tomli toolz torch torch_geometric torch_optimizer torch_tb_profiler torchao torchaudio torchdata
+    torchdiffeq torchdyn torchinfo torchio torchmetrics torchprofile torchrl torchsde torchsummary torchtyping
+    torchvision tornado tqdm transformers treelib trimesh trl tslearn typeguard typer typing_extensions tyro ujson
+    unidecode uvicorn vega_datasets visdom vllm vocos wandb webdataset websockets wget widgetsnbextension wordcloud
+    xarray xformers xgboost xlrd xlsxwriter xmltodict yacs yellowbrick yfinance zarr zstandard
 """
 ALIKE = frozenset(_ALIKE.split())
 """Imports that are called like their package, but for ``_`` and ``-``."""
@@ -101,6 +126,7 @@ COMES_WITH = {
     "pyyaml": {"transformers", "omegaconf", "wandb", "huggingface-hub", "datasets", "accelerate", "pytorch-lightning"},
     "six": {"tensorflow", "pandas", "matplotlib", "python-dateutil"},
     "tensorboard": {"tensorflow"},
+    "threadpoolctl": {"scikit-learn"},
     "torchmetrics": {"lightning", "pytorch-lightning"},
     "tqdm": {"transformers", "huggingface-hub", "datasets", "lightning", "pytorch-lightning"},
     "triton": {"torch"},

@@ -44,12 +44,13 @@ class Listed(NamedTuple):
 class Imported(NamedTuple):
     """What files import. ``own``: names that may be files or folders of the project.
 
-    ``installed``: packages in one version that the README installs.
+    ``installed``: packages in one version that the README installs. ``programs``: those of the files that are started.
     """
 
     sources: list[PythonSource]
     own: Collection[str]
     installed: Sequence[FileWord] = ()
+    programs: Sequence[PythonSource] = ()
 
     def first(self) -> Mapping[str, Position]:
         """The first place of each name that is neither Python's nor the project's, without which nothing works."""
@@ -58,6 +59,17 @@ class Imported(NamedTuple):
             if each.package not in self.own and not is_standard(each.package):
                 found.setdefault(each.name, each.where)
         return found
+
+    def late(self, listed: Listed, catalog: Catalog) -> dict[str, Position]:
+        """Packages that programs import in functions or under conditions, and neither otherwise nor in the list."""
+        found: dict[str, Position] = {}
+        there = self.missing(listed, catalog)
+        for each in (each for source in self.programs for each in source.imports if each.late and each.package):
+            packages = packages_with(each.name, _known(catalog)) if each.package not in self.own else ()
+            if packages and not listed.has(each.name, packages) and packages[0] not in there:
+                found.setdefault(packages[0], each.where)
+        known = {*listed.names, *there, *found}
+        return {name: where for name, where in found.items() if not known & COMES_WITH.get(name, set())}
 
     def missing(self, listed: Listed, catalog: Catalog) -> dict[str, Position]:
         """Packages that are imported and not in the list, but for those that come with others anyhow."""
@@ -83,18 +95,32 @@ class Imported(NamedTuple):
 def add_imported(imported: Imported, listed: Listed, catalog: Catalog, draft: Draft) -> None:
     """Blocks and packages for what is imported and not listed; what is not known is a remark."""
     blocks = {name for name, block in catalog.distributions.items() if block in draft.blocks}
-    wanted = imported.missing(listed._replace(names=listed.names | blocks), catalog)
+    with_blocks = listed._replace(names=listed.names | blocks)
+    wanted = imported.missing(with_blocks, catalog)
+    late = imported.late(with_blocks, catalog)
+    if not listed.names and not listed.conda:
+        # Without a list nothing says that a program can do without them; frameworks are too much for a guess.
+        wanted |= {name: where for name, where in late.items() if not _brings_framework(name, catalog)}
     if listed.conda and not listed.complete and "conda-forge" in (listed.channels or ("conda-forge",)):
         add_to_conda(draft, wanted, "imported, and not in the list")
     elif listed.conda or listed.complete:
         _tell(wanted, "imported, and not in the list of packages", "add what is missing there", draft)
     else:
         _add(wanted, imported, listed, catalog, draft)
+    left = {name: where for name, where in late.items() if name not in wanted}
+    text = "imported only in functions or under conditions, and not in the list of packages"
+    _tell(left, text, "add what your runs need", draft)
     text = "imported, in no list, and init does not know which package has it"
     remedy = "add that to the list or to `requirements`, or copy the module"
     _tell(imported.strange(listed, catalog), text, remedy, draft)
     _old_tensorflow(imported, draft)
     _compilers(imported, listed, draft)
+
+
+def _brings_framework(name: str, catalog: Catalog) -> bool:
+    from hpcgen.planning.frameworks import required_frameworks
+
+    return name in catalog.distributions or any(required_frameworks(catalog, name))
 
 
 def _compilers(imported: Imported, listed: Listed, draft: Draft) -> None:
@@ -177,6 +203,13 @@ def _version(block: str, installed: Sequence[FileWord], catalog: Catalog, draft:
 def _old_tensorflow(imported: Imported, draft: Draft) -> None:
     old = next((each.old for each in imported.sources if each.old is not None), None)
     if old is None or "tensorflow" not in draft.blocks:
+        return
+    if "keras" in old.text:
+        text = (
+            f"{old.text} is of Keras 2: TensorFlow has Keras 3 since 2.16, so name an older release, or write what "
+            "Keras 3 has"
+        )
+        draft.remark(text, old.where)
         return
     if "version" not in draft.blocks["tensorflow"] and SpecifierSet(draft.asked.get("tensorflow", "")).contains(
         _LAST_1

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from hpcgen.core.model.own_project import JobFact, JobField, JobFile, Launched
+from hpcgen.core.secret_rules import secret_name
 from hpcgen.core.support.units import some
 from hpcgen.project.command_words import (
     RANKS,
@@ -94,6 +95,9 @@ def _environment(job: JobFile, draft: Draft) -> None:
         name, _, value = each.text.partition("=")
         if _SITES_OWN.fullmatch(name):
             left.append(each)
+        elif not value and secret_name(name):
+            # To be filled in by hand; in a job it would hide the user's own.
+            continue
         else:
             draft.put(("run", "environment", name), value, f"{job.file} exports it", each.where)
     if left:

@@ -40,6 +40,7 @@ def say_line(each: Launched, words: list[str], found: Found, draft: Draft, secre
     if each.repeated:
         draft.remark("the command stands in a loop, a condition or a function; it is taken once", each.where)
     _say_framework(each, draft)
+    _say_simulator(each, draft)
     _say_unknown(each, words, draft, secrets)
     _say_places(each, words, found, draft)
 
@@ -54,6 +55,31 @@ def _say_framework(each: Launched, draft: Draft) -> None:
     ):
         text = f"{cut.name} gives the program --local_rank; here it has LOCAL_RANK in its environment alone"
         draft.remark(text, each.where)
+
+
+_SIMULATORS = (
+    (
+        r"(Humanoid(Standup)?|HalfCheetah|Hopper|Walker2d|Ant|Swimmer|Reacher|Pusher|Inverted(Double)?Pendulum)-v[1-3]",
+        "MuJoCo and its older binding: `mujoco-py` below `requirements`, which compiles on first use",
+    ),
+    (
+        r"(Humanoid(Standup)?|HalfCheetah|Hopper|Walker2d|Ant|Swimmer|Reacher|Pusher|Inverted(Double)?Pendulum)-v[45]",
+        "MuJoCo: `mujoco` below `requirements`",
+    ),
+    (r"(ALE/\w+|\w+NoFrameskip)-v\d+", "Atari games: `ale-py`, or `atari-py` for an old gym, below `requirements`"),
+)
+"""Environments of Gym and Gymnasium by their names, and the simulator that each needs beside it.
+
+Source: the lists of environments in https://gymnasium.farama.org.
+"""
+
+
+def _say_simulator(each: Launched, draft: Draft) -> None:
+    listed = str(draft.blocks.get("python_packages", {})) + str(draft.blocks.get("conda_packages", {}))
+    for word in each.words:
+        for pattern, needs in _SIMULATORS:
+            if re.fullmatch(rf"(--?[\w.-]+=)?{pattern}", word) and not re.search(r"mujoco|atari|ale-py", listed):
+                draft.remark(f"the environment {word.rpartition('=')[2]} needs {needs}, if no list has it", each.where)
 
 
 def _say_unknown(each: Launched, words: list[str], draft: Draft, secrets: set[str]) -> None:

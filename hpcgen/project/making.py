@@ -20,7 +20,13 @@ from hpcgen.project.found import Found, look_at
 from hpcgen.project.languages import choose_julia, choose_r
 from hpcgen.project.libraries import choose_os_packages
 from hpcgen.project.naming import identify
-from hpcgen.project.notebooks import are_the_program, choose_notebook_packages, choose_server, read_notebooks
+from hpcgen.project.notebooks import (
+    are_the_program,
+    choose_notebook_packages,
+    choose_server,
+    read_notebooks,
+    without_programs_beside,
+)
 from hpcgen.project.packages import choose_packages
 from hpcgen.project.started import choose_command
 
@@ -76,11 +82,12 @@ def draft_of(top: Path, catalog: Catalog, command: str = "") -> Draft:
     found = look_at(top)
     draft = Draft()
     identify(found, draft)
+    notebooks = read_notebooks(found)
+    found = without_programs_beside(notebooks, found)
     choose_packages(found, catalog, draft, command)
     container = read_container(found, draft)
     if container is not None:
         choose_container_packages(container, found, catalog, draft)
-    notebooks = read_notebooks(found)
     if interactive := are_the_program(notebooks, found, draft):
         choose_notebook_packages(notebooks, found, catalog, draft)
     choose_os_packages(found, draft)

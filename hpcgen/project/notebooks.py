@@ -126,7 +126,9 @@ def _imported(notebooks: list[Notebook], found: Found, catalog: Catalog, draft: 
     unknown: dict[str, Position] = {}
     for notebook in notebooks:
         for each in notebook.installed.python:
-            _add(asked, each)
+            # A preview of the day, or a name that the index has given up, is of the time of the notebook.
+            if not _OF_ITS_TIME.match(each.text):
+                _add(asked, each)
     named = [item for each in notebooks for item in each.imports.items()]
     named += [(one.package, one.where) for each in found.sources for one in each.imports if one.package]
     for name, where in named:
@@ -140,6 +142,9 @@ def _imported(notebooks: list[Notebook], found: Found, catalog: Catalog, draft: 
         text = f"imported, and init does not know from which package: {some(left, 8)}; add those under requirements"
         draft.remark(text, unknown[left[0]])
     return list(asked.values())
+
+
+_OF_ITS_TIME = re.compile(r"(tf|tb|torch|keras)-nightly|.*-nightly\b|sklearn\b")
 
 
 def _alike(module: str, package: str) -> bool:
@@ -162,6 +167,8 @@ _SERVER = ["jupyter", "lab", "--no-browser", "--ip=127.0.0.1", "--port=8888", "-
 _PLACEHOLDER = ["python3", "--version"]
 
 
+_FOR_EACH_PROGRAM = 5
+"""So many notebooks are rather the project than one program that lies below one of their folders."""
 _OTHER_KINDS = ("Project.toml", "JuliaProject.toml", "DESCRIPTION", "CMakeLists.txt")
 """Files of projects of which notebooks are a part."""
 
@@ -173,6 +180,16 @@ def are_the_program(notebooks: list[Notebook], found: Found, draft: Draft) -> bo
     usual = [each for each in found.sources if "/" not in each.file and each.program is not None]
     jobs = any(each.launched for each in found.jobs)
     return bool(notebooks) and not (usual or jobs or draft.programs or found.table.scripts)
+
+
+def without_programs_beside(notebooks: list[Notebook], found: Found) -> Found:
+    """What was found, without Python files that lie deeper than the many notebooks and that no README starts."""
+    program = [each.file for each in found.sources if each.program is not None]
+    least = min((each.file.count("/") for each in notebooks), default=0)
+    deeper = all(each.file.count("/") > least + 1 for each in found.sources)
+    many = len(notebooks) > _FOR_EACH_PROGRAM * len(program)
+    shown = found.readme.programs or found.build or found.table.scripts or any(each.launched for each in found.jobs)
+    return found._replace(sources=[]) if program and deeper and many and not shown else found
 
 
 def choose_server(notebooks: list[Notebook], draft: Draft) -> None:

@@ -6,18 +6,23 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import Position, Problems
-from hpcgen.core.model.own_project import FileWord, PythonSource
+from hpcgen.core.model.own_project import FileWord, JobFile, PythonSource
 from hpcgen.core.model.project import BLOCK
+from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.units import some
 from hpcgen.planning.own_wheels import unlisted_blocks
 from hpcgen.project.candidates import candidates_of, likeliest
 from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
+from hpcgen.project.import_names import packages_with
 from hpcgen.project.imported import MPI_BLOCKS, Imported, Listed, add_imported
 from hpcgen.project.modules import Modules, above
 from hpcgen.project.python_program import may_start, started
+from hpcgen.readers.pip_text import WRITE
 
 if TYPE_CHECKING:
     from hpcgen.core.model.conda import CondaFile
@@ -62,21 +67,34 @@ def choose_packages(found: Found, catalog: Catalog, draft: Draft, asked: str = "
     ``asked``: which of the project's command lines is taken; else the likeliest.
     """
     modules = Modules(found)
-    programs = started(found, modules, likeliest(candidates_of(found, draft), asked))
+    taken_job = likeliest(candidates_of(found, draft), asked)
+    programs = with_settings(started(found, modules, taken_job), taken_job, found)
+    # Where nothing says which program it is, all but tests and the like may be.
+    sources = modules.reached(programs) if programs else [each for each in found.sources if may_start(each.file)]
+    imported = Imported(sources, modules.own_names, found.readme.installed, programs)
     names, listed = _files(found, programs), Listed()
     for number, name in enumerate(names):
         others = [each for each in names[number + 1 :] if each not in _OF_PROJECT]
-        taken = _take(found, catalog, draft, name, others)
+        taken = _take(found, catalog, draft, name, others, imported)
         if taken is not None:
             listed = taken
             break
     with_groups(found.readme.groups, found, draft)
-    # Where nothing says which program it is, all but tests and the like may be.
-    sources = modules.reached(programs) if programs else [each for each in found.sources if may_start(each.file)]
-    imported = Imported(sources, modules.own_names, found.readme.installed)
     if not listed.conda and not listed.complete and names:
         listed = _with_own(found, imported, listed, catalog, draft)
     add_imported(imported, listed, catalog, draft)
+
+
+def with_settings(programs: list[PythonSource], taken: JobFile | None, found: Found) -> list[PythonSource]:
+    """Programs with what settings import that their command names: gin has modules registered by that."""
+    from hpcgen.readers.gin import read_gin
+
+    paths = found.tree.paths()
+    words = [word.rpartition("=")[2].strip("\"'") for each in (taken.launched if taken else []) for word in each.words]
+    files = [each for each in dict.fromkeys(words) if each.endswith(".gin") and each in paths]
+    quiet = found._replace(problems=Problems())
+    more = [name for file in files for name in quiet.read(read_gin, file) or []]
+    return [replace(programs[0], imports=[*programs[0].imports, *more]), *programs[1:]] if programs else []
 
 
 def _with_own(found: Found, imported: Imported, listed: Listed, catalog: Catalog, draft: Draft) -> Listed:
@@ -147,7 +165,9 @@ def _likely(path: str) -> tuple[bool, bool, int, str]:
     return (not plain, not re.search(r"gpu|cuda|train", path), len(path), path)
 
 
-def _take(found: Found, catalog: Catalog, draft: Draft, name: str, others: list[str]) -> Listed | None:
+def _take(
+    found: Found, catalog: Catalog, draft: Draft, name: str, others: list[str], imported: Imported
+) -> Listed | None:
     """One file, and why it is that one; None where it names no packages, so that another is to be taken."""
     why = _WHY.get(name.rpartition("/")[2], "the requirements of the project")
     if others:
@@ -177,6 +197,8 @@ def _take(found: Found, catalog: Catalog, draft: Draft, name: str, others: list[
     if packages is None:
         return Listed()
     wanted = choose_frameworks(packages, catalog, draft)
+    if len(found.problems) > before:
+        _without_unneeded(packages, before, found, catalog, imported, draft)
     for note in packages.notes:
         draft.remark(note.text, note.where)
     if groups := [each for each in packages.group_names if each not in packages.default_groups]:
@@ -185,6 +207,26 @@ def _take(found: Found, catalog: Catalog, draft: Draft, name: str, others: list[
     # A lock has all that may be wanted, also what only some groups need.
     names = [*wanted, *(each.name for each in packages.requirements if packages.locked)]
     return Listed(frozenset(names), complete=packages.locked)
+
+
+def _without_unneeded(
+    packages: PackageFile, before: int, found: Found, catalog: Catalog, imported: Imported, draft: Draft
+) -> None:
+    """Leave out what is on lines that cannot be taken, where a block brings it or no program here imports it."""
+    needed = {each for name in imported.first() for each in (*packages_with(name), normal_name(name.partition(".")[0]))}
+    unneeded = [each for each in packages.refused if each.text in catalog.distributions or each.text not in needed]
+    # What is only written wrongly is to be mended.
+    if any(each.remedy == WRITE for each in found.problems[before:]):
+        return
+    known = found._replace(problems=Problems())
+    known.packages(packages.file, names := [each.text for each in unneeded if each.text])
+    if names and not known.problems:
+        del found.problems[before:]
+        draft.blocks[BLOCK]["options"]["without"] = names
+        for each in unneeded:
+            why = "a block brings it" if each.text in catalog.distributions else "no program here imports it"
+            text = f"{each.text} is left out, since its line names no release of it and {why}"
+            draft.because(("blocks", BLOCK), None, text, each.where)
 
 
 def choose_frameworks(file: PackageFile, catalog: Catalog, draft: Draft) -> list[str]:

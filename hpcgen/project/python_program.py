@@ -10,14 +10,24 @@ from typing import NamedTuple
 from hpcgen.core.errors import Position
 from hpcgen.core.model.own_project import FileWord, JobFile, PythonSource
 from hpcgen.core.support.units import some
-from hpcgen.project.command_words import RANKS, commands_of, folders_of, place_of, script_code, told_by, wrap_reason
+from hpcgen.project.command_words import (
+    RANKS,
+    commands_of,
+    folders_of,
+    linked_module,
+    place_of,
+    script_code,
+    told_by,
+    wrap_reason,
+)
 from hpcgen.project.draft import APP, Draft
 from hpcgen.project.found import Found
 from hpcgen.project.modules import Modules
 
 _USUAL = ("train", "main", "run", "pretrain", "finetune", "app", "solve", "simulate", "inference", "predict")
 _NO_PROGRAMS = re.compile(
-    r"(^|/)(tests?|testing|docs?|examples?|benchmarks?|notebooks|tutorials|third_party|submodules|external)/|"
+    r"(^|/)[~_.]?(tests?|testing|docs?|documentation|examples?|benchmarks?|notebooks|tutorials|third_party|submodules|"
+    r"external|archived?|deprecated|legacy)/|"
     r"(^|/)(conftest|setup|noxfile|tasks|conf|version|_version|__init__|utils?|helpers?|constants|config)\.py$|"
     r"(^|/)test_|_tests?\.py$"
 )
@@ -72,7 +82,8 @@ def _files(found: Found, modules: Modules) -> Iterator[ProgramCandidate]:
         begins = re.split(r"[_-]", stem)[0]
         usual = 4 if stem in _USUAL[:2] else 3 if stem in _USUAL or begins in _USUAL else 2 if "train" in stem else 0
         usual = 3 if stem == "__main__" else usual
-        starts = each.program or each.runs
+        # What others import only says something, or prepares it, when it is read.
+        starts = each.program or (each.runs if each.file not in imported else None)
         if not (starts or alone or (usual and stem != "__main__" and "/" not in each.file) or stem == "__main__"):
             continue
         evidence = usual + (2 if starts else 0) + (1 if each.interface else 0) - min(each.file.count("/"), 3)
@@ -87,6 +98,7 @@ def _scripts(found: Found) -> Iterator[ProgramCandidate]:
     for name, each in scripts.items():
         alike = name.replace("_", "-").lower() == own.replace("_", "-").lower()
         evidence = (4 if alike or len(scripts) == 1 else 2 if "train" in name else 0) + 2
+        evidence += 1 if re.search(r"(^|[_-])train$", name) else 0
         yield ProgramCandidate(name, evidence - (2 if _BESIDE.search(name) else 0), each.where, script=each)
 
 
@@ -113,6 +125,7 @@ def started(found: Found, modules: Modules, taken: JobFile | None) -> list[Pytho
             folders = folders_of(each, own)
             for word in each.words:
                 paths += [place_of(word, found, folders).removeprefix(f"{APP}/"), modules.module(word)]
+                paths.append(linked_module(word, found))
                 if script := found.table.scripts.get(word):
                     paths.append(modules.module(script.text.partition(":")[0]))
     named = [
@@ -178,10 +191,7 @@ def _start_source(
     reached = modules.reached([source])
     parallel = next((each.parallel for each in reached if each.parallel), None)
     spawns = next((each.spawns for each in reached if each.spawns), None)
-    if spawns is not None:
-        text = f"{spawns.text} starts processes of its own on the node: `--gpus N` gives it N GPUs"
-        draft.remark(text, spawns.where)
-    elif parallel is not None and (block := told_by(draft, True)):
+    if spawns is None and parallel is not None and (block := told_by(draft, True)):
         why = f"{parallel.text}: it computes on several ranks; ranks.py gives each its place"
         wrap_reason(draft, why, parallel.where)
         words = ["python3", RANKS[block], *words]
@@ -197,6 +207,10 @@ def find_modules(found: Found, draft: Draft) -> None:
         source = modules.sources.get(word.removeprefix(f"{APP}/")) if word.startswith(f"{APP}/") else None
         if source is not None:
             roots |= dict.fromkeys(modules.roots(source), source.file)
+            spawns = next((each.spawns for each in modules.reached([source]) if each.spawns), None)
+            if spawns is not None and "mpi" not in draft.blocks:
+                text = f"{spawns.text} starts processes of its own on the node: `--gpus N` gives it N GPUs"
+                draft.remark(text, spawns.where)
     for words in commands_of(draft.data["run"]):
         if "-m" in words[:-1] and (path := modules.module(words[words.index("-m") + 1])):
             roots[modules.top(path)] = path

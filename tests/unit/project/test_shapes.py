@@ -18,7 +18,7 @@ CONDA_RANKS = ["python3", "/opt/conda_packages/share/ranks.py"]
 
 
 class Shape(NamedTuple):
-    """Files, and what is right for them; ``remarks``: words that remarks have."""
+    """Files, and what is right for them; ``remarks``: words that remarks have, ``open``: words of what is left open."""
 
     files: dict[str, str]
     blocks: list[str]
@@ -28,6 +28,8 @@ class Shape(NamedTuple):
     remarks: list[str] = []
     environment: dict[str, str] = {}
     conda: dict[str, list[str]] = {}
+    without: list[str] = []
+    open: str = ""
 
 
 SHAPES = {
@@ -266,6 +268,7 @@ SHAPES = {
         ["pytorch", "python_packages"],
         ["python3", "/app/train.py"],
         ["requirements.txt"],
+        without=["torch"],
     ),
     "no program": Shape(
         {"requirements.txt": "numpy\n", "setup.py": "setup()\n", "conf.py": "x = 1\n", "utils.py": "import numpy\n"},
@@ -300,6 +303,156 @@ SHAPES = {
             *("finetune", "small"),
         ],
         ["pyproject.toml"],
+    ),
+    "words that may be left out, and folders that setup.py alone calls packages": Shape(
+        {
+            "README.md": "```\npython -m net.tools.train --node_rank 1 -d 8\n"
+            "python -m net.tools.train -n small -d 8 --fp16 [--cache]\n```\n",
+            "setup.py": "setup(package_dir={'net': 'net', 'net.tools': 'tools'}, install_requires=['torch'])\n",
+            "net/__init__.py": "",
+            "net/tools/__init__.py": "",
+            "net/launch.py": "import torch.multiprocessing as mp\nmp.start_processes(f)\n",
+            "tools/train.py": f"import argparse\nfrom net.launch import run\n{MAIN}",
+            "tools/export.py": TORCH,
+        },
+        ["pytorch", "python_packages"],
+        ["python3", "/app/tools/train.py", "-n", "small", "-d", "8", "--fp16"],
+        ["setup.py"],
+        environment={"PYTHONPATH": "/app"},
+        remarks=["mp.start_processes starts processes of its own"],
+    ),
+    "a list with an address that no program needs": Shape(
+        {
+            "requirements.txt": "tqdm\nhttps://example.org/odd_studio-0.4-py3-none-any.whl\n",
+            "train.py": f"import torch, tqdm\n{MAIN}",
+        },
+        ["pytorch", "python_packages"],
+        ["python3", "/app/train.py"],
+        ["requirements.txt"],
+        without=["odd-studio"],
+    ),
+    "no list, and imports in functions": Shape(
+        {
+            "train.py": "import argparse, torch\ndef data():\n    import pandas\n    import jax\n    import parts\n"
+            f"    try:\n        import wandb\n    except ImportError:\n        pass\n{MAIN}",
+            "parts.py": "def f():\n    import scipy\n",
+        },
+        ["pytorch", "python_packages"],
+        ["python3", "/app/train.py"],
+        packages=["pandas"],
+        remarks=["imported only in functions or under conditions, and not in the list of packages: jax (train.py:4)"],
+    ),
+    "a module by uv": Shape(
+        {
+            "go.sh": "export WANDB_API_KEY=\nuv run --isolated --extra gpu -m flow.train +fast=true\n",
+            "pyproject.toml": "[project]\nname = 'flow'\ndependencies = ['torch']\n",
+            "flow/train.py": TORCH,
+            "flow/__init__.py": "",
+        },
+        ["pytorch", "python_packages"],
+        [
+            *("python3", "-c"),
+            "import runpy, sys; sys.path.insert(0, '/app'); runpy.run_module('flow.train', None, '__main__', True)",
+            "+fast=true",
+        ],
+        ["pyproject.toml"],
+    ),
+    "templates, and scripts that get data or start a cluster": Shape(
+        {
+            "README.md": "```\n./get-data-news.sh\n```\n",
+            "any.slurm": "#SBATCH --ntasks=2\nsrun bash -c 'torchrun --nproc_per_node 4 -m $training'\n",
+            "ray.slurm": "#SBATCH --ntasks=2\nsrun bash -c 'pip install ray && ray start --head && sleep 9'\n",
+            "get-data-news.sh": "cat x | python clean.py > y\n",
+            "rank.sh": "deepspeed --module cli.fit --lr 1\n",
+            **dict.fromkeys(("cli/fit.py", "clean.py"), TORCH),
+        },
+        ["pytorch", "mpi"],
+        [
+            *(*RANKS, "python3", "-c"),
+            "import runpy, sys; sys.path.insert(0, '/app'); runpy.run_module('cli.fit', None, '__main__', True)",
+            *("--lr", "1"),
+        ],
+    ),
+    "a Makefile for documents, and what is archived": Shape(
+        {
+            "Makefile": "docs:\n\tjupytext demo.py -o docs/demo.md\nclean:\n\tfind . -name x -ls -delete\n",
+            "pyproject.toml": "[project]\nname = 'flow'\ndependencies = ['torch']\n",
+            "~archive/old/train.py": TORCH,
+            "~archive/old/requirements.txt": "jax\n",
+            "flow/solve.py": TORCH,
+        },
+        ["pytorch", "python_packages"],
+        ["python3", "/app/flow/solve.py"],
+        ["pyproject.toml"],
+    ),
+    "a loop in a module that others import": Shape(
+        {
+            "requirements.txt": "numpy\n",
+            "flow/__init__.py": "from .masses import table\n",
+            "flow/more.py": "x = 1\n",
+            "flow/masses.py": "table = {}\nfor n in range(9):\n    table[n] = n\n",
+        },
+        ["python_packages"],
+        None,
+        ["requirements.txt"],
+        remarks=["no program in this folder"],
+    ),
+    "pages that the README leads to": Shape(
+        {
+            "README.md": "See [how to train](docs/how-to/train.md#start) and [more](docs/more.md).\n",
+            "docs/how-to/train.md": "```bash\nnet_train DATASET_NAME_OR_ID 3d 0\nnet_train small 3d 0\n```\n",
+            "docs/unnamed.md": "```bash\nnet_train odd\n```\n",
+            "setup.py": "setup(name='net', install_requires=['torch'], entry_points={'console_scripts': "
+            "['net_train=net.run:main', 'net_show_train_data=net.run:show']})\n",
+            "net/__init__.py": "",
+            "net/run.py": "import torch\ndef main():\n    pass\n",
+        },
+        ["pytorch", "python_packages"],
+        [
+            *("python3", "-c", "import sys; sys.path.insert(0, '/app'); from net.run import main; sys.exit(main())"),
+            *("small", "3d", "0"),
+        ],
+        ["setup.py"],
+    ),
+    "one of many commands is called like training": Shape(
+        {
+            "setup.py": "setup(name='net', install_requires=['torch'], entry_points={'console_scripts': "
+            "['net_train=net.run:main', 'net_train_again=net.run:again', 'net_plan=net.run:plan']})\n",
+            "net/__init__.py": "",
+            "net/run.py": "import torch\ndef main():\n    pass\n",
+        },
+        ["pytorch", "python_packages"],
+        ["python3", "-c", "import sys; sys.path.insert(0, '/app'); from net.run import main; sys.exit(main())"],
+        ["setup.py"],
+    ),
+    "settings for gin": Shape(
+        {
+            "README.md": "```\npython flow/train.py --gin_file=flow/base.gin --env=Humanoid-v2\n```\n",
+            "setup.py": "setup(install_requires=['jax', 'gin-config'])\n",
+            "flow/train.py": f"import argparse, gin, jax\n{MAIN}",
+            "flow/base.gin": "from __gin__ import dynamic_registration\nimport __main__ as train\n"
+            "from t5.data import mixtures\ninclude 'flow/more.gin'\nx.rate = 1\n",
+            "flow/more.gin": "import seqio\n",
+        },
+        ["jax", "python_packages"],
+        ["python3", "/app/flow/train.py", "--gin_file=/app/flow/base.gin", "--env=Humanoid-v2"],
+        ["setup.py"],
+        ["seqio", "t5"],
+        remarks=["the environment Humanoid-v2 needs MuJoCo"],
+    ),
+    "Keras 2": Shape(
+        {
+            "train.py": f"import argparse\nimport tensorflow as tf\nimport keras.utils.np_utils as u\n{MAIN}",
+        },
+        ["tensorflow"],
+        ["python3", "/app/train.py"],
+        remarks=["keras.utils.np_utils is of Keras 2"],
+    ),
+    "submodules that were not fetched": Shape(
+        {".gitmodules": '[submodule "a"]\n\tpath = parts\n', "train.py": TORCH},
+        ["pytorch"],
+        ["python3", "/app/train.py"],
+        open="submodules that are not here: parts",
     ),
 }
 
@@ -359,9 +512,46 @@ def test_a_repository_of_this_shape_is_understood(tmp_path: Path, shape: Shape) 
     assert run.get("command") == shape.command and run.get("environment", {}) == shape.environment
     options = draft.blocks.get("python_packages", {}).get("options", {})
     assert (options.get("files", []), options.get("requirements", [])) == (shape.listed, shape.packages)
+    assert options.get("without", []) == shape.without and shape.open in str(draft.data.get("open", ""))
     conda = draft.blocks.get("conda_packages", {}).get("options", {})
     assert not shape.conda or conda == shape.conda
     remarks = [each.text for each in draft.remarks]
     assert all(any(words in each for each in remarks) for words in shape.remarks), remarks
     if not shape.remarks:
         assert not [each for each in remarks if "imported" in each], remarks
+
+
+def test_a_program_behind_a_link_to_a_folder_is_started_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net/tools").symlink_to("../tools")
+    files = {"README.md": "`python -m net.tools.train -d 8`\n", "tools/train.py": TORCH, "net/__init__.py": ""}
+    draft = drafted(tmp_path, files)
+    assert draft.data["run"]["command"] == ["python3", "/app/tools/train.py", "-d", "8"]
+
+
+def test_many_notebooks_are_the_project_and_not_a_program_far_below(tmp_path: Path) -> None:
+    cell = '{"cell_type": "code", "source": ["import tensorflow\\n", "!pip install tf-nightly sklearn"]}'
+    book = f'{{"nbformat": 4, "metadata": {{"kernelspec": {{"language": "python"}}}}, "cells": [{cell}]}}'
+    files = {f"lesson {n}.ipynb": book for n in range(7)}
+    files |= {"week/4/board/main.py": f"import odd_runtime\n{MAIN}", "week/4/board/requirements.txt": "numpy\n"}
+    draft = drafted(tmp_path, files)
+    assert draft.data["run"]["command"][0] == "jupyter" and "tensorflow" in draft.blocks
+    assert draft.blocks["python_packages"]["options"] == {"requirements": ["tensorflow", "jupyterlab", "ipykernel"]}
+
+
+def test_a_line_that_is_only_written_wrongly_is_a_mistake(tmp_path: Path) -> None:
+    draft = drafted(tmp_path, {"requirements.txt": "tqdm\nodd >= 1 2\n", "train.py": TORCH})
+    assert draft.problems and "without" not in draft.blocks["python_packages"]["options"]
+
+
+def test_a_line_that_cannot_be_taken_and_is_needed_is_a_mistake(tmp_path: Path) -> None:
+    files = {
+        "requirements.txt": "tqdm\nhttps://example.org/odd-1-py3-none-any.whl\n",
+        "train.py": f"import odd\n{MAIN}",
+    }
+    assert drafted(tmp_path, files).problems
+
+
+def test_a_token_to_be_filled_in_hides_nobodys_own(tmp_path: Path) -> None:
+    files = {"go.sh": "export HF_TOKEN=\nexport SIZE=3\npython train.py\n", "train.py": TORCH}
+    assert drafted(tmp_path, files).data["run"]["environment"] == {"SIZE": "3"}
