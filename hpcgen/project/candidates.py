@@ -25,7 +25,7 @@ from hpcgen.project.command_words import (
     subject_of,
     without_framework,
 )
-from hpcgen.project.draft import Draft
+from hpcgen.project.draft import APP, Draft
 from hpcgen.project.found import README, Found, named_scripts
 from hpcgen.project.language_programs import script_jobs
 from hpcgen.project.python_program import lists_python
@@ -104,10 +104,30 @@ def candidates_of(found: Found, draft: Draft) -> list[_Ranked]:
         shown = CommandLine(" ".join(job.launched[0].words), job.where, "program")
         ranked.append(((True, 9, job.file), _Ranked(shown, job, True)))
     ranked.sort(key=lambda each: each[0])
+    if ranked and _is_far(ranked[0], named):
+        depth = _depth(ranked[0][1], found)
+        readme = [each for each in ranked if each[1].shown.evidence == "README" and not each[1].aside]
+        nearer = [
+            each for each in readme if _depth(each[1], found) < depth and not is_synopsis(each[1].job.launched[0])
+        ]
+        ranked = [*nearer[:1], *(each for each in ranked if each not in nearer[:1])]
     texts: dict[str, _Ranked] = {}
     for _, each in ranked:
         texts.setdefault(each.shown.text, each)
     return list(texts.values())
+
+
+def _is_far(ranked: tuple[tuple[object, ...], _Ranked], named: list[str]) -> bool:
+    """Whether it is a script of some part of the project, which no README starts."""
+    shown = ranked[1].shown
+    return shown.evidence == "script" and shown.where.file.count("/") > 1 and shown.where.file not in named
+
+
+def _depth(ranked: _Ranked, found: Found) -> int:
+    """How far below the project's folder the program is that a line starts."""
+    each = ranked.job.launched[0]
+    place = place_of(subject_of(each), found, folders_of(each, ranked.job.file.rpartition("/")[0]))
+    return (place.removeprefix(f"{APP}/") or subject_of(each)).count("/")
 
 
 def _below(each: Launched, found: Found) -> Launched:

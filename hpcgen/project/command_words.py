@@ -235,8 +235,9 @@ _IN_CAPITALS = re.compile(
 
 def placeholders(each: Launched) -> list[str]:
     """Words of a command line in whose place a value of the user's belongs: ``<name>``, ``--env env_id``."""
-    pairs = zip(each.words, each.words[1:], strict=False)
-    said = {word for option, word in pairs if re.fullmatch(rf"{re.escape(option.strip('-'))}_(id|name|path)", word)}
+    pairs = [(option.strip("-"), word) for option, word in zip(each.words, each.words[1:], strict=False)]
+    said = {word for name, word in pairs if re.fullmatch(rf"{re.escape(name)}_(id|name|path)", word)}
+    said |= {word for name, word in pairs if name and word == re.sub(r"-", "_", name).upper() and word != name}
     values = {word: word.rpartition("=")[2].strip("\"'\\") for word in each.words[1:]}
     return [
         word
@@ -249,7 +250,7 @@ def is_synopsis(each: Launched) -> bool:
     """Whether a command line shows what can stand there rather than what somebody runs; places of data do no harm."""
     usage = re.search(r"<\s*\w[^<>|]*>|\[", each.dropped)
     stand = [word for word in placeholders(each) if not re.search(r"(^|[=/])path/to/(?!your)", word)]
-    return bool(usage or stand) or not {"--help", "-h"}.isdisjoint(each.words)
+    return bool(usage or stand or unknown_variables(each.words)) or not {"--help", "-h"}.isdisjoint(each.words)
 
 
 def subject_of(each: Launched) -> str:

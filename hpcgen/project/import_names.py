@@ -167,6 +167,21 @@ def packages_with(name: str, known: Collection[str] = ()) -> tuple[str, ...]:
     return (plain,) if first in ALIKE or plain in known else ()
 
 
+MISTAKEN = {
+    "cv2": "opencv-python-headless",
+    "opencv": "opencv-python-headless",
+    "opencv3": "opencv-python-headless",
+    "pil": "pillow",
+    "pytorch": "torch",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+}
+"""Names in lists for pip that are of conda or of modules, and the packages that are meant.
+
+The index has none of these names, or something that only says so (pytorch, sklearn).
+"""
+
+
 def conda_name(package: str) -> str:
     """What conda-forge calls a package of the index."""
     names = (_OF_CONDA[name][0] for name in _OF_CONDA if package in packages_with(name))

@@ -170,7 +170,7 @@ def _add(wanted: Mapping[str, Position], imported: Imported, listed: Listed, cat
     if others:
         why = f"imported, and in no list: {some(list(_said(others)), 30)}; `hpcgen lock` chooses their versions"
         draft.add_block(BLOCK, why)
-        draft.blocks[BLOCK].setdefault("options", {})["requirements"] = sorted(others)
+        draft.blocks[BLOCK].setdefault("options", {}).setdefault("requirements", []).extend(sorted(others))
 
 
 def _block(block: str, why: str, where: Position, draft: Draft) -> None:

@@ -18,7 +18,7 @@ from hpcgen.planning.own_wheels import unlisted_blocks
 from hpcgen.project.candidates import candidates_of, likeliest
 from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
-from hpcgen.project.import_names import packages_with
+from hpcgen.project.import_names import MISTAKEN, packages_with
 from hpcgen.project.imported import MPI_BLOCKS, Imported, Listed, add_imported
 from hpcgen.project.modules import Modules, above
 from hpcgen.project.python_program import may_start, started
@@ -136,7 +136,8 @@ def _files(found: Found, programs: list[PythonSource]) -> list[str]:
     named, paths = found.tree.named, [each.path for each in found.tree.files]
     folders = dict.fromkeys(folder for each in programs for folder in above(each.file) if folder)
     beside = [f"{folder}/{name}" for folder in folders for name in (*_LISTS, "environment.yml", "environment.yaml")]
-    more = sorted((path for path in paths if _REQUIREMENTS.fullmatch(path) and not _NOT_MAIN.search(path)), key=_likely)
+    pip = [path for path in paths if _REQUIREMENTS.fullmatch(path) and not re.search(r"(^|[/_.-])conda[._-]", path)]
+    more = sorted((path for path in pip if not _NOT_MAIN.search(path)), key=_likely)
     conda = sorted((path for path in paths if _CONDA.fullmatch(path) and not _NOT_MAIN.search(path)), key=_likely)
     if not any(_CONDA.fullmatch(path.rpartition("/")[2]) for path in paths):
         conda = [path for path in paths if re.fullmatch(r"[^/]+\.ya?ml", path) and _is_environment(path, found)]
@@ -196,6 +197,7 @@ def _take(
     draft.put(("blocks", "python_packages"), {"options": {"files": [name]}}, why, where)
     if packages is None:
         return Listed()
+    packages = _meant(packages, draft)
     wanted = choose_frameworks(packages, catalog, draft)
     if len(found.problems) > before:
         _without_unneeded(packages, before, found, catalog, imported, draft)
@@ -207,6 +209,21 @@ def _take(
     # A lock has all that may be wanted, also what only some groups need.
     names = [*wanted, *(each.name for each in packages.requirements if packages.locked)]
     return Listed(frozenset(names), complete=packages.locked)
+
+
+def _meant(packages: PackageFile, draft: Draft) -> PackageFile:
+    """The list with the packages that are meant where it has a name of conda, or of a module."""
+    wrong = [each for each in packages.requirements if each.name in MISTAKEN and not packages.locked]
+    if not wrong:
+        return packages
+    options = draft.blocks[BLOCK]["options"]
+    meant = [replace(each, name=MISTAKEN[each.name], specifier="", version="") for each in wrong]
+    options["without"] = [each.name for each in wrong]
+    options["requirements"] = sorted({each.name for each in meant})
+    for old, new in zip(wrong, meant, strict=True):
+        text = f"{old.name} is no package of that name in the index: {new.name} in its place, in no version"
+        draft.because(("blocks", BLOCK), None, text, old.where)
+    return replace(packages, requirements=[*(each for each in packages.requirements if each not in wrong), *meant])
 
 
 def _without_unneeded(
@@ -222,7 +239,8 @@ def _without_unneeded(
     known.packages(packages.file, names := [each.text for each in unneeded if each.text])
     if names and not known.problems:
         del found.problems[before:]
-        draft.blocks[BLOCK]["options"]["without"] = names
+        options = draft.blocks[BLOCK]["options"]
+        options["without"] = [*options.get("without", []), *names]
         for each in unneeded:
             why = "a block brings it" if each.text in catalog.distributions else "no program here imports it"
             text = f"{each.text} is left out, since its line names no release of it and {why}"

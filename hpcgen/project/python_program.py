@@ -76,7 +76,7 @@ def _shown(found: Found) -> list[str]:
 def _files(found: Found, modules: Modules) -> Iterator[ProgramCandidate]:
     programs = [each for each in found.sources if may_start(each.file)]
     imported = {path for each in found.sources for path in modules.imported_by(each)}
-    alone = len(programs) == 1
+    alone, shown = len(programs) == 1, {*_shown(found)}
     for each in programs:
         stem = each.file.removesuffix(".py").rpartition("/")[2]
         begins = re.split(r"[_-]", stem)[0]
@@ -85,6 +85,9 @@ def _files(found: Found, modules: Modules) -> Iterator[ProgramCandidate]:
         # What others import only says something, or prepares it, when it is read.
         starts = each.program or (each.runs if each.file not in imported else None)
         if not (starts or alone or (usual and stem != "__main__" and "/" not in each.file) or stem == "__main__"):
+            continue
+        if each.file in imported and not (usual or each.interface or each.file in shown) and "/" in each.file:
+            # A module that shows what it does.
             continue
         evidence = usual + (2 if starts else 0) + (1 if each.interface else 0) - min(each.file.count("/"), 3)
         evidence -= (2 if _BESIDE.search(each.file) else 0) + (1 if each.file in imported and not each.interface else 0)

@@ -160,8 +160,9 @@ class FolderFile(NamedTuple):
 class Top(NamedTuple):
     """What lies in the folder itself: its name, the bytes of all files in it, and what kind of folder it is.
 
-    ``kind``: ``environment`` (of Python, by pyvenv.cfg or conda-meta), ``cmake`` (a build folder), ``link`` (a link to
-    a folder, to nothing, or out of this one), else empty.
+    Environments and build folders below other folders are among them by their paths. ``kind``: ``environment`` (of
+    Python, by pyvenv.cfg or conda-meta), ``cmake`` (a build folder), ``link`` (a link to a folder, to nothing, or out
+    of this one), else empty.
     """
 
     name: str
@@ -220,7 +221,7 @@ def project_tree(top: Path) -> ProjectTree:
     walk = _Walk(Path(os.path.realpath(top)))
     entries = sorted(os.scandir(walk.root), key=lambda each: each.name)
     tops = [walk.top(entry) for entry in entries if entry.name.isprintable()]
-    return ProjectTree(walk.files, tops, walk.left > 0, walk.links, tuple(walk.linked))
+    return ProjectTree(walk.files, [*tops, *walk.inner], walk.left > 0, walk.links, tuple(walk.linked))
 
 
 class _Walk:
@@ -228,6 +229,7 @@ class _Walk:
         self.root = root
         self.files: list[FolderFile] = []
         self.links: list[str] = []
+        self.inner: list[Top] = []
         self.linked: list[tuple[str, str]] = []
         self.left = MOST_ENTRIES
 
@@ -267,7 +269,9 @@ class _Walk:
             if self._leads_away(entry, f"{path}/{entry.name}"):
                 self.links.append(f"{path}/{entry.name}")
             elif entry.is_dir(follow_symlinks=False):
-                hidden = entry.name.startswith(".") or entry.name == "__pycache__" or bool(_kind(entry.path))
+                kind = _kind(entry.path)
+                self.inner += [Top(f"{path}/{entry.name}", True, 0, kind)] if kind else []
+                hidden = entry.name.startswith(".") or entry.name == "__pycache__" or bool(kind)
                 if not hidden and depth < DEEPEST:
                     total += self._below(entry.path, f"{path}/{entry.name}", depth + 1)
             elif entry.is_file():

@@ -37,6 +37,7 @@ _IN_TEXT = re.compile(
 """A command line in a sentence, or in a block that is only indented."""
 _OPTIONAL = re.compile(r"(?<=\s)\[-{1,2}\w[^\[\]\n]*\](?=\s|\Z)")
 """What may be left out: ``[--cache]``."""
+_OPTION, _COMMENT = re.compile(r"--?[A-Za-z]"), re.compile(r"\s#.*")
 _LONGEST = 2000
 _PROMPT = re.compile(r"\s*(?:\([\w.-]+\)\s*)?(?:[$%]|[\w.-]+@[\w.-]+[:~\w/.-]*[$#])\s+(?=\S)")
 
@@ -77,7 +78,7 @@ def read_recipes(folder: ProjectFolder, path: str, own: frozenset[str] = frozens
 def _all(path: str, blocks: list[tuple[int, list[str]]], own: frozenset[str]) -> JobFile | None:
     found = JobFile(path, "", Position(path, 1, 1))
     for number, block in blocks:
-        text = _OPTIONAL.sub("", "\n".join(_without_prompts(block)))
+        text = _OPTIONAL.sub("", "\n".join(_joined(_without_prompts(block))))
         shown = script_of(text, JobFile(path, "", found.where), number, own=own)
         found = replace(found, launched=found.launched + shown.launched, scripts=found.scripts + shown.scripts)
     return found if found.launched or found.scripts else None
@@ -93,6 +94,24 @@ def _without_prompts(block: list[str]) -> list[str]:
         text = line[match.end() :] if match else line if goes_on else ""
         goes_on = text.endswith("\\")
         result.append(text)
+    return result
+
+
+def _joined(block: list[str]) -> list[str]:
+    """The lines with those of options as part of the command before, also behind comments, as people read them."""
+    result: list[str] = []
+    last = -1
+    for line in block:
+        said = line.strip()
+        if last >= 0 and _OPTION.match(said):
+            result[last:] = [f"{_COMMENT.sub('', result[last]).rstrip(chr(92))} \\", *["\\"] * (len(result) - last - 1)]
+            line = _COMMENT.sub("", line)
+        elif last >= 0 and said.startswith("#") and result[last].endswith("\\"):
+            line = "\\"
+        result.append(line)
+        last = len(result) - 1 if said and not line.lstrip().startswith("#") else last
+    if last >= 0:
+        result[last] = result[last].rstrip("\\")
     return result
 
 

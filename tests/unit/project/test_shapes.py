@@ -454,6 +454,62 @@ SHAPES = {
         ["python3", "/app/train.py"],
         open="submodules that are not here: parts",
     ),
+    "options behind comments, and a script far below": Shape(
+        {
+            "README.md": "```bash\npython3 main_pretrain.py \\\n    # its settings\n    --config-path scripts/pre \\\n"
+            "    # their name\n    --config-name small.yaml # as it is\n    # more here\n```\n",
+            "requirements.txt": "torch\n",
+            "main_pretrain.py": TORCH,
+            "downstream/boxes/run.sh": "python train_boxes.py --n 1\n",
+            "downstream/boxes/train_boxes.py": f"import detector\n{MAIN}",
+        },
+        ["pytorch", "python_packages"],
+        ["python3", "/app/main_pretrain.py", "--config-path", "scripts/pre", "--config-name", "small.yaml"],
+        ["requirements.txt"],
+    ),
+    "options below a command without its sign": Shape(
+        {"README.md": "```\npython train.py\n\n## parameters\n--name x  # its name\n--lr 1\n```\n", "train.py": TORCH},
+        ["pytorch"],
+        ["python3", "/app/train.py", "--name", "x", "--lr", "1"],
+    ),
+    "names of conda and of modules in a list for pip": Shape(
+        {"requirements.txt": "pytorch==0.4.1\nsklearn\ntqdm\n", "train.py": f"import torch, sklearn, tqdm\n{MAIN}"},
+        ["pytorch", "python_packages"],
+        ["python3", "/app/train.py"],
+        ["requirements.txt"],
+        ["scikit-learn", "torch"],
+        without=["pytorch", "sklearn"],
+    ),
+    "a list that conda wrote beside one of pip": Shape(
+        {
+            "requirements-conda.txt": "# conda create --file this\n_libgcc_mutex=0.1=conda_forge\n",
+            "requirements-pip.txt": "tqdm\n",
+            "train.py": f"import torch, tqdm\n{MAIN}",
+        },
+        ["pytorch", "python_packages"],
+        ["python3", "/app/train.py"],
+        ["requirements-pip.txt"],
+    ),
+    "a module that shows what it does": Shape(
+        {
+            "requirements.txt": "numpy\n",
+            "src/flow/__init__.py": "from .modes import f\n",
+            "src/flow/modes.py": f"import numpy\n{MAIN}",
+        },
+        ["python_packages"],
+        None,
+        ["requirements.txt"],
+        remarks=["no program in this folder"],
+    ),
+    "values in capitals before what somebody runs": Shape(
+        {
+            "README.md": "```\npython train.py --gpus $GPUS\npython train.py --gpus GPUS --cfg a\n"
+            "python train.py --lr 1\n```\n",
+            "train.py": TORCH,
+        },
+        ["pytorch"],
+        ["python3", "/app/train.py", "--lr", "1"],
+    ),
 }
 
 
@@ -555,3 +611,9 @@ def test_a_line_that_cannot_be_taken_and_is_needed_is_a_mistake(tmp_path: Path) 
 def test_a_token_to_be_filled_in_hides_nobodys_own(tmp_path: Path) -> None:
     files = {"go.sh": "export HF_TOKEN=\nexport SIZE=3\npython train.py\n", "train.py": TORCH}
     assert drafted(tmp_path, files).data["run"]["environment"] == {"SIZE": "3"}
+
+
+def test_an_environment_below_a_folder_stays_behind(tmp_path: Path) -> None:
+    draft = drafted(tmp_path, {"tools/venv/pyvenv.cfg": "", "train.py": TORCH})
+    (tmp_path / "tools/venv/lib64").symlink_to("gone")
+    assert "tools/venv/*" in drafted(tmp_path, {}).data["copy"][0]["ignore"] and not draft.problems
