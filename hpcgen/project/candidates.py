@@ -26,7 +26,7 @@ from hpcgen.project.command_words import (
     without_framework,
 )
 from hpcgen.project.draft import APP, Draft
-from hpcgen.project.found import README, Found, named_scripts
+from hpcgen.project.found import Found, is_readme, scripts_of_readmes
 from hpcgen.project.language_programs import script_jobs
 from hpcgen.project.python_program import lists_python
 
@@ -38,8 +38,9 @@ _ASIDE = re.compile(
 )
 _TOOLS = re.compile(r"(^|[/_.-])(tools?|utils?)([/_.-]|$)")
 """Folders of what helps, and in some projects of the programs themselves, which then are called so."""
-_OF_ONE_NODE = re.compile(r"--?(machine|node)[_-]rank|\\d{1,3}(\\.\\d{1,3}){3}")
-"""What a command line has that is meant for one of several nodes."""
+_HELP = frozenset(("--help", "-h", "--version"))
+_OF_ONE_NODE = re.compile(r"--?(machine|node)[_-]rank|\d{1,3}(\.\d{1,3}){3}|\btpu\b")
+"""What a command line has that is meant for one of several nodes, or for TPUs."""
 _PAGES = re.compile(r"^(docs?|documentation)/(?=.*\.(md|rst)$)", re.I)
 """Pages for users, in the folder where they usually are."""
 _PREPARED = re.compile(r"\bpip3? install\b|\bray start\b")
@@ -80,7 +81,7 @@ class _Ranked(NamedTuple):
 def candidates_of(found: Found, draft: Draft) -> list[_Ranked]:
     """What starts the project, the likeliest first: of a job script all that it starts, of other files each line."""
     ranked: list[tuple[tuple[object, ...], _Ranked]] = []
-    named = [path for each in found.readmes for path in named_scripts(each, found.tree)]
+    named = scripts_of_readmes(found.readmes, found.tree)
     pages = [each.file for each in found.readmes]
     for job in found.jobs:
         for lines in _together(job.launched):
@@ -170,12 +171,14 @@ def _order(
     of_one_node = any(_OF_ONE_NODE.search(word) for each in lines if not each.launcher for word in each.words[1:])
     ready = (vague, not main, of_one_node, any(map(is_synopsis, lines)), not launched)
     # What a README leads to comes behind all that README files show.
-    behind = kind == 2 and not README.fullmatch(file.rpartition("/")[2])
+    behind = kind == 2 and not is_readme(file)
     where = (order.get(file, 0), file.count("/"), 0 if kind > 1 else len(file), file)
     return (aside, kind + 1, behind, place, *ready, *where)
 
 
 def _aside(lines: list[Launched], file: str, kind: int, named: list[str], draft: Draft) -> bool:
+    if all(not _HELP.isdisjoint(each.words) for each in lines):
+        return True
     subjects = [*map(subject_of, lines)]
     # Of a template only whoever starts it knows the program.
     if all("$" in each or _PREPARED.search(line.words[-1]) for each, line in zip(subjects, lines, strict=True)):

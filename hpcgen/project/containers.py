@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import Position, Problems
@@ -17,7 +17,7 @@ from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
 from hpcgen.project.import_names import conda_name
 from hpcgen.project.imported import add_to_conda
-from hpcgen.project.packages import choose_frameworks, with_groups
+from hpcgen.project.packages import choose_frameworks, conda_listed, with_groups
 from hpcgen.readers.conda_text import asked_with_cuda, spec_name
 from hpcgen.readers.pip_text import Fault, requirement
 
@@ -216,8 +216,12 @@ def _files(file: ContainerFile, found: Found) -> list[FileWord]:
 def _take_list(path: FileWord, found: Found, catalog: Catalog, draft: Draft) -> None:
     why = f"the list that {path.where.file} installs" if path.where.file != path.text else "the list of repo2docker"
     if path.text.endswith((".yml", ".yaml")):
-        if found.conda(path.text) is not None:
+        if (conda := found.conda(path.text)) is not None:
             draft.put(("blocks", "conda_packages"), {"options": {"files": [path.text]}}, why, path.where)
+            listed = conda_listed(conda, draft)
+            for name in [name for name in draft.blocks if name in catalog.distributions.values()]:
+                _forget(draft, name)
+            _into_conda(set(listed.names), path.where, draft)
     elif (packages := found.packages(path.text)) is not None and packages.requirements:
         draft.put(("blocks", "python_packages"), {"options": {"files": [path.text]}}, why, path.where)
         choose_frameworks(packages, catalog, draft)
@@ -251,13 +255,19 @@ def _conda(file: ContainerFile, draft: Draft) -> None:
     draft.gpu_package = next(iter(asked_with_cuda([each.text for each in good])), "")
     names = {spec_name(each.text) for each in good}
     draft.torch_of_conda = "pytorch" in names
-    imported = _options(draft, "python_packages").get("requirements", [])
-    if imported and "files" not in _options(draft, "python_packages"):
-        # Programs see the packages of one Python, and that of conda comes first.
-        _forget(draft, "python_packages")
-        new = {name: good[0].where for name in imported if conda_name(name) not in names}
-        add_to_conda(draft, new, "imported, and not among these")
+    if _into_conda(names, good[0].where, draft):
         options["channels"] = list(dict.fromkeys([*options.get("channels", []), "conda-forge"]))
+
+
+def _into_conda(names: Collection[str], where: Position, draft: Draft) -> bool:
+    """Take what is imported from conda too, since programs see the packages of one Python; whether there is any."""
+    imported = _options(draft, "python_packages").get("requirements", [])
+    if not imported or "files" in _options(draft, "python_packages"):
+        return False
+    _forget(draft, "python_packages")
+    new = {name: where for name in imported if not {name, conda_name(name)} & {*names}}
+    add_to_conda(draft, new, "imported, and not among these")
+    return True
 
 
 # Packages of the distribution.

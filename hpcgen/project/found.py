@@ -22,7 +22,8 @@ T = TypeVar("T")
 _JOB = re.compile(
     r"(?:[^/]+/){0,4}[^/]+\.(sh|bash|slurm|sbatch|job|pbs|sge|qsub|sub|cmd|lsf|bsub)|(?:[^/]+/)?(job|submit|run)[^/.]*"
 )
-README = re.compile(r"(docs/)?readme(\.md|\.markdown|\.rst|\.txt)?", re.I)
+_README = re.compile(r"(docs/)?readme(\.md|\.markdown|\.rst|\.txt)?", re.I)
+_PAGE = re.compile(r"(docs?|documentation)/[^/]+\.(md|rst)", re.I)
 _RECIPES = re.compile(r"(GNU)?[Mm]akefile|\.?[Jj]ustfile")
 _SOURCE = re.compile(r"(?:[^/]+/){0,6}[^/]+\.py")
 _MOST_JOBS, _MOST_PAGES, _MOST_SOURCES, _LARGEST = 120, 20, 400, 512 * 1024
@@ -101,10 +102,11 @@ def look_at(top: Path) -> Found:
     quiet = Problems()
     table = _table(top, tree, problems)
     own = frozenset(table.scripts)
-    first = [path for path in small if README.fullmatch(path)]
+    first = [path for path in small if _README.fullmatch(path)]
     pages = [page for path in first for page in _read(top, quiet, linked_pages, path) or [] if page in small]
+    pages += [path for path in small if _PAGE.fullmatch(path)]
     readmes = _all(top, quiet, partial(read_shown, own=own), [*dict.fromkeys([*first, *pages[:_MOST_PAGES]])])
-    named = [path for each in readmes for path in named_scripts(each, tree)]
+    named = scripts_of_readmes(readmes, tree)
     read = _all(top, quiet, partial(read_script, own=own), list(dict.fromkeys([*named, *jobs]))[:_MOST_JOBS])
     return Found(
         top,
@@ -122,8 +124,17 @@ def look_at(top: Path) -> Found:
     )
 
 
-def named_scripts(readme: JobFile, tree: ProjectTree) -> list[str]:
-    """Scripts of the project that a README starts, in its order."""
+def is_readme(path: str) -> bool:
+    """Whether a file is a README by its name, not a page that one leads to."""
+    return _README.fullmatch(path.rpartition("/")[2]) is not None
+
+
+def scripts_of_readmes(readmes: list[JobFile], tree: ProjectTree) -> list[str]:
+    """Scripts of the project that its README files start, in their order."""
+    return [path for each in readmes if is_readme(each.file) for path in _named_scripts(each, tree)]
+
+
+def _named_scripts(readme: JobFile, tree: ProjectTree) -> list[str]:
     own = readme.file.rpartition("/")[0]
     ways = [(each.text, f"{own}/{each.text}", each.text.partition("/")[2]) for each in readme.scripts]
     return [path for each in ways for path in [next(filter(tree.has, filter(None, each)), "")] if path]

@@ -71,6 +71,18 @@ class Imported(NamedTuple):
         known = {*listed.names, *there, *found}
         return {name: where for name, where in found.items() if not known & COMES_WITH.get(name, set())}
 
+    def late_strange(self, listed: Listed, catalog: Catalog) -> dict[str, Position]:
+        """First parts of names of which nobody here knows the package, that are imported only in such places."""
+        known = _known(catalog)
+        sure = {name.partition(".")[0] for name in self.first()}
+        late = [each for source in self.programs for each in source.imports if each.late and each.package]
+        return {
+            each.package: each.where
+            for each in reversed(late)
+            if not (each.package in self.own or each.package in sure or is_standard(each.package))
+            and not (listed.has(each.name, ()) or packages_with(each.name, known))
+        }
+
     def missing(self, listed: Listed, catalog: Catalog) -> dict[str, Position]:
         """Packages that are imported and not in the list, but for those that come with others anyhow."""
         known = _known(catalog)
@@ -107,7 +119,7 @@ def add_imported(imported: Imported, listed: Listed, catalog: Catalog, draft: Dr
         _tell(wanted, "imported, and not in the list of packages", "add what is missing there", draft)
     else:
         _add(wanted, imported, listed, catalog, draft)
-    left = {name: where for name, where in late.items() if name not in wanted}
+    left = {name: where for name, where in late.items() if name not in wanted} | imported.late_strange(listed, catalog)
     text = "imported only in functions or under conditions, and not in the list of packages"
     _tell(left, text, "add what your runs need", draft)
     text = "imported, in no list, and init does not know which package has it"

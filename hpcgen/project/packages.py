@@ -184,7 +184,7 @@ def _take(
             draft.remark(f"{name} is not taken, since {first.message}; {first.remedy}", where)
             return None
         draft.put(("blocks", "conda_packages"), {"options": {"files": [name]}}, why, where)
-        return _conda(conda, draft) if conda is not None else Listed(conda=True, complete=True)
+        return conda_listed(conda, draft) if conda is not None else Listed(conda=True, complete=True)
     before = len(found.problems)
     packages = found.packages(name)
     if packages is not None and not packages.requirements and not packages.roots:
@@ -303,7 +303,7 @@ def _required(
     return found
 
 
-def _conda(file: CondaFile, draft: Draft) -> Listed:
+def conda_listed(file: CondaFile, draft: Draft) -> Listed:
     """What a plan will say of the file, and whether it asks for MPI."""
     for note in file.notes:
         draft.remark(note.text, note.where)

@@ -37,6 +37,8 @@ _IN_TEXT = re.compile(
 """A command line in a sentence, or in a block that is only indented."""
 _OPTIONAL = re.compile(r"(?<=\s)\[-{1,2}\w[^\[\]\n]*\](?=\s|\Z)")
 """What may be left out: ``[--cache]``."""
+_STANDS = re.compile(r"([\s=])(<[A-Za-z][\w ./-]*>)(?=[\s\\]|\Z)")
+"""What stands for a value: ``--port=<your_port>``, which a shell would read as two redirections."""
 _OPTION, _COMMENT = re.compile(r"--?[A-Za-z]"), re.compile(r"\s#.*")
 _LONGEST = 2000
 _PROMPT = re.compile(r"\s*(?:\([\w.-]+\)\s*)?(?:[$%]|[\w.-]+@[\w.-]+[:~\w/.-]*[$#])\s+(?=\S)")
@@ -78,7 +80,7 @@ def read_recipes(folder: ProjectFolder, path: str, own: frozenset[str] = frozens
 def _all(path: str, blocks: list[tuple[int, list[str]]], own: frozenset[str]) -> JobFile | None:
     found = JobFile(path, "", Position(path, 1, 1))
     for number, block in blocks:
-        text = _OPTIONAL.sub("", "\n".join(_joined(_without_prompts(block))))
+        text = _STANDS.sub(r"\1'\2'", _OPTIONAL.sub("", "\n".join(_joined(_without_prompts(block)))))
         shown = script_of(text, JobFile(path, "", found.where), number, own=own)
         found = replace(found, launched=found.launched + shown.launched, scripts=found.scripts + shown.scripts)
     return found if found.launched or found.scripts else None

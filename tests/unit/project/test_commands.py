@@ -192,11 +192,11 @@ python train.py
 def test_a_line_of_a_readme_is_the_command_where_nothing_else_is(tmp_path: Path) -> None:
     files = {"README.md": README, "configs/a.yaml": "", "demo.py": ""}
     draft = project(tmp_path, files)
-    data = ["--data", "/path/to/data", "--out"]
+    data = ["--data", "/path/to/data", "--out", "<where>"]
     assert started(draft) == ["python3", "/app/train.py", "--config=/app/configs/a.yaml", *data]
-    assert "put it into the command: /path/to/data" in said(draft) and "--command 2` takes python demo.py" in said(
+    assert "put it into the command: /path/to/data, <where>" in said(
         draft
-    )
+    ) and "--command 2` takes python demo.py" in said(draft)
     only = project(tmp_path / "b", {"README.md": "```\npython demo.py\n```\n", "demo.py": "", "main.py": ""})
     # A demo is not what a project is for, and of main.py and train.py none is likelier.
     assert "command" not in only.data["run"]

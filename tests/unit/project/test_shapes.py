@@ -510,6 +510,44 @@ SHAPES = {
         ["pytorch"],
         ["python3", "/app/train.py", "--lr", "1"],
     ),
+    "a value that a shell would read as a redirection": Shape(
+        {
+            "README.md": "```\npython -m make_data all\n"
+            "torchrun --nproc_per_node=4 --master_port=<your_port> train.py \\\n    --model <your_model> --lr 1\n```\n",
+            **dict.fromkeys(("train.py", "make_data.py"), TORCH),
+        },
+        ["pytorch", "mpi"],
+        [*RANKS, "python3", "/app/train.py", "--model", "<your_model>", "--lr", "1"],
+        remarks=["stands for a value of yours, put it into the command: <your_model>"],
+    ),
+    "a line that shows help, and a late import of what nobody knows": Shape(
+        {
+            "README.md": "```\npython flow/main.py --help\n```\n",
+            "flow/main.py": f"import argparse\nimport torch\ndef f():\n    import unheard_of\n{MAIN}",
+        },
+        ["pytorch"],
+        ["python3", "/app/flow/main.py"],
+        remarks=["imported only in functions or under conditions, and not in the list of packages: unheard_of"],
+    ),
+    "pages of the documentation, and lines for TPUs": Shape(
+        {
+            "docs/usage.md": "```\npython a/train.py --device tpu\npython a/train.py --lr 1\n```\n",
+            "docs/more/deep.md": "```\npython a/train.py --deep\n```\n",
+            **dict.fromkeys(("a/train.py", "b/train.py"), TORCH),
+        },
+        ["pytorch"],
+        ["python3", "/app/a/train.py", "--lr", "1"],
+    ),
+    "an environment that a Dockerfile elsewhere makes": Shape(
+        {
+            "docker/Dockerfile": "FROM ubuntu\nCOPY environment.yml /x/\nRUN conda env create -f /x/environment.yml\n",
+            "docker/environment.yml": "channels: [conda-forge]\ndependencies: [python, pytorch]\n",
+            "main.py": f"import torch, tqdm\n{MAIN}",
+        },
+        ["conda_packages"],
+        ["python3", "/app/main.py"],
+        conda={"files": ["docker/environment.yml"], "packages": ["tqdm"]},
+    ),
 }
 
 
