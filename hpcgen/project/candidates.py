@@ -34,7 +34,7 @@ Evidence = Literal["job script", "script", "README", "Makefile", "program"]
 _KNOWN = ("lmp", "gmx", "gmx_mpi", "vllm")
 _ASIDE = re.compile(
     r"(^|[/_.~-])((?:run)?_?(?:long)?tests?|docs?|ci|docker\w*|third_?party|benchmarks?|helpers?|dev|deprecated"
-    r"|archive|contrib)([/_.-]|$)"
+    r"|archive|contrib)([/_.-]|$)|(^|/)test[A-Z]"
 )
 _TOOLS = re.compile(r"(^|[/_.-])(tools?|utils?)([/_.-]|$)")
 """Folders of what helps, and in some projects of the programs themselves, which then are called so."""
@@ -86,7 +86,7 @@ def candidates_of(found: Found, draft: Draft) -> list[_Ranked]:
     for job in found.jobs:
         for lines in _together(job.launched):
             one = replace(job, launched=lines)
-            order = _order(0, lines, job.file, named, pages, draft)
+            order = _order(0, lines, job.file, named, pages, draft, found)
             ranked.append((order, _of_file(one, "job script", aside=bool(order[0]))))
     for number, (kind, files) in enumerate(
         (("script", found.scripts), ("README", found.readmes), ("Makefile", found.recipes)), 1
@@ -96,7 +96,7 @@ def candidates_of(found: Found, draft: Draft) -> list[_Ranked]:
             own = [each for each in lines_of if _of_project(each, file, found, draft)]
             for lines in _together(own) if kind == "script" else [[each] for each in own]:
                 one = replace(file, launched=lines)
-                order = _order(number, lines, file.file, named, pages, draft)
+                order = _order(number, lines, file.file, named, pages, draft, found)
                 if kind == "script" and _beside_the_program(lines, draft):
                     order = (True, *order[1:])
                 of_file = _of_file(one, kind, aside=bool(order[0]))  # type: ignore[arg-type]
@@ -156,7 +156,7 @@ def _beside_the_program(lines: list[Launched], draft: Draft) -> bool:
 
 
 def _order(
-    kind: int, lines: list[Launched], file: str, named: list[str], pages: list[str], draft: Draft
+    kind: int, lines: list[Launched], file: str, named: list[str], pages: list[str], draft: Draft, found: Found
 ) -> tuple[object, ...]:
     launched = any(each.launcher or framework_in(each.words).name for each in lines)
     aside = _aside(lines, file, kind, named, draft)
@@ -169,11 +169,22 @@ def _order(
     main = any(_MAIN.search(subject_of(each)) for each in lines)
     vague = any(each.strange for each in lines)
     of_one_node = any(_OF_ONE_NODE.search(word) for each in lines if not each.launcher for word in each.words[1:])
-    ready = (vague, not main, of_one_node, any(map(is_synopsis, lines)), not launched)
+    synopsis = any(map(is_synopsis, lines))
+    ready = (vague, not main, of_one_node, synopsis, not launched, _lacks_file(lines, found))
     # What a README leads to comes behind all that README files show.
     behind = kind == 2 and not is_readme(file)
     where = (order.get(file, 0), file.count("/"), 0 if kind > 1 else len(file), file)
     return (aside, kind + 1, behind, place, *ready, *where)
+
+
+_FILE = re.compile(r"(?:[\w.+-]+/)*[\w+-]+\.(?!\d+$)\w{1,6}")
+
+
+def _lacks_file(lines: list[Launched], found: Found) -> bool:
+    """Whether an argument is a file that the project does not have, by its name in whatever folder."""
+    names = {each.path.rpartition("/")[2] for each in found.tree.files}
+    words = [word for each in lines for word in each.words[1:] if _FILE.fullmatch(word)]
+    return any(word.rpartition("/")[2] not in names for word in words)
 
 
 def _aside(lines: list[Launched], file: str, kind: int, named: list[str], draft: Draft) -> bool:
@@ -222,7 +233,7 @@ def _of_project(each: Launched, file: JobFile, found: Found, draft: Draft) -> bo
             return bool(module) and (module_root(module, found) is not None or bool(linked_module(module, found)))
         return bool(subject) and bool(place_of(subject[0], found, folders))
     return (
-        name in draft.programs
+        bool(draft.program(name))
         or name in _KNOWN
         or name in found.table.scripts
         or bool(place_of(words[0], found, folders))

@@ -118,8 +118,8 @@ def _program(word: str, found: Found, draft: Draft, folders: Sequence[str]) -> l
     name = word.rpartition("/")[2]
     if re.fullmatch(_PYTHON, name):
         return ["python3"]
-    if name in draft.programs:
-        return [draft.programs[name]]
+    if compiled := draft.program(name):
+        return [compiled]
     path = place_of(word, found, folders)
     if path:
         return ["python3", path] if path.endswith(".py") else [path]

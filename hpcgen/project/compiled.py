@@ -115,6 +115,9 @@ def _cmake(build: BuildFile, draft: Draft) -> list[str]:
     place = "/".join(part for part in (build.folder, _FOLDER) if part)
     source = ["-S", build.folder] if build.folder else []
     options = [option.word for option in build.options]
+    if build.gpu_block == "rocm":
+        # Modules for HIP are looked for below this variable of CMake, which is not that of the environment.
+        options.append("-DROCM_PATH=/opt/rocm")
     return [
         *_before(build),
         command("cmake", *source, "-B", place, "-DCMAKE_BUILD_TYPE=Release", *options),

@@ -52,11 +52,13 @@ def read_container(found: Found, draft: Draft) -> ContainerFile | None:
     taken: ContainerFile | None = None
     others = []
     for pattern, read in kinds:
-        for path in [path for path in small if pattern.fullmatch(path)][:_MOST_FILES]:
-            if taken is None:
-                taken = quiet.read(read, path)
-            elif pattern is not _RECIPE and quiet.read(read, path) is not None:
-                others.append(path)
+        paths = [path for path in small if pattern.fullmatch(path)][:_MOST_FILES]
+        files = [one for path in paths if (one := quiet.read(read, path)) is not None]
+        if taken is None and files:
+            # One project for several distributions is for that of most blocks, too.
+            taken = min(files, key=lambda each: each.installed.manager in _FAMILY)
+        if pattern is not _RECIPE:
+            others += [each.file for each in files if each is not taken]
     if taken is not None and others:
         draft.remark(
             f"{taken.file} is taken as the container; not read further: {some(others)}", Position(taken.file, 1, 1)
@@ -280,7 +282,7 @@ _BROUGHT = re.compile(
     r"dumb-init|tini|supervisor|epel-release|dnf-plugins-core|yum-utils|which|r-base(-core|-dev)?|julia|pip|docker.*"
 )
 """What blocks bring, what only serves to make an image, and what people at a terminal use."""
-_MPI = re.compile(r"(lib)?(openmpi|mpich)(-bin|-dev|-devel|-common|\d+)?")
+_MPI = re.compile(r"(lib)?(openmpi|mpich|mpi-default)(-bin|-dev|-devel|-common|\d+)?")
 _DRAWS_MPI = re.compile(
     r"lib[\w.+-]*-(openmpi|mpich|mpi|parallel)(-[\w.+-]+)?|libp(netcdf|etsc|tscotch)[\w.+-]*-dev|"
     r"lib(scalapack|hypre|slepc|mumps|p4est|adios|elpa|sundials|boost-all|vtk\d?|trilinos|dolfin|superlu-dist)[\w.+-]*-dev|"

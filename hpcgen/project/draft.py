@@ -128,6 +128,11 @@ class Draft:
         """Whether one of these blocks is there."""
         return any(name in self.blocks for name in names)
 
+    def program(self, name: str) -> str:
+        """Where the image has a program that is compiled, in whatever case a README writes its letters; else empty."""
+        alike = [place for each, place in self.programs.items() if each.lower() == name.lower()]
+        return self.programs.get(name) or (alike[0] if len(alike) == 1 else "")
+
     def settle(self) -> None:
         """Put the blocks into the order in which they are to be chosen."""
         self.data["blocks"] = dict(sorted(self.blocks.items(), key=lambda each: _ORDER.get(each[0], 0)))

@@ -149,6 +149,7 @@ def _all(
 def _build(top: Path, tree: ProjectTree, problems: Problems) -> BuildFile | None:
     from hpcgen.readers.build_files import read_build
     from hpcgen.readers.built_programs import set_aside
+    from hpcgen.readers.makefile import read_makefile
     from hpcgen.readers.mpi_sources import FORTRAN, SOURCE, asks_for_fortran_mpi, asks_for_mpi
 
     build = read_build(tree, lambda reader, path: _read(top, problems, reader, path))
@@ -161,8 +162,11 @@ def _build(top: Path, tree: ProjectTree, problems: Problems) -> BuildFile | None
         paths = [path for path in sources if pattern.fullmatch(path)][:_MOST_SOURCES]
         return next((found for path in paths if (found := _read(top, Problems(), reader, path)) is not None), None)
 
-    if build.mpi is None and build.programs:
-        build = replace(build, mpi=first(SOURCE, asks_for_mpi))
+    if build.mpi is None and build.programs and (mpi := first(SOURCE, asks_for_mpi)) is not None:
+        build = replace(build, mpi=mpi)
+        if build.kind == "make":
+            weak = _read(top, Problems(), partial(read_makefile, by_sources=mpi), build.file)
+            build = replace(build, weak=weak.weak if weak is not None else {})
     if build.mpi is not None and build.fortran is not None:
         build = replace(build, fortran_mpi=first(FORTRAN, asks_for_fortran_mpi))
     return build

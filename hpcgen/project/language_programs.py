@@ -82,10 +82,23 @@ def script_jobs(found: Found, draft: Draft) -> list[JobFile]:
 def likely_script(found: Found, draft: Draft) -> JobFile | None:
     """The one with a usual name in the folder itself, or the only one of all."""
     jobs = script_jobs(found, draft)
+    jobs = [each for each in jobs if not (each.file.endswith("R") and _installs(_text(each.file, found)))]
     top = [each for each in jobs if "/" not in each.file and not each.file.lower().endswith("md")]
     usual = [each for name in _USUAL for each in top if each.file.rpartition(".")[0] == name]
     alone = top if len(top) == 1 else jobs if len(jobs) == 1 else []
     return next(iter([*usual, *alone]), None)
+
+
+_SETS_UP = re.compile(
+    r"(?:\w+::)*(?:install[\w.]*|restore|activate|init|snapshot)\(|"
+    r"library\((?:renv|remotes|devtools|pak)\)|options\(|[\"'),}]"
+)
+
+
+def _installs(text: str) -> bool:
+    """Whether a script in R does nothing but install packages."""
+    lines = [code for line in text.split("\n") if (code := line.partition("#")[0].strip())]
+    return bool(lines) and all(map(_SETS_UP.match, lines))
 
 
 # Julia's environments.

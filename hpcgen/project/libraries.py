@@ -75,12 +75,18 @@ def _of_build(build: BuildFile, packages: _Packages, found: Found, draft: Draft)
                 unknown.append(library)
         elif not row.none:
             _by_row(row, library, build, packages, draft)
+        if row is not None and "netcdf" in row.names.split() and _for_fortran(library, build):
+            _by_row(row_of("netcdff") or row, library, build, packages, draft)
     for library in unknown:
         if library.required:
             text = f"{library.asked}: no package of it is known: bring it, or add its package to os_packages"
             draft.leave_open(text, library.where)
     if names := [each.name for each in unknown if not each.required]:
         draft.remark(f"looked for, and not brought, since the build goes on without: {some(names)}", unknown[0].where)
+
+
+def _for_fortran(library: WantedLibrary, build: BuildFile) -> bool:
+    return build.fortran is not None and (not library.parts or "fortran" in [part.lower() for part in library.parts])
 
 
 def row_of(name: str) -> LibraryRow | None:
@@ -112,7 +118,7 @@ def _by_row(row: LibraryRow, library: WantedLibrary, build: BuildFile, packages:
     elif row.block:
         if library.required:
             draft.add_block(row.block, f"{library.asked} asks for it", library.where)
-    elif library.required or build.kind != "autotools":
+    else:
         packages.add(row.apt, row.dnf, row.zypper, library.asked, library.where)
 
 

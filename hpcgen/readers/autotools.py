@@ -14,9 +14,13 @@ from hpcgen.readers.built_programs import Built, in_order
 from hpcgen.readers.folder import ProjectFolder
 
 NAMES = ("configure.ac", "configure.in")
-_MACRO = re.compile(r"\b([A-Z][A-Z0-9]+_[A-Z0-9_]+)\s*\(")
+_MACRO = re.compile(r"(?m)\b([A-Z][A-Z0-9]+_[A-Z0-9_]+)\s*\(|^[ \t]*([A-Z][A-Z0-9]+_[A-Z0-9_]+)[ \t]*$")
 _MPI = re.compile(r"(AX|ACX|LX|AM|X_AC|OAC)\w*_MPI\w*|AX_MPI\w*")
-_COMMENT = re.compile(r"(?m)(^|\s)(dnl\b|#(?!\s*(?:include|define|undef|if|endif))).*$")
+_LIBRARY = re.compile(
+    r"(?:AX|ACX|AM)_(?:LIB|PATH|CHECK)?_?(HDF5|NETCDF|GSL|BLAS|LAPACK|FFTW3?|ZLIB|METIS|GMP|CFITSIO)\d?"
+)
+"""Macros of the Autoconf Archive and their like that look for one library, which is required."""
+_COMMENT = re.compile(r"(?m)(^|[ \t])(dnl\b|#(?!\s*(?:include|define|undef|if|endif))).*$")
 _PATTERN = re.compile(r"(?m)^[ \t]*[^\s()]+\)(?=[ \t]*(?:;;|$))")
 """Of a shell's ``case``."""
 _SWITCH = {"AC_ARG_WITH": "with", "AC_ARG_ENABLE": "enable"}
@@ -70,7 +74,7 @@ class _Configure:
             depth, at = max(depth, 0), match.start()
             line, counted = line + plain.count("\n", counted, at), at
             where = Position(path, line, at - plain.rfind("\n", 0, at))
-            self._macro(match[1], _arguments(plain, match.end()), where, depth <= 0)
+            self._macro(match[1] or match[2], _arguments(plain, match.end()) if match[1] else [], where, depth <= 0)
 
     def _macro(self, name: str, words: list[str], where: Position, outermost: bool) -> None:
         first = words[0] if words else ""
@@ -91,6 +95,8 @@ class _Configure:
             self.modules = True
             for module in re.findall(r"(?<![<>=.\d$\w])[A-Za-z][\w+.-]*", words[1]):
                 self._wanted(module, f"{name}([{module}])", where, outermost and len(words) < 4)
+        elif match := _LIBRARY.fullmatch(name):
+            self._wanted(match[1], name, where, outermost)
         elif _MPI.fullmatch(name):
             self.mpi = self.mpi or FileWord(name, where)
         elif re.search(r"CUDA|NVCC|_HIP", name):

@@ -60,7 +60,7 @@ def in_order(programs: Iterable[Built], project: str) -> list[Built]:
         named = name == own or (bool(own) and name.removesuffix("mpi") == own)
         lesser = bool(_LESSER.search(each.folder))
         test = bool(_TEST.search(each.path.rpartition("/")[2])) and not named
-        return (lesser, test, not each.sure, not each.mpi, not named, not each.installed)
+        return (lesser, test, not each.sure, not (each.mpi or name.endswith("mpi")), not named, not each.installed)
 
     kept = [each for each in programs if not set_aside(each.folder) and is_program(each.path)]
     return sorted(kept, key=rank)

@@ -197,7 +197,9 @@ class _Reading:
     # Commands
 
     def _call(self, call: CMakeCall, place: _Place) -> None:
-        method = getattr(self, f"_do_{call.name}", None)
+        # hip_add_executable, cuda_add_executable, blt_add_executable(NAME …) and their like come with what is found.
+        name = "add_executable" if call.name.endswith("_add_executable") else call.name
+        method = getattr(self, f"_do_{name}", None)
         words = [self._plain(word) for word in call.words]
         if call.name in self._functions and place.depth < _DEEPEST:
             names, body = self._functions[call.name]
@@ -299,6 +301,7 @@ class _Reading:
         self._targets.add(words[0])
 
     def _do_add_executable(self, words: list[str], call: CMakeCall, place: _Place) -> None:
+        words = words[1:] if words[0] == "NAME" and len(words) > 1 else words
         if {"IMPORTED", "ALIAS"} & {*words} or not re.fullmatch(r"[\w.+-]+", words[0]):
             return
         output = self.values.get("CMAKE_RUNTIME_OUTPUT_DIRECTORY") or self.values.get("EXECUTABLE_OUTPUT_PATH")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 
 from hpcgen.core.errors import Position
@@ -16,6 +15,7 @@ from hpcgen.core.model.own_project import BuildFile, FileWord, ProgramFile, Want
 from hpcgen.core.support.quoting import command
 from hpcgen.readers.built_programs import Built, in_order, is_program
 from hpcgen.readers.folder import ProjectFolder
+from hpcgen.readers.make_text import USED, active
 
 NAMES = ("GNUmakefile", "makefile", "Makefile")
 """In the order in which GNU make takes them: https://www.gnu.org/software/make/manual/html_node/Makefile-Names.html."""
@@ -39,10 +39,15 @@ _GPUS = re.compile(r"(?<![\w.-])(nvcc|hipcc)(?![\w-])")
 _ASSIGNED = re.compile(r"^[ \t]*(?:export[ ]+|override[ ]+)?([\w.]+)[ \t]*(\?=|::?=|\+=|=)[ \t]*(.*?)[ \t]*$")
 _COMMENTED = re.compile(r"^[ \t]*#+[ \t]*([A-Z]\w*)[ \t]*[?:]?=[ \t]*(\S.*?)[ \t]*$")
 _RULE = re.compile(r"^([^\s#:=][^:=]*)::?(?!=)[ \t]*([^#=]*)")
-_USED = re.compile(r"\$[({](\w+)[)}]")
-_OUTPUT = re.compile(r"(?<=\s)-o[ \t]*(\$@|[\w./$(){}-]+)")
+_OUTPUT = re.compile(r"(?<=\s)-o(?:[ \t]+|(?=\$))(\$@|[\w./$(){}-]+)")
 _LIBRARY = re.compile(r"(?<!\S)-l([\w+.-]+)")
-_DELEGATED = re.compile(r"(?:cd[ \t]+([\w./-]+)[ \t]*(?:;|&&)[ \t]*)?\$[({]?MAKE[)}]?(?:[^;&|]*?-C[ \t]*([\w./-]+))?")
+_MAKES = r"(?:\$[({]?MAKE[)}]?|(?<![\w./-])g?make(?=[\s;)]|$))"
+_DELEGATED = re.compile(rf"(?:cd[ \t]+([\w./-]+)[ \t]*(?:;|&&)[ \t]*)?{_MAKES}(?:[^;&|]*?-C[ \t]*([\w./-]+))?")
+_LOOP = re.compile(
+    rf"\bfor[ \t]+(\w+)[ \t]+in[ \t]+([^;]+);.*?"
+    rf"(?:cd[ \t]+\$\$\{{?\1\}}?.*?{_MAKES}|{_MAKES}[^;&|]*-C[ \t]*\$\$\{{?\1\}}?)"
+)
+"""The shell's loop over folders in each of which make is called."""
 _COMPILER = re.compile(r"(MPI_?|SER|HOST)?(CC|CXX|CPP_COMPILER|FC|F90|F77|LD|LINKER|LINK)")
 _LANGUAGE = {"CC": "C", "CXX": "CXX", "FC": "Fortran", "F90": "Fortran", "F77": "Fortran"}
 _PLAIN_COMPILERS = {"C": "gcc", "CXX": "g++", "Fortran": "gfortran"}
@@ -53,11 +58,18 @@ _CONFIGURATIONS = ("arch", "config", "configs", "examples", "make", "setup", "te
 """Folders where configurations of several machines lie."""
 
 
-def read_makefile(folder: ProjectFolder, path: str) -> BuildFile:
-    """What the file and those it includes say; InputError where it cannot be read."""
+def read_makefile(folder: ProjectFolder, path: str, by_sources: FileWord | None = None) -> BuildFile:
+    """What the file and those it includes say; InputError where it cannot be read.
+
+    Parameters
+    ----------
+    by_sources: the line of a source that requires MPI, where the file itself does not say so.
+    """
     reading = _Makefile(folder, path)
     reading.read(path)
-    weak = reading.on_the_command_line()
+    reading.come_to_includes()
+    reading.mpi = reading.mpi or by_sources
+    weak = reading.on_the_command_line(by_sources is not None)
     mpi = reading.mpi or next((each for each in reading.switches.values()), None)
     return BuildFile(
         path,
@@ -67,7 +79,7 @@ def read_makefile(folder: ProjectFolder, path: str) -> BuildFile:
         reading.fortran,
         reading.gpus,
         programs=[ProgramFile(each.path, each.where) for each in reading.programs()],
-        libraries=list(reading.libraries.values()),
+        libraries=[each for name, each in reading.libraries.items() if not reading.makes(name)],
         installs=reading.rules["install"][0] if "install" in reading.rules else None,
         weak=weak,
         before=reading.before,
@@ -91,6 +103,8 @@ class _Makefile:
         self.libraries: dict[str, WantedLibrary] = {}
         self.before: list[FileWord] = []
         self.stops: list[FileWord] = []
+        self.missing: dict[str, FileWord] = {}
+        self.targets: set[str] = set()
         self.remarks: list[FileWord] = []
         self._target = ""
         self._targets: list[str] = []
@@ -109,7 +123,7 @@ class _Makefile:
             at = Position(path, 1, 1)
             if re.fullmatch(TEMPLATES, name):
                 self.before.append(FileWord(f"cp {name} Makefile", at))
-        for where, line, sure in _active(path, self.files.text(path), self):
+        for where, line, sure in active(path, self.files.text(path), self):
             self._line(where, line, sure)
 
     # Lines
@@ -124,7 +138,9 @@ class _Makefile:
         self.gpus = self.gpus or _said(_GPUS, text, where)
         for name in _LIBRARY.findall(text):
             if name not in _SYSTEM and not name.startswith("mpi"):
-                self.libraries.setdefault(name, WantedLibrary(name, f"-l{name}", where, sure))
+                # Behind a folder of the project's own it is what the project makes there.
+                strange = not re.search(r"(?<!\S)-L[ \t]*[\w.]", self.value(text))
+                self.libraries.setdefault(name, WantedLibrary(name, f"-l{name}", where, sure and strange))
         if line.startswith("\t"):
             self._recipe(where, text)
         elif match := _ASSIGNED.match(text):
@@ -139,12 +155,16 @@ class _Makefile:
             for target in self._targets:
                 self._target = target
                 self.rules.setdefault(target, (at, needed))
+                self.targets.add(target.rpartition("/")[2])
                 # The rule that make has itself links a program from its own object file.
                 if "%" not in target and f"{target}.o" in needed:
                     self._implied.setdefault(target, at)
 
     def _recipe(self, where: Position, text: str) -> None:
-        if (match := _DELEGATED.search(text)) and (match[1] or match[2]):
+        if match := _LOOP.search(text) if not re.match(r"\w*clean", self._target) else None:
+            for folder in self.value(match[2]).split():
+                self._delegate(self._path(folder), where)
+        elif (match := _DELEGATED.search(text)) and (match[1] or match[2]):
             folder = self._path(match[1] or match[2])
             self._delegate(folder, where)
         if (match := _OUTPUT.search(text)) and not re.search(r"(?<=\s)-c(?=\s|$)|\bar\b", text):
@@ -176,8 +196,30 @@ class _Makefile:
                 self.remarks.append(FileWord(f"{found[0]} is taken for {name}; others: {others}", where))
             self.read(found[0])
         elif how == "include":
-            self.stops.append(FileWord(f"{name} is included and not here: it has to be written", where))
+            self.missing[path] = FileWord(name, where)
         return None
+
+    def come_to_includes(self) -> None:
+        """Files that are included and not here: what a rule makes them from is read, and the others are said.
+
+        Source: https://www.gnu.org/software/make/manual/html_node/Remaking-Makefiles.html
+        """
+        for path, named in self.missing.items():
+            for target, (_, needed) in list(self.rules.items()):
+                before, percent, after = self._path(target).partition("%")
+                stem = path[len(before) : len(path) - len(after)]
+                if path == f"{before}{stem}{after}" and bool(stem) == bool(percent):
+                    sources = [self._path(each.replace("%", stem)) for each in needed]
+                    if all((self.files.top / each).is_file() for each in sources):
+                        for source in sources:
+                            self.read(source)
+                        break
+            else:
+                self.stops.append(FileWord(f"{named.text} is included and not here: it has to be written", named.where))
+
+    def makes(self, library: str) -> bool:
+        """Whether a rule makes a library of this name."""
+        return not self.targets.isdisjoint((f"lib{library}.a", f"lib{library}.so"))
 
     def _examples(self, path: str) -> list[str]:
         """Files like it in its folder or one for such, that for GNU compilers first."""
@@ -194,12 +236,14 @@ class _Makefile:
     def _delegate(self, folder: str, where: Position) -> None:
         """Another Makefile that this one calls, whose programs are this one's."""
         there = next((name for name in NAMES if (self.files.top / folder / name).is_file()), None)
-        if there is None or folder.startswith("..") or f"{folder}/{there}" in self._read or len(self._read) > 6:
+        if there is None or folder.startswith("..") or f"{folder}/{there}" in self._read or len(self._read) > _FILES:
             return
         inner = _Makefile(self.files, f"{folder}/{there}")
         inner._read = self._read
         inner.values = {name: value for name, value in self.values.items() if name in ("CC", "CXX", "FC")}
         inner.read(f"{folder}/{there}")
+        inner.come_to_includes()
+        self.targets |= inner.targets
         self._built += inner.programs()
         self.mpi, self.fortran, self.gpus = (
             self.mpi or inner.mpi,
@@ -238,8 +282,13 @@ class _Makefile:
             found |= dict.fromkeys(self.rules.get(name, (None, []))[1][:100])
         return list(found)
 
-    def on_the_command_line(self) -> dict[str, FileWord]:
-        """Variables for make, as the file's own value gives way to the environment or suits another machine."""
+    def on_the_command_line(self, by_sources: bool = False) -> dict[str, FileWord]:
+        """Variables for make, as the file's own value gives way to the environment or suits another machine.
+
+        Parameters
+        ----------
+        by_sources: only sources say that MPI is required, so that the compilers of the file do not have it.
+        """
         found: dict[str, FileWord] = {}
         if self.mpi is None:
             self._switch_on()
@@ -248,7 +297,7 @@ class _Makefile:
             if match := _COMPILER.fullmatch(name):
                 if how == "?=" and _MPI.search(value.text):
                     found[name] = value
-                elif (put := self._here(name, match, value.text, over_mpi)) is not None:
+                elif (put := self._here(name, match, value.text, over_mpi, by_sources)) is not None:
                     found[name] = FileWord(put, value.where)
             elif over_mpi and re.search(r"(^|_)MPI($|_)", name) and value.text in _ON and "NO" not in name.split("_"):
                 found[name] = FileWord(_ON[value.text], value.where)
@@ -268,16 +317,18 @@ class _Makefile:
                     self.switches.setdefault(name, each)
                     break
 
-    def _here(self, name: str, match: re.Match[str], value: str, over_mpi: bool) -> str | None:
+    def _here(self, name: str, match: re.Match[str], value: str, over_mpi: bool, by_sources: bool) -> str | None:
         """The value for an image, where the file names a compiler that no image has; None where it has it."""
         first, _, rest = value.partition(" ")
         program = first.rpartition("/")[2]
         if not first or first.startswith(("$", "@")) or first in _MPI_COMPILERS:
             return None
-        if first in ("cc", "CC", "ftn") and not over_mpi:
+        if first == "cc" and not over_mpi:
             return None
+        plain = by_sources and re.fullmatch(r"(gcc|g\+\+|c\+\+|gfortran|clang(\+\+)?)(-[\d.]+)?", first)
         elsewhere = (
-            "/" in first
+            plain
+            or "/" in first
             or _MPI.fullmatch(first)
             or re.fullmatch(
                 r"(ic[cx]|icpc|icpx|ifort|ifx|pg\w+|nv(c|c\+\+|fortran)|xl\w+|cray\w*|CC|cc|ftn|armclang\w*|fcc\w*|FCC\w*)",
@@ -289,7 +340,7 @@ class _Makefile:
         language = _LANGUAGE.get(match[2]) or ("CXX" if re.search(r"\+\+|xx|pc|CC", program) else "C")
         if match[2] in ("LD", "LINKER", "LINK") and self.fortran and re.search(r"f(or)?t|90|77", program):
             language = "Fortran"
-        wrapper = bool(_MPI.fullmatch(program)) or (over_mpi and first in ("cc", "CC", "ftn"))
+        wrapper = bool(_MPI.fullmatch(program)) or by_sources or (over_mpi and first in ("cc", "CC", "ftn"))
         by_mpi = {"C": "mpicc", "CXX": "mpicxx", "Fortran": "mpifort"}
         return " ".join(filter(None, [(by_mpi if wrapper else _PLAIN_COMPILERS)[language], rest]))
 
@@ -300,55 +351,10 @@ class _Makefile:
     def value(self, text: str) -> str:
         """A text with the variables that are known."""
         for _ in range(6):
-            text = _USED.sub(lambda match: self.values.get(match[1], match[0]), text)[:4000]
+            text = USED.sub(lambda match: self.values.get(match[1], match[0]), text)[:4000]
         return text.strip()
 
 
 def _said(pattern: re.Pattern[str], text: str, where: Position) -> FileWord | None:
     match = pattern.search(text)
     return FileWord(match[1], Position(where.file, where.line, match.start(1) + 1)) if match else None
-
-
-def _active(path: str, text: str, makefile: _Makefile) -> Iterator[tuple[Position, str, bool]]:
-    """Whole lines, continued ones joined, that no condition leaves out, and whether that is sure."""
-    stack: list[bool | None] = []
-    lines = text.split("\n")
-    number = 0
-    while number < len(lines):
-        line, start = lines[number], number + 1
-        while line.endswith("\\") and number + 1 < len(lines):
-            number += 1
-            line = f"{line[:-1]} {lines[number].strip()}"
-        number += 1
-        words = line.strip()
-        if match := re.match(r"(else\s+)?(ifn?(?:eq|def))\b(.*)", words):
-            if match[1] and stack:
-                before = stack.pop()
-                stack.append(False if before else _condition(match[2], match[3], makefile))
-            else:
-                stack.append(_condition(match[2], match[3], makefile))
-        elif words.startswith("else") and stack and re.fullmatch(r"else\b\s*(#.*)?", words):
-            before = stack.pop()
-            stack.append(None if before is None else not before)
-        elif re.match(r"endif\b", words) and stack:
-            stack.pop()
-        elif False not in stack:
-            yield Position(path, start, 1), line, None not in stack
-
-
-def _condition(how: str, text: str, makefile: _Makefile) -> bool | None:
-    if how in ("ifdef", "ifndef"):
-        defined = text.split("#")[0].strip() in makefile.values
-        return defined is (how == "ifdef")
-    match = re.match(r"\s*\(\s*(.*?)\s*,\s*(.*?)\s*\)\s*(#.*)?$", text) or re.match(
-        r"\s*[\"'](.*?)[\"']\s+[\"'](.*?)[\"']", text
-    )
-    if match is None:
-        return None
-    # Of a variable that nothing sets make makes an empty text; functions are not worked out.
-    left, right = (
-        _USED.sub("", makefile.value(re.sub(r"\$\(strip (.*?)\)", r"\1", part))) for part in match.group(1, 2)
-    )
-    if "$" in left + right:
-        return None if "findstring" not in left + right else how == "ifneq"
-    return (left == right) is (how == "ifeq")

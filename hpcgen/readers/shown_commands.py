@@ -33,6 +33,7 @@ _ALONE = re.compile(r"\s*(?:[-*] )?`([^`]+)`\s*(?:\([^()]*\))?[.:]?\s*")
 _RST = re.compile(r"\s*\.\. (?:code-block|code|sourcecode|prompt):: *(\w*)|.*[^:]?::\s*$")
 _IN_TEXT = re.compile(
     r"(?:`| {4}|\t)((?:\$ +)?(?:\w+=\S+ +)*(?:python[\d.]*|torchrun|accelerate|deepspeed|bash|sh) [^`]+)"
+    r"|(?:`|^\s*)((?:\$ +)?(?:mpirun|mpiexec|srun|aprun) [^`]+)"
 )
 """A command line in a sentence, or in a block that is only indented."""
 _OPTIONAL = re.compile(r"(?<=\s)\[-{1,2}\w[^\[\]\n]*\](?=\s|\Z)")
@@ -59,7 +60,7 @@ def read_shown(folder: ProjectFolder, path: str, own: frozenset[str] = frozenset
     blocks = [*(_indented(lines) if path.lower().endswith(".rst") else _fenced(lines))]
     inside = {number + n for number, block in blocks for n in range(len(block))}
     blocks += [
-        (number, [match[1]])
+        (number, [match[1] or match[2]])
         for number, line in enumerate(lines, 1)
         if number not in inside
         for match in _IN_TEXT.finditer(line[:_LONGEST])

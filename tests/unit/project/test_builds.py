@@ -107,6 +107,32 @@ def test_sizes_of_a_scaling_study_are_jobs_of_their_own(tmp_path: Path) -> None:
     assert draft_of(tmp_path, Catalog(), "2").data["run"]["command"] == ["/app/test_flow", "-i", "8"]
 
 
+@pytest.mark.parametrize(
+    ("makefile", "words"),
+    [("CXX = CC\n", "CXX=mpicxx"), ("CXX = g++ -O3\n", "'CXX=mpicxx -O3'"), ("CXX = mpic++\n", "")],
+)
+def test_compilers_have_the_mpi_that_only_sources_ask_for(tmp_path: Path, makefile: str, words: str) -> None:
+    rule = "flow: main.o\n\t$(CXX) -o flow main.o\n"
+    draft = made(tmp_path, {"Makefile": makefile + rule, "main.cpp": "#include <mpi.h>\n"})
+    assert draft.data["build"]["commands"] == [f'make -j "$(nproc)" {words}'.strip()] and "mpi" in draft.blocks
+
+
+def test_a_plain_readme_starts_the_program_whose_name_it_writes_small(tmp_path: Path) -> None:
+    text = (
+        "Flow\n====\n\nE.g.:\nmpiexec -n 2 bin/./flow -f karate.bin\nmpiexec -n 2 bin/./flow -n 100\nmpirun is needed\n"
+    )
+    draft = made(tmp_path, {"Makefile": "Flow: a.o\n\tmpicxx -o Flow a.o\n", "README": text})
+    assert draft.data["run"]["command"] == ["/app/Flow", "-n", "100"]
+
+
+def test_fortran_has_its_own_netcdf(tmp_path: Path) -> None:
+    text = "project(a Fortran)\nfind_package(NetCDF REQUIRED)\nadd_executable(a a.f90)\n"
+    draft = made(tmp_path / "f", {"CMakeLists.txt": text})
+    assert draft.blocks["os_packages"]["options"]["packages"] == ["libnetcdf-dev", "libnetcdff-dev"]
+    draft = made(tmp_path / "c", {"CMakeLists.txt": text.replace("a Fortran", "a C")})
+    assert draft.blocks["os_packages"]["options"]["packages"] == ["libnetcdf-dev"]
+
+
 def test_the_sites_mpi_has_fortran_where_a_source_calls_it(hpcgen: Command, tmp_path: Path) -> None:
     source = "program wave\n#ifdef PARALLEL\n  use mpi_f08\n#endif\nend\n"
     cmake = "project(wave Fortran)\nfind_package(MPI REQUIRED)\nadd_executable(wave wave.F90)\n"

@@ -57,6 +57,14 @@ def test_a_dockerfile_becomes_a_stack(tmp_path: Path) -> None:
     assert "not taken: DATA" in said and "pip" not in said
 
 
+def test_of_one_file_for_each_distribution_that_of_debian_is_taken(tmp_path: Path) -> None:
+    images = {"a": "zypper install -y gcc-fortran fftw3-devel", "b": "apt-get install -y libfftw3-dev mpi-default-dev"}
+    files = {f"docker/Dockerfile.{name}": f"ARG base\nFROM ${{base}}\nRUN {line}\n" for name, line in images.items()}
+    draft = drafted(tmp_path, {**files, "a.py": "print(1)\n"})
+    assert draft.blocks["os_packages"]["options"]["packages"] == ["libfftw3-dev"] and "mpi" in draft.blocks
+    assert "opensuse_leap" not in draft.blocks and "Dockerfile.b is taken" in remarks(draft)
+
+
 def test_a_list_in_a_file_wins(tmp_path: Path) -> None:
     dockerfile = "FROM tensorflow/tensorflow:2.15.1-gpu\nRUN pip install -r requirements.txt\nRUN pip install wandb\n"
     draft = drafted(tmp_path, {"Dockerfile": dockerfile, "requirements.txt": "numpy<2\n", "main.py": "print(1)\n"})

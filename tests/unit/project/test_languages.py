@@ -166,6 +166,14 @@ def test_scripts_of_r_are_offered_one_by_one_and_no_version_is_printed_in_their_
     assert 'render("/app/code/02_maps.Rmd", output_dir = getwd()' in text and "knit_root_dir = getwd()" in text
 
 
+def test_a_script_that_only_installs_packages_is_no_program(tmp_path: Path) -> None:
+    restores = '# Once.\nlibrary(renv)\nrenv::restore()\ninstall.packages(c("a",\n  "b"))\n'
+    files = {"environment.R": restores, "code/01_fit.R": "1\n", "code/02_map.R": "2\n"}
+    assert "command" not in drafted(tmp_path, files).data["run"]
+    (tmp_path / "environment.R").write_text("renv::restore()\nfit()\n")
+    assert draft_of(tmp_path, Catalog()).data["run"]["command"] == ["Rscript", "/app/environment.R"]
+
+
 def test_julia_starts_in_the_environment_of_its_script(tmp_path: Path) -> None:
     job = "#!/bin/bash\n#SBATCH -N 2\nsrun julia --project=runs -e 'using Flow; vortex()'\n"
     files = {

@@ -66,6 +66,8 @@ def test_a_program_without_mpi_gets_no_option(tmp_path: Path) -> None:
     [
         ("set(NAME go)\nadd_executable(${NAME} a.cpp)", "build/go"),
         ("add_executable(${PROJECT_NAME} a.cpp)", "build/wave"),
+        ("hip_add_executable(hot a.cpp)", "build/hot"),
+        ("blt_add_executable(NAME cold SOURCES a.cpp)", "build/cold"),
         ("foreach(each one two)\nadd_executable(${each} a.cpp)\nendforeach()", "build/one"),
         ("macro(program name)\nadd_executable(${name} a.cpp)\nendmacro()\nprogram(made)", "build/made"),
         ("set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_SOURCE_DIR}/bin)\nadd_executable(a a.cpp)", "bin/a"),
@@ -156,6 +158,7 @@ def test_hdf5_over_mpi_is_seen(tmp_path: Path) -> None:
         ("CC = mpiicc\nFC = mpiifort\n", {"CC": "mpicc", "FC": "mpifort"}),
         ("CC = mpicc\nMPI = no\n", {"MPI": "yes"}),
         ("CC = /usr/local/bin/gcc\n", {"CC": "gcc"}),
+        ("CXX = CC\n", {"CXX": "g++"}),
         ("CC = mpicc\n", {}),
         ("A = 1\nifeq ($(A),1)\nCC = mpicc\nelse\nCC = mpiicc\nendif\n", {}),
     ],
@@ -177,6 +180,34 @@ def test_makefiles_below_and_configurations_that_are_copied(tmp_path: Path) -> N
     assert [each.text for each in found.before] == ["(cd src && cp make.inc.gnu make.inc)"]
     assert [each.name for each in found.libraries] == ["lapack", "fftw3"]
     assert "make.inc.intel" in found.remarks[0].text
+
+
+LOOP = "all:\n\t@for d in ${DIRS}; \\\n\tdo echo $$d; (cd $$d; make); done\ntags:\n\tfind . -name x.c -or -name y.c\n"
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [f"DIRS = lib \\\n run\n{LOOP}", "all:\n\tfor d in lib run; do $(MAKE) -C $$d; done\n"],
+)
+def test_make_in_each_folder_of_a_loop(tmp_path: Path, rule: str) -> None:
+    files = {
+        "Makefile": rule,
+        "lib/Makefile": "include ../make.inc\nall: libgrid.a\nlibgrid.a: a.o\n\tar rc $@ a.o\n",
+        "run/Makefile": "flow: flow.o\n\t${CC} -o flow flow.o -L../ext -lgrid -lext -lfftw3\n",
+        "make.inc": "CC = mpicc\n",
+    }
+    found = built(tmp_path, files)
+    assert paths(found) == ["run/flow"] and found.mpi is not None
+    # What the project makes itself is not looked for, and what lies in a folder of its own may be there.
+    assert [(each.name, each.required) for each in found.libraries] == [("ext", False), ("fftw3", False)]
+
+
+def test_an_included_file_that_a_rule_makes(tmp_path: Path) -> None:
+    rules = "%.mk: defaults/%-default.mk\n\tcp $< $@\n./own.mk:\n\ttouch $@\n"
+    text = f"TOP = .\ninclude $(TOP)/libs.mk\ninclude own.mk other.mk\nall: a\na: a.o\n\t$(FC) -o a a.o\n{rules}"
+    found = built(tmp_path, {"Makefile": text, "defaults/libs-default.mk": "FC = mpifort\nLIBS = -lfftw3\n"})
+    assert [each.text for each in found.stops] == ["other.mk is included and not here: it has to be written"]
+    assert found.fortran is not None and [each.name for each in found.libraries] == ["fftw3"]
 
 
 def test_a_folder_below_is_built_where_the_project_has_no_file_of_its_own(tmp_path: Path) -> None:
@@ -221,6 +252,15 @@ def test_configure_and_its_makefiles(tmp_path: Path) -> None:
     assert [each.text for each in found.before] == ["autoreconf -i"] and "pkg-config" in found.tools
     (tmp_path / "configure").write_text("")
     assert built(tmp_path, {}).before == []
+
+
+def test_macros_of_configure_without_arguments_and_lines_behind_comments(tmp_path: Path) -> None:
+    text = "AC_INIT([bay], [1.0])\ndnl one\n\n# two\n\nAC_PROG_FC\nAX_LIB_HDF5\nif x; then\n  AX_PATH_GSL(2.0)\nfi\n"
+    programs = "bin_PROGRAMS = bay bay_mpi\n"
+    found = built(tmp_path, {"configure.ac": text, "Makefile.am": programs})
+    assert found.fortran is not None and found.fortran.where.line == 6
+    assert [(each.name, each.required) for each in found.libraries] == [("HDF5", True), ("GSL", False)]
+    assert paths(found) == ["$PREFIX/bin/bay_mpi", "$PREFIX/bin/bay"]
 
 
 def test_meson(tmp_path: Path) -> None:
