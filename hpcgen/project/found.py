@@ -150,7 +150,8 @@ def _build(top: Path, tree: ProjectTree, problems: Problems) -> BuildFile | None
     from hpcgen.readers.build_files import read_build
     from hpcgen.readers.built_programs import set_aside
     from hpcgen.readers.makefile import read_makefile
-    from hpcgen.readers.mpi_sources import FORTRAN, SOURCE, asks_for_fortran_mpi, asks_for_mpi
+    from hpcgen.readers.mpi_sources import C_SOURCE, FORTRAN, SOURCE, asks_for_fortran_mpi, asks_for_mpi
+    from hpcgen.readers.removed_headers import removed_header
 
     build = read_build(tree, lambda reader, path: _read(top, problems, reader, path))
     if build is None:
@@ -167,6 +168,11 @@ def _build(top: Path, tree: ProjectTree, problems: Problems) -> BuildFile | None
         if build.kind == "make":
             weak = _read(top, Problems(), partial(read_makefile, by_sources=mpi), build.file)
             build = replace(build, weak=weak.weak if weak is not None else {})
+    removed: dict[str, FileWord] = {}
+    for path in [path for path in sources if C_SOURCE.fullmatch(path)][:_MOST_SOURCES]:
+        if (one := _read(top, Problems(), removed_header, path)) is not None:
+            removed.setdefault(one.text, one)
+    build = replace(build, stops=[*build.stops, *removed.values()])
     if build.mpi is not None and build.fortran is not None:
         build = replace(build, fortran_mpi=first(FORTRAN, asks_for_fortran_mpi))
     return build

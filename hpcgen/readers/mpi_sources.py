@@ -9,6 +9,7 @@ from hpcgen.core.model.own_project import FileWord
 from hpcgen.readers.folder import ProjectFolder
 
 SOURCE = re.compile(r"(?:[^/]+/){0,4}[^/]+\.(c|cc|cpp|cxx|c\+\+|C|h|hh|hpp|hxx|f|F|f77|f90|F90|f95|f03|f08|F08|cu)")
+C_SOURCE = re.compile(r".+\.(c|cc|cpp|cxx|c\+\+|C|h|hh|hpp|hxx|cu)")
 FORTRAN = re.compile(r"(?:[^/]+/){0,4}[^/]+\.(f|F|f77|f90|F90|f95|F95|f03|F03|f08|F08|inc|h)")
 _USES = re.compile(
     r"\s*(#\s*include\s*[<\"]mpi\.h[>\"]|use\s*(?:,\s*intrinsic\s*)?(?:::)?\s*mpi(?:_f08)?\b|include\s*['\"]mpif\.h)",

@@ -133,6 +133,29 @@ def test_fortran_has_its_own_netcdf(tmp_path: Path) -> None:
     assert draft.blocks["os_packages"]["options"]["packages"] == ["libnetcdf-dev"]
 
 
+SYSTEM = "#if defined(__linux__)\n#include <sys/sysctl.h>\n#endif\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("\n#include <sys/sysctl.h>\n", 2),
+        ("#ifdef __APPLE__\n#include <mach.h>\n#else\n# include <sys/sysctl.h>\n#endif\n", 4),
+        ("#ifndef FLOW_H\n#define FLOW_H\n#include <sys/sysctl.h>\n#endif\n", 3),
+        (SYSTEM, 2),
+        (SYSTEM.replace("__linux__", "__APPLE__"), None),
+        (SYSTEM.replace("__linux__", "HAVE_SYSCTL"), None),
+        ("#if defined(A) || defined(B)\n#elif __linux__\n#include <sys/sysctl.h>\n#endif\n", None),
+        ("#ifdef __linux__\n#elif X\n#include <sys/sysctl.h>\n#endif\n", None),
+        ('#include "sys/sysctl.h"\n', None),
+    ],
+)
+def test_a_header_that_no_image_has_is_said(tmp_path: Path, source: str, line: int | None) -> None:
+    draft = made(tmp_path, {"Makefile": MAKE, "main.cpp": "", "src/memory.c": source, "tests/t.c": SYSTEM})
+    said = [each for each in draft.data.get("open", []) if "glibc 2.32 dropped it" in each]
+    assert [each.split(": ")[0] for each in said] == ([] if line is None else [f"src/memory.c:{line}"])
+
+
 def test_the_sites_mpi_has_fortran_where_a_source_calls_it(hpcgen: Command, tmp_path: Path) -> None:
     source = "program wave\n#ifdef PARALLEL\n  use mpi_f08\n#endif\nend\n"
     cmake = "project(wave Fortran)\nfind_package(MPI REQUIRED)\nadd_executable(wave wave.F90)\n"
