@@ -46,6 +46,8 @@ def choose_build(found: Found, draft: Draft) -> None:
     if build.gpus is not None and build.gpu_block:
         options = {"obtain": "archive"} if build.gpu_block == "cuda" else {}
         draft.add_block(build.gpu_block, f"{build.gpus.text} compiles for GPUs", build.gpus.where, **options)
+        if options:
+            draft.blocks[build.gpu_block].setdefault("options", {}).update(options)
         draft.gpu_package = draft.gpu_package or "the compiled program"
     commands = _COMMANDS[build.kind](build, draft)
     first = build.programs[0] if build.programs else build.mpi

@@ -102,7 +102,11 @@ def look_at(top: Path) -> Found:
     quiet = Problems()
     table = _table(top, tree, problems)
     own = frozenset(table.scripts)
-    first = [path for path in small if _README.fullmatch(path)]
+    build = _build(top, tree, problems)
+    below = f"{build.folder}/" if build is not None and build.folder else ""
+    first = [
+        path for path in small if _README.fullmatch(path) or (below and _README.fullmatch(path.removeprefix(below)))
+    ]
     pages = [page for path in first for page in _read(top, quiet, linked_pages, path) or [] if page in small]
     pages += [path for path in small if _PAGE.fullmatch(path)]
     readmes = _all(top, quiet, partial(read_shown, own=own), [*dict.fromkeys([*first, *pages[:_MOST_PAGES]])])
@@ -117,7 +121,7 @@ def look_at(top: Path) -> Found:
         _all(top, quiet, partial(read_recipes, own=own), [path for path in small if _RECIPES.fullmatch(path)]),
         [path for path in jobs[:_MOST_JOBS] if _read(top, quiet, has_secrets, path)],
         [source for path in sources[:_MOST_SOURCES] if (source := _read(top, quiet, read_python, path)) is not None],
-        _build(top, tree, problems),
+        build,
         table,
         next((_read(top, quiet, read_readme, name) for name in tree.named(*NAMES)), None) or Readme(),
         problems,

@@ -84,6 +84,9 @@ def sized(facts: list[JobFact], main: Launched, cut: Framework, draft: Draft) ->
     elif "ranks_per_node" in asked:
         known.pop("ranks", None)
     known |= asked
+    if "nodes" not in known and _number(known.get("ranks"), 0) % _number(known.get("ranks_per_node"), 1):
+        # What does not come out even is a number of ranks that suits the machine of those who wrote it.
+        known.pop("ranks_per_node")
     tasks = _number(known.get("ranks_per_node"), 0) or max(1, _number(known.get("ranks"), 1) // nodes)
     totals: dict[JobField, int] = {"gpus": 1, "gpus_per_rank": nodes * tasks}
     for field, total in totals.items():

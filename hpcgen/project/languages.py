@@ -34,7 +34,8 @@ def choose_r(
     more = container.installed.r if container is not None else []
     kernel = next((FileWord("IRkernel", Position(each.file, 1, 1)) for each in notebooks if each.language == "r"), None)
     files = [path for path in _small(found, _SCRIPT) if not _ASIDE.search(path)]
-    alone = not draft.blocks and any(re.fullmatch(r"[^/]+\.[rR]", path) for path in files)
+    launched = [each.words[0] for file in (*found.jobs, *found.scripts) for each in file.launched]
+    alone = not draft.blocks and ("Rscript" in launched or any(re.fullmatch(r"[^/]+\.[rR]", path) for path in files))
     if not (lock or described or more or kernel or alone):
         return
     quiet = found._replace(problems=Problems())

@@ -78,7 +78,10 @@ def _of_build(build: BuildFile, packages: _Packages, found: Found, draft: Draft)
         if row is not None and "netcdf" in row.names.split() and _for_fortran(library, build):
             _by_row(row_of("netcdff") or row, library, build, packages, draft)
     for library in unknown:
-        if library.required:
+        if library.required and (module := _downloads(library.name, found)):
+            text = f"{library.asked}: {module} downloads it: it needs the network, and a bundle does not carry it"
+            draft.remark(text, library.where)
+        elif library.required:
             text = f"{library.asked}: no package of it is known: bring it, or add its package to os_packages"
             draft.leave_open(text, library.where)
     if names := [each.name for each in unknown if not each.required]:
@@ -91,16 +94,34 @@ def _for_fortran(library: WantedLibrary, build: BuildFile) -> bool:
 
 def row_of(name: str) -> LibraryRow | None:
     """The row of a library by one of its names."""
-    lower = name.lower()
-    return next((row for row in ROWS if lower in row.names.lower().split()), None)
+    plain = re.sub(r"[-_]", "", name.lower())
+    return next((row for row in ROWS if plain in re.sub(r"[-_]", "", row.names.lower()).split()), None)
+
+
+def _finders(name: str, found: Found) -> list[str]:
+    """Modules of the project's own that CMake finds a package by."""
+    return [
+        each.path
+        for each in found.tree.files
+        if each.path.rpartition("/")[2] == f"Find{name}.cmake" and each.path.count("/") < 4
+    ]
 
 
 def _own(name: str, found: Found) -> bool:
-    """Whether the project itself has it, in a folder of its name or with a module that finds it."""
-    module = f"Find{name}.cmake"
+    """Whether the project itself has it, in a folder of its name or with a long module that brings it."""
+    large = {each.path for each in found.tree.files if each.size > 20_000 and each.path.count("/") < 2}
     return any(top.folder and top.name.lower() == name.lower() for top in found.tree.tops) or any(
-        each.path.endswith(module) and each.path.count("/") < 2 and each.size > 20_000 for each in found.tree.files
+        path in large for path in _finders(name, found)
     )
+
+
+def _downloads(name: str, found: Found) -> str:
+    """The module of the project's own that downloads a package where it is not there; empty without one."""
+    for path in _finders(name, found):
+        text = found.read(lambda folder, each: folder.text(each), path) or ""
+        if re.search(r"(?i)\bFetchContent_|\bExternalProject_Add|\bset\(\s*_?\w*url\b", text):
+            return path
+    return ""
 
 
 def _by_row(row: LibraryRow, library: WantedLibrary, build: BuildFile, packages: _Packages, draft: Draft) -> None:

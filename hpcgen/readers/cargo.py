@@ -68,12 +68,15 @@ class _Cargo:
         package = _table(data, "package")
         here = path.rpartition("/")[0]
         where = file.key("package", "name") if "name" in package else Position(path, 1, 1)
+        before = self.mpi
+        self._needs(data, file)
         if isinstance(name := package.get("name"), str):
             self.name = self.name or name
-            self._programs(data, name, here, where)
-        self._needs(data, file)
+            self._programs(data, name, here, where, self.mpi is not before)
         self.crates = self.crates or any(_table(data, each) for each in _CRATES)
         members = _table(data, "workspace").get("members", [])
+        if members and self.name and path.rpartition("/")[0] == self.above:
+            self.options.append(BuildOption("--workspace", "programs of the members, too", where))
         for pattern in members[:50] if isinstance(members, list) else []:
             if isinstance(pattern, str) and re.fullmatch(r"\w[\w/-]*(\*|\.\w+)?", pattern) and self._deep < 3:
                 self._members(pattern)
@@ -85,7 +88,7 @@ class _Cargo:
                 self.package(str(each.relative_to(self.folder.top)))
         self._deep -= 1
 
-    def _programs(self, data: dict[str, Any], name: str, here: str, where: Position) -> None:
+    def _programs(self, data: dict[str, Any], name: str, here: str, where: Position, mpi: bool) -> None:
         top = self.folder.top / here
         bins = data.get("bin", [])
         named = [each.get("name") for each in bins if isinstance(each, dict)] if isinstance(bins, list) else []
@@ -96,7 +99,7 @@ class _Cargo:
             found = sorted(each.stem for each in (top / "src/bin").iterdir() if each.suffix == ".rs" or each.is_dir())
             names += [each for each in found if each not in names]
         release = f"{self.above}/target/release".lstrip("/")
-        self.programs += [Built(f"{release}/{each}", where, here[len(self.above) :]) for each in names]
+        self.programs += [Built(f"{release}/{each}", where, here[len(self.above) :], mpi) for each in names]
         examples = sorted(each.stem for each in (top / "examples").glob("*.rs")) if not names else []
         if examples:
             self.options.append(BuildOption("--examples", "the programs of this library are its examples", where))

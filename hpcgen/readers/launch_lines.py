@@ -82,6 +82,7 @@ def launched(line: ScriptLine) -> Launched | None:
         strange += [f"{container} {each}" for each in unknown]
         words, more = _without_prefixes(words)
         before += more
+    words = _by_rscript(words)
     nothing = not words or re.match(r"[-\d]", words[0]) or _SHOWS.fullmatch(words[0])
     if nothing or not (launcher or container or words[0] in line.own or _is_program(words)):
         return None
@@ -98,6 +99,18 @@ def launched(line: ScriptLine) -> Launched | None:
         [],
         strange,
     )
+
+
+def _by_rscript(words: list[str]) -> list[str]:
+    """``R CMD BATCH "--args 3" x.R x.Rout`` and ``R -f x.R`` by the program that writes where a job's output goes."""
+    if not words or words[0].rpartition("/")[2] != "R":
+        return words
+    given = words[3:] if words[1:3] == ["CMD", "BATCH"] else words[1:]
+    given = [part for word in given for part in (word.split() if word.startswith("-") else [word])]
+    script = next((each.removeprefix("--file=") for each in given if re.search(r"\.[rR]$", each)), "")
+    behind = given[given.index("--args") + 1 :] if "--args" in given else []
+    arguments = [each for each in behind if each != script and not each.endswith(".Rout")]
+    return ["Rscript", script, *arguments] if script else words
 
 
 def _launcher(words: list[str]) -> tuple[str, list[str]]:

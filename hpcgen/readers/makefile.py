@@ -39,6 +39,7 @@ _GPUS = re.compile(r"(?<![\w.-])(nvcc|hipcc)(?![\w-])")
 _ASSIGNED = re.compile(r"^[ \t]*(?:export[ ]+|override[ ]+)?([\w.]+)[ \t]*(\?=|::?=|\+=|=)[ \t]*(.*?)[ \t]*$")
 _COMMENTED = re.compile(r"^[ \t]*#+[ \t]*([A-Z]\w*)[ \t]*[?:]?=[ \t]*(\S.*?)[ \t]*$")
 _RULE = re.compile(r"^([^\s#:=][^:=]*)::?(?!=)[ \t]*([^#=]*)")
+_ROW = re.compile(r"\$[({](\w*)\$[({](\w+)[)}][)}]")
 _OUTPUT = re.compile(r"(?<=\s)-o(?:[ \t]+|(?=\$))(\$@|[\w./$(){}-]+)")
 _LIBRARY = re.compile(r"(?<!\S)-l([\w+.-]+)")
 _MAKES = r"(?:\$[({]?MAKE[)}]?|(?<![\w./-])g?make(?=[\s;)]|$))"
@@ -52,6 +53,7 @@ _COMPILER = re.compile(r"(MPI_?|SER|HOST)?(CC|CXX|CPP_COMPILER|FC|F90|F77|LD|LIN
 _LANGUAGE = {"CC": "C", "CXX": "CXX", "FC": "Fortran", "F90": "Fortran", "F77": "Fortran"}
 _PLAIN_COMPILERS = {"C": "gcc", "CXX": "g++", "Fortran": "gfortran"}
 _ON = {"no": "yes", "0": "1", "off": "on", "OFF": "ON", "false": "true", "FALSE": "TRUE", "NO": "YES", "n": "y"}
+_NATIVE = re.compile(r"-(?:march|mcpu|mtune)=native|-xHost")
 _SYSTEM = {"m", "pthread", "dl", "rt", "stdc++", "gfortran", "gomp", "c", "util", "quadmath"}
 _FILES = 20
 _CONFIGURATIONS = ("arch", "config", "configs", "examples", "make", "setup", "templates")
@@ -68,6 +70,7 @@ def read_makefile(folder: ProjectFolder, path: str, by_sources: FileWord | None 
     reading = _Makefile(folder, path)
     reading.read(path)
     reading.come_to_includes()
+    reading.see_gpus()
     reading.mpi = reading.mpi or by_sources
     weak = reading.on_the_command_line(by_sources is not None)
     mpi = reading.mpi or next((each for each in reading.switches.values()), None)
@@ -78,6 +81,7 @@ def read_makefile(folder: ProjectFolder, path: str, by_sources: FileWord | None 
         mpi,
         reading.fortran,
         reading.gpus,
+        reading.gpu_block,
         programs=[ProgramFile(each.path, each.where) for each in reading.programs()],
         libraries=[each for name, each in reading.libraries.items() if not reading.makes(name)],
         installs=reading.rules["install"][0] if "install" in reading.rules else None,
@@ -95,6 +99,7 @@ class _Makefile:
         self.mpi: FileWord | None = None
         self.fortran: FileWord | None = None
         self.gpus: FileWord | None = None
+        self.gpu_block = ""
         self.values: dict[str, str] = {}
         self.set_at: dict[str, tuple[str, FileWord]] = {}
         self.commented: dict[str, list[FileWord]] = {}
@@ -141,6 +146,9 @@ class _Makefile:
                 # Behind a folder of the project's own it is what the project makes there.
                 strange = not re.search(r"(?<!\S)-L[ \t]*[\w.]", self.value(text))
                 self.libraries.setdefault(name, WantedLibrary(name, f"-l{name}", where, sure and strange))
+        if (match := _NATIVE.search(text)) and sure and not any(_NATIVE.match(each.text) for each in self.remarks):
+            said = f"{match[0]} compiles for the CPU of the machine that builds: build on a node like those of the job"
+            self.remarks.append(FileWord(said, where))
         if line.startswith("\t"):
             self._recipe(where, text)
         elif match := _ASSIGNED.match(text):
@@ -216,6 +224,17 @@ class _Makefile:
                         break
             else:
                 self.stops.append(FileWord(f"{named.text} is included and not here: it has to be written", named.where))
+
+    def see_gpus(self) -> None:
+        """Which block has the compiler for GPUs that the program of the first target cannot do without."""
+        if self.gpus is None:
+            return
+        first = next((name for name in self.rules if not name.startswith(".") and "%" not in name), "")
+        needed = [self._path(name) for name in [first, *self._all_asked(first)]]
+        if any(
+            (self.files.top / re.sub(r"\.o$", ".cu", name)).is_file() for name in needed if name.endswith((".o", ".cu"))
+        ):
+            self.gpu_block = "rocm" if self.gpus.text == "hipcc" else "cuda"
 
     def makes(self, library: str) -> bool:
         """Whether a rule makes a library of this name."""
@@ -301,7 +320,16 @@ class _Makefile:
                     found[name] = FileWord(put, value.where)
             elif over_mpi and re.search(r"(^|_)MPI($|_)", name) and value.text in _ON and "NO" not in name.split("_"):
                 found[name] = FileWord(_ON[value.text], value.where)
-        return {**found, **self.switches}
+        return {**found, **self._table(), **self.switches}
+
+    def _table(self) -> dict[str, FileWord]:
+        """GNU's row of a table of flags by compilers, ``$(FLAGS_$(COMPILER))``, where nothing chooses one."""
+        found: dict[str, FileWord] = {}
+        for flags, name in (each for value in self.values.values() for each in _ROW.findall(value)):
+            rows = [row for row in ("GNU", "GCC", "gnu", "gcc") if f"{flags}{row}" in self.set_at]
+            if rows and not self.values.get(name):
+                found.setdefault(name, FileWord(rows[0], self.set_at[f"{flags}{rows[0]}"][1].where))
+        return found
 
     def _switch_on(self) -> None:
         """Switches that are off, and alternatives in comments, that say MPI, of a file that is serial as it stands."""

@@ -133,6 +133,27 @@ def test_fortran_has_its_own_netcdf(tmp_path: Path) -> None:
     assert draft.blocks["os_packages"]["options"]["packages"] == ["libnetcdf-dev"]
 
 
+def test_a_readme_beside_the_build_and_ranks_that_do_not_come_out_even(tmp_path: Path) -> None:
+    files = {"ref/Makefile": MAKE, "ref/main.cpp": "", "ref/README": "mpirun -np 27 -N 7 test_flow --nx 3\n"}
+    draft = made(tmp_path, files)
+    assert draft.data["run"]["command"] == ["/app/ref/test_flow", "--nx", "3"]
+    assert [each.words for each in draft.options] == [("--ranks-per-node", "27")]
+
+
+def test_a_program_of_make_for_gpus_has_a_compiler_for_them(tmp_path: Path) -> None:
+    rules = "flow: heat.o\n\tmpicxx -o flow heat.o -lcudart\n%.o: %.cu\n\tnvcc -c $<\n"
+    draft = made(tmp_path, {"Makefile": rules, "heat.cu": ""})
+    assert draft.blocks["cuda"] == {"options": {"obtain": "archive"}} and "gpus_per_node" not in draft.data["run"]
+
+
+def test_a_package_that_a_module_of_the_project_downloads_is_not_missing(tmp_path: Path) -> None:
+    text = "project(a C)\nfind_package(grid-lib REQUIRED)\nfind_package(YamlCpp REQUIRED)\nadd_executable(a a.c)\n"
+    module = 'set(_url "https://example.org/grid-lib")\nfind_or_fetch(grid-lib ${_url})\n'
+    draft = made(tmp_path, {"CMakeLists.txt": text, "cmake/modules/Findgrid-lib.cmake": module})
+    assert "open" not in draft.data and any("Findgrid-lib.cmake downloads it" in each.text for each in draft.remarks)
+    assert draft.blocks["os_packages"]["options"]["packages"] == ["libyaml-cpp-dev"]
+
+
 SYSTEM = "#if defined(__linux__)\n#include <sys/sysctl.h>\n#endif\n"
 
 

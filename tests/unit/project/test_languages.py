@@ -166,6 +166,22 @@ def test_scripts_of_r_are_offered_one_by_one_and_no_version_is_printed_in_their_
     assert 'render("/app/code/02_maps.Rmd", output_dir = getwd()' in text and "knit_root_dir = getwd()" in text
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('R CMD BATCH "--no-save --args $SLURM_ARRAY_TASK_ID 7" ../code/fit.R ../log/fit.Rout', ["$HPCGEN_TASK", "7"]),
+        ("R --vanilla -f ../code/fit.R --args 3", ["3"]),
+        ("R --no-save --file=../code/fit.R", []),
+    ],
+)
+def test_r_itself_starts_a_script(tmp_path: Path, line: str, words: list[str]) -> None:
+    job = f"#!/bin/bash\n#SBATCH --array=0-3\nmodule load R\n{line}\n"
+    draft = drafted(tmp_path, {"jobs/fit.sh": job, "code/fit.R": "library(MASS)\nf()\n", "code/other.R": "1\n"})
+    assert draft.blocks["r"]["options"]["packages"] == ["MASS"]
+    text = " ".join(draft.data["run"]["command"])
+    assert "Rscript /app/code/fit.R" in text and all(word in text for word in words) and "Rout" not in text
+
+
 def test_a_script_that_only_installs_packages_is_no_program(tmp_path: Path) -> None:
     restores = '# Once.\nlibrary(renv)\nrenv::restore()\ninstall.packages(c("a",\n  "b"))\n'
     files = {"environment.R": restores, "code/01_fit.R": "1\n", "code/02_map.R": "2\n"}

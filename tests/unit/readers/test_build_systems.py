@@ -159,6 +159,9 @@ def test_hdf5_over_mpi_is_seen(tmp_path: Path) -> None:
         ("CC = mpicc\nMPI = no\n", {"MPI": "yes"}),
         ("CC = /usr/local/bin/gcc\n", {"CC": "gcc"}),
         ("CXX = CC\n", {"CXX": "g++"}),
+        ("F_INTEL = -xHost\nF_GNU = -O3\nF = $(F_$(COMPILER)) -g\n", {"COMPILER": "GNU"}),
+        ("COMPILER = INTEL\nF_GNU = -O3\nF = $(F_$(COMPILER))\n", {}),
+        ("F_INTEL = -O3\nF = $(F_$(COMPILER))\n", {}),
         ("CC = mpicc\n", {}),
         ("A = 1\nifeq ($(A),1)\nCC = mpicc\nelse\nCC = mpiicc\nendif\n", {}),
     ],
@@ -180,6 +183,24 @@ def test_makefiles_below_and_configurations_that_are_copied(tmp_path: Path) -> N
     assert [each.text for each in found.before] == ["(cd src && cp make.inc.gnu make.inc)"]
     assert [each.name for each in found.libraries] == ["lapack", "fftw3"]
     assert "make.inc.intel" in found.remarks[0].text
+
+
+@pytest.mark.parametrize(
+    ("rules", "block"),
+    [
+        ("flow: main.o heat.o\n\t$(CC) -o $@ main.o heat.o\n%.o: %.cu\n\tnvcc -c $<\n", "cuda"),
+        ("flow: heat.o\n\thipcc -o $@ heat.o\nheat.o: heat.cu\n\thipcc -c $<\n", "rocm"),
+        ("flow: main.o\n\t$(CC) -o $@ main.o\ngpu: heat.o\n\tnvcc -o $@ heat.o\n", ""),
+    ],
+)
+def test_the_compiler_for_gpus_that_the_first_target_needs(tmp_path: Path, rules: str, block: str) -> None:
+    found = built(tmp_path, {"Makefile": rules, "heat.cu": "", "main.c": ""})
+    assert found.gpus is not None and found.gpu_block == block
+
+
+def test_code_for_the_cpu_of_the_machine_that_builds_is_told_once(tmp_path: Path) -> None:
+    found = built(tmp_path, {"Makefile": "F = -O3 -march=native\nC = -xHost\na: a.o\n\tcc $(F) -o a a.o\n"})
+    assert [(each.text[:13], each.where.line) for each in found.remarks] == [("-march=native", 1)]
 
 
 LOOP = "all:\n\t@for d in ${DIRS}; \\\n\tdo echo $$d; (cd $$d; make); done\ntags:\n\tfind . -name x.c -or -name y.c\n"
@@ -290,6 +311,18 @@ def test_cargo(tmp_path: Path) -> None:
     assert [each.word for each in found.options] == ["--features=mpi"] and found.fetches
     alone = built(tmp_path / "alone", {"Cargo.toml": '[package]\nname = "alone"\n', "src/main.rs": ""})
     assert paths(alone) == ["target/release/alone"] and not alone.fetches
+
+
+def test_members_of_a_workspace_are_compiled_and_what_needs_mpi_comes_first(tmp_path: Path) -> None:
+    files = {
+        "Cargo.toml": '[package]\nname = "game"\n[workspace]\nmembers = ["table"]\n',
+        "src/main.rs": "",
+        "table/Cargo.toml": '[package]\nname = "table"\n[dependencies]\nmpi = "0.8"\n',
+        "table/src/main.rs": "",
+    }
+    found = built(tmp_path, files)
+    assert paths(found) == ["target/release/table", "target/release/game"]
+    assert [each.word for each in found.options] == ["--workspace"]
 
 
 def test_no_file_outside_of_the_project_is_read(tmp_path: Path) -> None:
