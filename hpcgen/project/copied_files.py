@@ -28,6 +28,7 @@ _LARGE, _LARGE_FILE = 1024**3, 50 * 1024**2
 _DATA = re.compile(
     r"data|datasets?|checkpoints?|ckpts?|weights|pretrained(_models)?|outputs?|results|logs|runs|figures"
 )
+_MOST_FOLDERS, _MOST_NAMES = 300, 30
 _MANY = 4
 """Large files of a folder with one ending, which then stand for all of that ending."""
 
@@ -38,6 +39,9 @@ def choose_copied(found: Found, draft: Draft) -> None:
     if not (found.sources or language_of(draft) or "build" in draft.data or named or draft.notebooks):
         return
     ignore: dict[str, str] = {".*": "hidden files are caches, settings and secrets (.env)"}
+    if wanted := _hidden(found):
+        letters = "".join(dict.fromkeys(name[1] for name in wanted))
+        ignore = {f".[!{letters}]*": f"hidden files are caches, settings and secrets; the build names {some(wanted)}"}
     ignore |= dict.fromkeys(_OWN, "files that hpcgen writes here")
     names = [each.path.rpartition("/")[2] for each in found.tree.files]
     for each in found.tree.files:
@@ -69,6 +73,22 @@ def choose_copied(found: Found, draft: Draft) -> None:
             if found.tree.has(program.path):
                 ignore[program.path] = "compiled for this machine"
     _put(found, draft, ignore)
+
+
+def _hidden(found: Found) -> list[str]:
+    """Hidden files that the build cannot do without, as its file names them; those beginning like .env left out."""
+    if found.build is None:
+        return []
+    text = found.read(lambda folder, path: folder.text(path), found.build.file) or ""
+    folders = list(dict.fromkeys(["", *(each.path.rpartition("/")[0] for each in found.tree.files)]))[:_MOST_FOLDERS]
+    names = dict.fromkeys(re.findall(r"(?<=[\s/\"'(=])\.[A-Za-z][\w.-]{2,60}", text))
+    return [
+        name
+        for name in list(names)[:_MOST_NAMES]
+        if not secret_file(name)
+        and not re.match(r"\.e|\.git", name)
+        and any((found.top / folder / name).is_file() for folder in folders)
+    ]
 
 
 def _data(found: Found, left: list[str], draft: Draft) -> dict[str, str]:

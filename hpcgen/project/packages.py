@@ -21,7 +21,7 @@ from hpcgen.project.found import Found
 from hpcgen.project.import_names import MISTAKEN, packages_with
 from hpcgen.project.imported import MPI_BLOCKS, Imported, Listed, add_imported
 from hpcgen.project.modules import Modules, above
-from hpcgen.project.python_program import may_start, started
+from hpcgen.project.python_program import may_start, named, started
 from hpcgen.readers.pip_text import WRITE
 
 if TYPE_CHECKING:
@@ -69,10 +69,14 @@ def choose_packages(found: Found, catalog: Catalog, draft: Draft, asked: str = "
     modules = Modules(found)
     taken_job = likeliest(candidates_of(found, draft), asked)
     programs = with_settings(started(found, modules, taken_job), taken_job, found)
+    names, listed = _files(found, programs), Listed()
     # Where nothing says which program it is, all but tests and the like may be.
     sources = modules.reached(programs) if programs else [each for each in found.sources if may_start(each.file)]
+    if not names and found.build is not None and found.build.programs and not named(found, modules, taken_job):
+        # Beside a program that is compiled scripts that nobody starts draw pictures of its results.
+        known = {each.package for source in sources for each in source.imports}
+        sources = sources if known & {"torch", "tensorflow", "jax"} else []
     imported = Imported(sources, modules.own_names, found.readme.installed, programs)
-    names, listed = _files(found, programs), Listed()
     for number, name in enumerate(names):
         others = [each for each in names[number + 1 :] if each not in _OF_PROJECT]
         taken = _take(found, catalog, draft, name, others, imported)

@@ -119,8 +119,8 @@ def may_start(file: str) -> bool:
     return not _NO_PROGRAMS.search(file)
 
 
-def started(found: Found, modules: Modules, taken: JobFile | None) -> list[PythonSource]:
-    """The Python files of the project that the command lines which are taken start; else that of its program."""
+def named(found: Found, modules: Modules, taken: JobFile | None) -> list[PythonSource]:
+    """The Python files of the project that the command lines which are taken start."""
     paths: list[str] = []
     for job in [taken] if taken is not None else found.jobs:
         own = job.file.rpartition("/")[0]
@@ -131,11 +131,13 @@ def started(found: Found, modules: Modules, taken: JobFile | None) -> list[Pytho
                 paths.append(linked_module(word, found))
                 if script := found.table.scripts.get(word):
                     paths.append(modules.module(script.text.partition(":")[0]))
-    named = [
-        modules.sources[path] for path in dict.fromkeys(normpath(p) for p in paths if p) if path in modules.sources
-    ]
-    if named:
-        return named
+    return [modules.sources[path] for path in dict.fromkeys(normpath(p) for p in paths if p) if path in modules.sources]
+
+
+def started(found: Found, modules: Modules, taken: JobFile | None) -> list[PythonSource]:
+    """The Python files of the project that the command lines which are taken start; else that of its program."""
+    if by_lines := named(found, modules, taken):
+        return by_lines
     program = chosen(candidates(found, modules))
     if program is None:
         return []

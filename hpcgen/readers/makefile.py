@@ -55,7 +55,7 @@ _PLAIN_COMPILERS = {"C": "gcc", "CXX": "g++", "Fortran": "gfortran"}
 _ON = {"no": "yes", "0": "1", "off": "on", "OFF": "ON", "false": "true", "FALSE": "TRUE", "NO": "YES", "n": "y"}
 _NATIVE = re.compile(r"-(?:march|mcpu|mtune)=native|-xHost")
 _SYSTEM = {"m", "pthread", "dl", "rt", "stdc++", "gfortran", "gomp", "c", "util", "quadmath"}
-_FILES = 20
+_FILES, _LONGEST = 20, 4000
 _CONFIGURATIONS = ("arch", "config", "configs", "examples", "make", "setup", "templates")
 """Folders where configurations of several machines lie."""
 
@@ -71,6 +71,7 @@ def read_makefile(folder: ProjectFolder, path: str, by_sources: FileWord | None 
     reading.read(path)
     reading.come_to_includes()
     reading.see_gpus()
+    reading.ask_readme()
     reading.mpi = reading.mpi or by_sources
     weak = reading.on_the_command_line(by_sources is not None)
     mpi = reading.mpi or next((each for each in reading.switches.values()), None)
@@ -141,10 +142,10 @@ class _Makefile:
         self.mpi = self.mpi or _said(_MPI, text, where)
         self.fortran = self.fortran or _said(_FORTRAN, text, where)
         self.gpus = self.gpus or _said(_GPUS, text, where)
+        # Behind a folder of the project's own it is what the project makes there.
+        strange = "-L" not in text or not re.search(r"(?<!\S)-L[ \t]*[\w.]", self.value(text))
         for name in _LIBRARY.findall(text):
             if name not in _SYSTEM and not name.startswith("mpi"):
-                # Behind a folder of the project's own it is what the project makes there.
-                strange = not re.search(r"(?<!\S)-L[ \t]*[\w.]", self.value(text))
                 self.libraries.setdefault(name, WantedLibrary(name, f"-l{name}", where, sure and strange))
         if (match := _NATIVE.search(text)) and sure and not any(_NATIVE.match(each.text) for each in self.remarks):
             said = f"{match[0]} compiles for the CPU of the machine that builds: build on a node like those of the job"
@@ -169,7 +170,7 @@ class _Makefile:
                     self._implied.setdefault(target, at)
 
     def _recipe(self, where: Position, text: str) -> None:
-        if match := _LOOP.search(text) if not re.match(r"\w*clean", self._target) else None:
+        if match := _LOOP.search(text[:_LONGEST]) if not re.match(r"\w*clean", self._target) else None:
             for folder in self.value(match[2]).split():
                 self._delegate(self._path(folder), where)
         elif (match := _DELEGATED.search(text)) and (match[1] or match[2]):
@@ -235,6 +236,16 @@ class _Makefile:
             (self.files.top / re.sub(r"\.o$", ".cu", name)).is_file() for name in needed if name.endswith((".o", ".cu"))
         ):
             self.gpu_block = "rocm" if self.gpus.text == "hipcc" else "cuda"
+
+    def ask_readme(self) -> None:
+        """A target that the README makes before the others: ``make libs && make``."""
+        for name in ("README.md", "README", "README.rst"):
+            path = self._path(name)
+            text = self.files.text(path) if (self.files.top / path).is_file() and self.files.holds(path) else ""
+            match = re.search(r"\bmake (\w+) *&& *make\b(?! *\w)", text)
+            if match and match[1] in self.rules and "clean" not in match[1]:
+                self.before.append(FileWord(f"make {match[1]}", self.rules[match[1]][0]))
+                return
 
     def makes(self, library: str) -> bool:
         """Whether a rule makes a library of this name."""

@@ -154,6 +154,31 @@ def test_a_package_that_a_module_of_the_project_downloads_is_not_missing(tmp_pat
     assert draft.blocks["os_packages"]["options"]["packages"] == ["libyaml-cpp-dev"]
 
 
+def test_hidden_files_that_the_build_names_are_copied(tmp_path: Path) -> None:
+    rules = "DEPS := src/.order.awk\nV = $(shell cat .version .env .missing)\n"
+    files = {"src/.order.awk": "", ".version": "1", ".env": "A=1", ".other": "", "main.cpp": ""}
+    draft = made(tmp_path, {"Makefile": f"{MAKE}{rules}", **files})
+    assert draft.data["copy"][0]["ignore"][0] == ".[!ov]*"
+    draft = made(tmp_path, {"Makefile": MAKE})
+    assert draft.data["copy"][0]["ignore"][0] == ".*"
+
+
+def test_what_only_draws_pictures_of_results_brings_no_packages(tmp_path: Path) -> None:
+    files = {"Makefile": MAKE, "main.cpp": "", "utils/plot.py": "import matplotlib\nimport unheard_of\nprint(1)\n"}
+    draft = made(tmp_path, files)
+    assert list(draft.blocks) == ["mpi"] and not draft.remarks
+    (tmp_path / "requirements.txt").write_text("numpy\n")
+    assert draft_of(tmp_path, Catalog()).blocks["python_packages"]["options"]["requirements"] == ["matplotlib"]
+
+
+def test_a_target_that_the_readme_makes_first(tmp_path: Path) -> None:
+    rules = f"{MAKE}libs:\n\t$(MAKE) -C deps\nclean:\n\trm *.o\n"
+    draft = made(tmp_path, {"Makefile": rules, "main.cpp": "", "README.md": "Compile by `make libs && make`.\n"})
+    assert draft.data["build"]["commands"] == ["make libs", 'make -j "$(nproc)"']
+    draft = made(tmp_path, {"README.md": "Again: `make clean && make`, `make libs && make check`.\n"})
+    assert draft.data["build"]["commands"] == ['make -j "$(nproc)"']
+
+
 SYSTEM = "#if defined(__linux__)\n#include <sys/sysctl.h>\n#endif\n"
 
 
