@@ -119,7 +119,7 @@ def _downloads(name: str, found: Found) -> str:
     """The module of the project's own that downloads a package where it is not there; empty without one."""
     for path in _finders(name, found):
         text = found.read(lambda folder, each: folder.text(each), path) or ""
-        if re.search(r"(?i)\bFetchContent_|\bExternalProject_Add|\bset\(\s*_?\w*url\b", text):
+        if re.search(r"(?i)\bFetchContent_|\bconfigure_file\(|\bExternalProject_Add|\bset\(\s*_?\w*url\b", text):
             return path
     return ""
 

@@ -340,6 +340,10 @@ class _Reading:
     def _do_find_package(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         if self.needs.find_package(words, call, place.sure):
             self.values.setdefault(f"{words[0]}_FOUND", "TRUE")
+            if words[0] == "MPI":
+                for language in ("C", "CXX", "Fortran"):
+                    self.values.setdefault(f"MPI_{language}_FOUND", "TRUE")
+                    self.values.setdefault(f"MPI_{language}_COMPILER", "mpicc")
 
     def _do_pkg_check_modules(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         self.needs.modules(words, call, place.sure)

@@ -1,4 +1,4 @@
-"""The lines of a Makefile that its conditions leave in, as far as their variables are known.
+"""The lines of a Makefile that its conditions leave in, as far as they are known; flags for GNU's compilers.
 
 Form: https://www.gnu.org/software/make/manual/make.html#Conditionals
 """
@@ -10,9 +10,51 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from hpcgen.core.errors import Position
+from hpcgen.core.model.own_project import FileWord
 
 USED = re.compile(r"\$[({](\w+)[)}]")
 """A variable where its value is put in."""
+
+
+_ROW = re.compile(r"\$[({](\w*)\$[({](\w+)[)}][)}]")
+_ELSEWHERE = re.compile(
+    r"(?<!\S)(?:-fast(?:sse)?|-fno-alias|-q?openmp|-ipo?\d*|-x(?:Host|HOST|CORE-\S+|AVX\S*|MIC-\S+)|-no-prec-div|"
+    r"-fp-model[ =]\S+|-mp(?:=\S+)?|-M(?:list|preprocess|ipa\S*|vect\S*|info\S*|noframe|unroll\S*)|-traceback|"
+    r"-(?:no-)?ftz|-align \S+|-assume \S+|-check \S+|-warn \S+|-qopt-\S+|-fpp|-[ir]8)(?=\s|$)"
+)
+"""Options of compilers by Intel and PGI that GNU's refuse.
+
+Source: their manuals, from memory; that GCC 12 refuses -fast, -fno-alias and -openmp was tried.
+"""
+_SAME = {"-openmp": "-fopenmp", "-qopenmp": "-fopenmp", "-mp": "-fopenmp", "-fpp": "-cpp", "-r8": "-fdefault-real-8"}
+_OF_ANOTHER = re.compile(
+    r"(?i)(^|_)(intel|icc|icx|oneapi|pgi|nv\w*|cuda|cray|cce|sun|xlf?|ibm|pathscale|aocc|arm|clang|fujitsu|hip\w*)(_|$)"
+)
+
+
+def gnu_row(values: dict[str, str], assigned: dict[str, FileWord]) -> dict[str, FileWord]:
+    """GNU's row of a table of flags by compilers, ``$(FLAGS_$(COMPILER))``, where nothing chooses one."""
+    found: dict[str, FileWord] = {}
+    for flags, name in (each for value in values.values() for each in _ROW.findall(value)):
+        rows = [row for row in ("GNU", "GCC", "gnu", "gcc") if f"{flags}{row}" in assigned]
+        if rows and not values.get(name):
+            found.setdefault(name, FileWord(rows[0], assigned[f"{flags}{rows[0]}"].where))
+    return found
+
+
+def for_gnu(name: str, value: FileWord, others: list[FileWord]) -> FileWord | None:
+    """Flags as GNU's compilers take them; None where these are.
+
+    Parameters
+    ----------
+    name: of the variable; flags of one compiler among others stay.
+    others: what the file has in comments, of which the first without variables and another compiler's options is taken.
+    """
+    if not _ELSEWHERE.search(value.text) or _OF_ANOTHER.search(name):
+        return None
+    plain = " ".join(_ELSEWHERE.sub(lambda match: _SAME.get(match[0], ""), value.text).split())
+    good = (each for each in others if "$" not in each.text and not _ELSEWHERE.search(each.text))
+    return next(good, FileWord(plain, value.where))
 
 
 class MakeVariables(Protocol):

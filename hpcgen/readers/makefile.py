@@ -15,7 +15,7 @@ from hpcgen.core.model.own_project import BuildFile, FileWord, ProgramFile, Want
 from hpcgen.core.support.quoting import command
 from hpcgen.readers.built_programs import Built, in_order, is_program
 from hpcgen.readers.folder import ProjectFolder
-from hpcgen.readers.make_text import USED, active
+from hpcgen.readers.make_text import USED, active, for_gnu, gnu_row
 
 NAMES = ("GNUmakefile", "makefile", "Makefile")
 """In the order in which GNU make takes them: https://www.gnu.org/software/make/manual/html_node/Makefile-Names.html."""
@@ -39,7 +39,6 @@ _GPUS = re.compile(r"(?<![\w.-])(nvcc|hipcc)(?![\w-])")
 _ASSIGNED = re.compile(r"^[ \t]*(?:export[ ]+|override[ ]+)?([\w.]+)[ \t]*(\?=|::?=|\+=|=)[ \t]*(.*?)[ \t]*$")
 _COMMENTED = re.compile(r"^[ \t]*#+[ \t]*([A-Z]\w*)[ \t]*[?:]?=[ \t]*(\S.*?)[ \t]*$")
 _RULE = re.compile(r"^([^\s#:=][^:=]*)::?(?!=)[ \t]*([^#=]*)")
-_ROW = re.compile(r"\$[({](\w*)\$[({](\w+)[)}][)}]")
 _OUTPUT = re.compile(r"(?<=\s)-o(?:[ \t]+|(?=\$))(\$@|[\w./$(){}-]+)")
 _LIBRARY = re.compile(r"(?<!\S)-l([\w+.-]+)")
 _MAKES = r"(?:\$[({]?MAKE[)}]?|(?<![\w./-])g?make(?=[\s;)]|$))"
@@ -53,7 +52,7 @@ _COMPILER = re.compile(r"(MPI_?|SER|HOST)?(CC|CXX|CPP_COMPILER|FC|F90|F77|LD|LIN
 _LANGUAGE = {"CC": "C", "CXX": "CXX", "FC": "Fortran", "F90": "Fortran", "F77": "Fortran"}
 _PLAIN_COMPILERS = {"C": "gcc", "CXX": "g++", "Fortran": "gfortran"}
 _ON = {"no": "yes", "0": "1", "off": "on", "OFF": "ON", "false": "true", "FALSE": "TRUE", "NO": "YES", "n": "y"}
-_NATIVE = re.compile(r"-(?:march|mcpu|mtune)=native|-xHost")
+_NATIVE = re.compile(r"-(?:march|mcpu|mtune)=native")
 _SYSTEM = {"m", "pthread", "dl", "rt", "stdc++", "gfortran", "gomp", "c", "util", "quadmath"}
 _FILES, _LONGEST = 20, 4000
 _CONFIGURATIONS = ("arch", "config", "configs", "examples", "make", "setup", "templates")
@@ -111,6 +110,7 @@ class _Makefile:
         self.stops: list[FileWord] = []
         self.missing: dict[str, FileWord] = {}
         self.targets: set[str] = set()
+        self.open: set[str] = set()
         self.remarks: list[FileWord] = []
         self._target = ""
         self._targets: list[str] = []
@@ -154,6 +154,7 @@ class _Makefile:
             self._recipe(where, text)
         elif match := _ASSIGNED.match(text):
             self._assigned(match[1], match[2], match[3], Position(where.file, where.line, match.start(3) + 1))
+            self.open |= {match[1]} if match[2] == "+=" or not sure else set()
         elif match := re.match(r"[ ]*(-?s?include)[ \t]+(.+)", text):
             for each in self.value(match[2]).split():
                 self._include(each, match[1], where)
@@ -320,6 +321,7 @@ class _Makefile:
         by_sources: only sources say that MPI is required, so that the compilers of the file do not have it.
         """
         found: dict[str, FileWord] = {}
+        assigned = {name: value for name, (_, value) in self.set_at.items()}
         if self.mpi is None:
             self._switch_on()
         over_mpi = self.mpi is not None or bool(self.switches)
@@ -331,16 +333,13 @@ class _Makefile:
                     found[name] = FileWord(put, value.where)
             elif over_mpi and re.search(r"(^|_)MPI($|_)", name) and value.text in _ON and "NO" not in name.split("_"):
                 found[name] = FileWord(_ON[value.text], value.where)
-        return {**found, **self._table(), **self.switches}
+        return {**found, **gnu_row(self.values, assigned), **self._for_gnu(assigned), **self.switches}
 
-    def _table(self) -> dict[str, FileWord]:
-        """GNU's row of a table of flags by compilers, ``$(FLAGS_$(COMPILER))``, where nothing chooses one."""
-        found: dict[str, FileWord] = {}
-        for flags, name in (each for value in self.values.values() for each in _ROW.findall(value)):
-            rows = [row for row in ("GNU", "GCC", "gnu", "gcc") if f"{flags}{row}" in self.set_at]
-            if rows and not self.values.get(name):
-                found.setdefault(name, FileWord(rows[0], self.set_at[f"{flags}{rows[0]}"][1].where))
-        return found
+    def _for_gnu(self, assigned: dict[str, FileWord]) -> dict[str, FileWord]:
+        """Flags that the file has in comments for GNU compilers, or its own without those of other compilers."""
+        closed = {name: value for name, value in assigned.items() if name not in self.open}
+        taken = {name: for_gnu(name, value, self.commented.get(name, [])) for name, value in closed.items()}
+        return {name: put for name, put in taken.items() if put is not None}
 
     def _switch_on(self) -> None:
         """Switches that are off, and alternatives in comments, that say MPI, of a file that is serial as it stands."""

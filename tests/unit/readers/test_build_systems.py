@@ -117,6 +117,12 @@ def test_what_keeps_cmake_from_building_is_told(tmp_path: Path, text: str, stops
     assert stops in cmake(tmp_path, f"{text}\n").stops[0].text
 
 
+def test_what_is_there_once_mpi_is_found(tmp_path: Path) -> None:
+    condition = "if(NOT MPI_Fortran_COMPILER OR NOT MPI_CXX_FOUND)"
+    text = f"find_package(MPI REQUIRED)\n{condition}\nmessage(SEND_ERROR x)\nendif()\nadd_executable(a a.cpp)"
+    assert cmake(tmp_path, text).stops == []
+
+
 def test_downloads_of_a_build_are_told(tmp_path: Path) -> None:
     text = "FetchContent_Declare(a URL x)\nFetchContent_MakeAvailable(a)\nExternalProject_Add(b)\n"
     assert len(cmake(tmp_path, text).fetches) == 2
@@ -160,6 +166,10 @@ def test_hdf5_over_mpi_is_seen(tmp_path: Path) -> None:
         ("CC = /usr/local/bin/gcc\n", {"CC": "gcc"}),
         ("CXX = CC\n", {"CXX": "g++"}),
         ("F_INTEL = -xHost\nF_GNU = -O3\nF = $(F_$(COMPILER)) -g\n", {"COMPILER": "GNU"}),
+        ("#OPT = -O2\nOPT = -fast -fno-alias\n#OPT = -fastsse\n", {"OPT": "-O2"}),
+        ("#F = $(UNSET)\nF = -O3 -ipo -qopenmp -xHost -assume byterecl -r8\n", {"F": "-O3 -fopenmp -fdefault-real-8"}),
+        ("F = -O3 -march=native -fopenmp -I. -Mdir -fpic\n", {}),
+        ("F_INTEL = -fast\nG = -fast\nG += -g\nifeq ($(shell uname),x)\nH = -fast\nendif\n", {}),
         ("COMPILER = INTEL\nF_GNU = -O3\nF = $(F_$(COMPILER))\n", {}),
         ("F_INTEL = -O3\nF = $(F_$(COMPILER))\n", {}),
         ("CC = mpicc\n", {}),
@@ -199,7 +209,7 @@ def test_the_compiler_for_gpus_that_the_first_target_needs(tmp_path: Path, rules
 
 
 def test_code_for_the_cpu_of_the_machine_that_builds_is_told_once(tmp_path: Path) -> None:
-    found = built(tmp_path, {"Makefile": "F = -O3 -march=native\nC = -xHost\na: a.o\n\tcc $(F) -o a a.o\n"})
+    found = built(tmp_path, {"Makefile": "F = -O3 -march=native\nC = -mcpu=native\na: a.o\n\tcc $(F) -o a a.o\n"})
     assert [(each.text[:13], each.where.line) for each in found.remarks] == [("-march=native", 1)]
 
 
