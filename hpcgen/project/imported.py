@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -75,7 +76,11 @@ class Imported(NamedTuple):
         """First parts of names of which nobody here knows the package, that are imported only in such places."""
         known = _known(catalog)
         sure = {name.partition(".")[0] for name in self.first()}
-        late = [each for source in self.programs for each in source.imports if each.late and each.package]
+        # A program's own, and what several of its modules import, is more than a choice among others.
+        files = Counter(name for source in self.sources for name in {each.package for each in source.imports})
+        own = {source.file for source in self.programs}
+        every = [each for source in self.sources for each in source.imports if each.late and each.package]
+        late = [each for each in every if each.where.file in own or files[each.package] > 1]
         return {
             each.package: each.where
             for each in reversed(late)

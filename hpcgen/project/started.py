@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+
 from hpcgen.core.model.own_project import FileWord
 from hpcgen.project.candidates import candidates_of, chosen, say_others
 from hpcgen.project.command_words import commands_of
@@ -112,5 +115,18 @@ def _gpus(draft: Draft, compiled: FileWord | None) -> None:
     elif "mpi" in draft.data["run"] and option is not None:
         draft.put(("run", "gpus_per_node"), int(option.words[1]), f"{using} on {option.said}", option.where)
         draft.options.remove(option)
+    elif "mpi" in draft.data["run"] and (number := _asked_gpus(draft)):
+        why = f"the command asks for {number} GPUs, on which its own processes compute"
+        draft.put(("run", "gpus_per_node"), number, why)
     elif "mpi" in draft.data["run"] and using is not None:
         draft.put(("run", "gpus_per_node"), 1, f"{using} in one process uses one GPU")
+
+
+_DEVICES = re.compile(r"(?:--?)?(?:[\w-]+\.)*(?:devices|n_?gpus?|gpus|num[_-]gpus|gpus[_-]per[_-]node)(?:=(\d{1,2}))?")
+
+
+def _asked_gpus(draft: Draft) -> int:
+    """How many GPUs the options of the command say; 0 for one, which may as well be its number."""
+    words = [*(word for words in commands_of(draft.data["run"]) for word in words), ""]
+    pairs = [(match[1] or value) for word, value in itertools.pairwise(words) if (match := _DEVICES.fullmatch(word))]
+    return max((int(each) for each in pairs if re.fullmatch(r"[2-9]|1[0-6]", each)), default=0)

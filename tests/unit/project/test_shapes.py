@@ -523,11 +523,15 @@ SHAPES = {
     "a line that shows help, and a late import of what nobody knows": Shape(
         {
             "README.md": "```\npython flow/main.py --help\n```\n",
-            "flow/main.py": f"import argparse\nimport torch\ndef f():\n    import unheard_of\n{MAIN}",
+            "flow/main.py": f"import argparse\nimport torch, a, b\ndef f():\n    import unheard_of\n{MAIN}",
+            "flow/a.py": "def f():\n    import solver\n    import choice\n",
+            "flow/b.py": "try:\n    import solver\nexcept ImportError:\n    raise SystemExit('compile it')\n",
         },
         ["pytorch"],
         ["python3", "/app/flow/main.py"],
-        remarks=["imported only in functions or under conditions, and not in the list of packages: unheard_of"],
+        remarks=[
+            "under conditions, and not in the list of packages: solver (flow/a.py:2), unheard_of (flow/main.py:4)"
+        ],
     ),
     "pages of the documentation, and lines for TPUs": Shape(
         {
@@ -655,3 +659,12 @@ def test_an_environment_below_a_folder_stays_behind(tmp_path: Path) -> None:
     draft = drafted(tmp_path, {"tools/venv/pyvenv.cfg": "", "train.py": TORCH})
     (tmp_path / "tools/venv/lib64").symlink_to("gone")
     assert "tools/venv/*" in drafted(tmp_path, {}).data["copy"][0]["ignore"] and not draft.problems
+
+
+@pytest.mark.parametrize(
+    ("words", "number"),
+    [("--trainer.devices=8", 8), ("--num-gpus 4", 4), ("trainer.devices=1", 1), ("--gpus 0", 1), ("--devices cuda", 1)],
+)
+def test_a_command_that_asks_for_gpus_has_them(tmp_path: Path, words: str, number: int) -> None:
+    draft = drafted(tmp_path, {"README.md": f"`python train.py {words}`\n", "train.py": TORCH})
+    assert draft.data["run"]["gpus_per_node"] == number
