@@ -16,6 +16,8 @@ _PARALLEL_HDF5 = (
     "HDF5 over MPI: the distribution's (libhdf5-openmpi-dev) is linked with its own Open MPI, which is not the "
     "image's: compile HDF5 with --enable-parallel in `build` before the program"
 )
+_NUMBERS = ("libfftw3-dev", "libgsl-dev", "libgmp-dev", "libmetis-dev", "libnuma-dev", "libopenblas-dev")
+"""Without these configure goes on, and the program then cannot compute all that it is for."""
 _GPU_BLOCKS = ("cuda", "rocm", "nccl", "rccl")
 
 
@@ -139,7 +141,7 @@ def _by_row(row: LibraryRow, library: WantedLibrary, build: BuildFile, packages:
     elif row.block:
         if library.required:
             draft.add_block(row.block, f"{library.asked} asks for it", library.where)
-    else:
+    elif library.required or build.kind != "autotools" or row.apt in _NUMBERS:
         packages.add(row.apt, row.dnf, row.zypper, library.asked, library.where)
 
 

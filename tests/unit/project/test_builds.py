@@ -179,6 +179,12 @@ def test_a_target_that_the_readme_makes_first(tmp_path: Path) -> None:
     assert draft.data["build"]["commands"] == ['make -j "$(nproc)"']
 
 
+def test_configure_goes_on_without_a_library_but_the_program_computes_less(tmp_path: Path) -> None:
+    checks = "".join(f"AC_CHECK_LIB([{name}], [f], [yes=1], [yes=0])\n" for name in ("gsl", "curl", "fftw3"))
+    draft = made(tmp_path, {"configure.ac": f"AC_INIT([bay])\n{checks}", "Makefile.am": "bin_PROGRAMS = bay\n"})
+    assert draft.blocks["os_packages"]["options"]["packages"][3:] == ["libgsl-dev", "libfftw3-dev"]
+
+
 SYSTEM = "#if defined(__linux__)\n#include <sys/sysctl.h>\n#endif\n"
 
 
