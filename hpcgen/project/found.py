@@ -78,8 +78,7 @@ def look_at(top: Path) -> Found:
     """
     from hpcgen.readers.job_script import has_secrets, read_script
     from hpcgen.readers.python_source import read_python
-    from hpcgen.readers.readme import NAMES, linked_pages, read_readme
-    from hpcgen.readers.setup_py import placed_packages
+    from hpcgen.readers.readme import NAMES, read_readme
     from hpcgen.readers.shown_commands import read_recipes, read_shown
 
     try:
@@ -91,10 +90,7 @@ def look_at(top: Path) -> Found:
             remedy="check its path, and that you may read it",
         ) from None
     problems = Problems()
-    if tree.has("setup.py"):
-        placed = _read(top, Problems(), placed_packages, "setup.py") or []
-        folders = {each.path.rpartition("/")[0] for each in tree.files}
-        tree = tree._replace(linked=(*tree.linked, *((name, place) for name, place in placed if place in folders)))
+    tree = _with_placed(top, tree)
     small = [each.path for each in tree.files if each.size <= _LARGEST]
     jobs = sorted((path for path in small if _JOB.fullmatch(path)), key=lambda path: path.count("/"))
     sources = sorted((path for path in small if _SOURCE.fullmatch(path)), key=lambda path: path.count("/"))
@@ -107,9 +103,8 @@ def look_at(top: Path) -> Found:
     first = [
         path for path in small if _README.fullmatch(path) or (below and _README.fullmatch(path.removeprefix(below)))
     ]
-    pages = [page for path in first for page in _read(top, quiet, linked_pages, path) or [] if page in small]
-    pages += [path for path in small if _PAGE.fullmatch(path)]
-    readmes = _all(top, quiet, partial(read_shown, own=own), [*dict.fromkeys([*first, *pages[:_MOST_PAGES]])])
+    pages = _pages(top, first, small)
+    readmes = _all(top, quiet, partial(read_shown, own=own), [*dict.fromkeys([*first, *pages])])
     named = scripts_of_readmes(readmes, tree)
     read = _all(top, quiet, partial(read_script, own=own), list(dict.fromkeys([*named, *jobs]))[:_MOST_JOBS])
     return Found(
@@ -126,6 +121,23 @@ def look_at(top: Path) -> Found:
         next((_read(top, quiet, read_readme, name) for name in tree.named(*NAMES)), None) or Readme(),
         problems,
     )
+
+
+def _with_placed(top: Path, tree: ProjectTree) -> ProjectTree:
+    """The tree with the packages that setup.py alone places in other folders as links to these."""
+    from hpcgen.readers.setup_py import placed_packages
+
+    placed = (_read(top, Problems(), placed_packages, "setup.py") or []) if tree.has("setup.py") else []
+    folders = {each.path.rpartition("/")[0] for each in tree.files}
+    return tree._replace(linked=(*tree.linked, *((name, place) for name, place in placed if place in folders)))
+
+
+def _pages(top: Path, readmes: list[str], small: list[str]) -> list[str]:
+    """The pages that README files lead to, then those in the folder for them."""
+    from hpcgen.readers.readme import linked_pages
+
+    linked = [page for path in readmes for page in _read(top, Problems(), linked_pages, path) or [] if page in small]
+    return [*linked, *(path for path in small if _PAGE.fullmatch(path))][:_MOST_PAGES]
 
 
 def is_readme(path: str) -> bool:
