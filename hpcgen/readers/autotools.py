@@ -96,7 +96,8 @@ class _Configure:
             for module in re.findall(r"(?<![<>=.\d$\w])[A-Za-z][\w+.-]*", words[1]):
                 self._wanted(module, f"{name}([{module}])", where, outermost and len(words) < 4)
         elif match := _LIBRARY.fullmatch(name):
-            self._wanted(match[1], name, where, outermost)
+            # Shell that stands around a macro is indented, where it is there at all.
+            self._wanted(match[1], name, where, outermost or where.column == 1)
         elif _MPI.fullmatch(name):
             self.mpi = self.mpi or FileWord(name, where)
         elif re.search(r"CUDA|NVCC|_HIP", name):

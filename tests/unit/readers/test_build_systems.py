@@ -286,10 +286,11 @@ def test_configure_and_its_makefiles(tmp_path: Path) -> None:
 
 
 def test_macros_of_configure_without_arguments_and_lines_behind_comments(tmp_path: Path) -> None:
-    text = "AC_INIT([bay], [1.0])\ndnl one\n\n# two\n\nAC_PROG_FC\nAX_LIB_HDF5\nif x; then\n  AX_PATH_GSL(2.0)\nfi\n"
+    libraries = "AX_LIB_HDF5\nif x; then\n  AX_PATH_GSL(2.0)\nfi\n"
+    text = f"AC_INIT([bay], [1.0])\ndnl one\n\n# two\nif test (\n\nAC_PROG_FC\n{libraries}"
     programs = "bin_PROGRAMS = bay bay_mpi\n"
     found = built(tmp_path, {"configure.ac": text, "Makefile.am": programs})
-    assert found.fortran is not None and found.fortran.where.line == 6
+    assert found.fortran is not None and found.fortran.where.line == 7
     assert [(each.name, each.required) for each in found.libraries] == [("HDF5", True), ("GSL", False)]
     assert paths(found) == ["$PREFIX/bin/bay_mpi", "$PREFIX/bin/bay"]
 
