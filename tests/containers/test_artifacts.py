@@ -89,9 +89,10 @@ def test_the_second_image_compiles_nothing_and_is_the_same(
         name = f"podman:{OUTPUT[engine]}" if engine == "podman" else OUTPUT[engine]
         return start(engine, ["run", name, "--", "sh", "-c", LOOK]).stdout.split("\n", 1)[1]
 
-    plain = build()
+    plain, without = build(), tree()
     first = build("--cache", "store")
     kept, fetched = tree(), len(mirror.requests)
+    assert kept == without
     second = build("--cache", "store")
     assert len(mirror.requests) == fetched
     assert second["content"] == first["content"] == plain["content"]

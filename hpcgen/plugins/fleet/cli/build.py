@@ -153,6 +153,10 @@ def _many(ctx: click.Context, options: PlanOptions, fleet: FleetBuildOptions, bu
     if fleet.array:
         _array(loaded, todo, options, fleet, build.dry_run)
         return
+    if todo and (store := build.how.artifacts) is not None:
+        from hpcgen.plugins.fleet.compiled import told_of_artifacts
+
+        say(told_of_artifacts(loaded, todo, store))
     if build.dry_run:
         ctx.exit(_show(loaded, todo, build.how))
     outcomes = list(_built(loaded, todo, lock, build.how, fleet.reports))

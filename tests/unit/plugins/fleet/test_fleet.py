@@ -404,3 +404,12 @@ def test_an_array_needs_one_site_and_says_how_to_name_it(hpcgen: Command, tmp_pa
     assert f"{OWN} --collection collection build --member" in last
     write_fleet(tmp_path, "build_on: mine\ncollections: [collection]\n")
     assert "#SBATCH --array=0-5%2\n" in hpcgen("build", *words[3:5], "--limit", "2", *words[7:]).stdout
+
+
+def test_what_members_compile_alike_is_counted_once(hpcgen: Command, tmp_path: Path) -> None:
+    (tmp_path / "fleet.yaml").write_text(
+        "members:\n  - {stack: mpi-hello, site: workstation}\n  - {stack: gromacs, site: workstation}\n"
+    )
+    said = hpcgen("build", "--all", "--dry-run", "--cache", "store").stderr
+    assert "5 blocks of 2 images are 3 different ones: 3 to compile, 0 in" in said
+    assert "different ones" not in hpcgen("build", "--all", "--dry-run").stderr
