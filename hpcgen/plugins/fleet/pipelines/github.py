@@ -149,8 +149,8 @@ def _cache_key() -> str:
 
 
 def _build(options: PipelineOptions) -> dict[str, Any]:
-    publish = bool(options.registry)
     own = options.registry.partition("/")[0] == "ghcr.io"
+    publish = [_publish(own, options.branch)] if options.registry else []
     job: dict[str, Any] = {
         "name": "${{ matrix.member.name }}",
         "needs": "changed",
@@ -164,7 +164,7 @@ def _build(options: PipelineOptions) -> dict[str, Any]:
             "HPCGEN_ACCEPT_LICENCES": "${{ vars.HPCGEN_ACCEPT_LICENCES }}",
             NOTEST: f"${{{{ vars.{NOTEST} }}}}",
         },
-        "steps": [*_start(), _setup(), _build_step(), _reports(), *([_publish(own)] if publish else []), _part()],
+        "steps": [*_start(), _setup(), _build_step(), _reports(), *publish, _part()],
     }
     return job
 
@@ -214,7 +214,9 @@ def _reports() -> dict[str, Any]:
     }
 
 
-def _publish(own: bool) -> dict[str, Any]:
+def _publish(own: bool, branch: str) -> dict[str, Any]:
+    """For pushes to the branch, and runs that somebody starts on it; not for those on another one."""
+    here = f"refs/heads/{branch}".replace("'", "''")
     secrets = {
         "HPCGEN_REGISTRY_USER": "${{ secrets.HPCGEN_REGISTRY_USER }}",
         "HPCGEN_REGISTRY_PASSWORD": "${{ secrets.HPCGEN_REGISTRY_PASSWORD }}",
@@ -226,7 +228,7 @@ def _publish(own: bool) -> dict[str, Any]:
         }
     return {
         "name": "Publish",
-        "if": "${{ github.event_name != 'pull_request' }}",
+        "if": f"${{{{ github.event_name != 'pull_request' && github.ref == '{here}' }}}}",
         "env": secrets,
         "run": f'hpcgen fleet publish --fleet "$HPCGEN_FLEET" --lock "{WORK}/parts/$HPCGEN_MEMBER.lock" '
         '"$HPCGEN_MEMBER"',

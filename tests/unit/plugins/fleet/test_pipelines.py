@@ -249,6 +249,13 @@ def test_the_workflow_has_least_rights_and_pinned_actions(hpcgen: Command, tmp_p
     assert rights == {"changed": None, "build": {"contents": "read", "packages": "write"}, "collect": None}
 
 
+def test_only_the_branch_publishes_also_where_a_run_is_started_by_hand(hpcgen: Command, tmp_path: Path) -> None:
+    write_fleet(tmp_path)
+    _, workflow = written(hpcgen, tmp_path, "github", "--branch", "it's")
+    (step,) = (each for each in workflow["jobs"]["build"]["steps"] if each.get("name") == "Publish")
+    assert step["if"] == "${{ github.event_name != 'pull_request' && github.ref == 'refs/heads/it''s' }}"
+
+
 @pytest.mark.parametrize("service", SERVICES)
 def test_without_a_registry_nothing_is_published(hpcgen: Command, tmp_path: Path, service: str) -> None:
     (tmp_path / "fleet.yaml").write_text("members: [{stack: mpi-hello, site: supermuc}]\n")
