@@ -38,10 +38,15 @@ def choose_copied(found: Found, draft: Draft) -> None:
     named = any(word.startswith(f"{APP}/") for words in commands_of(draft.data["run"]) for word in words)
     if not (found.sources or language_of(draft) or "build" in draft.data or named or draft.notebooks):
         return
-    ignore: dict[str, str] = {".*": "hidden files are caches, settings and secrets (.env)"}
-    if wanted := _hidden(found):
-        letters = "".join(dict.fromkeys(name[1] for name in wanted))
-        ignore = {f".[!{letters}]*": f"hidden files are caches, settings and secrets; the build names {some(wanted)}"}
+    wanted = _hidden(found)
+    # Of the crates in a folder vendor, cargo reads .cargo-checksum.json.
+    vendored = found.build is not None and any("vendor" in each.word for each in found.build.options)
+    letters = "".join(dict.fromkeys([*(name[1] for name in wanted), *("c" if vendored else "")]))
+    hidden = (f".[!{letters}]*" if letters else ".*", *((".c[!a]*", ".cache", ".cargo") if vendored else ()))
+    why = "hidden files are caches, settings and secrets" + (
+        f"; the build names {some(wanted)}" if wanted else " (.env)"
+    )
+    ignore = dict.fromkeys(hidden, why)
     ignore |= dict.fromkeys(_OWN, "files that hpcgen writes here")
     names = [each.path.rpartition("/")[2] for each in found.tree.files]
     for each in found.tree.files:

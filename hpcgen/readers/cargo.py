@@ -21,6 +21,9 @@ _TOOLS = ["cargo", "rustc"]
 _BINDGEN = ["clang", "libclang-dev"]
 _LIBRARIES = {"hdf5": "hdf5", "hdf5-metno": "hdf5", "netcdf": "netcdf", "fftw": "fftw3", "openblas-src": "openblas"}
 """Crates that link a library of the system, and its name in the table of libraries."""
+# Source: The Cargo Book, "Source Replacement" and, for --config, "Configuration"; since 1.63. The project's own .cargo
+# is a hidden folder, which no image has.
+_VENDORED = ('--config=source.crates-io.replace-with="vendor"', '--config=source.vendor.directory="vendor"')
 _CRATES = ("dependencies", "build-dependencies", "dev-dependencies", "target")
 
 
@@ -41,6 +44,7 @@ def read_cargo(folder: ProjectFolder, path: str = NAME) -> BuildFile:
         options=[
             *reading.options,
             *([BuildOption("--locked", "Cargo.lock is there", Position(path, 1, 1))] if lock else []),
+            *(BuildOption(each, "the crates are in vendor", Position(path, 1, 1)) for each in _VENDORED if vendored),
         ],
         tools=[*_TOOLS, *(_BINDGEN if reading.mpi is not None else [])],
         fetches=fetched,

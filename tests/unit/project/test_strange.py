@@ -9,10 +9,11 @@ import msgspec
 import pytest
 
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.catalog.copied import files_of
 from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.yamlfile import loads
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.stack import Stack
+from hpcgen.core.model.stack import Copied, Stack
 from hpcgen.project.draft import stack_text
 from hpcgen.project.making import draft_of
 
@@ -91,6 +92,17 @@ def test_secrets_environments_and_large_data_stay_behind(tmp_path: Path) -> None
         file.truncate(2 * 1024**3)
     ignore = draft_of(tmp_path, Catalog()).data["copy"][0]["ignore"]
     assert {".*", "server.pem", "venv/*", "out/*", "images/*", "slurm-*.out", "*.o"} <= {*ignore}
+
+
+def test_crates_of_a_vendor_folder_come_with_their_checksums(tmp_path: Path) -> None:
+    manifest = '[package]\nname = "v"\n[dependencies]\nfoo = "1"\n'
+    crate = "vendor/foo/.cargo-checksum.json"
+    for name in ("Cargo.toml", "src/main.rs", crate, ".env", ".git/x", "a/.cache/x", ".coverage", ".cargo/credentials"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(manifest if name == "Cargo.toml" else "", "utf-8")
+    draft = draft_of(tmp_path, Catalog())
+    copied = files_of(tmp_path, Copied(".", "/app", draft.data["copy"][0]["ignore"]))
+    assert {str(path) for path, _ in copied} == {"Cargo.toml", "src/main.rs", crate}
 
 
 SECRET_JOB = """#!/bin/bash

@@ -322,6 +322,9 @@ def test_cargo(tmp_path: Path) -> None:
     assert [each.word for each in found.options] == ["--features=mpi"] and found.fetches
     alone = built(tmp_path / "alone", {"Cargo.toml": '[package]\nname = "alone"\n', "src/main.rs": ""})
     assert paths(alone) == ["target/release/alone"] and not alone.fetches
+    manifest = '[package]\nname = "v"\n[dependencies]\nrand = "0.8"\n'
+    held = built(tmp_path / "v", {"Cargo.toml": manifest, "src/main.rs": "", "vendor/rand/Cargo.toml": ""})
+    assert not held.fetches and '--config=source.vendor.directory="vendor"' in [each.word for each in held.options]
 
 
 def test_members_of_a_workspace_are_compiled_and_what_needs_mpi_comes_first(tmp_path: Path) -> None:
