@@ -76,7 +76,8 @@ def choose_packages(found: Found, catalog: Catalog, draft: Draft, asked: str = "
         # Beside a program that is compiled scripts that nobody starts draw pictures of its results.
         known = {each.package for source in sources for each in source.imports}
         sources = sources if known & {"torch", "tensorflow", "jax"} else []
-    imported = Imported(sources, modules.own_names, found.readme.installed, programs)
+    own = modules.own_names - _of_settings(programs, modules)
+    imported = Imported(sources, own, found.readme.installed, programs)
     for number, name in enumerate(names):
         others = [each for each in names[number + 1 :] if each not in _OF_PROJECT]
         taken = _take(found, catalog, draft, name, others, imported)
@@ -99,6 +100,12 @@ def with_settings(programs: list[PythonSource], taken: JobFile | None, found: Fo
     quiet = found._replace(problems=Problems())
     more = [name for file in files for name in quiet.read(read_gin, file) or []]
     return [replace(programs[0], imports=[*programs[0].imports, *more]), *programs[1:]] if programs else []
+
+
+def _of_settings(programs: list[PythonSource], modules: Modules) -> set[str]:
+    """First parts of what settings import that the project has in no place where it would be found by that."""
+    of_gin = {each.package for source in programs for each in source.imports if each.where.file.endswith(".gin")}
+    return {name for name in of_gin if not modules.module(name)}
 
 
 def _with_own(found: Found, imported: Imported, listed: Listed, catalog: Catalog, draft: Draft) -> Listed:

@@ -433,6 +433,7 @@ SHAPES = {
             "flow/base.gin": "from __gin__ import dynamic_registration\nimport __main__ as train\n"
             "from t5.data import mixtures\ninclude 'flow/more.gin'\nx.rate = 1\n",
             "flow/more.gin": "import seqio\n",
+            "flow/examples/t5/net.py": "x = 1\n",
         },
         ["jax", "python_packages"],
         ["python3", "/app/flow/train.py", "--gin_file=/app/flow/base.gin", "--env=Humanoid-v2"],
