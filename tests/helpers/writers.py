@@ -238,6 +238,29 @@ def fleet_lock(number: int) -> int:
     return hpcgen("fleet", "merge", ("zero", "one")[number] + ".part")
 
 
+# artifacts
+
+
+def artifacts() -> None:
+    from hpcgen.builders.artifacts.store import ArtifactStore
+    from tests.unit.builders.artifacts.test_store import artifact
+
+    for number in range(2):
+        ArtifactStore(Path("store")).put(*artifact(Path(), b"compiled %d" % number, key=f"a{number}" * 32))
+
+
+def push(number: int) -> int:
+    return hpcgen("cache", "push", "target", "--cache", "store")
+
+
+def pushed() -> View:
+    """The other store; what it says that it has is whole, at every moment."""
+    from hpcgen.builders.artifacts.store import ArtifactStore, damaged
+
+    assert damaged(ArtifactStore(Path("target"))) == []
+    return everything(Path("target"))
+
+
 # measuring
 
 
@@ -309,6 +332,7 @@ WRITERS: dict[str, Writer] = {
     "site new": Writer(site_new, slurm_files, once=True),
     "init": Writer(init, a_project, once=True),
     "fleet lock": Writer(fleet_lock, parts),
+    "artifacts": Writer(push, artifacts, pushed),
     "tune study": Writer(study, view=trials),
     "measurements": Writer(measurements, tables, rows),
 }
