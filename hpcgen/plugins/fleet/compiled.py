@@ -20,12 +20,10 @@ def told_of_artifacts(loaded: LoadedFleet, todo: Sequence[MemberState], folder: 
     ----------
     folder: the store of what was compiled before. How long its artifacts took says how long others of these blocks may.
     """
-    found: dict[str, str] = {}
-    asked = 0
-    for state in todo:
-        for keyed in _keyed(loaded, state):
-            found[keyed[0]] = keyed[1]
-            asked += 1
+    # Members may share a plan.
+    blocks = {state.content: _keyed(loaded, state) for state in {each.content: each for each in todo}.values()}
+    found = dict(pair for pairs in blocks.values() for pair in pairs)
+    asked = sum(len(blocks[state.content]) for state in todo)
     kept = {each.record.key: each.record for each in ArtifactStore(folder).records()}
     took = {record.block: record.seconds for record in sorted(kept.values(), key=lambda each: each.made)}
     missing = [block for key, block in found.items() if key not in kept]
