@@ -6,9 +6,10 @@ import getpass
 import gzip
 import os
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -124,36 +125,67 @@ def _pack(image: ImageReference, keyed: KeyedBlock, root: Path, archive: Path) -
     ------
     BuildFailedError: there is no file in them.
     """
+    files = 0
+    with (
+        archive.open("wb") as stream,
+        gzip.GzipFile("", "wb", 6, stream, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as made,
+    ):
+        for member, content in _members(image, keyed.folders, made, root):
+            made.addfile(member, content)
+            files += member.isreg()
+    if not files:
+        message = f"the steps of {keyed.label} left no file in {', '.join(keyed.folders)}"
+        raise BuildFailedError(message, remedy="build with --no-cache, and correct `artifact` of the block")
+
+
+Member = tuple[tarfile.TarInfo, IO[bytes] | None]
+
+
+def _members(image: ImageReference, folders: Sequence[str], made: tarfile.TarFile, root: Path) -> Iterator[Member]:
+    """What lies in these folders of an image, by name, with its content; links to one file after that.
+
+    Parameters
+    ----------
+    made: the archive that it is for.
+    root: where all files of an image that is no folder may lie as one archive meanwhile.
+    """
+    inside = sorted(folder.strip("/") for folder in folders)
+    if image.kind == "directory":
+        # A folder that an ordinary user built has parts that its owner may not read.
+        top = Path(image.name)
+        for path in sorted(path for folder in inside for path in ((top / folder), *(top / folder).rglob("*"))):
+            member = made.gettarinfo(path, str(path.relative_to(top)))
+            if _is_kept(member):
+                with path.open("rb") if member.isreg() else nullcontext() as content:
+                    yield _plain(member), content
+        return
     convert(image, ImageReference("tar", str(root)))
     with tarfile.open(root, "r:") as whole:
-        members = _members(whole, keyed.folders)
-        if not any(each.isreg() for each in members):
-            message = f"the steps of {keyed.label} left no file in {', '.join(keyed.folders)}"
-            raise BuildFailedError(message, remedy="build with --no-cache, and correct `artifact` of the block")
-        with (
-            archive.open("wb") as stream,
-            gzip.GzipFile("", "wb", 6, stream, mtime=0) as packed,
-            tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as made,
-        ):
-            for member in members:
-                made.addfile(member, whole.extractfile(member) if member.isreg() else None)
+        found: dict[str, tarfile.TarInfo] = {}
+        for member in whole:
+            member.name = _relative(member.name)
+            if member.islnk():
+                member.linkname = _relative(member.linkname)
+            if _is_kept(member) and any(f"{member.name}/".startswith(f"{folder}/") for folder in inside):
+                found[member.name] = member
+        for member in sorted(found.values(), key=lambda each: (each.islnk(), each.name)):
+            yield _plain(member), whole.extractfile(member) if member.isreg() else None
     root.unlink()
 
 
-def _members(whole: tarfile.TarFile, folders: Sequence[str]) -> list[tarfile.TarInfo]:
-    """What lies in these folders, by name, the last of each name; links to one file after that."""
-    inside = [folder.strip("/") for folder in folders]
-    found: dict[str, tarfile.TarInfo] = {}
-    for member in whole:
-        name = member.name.removeprefix("./").strip("/")
-        if any(f"{name}/".startswith(f"{folder}/") for folder in inside) and not member.isdev():
-            member.name = name
-            member.uid = member.gid = 0
-            member.uname = member.gname = ""
-            member.mtime = DAWN
-            member.mode &= _PERMISSIONS
-            member.pax_headers = {}
-            if member.islnk():
-                member.linkname = member.linkname.removeprefix("./").strip("/")
-            found[name] = member
-    return sorted(found.values(), key=lambda each: (each.islnk(), each.name))
+def _is_kept(member: tarfile.TarInfo) -> bool:
+    return member.isreg() or member.isdir() or member.issym() or member.islnk()
+
+
+def _relative(name: str) -> str:
+    return name.removeprefix("./").strip("/")
+
+
+def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """The same without owner, date and what else one build has and the next one has not."""
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    member.mtime, member.pax_headers = DAWN, {}
+    member.mode &= _PERMISSIONS
+    return member

@@ -286,10 +286,12 @@ def _largest(skopeo: str, source: str, folder: Path, tell: Callable[[str], None]
     described = _described(_as_oci(_raw(skopeo, source), source), source)
     sizes: list[int] = [each["size"] for each in described if isinstance(each["size"], int) and each["size"] >= 0]
     if len(sizes) < len(described):
-        raise FetchError(f"the manifest of {source} does not say how large the image is")
+        message = f"the manifest of {source} does not say how large the image is"
+        raise FetchError(message, remedy="have it pushed to the registry again, or name another image")
     free = shutil.disk_usage(folder).free
     if sum(sizes) > free:
-        raise FetchError(f"{source} has {size(sum(sizes))}, and there is room for {size(free)} in {folder.parent}")
+        message = f"{source} has {size(sum(sizes))}, and there is room for {size(free)} in {folder.parent}"
+        raise FetchError(message, remedy="free some space there, or set TMPDIR to a folder on a larger disk")
     tell(f"fetches {size(sum(sizes))} from {source.removeprefix('docker://').partition('/')[0]}")
     return max(*sizes, MAX_FILE) + 1
 
@@ -309,7 +311,8 @@ def _copy(
     bounded = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (largest, largest)) if largest else None
     status = stream(argv, said.append, env={**os.environ, "LC_ALL": "C"}, before=bounded)
     if status and largest and any(each.stat().st_size >= largest for each in folder.glob("*")):
-        raise FetchError(f"{source}: the registry sends more than its manifest says", source)
+        message, remedy = f"{source}: the registry sends more than its manifest says", "name another image or registry"
+        raise FetchError(message, source, remedy=remedy)
     if status:
         raise FetchError(
             _plain(said[-1]) if said else f"skopeo ended with {status}",
