@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -9,12 +10,14 @@ import pytest
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.model.artifact import Artifact
+from hpcgen.core.model.image_paths import SCRATCH
 from hpcgen.core.model.plan import Plan
 from hpcgen.kit.kit import make_kit, read_facts
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.artifact_recipes import KeyedBlock, artifact_assembly, artifact_plan, keyed_blocks
 from hpcgen.recipe.artifacts import StoredArtifact
 from hpcgen.recipe.assemble import assemble
+from hpcgen.recipe.parts import parts_of
 
 CATALOG = Catalog()
 
@@ -120,3 +123,15 @@ def test_an_artifact_is_compiled_with_what_it_needs_alone() -> None:
     (stage,) = assembly.stages
     abouts = [step.about for label, step in stage.steps if label.startswith("libfabric")]
     assert len(abouts) == 1 and abouts[0].startswith("unpack")
+
+
+@pytest.mark.parametrize("site", ["workstation", "lumi-c", "juwels-booster", "supermuc"])
+@pytest.mark.parametrize("stack", ["gromacs", "lammps", "net-test"])
+def test_the_steps_of_an_artifact_leave_files_in_its_folders_alone(site: str, stack: str) -> None:
+    """What else their commands name is read: what the block needs, and programs of the distribution."""
+    for part in parts_of(planned(site, stack), CATALOG).parts:
+        needed = [f"/opt/{name}" for name in part.planned.needs.values()]
+        known = (*part.block.artifact(part.ctx), SCRATCH, *needed, "/usr/bin/", "/lib")
+        for step in part.block.build(part.ctx) if part.block.artifact(part.ctx) else ():
+            named = re.findall(r"(?<![\w./-])/(?:opt|usr|etc|lib|root|var)[\w./+-]*", " ".join(step.commands))
+            assert [path for path in named if not path.startswith(known)] == [], part.label
