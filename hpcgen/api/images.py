@@ -23,12 +23,11 @@ from hpcgen.core.model.record import BuildRecord, TestRun
 from hpcgen.core.model.site import Site
 from hpcgen.images.reference import ImageReference, parse_image
 from hpcgen.kit.folder import KitFolder, read_kit
-from hpcgen.kit.kit import Kit, store_kit
+from hpcgen.kit.kit import Kit, make_kit, store_kit
 from hpcgen.running.data import DataRequest
 from hpcgen.running.image_job import ImageJob, plan_for_image
 
 if TYPE_CHECKING:
-    from hpcgen.builders import BuildOptions, Watcher
     from hpcgen.running.follow import JobResult
     from hpcgen.running.here import RunResult
     from hpcgen.running.submission import Submitted
@@ -108,8 +107,12 @@ def build(
     watcher = PlainDisplay(say or quiet)
     with scratch_folder("hpcgen-kit-") as folder:
         catalog = catalog_with(blocks, catalog)
-        kit = _kit_folder(source, options, watcher, folder / "kit", accept_licences, blocks, catalog)
+        kit = _kit_folder(source, options.engine, options.bundle, folder / "kit", accept_licences, blocks, catalog)
         require_accepted(kit.plan.licences, accept_licences)
+        if isinstance(source, Plan):
+            from hpcgen.builders.artifacts.making import with_artifacts
+
+            options = with_artifacts(kit.plan, catalog, None, options, watcher)
         return build_kit(kit, options, watcher)
 
 
@@ -324,8 +327,8 @@ def follow(job: Submitted, *, check: bool = True, say: Say | None = None) -> Job
 
 def _kit_folder(
     source: Plan | Lock | Kit | Path | str,
-    options: BuildOptions,
-    watcher: Watcher,
+    engine: str | None,
+    bundle: Path | None,
     folder: Path,
     accepted: Sequence[str],
     blocks: Sequence[type[Block]],
@@ -335,11 +338,9 @@ def _kit_folder(
     if isinstance(source, str | Path):
         return read_kit(Path(source))
     if isinstance(source, Plan):
-        from hpcgen.builders.artifacts.making import kit_for
-
-        source = kit_for(_plan_for(source, options.engine, accepted), catalog, None, options, watcher)
+        source = make_kit(_plan_for(source, engine, accepted), catalog)
     elif isinstance(source, Lock):
-        source = locked_kit(source, catalog, blocks, bundle=options.bundle, format=_format(options.engine))
+        source = locked_kit(source, catalog, blocks, bundle=bundle, format=_format(engine))
     store_kit(folder, source.all_files)
     return read_kit(folder)
 

@@ -65,11 +65,11 @@ class TextFile(msgspec.Struct, frozen=True):
 
 
 class ArchiveFile(msgspec.Struct, frozen=True):
-    """An archive of the kit that a step finds in the image and removes: of any size, and no text.
+    """An archive that a step finds in the image and removes: of any size, and no text.
 
     Parameters
     ----------
-    path: in the kit.
+    path: in the build context; it is no file of the kit.
     target: absolute path in the image.
     source: where it lies now.
     sha256: of its bytes.

@@ -19,6 +19,7 @@ from hpcgen.backends.engines import Engine
 from hpcgen.backends.engines.building import EngineCommand, Work, query
 from hpcgen.backends.engines.steps import Event, Recipe, without_test
 from hpcgen.backends.hardware.emulation import check_architecture, here
+from hpcgen.builders.artifacts.quick import QuickRecipe
 from hpcgen.builders.bundles import lock_signer, open_bundle
 from hpcgen.builders.choosing import check_base_beside, choose_builder
 from hpcgen.builders.display import BuildProgress, Watcher, WriteProgress
@@ -54,6 +55,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     bundle: the folder of the bundle that a kit for one takes everything from.
     signers: a file of allowed signers, one of whom must have signed the bundle, and what is taken of ``artifacts``.
     artifacts: the folder in which compiled blocks are kept.
+    quick: the recipe that is built in place of the kit's, for the same image.
     """
 
     engine: str | None = None
@@ -67,6 +69,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     bundle: Path | None = None
     signers: Path | None = None
     artifacts: Path | None = None
+    quick: QuickRecipe | None = None
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -85,6 +88,8 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
     ------
     InputError, MissingToolError, OutputError, PolicyError: see :func:`build_kit`.
     """
+    if options.quick is not None:
+        kit = msgspec.structs.replace(kit, recipe=options.quick.recipe, facts=options.quick.facts)
     check_architecture(kit.plan.site, options.emulate)
     check_host_files(kit)
     bundle = open_bundle(kit, options.bundle, options.signers)
@@ -103,13 +108,14 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
     # Recipes of hpcgen 0.1.0 have no such step, or it is the engine's own.
     notest = form.notest if untested != steps else ()
     recipe = msgspec.structs.replace(recipe, steps=untested)
+    own = options.quick is None
     system = kit.plan.site.system
     emulated = builder.platform_words(system.architecture) if system.architecture != here() else ()
     work = Work(
         plan=kit.plan,
         kit=kit.folder,
-        recipe=(kit.folder if form.engine_file == form.recipe_file else scratch) / form.engine_file,
-        context=kit.folder if not form.certificate_folder and bundle is None else scratch / "context",
+        recipe=(kit.folder if form.engine_file == form.recipe_file and own else scratch) / form.engine_file,
+        context=kit.folder if not form.certificate_folder and bundle is None and own else scratch / "context",
         token=token,
         scratch=scratch / "tmp",
         target=target,
@@ -234,7 +240,9 @@ class BuildRun:
         """Everything that the commands want to find."""
         self.work.scratch.mkdir()
         if self.work.context != self.kit.folder:
-            make_context(self.kit, self.work.context, self.work.bundle.folder if self.work.bundle else None)
+            bundle, quick = self.work.bundle, self.options.quick
+            more = quick.archives if quick is not None else {}
+            make_context(self.kit, self.work.context, bundle.folder if bundle else None, more)
         elif self.kit.copied:
             check_copied(self.kit.folder, self.kit.copied)
         if self.work.recipe.parent != self.kit.folder:
@@ -378,7 +386,7 @@ class BuildRun:
             notest=self.options.notest,
             lock_signer=lock_signer(self.kit, self.options.signers),
             blocks={block.name: block.version for block in plan.blocks},
-            artifacts={each.block: each.key for each in self.kit.facts.artifacts} if self.kit.facts is not None else {},
+            artifacts=self.options.quick.keys if self.options.quick is not None else {},
             inputs=self.kit.inputs(),
             steps=self.progress.built_steps(),
             image=image,

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from hpcgen.core.model.plan import Plan
     from hpcgen.core.model.record import BuildRecord
     from hpcgen.kit.folder import KitFolder
-    from hpcgen.kit.kit import Kit
 
 
 @click.command("build", cls=ExtensibleCommand)
@@ -109,16 +108,16 @@ def command(ctx: click.Context, options: PlanOptions, build: BuildCommandOptions
         _submit(ctx, options, build)
         return
     with scratch_folder("hpcgen-kit-") as folder:
-        kit = _kit_to_build(ctx, build.keep or folder / "kit", options, build)
+        kit, how = _kit_to_build(ctx, build.keep or folder / "kit", options, build)
         if build.dry_run:
-            dry_run_of(kit, build.how)
+            dry_run_of(kit, how)
             return
         require_licences(kit.plan.licences, build.accept)
         # A kit, a lock or a bundle may be a stranger's; what was planned here is for a profile of the user's.
         trust = build.trust_image or options.site is not None
         if build.prove:
             _check_testable(ctx, kit, trust)
-        result = build_and_tell(kit, build.how)
+        result = build_and_tell(kit, how)
     failed = None
     if build.prove:
         result, failed = _prove(ctx, result, build.record, trust)
@@ -155,23 +154,25 @@ def say_result(record: BuildRecord, as_json: bool) -> None:
         click.echo(record.image.name)
 
 
-def _kit_to_build(ctx: click.Context, folder: Path, options: PlanOptions, build: BuildCommandOptions) -> KitFolder:
-    """The kit of the lock, the bundle or the plan that is asked for, or the one that was named.
+def _kit_to_build(
+    ctx: click.Context, folder: Path, options: PlanOptions, build: BuildCommandOptions
+) -> tuple[KitFolder, BuildOptions]:
+    """The kit of the lock, the bundle or the plan that is asked for, or the one that was named; how it is built.
 
     Where something is built, the licences of a plan must be accepted.
     """
     from hpcgen.builders.choosing import put_base_beside
     from hpcgen.kit.folder import read_kit
-    from hpcgen.kit.kit import store_kit
+    from hpcgen.kit.kit import make_kit, store_kit
 
     if build.has_lock(options):
         catalog, plan, lock = plan_of_lock(ctx, build.locked, build.bundle, options, build.engine)
-        store_kit(folder, _kit_of(plan, catalog, lock, build).all_files)
+        store_kit(folder, make_kit(plan, catalog, lock).all_files)
         put_base_beside(plan, folder, catalog.bases)
-        return read_kit(folder)
+        return read_kit(folder), _with_artifacts(plan, catalog, lock, build)
     if (named := named_kit(options)) is not None:
         put_base_beside(named.plan, named.folder, {})
-        return named
+        return named, build.how
     catalog = catalog_of(ctx)
     options = with_usual_place(catalog, options)
     if options.format is None:
@@ -183,26 +184,24 @@ def _kit_to_build(ctx: click.Context, folder: Path, options: PlanOptions, build:
     plan = plan_from(ctx, catalog, replace(options, command=options.words), usual=False)
     if not build.dry_run:
         plan = with_licences(plan, build.accept)
-    kit = _kit_of(plan, catalog, None, build)
+    kit = make_kit(plan, catalog)
     store_kit(folder, kit.all_files)
     put_base_beside(plan, folder, catalog.bases)
     say_findings(plan, kit.notices, kit.details, notes=options.notes)
-    return read_kit(folder)
+    return read_kit(folder), _with_artifacts(plan, catalog, None, build)
 
 
-def _kit_of(plan: Plan, catalog: Catalog, lock: Lock | None, build: BuildCommandOptions) -> Kit:
-    """The kit that is built: with what was compiled before, if it is kept. What is missing is compiled now."""
+def _with_artifacts(plan: Plan, catalog: Catalog, lock: Lock | None, build: BuildCommandOptions) -> BuildOptions:
+    """How it is built: what is kept is unpacked, and what is missing of it is compiled now."""
     how = build.how
     if how.artifacts is None:
-        from hpcgen.kit.kit import make_kit
-
-        return make_kit(plan, catalog, lock)
-    from hpcgen.builders.artifacts.making import kit_for
+        return how
+    from hpcgen.builders.artifacts.making import with_artifacts
     from hpcgen.builders.display import display
 
     if not build.dry_run:
         require_licences(plan.licences, build.accept)
-    return kit_for(plan, catalog, lock, how, display(say, shows_progress()), compiles=not build.dry_run)
+    return with_artifacts(plan, catalog, lock, how, display(say, shows_progress()), compiles=not build.dry_run)
 
 
 def dry_run_of(kit: KitFolder, options: BuildOptions) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
@@ -37,8 +38,7 @@ class KitFolder(msgspec.Struct, frozen=True):
 
     ``facts``: what a build must know of the recipe; None in a kit of hpcgen 0.1.0.
     ``host_files``: files of this machine that go into the image, with their names in the build context.
-    ``copied``: the stack's own files by their names in the kit, as its list says that they are; ``archives``: those of
-    what was compiled before, likewise.
+    ``copied``: the stack's own files by their names in the kit, as its list says that they are.
     """
 
     folder: Path
@@ -48,7 +48,6 @@ class KitFolder(msgspec.Struct, frozen=True):
     facts: RecipeFacts | None = None
     host_files: list[tuple[str, str]] = []
     copied: dict[str, CopiedFile] = {}
-    archives: dict[str, CopiedFile] = {}
 
     @property
     def names(self) -> list[str]:
@@ -89,16 +88,15 @@ def read_kit(folder: Path) -> KitFolder:
     lock = _lock(folder / "hpcgen.lock")
     if FACTS_FILE not in files_of(plan):
         if form.engine_file != form.recipe_file:
-            recipe = _here_document(recipe, _FIRST_HEREDOC)
+            recipe = here_document(recipe, _FIRST_HEREDOC)
         return KitFolder(folder, plan, recipe, lock, None, _certificates_in(_read(folder / "build.sh")))
     facts = _decoded(folder / FACTS_FILE, read_facts)
     if facts.heredoc:
-        recipe = _here_document(recipe, facts.heredoc)
+        recipe = here_document(recipe, facts.heredoc)
     for name in facts.files:
         _read(_inside(folder, name))
     certificates = [(each.source, each.name) for each in facts.certificates]
-    archives = {each.path: CopiedFile(_inside(folder, each.path), each.sha256) for each in facts.artifacts}
-    return KitFolder(folder, plan, recipe, lock, facts, certificates, _copied(folder, plan), archives)
+    return KitFolder(folder, plan, recipe, lock, facts, certificates, _copied(folder, plan))
 
 
 def read_texts(kit: KitFolder) -> dict[str, str]:
@@ -170,7 +168,8 @@ def _read(path: Path) -> str:
         ) from failure
 
 
-def _here_document(script: str, word: str) -> str:
+def here_document(script: str, word: str) -> str:
+    """What a script has in a here-document, up to a word; InputError where it has none."""
     _, begun, rest = script.partition(f"<< '{word}'\n")
     text, ended, _ = rest.partition(f"\n{word}\n")
     if not (begun and ended):
@@ -208,10 +207,16 @@ def check_host_files(kit: KitFolder) -> None:
     problems.raise_as(InputError)
 
 
-def make_context(kit: KitFolder, context: Path, bundle: Path | None = None) -> None:
+def make_context(
+    kit: KitFolder, context: Path, bundle: Path | None = None, more: Mapping[str, CopiedFile] = MappingProxyType({})
+) -> None:
     """The folder that a recipe copies from, as its format requires it: the kit's files, certificates, the bundle.
 
     InputError where a file that the stack copies is not what the plan says.
+
+    Parameters
+    ----------
+    more: files that are none of the kit, by their paths.
 
     A file's time is made from its content, because ch-image's cache knows it by name, size, mode and time
     (lib/build.py, src_metadata): so a kit that was written anew costs no step its cache. It knows a folder so, too.
@@ -220,7 +225,7 @@ def make_context(kit: KitFolder, context: Path, bundle: Path | None = None) -> N
     inside = context / form.first_kit_folder if kit.facts is None else context
     for name in kit.names:
         _copy(kit.folder / name, inside / name)
-    for name, file in {**kit.copied, **kit.archives}.items():
+    for name, file in {**kit.copied, **more}.items():
         _put_copied(inside / name, file)
     if form.certificate_folder:
         for source, name in kit.host_files:

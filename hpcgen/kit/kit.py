@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,7 +13,7 @@ from hpcgen.backends.schedulers import SCHEDULERS
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.decoding import record_from
 from hpcgen.core.model.fields import Record
-from hpcgen.core.model.image_paths import CONTENT_LABEL, LOCK_SIGNATURE
+from hpcgen.core.model.image_paths import LOCK_SIGNATURE
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.recipe_facts import Certificate, RecipeFacts
 from hpcgen.core.support.file_formats import KIT, RECIPE
@@ -30,7 +29,6 @@ from hpcgen.recipe.stages import Assembly
 
 if TYPE_CHECKING:
     from hpcgen.core.model.lock import Lock
-    from hpcgen.recipe.artifacts import StoredArtifact
     from hpcgen.recipe.formats.hpccm_session import Written
 
 DECISION, REPORT, STACK = "decision.json", "decision.md", "stack.yaml"
@@ -41,8 +39,8 @@ _MAX_BYTES = 64 * 1024 * 1024
 class Kit(msgspec.Struct, frozen=True):
     """The recipe as text, every file of the kit by name, and what the user should know.
 
-    ``details``: what is shown of it only on request. ``copied``: the stack's own files, and archives of what was
-    compiled before, by their names in the kit, each where it lies now.
+    ``details``: what is shown of it only on request. ``copied``: the stack's own files by their names in the kit, each
+    where it lies now.
     """
 
     recipe: str
@@ -116,11 +114,11 @@ def read_facts(data: object, name: str) -> RecipeFacts:
     return record_from(data, RecipeFacts)
 
 
-def _facts(written: Written, assembly: Assembly, stored: Mapping[str, StoredArtifact]) -> RecipeFacts:
+def recipe_facts(written: Written, assembly: Assembly) -> RecipeFacts:
+    """What a build must know of a recipe beside its text."""
     certificates = [
         Certificate(source=file.source, name=base_name(file.target)) for file in assembly.builder.host_files
     ]
-    paths = {each.path for each in assembly.archives}
     return RecipeFacts(
         recipe=RECIPE.newest,
         steps=written.steps,
@@ -131,7 +129,6 @@ def _facts(written: Written, assembly: Assembly, stored: Mapping[str, StoredArti
         stored=written.stored,
         rank_tests=assembly.rank_tests,
         kept=written.kept,
-        artifacts=[each.used for each in stored.values() if each.used.path in paths],
     )
 
 
@@ -155,8 +152,7 @@ def store_kit(folder: Path, files: Mapping[str, KitFile | CopiedFile]) -> None:
     def older(folder: Path) -> set[str]:
         names: list[str] = []
         with contextlib.suppress(OSError, ValueError, RecursionError):
-            facts = msgspec.json.decode(read_plain(folder / FACTS_FILE, _MAX_BYTES), type=RecipeFacts)
-            names = [*facts.files, *(each.path for each in facts.artifacts)]
+            names = msgspec.json.decode(read_plain(folder / FACTS_FILE, _MAX_BYTES), type=RecipeFacts).files
         return {*names, *(set(listed(folder)) - kept)}
 
     write_kit(folder, files, known_files(), _is_kit, older)
@@ -172,36 +168,17 @@ def _is_kit(folder: Path) -> bool:
     return head == HEADER.encode() and isinstance(plan, dict) and {"hpcgen", "site", "stack"} <= plan.keys()
 
 
-def make_kit(
-    plan: Plan,
-    catalog: Catalog,
-    lock: Lock | None = None,
-    stored: Mapping[str, StoredArtifact] = MappingProxyType({}),
-) -> Kit:
+def make_kit(plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Kit:
     """Every file of the kit; with a lock everything that it pins stands in the recipe, and it is itself in the kit.
 
-    Parameters
-    ----------
-    stored: what was compiled before, by the names of the blocks; the image and its plan's hash are those without it.
-
-    Raises
-    ------
-    InputError: files that the stack copies are not here as they were planned.
+    InputError where files that the stack copies are not here as they were planned.
     """
-    pins, content = (lock.pins, lock.content) if lock is not None else (None, None)
-    if content is None and stored:
-        content = assemble(plan, catalog).labels[CONTENT_LABEL]
-    return kit_of(plan, catalog, assemble(plan, catalog, pins, content, stored=stored), lock, stored)
+    assembly = assemble(plan, catalog) if lock is None else assemble(plan, catalog, lock.pins, lock.content)
+    return kit_of(plan, catalog, assembly, lock)
 
 
-def kit_of(
-    plan: Plan,
-    catalog: Catalog,
-    assembly: Assembly,
-    lock: Lock | None,
-    stored: Mapping[str, StoredArtifact],
-) -> Kit:
-    """The kit of an assembly; parameters and errors as of :func:`make_kit`."""
+def kit_of(plan: Plan, catalog: Catalog, assembly: Assembly, lock: Lock | None = None) -> Kit:
+    """The kit of an assembly; errors as of :func:`make_kit`."""
     from hpcgen.launch.script import job_script, preflight_script
 
     form = format_for(plan.format)
@@ -213,7 +190,7 @@ def kit_of(
         job_name: KitFile(str(job_text), True),
         "preflight.sh": KitFile(str(preflight_script(plan, assembly.final.environment)), True),
         "plan.json": KitFile(plan_text(plan), False),
-        FACTS_FILE: KitFile(_json(_facts(written, assembly, stored)), False),
+        FACTS_FILE: KitFile(_json(recipe_facts(written, assembly)), False),
         "hpcgen.lock": KitFile(lock_text(plan, assembly) if lock is None else lock.text, False),
     }
     files |= {path: KitFile(file.text, file.executable) for path, file in assembly.files.items()}

@@ -11,11 +11,10 @@ from msgspec.structs import replace
 from hpcgen.blocks.steps import ArchiveFile, Run, command, pipe
 from hpcgen.core.model.artifact import Artifact
 from hpcgen.core.model.image_paths import SCRATCH
-from hpcgen.core.model.recipe_facts import UsedArtifact
 from hpcgen.recipe.parts import PlannedPart
 
 FOLDER = "artifacts"
-"""Of the kit, with the archives."""
+"""Of a build context, with the archives."""
 SHORT = 12
 
 
@@ -26,11 +25,9 @@ class StoredArtifact(NamedTuple):
     file: Path
 
     @property
-    def used(self) -> UsedArtifact:
-        """How a kit with it names it."""
-        record = self.record
-        path = f"{FOLDER}/{record.block}-{record.key[:SHORT]}.tar.gz"
-        return UsedArtifact(path=path, sha256=record.sha256, key=record.key, block=record.block)
+    def path(self) -> str:
+        """Where a build context has it."""
+        return f"{FOLDER}/{self.record.block}-{self.record.key[:SHORT]}.tar.gz"
 
 
 def with_artifacts(parts: Sequence[PlannedPart], stored: Mapping[str, StoredArtifact]) -> list[PlannedPart]:
@@ -58,14 +55,14 @@ def with_artifacts(parts: Sequence[PlannedPart], stored: Mapping[str, StoredArti
 
 def _unpack(stored: StoredArtifact) -> Run:
     """The step that unpacks an archive: only if it is the one that the store's record names."""
-    used = stored.used
-    target = f"{SCRATCH}/{used.path.rpartition('/')[2]}"
+    record = stored.record
+    target = f"{SCRATCH}/{stored.path.rpartition('/')[2]}"
     return Run(
-        f"unpack what was compiled before ({used.key[:SHORT]})",
+        f"unpack what was compiled before ({record.key[:SHORT]})",
         (
-            pipe(command("echo", f"{used.sha256}  {target}"), command("sha256sum", "-c", "-")),
+            pipe(command("echo", f"{record.sha256}  {target}"), command("sha256sum", "-c", "-")),
             command("tar", "-C", "/", "--no-same-owner", "-xzf", target),
             command("rm", target),
         ),
-        archives=(ArchiveFile(used.path, target, stored.file, used.sha256),),
+        archives=(ArchiveFile(stored.path, target, stored.file, record.sha256),),
     )

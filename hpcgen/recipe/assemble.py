@@ -94,7 +94,7 @@ def assemble(
     return Assembly(
         builder=builder,
         final=final,
-        labels=image_labels(plan, content or _hash_of(plan, builder, final), final.image, pins),
+        labels=image_labels(plan, content or _hash_of(plan, builder, final), final.image, pins) | _of_artifacts(stored),
         selftest=script,
         rank_tests=rank_tests(plan, [(part.planned.name, each) for part, each in tests]),
         inputs=[(part.planned, item) for part in added for item in part.inputs],
@@ -202,6 +202,12 @@ def _merged(what: str, contributions: list[tuple[str, dict[str, str]]]) -> dict[
             merged.setdefault(name, (label, value))
     problems.raise_as(InputError)
     return {name: value for name, (_, value) in sorted(merged.items())}
+
+
+def _of_artifacts(stored: Mapping[str, StoredArtifact]) -> dict[str, str]:
+    """The label of an image with the keys of what was compiled before."""
+    keys = (f"{name}@{each.record.key}" for name, each in stored.items())
+    return {"io.hpcgen.artifacts": " ".join(keys)} if stored else {}
 
 
 def _without_compiled(parts: list[PlannedPart], stored: Mapping[str, StoredArtifact]) -> list[PlannedPart]:

@@ -1,4 +1,4 @@
-"""A plan and a store of artifacts → the kit that takes what is there, once what is missing has been compiled."""
+"""A plan and a store of artifacts → a recipe that takes what is there, once what is missing has been compiled."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from hpcgen._version import __version__
 from hpcgen.backends.engines.building import query
+from hpcgen.builders.artifacts.quick import QuickRecipe
 from hpcgen.builders.artifacts.store import ArtifactStore
 from hpcgen.builders.choosing import choose_builder
 from hpcgen.builders.display import Watcher
@@ -22,17 +23,22 @@ from hpcgen.builders.running import BuildOptions, build_kit
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import BuildFailedError
 from hpcgen.core.model.artifact import Artifact
+from hpcgen.core.model.image_paths import CONTENT_LABEL
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.file_formats import ARTIFACT
 from hpcgen.core.support.hashing import file_sha256
 from hpcgen.core.support.leftovers import scratch_folder
+from hpcgen.core.support.writing import CopiedFile
 from hpcgen.images.convert import convert
 from hpcgen.images.reference import ImageReference
-from hpcgen.kit.folder import read_kit
-from hpcgen.kit.kit import Kit, kit_of, make_kit, store_kit
+from hpcgen.kit.folder import here_document, read_kit
+from hpcgen.kit.kit import kit_of, recipe_facts, store_kit
 from hpcgen.recipe.artifact_recipes import KeyedBlock, artifact_assembly, artifact_plan, keyed_blocks
 from hpcgen.recipe.artifacts import StoredArtifact
+from hpcgen.recipe.assemble import assemble
+from hpcgen.recipe.formats import format_for
 from hpcgen.recipe.formats.base import DAWN
+from hpcgen.recipe.stages import Assembly
 
 if TYPE_CHECKING:
     from hpcgen.core.model.lock import Lock
@@ -40,10 +46,10 @@ if TYPE_CHECKING:
 _PERMISSIONS = 0o777
 
 
-def kit_for(
+def with_artifacts(
     plan: Plan, catalog: Catalog, lock: Lock | None, options: BuildOptions, watcher: Watcher, compiles: bool = True
-) -> Kit:
-    """The kit of a plan, as it is built with a store of artifacts where the options name one.
+) -> BuildOptions:
+    """How the kit of a plan is built with a store of artifacts, where the options name one.
 
     Parameters
     ----------
@@ -54,10 +60,11 @@ def kit_for(
     BuildFailedError, MissingToolError, OutputError: as :func:`~hpcgen.builders.running.build_kit`.
     """
     if options.artifacts is None or plan.supply == "bundle":
-        return make_kit(plan, catalog, lock)
+        return options
     store = ArtifactStore(options.artifacts, options.signers)
     stored: dict[str, StoredArtifact] = {}
-    for keyed in keyed_blocks(plan, catalog, lock.pins if lock is not None else None):
+    pins = lock.pins if lock is not None else None
+    for keyed in keyed_blocks(plan, catalog, pins):
         found = store.find(keyed.key, watcher.note)
         if found is not None:
             watcher.note(f"{found.record.origin}; taken from {store.folder}")
@@ -66,7 +73,23 @@ def kit_for(
             found = _compiled(plan, catalog, lock, keyed, stored, store, options, watcher)
         if found is not None:
             stored[keyed.name] = found
-    return make_kit(plan, catalog, lock, stored)
+    if not stored:
+        return options
+    content = lock.content if lock is not None else assemble(plan, catalog).labels[CONTENT_LABEL]
+    quick = _quick(plan, assemble(plan, catalog, pins, content, stored=stored), stored)
+    return replace(options, quick=quick)
+
+
+def _quick(plan: Plan, assembly: Assembly, stored: Mapping[str, StoredArtifact]) -> QuickRecipe:
+    """The recipe of an assembly that unpacks what is stored."""
+    written = format_for(plan.format).recipe(plan, assembly)
+    facts, text = recipe_facts(written, assembly), str(written.text)
+    return QuickRecipe(
+        recipe=here_document(text, facts.heredoc) if facts.heredoc else text,
+        facts=facts,
+        archives={each.path: CopiedFile(each.source, each.sha256) for each in assembly.archives},
+        keys={name: each.record.key for name, each in stored.items()},
+    )
 
 
 def _compiled(
@@ -82,12 +105,13 @@ def _compiled(
     """Compile one block in an image that is gone afterwards, and keep its folders."""
     alone = artifact_plan(plan, catalog, keyed)
     used = {name: each for name, each in stored.items() if name in keyed.needs}
-    assembly = artifact_assembly(alone, catalog, lock.pins if lock is not None else None, used)
+    pins = lock.pins if lock is not None else None
+    quick = _quick(alone, artifact_assembly(alone, catalog, pins, used), used) if used else None
     with scratch_folder("hpcgen-artifact-") as folder:
-        store_kit(folder / "kit", kit_of(alone, catalog, assembly, lock, used).all_files)
+        store_kit(folder / "kit", kit_of(alone, catalog, artifact_assembly(alone, catalog, pins, {}), lock).all_files)
         builder = choose_builder(alone, options.engine)
         name = str(folder / "image") if builder.image_is_file else f"localhost/hpcgen-artifact:{keyed.key[:12]}"
-        how = replace(options, output=name, record=False, log=folder / "log", notest=True, signers=None)
+        how = replace(options, output=name, record=False, log=folder / "log", notest=True, signers=None, quick=quick)
         record = build_kit(read_kit(folder / "kit"), how, watcher)
         assert record.image is not None
         image = ImageReference(record.image.kind, record.image.name, start=True)

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from hpcgen.core.model.fields import AbsolutePath, Digest, Name, Record, Sha256, Text, matching
+from hpcgen.core.model.fields import AbsolutePath, Digest, Name, Record, Text, matching
 from hpcgen.core.model.image_paths import KIT_PATH
 
 KitPath = Annotated[str, matching(rf"^{KIT_PATH}$(?!\n)", "a path inside the kit", "files/rank_test.c")]
@@ -82,15 +82,6 @@ class RankTest(Record, frozen=True):
     figures: FigureTable = ""
 
 
-class UsedArtifact(Record, frozen=True):
-    """An artifact of which a recipe makes use: the file in its kit, and what that must be."""
-
-    path: KitPath
-    sha256: Sha256
-    key: Sha256
-    block: Name
-
-
 class RecipeFacts(Record, frozen=True):
     """``recipe``: the file's format. ``steps``: labels of the instructions that run commands, in order, by stage.
 
@@ -98,7 +89,7 @@ class RecipeFacts(Record, frozen=True):
     what the engine reads, where the recipe is a script with that in a here-document. ``bases``: those whose digest
     the engine does not check itself. ``stored``: those of which its cache is told what they are. ``rank_tests``: what
     ``hpcgen test --nodes`` starts beside the self-test. ``kept``: what an engine without a cache of steps need not do
-    again. ``artifacts``: what was compiled before and is unpacked in the builder.
+    again.
     """
 
     recipe: int
@@ -110,4 +101,3 @@ class RecipeFacts(Record, frozen=True):
     stored: list[StoredBase] = []
     rank_tests: list[RankTest] = []
     kept: KeptPart | None = None
-    artifacts: list[UsedArtifact] = []

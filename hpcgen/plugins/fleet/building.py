@@ -70,13 +70,15 @@ def build_members(
 
 def _build_one(loaded: LoadedFleet, state: MemberState, how: BuildSettings) -> tuple[BuildRecord, TestRun | None]:
     from hpcgen.builders import build_image
-    from hpcgen.builders.artifacts.making import kit_for
+    from hpcgen.builders.artifacts.making import with_artifacts
+    from hpcgen.kit.kit import make_kit
 
     member, plan = state.member, state.plan
     if plan is None:
         raise BuildFailedError(state.problems)
     options, watcher = options_of(state, how.options), how.watcher()
-    record = build_image(kit_for(plan, loaded.catalog, None, options, watcher), options, watcher)
+    options = with_artifacts(plan, loaded.catalog, None, options, watcher)
+    record = build_image(make_kit(plan, loaded.catalog), options, watcher)
     run = _tested(loaded, state, record, how) if member.test else None
     return record, run
 

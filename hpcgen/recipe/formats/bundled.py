@@ -135,7 +135,7 @@ def _licences_asked(plan: Plan) -> str:
 
 def context(plan: Plan, assembly: Assembly, certified: bool = True) -> str:
     """Lines by which a build script fills the folder ``$context`` with the kit and, if ``certified``, certificates."""
-    names = " ".join(sorted({*kit_files(plan), *assembly.files, *(each.path for each in assembly.archives)}))
+    names = " ".join(sorted({*kit_files(plan), *assembly.files}))
     listed = [line.removesuffix(" \\") for line in wrapped(names, "").splitlines()]
     copied = ""
     if certified and assembly.builder.host_files:

@@ -331,7 +331,7 @@ def test_a_full_disk_below_the_log_does_not_stop_the_build(path: Path) -> None:
 def test_a_context_that_cannot_be_made_is_told(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = docker(path)
 
-    def full(kit: object, context: Path, bundle: object) -> None:
+    def full(kit: object, context: Path, bundle: object, more: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(context))
 
     monkeypatch.setattr("hpcgen.builders.running.make_context", full)

@@ -12,11 +12,11 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.model.artifact import Artifact
 from hpcgen.core.model.image_paths import SCRATCH
 from hpcgen.core.model.plan import Plan
-from hpcgen.kit.kit import make_kit, read_facts
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.artifact_recipes import KeyedBlock, artifact_assembly, artifact_plan, keyed_blocks
 from hpcgen.recipe.artifacts import StoredArtifact
 from hpcgen.recipe.assemble import assemble
+from hpcgen.recipe.formats import format_for
 from hpcgen.recipe.parts import parts_of
 
 CATALOG = Catalog()
@@ -90,18 +90,20 @@ def test_an_image_whose_base_nothing_pins_keeps_nothing() -> None:
 
 
 @pytest.mark.parametrize("format", ["docker", "charliecloud", "singularity"])
-def test_a_recipe_unpacks_what_is_stored_and_makes_the_same_image(format: str) -> None:
+def test_a_recipe_unpacks_what_is_stored_in_the_place_of_the_steps(format: str) -> None:
     plan = planned("workstation", "mpi-hello", format=format)
     held = stored(plan, "mpich", "libfabric")
-    plain, quick = make_kit(plan, CATALOG), make_kit(plan, CATALOG, stored=held)
-    assert quick.files["hpcgen.lock"].text == plain.files["hpcgen.lock"].text
-    assert "./configure" in plain.recipe and "./configure" not in quick.recipe
+    plain, quick = assemble(plan, CATALOG), assemble(plan, CATALOG, content="ab", stored=held)
+    written = [str(format_for(plan.format).recipe(plan, each).text) for each in (plain, quick)]
+    assert "./configure" in written[0] and "./configure" not in written[1]
     for each in held.values():
-        assert f"{each.record.sha256}  /opt/hpcgen/build/{each.used.path.partition('/')[2]}" in quick.recipe
-        assert each.used.path in quick.files["build.sh"].text or format == "singularity"
-        assert quick.all_files[each.used.path].sha256 == each.record.sha256  # type: ignore[union-attr]
-    facts = read_facts(msgspec.json.decode(quick.files["recipe.json"].text), "")
-    assert {each.block for each in facts.artifacts} == {"mpich", "libfabric"}
+        assert f"{each.record.sha256}  /opt/hpcgen/build/{each.path.partition('/')[2]}" in written[1]
+    assert {each.path for each in quick.archives} == {each.path for each in held.values()}
+    assert plain.packages == quick.packages and plain.inputs == quick.inputs
+    assert {name: text for name, text in quick.labels.items() if "artifacts" not in name} == {
+        **plain.labels,
+        "io.hpcgen.content": "ab",
+    }
 
 
 def test_tools_that_nothing_else_needs_are_left_out_of_the_builder() -> None:
