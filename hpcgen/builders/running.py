@@ -27,8 +27,10 @@ from hpcgen.builders.log import build_folder, log_file, note
 from hpcgen.builders.mksquashfs_shim import MksquashfsShim
 from hpcgen.builders.remedies import Disks
 from hpcgen.core.errors import BuildFailedError, HpcgenError, OutputError
+from hpcgen.core.model.image_paths import LOCK
 from hpcgen.core.model.record import BuildFailure, BuildRecord, BuiltImage
 from hpcgen.core.secret_rules import MASK, secrets_of, without_secrets
+from hpcgen.core.support.hashing import file_sha256
 from hpcgen.core.support.placing import put_in_place, remove
 from hpcgen.core.support.processes import interruptible, printable, require_program, stream
 from hpcgen.kit.copied import check_copied
@@ -384,6 +386,7 @@ class BuildRun:
             command=plan.command,
             folder=str(Path.cwd()),
             notest=self.options.notest,
+            lock=file_sha256(self.kit.folder / LOCK) if self.kit.lock else "",
             lock_signer=lock_signer(self.kit, self.options.signers),
             blocks={block.name: block.version for block in plan.blocks},
             artifacts=self.options.quick.keys if self.options.quick is not None else {},

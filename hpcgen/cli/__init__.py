@@ -42,6 +42,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "extend": "Add packages, files or blocks to a finished image.",
         "inspect": "Show the plan, blocks and labels of an image.",
         "convert": "Convert an image to another format.",
+        "verify": "Check where an image comes from by a signed statement.",
         "rebuild": "Extract the kit from an image.",
         "install": "Make programs of an image commands of this machine.",
         "uninstall": "Remove an installed image's files.",
@@ -69,11 +70,12 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
 """The core's commands with a line about each, by what they are for; :mod:`hpcgen.cli.plugged` adds the others."""
 COMMANDS: Mapping[str, str] = {name: text for group in GROUPS.values() for name, text in group.items()}
 _IN_ANOTHER = {
+    "verify": "hpcgen.cli.provenance:verify",
     "stack": "hpcgen.cli.block_command:stack",
     "submit": "hpcgen.cli.run_command:submit",
     "uninstall": "hpcgen.cli.install_command:uninstall",
 }
-"""Commands in the module of another one, of which they are the counterpart."""
+"""Commands in the module of another one, of which they are the counterpart, or of what they share."""
 INTERNAL_ERROR = 70
 
 

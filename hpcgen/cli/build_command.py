@@ -31,6 +31,7 @@ from hpcgen.cli.licences import licence_option, require_licences, with_licences
 from hpcgen.cli.options import PlanOptions, in_record, kit_or_plan_options
 from hpcgen.cli.plugged import ExtensibleCommand
 from hpcgen.cli.project_stack import stack_here
+from hpcgen.cli.provenance import check_statement, write_provenance
 from hpcgen.cli.recorded_plan import plan_of_lock
 from hpcgen.cli.words import EngineChoice
 from hpcgen.core.model.image_paths import NOTEST
@@ -81,6 +82,10 @@ if TYPE_CHECKING:
 @TRUST
 @click.option("--record/--no-record", default=True, help="Keep a record of the build (hpcgen records).")
 @click.option("--log", metavar="FILE", type=PATH, help="Write the engine's whole output here.")
+@click.option(
+    "--provenance", metavar="FILE", type=PATH, help="Write where the image comes from, as a statement (in-toto, SLSA)."
+)
+@click.option("--sign", metavar="KEY", type=PATH, help="Sign that statement with this SSH key, as FILE.sig.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
 @licence_option
 @click.option("--submit", is_flag=True, help="Build as a job of the site's batch system, and follow it.")
@@ -94,6 +99,7 @@ def command(ctx: click.Context, options: PlanOptions, build: BuildCommandOptions
     from hpcgen.core.support.leftovers import scratch_folder
 
     required_signers(ctx)
+    check_statement(build.provenance, build.sign)
     if build.dockerfile is not None or build.context is not None:
         from hpcgen.cli.build_dockerfile import build_dockerfile
 
@@ -118,6 +124,7 @@ def command(ctx: click.Context, options: PlanOptions, build: BuildCommandOptions
         if build.prove:
             _check_testable(ctx, kit, trust)
         result = build_and_tell(kit, how)
+    write_provenance(result, build.provenance, build.sign)
     failed = None
     if build.prove:
         result, failed = _prove(ctx, result, build.record, trust)

@@ -12,6 +12,7 @@ from hpcgen.cli.build_options import BuildCommandOptions
 from hpcgen.cli.common import catalog_of, say
 from hpcgen.cli.options import PlanOptions
 from hpcgen.cli.project_stack import site_missing, usual_site
+from hpcgen.cli.provenance import write_provenance
 from hpcgen.core.support.places import recorded
 from hpcgen.core.support.quoting import sh
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _OF_PLAN = ("site", "partition", "runner", "image_directory")
 _OF_BUILD = (
     *("dockerfile", "context", "engine", "output", "no_cache", "emulate", "engine_option", "dry_run", "record", "log"),
-    *("as_json", "accept", "notest"),
+    *("as_json", "accept", "notest", "provenance", "sign"),
 )
 """Options that mean something without a plan. ``accept`` and ``notest`` may be there by a variable."""
 
@@ -42,6 +43,7 @@ def build_dockerfile(ctx: click.Context, options: PlanOptions, build: BuildComma
         click.echo("\n".join(commands_of_own(prepare_own(own, build.how, "0", Path("BUILD")))))
         return
     result = built_and_told(lambda watcher: build_own(own, build.how, watcher))
+    write_provenance(result, build.provenance, build.sign)
     image = result.image
     assert image is not None
     say(f"what it holds: hpcgen inspect {sh(str(ImageReference(image.kind, image.name)))}")

@@ -27,7 +27,8 @@ class BuildCommandOptions(Options, frozen=True, kw_only=True):
     """How an image is built, and of what beside a plan; ``keep``: where its kit stays; ``accept``: licences.
 
     ``dockerfile``: the user's own, in place of a plan; ``context``: the folder that its build sees.
-    ``store``: the folder in which compiled blocks are kept.
+    ``store``: the folder in which compiled blocks are kept. ``provenance``: the file for the statement of where the
+    image comes from, and ``sign`` the key that signs it.
     """
 
     engine: str | None = None
@@ -48,6 +49,8 @@ class BuildCommandOptions(Options, frozen=True, kw_only=True):
     trust_image: bool = False
     record: bool = True
     log: Path | None = None
+    provenance: Path | None = None
+    sign: Path | None = None
     as_json: bool = False
     accept: tuple[str, ...] = ()
     submit: bool = False

@@ -123,19 +123,11 @@ def _with_frameworks(options: PlanOptions, made: Callable[[PlanOptions], Lock]) 
 def write_lock(target: Path, lock: Lock, key: Path | None) -> None:
     """Write a lock, and its signature by an SSH key; that of the lock that was there before does not stay beside it."""
     from hpcgen.core.support.signatures import LOCK
-    from hpcgen.core.support.signatures import sign as signature
-    from hpcgen.core.support.writing import write_file
-    from hpcgen.kit.lockfile.lock import signature_beside, signature_of
+    from hpcgen.kit.lockfile.lock import signature_of, write_signed
 
-    signed = signature(lock.text.encode(), key, LOCK) if key is not None else ""
-    stale = signature_beside(target).startswith("-----BEGIN SSH SIGNATURE-----")
-    write_file(target, lock.text)
-    if signed:
-        write_file(signature_of(target), signed)
-    elif stale:
-        signature_of(target).unlink(missing_ok=True)
+    if write_signed(target, lock.text, key, LOCK):
         say(f"warning: {target} was signed; it is new now, and is not (--sign KEY)")
-    say(f"wrote {target}: {_counted(lock)}" + (f"; signed in {signature_of(target)}" if signed else ""))
+    say(f"wrote {target}: {_counted(lock)}" + (f"; signed in {signature_of(target)}" if key is not None else ""))
 
 
 def _given(words: tuple[str, ...]) -> dict[str, str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import click
 from msgspec import convert
 
-from hpcgen.cli.common import option_group, print_json, print_json_list, say
+from hpcgen.cli.common import PATH, option_group, print_json, print_json_list, say
 from hpcgen.cli.options import Options, in_record
 from hpcgen.cli.tables import table, word
 from hpcgen.cli.words import COUNT, DAYS, WHOLE
@@ -89,6 +90,24 @@ def show(record_id: str, as_json: bool) -> None:
         return
     record = find(record_id)
     click.echo(described(record, sys.stdout))
+
+
+@command.command("provenance")
+@click.argument("record_id", metavar="ID")
+@click.option("-o", "--output", metavar="FILE", type=PATH, help="The file; by default stdout.")
+@click.option("--sign", metavar="KEY", type=PATH, help="With -o: sign it with this SSH key, as FILE.sig.")
+def provenance(record_id: str, output: Path | None, sign: Path | None) -> None:
+    """Write where the image of one build comes from, as an in-toto statement with SLSA's provenance."""
+    from hpcgen.builders.records.provenance import provenance_text
+    from hpcgen.builders.records.store import find
+    from hpcgen.cli.provenance import check_statement, write_provenance
+
+    check_statement(output, sign, "-o")
+    record = find(record_id)
+    if output is None:
+        click.echo(provenance_text(record), nl=False)
+    else:
+        write_provenance(record, output, sign)
 
 
 @command.command("compare")

@@ -109,7 +109,9 @@ class BuildFailure(RecordPart, frozen=True):
 
 
 class BuildRecord(RecordPart, frozen=True):
-    """One build. ``content`` is the plan's hash (label io.hpcgen.content); times are UTC, ISO 8601.
+    """One build. ``content`` is the plan's hash (label io.hpcgen.content), ``lock`` the sha256 of the kit's lock.
+
+    Times are UTC, ISO 8601.
 
     ``notest``: the self-test at its end was left out. ``folder``: where it was started, an absolute path.
     ``lock_signer``: who signed the kit's lock, with the key, as far as the builder could tell.
@@ -132,6 +134,7 @@ class BuildRecord(RecordPart, frozen=True):
     command: str = ""
     folder: str = ""
     notest: bool = False
+    lock: str = ""
     lock_signer: str = ""
     blocks: dict[str, str] = {}
     artifacts: dict[str, str] = {}

@@ -36,9 +36,10 @@ class UserConfig(PlanDefaults, frozen=True):
     ``collections``: folders of profiles, recipes and blocks. ``accounts``, which win over ``account``, and
     ``image_directories`` by the name of the site. ``records``: where build records are kept.
     ``signers``: a file of allowed signers (ssh-keygen(1)); one of them must have signed the bundles, locks and
-    artifacts that are built from. ``artifacts``: the folder in which compiled blocks are kept. ``licences``: the
-    day on which each was accepted. ``trusted_collections``: the day on which the user said that the Python of a
-    collection may run which a file names: of a folder, whatever is in it, or of one content, wherever it lies.
+    artifacts that are built from, and the statements that ``verify`` reads. ``artifacts``: the folder in which
+    compiled blocks are kept. ``licences``: the day on which each was accepted. ``trusted_collections``: the day on
+    which the user said that the Python of a collection may run which a file names: of a folder, whatever is in it, or
+    of one content, wherever it lies.
     ``binds``: by the name of the site, data that images see inside, as ``run.binds`` of a stack.
     """
 

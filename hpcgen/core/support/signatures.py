@@ -18,8 +18,8 @@ from hpcgen.core.errors import InputError, PolicyError
 from hpcgen.core.support.processes import require_program
 from hpcgen.core.support.units import harmless
 
-BUNDLE, LOCK, ARTIFACT = "hpcgen-bundle", "hpcgen-lock", "hpcgen-artifact"
-"""Namespaces: of a bundle's manifest, of a lock, and of an artifact's record."""
+BUNDLE, LOCK, ARTIFACT, PROVENANCE = "hpcgen-bundle", "hpcgen-lock", "hpcgen-artifact", "hpcgen-provenance"
+"""Namespaces: of a bundle's manifest, of a lock, of an artifact's record, and of where an image comes from."""
 _KEY = "a private SSH key, or the public one of a key in your agent"
 _GOOD = re.compile(r"with (\S+ key SHA256:[A-Za-z0-9+/=]+)")
 

@@ -87,6 +87,30 @@ def signature_beside(path: Path) -> str:
         return ""
 
 
+def write_signed(path: Path, text: str, key: Path | None, namespace: str) -> bool:
+    """Write a text, and beside it its signature by an SSH key; that of an older text does not stay there.
+
+    Parameters
+    ----------
+    key, namespace: as of :func:`~hpcgen.core.support.signatures.sign`, whose errors it has; no key, no signature.
+
+    Returns
+    -------
+    Whether the older text was signed and this one is not.
+    """
+    from hpcgen.core.support.signatures import sign
+    from hpcgen.core.support.writing import write_file
+
+    signed = sign(text.encode(), key, namespace) if key is not None else ""
+    stale = not signed and signature_beside(path).startswith("-----BEGIN SSH SIGNATURE-----")
+    write_file(path, text)
+    if signed:
+        write_file(signature_of(path), signed)
+    elif stale:
+        signature_of(path).unlink(missing_ok=True)
+    return stale
+
+
 _SAID = frozenset(
     f"{LOCK.field} hpcgen command site partition stack format engine content images blocks environment packages copied "
     "inputs collections plan seal".split()

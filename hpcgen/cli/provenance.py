@@ -1,0 +1,84 @@
+"""``hpcgen verify``, and how ``build`` and ``records`` write the statement that it reads."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hpcgen.cli.common import PATH, START, print_json, say
+from hpcgen.cli.words import IMAGE
+
+if TYPE_CHECKING:
+    from hpcgen.core.model.record import BuildRecord
+
+
+def check_statement(file: Path | None, key: Path | None, option: str = "--provenance") -> None:
+    """Before anything is built: errors where the statement cannot be written or signed."""
+    if key is not None:
+        from hpcgen.core.support.signatures import check_key
+
+        if file is None:
+            raise click.UsageError(f"--sign requires {option} FILE")
+        check_key(key)
+    if file is not None:
+        from hpcgen.core.support.writing import check_folder_of
+
+        check_folder_of(file)
+
+
+def write_provenance(record: BuildRecord, file: Path | None, key: Path | None) -> None:
+    """Write the statement of a build, if a file for it is named, and its signature, if a key is.
+
+    Raises
+    ------
+    InputError: the record has no image with a digest. OutputError: it cannot be written.
+    """
+    if file is None:
+        return
+    from hpcgen.builders.records.provenance import provenance_text
+    from hpcgen.core.support.signatures import PROVENANCE
+    from hpcgen.kit.lockfile.lock import signature_of, write_signed
+
+    if write_signed(file, provenance_text(record), key, PROVENANCE):
+        say(f"warning: {file} was signed; it is new now, and is not (--sign KEY)")
+    say(f"wrote {file}" + (f"; signed in {signature_of(file)}" if key is not None else ""))
+
+
+@click.command("verify")
+@click.argument("image", type=IMAGE)
+@click.option(
+    "--provenance", "file", required=True, metavar="FILE", type=PATH, help="The statement; FILE.sig signs it."
+)
+@click.option(
+    "--signer",
+    "signers",
+    metavar="FILE",
+    type=PATH,
+    help="The allowed signers, one of whom must have signed it; by default those of your config file.",
+)
+@START
+@click.option("--json", "as_json", is_flag=True, help="Print a list of objects as JSON.")
+def verify(image: str, file: Path, signers: Path | None, start: bool, as_json: bool) -> int:
+    """Check that IMAGE is what a statement of build --provenance is about, and who signed that.
+
+    Exit 6 if something does not hold, or if the image has no digest to be known by.
+    """
+    from hpcgen.builders.records.provenance import check_provenance
+    from hpcgen.cli.contract_command import POLICY
+    from hpcgen.cli.tables import table
+    from hpcgen.core.config.user_config import allowed_signers
+    from hpcgen.images.reference import parse_image
+
+    checks = check_provenance(parse_image(image, start), file, allowed_signers(signers))
+    if as_json:
+        print_json(checks)
+    else:
+        click.echo(
+            table(["check", "outcome", "why"], [[each.name, each.outcome, each.reason] for each in checks], sys.stdout)
+        )
+    broken = any(each.outcome == "does not hold" for each in checks)
+    unknown = any(each.name == "digest" and each.outcome == "unknown" for each in checks)
+    return POLICY if broken or unknown else 0
