@@ -23,6 +23,8 @@ from container_tools import BaseImage, Buildah, ChImage, Run, Sid, SidHpcgen, To
 from leftovers import kept_while_used
 from test_rendered_kits import BASE_IN_SID, CERTIFICATES, site_profile
 
+from tests.helpers.ssh_keys import allowed, ssh_key
+
 SLOW = pytest.mark.slow
 # podman and buildah build by the same library and into the same store: one of them is enough in CI.
 CACHED = ["buildah", pytest.param("podman", marks=SLOW), "ch-image"]
@@ -221,6 +223,25 @@ def test_charliecloud_writes_what_the_run_script_looks_for(small: Small, here: T
     assert record["image"]["digest"] == f"sha256:{digest}"
     said = here.run(["bash", tmp_path / "kit" / "run.sh"], cwd=tmp_path).stdout.splitlines()
     assert said == ["preflight: passed: this machine meets all requirements", "found"]
+
+
+@pytest.mark.parametrize(("engine", "name"), [("buildah", "localhost/small:1"), ("ch-image", "small.sqfs")])
+def test_a_built_image_proves_where_it_comes_from(
+    engine: str, name: str, small: Small, here: Tool, tmp_path: Path
+) -> None:
+    for key in ("alice", "eve"):
+        ssh_key(tmp_path / key)
+        allowed(tmp_path / f"only_{key}", {f"{key}@example.org": tmp_path / key})
+    statement = ["--provenance", tmp_path / "small.json"]
+    command = [sys.executable, "-m", "hpcgen"]
+    built = words(small.collection("proved"), engine, name)
+    here.run([*command, *built, *statement, "--sign", tmp_path / "alice"], cwd=tmp_path)
+    verify = [*command, "verify", f"podman:{name}" if engine == "buildah" else name, *statement]
+    said = here.run([*verify, "--signer", tmp_path / "only_alice"], cwd=tmp_path).stdout
+    rows = [line.split("  ")[0] for line in said.splitlines() if " holds " in line]
+    assert rows == ["signature", "digest", "plan", "hpcgen.lock"] and "does not hold" not in said, said
+    refused = here.run([*verify, "--signer", tmp_path / "only_eve"], cwd=tmp_path, check=False)
+    assert refused.returncode == 6 and "none of the allowed signers" in refused.stdout
 
 
 def test_the_record_of_a_real_stack_has_its_steps_and_inputs(mpi_hello_image: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,10 +29,12 @@ from hpcgen.backends.engines.docker import Docker
 from hpcgen.builders import BuildOptions, build_image, choose_builder
 from hpcgen.core.errors import BuildFailedError, InputError, MissingToolError, OutputError
 from hpcgen.core.model.plan import PlannedCopy
+from hpcgen.core.support.hashing import file_sha256
 from hpcgen.core.support.placing import put_in_place
 from hpcgen.core.support.writing import KitFile
 from hpcgen.kit.folder import read_kit
 from tests.conftest import Command
+from tests.helpers.ssh_keys import ssh_key
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 DOCKER_KIT = GOLDEN / "workstation" / "mpi-hello"
@@ -248,6 +251,27 @@ def test_a_build_is_recorded_with_its_steps_and_log(path: Path) -> None:
     temporary = build.split(" -t ")[1].split()[0] if " -t " in build else calls.read_text().split(" -t ")[1].split()[0]
     assert f"tag {temporary} mpi-hello:workstation" in said
     assert f"rmi {temporary}" in said
+
+
+def test_a_build_writes_the_signed_statement_of_its_image(path: Path, tmp_path: Path) -> None:
+    (path / "ssh-keygen").symlink_to(shutil.which("ssh-keygen", path=os.defpath) or "")
+    key, file = ssh_key(tmp_path / "alice"), tmp_path / "image.json"
+    docker(path)
+    words = ["build", str(DOCKER_KIT), "--provenance", str(file), "--sign", str(key), "--no-record"]
+    done = subprocess.run([sys.executable, "-m", "hpcgen", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and f"wrote {file}; signed in {file}.sig" in done.stderr, done.stderr
+    statement = json.loads(file.read_text())
+    assert statement["subject"] == [{"name": "mpi-hello:workstation", "digest": {"sha256": "0123"}}]
+    locks = [
+        each for each in statement["predicate"]["buildDefinition"]["resolvedDependencies"] if "lock" in each["name"]
+    ]
+    assert locks == [{"name": "hpcgen.lock", "digest": {"sha256": file_sha256(DOCKER_KIT / "hpcgen.lock")}}]
+    # A key that is not there stops it before hours of building.
+    calls = docker(path)
+    calls.write_text("")
+    words[words.index(str(key))] = str(tmp_path / "nobody")
+    done = subprocess.run([sys.executable, "-m", "hpcgen", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 3 and "there is no key" in done.stderr and not calls.read_text()
 
 
 def test_a_kit_that_is_not_written_yet_is_built_too(path: Path) -> None:

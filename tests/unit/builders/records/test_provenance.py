@@ -12,6 +12,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from msgspec.structs import replace
 
 from hpcgen.builders.records.provenance import MAX_BYTES, provenance_text
 from hpcgen.builders.records.store import save
@@ -144,6 +145,16 @@ def test_a_statement_has_the_fields_of_the_specifications(image: Path) -> None:
     # What has no hash has none here, and an artifact's key is no hash of its archive.
     assert all("digest" not in found[name] for name in ("gnu", "image debian:13 not pinned"))
     assert "ab" * 32 in found["gnu"]["uri"]
+
+
+def test_what_a_record_does_not_have_is_left_out(image: Path) -> None:
+    """As of an image that a Dockerfile of the user's own describes, or of a record that was written by hand."""
+    more = {"content": "", "lock": "", "inputs": [], "artifacts": {}, "command": "a 'half"}
+    statement = json.loads(provenance_text(replace(of_file(image, **more), started="yesterday", engine_version="")))
+    jsonschema.validate(statement, SCHEMA)
+    assert statement["predicate"]["buildDefinition"]["resolvedDependencies"] == []
+    run = statement["predicate"]["runDetails"]
+    assert run["metadata"].keys() == {"invocationId"} and run["builder"]["version"] == {"hpcgen": "0.2.0"}
 
 
 def test_nobody_is_named_in_a_statement(image: Path) -> None:
