@@ -14,7 +14,7 @@ from hpcgen.api import catalog_with, default_catalog, locked_kit, quiet, site_or
 from hpcgen.blocks.base import Block
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.in_memory import checked
-from hpcgen.core.config.user_config import account_for, allowed_signers, artifact_store
+from hpcgen.core.config.user_config import account_for, allowed_signers, artifact_store, configured
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.job import JobRequest, Queueing
 from hpcgen.core.model.lock import Lock
@@ -103,6 +103,7 @@ def build(
         bundle=Path(bundle).absolute() if bundle is not None else None,
         signers=allowed_signers(),
         artifacts=artifact_store(Path(artifacts) if artifacts is not None else None) if cache else None,
+        artifact_sources=tuple(configured("artifact_sources", ())),
     )
     watcher = PlainDisplay(say or quiet)
     with scratch_folder("hpcgen-kit-") as folder:

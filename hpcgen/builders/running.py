@@ -57,6 +57,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     bundle: the folder of the bundle that a kit for one takes everything from.
     signers: a file of allowed signers, one of whom must have signed the bundle, and what is taken of ``artifacts``.
     artifacts: the folder in which compiled blocks are kept.
+    artifact_sources: folders, and ``https://`` addresses of such, from which those are brought that it lacks.
     quick: the recipe that is built in place of the kit's, for the same image.
     """
 
@@ -71,6 +72,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     bundle: Path | None = None
     signers: Path | None = None
     artifacts: Path | None = None
+    artifact_sources: tuple[str, ...] = ()
     quick: QuickRecipe | None = None
 
 

@@ -60,7 +60,7 @@ class BuildCommandOptions(Options, frozen=True, kw_only=True):
     def how(self) -> BuildOptions:
         """The same in the words of :mod:`hpcgen.builders`."""
         from hpcgen.builders import BuildOptions
-        from hpcgen.core.config.user_config import artifact_store
+        from hpcgen.core.config.user_config import artifact_store, configured
 
         return BuildOptions(
             engine=self.engine,
@@ -74,6 +74,7 @@ class BuildCommandOptions(Options, frozen=True, kw_only=True):
             bundle=self.bundle,
             signers=required_signers(click.get_current_context()),
             artifacts=None if self.no_cache else artifact_store(self.store),
+            artifact_sources=tuple(configured("artifact_sources", ())),
         )
 
     def has_lock(self, options: PlanOptions) -> bool:

@@ -146,47 +146,66 @@ def sign(artifacts: tuple[str, ...], key: Path, folder: Path | None) -> None:
 @_FOLDER
 @SIGNER
 def push(target: Path, folder: Path | None, signers: Path | None) -> None:
-    """Copy all artifacts that TARGET, another such folder, lacks, such as one on a disk that is carried."""
-    _copy(_store(folder, signers), _store(target))
+    """Copy all artifacts that TARGET, another such folder, lacks, such as one on a disk that is carried.
 
-
-@command.command("pull")
-@click.argument("source", type=PATH)
-@_FOLDER
-@SIGNER
-def pull(source: Path, folder: Path | None, signers: Path | None) -> None:
-    """Copy all artifacts of SOURCE, another such folder, that this one lacks; each is checked before."""
-    _copy(_store(source, signers), _store(folder))
-
-
-def _copy(source: ArtifactStore, target: ArtifactStore) -> None:
+    TARGET gets a list of them, too; so a web server can show it to `pull` and to `artifact_sources`.
+    """
     from hpcgen.core.errors import HpcgenError, InputError
 
+    store, there = _store(folder, signers), _store(target)
     problems: list[Problem] = []
-    known = list(source.records(say))
+    known = list(store.records(say))
     copied = 0
     for each in known:
         try:
-            copied += source.copy_to(each, target)
+            copied += store.copy_to(each, there)
         except HpcgenError as error:
             problems += error.problems
-    say(f"copied {copied} of {counted(len(known), 'artifact')} to {target.folder}")
+    there.write_index()
+    say(f"copied {copied} of {counted(len(known), 'artifact')} to {there.folder}")
     if problems:
         raise InputError(problems)
+
+
+@command.command("pull")
+@click.argument("source")
+@_FOLDER
+@SIGNER
+def pull(source: str, folder: Path | None, signers: Path | None) -> int:
+    """Copy all artifacts of SOURCE that this folder lacks; each is checked before. Exit 1 if one did not come.
+
+    SOURCE is another such folder, or the https address of one that `push` filled.
+    """
+    from hpcgen.builders.artifacts.sources import ArtifactSource
+
+    store = _store(folder, signers)
+    other = ArtifactSource(source, store)
+    missing = [key for key in other.listed() if store.find(key) is None]
+    came = sum(other.bring(key, say) is not None for key in missing)
+    say(f"copied {came} of {counted(len(missing), 'artifact')} to {store.folder}")
+    return 1 if came < len(missing) else 0
 
 
 @command.command("prune")
 @click.option("--older-than", "days", type=DAYS, metavar="DAYS", help="What was compiled longer ago.")
 @click.option("--max-size", type=click.FloatRange(min=0), metavar="GB", help="The oldest, until the rest is no larger.")
+@click.option("--force", is_flag=True, help="Also what the record of a build names.")
 @_DRY
 @_FOLDER
-def prune(days: float | None, max_size: float | None, dry_run: bool, folder: Path | None) -> None:
+def prune(days: float | None, max_size: float | None, force: bool, dry_run: bool, folder: Path | None) -> None:
     """Remove what is damaged, what killed builds left, and what --older-than and --max-size ask for."""
     from hpcgen.builders.artifacts.store import damaged
+    from hpcgen.builders.records.store import load_all
 
     store = _store(folder)
     broken = damaged(store)
     gone = _too_much([each for each in store.records() if each.path not in broken], days, max_size)
+    if not force and gone:
+        named = {key: build.id for build in load_all() for key in build.artifacts.values()}
+        for record in (each.record for each in gone if each.record.key in named):
+            text = f"{record.label} ({record.key[:12]}) stays: the record of a build names it ({named[record.key]})"
+            say(f"{text}; --force removes it")
+        gone = [each for each in gone if each.record.key not in named]
     for path in broken:
         say(f"damaged: {path}")
     for record in (each.record for each in gone):

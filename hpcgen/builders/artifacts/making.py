@@ -9,13 +9,15 @@ import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from hpcgen._version import __version__
 from hpcgen.backends.engines.building import query
+from hpcgen.builders.artifacts.claims import claimed
 from hpcgen.builders.artifacts.quick import QuickRecipe
+from hpcgen.builders.artifacts.sources import ArtifactSource
 from hpcgen.builders.artifacts.store import ArtifactStore
 from hpcgen.builders.choosing import choose_builder
 from hpcgen.builders.display import Watcher
@@ -53,26 +55,29 @@ def with_artifacts(
 
     Parameters
     ----------
-    compiles: what the store lacks is compiled, each block in an image of its own, and kept.
+    compiles: what the store lacks is brought from where the options say, or compiled, each block in an image of its
+        own, and kept. From a bundle it is compiled in the image.
 
     Raises
     ------
     BuildFailedError, MissingToolError, OutputError: as :func:`~hpcgen.builders.running.build_kit`.
     """
-    if options.artifacts is None or plan.supply == "bundle":
+    if options.artifacts is None:
         return options
-    store = ArtifactStore(options.artifacts, options.signers)
+    asked = _Asked(plan, catalog, lock, options, watcher, ArtifactStore(options.artifacts, options.signers))
+    sources = [ArtifactSource(each, asked.store) for each in options.artifact_sources]
     stored: dict[str, StoredArtifact] = {}
     pins = lock.pins if lock is not None else None
     for keyed in keyed_blocks(plan, catalog, pins):
-        found = store.find(keyed.key, watcher.note)
+        found = asked.store.find(keyed.key, watcher.note)
         if found is not None:
-            watcher.note(f"{found.record.origin}; taken from {store.folder}")
-        elif compiles:
-            watcher.note(f"{keyed.label} is compiled once, and kept in {store.folder}")
-            found = _compiled(plan, catalog, lock, keyed, stored, store, options, watcher)
+            watcher.note(asked.taken(found))
+        elif compiles and plan.supply == "network":
+            found = _obtained(asked, keyed, sources, stored)
         if found is not None:
             stored[keyed.name] = found
+    if options.signers is None and any(each.gave for each in sources):
+        watcher.note("warning: no signature of them was required: name whom you trust as `signers` in your config file")
     if not stored:
         return options
     content = lock.content if lock is not None else assemble(plan, catalog).labels[CONTENT_LABEL]
@@ -92,17 +97,40 @@ def _quick(plan: Plan, assembly: Assembly, stored: Mapping[str, StoredArtifact])
     )
 
 
-def _compiled(
-    plan: Plan,
-    catalog: Catalog,
-    lock: Lock | None,
-    keyed: KeyedBlock,
-    stored: Mapping[str, StoredArtifact],
-    store: ArtifactStore,
-    options: BuildOptions,
-    watcher: Watcher,
+class _Asked(NamedTuple):
+    """What is built, how, and with which store."""
+
+    plan: Plan
+    catalog: Catalog
+    lock: Lock | None
+    options: BuildOptions
+    watcher: Watcher
+    store: ArtifactStore
+
+    def taken(self, found: StoredArtifact) -> str:
+        """A line on what is taken from the store."""
+        return f"{found.record.origin}; taken from {self.store.folder}"
+
+
+def _obtained(
+    asked: _Asked, keyed: KeyedBlock, sources: Sequence[ArtifactSource], stored: Mapping[str, StoredArtifact]
 ) -> StoredArtifact:
+    """What the store does not have: from others, or compiled; if another process is at it, it is waited for."""
+    store, tell = asked.store, asked.watcher.note
+    with claimed(store.record_path(keyed.key).with_suffix(".busy"), keyed.label, tell):
+        if (found := store.find(keyed.key)) is not None:
+            tell(asked.taken(found))
+            return found
+        for source in sources:
+            if (found := source.bring(keyed.key, tell)) is not None:
+                return found
+        tell(f"{keyed.label} is compiled once, and kept in {store.folder}")
+        return _compiled(asked, keyed, stored)
+
+
+def _compiled(asked: _Asked, keyed: KeyedBlock, stored: Mapping[str, StoredArtifact]) -> StoredArtifact:
     """Compile one block in an image that is gone afterwards, and keep its folders."""
+    plan, catalog, lock, options, watcher, store = asked
     alone = artifact_plan(plan, catalog, keyed)
     used = {name: each for name, each in stored.items() if name in keyed.needs}
     pins = lock.pins if lock is not None else None

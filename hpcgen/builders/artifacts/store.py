@@ -1,8 +1,9 @@
 """A store of artifacts: a folder that several machines may share, also by NFS.
 
 ``KEY.json`` in a folder of the key's first two letters says what an artifact is, ``files/SHA256.tar.gz`` is its
-content. Each gets its name when it is whole, the record last: so nobody reads half of one, writers need no lock, and a
-killed one leaves nothing that is used. Two that compile the same leave the archive of both, and the record of the last.
+content. ``index.json``, which ``cache push`` writes, has the keys, for who cannot list a folder. Each gets its name
+when it is whole, the record last: so nobody reads half of one, writers need no lock, and a killed one leaves nothing
+that is used. Two that compile the same leave the archive of both, and the record of the last.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ from hpcgen.recipe.artifacts import StoredArtifact
 
 ARCHIVES = "files"
 SIGNED = ".sig"
-_MAX_BYTES = 1024 * 1024
+INDEX = "index.json"
+MAX_BYTES = 1024 * 1024
+"""Of a record, or a signature."""
 _RECORD = re.compile(r"[0-9a-f]{64}\.json")
 _ARCHIVE = re.compile(r"[0-9a-f]{64}\.tar\.gz")
 _UNFINISHED_S = 86400.0
@@ -67,11 +70,10 @@ class ArtifactStore:
         ----------
         tell: told why one that is there is not taken.
         """
-        path = self._record_path(key)
-        if not path.exists():
+        if not self.record_path(key).exists():
             return None
         try:
-            found = self._read(path)
+            found = self.read(key)
             self._check_archive(found.record)
             if self.signers is not None:
                 self.signer(found)
@@ -79,6 +81,10 @@ class ArtifactStore:
             tell(f"not taken from {self.folder}: {error.problems[0].message}")
             return None
         return StoredArtifact(found.record, self.archive(found.record))
+
+    def read(self, key: str) -> ArtifactEntry:
+        """The record of a key; InputError where it is not there, damaged, or was written by a newer release."""
+        return self._read(self.record_path(key))
 
     def put(self, record: Artifact, archive: Path) -> StoredArtifact:
         """Add an artifact, whose archive is copied; one of the same key is replaced.
@@ -92,9 +98,9 @@ class ArtifactStore:
             place.parent.mkdir(parents=True, exist_ok=True)
             if not _is(place, record):
                 _copy(archive, place)
-            write_file(self._record_path(record.key), _text(record), folders=True)
+            write_file(self.record_path(record.key), _text(record), folders=True)
         # A signature of an older one is not of these bytes.
-        _signature(self._record_path(record.key)).unlink(missing_ok=True)
+        signature_of(self.record_path(record.key)).unlink(missing_ok=True)
         return StoredArtifact(record, place)
 
     def records(self, tell: Callable[[str], None] = lambda text: None) -> Iterator[ArtifactEntry]:
@@ -136,40 +142,45 @@ class ArtifactStore:
     def check(self, found: ArtifactEntry) -> None:
         """InputError where its archive is missing or another, PolicyError where it lacks a signature it has to have."""
         self._check_archive(found.record)
-        if self.signers is not None or _signature(found.path).exists():
+        if self.signers is not None or signature_of(found.path).exists():
             self.signer(found)
 
     def signer(self, found: ArtifactEntry) -> Signer:
         """Who signed it; PolicyError where nobody did whom the allowed signers name."""
-        place = _signature(found.path)
-        text = read_plain(place, _MAX_BYTES).decode("ascii", "replace") if place.is_file() else ""
+        place = signature_of(found.path)
+        text = read_plain(place, MAX_BYTES).decode("ascii", "replace") if place.is_file() else ""
         return signer_of(f"{found.record.label} in {self.folder}", found.data, text, NAMESPACE, self.signers)
 
     def is_signed(self, found: ArtifactEntry) -> bool:
         """Whether somebody signed it, whoever it was."""
-        return _signature(found.path).exists()
+        return signature_of(found.path).exists()
 
     def sign(self, found: ArtifactEntry, key: Path) -> None:
         """Sign a record, and by its hash the archive; errors as of :func:`~hpcgen.core.support.signatures.sign`."""
         self._check_archive(found.record)
-        write_file(_signature(found.path), sign(found.data, key, NAMESPACE))
+        write_file(signature_of(found.path), sign(found.data, key, NAMESPACE))
 
     def copy_to(self, found: ArtifactEntry, other: ArtifactStore) -> bool:
         """Bring one into another store, with its signature; whether it was not there yet."""
         self.check(found)
-        place = other._record_path(found.record.key)
+        place = other.record_path(found.record.key)
         if place.exists() and other.find(found.record.key) is not None:
             return False
         other.put(found.record, self.archive(found.record))
         if self.is_signed(found):
-            write_file(_signature(place), read_plain(_signature(found.path), _MAX_BYTES))
+            write_file(signature_of(place), read_plain(signature_of(found.path), MAX_BYTES))
         return True
+
+    def write_index(self) -> None:
+        """Write the keys of all into one file: who reads the folder through a web server cannot list it."""
+        keys = sorted(each.record.key for each in self.records())
+        write_file(self.folder / INDEX, msgspec.json.encode(keys), folders=True)
 
     def remove(self, found: ArtifactEntry) -> None:
         """Remove a record; its archive goes with :meth:`sweep`."""
         with explained(found.path):
             found.path.unlink(missing_ok=True)
-            _signature(found.path).unlink(missing_ok=True)
+            signature_of(found.path).unlink(missing_ok=True)
 
     def sweep(self) -> int:
         """Remove archives that no record names, and what killed processes left: the bytes that this frees.
@@ -186,14 +197,15 @@ class ArtifactStore:
                 freed += facts.st_size
         return freed
 
-    def _record_path(self, key: str) -> Path:
+    def record_path(self, key: str) -> Path:
+        """Where the record of a key lies."""
         return self.folder / key[:2] / f"{key}.json"
 
     def _read(self, path: Path) -> ArtifactEntry:
         """InputError where a record is damaged, is of another key, or was written by a newer release."""
         data: object = None
         try:
-            text = read_plain(path, _MAX_BYTES)
+            text = read_plain(path, MAX_BYTES)
             data = msgspec.json.decode(text)
             ARTIFACT.check(data, str(path))
             record = record_from(data, Artifact)
@@ -237,7 +249,8 @@ def _is(path: Path, record: Artifact) -> bool:
     return same and file_sha256(path) == record.sha256
 
 
-def _signature(record: Path) -> Path:
+def signature_of(record: Path) -> Path:
+    """Where the signature of a record lies."""
     return record.with_name(f"{record.name}{SIGNED}")
 
 

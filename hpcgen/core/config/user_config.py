@@ -181,6 +181,7 @@ def _expanded(config: UserConfig) -> UserConfig:
         records=full(config.records) if config.records is not None else None,
         signers=full(config.signers) if config.signers is not None else None,
         artifacts=full(config.artifacts) if config.artifacts is not None else None,
+        artifact_sources=[full(each) for each in config.artifact_sources],
         trusted_collections={full(each): date for each, date in config.trusted_collections.items()},
     )
 

@@ -12,6 +12,14 @@ UserPath = Annotated[
         "~/images",
     ),
 ]
+ArtifactPlace = Annotated[
+    str,
+    matching(
+        r"^(https://|http://(localhost|127\.0\.0\.1)[:/]|~/|/)[A-Za-z0-9._/+@%:,=~-]+$(?!\n)",
+        "an https address, an absolute path, or one that begins with ~/",
+        "https://example.org/artifacts",
+    ),
+]
 TrustedCollection = Annotated[
     str,
     matching(
@@ -37,9 +45,10 @@ class UserConfig(PlanDefaults, frozen=True):
     ``image_directories`` by the name of the site. ``records``: where build records are kept.
     ``signers``: a file of allowed signers (ssh-keygen(1)); one of them must have signed the bundles, locks and
     artifacts that are built from, and the statements that ``verify`` reads. ``artifacts``: the folder in which
-    compiled blocks are kept. ``licences``: the day on which each was accepted. ``trusted_collections``: the day on
-    which the user said that the Python of a collection may run which a file names: of a folder, whatever is in it, or
-    of one content, wherever it lies.
+    compiled blocks are kept. ``artifact_sources``: folders, and web servers that show such, from which those come that
+    it lacks. ``licences``: the day on which each was accepted. ``trusted_collections``: the day on which the user said
+    that the Python of a collection may run which a file names: of a folder, whatever is in it, or of one content,
+    wherever it lies.
     ``binds``: by the name of the site, data that images see inside, as ``run.binds`` of a stack.
     """
 
@@ -49,6 +58,7 @@ class UserConfig(PlanDefaults, frozen=True):
     records: UserPath | None = None
     signers: UserPath | None = None
     artifacts: UserPath | None = None
+    artifact_sources: list[ArtifactPlace] = []
     licences: dict[Name, Date] = {}
     trusted_collections: dict[TrustedCollection, Date] = {}
     binds: dict[Name, list[DataBind]] = {}

@@ -11,10 +11,12 @@ import msgspec
 import pytest
 
 from hpcgen.builders.artifacts.store import ArtifactStore, damaged
+from hpcgen.builders.records.store import save
 from hpcgen.core.errors import InputError, OutputError, PolicyError, UnknownNameError
 from hpcgen.core.model.artifact import Artifact
 from tests.conftest import Command
 from tests.helpers.ssh_keys import allowed, ssh_key
+from tests.unit.builders.records.test_records import record as built
 
 KEY = "ab" * 32
 
@@ -170,4 +172,20 @@ def test_the_commands_list_check_and_remove(store: ArtifactStore, tmp_path: Path
     assert "2026-01-02" in hpcgen("cache", "prune", "--older-than", "30", "--dry-run", *words).stderr
     assert len(list(store.records())) == 2
     assert "removed 2 artifacts" in hpcgen("cache", "prune", "--older-than", "30", *words).stderr
+    assert list(store.records()) == []
+
+
+def test_what_the_record_of_a_build_names_goes_only_by_force(
+    store: ArtifactStore, tmp_path: Path, hpcgen: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HPCGEN_RECORDS", str(tmp_path / "records"))
+    save(built("0123-probe", artifacts={"mpich": KEY}))
+    store.put(*artifact(tmp_path))
+    store.put(*artifact(tmp_path, b"other", key="ac" * 32))
+    words = ("cache", "prune", "--max-size", "0", "--cache", str(store.folder))
+    env = {"HPCGEN_RECORDS": str(tmp_path / "records")}
+    kept = hpcgen(*words, env=env).stderr
+    assert "mpich 4.3.2 (abababababab) stays: the record of a build names it (0123-probe)" in kept
+    assert [each.record.key for each in store.records()] == [KEY]
+    assert "stays" not in hpcgen(*words, "--force", env=env).stderr
     assert list(store.records()) == []
