@@ -41,6 +41,9 @@ def _agreed(
         values = [there[each].options.get(option) for each in (name, other)]
         free = [each for each in (name, other) if not _is_said(stack, found, each, option)]
         taken = next((value for value in values if _may_take(catalog, facts, free, option, value)), None)
+        if taken is None:
+            # One default gave way for a release for which the other's cannot: both keep theirs.
+            taken = next((value for value in values if _is_usual(catalog, facts, free, option, value)), None)
         if values[0] != values[1] and taken is not None:
             for each in free:
                 found.setdefault(each, {})[option] = str(taken)
@@ -62,5 +65,12 @@ def _may_take(catalog: Catalog, facts: Facts, free: Sequence[str], option: str, 
     """Whether a default gives way to a value, in one block that may still change, that all others have or take too."""
     classes = [catalog.block(name) for name in free]
     taking = [value in each.alternatives(facts).get(option, ()) for each in classes]
-    usual = [value == each.defaults(facts).get(option) for each in classes]
-    return any(taking) and all(map(max, taking, usual))
+    return any(taking) and all(
+        taken or _is_usual(catalog, facts, [name], option, value) for taken, name in zip(taking, free, strict=True)
+    )
+
+
+def _is_usual(catalog: Catalog, facts: Facts, free: Sequence[str], option: str, value: object) -> bool:
+    """Whether it is the default of all blocks that may still change, of which there is one."""
+    usual = [value == catalog.block(name).defaults(facts).get(option) for name in free]
+    return bool(usual) and all(usual)

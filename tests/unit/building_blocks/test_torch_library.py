@@ -67,6 +67,18 @@ def test_a_project_gets_the_release_of_the_sites_pytorch(
     assert "ops.nms" in assembly.selftest
 
 
+@pytest.mark.parametrize("text", ["torchvision\n", "torchvision\ntorch\n"])
+def test_torchvision_first_gets_the_pytorch_of_the_same_install(tmp_path: Path, text: str) -> None:
+    """Newer releases of PyTorch have for the node's driver only the wheel for which torchvision has none."""
+    (tmp_path / "hpcgen.yaml").write_text(
+        STACK.replace("{python_packages:", "{pytorch: {}, torchvision: {}, python_packages:"), "utf-8"
+    )
+    (tmp_path / "requirements.txt").write_text(text, "utf-8")
+    plan = hpcgen.plan("juwels-booster", str(tmp_path / "hpcgen.yaml"), catalog=Catalog(), account="a")
+    assert versions(plan) == {"pytorch": "2.10.0", "torchvision": "0.25.0"}
+    assert {each.options["install"] for each in plan.blocks if each.name.startswith(("pytorch", "torch"))} == {"pip"}
+
+
 @pytest.mark.parametrize(
     ("site", "audio"), [("perlmutter", "2.11.0"), ("supermuc", "2.11.0"), ("workstation", "2.11.0")]
 )
