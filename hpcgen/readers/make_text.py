@@ -22,9 +22,10 @@ _ELSEWHERE = re.compile(
     r"-fp-model[ =]\S+|-mp(?:=\S+)?|-M(?:list|preprocess|ipa\S*|vect\S*|info\S*|noframe|unroll\S*)|-traceback|"
     r"-(?:no-)?ftz|-align \S+|-assume \S+|-check \S+|-warn \S+|-qopt-\S+|-fpp|-[ir]8)(?=\s|$)"
 )
-"""Options of compilers by Intel and PGI that GNU's refuse.
+"""Options of compilers by Intel and PGI that GNU's refuse, or take for something else: -openmp is -o with a name.
 
-Source: their manuals, from memory; that GCC 12 refuses -fast, -fno-alias and -openmp was tried.
+Source: their manuals, from memory; that GCC 12 refuses -fast, -fno-alias, -qopenmp, -mp, -fpp and -r8, and takes
+-openmp so, was tried.
 """
 _SAME = {"-openmp": "-fopenmp", "-qopenmp": "-fopenmp", "-mp": "-fopenmp", "-fpp": "-cpp", "-r8": "-fdefault-real-8"}
 _OF_ANOTHER = re.compile(

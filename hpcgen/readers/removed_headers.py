@@ -29,7 +29,7 @@ REMOVED = {
 }
 """Sources: glibc's NEWS of 2.32 and 2.26, https://fedoraproject.org/wiki/Changes/SunRPCRemoval and
 https://gcc.gnu.org/gcc-4.3/porting_to.html; the releases of ustat.h and stropts.h are from memory, not verified. That
-Debian 12 (glibc 2.36, GCC 12) has none of them was tried."""
+Debian 12 (glibc 2.36, GCC 12) has none of them was tried, but for fstream.h."""
 _INCLUDED = re.compile(r"\s*#\s*include\s*<([\w./]+)>")
 _CONDITION = re.compile(r"\s*#\s*(ifdef|ifndef|if|elif|else|endif)\b\s*(.*)")
 _HERE = r"__linux__|__linux|linux|__unix__|__unix|__GNUC__"
