@@ -31,6 +31,8 @@ _NO_PROGRAMS = re.compile(
     r"(^|/)(conftest|setup|noxfile|tasks|conf|version|_version|__init__|utils?|helpers?|constants|config)\.py$|"
     r"(^|/)test_|_tests?\.py$"
 )
+_EXAMPLES = re.compile(r"(?<![^/])examples?/")
+"""Folders whose programs a project is about only where its README starts them."""
 _BESIDE = re.compile(
     r"(^|[_/-])(eval|evaluate|test|sample|demo|plot|convert|download|prepare|preprocess|preprocessing|create|extract|"
     r"export|visuali[sz]e|dataset|datasets|data|make|gen|generate|draw|check|analy[sz]e|upload|logger|submitit)([_.-]|$)"
@@ -74,9 +76,10 @@ def _shown(found: Found) -> list[str]:
 
 
 def _files(found: Found, modules: Modules) -> Iterator[ProgramCandidate]:
-    programs = [each for each in found.sources if may_start(each.file)]
+    shown = {*_shown(found)}
+    programs = [e for e in found.sources if may_start(_EXAMPLES.sub("", e.file) if e.file in shown else e.file)]
     imported = {path for each in found.sources for path in modules.imported_by(each)}
-    alone, shown = len(programs) == 1, {*_shown(found)}
+    alone = len(programs) == 1
     for each in programs:
         stem = each.file.removesuffix(".py").rpartition("/")[2]
         begins = re.split(r"[_-]", stem)[0]
@@ -164,6 +167,8 @@ def by_program(found: Found, draft: Draft) -> None:
     if program is None:
         said = f"several files may be the program, none of them clearly: {some(names, 8)}" if names else ""
         text = said or NO_PROGRAM
+        if not said and (shown := [e.file for e in found.sources if e.program and _EXAMPLES.search(e.file)]):
+            text += f" but for its examples: {some(shown, 8)}"
         draft.remark(f"{text}; name yours as `command` below `run`, or behind `--` of `hpcgen run` and `hpcgen submit`")
         return
     others = [each for each in names if each != program.name]

@@ -202,6 +202,19 @@ def test_a_line_of_a_readme_is_the_command_where_nothing_else_is(tmp_path: Path)
     assert "command" not in only.data["run"]
 
 
+def test_an_example_that_the_readme_starts_comes_before_what_a_module_shows_of_itself(tmp_path: Path) -> None:
+    main = "if __name__ == '__main__':\n    print(1)\n"
+    library = {"src/tops/__init__.py": "", "src/tops/modal.py": main, "examples/sim/fault.py": main}
+    project(tmp_path, {**library, "README.md": "```\npython examples/sim/fault.py\n```\n"})
+    (tmp_path / "train.py").unlink()
+    assert started(draft_of(tmp_path, Catalog(), "")) == ["python3", "/app/examples/sim/fault.py"]
+    for each in ("README.md", "src/tops/modal.py"):
+        (tmp_path / each).unlink()
+    unsaid = draft_of(tmp_path, Catalog(), "")
+    assert "command" not in unsaid.data["run"]
+    assert "no program in this folder but for its examples: examples/sim/fault.py" in said(unsaid)
+
+
 def test_the_evidence_has_an_order_and_people_choose(tmp_path: Path, hpcgen: Command) -> None:
     files = {
         "README.md": "```\npython train.py --readme\n```\n",
