@@ -21,7 +21,7 @@ PackageName = Annotated[
 
 
 class OsPackages(Block):
-    """Packages of the distribution, installed in both stages."""
+    """Packages of the distribution, installed in both stages, or to build with alone."""
 
     name = "os_packages"
     of_project = True
@@ -30,14 +30,17 @@ class OsPackages(Block):
         """``packages``: names as the base's package manager knows them.
 
         ``dnf``, ``zypper``: the names in their place on a base with that package manager, where they differ.
+        ``build_only``: those of all these that the image does not get, such as a compiler of the stack's ``build``.
         """
 
         packages: list[PackageName] = []
         dnf: list[PackageName] = []
         zypper: list[PackageName] = []
+        build_only: list[PackageName] = []
 
     def packages(self, ctx: Context) -> Packages:
         manager = ctx.base.release.values["package_manager"]
         instead = {"dnf": ctx.options.dnf, "zypper": ctx.options.zypper}.get(str(manager), [])
         names = sorted(set(instead or ctx.options.packages))
-        return Packages(build={str(manager): names}, run={str(manager): names})
+        kept = [name for name in names if name not in ctx.options.build_only]
+        return Packages(build={str(manager): names}, run={str(manager): kept})

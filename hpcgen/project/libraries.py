@@ -39,6 +39,7 @@ class _Packages:
         self.listed: dict[str, Position] = {}
         self.wanted: dict[str, tuple[str, Position]] = {}
         self.others: dict[str, list[str]] = {"dnf": [], "zypper": []}
+        self.build_only: list[str] = []
 
     def add(self, apt: str, dnf: str, zypper: str, why: str, where: Position) -> None:
         for name in apt.split():
@@ -53,6 +54,8 @@ class _Packages:
         # What apt.txt lists is known by Debian's names alone.
         others = {} if self.listed else {name: names for name, names in self.others.items() if names != apt}
         options = {"packages": apt, **others}
+        if build_only := list(dict.fromkeys(name for name in self.build_only if name not in self.listed)):
+            options["build_only"] = build_only
         if self.listed:
             why = f"{counted(len(self.listed), 'package')} of apt.txt; the names are Debian's and Ubuntu's"
             draft.add_block("os_packages", why, next(iter(self.listed.values())), **options)
@@ -62,8 +65,11 @@ class _Packages:
 
 
 def _of_build(build: BuildFile, packages: _Packages, found: Found, draft: Draft) -> None:
+    started = {word for job in found.jobs for line in job.launched for word in line.words}
     for tool in build.tools:
         known = next((row for row in TOOLS if row.names == tool), LibraryRow(tool, tool))
+        if tool not in started:
+            packages.build_only += dict.fromkeys(filter(None, (tool, known.dnf, known.zypper)))
         packages.add(tool, known.dnf, known.zypper, f"the build by {build.kind}", Position(build.file, 1, 1))
     unknown: list[WantedLibrary] = []
     for library in build.libraries:

@@ -284,6 +284,9 @@ def test_named_packages_are_in_both_stages() -> None:
     block, ctx = context("os_packages", "1", packages=["vim", "libnuma1", "vim"])
     packages = block.packages(ctx)
     assert packages.build == packages.run == {"apt": ["libnuma1", "vim"]}
+    block, ctx = context("os_packages", "1", packages=["vim", "libnuma1", "vim"], build_only=["vim"])
+    packages = block.packages(ctx)
+    assert packages.build == {"apt": ["libnuma1", "vim"]} and packages.run == {"apt": ["libnuma1"]}
 
 
 # intel_mpi

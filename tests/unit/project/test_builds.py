@@ -183,6 +183,18 @@ def test_configure_goes_on_without_a_library_but_the_program_computes_less(tmp_p
     checks = "".join(f"AC_CHECK_LIB([{name}], [f], [yes=1], [yes=0])\n" for name in ("gsl", "curl", "fftw3"))
     draft = made(tmp_path, {"configure.ac": f"AC_INIT([bay])\n{checks}", "Makefile.am": "bin_PROGRAMS = bay\n"})
     assert draft.blocks["os_packages"]["options"]["packages"][3:] == ["libgsl-dev", "libfftw3-dev"]
+    assert draft.blocks["os_packages"]["options"]["build_only"] == ["autoconf", "automake", "libtool"]
+
+
+def test_what_compiles_stays_out_of_the_image_but_where_jobs_start_it(tmp_path: Path) -> None:
+    files = {"Cargo.toml": '[package]\nname = "waves"\nversion = "0.1.0"\n', "src/main.rs": "fn main() {}\n"}
+    draft = made(tmp_path, files)
+    assert draft.blocks["os_packages"]["options"]["build_only"] == ["cargo", "rustc", "rust"]
+    (tmp_path / "apt.txt").write_text("cargo\n")
+    assert draft_of(tmp_path, Catalog()).blocks["os_packages"]["options"]["build_only"] == ["rustc", "rust"]
+    (tmp_path / "apt.txt").unlink()
+    draft = made(tmp_path, {"job.sh": "#!/bin/bash\n#SBATCH --nodes=1\nsrun rustc --version\n"})
+    assert draft.blocks["os_packages"]["options"]["build_only"] == ["cargo"]
 
 
 SYSTEM = "#if defined(__linux__)\n#include <sys/sysctl.h>\n#endif\n"
