@@ -55,6 +55,9 @@ class SharedEnvironment:
             candidates = {name: self._with_others(name, own) for name, own in candidates.items()}
             rules = self._rules(candidates)
             chosen = exact(candidates, rules)
+        if isinstance(chosen, list) and (moved := self._moved(candidates, rules, chosen)) is not None:
+            chosen = moved
+            found.doubts.extend(self._to_move(chosen, rules))
         if isinstance(chosen, list):
             known = {name: [each.version for each in several if each.version] for name, several in candidates.items()}
             lists = [(each.block, each.wheels) for each in self.installed]
@@ -118,6 +121,50 @@ class SharedEnvironment:
         more = [each for each in self._elsewhere.get(name, ()) if each.version not in versions]
         last = self._asked_for(pins) if loose else []
         return [*own, *more, *(each for each in last if each.version not in {*versions, *(e.version for e in more)})]
+
+    def _moved(
+        self,
+        candidates: Mapping[str, Sequence[VersionCandidate]],
+        rules: Sequence[VersionRule],
+        clashes: Sequence[Sequence[VersionRule]],
+    ) -> dict[str, VersionCandidate] | None:
+        """A choice that leaves versions of lists open which stand against the project's own lines; None without one.
+
+        Only what no block asks for in one version gives way. `hpcgen lock`, which knows all there are, takes others.
+        """
+        free: set[str] = set()
+        chosen: dict[str, VersionCandidate] | list[list[VersionRule]] = [list(each) for each in clashes]
+        while isinstance(chosen, list):
+            more = {name for clash in chosen for name in self._may_move(clash)} - free
+            if not more:
+                return None
+            free |= more
+            freer = {n: [*each, VersionCandidate("")] if n in free else each for n, each in candidates.items()}
+            chosen = exact(freer, rules)
+        return chosen
+
+    def _may_move(self, clash: Sequence[VersionRule]) -> Iterator[str]:
+        """Packages of a clash whose versions are a list's choice alone, with a project's line without a hash in it."""
+        own = {each.block.label for each in self.installed if each.block.name == BLOCK and not each.wheels.hashed}
+        if any(rule.of is None and rule.by in own for rule in clash):
+            one = {n for each in self.asked for n, said in each.items() if any(e.operator == "==" for e in said)}
+            names = {rule.of[0] for rule in clash if rule.of is not None} - one
+            yield from (name for name in names if name in self.pins and all(pin.hashed for pin in self.pins[name]))
+
+    def _to_move(self, chosen: Mapping[str, VersionCandidate], rules: Sequence[VersionRule]) -> Iterator[Finding]:
+        """By list, what `hpcgen lock` has to take in another version."""
+        told: dict[str, list[str]] = {}
+        for rule in rules:
+            left = rule.block and rule.of is not None and rule.of[0] in self.pins and not chosen[rule.of[0]].version
+            if left and not rule.allows(chosen[rule.package]):
+                told.setdefault(rule.block, []).append(f"{rule.by} requires {rule.package}{rule.specifier}")
+        for label, texts in told.items():
+            yield Finding(
+                name="python-packages",
+                severity="warning",
+                message=f"not all of {label}'s list goes with the project's own versions: {some(texts, 4)}",
+                remedy="`hpcgen lock` takes other versions of these; a build without a lock stops at pip's check",
+            )
 
     @cached_property
     def _elsewhere(self) -> dict[str, list[VersionCandidate]]:

@@ -152,6 +152,7 @@ class _Question:
         self.listed = _versions(line for each in self.lists_there for line in each.requirements)
         self.constraints = tuple(plan.project.constraints) if plan.project is not None else ()
         self.needs = catalog.beside.wheel_facts().needs
+        self.of_blocks = {name for name, block in catalog.distributions.items() if plan.block(block) is not None}
 
     def lists(self, say: Say) -> dict[str, list[str]]:
         """Hashed lines of the list, and of those beside it for what is taken as source and what builds that.
@@ -186,6 +187,10 @@ class _Question:
 
     def _lines(self, say: Say) -> list[str]:
         """Everything that the list needs, with hashes, and what of other lists has to move for it."""
+        named = {normal_name(each.name) for each in requirements(self.wanted)}
+        if self.name == BLOCK and {*self.left_open.ranges} & {*self.listed} - named:
+            # A list's version that the plan left open has to move whether or not the project's packages require it.
+            return self._together(None, say)
         held = self._without(self.left_open.ranges)
         held += [f"{name}{versions}" for name, versions in self.left_open.ranges.items() if versions]
         try:
@@ -211,7 +216,7 @@ class _Question:
             found[f"{name}=={version}"] = [str(each) for each in needs if normal_name(each.name) in self.listed]
         return found
 
-    def _together(self, failure: ConflictError, say: Say) -> list[str]:
+    def _together(self, failure: ConflictError | None, say: Say) -> list[str]:
         """A solution in which lists' versions may move; ``failure`` if the user's packages are not what clashes."""
         from hpcgen.supply.pin.uv_resolver import Request, joint_versions
 
@@ -221,7 +226,7 @@ class _Question:
         names = [name for name in sorted(self.listed) if name not in sources]
         request = Request(
             self.target,
-            (*self.wanted, *self._demands(names), *names),
+            (*self.wanted, *self._demands(names), *(self._kept(name) for name in names)),
             constraints=self.constraints,
             provided=tuple((line, tuple(needs)) for line, needs in provided.items()),
             preferred=tuple(f"{name}=={self.listed[name]}" for name in names),
@@ -233,7 +238,7 @@ class _Question:
         except ConflictError as clash:
             named = {normal_name(each.name) for each in requirements(self.wanted)}
             about = any(name in problem.message.partition("\n")[2] for problem in clash.problems for name in named)
-            raise (clash if about else failure) from None
+            raise (clash if about or failure is None else failure) from None
         moved = {name: versions[name] for name in names if versions.get(name, self.listed[name]) != self.listed[name]}
         for name, version in moved.items():
             say(f"{name} {version} instead of {self.listed[name]}, which the requested packages do not take")
@@ -245,6 +250,10 @@ class _Question:
         """Lines of the lists that are about other packages."""
         lines = (line for each in self.lists_there for line in each.requirements)
         return [line for line in lines if not names.keys() & _versions([line]).keys()]
+
+    def _kept(self, name: str) -> str:
+        """A package of a list that stays, be it in another version, but for what a block itself is."""
+        return f"{name}=={self.listed[name]}" if name in self.of_blocks else name
 
     def _demands(self, names: Sequence[str]) -> list[str]:
         """What the blocks ask for themselves, of what is in their lists."""

@@ -227,6 +227,12 @@ def test_a_range_that_nothing_is_in_is_refused_and_one_that_no_list_has_is_left_
     assert chosen(plan)["networkx"] == {"", "3.7"} or chosen(plan)["networkx"] == {""}
 
 
+def test_what_a_list_has_besides_gives_way_to_a_pin_of_the_project_with_a_warning(tmp_path: Path) -> None:
+    plan = project(tmp_path, "torch==2.2.0", "deepspeed", "typing-extensions==4.8.0")
+    (said,) = [text for text in doubts(plan) if "not all of" in text]
+    assert "deepspeed 0" in said and "pydantic 2.14.3 requires typing-extensions>=4.16.0" in said
+
+
 def test_packages_of_the_project_are_held_against_each_other_too(tmp_path: Path) -> None:
     said = (
         r"requirements.txt:2 asks for numpy==2.2.6, scipy 1.10.1 \(requirements.txt:1\) requires numpy<1.27.0,>=1.19.5"

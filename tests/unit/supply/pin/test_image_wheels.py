@@ -42,13 +42,16 @@ class World:
         self.files.append(path)
         return f"{name}=={version} --hash=sha256:{sha256(path)}"
 
-    def locked(self, lines: list[str], packages: list[str], left_out: str = "") -> dict[str, set[str]]:
+    def locked(
+        self, lines: list[str], packages: list[str], left_out: str = "", asked: tuple[str, ...] = ("frame==1.0",)
+    ) -> dict[str, set[str]]:
         """The versions of each package in all lists as a kit from the lock installs them."""
-        whole = Wheels("frame-1", tuple(lines), hashed=True, asked=("frame==1.0",))
+        whole = Wheels("frame-1", tuple(lines), hashed=True, asked=asked)
         wheels = whole.without(left_out) if left_out else whole
 
         class Frame(Block):
             name = "frame"
+            distributions = ("frame",)
             needs = (need("python"),)
             releases = {"1": {}}
 
@@ -108,6 +111,25 @@ def test_a_lists_version_moves_if_the_projects_packages_do_not_take_it(world: Wo
     world.package("mine", "1.0", "pack<2", "other")
     found = world.locked(lines, ["mine==1.0"])
     assert found == {"frame": {"1.0"}, "pack": {"1.5"}, "other": {"1.0"}, "mine": {"1.0"}}
+
+
+def test_a_lists_version_moves_for_a_pin_of_the_project_that_nothing_of_the_project_leads_to_it(world: World) -> None:
+    """What pydantic 2.14.3 requires is in the table, which has no older one for which the pin is new enough."""
+    pydantic = world.package("pydantic", "2.14.3", "typing-extensions>=4.16.0")
+    lines = [world.package("frame", "1.0", "pydantic>=2"), pydantic, world.package("typing-extensions", "4.16.0")]
+    world.package("pydantic", "2.7.0", "typing-extensions>=4.6.1")
+    world.package("typing-extensions", "4.8.0")
+    found = world.locked(lines, ["typing-extensions==4.8.0"])
+    assert found == {"frame": {"1.0"}, "pydantic": {"2.7.0"}, "typing-extensions": {"4.8.0"}}
+
+
+def test_what_a_block_is_does_not_move_though_its_list_asks_for_no_version(world: World) -> None:
+    lines = [world.package("frame", "1.0", "pack>=2"), world.package("pack", "2.0")]
+    world.package("frame", "0.5")
+    world.package("pack", "1.0")
+    world.package("mine", "1.0", "pack<2")
+    with pytest.raises(ConflictError, match="frame"):
+        world.locked(lines, ["mine==1.0"], asked=())
 
 
 def test_a_contradiction_names_what_is_part_of_it_and_nothing_else(world: World) -> None:
