@@ -15,25 +15,13 @@ from hpcgen.core.model.own_project import BuildFile, FileWord, ProgramFile, Want
 from hpcgen.core.support.quoting import command
 from hpcgen.readers.built_programs import Built, in_order, is_program
 from hpcgen.readers.folder import ProjectFolder
+from hpcgen.readers.make_compilers import COMPILER, MPI_WRAPPER, compiler_here
 from hpcgen.readers.make_text import USED, active, for_gnu, gnu_row
 
 NAMES = ("GNUmakefile", "makefile", "Makefile")
 """In the order in which GNU make takes them: https://www.gnu.org/software/make/manual/html_node/Makefile-Names.html."""
 TEMPLATES = r"(?:GNUm|M|m)akefile[._](?:vanilla|example|sample|template|default|dist|gnu|gcc|linux|mpi|in\.example)"
 """Makefiles that a user copies first."""
-_MPI_COMPILERS = {
-    "mpicc": "C",
-    "mpicxx": "CXX",
-    "mpic++": "CXX",
-    "mpifort": "Fortran",
-    "mpif90": "Fortran",
-    "mpif77": "Fortran",
-}
-"""What every image with an MPI has."""
-_MPI = re.compile(
-    r"(?<![\w/.-])(mpi(?:cc|cxx|c\+\+|CC|icc|icpc|icx|icpx|gcc|gxx|g\+\+|clang|fort|f77|f90|f08|ifort|ifx|xlc\w*|xlf\w*)"
-    r"|h5pcc)(?![\w-])"
-)
 _FORTRAN = re.compile(r"(?<![\w/.-])(gfortran|mpifort|mpif77|mpif90|mpif08|mpiifort|mpiifx|ftn|\$[({]FC[)}])(?![\w-])")
 _GPUS = re.compile(r"(?<![\w.-])(nvcc|hipcc)(?![\w-])")
 _ASSIGNED = re.compile(r"^[ \t]*(?:export[ ]+|override[ ]+)?([\w.]+)[ \t]*(\?=|::?=|\+=|=)[ \t]*(.*?)[ \t]*$")
@@ -48,9 +36,6 @@ _LOOP = re.compile(
     rf"(?:cd[ \t]+\$\$\{{?\1\}}?.*?{_MAKES}|{_MAKES}[^;&|]*-C[ \t]*\$\$\{{?\1\}}?)"
 )
 """The shell's loop over folders in each of which make is called."""
-_COMPILER = re.compile(r"(MPI_?|SER|HOST)?(CC|CXX|CPP_COMPILER|FC|F90|F77|LD|LINKER|LINK)")
-_LANGUAGE = {"CC": "C", "CXX": "CXX", "FC": "Fortran", "F90": "Fortran", "F77": "Fortran"}
-_PLAIN_COMPILERS = {"C": "gcc", "CXX": "g++", "Fortran": "gfortran"}
 _ON = {"no": "yes", "0": "1", "off": "on", "OFF": "ON", "false": "true", "FALSE": "TRUE", "NO": "YES", "n": "y"}
 _NATIVE = re.compile(r"-(?:march|mcpu|mtune)=native")
 _SYSTEM = {"m", "pthread", "dl", "rt", "stdc++", "gfortran", "gomp", "c", "util", "quadmath"}
@@ -139,7 +124,7 @@ class _Makefile:
         if match := _COMMENTED.match(line):
             place = Position(where.file, where.line, match.start(2) + 1)
             self.commented.setdefault(match[1], []).append(FileWord(match[2], place))
-        self.mpi = self.mpi or _said(_MPI, text, where)
+        self.mpi = self.mpi or _said(MPI_WRAPPER, text, where)
         self.fortran = self.fortran or _said(_FORTRAN, text, where)
         self.gpus = self.gpus or _said(_GPUS, text, where)
         # Behind a folder of the project's own it is what the project makes there.
@@ -326,10 +311,12 @@ class _Makefile:
             self._switch_on()
         over_mpi = self.mpi is not None or bool(self.switches)
         for name, (how, value) in self.set_at.items():
-            if match := _COMPILER.fullmatch(name):
-                if how == "?=" and _MPI.search(value.text):
+            if match := COMPILER.fullmatch(name):
+                if how == "?=" and MPI_WRAPPER.search(value.text):
                     found[name] = value
-                elif (put := self._here(name, match, value.text, over_mpi, by_sources)) is not None:
+                elif (
+                    put := compiler_here(match[2], value.text, over_mpi, by_sources, self.fortran is not None)
+                ) is not None:
                     found[name] = FileWord(put, value.where)
             elif over_mpi and re.search(r"(^|_)MPI($|_)", name) and value.text in _ON and "NO" not in name.split("_"):
                 found[name] = FileWord(_ON[value.text], value.where)
@@ -350,37 +337,10 @@ class _Makefile:
             if name not in self.set_at:
                 continue
             for each in others:
-                compiler = _COMPILER.fullmatch(name) and _MPI.match(each.text)
+                compiler = COMPILER.fullmatch(name) and MPI_WRAPPER.match(each.text)
                 if compiler or (re.search(r"(^|_)MPI($|_)", name) and re.match(r"-D\w*MPI|yes|1|on", each.text, re.I)):
                     self.switches.setdefault(name, each)
                     break
-
-    def _here(self, name: str, match: re.Match[str], value: str, over_mpi: bool, by_sources: bool) -> str | None:
-        """The value for an image, where the file names a compiler that no image has; None where it has it."""
-        first, _, rest = value.partition(" ")
-        program = first.rpartition("/")[2]
-        if not first or first.startswith(("$", "@")) or first in _MPI_COMPILERS:
-            return None
-        if first == "cc" and not over_mpi:
-            return None
-        plain = by_sources and re.fullmatch(r"(gcc|g\+\+|c\+\+|gfortran|clang(\+\+)?)(-[\d.]+)?", first)
-        elsewhere = (
-            plain
-            or "/" in first
-            or _MPI.fullmatch(first)
-            or re.fullmatch(
-                r"(ic[cx]|icpc|icpx|ifort|ifx|pg\w+|nv(c|c\+\+|fortran)|xl\w+|cray\w*|CC|cc|ftn|armclang\w*|fcc\w*|FCC\w*)",
-                first,
-            )
-        )
-        if not elsewhere:
-            return None
-        language = _LANGUAGE.get(match[2]) or ("CXX" if re.search(r"\+\+|xx|pc|CC", program) else "C")
-        if match[2] in ("LD", "LINKER", "LINK") and self.fortran and re.search(r"f(or)?t|90|77", program):
-            language = "Fortran"
-        wrapper = bool(_MPI.fullmatch(program)) or by_sources or (over_mpi and first in ("cc", "CC", "ftn"))
-        by_mpi = {"C": "mpicc", "CXX": "mpicxx", "Fortran": "mpifort"}
-        return " ".join(filter(None, [(by_mpi if wrapper else _PLAIN_COMPILERS)[language], rest]))
 
     def _path(self, name: str) -> str:
         """From the project's folder, of a file that the Makefile names."""
