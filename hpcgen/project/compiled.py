@@ -18,6 +18,11 @@ PREFIX = "/opt/application"
 """$PREFIX of a stack's ``build``."""
 _JOBS = '-j "$(nproc)"'
 _MODULES = ".gitmodules"
+_BUILDS = re.compile(
+    r"(?:[^/]+/){0,3}(CMakeLists\.txt|[^/]+\.(cmake|mk|am|ac|in|py|toml|sh)|meson\.build|configure|[^/]*[Mm]ake[Ff]ile[^/]*)"
+)
+_LARGEST, _MOST = 256 * 1024, 200
+"""Of files that may name a submodule: bytes of one, and how many are read."""
 
 
 def choose_build(found: Found, draft: Draft) -> None:
@@ -57,6 +62,8 @@ def choose_build(found: Found, draft: Draft) -> None:
     for option in build.options:
         why = f"{option.word}: {option.said or 'an option of the project'}{_off(option.word)}"
         draft.because(("build", "commands"), option.word, why, option.where)
+    for flag in build.flags:
+        draft.because(("build", "commands"), flag.word, f"{flag.word}: {flag.said}", flag.where)
     for name, value in build.weak.items():
         draft.because(("build", "commands"), value.text, f"{name}={value.text}: as it is in the image", value.where)
     for step in build.before:
@@ -89,7 +96,7 @@ def _open_questions(build: BuildFile, draft: Draft) -> None:
 
 
 def _missing_submodules(found: Found) -> list[tuple[str, Position]]:
-    """Of .gitmodules those without a file in the folder."""
+    """Of .gitmodules those without a file in the folder, and of a build those that its files name."""
     if not found.tree.has(_MODULES):
         return []
     text = found.read(lambda folder, path: folder.text(path), _MODULES) or ""
@@ -98,14 +105,28 @@ def _missing_submodules(found: Found) -> list[tuple[str, Position]]:
         for number, line in enumerate(text.split("\n"), 1)
         if (match := re.match(r"\s*path\s*=\s*(\S+)\s*$", line))
     ]
-    return [
-        (path, where) for path, where in named if not any(each.path.startswith(f"{path}/") for each in found.tree.files)
-    ]
+    gone = [each for each in named if not any(file.path.startswith(f"{each[0]}/") for file in found.tree.files)]
+    if not gone or found.build is None:
+        return gone
+    files = [each.path for each in found.tree.files if each.size < _LARGEST and _BUILDS.fullmatch(each.path)]
+    texts = [found.read(lambda folder, path: folder.text(path), path) or "" for path in files[:_MOST]]
+
+    def asked(path: str) -> bool:
+        # A file may go through all folders of one, or have a variable for it.
+        folder, _, name = path.rpartition("/")
+        words = "|".join(re.escape(each) for each in (name, folder) if each)
+        return any(re.search(rf"(?<![\w-])({words})(?![\w-])", text) for text in texts)
+
+    return [each for each in gone if asked(each[0])]
 
 
 def _inside(build: BuildFile, text: str) -> str:
     """A command in the folder of the build; all commands are of one shell, which stays where it is."""
     return f"({command('cd', build.folder)} && {text})" if build.folder else text
+
+
+def _flags(build: BuildFile, language: str) -> str:
+    return " ".join(flag.word for flag in build.flags if flag.language == language)
 
 
 def _cmake(build: BuildFile, draft: Draft) -> list[str]:
@@ -117,6 +138,7 @@ def _cmake(build: BuildFile, draft: Draft) -> list[str]:
     place = "/".join(part for part in (build.folder, _FOLDER) if part)
     source = ["-S", build.folder] if build.folder else []
     options = [option.word for option in build.options]
+    options += [f"-DCMAKE_{name}_FLAGS={said}" for name in ("CXX", "Fortran") if (said := _flags(build, name))]
     if build.gpu_block == "rocm":
         # Modules for HIP are looked for below this variable of CMake, which is not that of the environment.
         options.append("-DROCM_PATH=/opt/rocm")
@@ -144,7 +166,10 @@ def _autotools(build: BuildFile, draft: Draft) -> list[str]:
     compilers = []
     if build.mpi is not None:
         compilers = ["CC=mpicc", "CXX=mpicxx", *(["FC=mpifort", "F77=mpifort"] if build.fortran is not None else [])]
-    words = command(*(option.word for option in build.options), *compilers)
+    # What configure itself would take is left out by a value of one's own.
+    names = {"CXXFLAGS": "CXX", "FCFLAGS": "Fortran", "FFLAGS": "Fortran"}
+    flags = [f"{name}=-g -O2 {said}" for name, each in names.items() if (said := _flags(build, each))]
+    words = command(*(option.word for option in build.options), *compilers, *flags)
     configure = " ".join(filter(None, ['./configure --prefix="$PREFIX"', words]))
     return [*_before(build), _inside(build, configure), f"{_make_in(build)} {_JOBS}", f"{_make_in(build)} install"]
 

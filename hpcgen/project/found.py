@@ -167,6 +167,7 @@ def _build(top: Path, tree: ProjectTree, problems: Problems) -> BuildFile | None
     from hpcgen.readers.built_programs import set_aside
     from hpcgen.readers.makefile import read_makefile
     from hpcgen.readers.mpi_sources import C_SOURCE, FORTRAN, SOURCE, asks_for_fortran_mpi, asks_for_mpi
+    from hpcgen.readers.needed_flags import with_needed_flags
     from hpcgen.readers.removed_headers import removed_header
 
     build = read_build(tree, lambda reader, path: _read(top, problems, reader, path))
@@ -179,8 +180,9 @@ def _build(top: Path, tree: ProjectTree, problems: Problems) -> BuildFile | None
         paths = [path for path in sources if pattern.fullmatch(path)][:_MOST_SOURCES]
         return next((found for path in paths if (found := _read(top, Problems(), reader, path)) is not None), None)
 
+    by_sources = None
     if build.mpi is None and build.programs and (mpi := first(SOURCE, asks_for_mpi)) is not None:
-        build = replace(build, mpi=mpi)
+        build, by_sources = replace(build, mpi=mpi), mpi
         if build.kind == "make":
             weak = _read(top, Problems(), partial(read_makefile, by_sources=mpi), build.file)
             build = replace(build, weak=weak.weak if weak is not None else {})
@@ -191,7 +193,9 @@ def _build(top: Path, tree: ProjectTree, problems: Problems) -> BuildFile | None
     build = replace(build, stops=[*build.stops, *removed.values()])
     if build.mpi is not None and build.fortran is not None:
         build = replace(build, fortran_mpi=first(FORTRAN, asks_for_fortran_mpi))
-    return build
+    return with_needed_flags(
+        build, tree, sources[:_MOST_SOURCES], lambda reader, path: _read(top, Problems(), reader, path), by_sources
+    )
 
 
 def _table(top: Path, tree: ProjectTree, problems: Problems) -> ProjectTable:

@@ -55,3 +55,9 @@ def compiler_here(role: str, value: str, over_mpi: bool, by_sources: bool, fortr
     wrapper = bool(MPI_WRAPPER.fullmatch(program)) or by_sources or (over_mpi and first in ("cc", "CC", "ftn"))
     by_mpi = {"C": "mpicc", "CXX": "mpicxx", "Fortran": "mpifort"}
     return " ".join(filter(None, [(by_mpi if wrapper else _PLAIN_COMPILERS)[language], rest]))
+
+
+def language_of(value: str) -> str | None:
+    """What the compiler of GNU or of MPI is for that a variable holds; None for anything else."""
+    first = value.split(" ")[0]
+    return _MPI_COMPILERS.get(first) or {name: each for each, name in _PLAIN_COMPILERS.items()}.get(first)

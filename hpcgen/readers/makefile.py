@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 
 from hpcgen.core.errors import Position
-from hpcgen.core.model.own_project import BuildFile, FileWord, ProgramFile, WantedLibrary
+from hpcgen.core.model.own_project import BuildFile, CompilerFlag, FileWord, ProgramFile, WantedLibrary
 from hpcgen.core.support.quoting import command
 from hpcgen.readers.built_programs import Built, in_order, is_program
 from hpcgen.readers.folder import ProjectFolder
-from hpcgen.readers.make_compilers import COMPILER, MPI_WRAPPER, compiler_here
+from hpcgen.readers.make_compilers import COMPILER, MPI_WRAPPER, compiler_here, language_of
 from hpcgen.readers.make_text import USED, active, for_gnu, gnu_row
 
 NAMES = ("GNUmakefile", "makefile", "Makefile")
@@ -28,6 +29,8 @@ _ASSIGNED = re.compile(r"^[ \t]*(?:export[ ]+|override[ ]+)?([\w.]+)[ \t]*(\?=|:
 _COMMENTED = re.compile(r"^[ \t]*#+[ \t]*([A-Z]\w*)[ \t]*[?:]?=[ \t]*(\S.*?)[ \t]*$")
 _RULE = re.compile(r"^([^\s#:=][^:=]*)::?(?!=)[ \t]*([^#=]*)")
 _OUTPUT = re.compile(r"(?<=\s)-o(?:[ \t]+|(?=\$))(\$@|[\w./$(){}-]+)")
+_COMMAND = re.compile(r"^\t[ \t]*[@+-]*[ \t]*\$[({](\w+)[)}]")
+_ASKED = re.compile(r"^[ \t]*(?:else[ \t]+)?ifn?eq\b.*?\$[({](\w+)", re.M)
 _LIBRARY = re.compile(r"(?<!\S)-l([\w+.-]+)")
 _MAKES = r"(?:\$[({]?MAKE[)}]?|(?<![\w./-])g?make(?=[\s;)]|$))"
 _DELEGATED = re.compile(rf"(?:cd[ \t]+([\w./-]+)[ \t]*(?:;|&&)[ \t]*)?{_MAKES}(?:[^;&|]*?-C[ \t]*([\w./-]+))?")
@@ -44,12 +47,15 @@ _CONFIGURATIONS = ("arch", "config", "configs", "examples", "make", "setup", "te
 """Folders where configurations of several machines lie."""
 
 
-def read_makefile(folder: ProjectFolder, path: str, by_sources: FileWord | None = None) -> BuildFile:
+def read_makefile(
+    folder: ProjectFolder, path: str, by_sources: FileWord | None = None, flags: Sequence[CompilerFlag] = ()
+) -> BuildFile:
     """What the file and those it includes say; InputError where it cannot be read.
 
     Parameters
     ----------
     by_sources: the line of a source that requires MPI, where the file itself does not say so.
+    flags: options that compilers need, for the variables that name these.
     """
     reading = _Makefile(folder, path)
     reading.read(path)
@@ -57,7 +63,7 @@ def read_makefile(folder: ProjectFolder, path: str, by_sources: FileWord | None 
     reading.see_gpus()
     reading.ask_readme()
     reading.mpi = reading.mpi or by_sources
-    weak = reading.on_the_command_line(by_sources is not None)
+    weak = reading.with_flags(reading.on_the_command_line(by_sources is not None), flags)
     mpi = reading.mpi or next((each for each in reading.switches.values()), None)
     return BuildFile(
         path,
@@ -95,6 +101,8 @@ class _Makefile:
         self.stops: list[FileWord] = []
         self.missing: dict[str, FileWord] = {}
         self.targets: set[str] = set()
+        self.commands: set[str] = set()
+        self.asked: set[str] = set()
         self.open: set[str] = set()
         self.remarks: list[FileWord] = []
         self._target = ""
@@ -114,6 +122,7 @@ class _Makefile:
             at = Position(path, 1, 1)
             if re.fullmatch(TEMPLATES, name):
                 self.before.append(FileWord(f"cp {name} Makefile", at))
+        self.asked |= {*_ASKED.findall(self.files.text(path))}
         for where, line, sure in active(path, self.files.text(path), self):
             self._line(where, line, sure)
 
@@ -156,6 +165,7 @@ class _Makefile:
                     self._implied.setdefault(target, at)
 
     def _recipe(self, where: Position, text: str) -> None:
+        self.commands |= {*_COMMAND.findall(text)}
         if match := _LOOP.search(text[:_LONGEST]) if not re.match(r"\w*clean", self._target) else None:
             for folder in self.value(match[2]).split():
                 self._delegate(self._path(folder), where)
@@ -260,6 +270,8 @@ class _Makefile:
         inner.read(f"{folder}/{there}")
         inner.come_to_includes()
         self.targets |= inner.targets
+        self.commands |= inner.commands
+        self.asked |= inner.asked
         self._built += inner.programs()
         self.mpi, self.fortran, self.gpus = (
             self.mpi or inner.mpi,
@@ -321,6 +333,17 @@ class _Makefile:
             elif over_mpi and re.search(r"(^|_)MPI($|_)", name) and value.text in _ON and "NO" not in name.split("_"):
                 found[name] = FileWord(_ON[value.text], value.where)
         return {**found, **gnu_row(self.values, assigned), **self._for_gnu(assigned), **self.switches}
+
+    def with_flags(self, weak: dict[str, FileWord], flags: Sequence[CompilerFlag]) -> dict[str, FileWord]:
+        """Variables for make in which compilers have these options; those that a condition asks stay as they are."""
+        found = dict(weak)
+        for flag in flags:
+            for name, (_, value) in self.set_at.items():
+                text = found.get(name, value).text
+                command = name in self.commands or COMPILER.fullmatch(name)
+                if command and name not in self.asked and language_of(text) == flag.language:
+                    found[name] = FileWord(f"{text} {flag.word}", value.where)
+        return found
 
     def _for_gnu(self, assigned: dict[str, FileWord]) -> dict[str, FileWord]:
         """Flags that the file has in comments for GNU compilers, or its own without those of other compilers."""

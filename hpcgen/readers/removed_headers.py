@@ -30,7 +30,7 @@ REMOVED = {
 """Sources: glibc's NEWS of 2.32 and 2.26, https://fedoraproject.org/wiki/Changes/SunRPCRemoval and
 https://gcc.gnu.org/gcc-4.3/porting_to.html; the releases of ustat.h and stropts.h are from memory, not verified. That
 Debian 12 (glibc 2.36, GCC 12) has none of them was tried, but for fstream.h."""
-_INCLUDED = re.compile(r"\s*#\s*include\s*<([\w./]+)>")
+_INCLUDED = re.compile(r"\s*#\s*include\s*([<\"][\w./+-]+)[>\"]")
 _CONDITION = re.compile(r"\s*#\s*(ifdef|ifndef|if|elif|else|endif)\b\s*(.*)")
 _HERE = r"__linux__|__linux|linux|__unix__|__unix|__GNUC__"
 _ELSEWHERE = r"__APPLE__|__APPLE_CC__|__MACH__|__(Free|Net|Open)BSD__|BSD|_WIN32|WIN32|_MSC_VER|__CYGWIN__|_AIX|__sun"
@@ -41,14 +41,26 @@ def removed_header(folder: ProjectFolder, path: str) -> FileWord | None:
 
     Conditions on the system are followed; behind any other one an include is not sure.
     """
+    for name, number in includes(folder, path).items():
+        if name[0] == "<" and (header := REMOVED.get(name[1:])) is not None:
+            text = f"#include {name}>: {header.since} dropped it, and the build stops at it; {header.instead}"
+            return FileWord(text, Position(path, number, 1))
+    return None
+
+
+def includes(folder: ProjectFolder, path: str) -> dict[str, int]:
+    """Files that a source surely includes, each behind its opening sign and with its line.
+
+    Conditions on the system are followed.
+    """
     stack: list[bool | None] = []
+    found: dict[str, int] = {}
     for number, line in enumerate(folder.text(path).split("\n"), 1):
         if match := _CONDITION.match(line):
             _follow(match[1], match[2], stack)
-        elif (found := _INCLUDED.match(line)) and all(stack) and (header := REMOVED.get(found[1])) is not None:
-            text = f"#include <{found[1]}>: {header.since} dropped it, and the build stops at it; {header.instead}"
-            return FileWord(text, Position(path, number, 1))
-    return None
+        elif (match := _INCLUDED.match(line)) and all(stack):
+            found.setdefault(match[1], number)
+    return found
 
 
 def _follow(word: str, rest: str, stack: list[bool | None]) -> None:

@@ -67,6 +67,20 @@ class BuildOption(Record, frozen=True):
     where: Position
 
 
+class CompilerFlag(Record, frozen=True):
+    """An option of a compiler that code needs.
+
+    Parameters
+    ----------
+    language: by CMake's names: CXX, Fortran. said: why it needs it.
+    """
+
+    language: Literal["CXX", "Fortran"]
+    word: Text
+    said: Text
+    where: Position
+
+
 class BuildFile(Record, frozen=True):
     """The programs, options and needs in the files of one build system: CMakeLists.txt, a Makefile, configure.ac, ….
 
@@ -87,6 +101,8 @@ class BuildFile(Record, frozen=True):
     fetches: what is downloaded while it builds.
     stops: what keeps it from being built as the project is now. remarks: what else the user should know.
     fortran_mpi: a source that calls MPI in Fortran.
+    flags: options of compilers, which variables of make in ``weak`` have already.
+    target: of make, where its first makes no program.
     """
 
     file: Text
@@ -110,6 +126,8 @@ class BuildFile(Record, frozen=True):
     stops: list[FileWord] = []
     remarks: list[FileWord] = []
     fortran_mpi: FileWord | None = None
+    flags: list[CompilerFlag] = []
+    target: Text = ""
 
 
 class JobFact(Record, frozen=True):

@@ -46,11 +46,12 @@ def test_a_stack_says_what_is_missing_and_plans_repeat_it(hpcgen: Command, tmp_p
 def test_submodules_that_are_missing_are_told(hpcgen: Command, tmp_path: Path) -> None:
     (tmp_path / "p/deps/there").mkdir(parents=True)
     (tmp_path / "p/deps/there/x").write_text("")
-    (tmp_path / "p/Makefile").write_text("a: a.o\n\tcc -o a a.o\n")
-    modules = "".join(f'[submodule "{name}"]\n  path = deps/{name}\n' for name in ("there", "gone"))
+    (tmp_path / "p/Makefile").write_text("a: a.o\n\tcc -Ideps/gone -o a a.o\n")
+    names = ("deps/there", "deps/gone", "assets/packaging")
+    modules = "".join(f'[submodule "{name}"]\n  path = {name}\n' for name in names)
     (tmp_path / "p/.gitmodules").write_text(modules)
     text = hpcgen("init", "p", "--dry-run").stdout
-    assert ".gitmodules:4: submodules that are not here: deps/gone" in text
+    assert ".gitmodules:4: submodules that are not here: deps/gone: " in text
 
 
 MAKE = "test_flow: main.cpp\n\tmpicxx -o test_flow main.cpp\n"
@@ -218,6 +219,81 @@ def test_a_header_that_no_image_has_is_said(tmp_path: Path, source: str, line: i
     draft = made(tmp_path, {"Makefile": MAKE, "main.cpp": "", "src/memory.c": source, "tests/t.c": SYSTEM})
     said = [each for each in draft.data.get("open", []) if "glibc 2.32 dropped it" in each]
     assert [each.split(": ")[0] for each in said] == ([] if line is None else [f"src/memory.c:{line}"])
+
+
+FLOW_F = "program flow\n  include 'mpif.h'\nend\n"
+FLOW_CMAKE = "project(flow Fortran)\nfind_package(MPI REQUIRED)\nadd_executable(flow flow.f90)\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"Makefile": "F = mpif90\nflow:\n\t$(F) -o flow flow.f90\n"}, "'F=mpif90 -std=legacy'"),
+        ({"Makefile": "FC = mpif90\nflow:\n\t${LD} -o flow flow.f90\nLD = ${FC}\n"}, "'FC=mpif90 -std=legacy'"),
+        ({"CMakeLists.txt": FLOW_CMAKE}, "-DCMAKE_Fortran_FLAGS=-std=legacy"),
+        (
+            {"configure.ac": "AC_INIT([flow],[1])\nAC_PROG_FC\nACX_MPI\n", "Makefile.am": "bin_PROGRAMS = flow\n"},
+            "'FCFLAGS=-g -O2 -std=legacy' 'FFLAGS=-g -O2 -std=legacy'",
+        ),
+    ],
+)
+def test_fortran_that_includes_mpif_has_calls_of_several_types(
+    tmp_path: Path, files: dict[str, str], words: str
+) -> None:
+    draft = made(tmp_path, {**files, "flow.f90": FLOW_F})
+    assert words in "\n".join(draft.data["build"]["commands"])
+    (tmp_path / "flow.f90").write_text(FLOW_F.replace("include 'mpif.h'", "use mpi"))
+    assert "legacy" not in str(draft_of(tmp_path, Catalog()).data)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"Makefile": "flow:\n\tmpif90 -o flow flow.f90\n"},
+        {"Makefile": "F = mpif90\nifeq ($(F),mpif90)\nO = -O2\nendif\nflow:\n\t$(F) $O -o flow flow.f90\n"},
+        {"CMakeLists.txt": f'{FLOW_CMAKE}set(CMAKE_Fortran_FLAGS "-O3")\n'},
+    ],
+)
+def test_options_that_a_build_does_not_take_are_said(tmp_path: Path, files: dict[str, str]) -> None:
+    draft = made(tmp_path, {**files, "flow.f90": FLOW_F})
+    assert "legacy" not in str(draft.data["build"])
+    assert any("needs -std=legacy" in each.text and str(each.where) == "flow.f90:2:1" for each in draft.remarks)
+
+
+LIMIT = "double a = std::numeric_limits<double>::max();\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "header", "place"),
+    [
+        (f"#include <vector>\n{LIMIT}", "", "flow.cpp:2"),
+        ('#include "flow.h"\n', LIMIT, "src/flow.h:1"),
+        (f"#ifdef X\n#include <limits>\n#endif\n{LIMIT}", "", "flow.cpp:4"),
+        (f'#include "flow.h"\n{LIMIT}', "#include <limits>\n", ""),
+        (f"#include <yaml.h>\n{LIMIT}", "", ""),
+        (f"#include <random>\n{LIMIT}", "", ""),
+        (f"// {LIMIT}", "", ""),
+    ],
+)
+def test_a_header_of_cxx_that_no_other_brings_is_an_option(
+    tmp_path: Path, source: str, header: str, place: str
+) -> None:
+    cmake = "project(flow CXX)\nadd_executable(flow flow.cpp)\n"
+    draft = made(tmp_path, {"CMakeLists.txt": cmake, "flow.cpp": source, "src/flow.h": header})
+    assert ("'-DCMAKE_CXX_FLAGS=-include limits'" in draft.data["build"]["commands"][0]) == bool(place)
+    assert [str(each.where) for each in draft.guesses if each.value == "-include limits"] == [
+        f"{place}:1" for _ in range(bool(place))
+    ]
+    (tmp_path / "CMakeLists.txt").write_text(f"{cmake}set(CMAKE_CXX_FLAGS -O3)\n")
+    said = draft_of(tmp_path, Catalog()).data.get("open", [])
+    assert [each for each in said if "needs -include limits" in each and each.startswith(place)] == said
+    assert len(said) == bool(place)
+
+
+def test_integers_of_fixed_width_without_their_header(tmp_path: Path) -> None:
+    files = {"Makefile": "CXX = g++\nflow: flow.o\n\t$(CXX) -o flow flow.o\n"}
+    draft = made(tmp_path, {**files, "flow.cpp": "#include <string>\nuint64_t a;\n"})
+    assert draft.data["build"]["commands"] == ["make -j \"$(nproc)\" 'CXX=g++ -include cstdint'"]
 
 
 def test_the_sites_mpi_has_fortran_where_a_source_calls_it(hpcgen: Command, tmp_path: Path) -> None:
