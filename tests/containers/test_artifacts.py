@@ -115,3 +115,18 @@ def test_a_fleet_compiles_what_its_members_share_once(start: Start, mirror: File
     assert len(mirror.requests) == 1
     again = start("podman", ["build", "--all", "--force", "--cache", "store"]).stdout
     assert "is compiled once" not in again and again.count("taken from") == 2, again
+
+
+@pytest.mark.parametrize("engine", ["podman", "ch-image"])
+def test_a_build_from_a_bundle_unpacks_what_its_lock_compiled(engine: str, start: Start, mirror: FileServer) -> None:
+    format = {"podman": "docker", "ch-image": "charliecloud"}[engine]
+    start(engine, ["lock", "--site", "here", "--stack", "probe", "--format", format, "-o", "probe.lock"])
+    words = ["build", "--engine", engine, "-o", OUTPUT[engine], "--cache", "store", "--json"]
+    first = record_in(start(engine, [*words, "--locked", "probe.lock"]))
+    start(engine, ["bundle", "create", "--lock", "probe.lock", "-o", "bundle"])
+    fetched = len(mirror.requests)
+    again = record_in(start(engine, [*words, "--bundle", "bundle"]))
+    assert again["artifacts"] == first["artifacts"] and again["artifacts"].keys() == {"numactl"}
+    assert len(mirror.requests) == fetched
+    name = f"podman:{OUTPUT[engine]}" if engine == "podman" else OUTPUT[engine]
+    assert "numactl/lib/libnuma.so.1" in start(engine, ["run", name, "--", "sh", "-c", LOOK]).stdout
