@@ -105,16 +105,25 @@ def _login_page(server: FileServer, archive: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "harm", [_forged, _longer, _huge_record, _of_another_key, _huge_archive, _no_archive, _login_page]
+    ("harm", "why"),
+    [
+        (_forged, "the server sends a different file"),
+        (_longer, "the server sends a different file"),
+        (_huge_record, "larger than 1 MiB"),
+        (_of_another_key, "the record of another artifact"),
+        (_huge_archive, "at most 50.0 GB are fetched"),
+        (_no_archive, "it does not have the file"),
+        (_login_page, "JSON"),
+    ],
 )
 def test_what_is_damaged_or_forged_does_not_come(
-    server: FileServer, own: ArtifactStore, harm: Callable[[FileServer, str], None]
+    server: FileServer, own: ArtifactStore, harm: Callable[[FileServer, str], None], why: str
 ) -> None:
     (archive,) = (name for name in server.files if name.startswith("files/"))
     harm(server, archive)
     told: list[str] = []
     assert ArtifactSource(server.url(""), own).bring(KEY, told.append) is None
-    assert "not taken from https://" in told[-1], told
+    assert "not taken from https://" in told[-1] and why in told[-1], told
     assert [path for path in own.folder.rglob("*") if path.is_file()] == []
 
 
