@@ -64,6 +64,11 @@ def network(case: ContractCase) -> Check:
     name, site = "network", case.site
     if case.plan.supply == "bundle":
         return holds(name, "the build takes everything from a bundle")
+    if (site.network.internet.build or site.network.proxy is not None) and (elsewhere := _base_elsewhere(case)):
+        known = some(sorted(site.network.mirrors.images), 4)
+        reason = f"{elsewhere} is asked of its registry: network.mirrors.images of the profile has {known} alone"
+        remedy = "name its image there, or take a base that is there (--set BASE.version=RANGE); else have the registry"
+        return Check(name, "doubtful", reason, f"{remedy} within reach", "", "network.mirrors.images")
     if site.network.internet.build:
         return holds(name, "the building host reaches the internet")
     if site.network.proxy is not None:
@@ -74,6 +79,15 @@ def network(case: ContractCase) -> Check:
     reason = f"the building host has no internet, and no mirror for {some(missing, 6)}"
     remedy = "hpcgen lock and hpcgen bundle create where there is a network, then render --bundle; or --mirror"
     return Check(name, "broken", reason, remedy, "a mirror in network.mirrors, or a bundle", "network.internet.build")
+
+
+def _base_elsewhere(case: ContractCase) -> str:
+    """The base image where the site names those of other distributions, and no registry that has all."""
+    if case.assembly is None or not case.site.network.mirrors.images:
+        return ""
+    assembly = case.assembly()
+    images = [stage.image for stage in (assembly.builder, assembly.final) if stage.image.in_registry]
+    return next(filter(None, (image.unmirrored(case.site.network.mirrors) for image in images)), "")
 
 
 def _beyond_reach(case: ContractCase) -> Iterator[str]:

@@ -292,6 +292,16 @@ def test_mirrors_are_enough_for_a_host_without_internet(workshop: Workshop) -> N
     assert outcomes(workshop, site, "hello", settings=["base.provider=debian"])["network"] == "holds"
 
 
+def test_a_base_that_is_not_among_the_sites_own_images_is_told(workshop: Workshop) -> None:
+    images = {"debian:12": {"docker": "registry.example.org/debian:12"}}
+    asked = {"network.internet.build": True, "network.mirrors": {"images": images}}
+    site = changed(OMNI_PATH, asked)
+    assert outcomes(workshop, site, "hello", settings=["debian.version=12"])["network"] == "holds"
+    assert outcomes(workshop, site, "hello", settings=["debian.version=13"])["network"] == "doubtful"
+    asked["network.mirrors"] = {"images": images, "registry": "registry.example.org/proxy"}
+    assert outcomes(workshop, changed(OMNI_PATH, asked), "hello", settings=["debian.version=13"])["network"] == "holds"
+
+
 # the command
 
 
