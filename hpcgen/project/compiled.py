@@ -181,7 +181,10 @@ def _make(build: BuildFile, draft: Draft) -> list[str]:
         each.text.endswith(" Makefile") for each in build.before
     )
     file = [] if plain else [command("-f", name)]
-    return [*_before(build), " ".join([_make_in(build), *file, _JOBS, *words])]
+    return [
+        *_before(build),
+        " ".join([_make_in(build), *file, *([build.target] if build.target else []), _JOBS, *words]),
+    ]
 
 
 def _make_in(build: BuildFile) -> str:

@@ -64,12 +64,19 @@ def read_build(tree: ProjectTree, read: Callable[[Reader, str], BuildFile | None
     if "" in there:
         return _best([build for path, reader in _files(names[""]) if (build := read(reader, path)) is not None])
     below = sorted((folder for folder in there if not set_aside(folder)), key=_rank)[:_MOST]
+    found: list[tuple[str, BuildFile]] = []
     for folder in below:
+        if found and _rank(folder)[0] != _rank(found[0][0])[0]:
+            break
         builds = [read(reader, f"{folder}/{path}") for path, reader in _files(names[folder])]
         best = _best([build for build in builds if build is not None])
         if best is not None and best.programs:
-            return _with_others(best, [each for each in below if each != folder])
-    return None
+            found.append((folder, best))
+            if not best.stops:
+                break
+    # The first that nothing keeps from being built, or else the first.
+    chosen = next((each for each in found if not each[1].stops), next(iter(found), None))
+    return chosen and _with_others(chosen[1], [each for each in below if each != chosen[0]])
 
 
 def _files(names: list[str]) -> list[tuple[str, Reader]]:

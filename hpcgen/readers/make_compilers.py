@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from hpcgen.core.model.own_project import FileWord
+from hpcgen.readers.make_text import USED, for_gnu
+
 _MPI_COMPILERS = {
     "mpicc": "C",
     "mpicxx": "CXX",
@@ -20,6 +23,42 @@ MPI_WRAPPER = re.compile(
 COMPILER = re.compile(r"(MPI_?|SER|HOST)?(CC|CXX|CPP_COMPILER|FC|F90|F77|LD|LINKER|LINK)")
 _LANGUAGE = {"CC": "C", "CXX": "CXX", "FC": "Fortran", "F90": "Fortran", "F77": "Fortran"}
 _PLAIN_COMPILERS = {"C": "gcc", "CXX": "g++", "Fortran": "gfortran"}
+FOR_GPUS = re.compile(r"(?<!\S)(-x (hip|cu)|--hip-link|--offload-arch=\S+|-fopenmp-targets=\S+)(?!\S)")
+"""Options of compilers that make code for GPUs alone."""
+_APART = 2
+"""Lines of comments that are that far apart belong together; a line without a word may be between them."""
+
+
+def gnu_configuration(assigned: dict[str, FileWord], commented: dict[str, list[FileWord]]) -> dict[str, FileWord]:
+    """Of the configurations that a file has in comments the first for GNU's compilers and MPI.
+
+    It has a value for each variable that is for GPUs as the file is.
+    """
+    blocks: list[dict[str, FileWord]] = []
+    last = None
+    for name, word in sorted(
+        ((name, word) for name, words in commented.items() for word in words), key=lambda each: each[1].where.line
+    ):
+        if last is None or last.file != word.where.file or word.where.line - last.line > _APART:
+            blocks.append({})
+        blocks[-1][name] = word
+        last = word.where
+    gpus = {name for name, value in assigned.items() if FOR_GPUS.search(value.text)}
+    for block in blocks:
+        values = {name: FileWord(_put_in(word.text, block), word.where) for name, word in block.items()}
+        compilers = [value.text for name, value in values.items() if COMPILER.fullmatch(name)]
+        strange = any(
+            FOR_GPUS.search(each.text) or "$" in each.text or for_gnu(name, each, []) for name, each in values.items()
+        )
+        if compilers and {*compilers} <= {*_MPI_COMPILERS} and gpus <= {*block} and not strange:
+            return {name: value for name, value in values.items() if name in assigned}
+    return {}
+
+
+def _put_in(text: str, values: dict[str, FileWord]) -> str:
+    for _ in range(6):
+        text = USED.sub(lambda match: values[match[1]].text if match[1] in values else match[0], text)[:4000]
+    return " ".join(text.split())
 
 
 def compiler_here(role: str, value: str, over_mpi: bool, by_sources: bool, fortran: bool) -> str | None:

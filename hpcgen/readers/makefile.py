@@ -16,8 +16,10 @@ from hpcgen.core.model.own_project import BuildFile, CompilerFlag, FileWord, Pro
 from hpcgen.core.support.quoting import command
 from hpcgen.readers.built_programs import Built, in_order, is_program
 from hpcgen.readers.folder import ProjectFolder
-from hpcgen.readers.make_compilers import COMPILER, MPI_WRAPPER, compiler_here, language_of
-from hpcgen.readers.make_text import USED, active, for_gnu, gnu_row
+from hpcgen.readers.make_compilers import MPI_WRAPPER
+from hpcgen.readers.make_targets import SAYS, USUAL_TARGETS, made_elsewhere
+from hpcgen.readers.make_text import active
+from hpcgen.readers.make_variables import Assignments
 
 NAMES = ("GNUmakefile", "makefile", "Makefile")
 """In the order in which GNU make takes them: https://www.gnu.org/software/make/manual/html_node/Makefile-Names.html."""
@@ -39,7 +41,6 @@ _LOOP = re.compile(
     rf"(?:cd[ \t]+\$\$\{{?\1\}}?.*?{_MAKES}|{_MAKES}[^;&|]*-C[ \t]*\$\$\{{?\1\}}?)"
 )
 """The shell's loop over folders in each of which make is called."""
-_ON = {"no": "yes", "0": "1", "off": "on", "OFF": "ON", "false": "true", "FALSE": "TRUE", "NO": "YES", "n": "y"}
 _NATIVE = re.compile(r"-(?:march|mcpu|mtune)=native")
 _SYSTEM = {"m", "pthread", "dl", "rt", "stdc++", "gfortran", "gomp", "c", "util", "quadmath"}
 _FILES, _LONGEST = 20, 4000
@@ -60,6 +61,7 @@ def read_makefile(
     reading = _Makefile(folder, path)
     reading.read(path)
     reading.come_to_includes()
+    reading.choose_target()
     reading.see_gpus()
     reading.ask_readme()
     reading.mpi = reading.mpi or by_sources
@@ -80,30 +82,23 @@ def read_makefile(
         before=reading.before,
         stops=reading.stops,
         remarks=reading.remarks,
+        target=reading.target,
     )
 
 
-class _Makefile:
+class _Makefile(Assignments):
     def __init__(self, folder: ProjectFolder, path: str) -> None:
+        super().__init__()
         self.files = folder
         self.folder = path.rpartition("/")[0]
-        self.mpi: FileWord | None = None
-        self.fortran: FileWord | None = None
         self.gpus: FileWord | None = None
-        self.gpu_block = ""
-        self.values: dict[str, str] = {}
-        self.set_at: dict[str, tuple[str, FileWord]] = {}
-        self.commented: dict[str, list[FileWord]] = {}
-        self.switches: dict[str, FileWord] = {}
         self.rules: dict[str, tuple[Position, list[str]]] = {}
         self.libraries: dict[str, WantedLibrary] = {}
         self.before: list[FileWord] = []
-        self.stops: list[FileWord] = []
         self.missing: dict[str, FileWord] = {}
         self.targets: set[str] = set()
-        self.commands: set[str] = set()
-        self.asked: set[str] = set()
-        self.open: set[str] = set()
+        self.target = ""
+        self.recipes: dict[str, list[tuple[Position, str]]] = {}
         self.remarks: list[FileWord] = []
         self._target = ""
         self._targets: list[str] = []
@@ -166,6 +161,7 @@ class _Makefile:
 
     def _recipe(self, where: Position, text: str) -> None:
         self.commands |= {*_COMMAND.findall(text)}
+        self.recipes.setdefault(self._target, []).append((where, text))
         if match := _LOOP.search(text[:_LONGEST]) if not re.match(r"\w*clean", self._target) else None:
             for folder in self.value(match[2]).split():
                 self._delegate(self._path(folder), where)
@@ -222,11 +218,32 @@ class _Makefile:
             else:
                 self.stops.append(FileWord(f"{named.text} is included and not here: it has to be written", named.where))
 
+    def choose_target(self) -> None:
+        """That for Open MPI or GNU's compilers, where the first target only says which there are."""
+        first = self._first()
+        lines = [text for _, text in self.recipes.get(first, []) if text.strip()]
+        if not lines or self.rules[first][1] or not all(SAYS.match(text) for text in lines):
+            return
+        self.target = next((name for name in USUAL_TARGETS if name in self.rules), "")
+        if not self.target:
+            text = f"make {first} only says which targets there are: `build:` has to name that for GNU's compilers"
+            self.stops.append(FileWord(text, self.rules[first][0]))
+        for where, text in list(self.recipes.get(self.target, [])):
+            copied, made = made_elsewhere(self.value(text).replace("$@", self.target))
+            if copied and self.files.holds(path := self._path(copied)):
+                self.read(path)
+            if made:
+                self._linked.setdefault(made, where)
+
+    def _first(self) -> str:
+        names = (name for name in self.rules if not name.startswith(".") and "%" not in name)
+        return self.target or next(names, "")
+
     def see_gpus(self) -> None:
         """Which block has the compiler for GPUs that the program of the first target cannot do without."""
         if self.gpus is None:
             return
-        first = next((name for name in self.rules if not name.startswith(".") and "%" not in name), "")
+        first = self._first()
         needed = [self._path(name) for name in [first, *self._all_asked(first)]]
         if any(
             (self.files.top / re.sub(r"\.o$", ".cu", name)).is_file() for name in needed if name.endswith((".o", ".cu"))
@@ -290,7 +307,7 @@ class _Makefile:
 
     def programs(self) -> list[Built]:
         """What is linked, that which the first rule asks for before the others."""
-        first = next((name for name in self.rules if not name.startswith(".") and "%" not in name), "")
+        first = self._first()
         asked = [first, *self._all_asked(first)]
         own = [
             Built(self._path(name), where)
@@ -310,70 +327,9 @@ class _Makefile:
             found |= dict.fromkeys(self.rules.get(name, (None, []))[1][:100])
         return list(found)
 
-    def on_the_command_line(self, by_sources: bool = False) -> dict[str, FileWord]:
-        """Variables for make, as the file's own value gives way to the environment or suits another machine.
-
-        Parameters
-        ----------
-        by_sources: only sources say that MPI is required, so that the compilers of the file do not have it.
-        """
-        found: dict[str, FileWord] = {}
-        assigned = {name: value for name, (_, value) in self.set_at.items()}
-        if self.mpi is None:
-            self._switch_on()
-        over_mpi = self.mpi is not None or bool(self.switches)
-        for name, (how, value) in self.set_at.items():
-            if match := COMPILER.fullmatch(name):
-                if how == "?=" and MPI_WRAPPER.search(value.text):
-                    found[name] = value
-                elif (
-                    put := compiler_here(match[2], value.text, over_mpi, by_sources, self.fortran is not None)
-                ) is not None:
-                    found[name] = FileWord(put, value.where)
-            elif over_mpi and re.search(r"(^|_)MPI($|_)", name) and value.text in _ON and "NO" not in name.split("_"):
-                found[name] = FileWord(_ON[value.text], value.where)
-        return {**found, **gnu_row(self.values, assigned), **self._for_gnu(assigned), **self.switches}
-
-    def with_flags(self, weak: dict[str, FileWord], flags: Sequence[CompilerFlag]) -> dict[str, FileWord]:
-        """Variables for make in which compilers have these options; those that a condition asks stay as they are."""
-        found = dict(weak)
-        for flag in flags:
-            for name, (_, value) in self.set_at.items():
-                text = found.get(name, value).text
-                command = name in self.commands or COMPILER.fullmatch(name)
-                if command and name not in self.asked and language_of(text) == flag.language:
-                    found[name] = FileWord(f"{text} {flag.word}", value.where)
-        return found
-
-    def _for_gnu(self, assigned: dict[str, FileWord]) -> dict[str, FileWord]:
-        """Flags that the file has in comments for GNU compilers, or its own without those of other compilers."""
-        closed = {name: value for name, value in assigned.items() if name not in self.open}
-        taken = {name: for_gnu(name, value, self.commented.get(name, [])) for name, value in closed.items()}
-        return {name: put for name, put in taken.items() if put is not None}
-
-    def _switch_on(self) -> None:
-        """Switches that are off, and alternatives in comments, that say MPI, of a file that is serial as it stands."""
-        for name, (_, value) in self.set_at.items():
-            if re.search(r"(^|_)MPI($|_)", name) and value.text in _ON and "NO" not in name.split("_"):
-                self.switches[name] = FileWord(_ON[value.text], value.where)
-        for name, others in self.commented.items():
-            if name not in self.set_at:
-                continue
-            for each in others:
-                compiler = COMPILER.fullmatch(name) and MPI_WRAPPER.match(each.text)
-                if compiler or (re.search(r"(^|_)MPI($|_)", name) and re.match(r"-D\w*MPI|yes|1|on", each.text, re.I)):
-                    self.switches.setdefault(name, each)
-                    break
-
     def _path(self, name: str) -> str:
         """From the project's folder, of a file that the Makefile names."""
         return os.path.normpath(f"{self.folder or '.'}/{name}")
-
-    def value(self, text: str) -> str:
-        """A text with the variables that are known."""
-        for _ in range(6):
-            text = USED.sub(lambda match: self.values.get(match[1], match[0]), text)[:4000]
-        return text.strip()
 
 
 def _said(pattern: re.Pattern[str], text: str, where: Position) -> FileWord | None:

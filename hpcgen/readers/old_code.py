@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hpcgen.core.errors import Position
 from hpcgen.core.model.own_project import CompilerFlag
 from hpcgen.readers.folder import ProjectFolder
-from hpcgen.readers.removed_headers import includes
+from hpcgen.readers.removed_headers import Include, includes
 
 CXX_SOURCE = re.compile(r".+\.(cc|cpp|cxx|c\+\+|C)")
 _MPIF = re.compile(r"\s*#?\s*include\s*['\"<]mpif\.h", re.I)
@@ -19,15 +19,20 @@ _USES = {
 }
 """Sources: https://gcc.gnu.org/gcc-11/porting_to.html and https://gcc.gnu.org/gcc-13/porting_to.html."""
 _WITHOUT = re.compile(
-    r"algorithm|array|bitset|c(assert|ctype|errno|float|limits|math|omplex|stddef|stdio|stdlib|string|time)|complex|"
+    r"algorithm|array|bitset|c(assert|ctype|errno|float|inttypes|limits|math|stddef|stdint|stdio|stdlib|string|time)|"
+    r"complex|(inttypes|stdint)\.h|limits|"
     r"deque|exception|fstream|functional|initializer_list|io(manip|s|sfwd|stream)|istream|iterator|list|map|memory|new|"
     r"numeric|ostream|queue|set|sstream|stack|stdexcept|string|string_view|tuple|type_traits|typeinfo|"
     r"unordered_(map|set)|utility|vector|(assert|ctype|errno|float|limits|math|omp|signal|stdio|stdlib|string|time|"
     r"unistd|sys/stat|sys/time)\.h"
 )
 """Headers that do not bring the two in every release of GCC; what any other brings is not known."""
-_BRING_LIMITS = {"cmath", "complex", "math.h"}
-"""With GCC 12, where it was tried."""
+_BRINGING = {
+    "limits": {"limits", "cmath", "complex", "math.h"},
+    "cstdint": {"cstdint", "stdint.h", "cinttypes", "inttypes.h"},
+}
+"""Of those the ones that bring it with GCC 12, where it was tried, beside the header itself."""
+_THEMSELVES = {"limits"} | _BRINGING["cstdint"]
 _DEEPEST = 200
 
 
@@ -48,7 +53,7 @@ def old_mpi_calls(folder: ProjectFolder, path: str) -> CompilerFlag | None:
 class UsedHeaders(NamedTuple):
     """Of one file: what it includes, and where it first uses something of each header that others may not bring."""
 
-    included: list[str]
+    included: list[Include]
     used: dict[str, Position]
 
 
@@ -62,7 +67,7 @@ def used_headers(folder: ProjectFolder, path: str) -> UsedHeaders:
             if word.search(plain):
                 found[name] = Position(path, number, 1)
                 break
-    return UsedHeaders([each[1:] for each in includes(folder, path)], found)
+    return UsedHeaders(list(includes(folder, path)), found)
 
 
 def headers_not_included(
@@ -81,15 +86,15 @@ def headers_not_included(
         if said is None:
             return
         used = {**said.used, **used}
-        for name in said.included:
-            there = own(each, name)
-            if there is None:
-                reached.add(name)
-            elif there not in seen and len(seen) < _DEEPEST:
+        for include in said.included:
+            there = own(each, include.name)
+            # Who includes the header itself under some condition has thought of it.
+            if there is None and (include.sure or include.name in _THEMSELVES):
+                reached.add(include.name)
+            elif there is not None and there not in seen and len(seen) < _DEEPEST:
                 seen.append(there)
     for header, where in used.items():
-        bringing = _BRING_LIMITS if header == "limits" else set[str]()
-        if all(_WITHOUT.fullmatch(name) and name not in bringing for name in reached):
+        if all(_WITHOUT.fullmatch(name) and name not in _BRINGING[header] for name in reached):
             what = "std::numeric_limits" if header == "limits" else "an integer of fixed width"
             text = f"{what} without <{header}>, which other headers of GCC 11 and 13 no longer bring"
             yield CompilerFlag("CXX", f"-include {header}", text, where)

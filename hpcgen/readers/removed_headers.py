@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from hpcgen.core.errors import Position
@@ -29,8 +30,8 @@ REMOVED = {
 }
 """Sources: glibc's NEWS of 2.32 and 2.26, https://fedoraproject.org/wiki/Changes/SunRPCRemoval and
 https://gcc.gnu.org/gcc-4.3/porting_to.html; the releases of ustat.h and stropts.h are from memory, not verified. That
-Debian 12 (glibc 2.36, GCC 12) has none of them was tried, but for fstream.h."""
-_INCLUDED = re.compile(r"\s*#\s*include\s*([<\"][\w./+-]+)[>\"]")
+Debian 12 (glibc 2.36, GCC 12) has none of them was tried."""
+_INCLUDED = re.compile(r"\s*#\s*include\s*([<\"])([\w./+-]+)[>\"]")
 _CONDITION = re.compile(r"\s*#\s*(ifdef|ifndef|if|elif|else|endif)\b\s*(.*)")
 _HERE = r"__linux__|__linux|linux|__unix__|__unix|__GNUC__"
 _ELSEWHERE = r"__APPLE__|__APPLE_CC__|__MACH__|__(Free|Net|Open)BSD__|BSD|_WIN32|WIN32|_MSC_VER|__CYGWIN__|_AIX|__sun"
@@ -41,26 +42,30 @@ def removed_header(folder: ProjectFolder, path: str) -> FileWord | None:
 
     Conditions on the system are followed; behind any other one an include is not sure.
     """
-    for name, number in includes(folder, path).items():
-        if name[0] == "<" and (header := REMOVED.get(name[1:])) is not None:
-            text = f"#include {name}>: {header.since} dropped it, and the build stops at it; {header.instead}"
-            return FileWord(text, Position(path, number, 1))
+    for each in includes(folder, path):
+        if each.sure and each.system and (header := REMOVED.get(each.name)) is not None:
+            text = f"#include <{each.name}>: {header.since} dropped it, and the build stops at it; {header.instead}"
+            return FileWord(text, Position(path, each.line, 1))
     return None
 
 
-def includes(folder: ProjectFolder, path: str) -> dict[str, int]:
-    """Files that a source surely includes, each behind its opening sign and with its line.
+class Include(NamedTuple):
+    """``system``: its name stands in <>. ``sure``: no condition leaves it out."""
 
-    Conditions on the system are followed.
-    """
+    name: str
+    line: int
+    system: bool
+    sure: bool
+
+
+def includes(folder: ProjectFolder, path: str) -> Iterator[Include]:
+    """The files that a source includes; conditions on the system are followed."""
     stack: list[bool | None] = []
-    found: dict[str, int] = {}
     for number, line in enumerate(folder.text(path).split("\n"), 1):
         if match := _CONDITION.match(line):
             _follow(match[1], match[2], stack)
-        elif (match := _INCLUDED.match(line)) and all(stack):
-            found.setdefault(match[1], number)
-    return found
+        elif match := _INCLUDED.match(line):
+            yield Include(match[2], number, match[1] == "<", all(stack))
 
 
 def _follow(word: str, rest: str, stack: list[bool | None]) -> None:
@@ -83,4 +88,4 @@ def _holds(word: str, text: str) -> bool | None:
     negated = (word == "ifndef") != text.startswith("!")
     if re.fullmatch(_HERE, name[1]) or re.fullmatch(_ELSEWHERE, name[1]):
         return bool(re.fullmatch(_HERE, name[1])) is not negated
-    return True if word == "ifndef" and re.search(r"_(H|HH|HPP|H_INCLUDED)_*$", name[1]) else None
+    return True if word == "ifndef" and re.search(r"_(H|HH|HPP|H_INCLUDED)_*$", name[1], re.I) else None

@@ -268,7 +268,8 @@ LIMIT = "double a = std::numeric_limits<double>::max();\n"
     [
         (f"#include <vector>\n{LIMIT}", "", "flow.cpp:2"),
         ('#include "flow.h"\n', LIMIT, "src/flow.h:1"),
-        (f"#ifdef X\n#include <limits>\n#endif\n{LIMIT}", "", "flow.cpp:4"),
+        (f"#ifdef X\n#include <random>\n#endif\n{LIMIT}", "", "flow.cpp:4"),
+        (f"#ifdef X\n#include <limits>\n#endif\n{LIMIT}", "", ""),
         (f'#include "flow.h"\n{LIMIT}', "#include <limits>\n", ""),
         (f"#include <yaml.h>\n{LIMIT}", "", ""),
         (f"#include <random>\n{LIMIT}", "", ""),
@@ -288,6 +289,57 @@ def test_a_header_of_cxx_that_no_other_brings_is_an_option(
     said = draft_of(tmp_path, Catalog()).data.get("open", [])
     assert [each for each in said if "needs -include limits" in each and each.startswith(place)] == said
     assert len(said) == bool(place)
+
+
+def test_targets_that_are_one_for_each_machine(tmp_path: Path) -> None:
+    makefile = """P = wave
+EXE = $(P)_$@
+help:
+\t@echo 'make openmpi or make cray'
+cray:
+\tcp Makefile.$@ Obj_$@/Makefile
+openmpi:
+\t@cp -p Makefile.$@ Obj_$@/Makefile
+\t@cd Obj_$@; \\
+\t$(MAKE) "EXE = ../$(EXE)" ../$(EXE)
+"""
+    files = {
+        "mpi/Makefile": "CC = mpicc\ninclude $(X)/none\ninclude gone.mk\nwave:\n\t$(CC) -o wave wave.c\n",
+        "ref/Makefile": makefile,
+        "ref/Makefile.openmpi": "CC = mpiicc\n$(EXE): $(OBJ)\n\t$(CC) -o $(EXE) $(OBJ)\n",
+    }
+    draft = made(tmp_path, files)
+    assert draft.data["build"] == {
+        "commands": ['make -C ref openmpi -j "$(nproc)" CC=mpicc'],
+        "mpi": True,
+    }
+    assert draft.data["run"]["command"] == ["/app/ref/wave_openmpi"]
+    (tmp_path / "Makefile").write_text(makefile.replace("openmpi:", "sunny:"))
+    assert "name that for GNU's compilers" in str(draft_of(tmp_path, Catalog()).data.get("open"))
+
+
+GPUS = """#CXX = /opt/far/mpicxx
+#CPPFLAGS = -DMPI
+
+CXX = /opt/near/mpicxx
+CPPFLAGS = -DMPI -x hip --offload-arch=gfx90a
+
+# GCC
+#OPT = -O2
+#
+#CXX = mpicxx
+#CPPFLAGS = $(OPT) -DMPI
+
+wave: wave.o
+\t$(CXX) $(CPPFLAGS) -o wave wave.o
+"""
+
+
+def test_a_configuration_in_comments_for_cpus(tmp_path: Path) -> None:
+    draft = made(tmp_path, {"Makefile": GPUS})
+    assert draft.data["build"]["commands"] == ["make -j \"$(nproc)\" CXX=mpicxx 'CPPFLAGS=-O2 -DMPI'"]
+    (tmp_path / "Makefile").write_text(GPUS.replace("#CXX = mpicxx", "#CXX = mpixlC"))
+    assert ["Makefile:5: -DMPI -x hip" in each for each in draft_of(tmp_path, Catalog()).data["open"]] == [True]
 
 
 def test_integers_of_fixed_width_without_their_header(tmp_path: Path) -> None:
