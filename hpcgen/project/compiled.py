@@ -62,6 +62,9 @@ def choose_build(found: Found, draft: Draft) -> None:
     for option in build.options:
         why = f"{option.word}: {option.said or 'an option of the project'}{_off(option.word)}"
         draft.because(("build", "commands"), option.word, why, option.where)
+    if build.kind == "cmake" and build.wrappers and build.mpi is not None:
+        why = f"MPI's compilers, since nothing in {build.file} looks for MPI"
+        draft.because(("build", "commands"), "-DCMAKE_C_COMPILER=mpicc", why, build.mpi.where)
     for flag in build.flags:
         draft.because(("build", "commands"), flag.word, f"{flag.word}: {flag.said}", flag.where)
     for name, value in build.weak.items():
@@ -138,6 +141,9 @@ def _cmake(build: BuildFile, draft: Draft) -> list[str]:
     place = "/".join(part for part in (build.folder, _FOLDER) if part)
     source = ["-S", build.folder] if build.folder else []
     options = [option.word for option in build.options]
+    if build.wrappers and build.mpi is not None:
+        options += ["-DCMAKE_C_COMPILER=mpicc", "-DCMAKE_CXX_COMPILER=mpicxx"]
+        options += ["-DCMAKE_Fortran_COMPILER=mpifort"] if build.fortran is not None else []
     options += [f"-DCMAKE_{name}_FLAGS={said}" for name in ("CXX", "Fortran") if (said := _flags(build, name))]
     if build.gpu_block == "rocm":
         # Modules for HIP are looked for below this variable of CMake, which is not that of the environment.

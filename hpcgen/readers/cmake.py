@@ -68,6 +68,7 @@ def read_cmake(folder: ProjectFolder, path: str = NAME) -> BuildFile:
         gpu_option(first.switched, first.off),
         fetches=reading.fetches,
         stops=reading.stops,
+        wrappers=needs.mpi is None,
     )
 
 

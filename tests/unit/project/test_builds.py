@@ -291,6 +291,14 @@ def test_a_header_of_cxx_that_no_other_brings_is_an_option(
     assert len(said) == bool(place)
 
 
+def test_cmake_that_looks_for_no_mpi_has_its_compilers(tmp_path: Path) -> None:
+    cmake = "project(wave C)\nadd_executable(wave wave.c)\n"
+    draft = made(tmp_path, {"CMakeLists.txt": cmake, "wave.c": "#include <mpi.h>\n"})
+    assert "-DCMAKE_C_COMPILER=mpicc -DCMAKE_CXX_COMPILER=mpicxx" in draft.data["build"]["commands"][0]
+    (tmp_path / "CMakeLists.txt").write_text(f"{cmake}find_package(MPI REQUIRED)\n")
+    assert "mpicc" not in str(draft_of(tmp_path, Catalog()).data["build"])
+
+
 def test_targets_that_are_one_for_each_machine(tmp_path: Path) -> None:
     makefile = """P = wave
 EXE = $(P)_$@
