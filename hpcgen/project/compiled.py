@@ -59,6 +59,16 @@ def choose_build(found: Found, draft: Draft) -> None:
     where = first.where if first is not None else None
     said = f"{build.file} makes {build.programs[0].path}" if build.programs else f"{build.file} compiles it"
     draft.put(("build", "commands"), commands, f"{said}; compiled for the CPUs of the partition", where)
+    _reasons(build, draft)
+    if build.mpi is not None:
+        draft.put(("build", "mpi"), True, "the program is linked with the image's MPI", build.mpi.where)
+    for program in build.programs:
+        place = program.path.replace("$PREFIX", PREFIX) if program.path[0] == "$" else f"{APP}/{program.path}"
+        draft.programs.setdefault(program.path.rpartition("/")[2], place)
+
+
+def _reasons(build: BuildFile, draft: Draft) -> None:
+    """Of what the commands of the build say beside the plain ones."""
     for option in build.options:
         why = f"{option.word}: {option.said or 'an option of the project'}{_off(option.word)}"
         draft.because(("build", "commands"), option.word, why, option.where)
@@ -71,11 +81,6 @@ def choose_build(found: Found, draft: Draft) -> None:
         draft.because(("build", "commands"), value.text, f"{name}={value.text}: as it is in the image", value.where)
     for step in build.before:
         draft.because(("build", "commands"), step.text, f"{step.text}: what the build needs first", step.where)
-    if build.mpi is not None:
-        draft.put(("build", "mpi"), True, "the program is linked with the image's MPI", build.mpi.where)
-    for program in build.programs:
-        place = program.path.replace("$PREFIX", PREFIX) if program.path[0] == "$" else f"{APP}/{program.path}"
-        draft.programs.setdefault(program.path.rpartition("/")[2], place)
 
 
 def _off(word: str) -> str:
