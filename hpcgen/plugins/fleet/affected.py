@@ -167,7 +167,7 @@ def _packages(each: Dependent, catalog: Catalog) -> _Packages:
     base, extends = each.plan.blocks[0], each.plan.extends
     more = f"it adds to {extends.image}, whose own packages are not listed" if extends is not None else ""
     if each.lock is not None:
-        from hpcgen.kit.sbom import contents
+        from hpcgen.kit.contents import contents
 
         held = contents(each.lock, [], catalog)
         sources = "packages of the base image are listed without their source packages" if held.inside else ""

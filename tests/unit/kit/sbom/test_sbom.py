@@ -179,7 +179,7 @@ def test_wheel_lists_are_not_read_out_of_commands(pip_lock: Lock, monkeypatch: p
         steps = [(label, replace(step, about="?", commands=("true",))) for label, step in assembly.builder.steps]
         return replace(assembly, builder=replace(assembly.builder, steps=steps))
 
-    monkeypatch.setattr("hpcgen.kit.sbom.assemble", reworded)
+    monkeypatch.setattr("hpcgen.kit.contents.assemble", reworded)
     assert cyclonedx(pip_lock, []) == before
 
 
