@@ -88,7 +88,8 @@ def build(
     KeyboardInterrupt: Ctrl-C or SIGTERM, after everything was undone.
     """
     from hpcgen.builders.display import PlainDisplay
-    from hpcgen.builders.running import BuildOptions, build_kit
+    from hpcgen.builders.preparing import BuildOptions
+    from hpcgen.builders.running import build_kit
     from hpcgen.core.support.leftovers import scratch_folder
     from hpcgen.planning.licences import require_accepted
 

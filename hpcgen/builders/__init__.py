@@ -6,7 +6,8 @@ from pathlib import Path
 
 from hpcgen.builders.choosing import choose_builder, put_base_beside
 from hpcgen.builders.display import Watcher
-from hpcgen.builders.running import BuildOptions, build_kit
+from hpcgen.builders.preparing import BuildOptions
+from hpcgen.builders.running import build_kit
 from hpcgen.core.model.record import BuildRecord
 from hpcgen.kit.folder import read_kit
 from hpcgen.kit.kit import Kit

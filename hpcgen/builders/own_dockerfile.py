@@ -19,7 +19,8 @@ from hpcgen.backends.hardware.emulation import check_architecture, here
 from hpcgen.builders import BuildOptions
 from hpcgen.builders.display import Watcher
 from hpcgen.builders.log import build_folder, log_file, note
-from hpcgen.builders.running import BuildRun, Prepared
+from hpcgen.builders.preparing import Prepared
+from hpcgen.builders.running import BuildRun
 from hpcgen.core.errors import InputError, MissingToolError, Problem
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.record import BuildRecord, BuiltImage

@@ -12,19 +12,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO, Literal
 
-import msgspec
-
 from hpcgen._version import __version__
-from hpcgen.backends.engines import Engine
-from hpcgen.backends.engines.building import EngineCommand, Work, query
-from hpcgen.backends.engines.steps import Event, Recipe, without_test
-from hpcgen.backends.hardware.emulation import check_architecture, here
-from hpcgen.builders.artifacts.quick import QuickRecipe
-from hpcgen.builders.bundles import lock_signer, open_bundle
-from hpcgen.builders.choosing import check_base_beside, choose_builder
+from hpcgen.backends.engines.building import EngineCommand, query
+from hpcgen.backends.engines.steps import Event
+from hpcgen.builders.bundles import lock_signer
 from hpcgen.builders.display import BuildProgress, Watcher, WriteProgress
 from hpcgen.builders.log import build_folder, log_file, note
 from hpcgen.builders.mksquashfs_shim import MksquashfsShim
+from hpcgen.builders.preparing import BuildOptions, Prepared, prepare
 from hpcgen.builders.remedies import Disks
 from hpcgen.core.errors import BuildFailedError, HpcgenError, OutputError
 from hpcgen.core.model.image_paths import LOCK
@@ -32,119 +27,12 @@ from hpcgen.core.model.record import BuildFailure, BuildRecord, BuiltImage
 from hpcgen.core.secret_rules import MASK, secrets_of, without_secrets
 from hpcgen.core.support.hashing import file_sha256
 from hpcgen.core.support.placing import put_in_place, remove
-from hpcgen.core.support.processes import interruptible, printable, require_program, stream
+from hpcgen.core.support.processes import interruptible, printable, stream
 from hpcgen.kit.copied import check_copied
-from hpcgen.kit.folder import KitFolder, check_host_files, make_context
-from hpcgen.recipe.formats import format_for
+from hpcgen.kit.folder import KitFolder, make_context
 
 TAIL = 15
 """How many of the last lines a failure shows."""
-
-
-class BuildOptions(msgspec.Struct, frozen=True):
-    """What is asked of a build.
-
-    Parameters
-    ----------
-    engine: the program; by the plan and what is installed if None.
-    output: the image's file, folder or name; where the job script looks for it if None.
-    cache: whether steps may be taken from the engine's cache.
-    notest: leave out the self-test that ends a build.
-    emulate: build for another architecture than this machine's, by the emulator that is registered.
-    words: further words for the engine's build command.
-    log: the file for the engine's whole output; beside the record if None.
-    record: whether a record is kept.
-    bundle: the folder of the bundle that a kit for one takes everything from.
-    signers: a file of allowed signers, one of whom must have signed the bundle, and what is taken of ``artifacts``.
-    artifacts: the folder in which compiled blocks are kept.
-    artifact_sources: folders, and ``https://`` addresses of such, from which those are brought that it lacks.
-    quick: the recipe that is built in place of the kit's, for the same image.
-    """
-
-    engine: str | None = None
-    output: str | None = None
-    cache: bool = True
-    notest: bool = False
-    emulate: bool = False
-    words: tuple[str, ...] = ()
-    log: Path | None = None
-    record: bool = True
-    bundle: Path | None = None
-    signers: Path | None = None
-    artifacts: Path | None = None
-    artifact_sources: tuple[str, ...] = ()
-    quick: QuickRecipe | None = None
-
-
-class Prepared(msgspec.Struct, frozen=True):
-    """A build that could begin: who builds, what, with which steps."""
-
-    kit: KitFolder
-    builder: Engine
-    work: Work
-    recipe: Recipe
-
-
-def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) -> Prepared:
-    """Choose the builder and the image's place, and check what can be checked before anything is started.
-
-    Raises
-    ------
-    InputError, MissingToolError, OutputError, PolicyError: see :func:`build_kit`.
-    """
-    if options.quick is not None:
-        kit = msgspec.structs.replace(kit, recipe=options.quick.recipe, facts=options.quick.facts)
-    check_architecture(kit.plan.site, options.emulate)
-    check_host_files(kit)
-    bundle = open_bundle(kit, options.bundle, options.signers)
-    builder = choose_builder(kit.plan, options.engine)
-    check_base_beside(kit.plan, kit.folder)
-    if kit.plan.base is not None and kit.plan.base.kind == "oci-archive" and builder.archive_by and bundle is None:
-        program = builder.archive_by
-        require_program(program, "bring the OCI archive to the builder", f"install {program}")
-    target = builder.target(kit.plan, options.output, token)
-    for program, purpose in builder.requires_programs(target).items():
-        require_program(program, purpose)
-    recipe = builder.recipe(kit.recipe, kit.facts.steps if kit.facts is not None else None)
-    steps = [*recipe.steps, *builder.later_steps(target)]
-    form = format_for(kit.plan.format)
-    untested = without_test(steps) if options.notest else steps
-    # Recipes of hpcgen 0.1.0 have no such step, or it is the engine's own.
-    notest = form.notest if untested != steps else ()
-    recipe = msgspec.structs.replace(recipe, steps=untested)
-    own = options.quick is None
-    system = kit.plan.site.system
-    emulated = builder.platform_words(system.architecture) if system.architecture != here() else ()
-    work = Work(
-        plan=kit.plan,
-        kit=kit.folder,
-        recipe=(kit.folder if form.engine_file == form.recipe_file and own else scratch) / form.engine_file,
-        context=kit.folder if not form.certificate_folder and bundle is None and own else scratch / "context",
-        token=token,
-        scratch=scratch / "tmp",
-        target=target,
-        steps=recipe.steps,
-        cache=options.cache,
-        options=(*emulated, *os.environ.get("HPCGEN_BUILD_OPTIONS", "").split(), *options.words, *notest),
-        root=os.geteuid() == 0,
-        bundle=bundle,
-        epoch=kit.lock.get("pinned_epoch"),
-        bases=tuple(kit.facts.bases) if kit.facts is not None else (),
-        stored=tuple(kit.facts.stored) if kit.facts is not None else (),
-        kept=kit.facts.kept if kit.facts is not None else None,
-        certificates=tuple(kit.facts.certificates) if kit.facts is not None else (),
-    )
-    return Prepared(kit, builder, work, recipe)
-
-
-def commands(prepared: Prepared) -> list[str]:
-    """The commands of a build as lines of shell."""
-    # What is kept is built from files of a build that runs.
-    builder, work = prepared.builder, msgspec.structs.replace(prepared.work, kept=None)
-    lines = [call.shown() for call in [*builder.load(work), *builder.build(work)]]
-    if work.target.is_file:
-        lines.append(EngineCommand(("mv", work.target.temporary, work.target.name)).shown())
-    return [*lines, *(call.shown() for call in [*builder.publish(work), *builder.clean(work, True)])]
 
 
 def build_kit(kit: KitFolder, options: BuildOptions, watcher: Watcher | None = None) -> BuildRecord:

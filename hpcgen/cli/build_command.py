@@ -212,7 +212,7 @@ def _with_artifacts(plan: Plan, catalog: Catalog, lock: Lock | None, build: Buil
 
 
 def dry_run_of(kit: KitFolder, options: BuildOptions) -> None:
-    from hpcgen.builders.running import commands, prepare
+    from hpcgen.builders.preparing import commands, prepare
 
     prepared = prepare(kit, options, "0", Path("BUILD"))
     click.echo("# BUILD is a temporary folder with the files that the recipe copies.")

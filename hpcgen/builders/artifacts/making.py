@@ -21,7 +21,8 @@ from hpcgen.builders.artifacts.sources import ArtifactSource
 from hpcgen.builders.artifacts.store import ArtifactStore
 from hpcgen.builders.choosing import choose_builder
 from hpcgen.builders.display import Watcher
-from hpcgen.builders.running import BuildOptions, build_kit
+from hpcgen.builders.preparing import BuildOptions
+from hpcgen.builders.running import build_kit
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import BuildFailedError
 from hpcgen.core.model.artifact import Artifact

@@ -197,7 +197,7 @@ def _built(
 
 def _show(loaded: LoadedFleet, todo: Sequence[MemberState], how: BuildOptions) -> int:
     """The engines' commands; the exit code of the first member that has none."""
-    from hpcgen.builders.running import commands, prepare
+    from hpcgen.builders.preparing import commands, prepare
     from hpcgen.core.support.leftovers import scratch_folder
     from hpcgen.core.support.writing import write_kit
     from hpcgen.kit.folder import read_kit
