@@ -111,7 +111,8 @@ class ArtifactSource:
             found = self._record(web, key, place)
             record = found.record
             if record.bytes > _MOST_BYTES:
-                raise InputError(f"{record.label} has {size(record.bytes)}; at most {size(_MOST_BYTES)} are fetched")
+                message = f"{record.label} has {size(record.bytes)}; at most {size(_MOST_BYTES)} are fetched"
+                raise InputError(message, remedy="bring it in a folder: hpcgen cache pull FOLDER")
             tell(f"{record.label} is fetched from {shown(self.address)}, {size(record.bytes)}")
             archive = place.archive(record)
             wanted = WantedFile(
