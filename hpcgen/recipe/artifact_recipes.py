@@ -72,7 +72,8 @@ def keyed_blocks(plan: Plan, catalog: Catalog, pins: Pins | None = None) -> list
         stage = builder_stage(neutral, own, pins)
         if not stage.image.digest:
             continue
-        needs = {each.name: each.key for each in found if each.name in {one.planned.name for one in own}}
+        names = {one.planned.name for one in own}
+        needs = {each.name: each.key for each in found if each.name in names}
         key = _key(stage, folders, plan.site.system.architecture)
         base = f"{stage.image.name}@{stage.image.digest}"
         found.append(KeyedBlock(part.planned.name, part.label, key, folders, needs, base))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import platform
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,6 +18,7 @@ import msgspec
 
 from hpcgen.core.support.leftovers import lock
 from hpcgen.core.support.refusals import explained
+from hpcgen.core.support.repeating import repeated
 from hpcgen.core.support.units import duration
 
 
@@ -49,20 +49,10 @@ def claimed(path: Path, what: str, tell: Callable[[str], None], times: ClaimTime
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         mine = _taken(path, what, tell, times)
-    ended = threading.Event()
-
-    def touch() -> None:
-        while not ended.wait(times.touch_s):
-            with suppress(OSError):
-                os.utime(mine)
-
-    toucher = threading.Thread(target=touch, daemon=True)
-    toucher.start()
     try:
-        yield
+        with repeated(lambda: os.utime(mine), times.touch_s):
+            yield
     finally:
-        ended.set()
-        toucher.join()
         with suppress(OSError):
             # Another may have waited too long, and taken it over.
             if os.path.samestat(path.stat(), os.fstat(mine)):

@@ -9,9 +9,7 @@ that is used. Two that compile the same leave the archive of both, and the recor
 from __future__ import annotations
 
 import glob
-import os
 import re
-import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -25,11 +23,10 @@ from hpcgen.core.errors import HpcgenError, InputError, PolicyError, UnknownName
 from hpcgen.core.model.artifact import Artifact
 from hpcgen.core.support.file_formats import ARTIFACT
 from hpcgen.core.support.hashing import file_sha256, read_plain
-from hpcgen.core.support.leftovers import new_file, opened_folder, remove_left
 from hpcgen.core.support.refusals import explained
 from hpcgen.core.support.signatures import ARTIFACT as NAMESPACE
 from hpcgen.core.support.signatures import Signer, sign, signer_of
-from hpcgen.core.support.writing import write_file
+from hpcgen.core.support.writing import CopiedFile, write_file
 from hpcgen.recipe.artifacts import StoredArtifact
 
 ARCHIVES = "files"
@@ -38,7 +35,6 @@ INDEX = "index.json"
 MAX_BYTES = 1024 * 1024
 """Of a record, or a signature."""
 _RECORD = re.compile(r"[0-9a-f]{64}\.json")
-_ARCHIVE = re.compile(r"[0-9a-f]{64}\.tar\.gz")
 _UNFINISHED_S = 86400.0
 """A file without its final name that is older than this was left by a killed process."""
 
@@ -97,7 +93,9 @@ class ArtifactStore:
         with explained(place):
             place.parent.mkdir(parents=True, exist_ok=True)
             if not _is(place, record):
-                _copy(archive, place)
+                if place.is_symlink():
+                    place.unlink()
+                write_file(place, CopiedFile(archive, record.sha256))
             write_file(self.record_path(record.key), _text(record), folders=True)
         # A signature of an older one is not of these bytes.
         signature_of(self.record_path(record.key)).unlink(missing_ok=True)
@@ -256,21 +254,3 @@ def signature_of(record: Path) -> Path:
 
 def _text(record: Artifact) -> str:
     return msgspec.json.format(msgspec.json.encode(record), indent=1).decode() + "\n"
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Copy a file beside its final name, wait until it is on the disk, and give it the name."""
-    with opened_folder(target.parent) as folder:
-        remove_left(folder)
-        descriptor, aside = new_file(folder, 0o666)
-        try:
-            with source.open("rb") as read, open(descriptor, "wb") as written:
-                shutil.copyfileobj(read, written, 1 << 20)
-                written.flush()
-                os.fsync(written.fileno())
-                # While it is open it is locked: nobody takes it for what a killed process left.
-                os.replace(aside, target.name, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
-            os.unlink(aside, dir_fd=folder)
-            raise
-        os.fsync(folder)

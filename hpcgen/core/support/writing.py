@@ -62,7 +62,7 @@ def check_folder_of(path: Path) -> None:
         path.parent.stat()
 
 
-def write_file(path: Path, text: str | bytes, executable: bool = False, folders: bool = False) -> None:
+def write_file(path: Path, text: str | bytes | CopiedFile, executable: bool = False, folders: bool = False) -> None:
     """Write ``text``, or what is no text, to ``path``, whole or not at all; an older file there is replaced.
 
     Permissions are those of any new file (the umask decides), with ``x`` where ``executable``.
@@ -74,6 +74,7 @@ def write_file(path: Path, text: str | bytes, executable: bool = False, folders:
     Raises
     ------
     OutputError: ``path`` is something else than a file, or it cannot be written; nothing has changed.
+    InputError: what is to be copied there is not what it is to be; nothing has changed.
     """
     with explained(path):
         if folders:
@@ -84,7 +85,7 @@ def write_file(path: Path, text: str | bytes, executable: bool = False, folders:
             _replace_file(folder, path.name, text, executable)
 
 
-def _replace_file(folder: int, name: str, text: str | bytes, executable: bool) -> None:
+def _replace_file(folder: int, name: str, text: str | bytes | CopiedFile, executable: bool) -> None:
     """Write a file aside and give it its name, in an open folder; a link of that name is replaced, not followed."""
     remove_left(folder)
     descriptor, aside = new_file(folder, _mode(executable))
@@ -223,9 +224,7 @@ def _write_through(path: Path, file: KitFile | CopiedFile) -> None:
     """Write a new file and wait until it is on the disk; the umask decides on its permissions."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with open(os.open(path, flags, _mode(file.executable)), "wb") as stream:
-        if isinstance(file, CopiedFile):
-            copy_checked(file, stream)
-        _write_out(stream, b"" if isinstance(file, CopiedFile) else file.text)
+        _write_out(stream, file if isinstance(file, CopiedFile) else file.text)
 
 
 def copy_checked(file: CopiedFile, target: BinaryIO) -> None:
@@ -256,8 +255,11 @@ def _mode(executable: bool) -> int:
     return 0o777 if executable else 0o666
 
 
-def _write_out(stream: BinaryIO, text: str | bytes) -> None:
-    stream.write(text.encode("utf-8") if isinstance(text, str) else text)
+def _write_out(stream: BinaryIO, text: str | bytes | CopiedFile) -> None:
+    if isinstance(text, CopiedFile):
+        copy_checked(text, stream)
+    else:
+        stream.write(text.encode("utf-8") if isinstance(text, str) else text)
     stream.flush()
     os.fsync(stream.fileno())
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from hpcgen.core.model.fields import Record
+from hpcgen.core.support.repeating import repeated
 
 BEAT_S = 30.0
 """Heartbeat interval, in seconds."""
@@ -74,21 +74,6 @@ def is_alive(worker: Worker, seen: float, now: float) -> bool:
     return now - seen < STALE_S
 
 
-@contextmanager
-def beating(beat: Callable[[float], None], seconds: float = BEAT_S) -> Iterator[None]:
+def beating(beat: Callable[[float], None], seconds: float = BEAT_S) -> AbstractContextManager[None]:
     """Call ``beat`` with the time now and then, until the end of the block."""
-    ended = threading.Event()
-
-    def run() -> None:
-        while not ended.wait(seconds):
-            # One that cannot be written now is followed by the next.
-            with suppress(Exception):
-                beat(time.time())
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
+    return repeated(lambda: beat(time.time()), seconds)
