@@ -114,7 +114,7 @@ def build(
         if isinstance(source, Plan):
             from hpcgen.builders.artifacts.making import with_artifacts
 
-            options = with_artifacts(kit.plan, catalog, None, options, watcher)
+            options = with_artifacts(kit.plan, catalog, None, kit.content, options, watcher)
         return build_kit(kit, options, watcher)
 
 

@@ -176,7 +176,8 @@ def _kit_to_build(
         catalog, plan, lock = plan_of_lock(ctx, build.locked, build.bundle, options, build.engine)
         store_kit(folder, make_kit(plan, catalog, lock).all_files)
         put_base_beside(plan, folder, catalog.bases)
-        return read_kit(folder), _with_artifacts(plan, catalog, lock, build)
+        kit_folder = read_kit(folder)
+        return kit_folder, _with_artifacts(kit_folder, catalog, lock, build)
     if (named := named_kit(options)) is not None:
         put_base_beside(named.plan, named.folder, {})
         return named, build.how
@@ -195,10 +196,11 @@ def _kit_to_build(
     store_kit(folder, kit.all_files)
     put_base_beside(plan, folder, catalog.bases)
     say_findings(plan, kit.notices, kit.details, notes=options.notes)
-    return read_kit(folder), _with_artifacts(plan, catalog, None, build)
+    kit_folder = read_kit(folder)
+    return kit_folder, _with_artifacts(kit_folder, catalog, None, build)
 
 
-def _with_artifacts(plan: Plan, catalog: Catalog, lock: Lock | None, build: BuildCommandOptions) -> BuildOptions:
+def _with_artifacts(kit: KitFolder, catalog: Catalog, lock: Lock | None, build: BuildCommandOptions) -> BuildOptions:
     """How it is built: what is kept is unpacked, and what is missing of it is compiled now."""
     how = build.how
     if how.artifacts is None:
@@ -207,8 +209,9 @@ def _with_artifacts(plan: Plan, catalog: Catalog, lock: Lock | None, build: Buil
     from hpcgen.builders.display import display
 
     if not build.dry_run:
-        require_licences(plan.licences, build.accept)
-    return with_artifacts(plan, catalog, lock, how, display(say, shows_progress()), compiles=not build.dry_run)
+        require_licences(kit.plan.licences, build.accept)
+    watcher, compiles = display(say, shows_progress()), not build.dry_run
+    return with_artifacts(kit.plan, catalog, lock, kit.content, how, watcher, compiles)
 
 
 def dry_run_of(kit: KitFolder, options: BuildOptions) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from hpcgen.blocks.base import Facts
 from hpcgen.blocks.steps import TextFile, run
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.model.image_paths import SELFTEST
@@ -36,7 +37,10 @@ NUMBER = 1
 
 
 class KeyedBlock(NamedTuple):
-    """A block of a plan whose compiled files can be kept: by which key, in which folders, made with which others."""
+    """A block of a plan whose compiled files can be kept: by which key, in which folders, made with which others.
+
+    ``needs``: the keys of those that it is compiled with, by block. ``blocks``: all that an image needs to compile it.
+    """
 
     name: str
     label: str
@@ -44,6 +48,7 @@ class KeyedBlock(NamedTuple):
     folders: tuple[str, ...]
     needs: dict[str, str]
     base: str
+    blocks: frozenset[str]
 
 
 def keyed_blocks(plan: Plan, catalog: Catalog, pins: Pins | None = None) -> list[KeyedBlock]:
@@ -63,6 +68,9 @@ def keyed_blocks(plan: Plan, catalog: Catalog, pins: Pins | None = None) -> list
         plan, site=replace(plan.site, network=Network(internet=plan.site.network.internet)), supply="network"
     )
     parts = parts_of(neutral, catalog, pins).parts
+    # What makes the site's certificates known downloads nothing itself, and nothing says that it needs it.
+    facts = Facts.of(plan.site, plan.partition)
+    certified = {each.planned.name for each in parts if each.block.host_files(replace(each.ctx, facts=facts))}
     found: list[KeyedBlock] = []
     for part in parts:
         folders = part.block.artifact(part.ctx)
@@ -76,13 +84,14 @@ def keyed_blocks(plan: Plan, catalog: Catalog, pins: Pins | None = None) -> list
         needs = {each.name: each.key for each in found if each.name in names}
         key = _key(stage, folders, plan.site.system.architecture)
         base = f"{stage.image.name}@{stage.image.digest}"
-        found.append(KeyedBlock(part.planned.name, part.label, key, folders, needs, base))
+        blocks = frozenset(names | certified)
+        found.append(KeyedBlock(part.planned.name, part.label, key, folders, needs, base, blocks))
     return found
 
 
 def _key(stage: Stage, folders: Sequence[str], architecture: str) -> str:
     arguments = {name: value for name, value in stage.arguments.items() if name != "SOURCE_DATE_EPOCH"}
-    content = content_hash([msgspec.structs.replace(stage, arguments=arguments, host_files=[])])
+    content = content_hash([replace(stage, arguments=arguments, host_files=[])])
     return sha256_of(msgspec.json.encode([NUMBER, content, folders, architecture]))
 
 
@@ -96,17 +105,13 @@ def _closure(parts: Sequence[PlannedPart], name: str) -> list[PlannedPart]:
     return [part for part in parts if part.planned.name in wanted]
 
 
-def artifact_plan(plan: Plan, catalog: Catalog, keyed: KeyedBlock) -> Plan:
+def artifact_plan(plan: Plan, keyed: KeyedBlock) -> Plan:
     """The plan of an image in which one block of another plan is compiled."""
-    parts = parts_of(plan, catalog).parts
-    names = {part.planned.name for part in _closure(parts, keyed.name)}
-    # What makes the site's certificates known downloads nothing itself, and nothing says that it needs it.
-    names |= {part.planned.name for part in parts if part.block.host_files(part.ctx)}
     stack = replace(
         plan.stack,
         name="artifact",
         title=f"{keyed.label}, to be kept",
-        blocks={name: each for name, each in plan.stack.blocks.items() if name in names},
+        blocks={name: each for name, each in plan.stack.blocks.items() if name in keyed.blocks},
         run=RunSpec(command=["true"], mpi=False),
         copy=[],
         git=[],
@@ -115,7 +120,7 @@ def artifact_plan(plan: Plan, catalog: Catalog, keyed: KeyedBlock) -> Plan:
         notes=[],
         open=[],
     )
-    blocks = [each for each in plan.blocks if each.name in names]
+    blocks = [each for each in plan.blocks if each.name in keyed.blocks]
     return replace(plan, stack=stack, blocks=blocks, copied=[], project=None, conda=None, findings=[], licences=[])
 
 

@@ -26,7 +26,6 @@ from hpcgen.builders.running import build_kit
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import BuildFailedError
 from hpcgen.core.model.artifact import Artifact
-from hpcgen.core.model.image_paths import CONTENT_LABEL
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.file_formats import ARTIFACT
 from hpcgen.core.support.hashing import file_sha256
@@ -50,26 +49,59 @@ _PERMISSIONS = 0o777
 
 
 def with_artifacts(
-    plan: Plan, catalog: Catalog, lock: Lock | None, options: BuildOptions, watcher: Watcher, compiles: bool = True
+    plan: Plan,
+    catalog: Catalog,
+    lock: Lock | None,
+    content: str,
+    options: BuildOptions,
+    watcher: Watcher,
+    compiles: bool = True,
 ) -> BuildOptions:
     """How the kit of a plan is built with a store of artifacts, where the options name one.
 
     Parameters
     ----------
+    content: the plan hash.
+    compiles: as of :func:`stored_artifacts`, which raises the same errors.
+    """
+    if options.artifacts is None:
+        return options
+    stored = stored_artifacts(plan, catalog, lock, options, watcher, compiles)
+    if not stored:
+        return options
+    pins = lock.pins if lock is not None else None
+    quick = _quick(plan, assemble(plan, catalog, pins, content, stored=stored), stored)
+    return replace(options, quick=quick)
+
+
+def stored_artifacts(
+    plan: Plan,
+    catalog: Catalog,
+    lock: Lock | None,
+    options: BuildOptions,
+    watcher: Watcher,
+    compiles: bool = True,
+    only: str = "",
+) -> dict[str, StoredArtifact]:
+    """What the store that the options name has of a plan, by block.
+
+    Parameters
+    ----------
     compiles: what the store lacks is brought from where the options say, or compiled, each block in an image of its
         own, and kept. From a bundle it is compiled in the image.
+    only: this block alone, and what it is compiled with.
 
     Raises
     ------
     BuildFailedError, MissingToolError, OutputError: as :func:`~hpcgen.builders.running.build_kit`.
     """
-    if options.artifacts is None:
-        return options
+    assert options.artifacts is not None
     asked = _Asked(plan, catalog, lock, options, watcher, ArtifactStore(options.artifacts, options.signers))
     sources = [ArtifactSource(each, asked.store) for each in options.artifact_sources]
     stored: dict[str, StoredArtifact] = {}
-    pins = lock.pins if lock is not None else None
-    for keyed in keyed_blocks(plan, catalog, pins):
+    blocks = keyed_blocks(plan, catalog, lock.pins if lock is not None else None)
+    wanted = {only}.union(*(each.needs for each in blocks if each.name == only))
+    for keyed in (each for each in blocks if not only or each.name in wanted):
         found = asked.store.find(keyed.key, watcher.note)
         if found is not None:
             watcher.note(asked.taken(found))
@@ -79,11 +111,7 @@ def with_artifacts(
             stored[keyed.name] = found
     if options.signers is None and any(each.gave for each in sources):
         watcher.note("warning: no signature of them was required: name whom you trust as `signers` in your config file")
-    if not stored:
-        return options
-    content = lock.content if lock is not None else assemble(plan, catalog).labels[CONTENT_LABEL]
-    quick = _quick(plan, assemble(plan, catalog, pins, content, stored=stored), stored)
-    return replace(options, quick=quick)
+    return stored
 
 
 def _quick(plan: Plan, assembly: Assembly, stored: Mapping[str, StoredArtifact]) -> QuickRecipe:
@@ -132,7 +160,7 @@ def _obtained(
 def _compiled(asked: _Asked, keyed: KeyedBlock, stored: Mapping[str, StoredArtifact]) -> StoredArtifact:
     """Compile one block in an image that is gone afterwards, and keep its folders."""
     plan, catalog, lock, options, watcher, store = asked
-    alone = artifact_plan(plan, catalog, keyed)
+    alone = artifact_plan(plan, keyed)
     used = {name: each for name, each in stored.items() if name in keyed.needs}
     pins = lock.pins if lock is not None else None
     quick = _quick(alone, artifact_assembly(alone, catalog, pins, used), used) if used else None

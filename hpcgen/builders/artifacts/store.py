@@ -104,9 +104,7 @@ class ArtifactStore:
     def records(self, tell: Callable[[str], None] = lambda text: None) -> Iterator[ArtifactEntry]:
         """All that can be read, by block and version; ``tell`` is told of the others."""
         found = []
-        for path in sorted(self.folder.glob("[0-9a-f][0-9a-f]/*.json")):
-            if not _RECORD.fullmatch(path.name):
-                continue
+        for path in self.record_files():
             try:
                 found.append(self._read(path))
             except InputError as error:
@@ -199,6 +197,10 @@ class ArtifactStore:
         """Where the record of a key lies."""
         return self.folder / key[:2] / f"{key}.json"
 
+    def record_files(self) -> list[Path]:
+        """The files that are records by their names; whatever else lies in these folders is not the store's."""
+        return [path for path in sorted(self.folder.glob("[0-9a-f][0-9a-f]/*.json")) if _RECORD.fullmatch(path.name)]
+
     def _read(self, path: Path) -> ArtifactEntry:
         """InputError where a record is damaged, is of another key, or was written by a newer release."""
         data: object = None
@@ -233,7 +235,7 @@ _AGAIN = "hpcgen cache prune removes what is damaged; the next build compiles it
 def damaged(store: ArtifactStore) -> list[Path]:
     """Records of a store that are of no use: they cannot be read, or their archives are not as they say."""
     found = []
-    for path in sorted(store.folder.glob("[0-9a-f][0-9a-f]/*.json")):
+    for path in store.record_files():
         try:
             store._check_archive(store._read(path).record)
         except (InputError, PolicyError):

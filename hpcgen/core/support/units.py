@@ -25,8 +25,11 @@ def size(count: int | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as ``42 s`` or ``3 min 07 s``."""
+    """Seconds as ``42 s``, ``3 min 07 s`` or ``2 h 10 min``."""
     whole = round(seconds)
+    if whole >= 6000:
+        minutes = round(seconds / 60)
+        return f"{minutes // 60} h {minutes % 60:02d} min"
     return f"{whole} s" if whole < 100 else f"{whole // 60} min {whole % 60:02d} s"
 
 

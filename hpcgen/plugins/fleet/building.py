@@ -77,7 +77,7 @@ def _build_one(loaded: LoadedFleet, state: MemberState, how: BuildSettings) -> t
     if plan is None:
         raise BuildFailedError(state.problems)
     options, watcher = options_of(state, how.options), how.watcher()
-    options = with_artifacts(plan, loaded.catalog, None, options, watcher)
+    options = with_artifacts(plan, loaded.catalog, None, state.content, options, watcher)
     record = build_image(make_kit(plan, loaded.catalog), options, watcher)
     run = _tested(loaded, state, record, how) if member.test else None
     return record, run

@@ -119,7 +119,7 @@ def test_tools_that_nothing_else_needs_are_left_out_of_the_builder() -> None:
 def test_an_artifact_is_compiled_with_what_it_needs_alone() -> None:
     plan = planned("workstation", "gromacs")
     keyed = next(each for each in keyed_blocks(plan, CATALOG) if each.name == "mpich")
-    alone = artifact_plan(plan, CATALOG, keyed)
+    alone = artifact_plan(plan, keyed)
     assert {"gromacs", "cmake"}.isdisjoint(each.name for each in alone.blocks)
     assembly = artifact_assembly(alone, CATALOG, None, stored(plan, "libfabric"))
     (stage,) = assembly.stages

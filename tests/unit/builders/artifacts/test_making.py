@@ -118,9 +118,9 @@ def test_a_build_from_a_bundle_takes_what_the_same_lock_compiled_and_compiles_th
     said: list[str] = []
     watcher = Watcher()
     watcher.note = said.append  # type: ignore[method-assign]
-    quick = with_artifacts(bundled, locks.CATALOG, lock, options, watcher).quick
+    quick = with_artifacts(bundled, locks.CATALOG, lock, lock.content, options, watcher).quick
     assert quick is not None and len(said) == 1 and "taken from" in said[0]
     assert any("unpack what was compiled before" in step.about for steps in quick.facts.steps for step in steps)
     assert quick.recipe.count("./configure") == 1 and record.sha256 in quick.recipe
     assert make_kit(bundled, locks.CATALOG, lock).recipe.count("./configure") == 2
-    assert with_artifacts(bundled, locks.CATALOG, lock, BuildOptions(), watcher).quick is None
+    assert with_artifacts(bundled, locks.CATALOG, lock, lock.content, BuildOptions(), watcher).quick is None

@@ -166,6 +166,9 @@ def test_the_commands_list_check_and_remove(store: ArtifactStore, tmp_path: Path
     assert "zen3" in hpcgen("cache", "list", *words).stdout
     assert KEY in hpcgen("cache", "show", "abab", *words).stdout
     assert hpcgen("cache", "verify", *words).returncode == 0
+    foreign = kept.file.parents[1] / KEY[:2] / "notes.json"
+    foreign.write_text("not the store's")
+    assert "damaged" not in hpcgen("cache", "prune", *words).stderr and foreign.exists()
     kept.file.write_bytes(b"forged")
     spoiled = hpcgen("cache", "verify", *words)
     assert spoiled.returncode == 1 and "is not what its record says" in spoiled.stderr
