@@ -14,6 +14,7 @@ from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import RunSpec, Stack
 from hpcgen.core.support.quoting import sh
+from hpcgen.core.support.units import counted
 from hpcgen.launch.job.layout import resolve_job
 from hpcgen.running.image_job import ImageJob
 from hpcgen.running.submission import (
@@ -33,7 +34,7 @@ class BuildJob(msgspec.Struct, frozen=True):
     ----------
     words: options of ``hpcgen`` and its subcommand, as they are typed after ``hpcgen``.
     folder: where they are typed; relative paths in them are from there.
-    members: with some, the job is an array with one task each, which gets ``--member NAME``.
+    tasks: with some, the job is an array: for each option that its tasks get, the value for each of them.
     limit: how many tasks may run at once; 0 for no limit.
     after: the job that has to end first; "" for none.
     environment: what :func:`hpcgen.running.submission.passed_on` gives.
@@ -45,10 +46,15 @@ class BuildJob(msgspec.Struct, frozen=True):
     words: list[str]
     folder: Path
     request: JobRequest = JobRequest()
-    members: list[str] = []
+    tasks: dict[str, list[str]] = {}
     limit: int = 0
     after: str = ""
     environment: dict[str, str] = {}
+
+    @property
+    def count(self) -> int:
+        """How many tasks it has; 0 where it is no array."""
+        return len(next(iter(self.tasks.values()), []))
 
 
 def check_site(site: Site, document: Document | None = None) -> None:
@@ -100,11 +106,11 @@ def build_script(job: BuildJob) -> tuple[str, str]:
     partition = msgspec.structs.replace(site.partitions[job.partition], gpu=None)
     header = Header(name=job.name, job=laid_out, partition=partition, scheduler=site.scheduler)
     directives = scheduler.directives(header)
-    if job.members:
+    if job.tasks:
         if not scheduler.task_variable:
             message = f"hpcgen cannot submit arrays to {scheduler.title}, the batch system of {site.name}"
             raise PolicyError(message, "--array", remedy="build one after the other: omit --array")
-        directives += scheduler.array(len(job.members), job.limit).split("\n")
+        directives += scheduler.array(job.count, job.limit).split("\n")
     if job.after:
         directives.append(scheduler.after(job.after))
     text = own_script(site, directives, _about(job), _call(job, scheduler), job.folder, job.environment)
@@ -115,18 +121,18 @@ def arrays(job: BuildJob) -> list[BuildJob]:
     """The job as arrays of no more tasks than the site's batch system takes in one."""
     facts = job.site.scheduler
     most = facts.max_array_size or scheduler_for(facts).array_size
-    if not most or len(job.members) <= most:
+    if not most or job.count <= most:
         return [job]
-    starts = range(0, len(job.members), most)
-    replace = msgspec.structs.replace
-    return [
-        replace(job, name=f"{job.name}-{number}", members=job.members[start : start + most])
-        for number, start in enumerate(starts, 1)
-    ]
+    parts = []
+    for number, start in enumerate(range(0, job.count, most), 1):
+        tasks = {name: values[start : start + most] for name, values in job.tasks.items()}
+        parts.append(msgspec.structs.replace(job, name=f"{job.name}-{number}", tasks=tasks))
+    return parts
 
 
 def _about(job: BuildJob) -> str:
-    what = f"{len(job.members)} images, one task each" if job.members else "an image"
+    thing = "block" if "artifact" in job.tasks else "image"
+    what = f"{counted(job.count, thing)}, one task each" if job.tasks else "an image"
     return f"Build job by hpcgen: {what}, on compute nodes of {job.site.name}."
 
 
@@ -144,16 +150,13 @@ def _laid_out(job: BuildJob) -> Job:
 
 def _call(job: BuildJob, scheduler: Scheduler) -> list[str]:
     call = own_call(job.words)
-    if not job.members:
+    if not job.tasks:
         return [call]
     first = scheduler.first_task
     task = f"{scheduler.task_variable} - {first}" if first else scheduler.task_variable
-    return [
-        "members=(",
-        *(f"    {sh(name)}" for name in job.members),
-        ")",
-        f'{call} --member "${{members[${task}]}}"',
-    ]
+    lists = [[f"{name}s=(", *(f"    {sh(value)}" for value in values), ")"] for name, values in job.tasks.items()]
+    options = [f'--{name} "${{{name}s[${task}]}}"' for name in job.tasks]
+    return [*(line for each in lists for line in each), " ".join([call, *options])]
 
 
 def submit_build(job: BuildJob, plan: Plan) -> Submitted:
@@ -171,7 +174,7 @@ def submit_build(job: BuildJob, plan: Plan) -> Submitted:
     """
     queue = scheduler_for(job.site.scheduler)
     require_programs(queue, job.site.name)
-    queueing = Queueing(tasks=len(job.members) or None)
+    queueing = Queueing(tasks=job.count or None)
     here = ImageJob(msgspec.structs.replace(plan, site=job.site, partition=job.partition), {}, queueing=queueing)
     here, own = with_files(here, job.folder, job.name)
     name, text = build_script(msgspec.structs.replace(job, site=here.plan.site))

@@ -235,7 +235,8 @@ def _members(image: ImageReference, folders: Sequence[str], made: tarfile.TarFil
     if image.kind == "directory":
         # A folder that an ordinary user built has parts that its owner may not read.
         top = Path(image.name)
-        for path in sorted(path for folder in inside for path in ((top / folder), *(top / folder).rglob("*"))):
+        places = [top / folder for folder in inside if os.path.lexists(top / folder)]
+        for path in sorted(path for place in places for path in (place, *place.rglob("*"))):
             member = made.gettarinfo(path, str(path.relative_to(top)))
             if _is_kept(member):
                 with path.open("rb") if member.isreg() else nullcontext() as content:

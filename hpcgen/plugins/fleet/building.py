@@ -1,9 +1,9 @@
-"""Build the members of a fleet here, one after the other, test each, and note in the lock what is good."""
+"""Compile what members of a fleet share, build them here one after the other, test each, and lock what is good."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -13,12 +13,14 @@ from hpcgen.core.errors import BuildFailedError, HpcgenError, InputError, Proble
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.record import BuildRecord, TestRun
 from hpcgen.core.model.site import Site
+from hpcgen.core.support.units import some
 from hpcgen.plugins.fleet.changes import MemberState
 from hpcgen.plugins.fleet.file import LoadedFleet, build_site
 from hpcgen.plugins.fleet.records import LockedImage, update_lock
 
 if TYPE_CHECKING:
     from hpcgen.builders import BuildOptions, Watcher
+    from hpcgen.plugins.fleet.compiled import ArtifactJob
 
 
 class MemberOutcome(msgspec.Struct, frozen=True):
@@ -45,15 +47,76 @@ class BuildSettings(msgspec.Struct, frozen=True):
     report: Callable[[str, str, TestRun], None]
 
 
+def able_here(options: BuildOptions) -> Callable[[MemberState], bool]:
+    """Whether this machine can build a member, by its processor and engines; each engine is asked once."""
+    from hpcgen.backends.hardware.emulation import check_architecture
+    from hpcgen.builders.choosing import choose_builder
+
+    known: dict[tuple[str, ...], bool] = {}
+
+    def able(state: MemberState) -> bool:
+        plan = state.plan
+        if plan is None:
+            return False
+        engine = state.member.engine or options.engine
+        base = plan.base.kind if plan.base is not None else ""
+        asked = (plan.site.system.architecture, plan.format, plan.engine, plan.supply, base, engine or "")
+        if asked not in known:
+            try:
+                check_architecture(plan.site, options.emulate)
+                choose_builder(plan, engine)
+                known[asked] = True
+            except HpcgenError:
+                known[asked] = False
+        return known[asked]
+
+    return able
+
+
+def compile_blocks(loaded: LoadedFleet, jobs: Sequence[ArtifactJob], how: BuildSettings) -> dict[str, HpcgenError]:
+    """Compile what the store lacks, going on after a failure: what went wrong, by key.
+
+    What needs a block that could not be compiled is not tried.
+    """
+    from hpcgen.builders.artifacts.making import stored_artifacts
+
+    failed: dict[str, HpcgenError] = {}
+    for number, job in enumerate(jobs, 1):
+        block, plan = job.block, job.state.plan
+        assert plan is not None
+        how.say(f"{block.label}, {number} of {len(jobs)} to compile: for {job.state.member.name}")
+        try:
+            for needed in filter(None, map(failed.get, block.needs.values())):
+                raise needed
+            options = options_of(job.state, how.options)
+            stored_artifacts(plan, loaded.catalog, None, options, how.watcher(), only=block.name)
+        except HpcgenError as error:
+            for problem in error.problems:
+                how.say(f"error: {problem}")
+            failed[block.key] = error
+    return failed
+
+
 def build_members(
-    loaded: LoadedFleet, states: Sequence[MemberState], lock: Path, how: BuildSettings
+    loaded: LoadedFleet,
+    states: Sequence[MemberState],
+    lock: Path,
+    how: BuildSettings,
+    lacking: Mapping[str, HpcgenError],
 ) -> Iterator[MemberOutcome]:
-    """Build each, going on after a failure; what is built, and tested where it is to be, goes into the lock at once."""
+    """Build each, going on after a failure; what is built, and tested where it is to be, goes into the lock at once.
+
+    Parameters
+    ----------
+    lacking: members that are not built, since what they need could not be compiled, and why.
+    """
     for number, state in enumerate(states, 1):
         name = state.member.name
         how.say(f"{name}, {number} of {len(states)}: {state.reason or state.state}")
         begun = time.monotonic()
         try:
+            if name in lacking:
+                raise lacking[name]
             record, run = _build_one(loaded, state, how)
             locked = _locked(record, run)
             update_lock(lock, {name: locked})
@@ -137,6 +200,19 @@ def _locked(record: BuildRecord, run: TestRun | None) -> LockedImage:
         image=f"{image.kind}:{image.name}",
         digest=image.digest,
     )
+
+
+def is_for(site: Site, state: MemberState) -> bool:
+    """Whether a member's image is for processors as those of a site."""
+    return state.plan is not None and state.plan.site.system.architecture == site.system.architecture
+
+
+def for_others(site: Site, states: Sequence[MemberState]) -> Problem:
+    """Why nodes of a site cannot build these members: their images are for other processors."""
+    names = [each.member.name for each in states]
+    message = f"the nodes of {site.name} are {site.system.architecture}, and {some(names)} are for other processors"
+    remedy = f"submit them apart: --member {names[0]} --on SITE, of a site with such nodes; or add --emulate"
+    return Problem(message, states[0].member.place, remedy=remedy)
 
 
 def array_site(loaded: LoadedFleet, states: Sequence[MemberState], asked: str | None) -> tuple[Site, str]:

@@ -1,43 +1,186 @@
-"""What members of a fleet compile: how much of it is the same, how much is kept, how long the rest takes."""
+"""What members of a fleet compile: the different blocks in an order to compile them, and how long all of it takes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from hpcgen.builders.artifacts.store import ArtifactStore
-from hpcgen.core.errors import HpcgenError
+from hpcgen.core.errors import HpcgenError, UnknownNameError, did_you_mean
 from hpcgen.core.support.units import counted, duration
 from hpcgen.plugins.fleet.changes import MemberState
 from hpcgen.plugins.fleet.file import LoadedFleet
-from hpcgen.recipe.artifact_recipes import keyed_blocks
+from hpcgen.plugins.fleet.times import Times
+from hpcgen.recipe.artifact_recipes import KeyedBlock, keyed_blocks
 
 
-def told_of_artifacts(loaded: LoadedFleet, todo: Sequence[MemberState], folder: Path) -> str:
-    """A line on the blocks that members have compiled, for whoever waits; each is compiled once.
+class ArtifactJob(msgspec.Struct, frozen=True):
+    """A block that is compiled once for all members that have it.
 
     Parameters
     ----------
-    folder: the store of what was compiled before. How long its artifacts took says how long others of these blocks may.
+    state: the member whose plan it is compiled by.
+    level: 0 where it needs none of the others, else one more than the highest of those that it needs.
+    seconds: that it took before; None where nothing tells.
+    """
+
+    block: KeyedBlock
+    state: MemberState
+    level: int
+    seconds: float | None
+
+    @property
+    def builder(self) -> tuple[str, str | None]:
+        """The format of its recipe, and the engine that is asked for."""
+        return _builder(self.state)
+
+    @property
+    def row(self) -> dict[str, object]:
+        """The same for programs, with the options of `hpcgen build` that compile it."""
+        block, options = self.block, ["--member", self.state.member.name, "--artifact", self.block.name]
+        row = {"key": block.key, "block": block.label, "level": self.level, "needs": sorted(block.needs.values())}
+        return {**row, "seconds": self.seconds, "options": options}
+
+
+class FleetWork(msgspec.Struct, frozen=True):
+    """What there is to do before images are built, and with them.
+
+    Parameters
+    ----------
+    states: the members that are built.
+    wanted: what each of them has compiled, by its name.
+    jobs: what is to be compiled, by key, each after all that it needs.
+    kept: keys that the store has.
+    lost: keys that no member can have compiled here.
+    images: seconds of each build that is possible here, without what is compiled; None where nothing tells.
+    """
+
+    folder: Path
+    states: Sequence[MemberState]
+    wanted: dict[str, list[KeyedBlock]]
+    jobs: dict[str, ArtifactJob]
+    kept: frozenset[str]
+    lost: frozenset[str]
+    images: dict[str, float | None]
+
+    def only(self, names: Sequence[str]) -> list[ArtifactJob]:
+        """The jobs of blocks of these names, or all; UnknownNameError where no member has such a block."""
+        known = {block.name for blocks in self.wanted.values() for block in blocks}
+        for name in names:
+            if name not in known:
+                message = f"no image that is to be built compiles {name!r} so that it can be kept"
+                raise UnknownNameError(message, "--artifact", remedy=did_you_mean(name, sorted(known)))
+        return [each for each in self.jobs.values() if not names or each.block.name in names]
+
+    def lacking(self, failed: Mapping[str, HpcgenError]) -> dict[str, HpcgenError]:
+        """The members whose blocks could not be compiled, and why: of those that another engine builds nobody knows.
+
+        Parameters
+        ----------
+        failed: what went wrong, by key.
+        """
+        found: dict[str, HpcgenError] = {}
+        for state in self.states:
+            for block in self.wanted.get(state.member.name, ()):
+                error, job = failed.get(block.key), self.jobs.get(block.key)
+                if error is not None and job is not None and job.builder == _builder(state):
+                    found.setdefault(state.member.name, error)
+        return found
+
+    @property
+    def told(self) -> list[str]:
+        """What is to be done, how long that takes one after the other, and at the least, for whoever waits."""
+        asked = sum(map(len, self.wanted.values()))
+        if not asked:
+            return []
+        different = len(self.jobs) + len(self.kept) + len(self.lost)
+        shared = f"{counted(asked, 'block')} of {counted(len(self.states), 'image')} are {different} different ones"
+        lost = f", {len(self.lost)} for other machines" if self.lost else ""
+        counts = f"{len(self.jobs)} to compile, {len(self.kept)} in {self.folder}{lost}"
+        times = [*(each.seconds for each in self.jobs.values()), *self.images.values()]
+        lines = [f"{shared}: {counts}; {_all_of(times)}"]
+        if self.jobs:
+            steps = self.longest
+            path = ", then ".join(name for name, _ in steps)
+            lines.append(f"critical path: {path}; {_all_of([took for _, took in steps])}")
+        return lines
+
+    @property
+    def longest(self) -> list[tuple[str, float | None]]:
+        """The chain that takes longest, however many machines there are: what is done, and its seconds."""
+        ends: dict[str, list[tuple[str, float | None]]] = {}
+
+        def before(needs: Iterable[str]) -> list[tuple[str, float | None]]:
+            return max((ends[key] for key in needs if key in ends), key=_length, default=[])
+
+        for key, job in self.jobs.items():
+            ends[key] = [*before(job.block.needs.values()), (job.block.label, job.seconds)]
+        chains = (
+            [*before(block.key for block in self.wanted[name]), (f"the image {name}", took)]
+            for name, took in self.images.items()
+        )
+        return max(chains, key=_length, default=[])
+
+
+def in_levels(jobs: Sequence[ArtifactJob]) -> list[list[ArtifactJob]]:
+    """Jobs that may run at the same time, those of one level after those of the one before."""
+    levels = sorted({each.level for each in jobs})
+    return [[each for each in jobs if each.level == level] for level in levels]
+
+
+def _builder(state: MemberState) -> tuple[str, str | None]:
+    return state.format, state.member.engine
+
+
+def _length(chain: Sequence[tuple[str, float | None]]) -> tuple[float, int]:
+    """Known seconds, and how much there is of it."""
+    return sum(took or 0.0 for _, took in chain), len(chain)
+
+
+def _all_of(times: Sequence[float | None]) -> str:
+    known = [each for each in times if each is not None]
+    if not known:
+        return "how long that takes is not known"
+    missing = len(times) - len(known)
+    return f"about {duration(sum(known))}" + (f", and {missing} of which no time is known" if missing else "")
+
+
+def fleet_work(
+    loaded: LoadedFleet, todo: Sequence[MemberState], folder: Path, able: Callable[[MemberState], bool]
+) -> FleetWork:
+    """What members have compiled, which of it a store lacks, and who compiles that; each is compiled once.
+
+    Parameters
+    ----------
+    folder: the store. How long its artifacts took says how long others of these blocks may.
+    able: whether what a member has can be compiled where it is built.
     """
     # Members may share a plan.
-    blocks = {state.content: _keyed(loaded, state) for state in {each.content: each for each in todo}.values()}
-    found = dict(pair for pairs in blocks.values() for pair in pairs)
-    asked = sum(len(blocks[state.content]) for state in todo)
+    of_plans = {state.content: _keyed(loaded, state) for state in {each.content: each for each in todo}.values()}
+    wanted = {state.member.name: of_plans[state.content] for state in todo if state.plan is not None}
     kept = {each.record.key: each.record for each in ArtifactStore(folder).records()}
-    took = {record.block: record.seconds for record in sorted(kept.values(), key=lambda each: each.made)}
-    missing = [block for key, block in found.items() if key not in kept]
-    known = [took[block] for block in missing if block in took]
-    after = "" if not known else f"; about {duration(sum(known))}" + (" for some" if len(known) < len(missing) else "")
-    shared = f"{counted(asked, 'block')} of {counted(len(todo), 'image')} are {len(found)} different ones"
-    return f"{shared}: {len(missing)} to compile, {len(found) - len(missing)} in {folder}{after}"
+    times = Times(kept.values(), todo)
+    jobs: dict[str, ArtifactJob] = {}
+    seen: set[str] = set()
+    for state in todo:
+        for block in of_plans[state.content]:
+            seen.add(block.key)
+            if block.key in kept or block.key in jobs or not able(state):
+                continue
+            level = max((jobs[key].level + 1 for key in block.needs.values() if key in jobs), default=0)
+            jobs[block.key] = ArtifactJob(block, state, level, times.of_block(block))
+    there = seen & kept.keys()
+    images = {state.member.name: times.of_image(state, of_plans[state.content]) for state in todo if able(state)}
+    return FleetWork(folder, todo, wanted, jobs, frozenset(there), frozenset(seen - there - jobs.keys()), images)
 
 
-def _keyed(loaded: LoadedFleet, state: MemberState) -> list[tuple[str, str]]:
-    """Key and block of what a member compiles; none where that cannot be said, which its build will say."""
+def _keyed(loaded: LoadedFleet, state: MemberState) -> list[KeyedBlock]:
+    """What a member has compiled; none where that cannot be said, which its build will say."""
     if state.plan is None:
         return []
     try:
-        return [(each.key, each.name) for each in keyed_blocks(state.plan, loaded.catalog)]
+        return keyed_blocks(state.plan, loaded.catalog)
     except HpcgenError:
         return []

@@ -89,7 +89,9 @@ def test_the_script_of_a_build_takes_a_whole_node_and_calls_this_hpcgen(collecti
 
 def test_an_array_names_its_members_by_their_index(collection: Path) -> None:
     words = ["build", "--fleet", "fleet.yaml"]
-    job = build_job(collection, request=JobRequest(account="abc"), words=words, members=["a", "b", "c"], limit=2)
+    job = build_job(
+        collection, request=JobRequest(account="abc"), words=words, tasks={"member": ["a", "b", "c"]}, limit=2
+    )
     _, text = build_script(job)
     assert "\n#SBATCH --array=0-2%2\n" in text
     assert "members=(\n    a\n    b\n    c\n)\n" in text
@@ -111,7 +113,7 @@ def test_an_account_that_the_site_wants_is_asked_for(collection: Path) -> None:
 
 def test_arrays_are_slurms(collection: Path) -> None:
     job = build_job(
-        collection, "scheduler: {kind: pbs}\n", request=JobRequest(account="abc", queue="test"), members=["a"]
+        collection, "scheduler: {kind: pbs}\n", request=JobRequest(account="abc", queue="test"), tasks={"member": ["a"]}
     )
     with pytest.raises(PolicyError, match="cannot submit arrays to PBS"):
         build_script(job)

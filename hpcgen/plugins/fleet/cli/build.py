@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +16,16 @@ from hpcgen.cli.options import Options, PlanOptions, in_record
 from hpcgen.cli.tables import table
 from hpcgen.cli.words import COUNT, SITE
 from hpcgen.core.errors import HpcgenError, InputError, Problems
+from hpcgen.core.support.units import duration
 
 if TYPE_CHECKING:
     from hpcgen.builders import BuildOptions
     from hpcgen.core.model.record import TestRun
-    from hpcgen.plugins.fleet.building import MemberOutcome
+    from hpcgen.plugins.fleet.building import BuildSettings, MemberOutcome
     from hpcgen.plugins.fleet.changes import MemberState
+    from hpcgen.plugins.fleet.compiled import ArtifactJob, FleetWork
     from hpcgen.plugins.fleet.file import LoadedFleet
+    from hpcgen.running.build_job import BuildJob
 
 
 class FleetBuildOptions(Options, frozen=True, kw_only=True):
@@ -34,9 +37,16 @@ class FleetBuildOptions(Options, frozen=True, kw_only=True):
     lock_file: Path | None = None
     force: bool = False
     reports: Path | None = None
+    artifacts_only: bool = False
+    artifact: tuple[str, ...] = ()
     array: bool = False
     limit: int | None = None
     build_on: str | None = None
+
+    @property
+    def compiles_alone(self) -> bool:
+        """Whether blocks are compiled and kept, and no image is built."""
+        return self.artifacts_only or bool(self.artifact)
 
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -58,12 +68,20 @@ _fleet_options = option_group(
         type=click.Path(path_type=Path, file_okay=False),
         help="With --all or --member: write a JUnit file of each image's tests here.",
     ),
+    click.option(
+        "--artifacts-only",
+        is_flag=True,
+        help="With --all or --member: compile what the folder of --cache lacks, and build no image.",
+    ),
+    click.option(
+        "--artifact", multiple=True, metavar="BLOCK", help="The same for this block, and what it needs; repeatable."
+    ),
     click.option("--array", is_flag=True, help="With --all or --member: as a Slurm array, one task per image."),
     click.option("--limit", type=COUNT, metavar="N", help="With --array: how many tasks may run at once."),
     click.option("--on", "build_on", type=SITE, help="With --array: the site whose batch system builds."),
     in_record(FleetBuildOptions, "fleet"),
 )
-_FLEET = {"fleet_file", "lock_file", "force", "reports", "array", "limit", "build_on"}
+_FLEET = {"fleet_file", "lock_file", "force", "reports", "artifacts_only", "artifact", "array", "limit", "build_on"}
 _OF_JOBS = {"time", "queue", "account"}
 _BOTH = {
     "every",
@@ -79,7 +97,8 @@ _BOTH = {
     "record",
     "as_json",
 }
-_NOT_IN_TASK = {**NOT_IN_JOB, "--all": 0, "--member": 1, "--array": 0, "--limit": 1, "--on": 1}
+_FOR_ALL = {"--all": 0, "--member": 1, "--artifacts-only": 0, "--artifact": 1, "--array": 0, "--limit": 1, "--on": 1}
+_NOT_IN_TASK = {**NOT_IN_JOB, **_FOR_ALL}
 
 
 BuildOne = Callable[[click.Context, PlanOptions, BuildCommandOptions], None]
@@ -100,6 +119,7 @@ def with_fleets(build_one: BuildOne) -> Callable[..., Any]:
     def command(ctx: click.Context, options: PlanOptions, build: BuildCommandOptions, fleet: FleetBuildOptions) -> None:
         if fleet.every or fleet.names:
             _check_usage(ctx, fleet.array)
+            _check_store(fleet, build)
             _many(ctx, options, fleet, build)
         elif stray := _given(ctx) & _FLEET:
             raise click.UsageError(f"{_option(ctx, stray)} requires --all or --member")
@@ -131,6 +151,12 @@ def _check_usage(ctx: click.Context, array: bool) -> None:
         raise click.UsageError(f"{_option(ctx, stray)} requires --array")
 
 
+def _check_store(fleet: FleetBuildOptions, build: BuildCommandOptions) -> None:
+    if fleet.compiles_alone and build.how.artifacts is None:
+        needed = "--cache DIR, or `artifacts` in your config file, and no --no-cache"
+        raise click.UsageError(f"--artifacts-only and --artifact require a folder to keep what is compiled: {needed}")
+
+
 # many images
 
 
@@ -151,15 +177,22 @@ def _many(ctx: click.Context, options: PlanOptions, fleet: FleetBuildOptions, bu
         require_room(lock, locked, [each.member.name for each in todo])
         todo = _accepted(todo, build.accept)
     if fleet.array:
-        _array(loaded, todo, options, fleet, build.dry_run)
+        _array(loaded, todo, options, fleet, build)
         return
-    if todo and (store := build.how.artifacts) is not None:
-        from hpcgen.plugins.fleet.compiled import told_of_artifacts
+    from hpcgen.plugins.fleet.building import able_here, build_members, compile_blocks
 
-        say(told_of_artifacts(loaded, todo, store))
+    work = _work(loaded, todo, build, able_here(build.how))
+    if fleet.compiles_alone:
+        assert work is not None
+        _compile_alone(loaded, work, fleet, build)
+        Problems(problem for each in todo for problem in each.problems).raise_as(InputError)
+        return
     if build.dry_run:
         ctx.exit(_show(loaded, todo, build.how))
-    outcomes = list(_built(loaded, todo, lock, build.how, fleet.reports))
+    how, lacking = _settings(build.how, fleet.reports), {}
+    if work is not None:
+        lacking = work.lacking(compile_blocks(loaded, list(work.jobs.values()), how))
+    outcomes = list(build_members(loaded, todo, lock, how, lacking))
     _summary(outcomes, build.as_json)
     ctx.exit(next((each.exit_code for each in outcomes if each.exit_code), 0))
 
@@ -176,11 +209,44 @@ def _accepted(todo: Sequence[MemberState], accept: tuple[str, ...]) -> list[Memb
     ]
 
 
-def _built(
-    loaded: LoadedFleet, todo: Sequence[MemberState], lock: Path, how: BuildOptions, reports: Path | None
-) -> Iterator[MemberOutcome]:
+def _work(
+    loaded: LoadedFleet, todo: Sequence[MemberState], build: BuildCommandOptions, able: Callable[[MemberState], bool]
+) -> FleetWork | None:
+    """What is compiled for all members together, told before it begins; None where nothing is kept."""
+    from hpcgen.plugins.fleet.compiled import fleet_work
+
+    if (store := build.how.artifacts) is None:
+        return None
+    work = fleet_work(loaded, todo, store, able)
+    for line in work.told:
+        say(line)
+    return work
+
+
+def _compile_alone(loaded: LoadedFleet, work: FleetWork, fleet: FleetBuildOptions, build: BuildCommandOptions) -> None:
+    """Compile what the store lacks of what is asked for, or list it; the error of the first that failed is raised."""
+    from hpcgen.plugins.fleet.building import compile_blocks
+
+    jobs = work.only(fleet.artifact)
+    failed = {} if build.dry_run else compile_blocks(loaded, jobs, _settings(build.how, None))
+    if build.as_json:
+        print_json([{**job.row, "failed": job.block.key in failed} for job in jobs])
+    elif build.dry_run and jobs:
+        rows = [[str(each.level), each.block.label, each.state.member.name, _took(each)] for each in jobs]
+        click.echo(table(["level", "block", "compiled for", "time"], rows, sys.stdout))
+    if not build.dry_run:
+        say(f"{len(jobs) - len(failed)} compiled, {len(failed)} failed" if jobs else "nothing to compile")
+    for error in failed.values():
+        raise error
+
+
+def _took(job: ArtifactJob) -> str:
+    return "not known" if job.seconds is None else duration(job.seconds)
+
+
+def _settings(how: BuildOptions, reports: Path | None) -> BuildSettings:
     from hpcgen.builders.display import display
-    from hpcgen.plugins.fleet.building import BuildSettings, build_members
+    from hpcgen.plugins.fleet.building import BuildSettings
 
     def report(name: str, image: str, run: TestRun) -> None:
         say(f"{name}: tests: {run.count('passed')} passed, {run.count('failed')} failed, {run.seconds:.0f} s")
@@ -191,8 +257,7 @@ def _built(
             reports.mkdir(parents=True, exist_ok=True)
             write_file(reports / f"{name}.xml", junit_xml(run, image))
 
-    settings = BuildSettings(how, lambda: display(say, shows_progress()), say, report)
-    return build_members(loaded, todo, lock, settings)
+    return BuildSettings(how, lambda: display(say, shows_progress()), say, report)
 
 
 def _show(loaded: LoadedFleet, todo: Sequence[MemberState], how: BuildOptions) -> int:
@@ -240,22 +305,49 @@ def _array(
     todo: Sequence[MemberState],
     options: PlanOptions,
     fleet: FleetBuildOptions,
-    dry_run: bool,
+    build: BuildCommandOptions,
 ) -> None:
-    """One task for each member that has a plan; the others are told, and make the exit code."""
-    from hpcgen.plugins.fleet.building import array_site
+    """One task for each member that can be built there, after those that compile; the others make the exit code."""
+    from hpcgen.plugins.fleet.building import array_site, for_others, is_for
+    from hpcgen.plugins.fleet.compiled import in_levels
+
+    planned = [each for each in todo if each.plan is not None]
+    problems = Problems(problem for each in todo for problem in each.problems)
+    if planned:
+        site, partition = array_site(loaded, planned, fleet.build_on)
+        if others := [each for each in planned if not (build.emulate or is_for(site, each))]:
+            problems.append(for_others(site, others))
+            planned = [each for each in planned if is_for(site, each)]
+        job = job_of_build(site, partition, "build-fleet", _NOT_IN_TASK, options)
+        job = replace(job, limit=fleet.limit or 0)
+        before = ""
+        if planned and (work := _work(loaded, planned, build, lambda state: True)) is not None:
+            # A block that fails keeps no image back but those that need it, whose own builds say so.
+            for number, level in enumerate(in_levels(work.only(fleet.artifact)), 1):
+                tasks = {"member": [each.state.member.name for each in level]}
+                tasks["artifact"] = [each.block.name for each in level]
+                step = replace(job, name=f"compile-fleet-{number}", tasks=tasks)
+                before = _submitted(step, level[0].state, build.dry_run, before, in_turn=True)
+        if planned and not fleet.compiles_alone:
+            job = replace(job, tasks={"member": [each.member.name for each in planned]})
+            # A limit is one for all of them, so that they run one after the other.
+            before = _submitted(job, planned[0], build.dry_run, before, in_turn=job.limit > 0)
+    if not planned:
+        say("nothing to build")
+    problems.raise_as(InputError)
+
+
+def _submitted(job: BuildJob, state: MemberState, dry_run: bool, before: str, in_turn: bool) -> str:
+    """Hand over an array, in as many as the batch system wants, after a job; the id of the last one.
+
+    Parameters
+    ----------
+    in_turn: each after the one before.
+    """
     from hpcgen.running.build_job import arrays
 
-    planned = {each.member.name: each.plan for each in todo if each.plan is not None}
-    if planned:
-        site, partition = array_site(loaded, [each for each in todo if each.plan is not None], fleet.build_on)
-        job = job_of_build(site, partition, "build-fleet", _NOT_IN_TASK, options)
-        job = replace(job, members=list(planned), limit=fleet.limit or 0)
-        before = ""
-        for part in arrays(job):
-            # A limit is one for all of them, so that they run one after the other.
-            part = replace(part, after=before if job.limit else "")
-            before = hand_over(part, next(iter(planned.values())), dry_run, follow=False)
-    else:
-        say("nothing to build")
-    Problems(problem for each in todo for problem in each.problems).raise_as(InputError)
+    assert state.plan is not None
+    for part in arrays(job):
+        last = hand_over(replace(part, after=before), state.plan, dry_run, follow=False)
+        before = last if in_turn else before
+    return last
