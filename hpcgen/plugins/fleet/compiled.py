@@ -144,7 +144,7 @@ def _all_of(times: Sequence[float | None]) -> str:
     if not known:
         return "how long that takes is not known"
     missing = len(times) - len(known)
-    return f"about {duration(sum(known))}" + (f", and {missing} of which no time is known" if missing else "")
+    return f"about {duration(sum(known))}" + (f", not counting {missing} whose time is not known" if missing else "")
 
 
 def fleet_work(

@@ -184,9 +184,7 @@ def _many(ctx: click.Context, options: PlanOptions, fleet: FleetBuildOptions, bu
     work = _work(loaded, todo, build, able_here(build.how))
     if fleet.compiles_alone:
         assert work is not None
-        _compile_alone(loaded, work, fleet, build)
-        Problems(problem for each in todo for problem in each.problems).raise_as(InputError)
-        return
+        ctx.exit(_compile_alone(loaded, work, fleet, build))
     if build.dry_run:
         ctx.exit(_show(loaded, todo, build.how))
     how, lacking = _settings(build.how, fleet.reports), {}
@@ -223,10 +221,13 @@ def _work(
     return work
 
 
-def _compile_alone(loaded: LoadedFleet, work: FleetWork, fleet: FleetBuildOptions, build: BuildCommandOptions) -> None:
-    """Compile what the store lacks of what is asked for, or list it; the error of the first that failed is raised."""
+def _compile_alone(loaded: LoadedFleet, work: FleetWork, fleet: FleetBuildOptions, build: BuildCommandOptions) -> int:
+    """Compile what the store lacks of what is asked for, or list it; the exit code of the first that failed."""
     from hpcgen.plugins.fleet.building import compile_blocks
 
+    unplanned = [problem for each in work.states for problem in each.problems]
+    for problem in unplanned:
+        say(f"error: {problem}")
     jobs = work.only(fleet.artifact)
     failed = {} if build.dry_run else compile_blocks(loaded, jobs, _settings(build.how, None))
     if build.as_json:
@@ -236,8 +237,7 @@ def _compile_alone(loaded: LoadedFleet, work: FleetWork, fleet: FleetBuildOption
         click.echo(table(["level", "block", "compiled for", "time"], rows, sys.stdout))
     if not build.dry_run:
         say(f"{len(jobs) - len(failed)} compiled, {len(failed)} failed" if jobs else "nothing to compile")
-    for error in failed.values():
-        raise error
+    return next((each.exit_code for each in failed.values()), InputError.exit_code if unplanned else 0)
 
 
 def _took(job: ArtifactJob) -> str:
