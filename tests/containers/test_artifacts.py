@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from container_tools import REPORTS, BaseImage, Run, Sid, SidHpcgen, Tool
+from container_tools import REPORTS, BaseImage, ChImage, Run, Sid, SidHpcgen, Slurm, Tool
 from test_build import record_in
 from test_rendered_kits import BASE_IN_SID, CERTIFICATES, site_profile
 from test_sources import sources
@@ -66,6 +66,9 @@ def start(
 
     def start(engine: str, words: list[str]) -> Run:
         own = {"HPCGEN_COLLECTIONS": str(folder), "HPCGEN_RECORDS": str(folder / "records")}
+        if engine == "slurm":
+            cluster: Slurm = request.getfixturevalue("slurm_cluster")("general")
+            return cluster.run([sys.executable, "-m", "hpcgen", *words], env=own, cwd=folder)
         if engine != "apptainer":
             here = Tool({**testbed_env, **own, "BUILDAH_ISOLATION": "chroot"})
             return here.run([sys.executable, "-m", "hpcgen", *words], cwd=folder)
@@ -115,6 +118,34 @@ def test_a_fleet_compiles_what_its_members_share_once(start: Start, mirror: File
     assert len(mirror.requests) == 1
     again = start("podman", ["build", "--all", "--force", "--cache", "store"]).stdout
     assert "is compiled once" not in again and again.count("taken from") == 2, again
+
+
+def test_an_array_compiles_before_it_builds(
+    start: Start, ch_image: ChImage, slurm_cluster: Callable[..., Slurm], mirror: FileServer, tmp_path: Path
+) -> None:
+    folder = tmp_path / "project"
+    batch = {"kind": "slurm", "default_time": "00:20:00"}
+    profile = json.loads((folder / "site_profiles/here.yaml").read_text())
+    profile["containers"]["build_on"], profile["scheduler"] = ["compute"], batch
+    profile["containers"]["engines"]["charliecloud"] = {}
+    profile["partitions"]["cpu"]["queues"] = [{"name": "general"}]
+    (folder / "site_profiles/here.yaml").write_text(json.dumps(profile), "utf-8")
+    fleet = {"members": [{"stack": name, "site": "here", "test": False} for name in ("probe", "other")]}
+    (folder / "fleet.yaml").write_text(json.dumps(fleet), "utf-8")
+    jobs = start("slurm", ["build", "--all", "--array", "--cache", "store"]).stdout.splitlines()
+    compiling, building = [line for line in jobs if line.isdigit()]
+    for _ in range(600):
+        if not slurm_cluster("general").run(["squeue", "-h", "-j", building], check=False).stdout.strip():
+            break
+        time.sleep(1)
+    said = {path.name: path.read_text() for path in folder.glob("slurm-*.out")}
+    assert f"slurm-{compiling}_0.out" in said, said
+    assert sum("is compiled once" in text for text in said.values()) == 1, said
+    assert "1 compiled, 0 failed" in said[f"slurm-{compiling}_0.out"]
+    for number in range(2):
+        text = said[f"slurm-{building}_{number}.out"]
+        assert text.count("taken from") == 1 and "1 built, 0 failed" in text, text
+    assert len(mirror.requests) == 1
 
 
 @pytest.mark.parametrize("engine", ["podman", "ch-image"])
