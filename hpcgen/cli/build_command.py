@@ -85,7 +85,9 @@ if TYPE_CHECKING:
 @click.option(
     "--provenance", metavar="FILE", type=PATH, help="Write where the image comes from, as a statement (in-toto, SLSA)."
 )
-@click.option("--sign", metavar="KEY", type=PATH, help="Sign that statement with this SSH key, as FILE.sig.")
+@click.option(
+    "--sign", metavar="KEY", type=PATH, help="Sign it with this SSH key, as FILE.sig; by default beside the image."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
 @licence_option
 @click.option("--submit", is_flag=True, help="Build as a job of the site's batch system, and follow it.")

@@ -97,6 +97,7 @@ def _of_image(
             elsewhere=True,
             allow_unsupported=True,
             converted=True,
+            signed=False,
         )
     if job.facts is None:
         return job.plan, checks_of(case_of_plan(job.plan), only=AT_START)

@@ -15,13 +15,11 @@ if TYPE_CHECKING:
     from hpcgen.core.model.record import BuildRecord
 
 
-def check_statement(file: Path | None, key: Path | None, option: str = "--provenance") -> None:
+def check_statement(file: Path | None, key: Path | None) -> None:
     """Before anything is built: errors where the statement cannot be written or signed."""
     if key is not None:
         from hpcgen.core.support.signatures import check_key
 
-        if file is None:
-            raise click.UsageError(f"--sign requires {option} FILE")
         check_key(key)
     if file is not None:
         from hpcgen.core.support.writing import check_folder_of
@@ -30,19 +28,24 @@ def check_statement(file: Path | None, key: Path | None, option: str = "--proven
 
 
 def write_provenance(record: BuildRecord, file: Path | None, key: Path | None) -> None:
-    """Write the statement of a build, if a file for it is named, and its signature, if a key is.
+    """Write the statement of a build, if a file for it or a key is named, and its signature, if a key is.
 
     Raises
     ------
     InputError: the record has no image with a digest. OutputError: it cannot be written.
     """
-    if file is None:
+    if file is None and key is None:
         return
-    from hpcgen.builders.records.provenance import provenance_text
+    from hpcgen.builders.records.provenance import provenance_text, statement_beside
     from hpcgen.core.support.signatures import PROVENANCE
+    from hpcgen.images.reference import ImageReference
     from hpcgen.kit.lockfile.lock import signature_of, write_signed
 
-    if write_signed(file, provenance_text(record), key, PROVENANCE):
+    text = provenance_text(record)
+    if file is None:
+        assert record.image is not None
+        file = statement_beside(ImageReference(record.image.kind, record.image.name))
+    if write_signed(file, text, key, PROVENANCE):
         say(f"warning: {file} was signed; it is new now, and is not (--sign KEY)")
     say(f"wrote {file}" + (f"; signed in {signature_of(file)}" if key is not None else ""))
 
@@ -50,7 +53,11 @@ def write_provenance(record: BuildRecord, file: Path | None, key: Path | None) -
 @click.command("verify")
 @click.argument("image", type=IMAGE)
 @click.option(
-    "--provenance", "file", required=True, metavar="FILE", type=PATH, help="The statement; FILE.sig signs it."
+    "--provenance",
+    "file",
+    metavar="FILE",
+    type=PATH,
+    help="The statement; FILE.sig signs it. By default IMAGE.provenance.json.",
 )
 @click.option(
     "--signer",
@@ -61,18 +68,19 @@ def write_provenance(record: BuildRecord, file: Path | None, key: Path | None) -
 )
 @START
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects as JSON.")
-def verify(image: str, file: Path, signers: Path | None, start: bool, as_json: bool) -> int:
+def verify(image: str, file: Path | None, signers: Path | None, start: bool, as_json: bool) -> int:
     """Check that IMAGE is what a statement of build --provenance is about, and who signed that.
 
     Exit 6 if something does not hold, or if the image has no digest to be known by.
     """
-    from hpcgen.builders.records.provenance import check_provenance
+    from hpcgen.builders.records.provenance import check_provenance, statement_beside
     from hpcgen.cli.contract_command import POLICY
     from hpcgen.cli.tables import table
     from hpcgen.core.config.user_config import allowed_signers
     from hpcgen.images.reference import parse_image
 
-    checks = check_provenance(parse_image(image, start), file, allowed_signers(signers))
+    found = parse_image(image, start)
+    checks = check_provenance(found, file or statement_beside(found), allowed_signers(signers))
     if as_json:
         print_json(checks)
     else:

@@ -102,7 +102,9 @@ def provenance(record_id: str, output: Path | None, sign: Path | None) -> None:
     from hpcgen.builders.records.store import find
     from hpcgen.cli.provenance import check_statement, write_provenance
 
-    check_statement(output, sign, "-o")
+    if sign is not None and output is None:
+        raise click.UsageError("--sign requires -o FILE")
+    check_statement(output, sign)
     record = find(record_id)
     if output is None:
         click.echo(provenance_text(record), nl=False)

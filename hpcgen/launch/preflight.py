@@ -50,13 +50,14 @@ COMMON = "x86_64_v2"
 """What every x86 node of the last ten years has; a CPU is told by what it has beyond."""
 
 
-def preflight_text(plan: Plan, how: Start, *, built_for: str = "", named: bool = False) -> str:
+def preflight_text(plan: Plan, how: Start, *, built_for: str = "", named: bool = False, sha256: str = "") -> str:
     """The functions of the preflight, and the lines that call it.
 
     Parameters
     ----------
     built_for: archspec's name of the CPU that the image was compiled for, "" if it is that of the plan.
     named: the image is a name in the engine's store, not a file.
+    sha256: of its file, which must be that one; "" where nobody asks.
     """
     node, helpers = _node(plan, how, built_for, named)
     ranks = _ranks(plan, how)
@@ -68,11 +69,11 @@ def preflight_text(plan: Plan, how: Start, *, built_for: str = "", named: bool =
     alone = node_checks.alone(plan, how) if ranks else ""
     functions += [fill("ranks", **ranks)] if ranks else []
     functions += [alone] if alone else []
-    functions.append(_order(plan, how, bool(ranks), bool(alone)))
+    functions.append(_order(plan, how, bool(ranks), bool(alone), sha256))
     return "\n".join([*functions, fill("call", status=str(STATUS))])
 
 
-def _order(plan: Plan, how: Start, ranks: bool, alone: bool) -> str:
+def _order(plan: Plan, how: Start, ranks: bool, alone: bool, sha256: str) -> str:
     """The function that asks all others, first the nodes, then the ranks, and if these fail, each node's by itself."""
     nodes = plan.job.nodes
     parts = [fill("preflight")]
@@ -83,6 +84,9 @@ def _order(plan: Plan, how: Start, ranks: bool, alone: bool) -> str:
         parts += _all_nodes(plan, how)
     else:
         parts.append(fill("one"))
+    if sha256:
+        todo = "get the signed image again, and submit the job again"
+        parts.append(fill("signed", signed_as=sh(sha256), expected=sh(f"sha256:{sha256}, as signed"), todo=sh(todo)))
     collectives = collectives_text(plan, how.engine)
     if not ranks:
         who = f"{nodes} nodes meet" if nodes > 1 else "this machine meets"

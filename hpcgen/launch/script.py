@@ -142,6 +142,7 @@ def preflight_script(
     named: bool = False,
     built_for: str = "",
     more_inside: Mapping[str, str] | None = None,
+    sha256: str = "",
 ) -> str:
     """What a job script calls before it starts its command; the user may call it too, in an allocation.
 
@@ -150,6 +151,7 @@ def preflight_script(
     named: the image is a name in the engine's store, not a file.
     built_for: archspec's name of the CPU that the image was compiled for, if it is not that of the plan's partition.
     more_inside: as for :func:`job_script`.
+    sha256: of the image's file, which must be that one; "" where nobody asks.
 
     Raises
     ------
@@ -169,7 +171,7 @@ def preflight_script(
         exports_part(how, scheduler),
         _plain_output() if how.outer else "",
         container_part(how, PREFLIGHT) + fill("launch", outer=_outer(how)) if ranks else "",
-        fill("checks", functions=preflight_text(plan, how, built_for=built_for, named=named)),
+        fill("checks", functions=preflight_text(plan, how, built_for=built_for, named=named, sha256=sha256)),
     ]
     return together(filter(None, parts), "\n")
 

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
 
 
-_NOT_THERE = ("title", "aliases", "operator", "links", "notes", "sources", "extends", "network", "image")
-"""Fields of a profile that a start does not depend on: what is there for people, and what builds need."""
+_NOT_THERE = ("title", "aliases", "operator", "links", "notes", "sources", "extends", "network", "image", "images")
+"""Fields of a profile that a start does not depend on: what is there for people, what builds need, and
+what is asked of the user's own profile alone."""
 
 
 class HostSide(msgspec.Struct, frozen=True):

@@ -31,6 +31,7 @@ from hpcgen.recipe.assemble import assemble
 from hpcgen.running.data import DataRequest, with_data
 from hpcgen.running.host_side import host_side, laid_out, started_as
 from hpcgen.running.image_findings import bind_findings, check_mpi, contract_findings, onto_folders, unseen_data
+from hpcgen.running.signed import require_signed
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -55,6 +56,7 @@ class ImageJob(msgspec.Struct, frozen=True):
     content: hash of the plan that the image was built from; "" where hpcgen did not build it.
     facts: what was read of an image that hpcgen did not build.
     plain: there is no image: the command runs on the machine itself.
+    sha256: of the signed image, which a job compares again before it starts; "" where nobody asks for a signature.
     """
 
     plan: Plan
@@ -69,6 +71,7 @@ class ImageJob(msgspec.Struct, frozen=True):
     content: str = ""
     facts: ImageFacts | None = None
     plain: bool = False
+    sha256: str = ""
 
     @property
     def foreign(self) -> bool:
@@ -112,6 +115,7 @@ def plan_for_image(
     data: DataRequest | None = None,
     allow_unsupported: bool = False,
     converted: bool = False,
+    signed: bool = True,
 ) -> ImageJob:
     """The plan that an image carries, laid out for a site; of one that hpcgen did not build, a plan by what it holds.
 
@@ -132,12 +136,13 @@ def plan_for_image(
     data: the data of the host that it sees; none of its own if None.
     allow_unsupported: an image that hpcgen did not build is started although it breaks the contract with the host.
     converted: an archive, which no engine starts, is first made into what the site's engine does.
+    signed: an image without a signed statement is refused where the user or the site asks for one.
 
     Raises
     ------
     InputError: the image is for a site of which the user has no profile, or nothing says which machine this is.
     PolicyError: nothing allowed here starts this kind of image; the job does not fit the machine; the contract is
-        broken by an image that hpcgen did not build.
+        broken by an image that hpcgen did not build; its signature is missing or wrong.
     UnknownNameError: there is no such partition.
     """
     from hpcgen.images.recorded import known_kit
@@ -155,6 +160,7 @@ def plan_for_image(
         asked = replace(asked, account=account(side.site or kit.plan.site))
     recorded = side.recorded if stack is None else started_as(side.recorded, stack)
     plan = laid_out(recorded, side.site, partition, asked, renewed=site is None, anew=recorded.stack != kit.plan.stack)
+    sha256 = require_signed(image, plan.site, catalog) if signed else ""
     chosen = choose_engine(_usual(plan.site, stack), image.kind, image.name, engine, elsewhere, converted)
     binds = data.given if data is not None else ()
     again = _command(str(image), site, partition, asked, engine, binds)
@@ -191,7 +197,9 @@ def plan_for_image(
     ]
     plan = replace(plan, findings=[*plan.findings, *findings])
     environment, content = dict(kit.environment), kit.content
-    return ImageJob(plan, environment, image.name, image.kind, built_for, inside, content=content, facts=facts)
+    return ImageJob(
+        plan, environment, image.name, image.kind, built_for, inside, content=content, facts=facts, sha256=sha256
+    )
 
 
 def _foreign(
@@ -228,9 +236,10 @@ def plan_for_stack(
 
     Raises
     ------
-    PolicyError: the engine is not allowed, or starts no such image.
+    PolicyError: the engine is not allowed, or starts no such image; a signature is required and missing or wrong.
     """
 
+    sha256 = require_signed(image, plan.site, catalog)
     if image is not None:
         chosen = choose_engine(_usual(plan.site), image.kind, image.name, engine, elsewhere)
         plan = msgspec.structs.replace(plan, engine=chosen)
@@ -238,7 +247,8 @@ def plan_for_stack(
         plan = msgspec.structs.replace(plan, engine=_allowed(plan.site, (engine,), "the image")[0])
     environment = assemble(plan, catalog).final.environment
     plan = with_data(plan, data)
-    return ImageJob(plan, environment, image.name, image.kind) if image is not None else ImageJob(plan, environment)
+    name, kind = (image.name, image.kind) if image is not None else ("", None)
+    return ImageJob(plan, environment, name, kind, sha256=sha256)
 
 
 def direct_script(job: ImageJob, preflight: str = "") -> str:
@@ -291,8 +301,8 @@ def batch_script(job: ImageJob, preflight: str) -> tuple[str, str]:
 
 def checks(job: ImageJob) -> str:
     """The preflight of a job: the script that its own script calls first."""
-    return str(
-        preflight_script(job.plan, job.environment, named=job.named, built_for=job.built_for, more_inside=job.inside)
+    return preflight_script(
+        job.plan, job.environment, named=job.named, built_for=job.built_for, more_inside=job.inside, sha256=job.sha256
     )
 
 

@@ -36,6 +36,7 @@ BUILDER = "https://hpcgen.example.org/builder/"
 PLAN, LOCK = "plan", "hpcgen.lock"
 """Names of two of the resolved dependencies."""
 MAX_BYTES = 16 * 1024 * 1024
+_ENDING = ".provenance.json"
 _REMEDY = "get it again from whoever built the image"
 _NO_DIGEST = "a folder has no digest: its files change one by one, and copies differ in owners and dates"
 _PERSONAL = ("--account", "--image-directory")
@@ -73,12 +74,20 @@ class _Statement(msgspec.Struct, frozen=True):
     predicate: _Predicate
 
 
-class ProvenanceCheck(msgspec.Struct, frozen=True):
-    """One thing that a statement says, and whether it is so."""
+class ProvenanceCheck(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that a statement says, and whether it is so; ``sha256`` of what was compared, where it is so."""
 
     name: str
     outcome: Literal["holds", "does not hold", "unknown"]
     reason: str
+    sha256: str = ""
+
+
+def statement_beside(image: ImageReference) -> Path:
+    """Where an image's statement is unless another place is named: beside its file, or, of a name in a store, here."""
+    if image.image_kind.stored:
+        return Path(re.sub(r"[/:@]", "-", image.name) + _ENDING)
+    return Path(image.name + _ENDING)
 
 
 def provenance_text(record: BuildRecord) -> str:
@@ -243,7 +252,7 @@ def _digest(image: ImageReference, subject: list[str]) -> ProvenanceCheck:
     if not digest:
         return ProvenanceCheck("digest", "unknown", _NO_DIGEST)
     if digest in subject:
-        return ProvenanceCheck("digest", "holds", f"sha256:{digest}")
+        return ProvenanceCheck("digest", "holds", f"sha256:{digest}", digest)
     return ProvenanceCheck(
         "digest", "does not hold", f"the image is sha256:{digest}, the statement of {_some(subject)}"
     )

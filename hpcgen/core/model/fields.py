@@ -107,6 +107,12 @@ Account = Annotated[
 ]
 
 
+class ImageRules(Record, frozen=True):
+    """Which images may be started. ``require_signature``: only those with a statement that an allowed signer signed."""
+
+    require_signature: bool = False
+
+
 class PlanDefaults(Record, frozen=True):
     """What a file says once for all plans.
 

@@ -10,6 +10,7 @@ from hpcgen.core.model.fields import (
     Count,
     EngineName,
     EnvName,
+    ImageRules,
     ModuleName,
     Name,
     PartialDate,
@@ -183,6 +184,7 @@ class Site(Record, frozen=True):
     environment: dict[EnvName, Text] = {}
     unset_environment: list[EnvName] = []
     image: ImageDefaults = ImageDefaults()
+    images: ImageRules = ImageRules()
     aliases: list[Text] = []
     operator: Text = ""
     archived: Text = ""

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from hpcgen.core.model.fields import Account, Date, Name, PlanDefaults, matching
+from hpcgen.core.model.fields import Account, Date, ImageRules, Name, PlanDefaults, matching
 
 UserPath = Annotated[
     str,
@@ -48,7 +48,7 @@ class UserConfig(PlanDefaults, frozen=True):
     compiled blocks are kept. ``artifact_sources``: folders, and web servers that show such, from which those come that
     it lacks. ``licences``: the day on which each was accepted. ``trusted_collections``: the day on which the user said
     that the Python of a collection may run which a file names: of a folder, whatever is in it, or of one content,
-    wherever it lies.
+    wherever it lies. ``images``: which may be started.
     ``binds``: by the name of the site, data that images see inside, as ``run.binds`` of a stack.
     """
 
@@ -61,4 +61,5 @@ class UserConfig(PlanDefaults, frozen=True):
     artifact_sources: list[ArtifactPlace] = []
     licences: dict[Name, Date] = {}
     trusted_collections: dict[TrustedCollection, Date] = {}
+    images: ImageRules = ImageRules()
     binds: dict[Name, list[DataBind]] = {}

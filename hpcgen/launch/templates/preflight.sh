@@ -370,6 +370,11 @@ preflight_nodes() { # a launcher with its options
                 printf 'preflight\t\t%s\t%s\t%s\t%s\t%s\n' FAILED launcher @{launcher} "it reaches $reached" @{todo}
             fi
         fi
+#: signed
+        # The image that was signed, when the job starts too; read once, not on each node.
+        seen=$(sha256sum < "$image" | cut -d ' ' -f 1) || true
+        [ "$seen" = @{signed_as} ] ||
+            preflight_finding FAILED image @{expected} "${seen:-it cannot be read}" @{todo}
 #: passed
         printf 'preflight-passed\t%s\n' @{passed}
 #: reported

@@ -136,6 +136,7 @@ def job_of_tests(
         account=account,
         elsewhere=elsewhere,
         data=data,
+        signed=False,
     )
     if request.ranks_per_node is None and nodes == 1:
         job = _with_company(job)

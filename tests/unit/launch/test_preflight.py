@@ -6,6 +6,7 @@ programs in its place; the container tier has real ranks.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sysconfig
@@ -108,12 +109,14 @@ class Here:
         # A site without a batch system has one node; its launcher here pretends.
         return replace(plan, blocks=blocks, job=replace(plan.job, nodes=nodes))
 
-    def run(self, plan: Plan | None = None, image: str = "mpi-hello", **variables: str) -> tuple[int, str, bool]:
+    def run(
+        self, plan: Plan | None = None, image: str = "mpi-hello", sha256: str = "", **variables: str
+    ) -> tuple[int, str, bool]:
         """Exit status, what was said, whether the program was started."""
         plan = plan or self.plan()
         for name, text in (
             ("run.sh", job_script(plan, {"PATH": "/bin:/usr/bin"}, str(self.folder / image))[1]),
-            ("preflight.sh", preflight_script(plan, {"PATH": "/bin:/usr/bin"})),
+            ("preflight.sh", preflight_script(plan, {"PATH": "/bin:/usr/bin"}, sha256=sha256)),
         ):
             for old, new in self.replaced.items():
                 text = text.replace(old, new)
@@ -748,3 +751,16 @@ def test_memory_of_the_job_is_that_of_its_control_group(
         assert here.run(plan)[0] == 0
     else:
         failed(here, "expected 40 GB for 2 ranks; seen: ", f"{seen} GB for the job (cgroup)", plan=plan)
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_the_image_that_was_signed_is_started_and_no_other(here: Here, nodes: int) -> None:
+    (here.folder / "image").write_bytes(b"signed")
+    sha256 = hashlib.sha256(b"signed").hexdigest()
+    assert here.run(here.plan(), "image", sha256)[0] == 0
+    (here.folder / "started").unlink()
+    (here.folder / "image").write_bytes(b"swapped")
+    status, said, started = here.run(here.plan(nodes), "image", sha256)
+    assert (status, started) == (78, False), said
+    assert f"expected sha256:{sha256}, as signed; seen: {hashlib.sha256(b'swapped').hexdigest()};" in said
+    assert "submit the job again" in said
