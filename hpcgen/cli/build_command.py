@@ -117,6 +117,8 @@ def command(ctx: click.Context, options: PlanOptions, build: BuildCommandOptions
         return
     with scratch_folder("hpcgen-kit-") as folder:
         kit, how = _kit_to_build(ctx, build.keep or folder / "kit", options, build)
+        if build.approve is not None:
+            build.approve(kit, None)
         if build.dry_run:
             dry_run_of(kit, how)
             return
@@ -126,6 +128,8 @@ def command(ctx: click.Context, options: PlanOptions, build: BuildCommandOptions
         if build.prove:
             _check_testable(ctx, kit, trust)
         result = build_and_tell(kit, how)
+        if build.approve is not None:
+            build.approve(kit, result)
     write_provenance(result, build.provenance, build.sign)
     failed = None
     if build.prove:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +16,13 @@ from hpcgen.cli.options import Options, PlanOptions
 if TYPE_CHECKING:
     from hpcgen.builders import BuildOptions
     from hpcgen.core.model.plan import Plan
+    from hpcgen.core.model.record import BuildRecord
     from hpcgen.core.model.site import Site
+    from hpcgen.kit.folder import KitFolder
     from hpcgen.running.build_job import BuildJob
 
+Approve = Callable[["KitFolder", "BuildRecord | None"], None]
+"""Given the kit, and afterwards the record of the build too."""
 NOT_IN_JOB = {"--submit": 0, "--no-follow": 0, "--dry-run": 0, "--time": 1, "--queue": 1, "--account": 1}
 """Options that the job does not repeat, each with the number of its values."""
 
@@ -28,7 +32,8 @@ class BuildCommandOptions(Options, frozen=True, kw_only=True):
 
     ``dockerfile``: the user's own, in place of a plan; ``context``: the folder that its build sees.
     ``store``: the folder in which compiled blocks are kept. ``provenance``: the file for the statement of where the
-    image comes from, and ``sign`` the key that signs it.
+    image comes from, and ``sign`` the key that signs it. ``approve``: of a plug-in, is asked before and after the build
+    and raises where it does not go on.
     """
 
     engine: str | None = None
@@ -55,6 +60,7 @@ class BuildCommandOptions(Options, frozen=True, kw_only=True):
     accept: tuple[str, ...] = ()
     submit: bool = False
     no_follow: bool = False
+    approve: Approve | None = None
 
     @property
     def how(self) -> BuildOptions:

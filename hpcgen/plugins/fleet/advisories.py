@@ -42,11 +42,20 @@ class _Range(msgspec.Struct, frozen=True):
     events: list[_Event] = []
 
 
+class Rating(msgspec.Struct, frozen=True):
+    """How grave it is, in the way of its ``type``: a vector of CVSS, or a word of Ubuntu's."""
+
+    type: str = ""
+    score: str = ""
+
+
 class _Affected(msgspec.Struct, frozen=True):
     package: _Package = _Package()
     ranges: list[_Range] = []
     versions: list[str] = []
+    severity: list[Rating] | None = None
     ecosystem_specific: Any = None
+    database_specific: Any = None
 
     @property
     def binaries(self) -> set[str]:
@@ -64,6 +73,8 @@ class Advisory(msgspec.Struct, frozen=True):
     summary: str = ""
     aliases: list[str] | None = None
     withdrawn: str | None = None
+    severity: list[Rating] | None = None
+    database_specific: Any = None
 
     @property
     def title(self) -> str:

@@ -10,10 +10,11 @@ import msgspec
 from hpcgen.blocks.inputs.base import Pinned
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import HpcgenError
-from hpcgen.core.model.component import Component
+from hpcgen.core.model.component import Component, Kind
 from hpcgen.core.model.fields import Record
 from hpcgen.core.support import purl
 from hpcgen.core.support.units import harmless, some
+from hpcgen.images.reference import ImageReference
 from hpcgen.kit.plan_difference import planned_changes, replanned
 from hpcgen.machine.resting import Dependent, needs_build
 from hpcgen.plugins.fleet.advisories import Advisory, judged, python_packages, sources_of, unjudged
@@ -55,6 +56,19 @@ class AffectedQuestion(Record, frozen=True):
     blocks: Sequence[str] = ()
 
 
+class AdvisedPackage(msgspec.Struct, frozen=True):
+    """A package that an advisory calls affected; ``mended``: the version that mends it, "" where none is known."""
+
+    component: Component
+    advisory: Advisory
+    mended: str
+
+    @property
+    def what(self) -> str:
+        """Package, version and advisory."""
+        return f"{self.component.name} {self.component.version}: {self.advisory.title}"
+
+
 class _Packages(msgspec.Struct, frozen=True):
     """What is known of the packages of an image.
 
@@ -78,11 +92,13 @@ def affected_by(known: Sequence[Dependent], catalog: Catalog, question: Affected
     """
     found = []
     advisories = [each for each in question.advisories or () if not each.withdrawn]
-    unknown = _unjudged(advisories)
+    unknown = unjudged_ecosystems(advisories)
     for each in known:
         why = [f"it rests on {path}" for path in _facts_of(each, catalog, question.facts) if needs_build(each, path)]
         if advisories:
-            why += _advised(each, catalog, advisories, unknown)
+            packages = advised(each, catalog, advisories, unknown)
+            reasons = [one.what + (f"; mended in {one.mended}" if one.mended else "") for one in packages]
+            why += dict.fromkeys(reasons)
         if question.blocks or not (question.facts or question.advisories is not None):
             why += _replanned(each, catalog, question.blocks, unknown)
         if why:
@@ -96,7 +112,7 @@ def affected_by(known: Sequence[Dependent], catalog: Catalog, question: Affected
     )
 
 
-def _unjudged(advisories: Sequence[Advisory]) -> list[str]:
+def unjudged_ecosystems(advisories: Sequence[Advisory]) -> list[str]:
     """The ecosystems that nothing here knows, each with its advisories."""
     found: dict[str, list[str]] = {}
     for advisory in advisories:
@@ -114,28 +130,30 @@ def _facts_of(each: Dependent, catalog: Catalog, facts: Iterable[str]) -> list[s
     return [path for name, _, path in (fact.partition(":") for fact in facts) if name in own]
 
 
-def _advised(each: Dependent, catalog: Catalog, advisories: Sequence[Advisory], unknown: list[str]) -> list[str]:
-    """Why advisories want it built again; adds what is not known."""
+def advised(
+    each: Dependent, catalog: Catalog, advisories: Sequence[Advisory], unknown: list[str]
+) -> list[AdvisedPackage]:
+    """The packages of one lock, kit or image that advisories call affected; adds what is not known to ``unknown``."""
     try:
         packages = _packages(each, catalog)
     except HpcgenError as error:
         unknown.append(f"{each.label}: its packages cannot be listed: {error.problems[0].message}")
         return []
-    why: list[str] = []
+    found: list[AdvisedPackage] = []
     open_: dict[str, list[str]] = {}
     for advisory in advisories:
         named = False
         for component, said in judged(advisory, packages.listed):
             named = True
-            what = f"{component.name} {component.version}: {advisory.title}"
+            package = AdvisedPackage(component, advisory, said.mended)
             if said.verdict == "affected":
-                why.append(what + (f"; mended in {said.mended}" if said.mended else ""))
+                found.append(package)
             elif said.verdict == "unknown":
-                unknown.append(f"{each.label}: {what}: {said.why}")
+                unknown.append(f"{each.label}: {package.what}: {said.why}")
         if not named:
             _add_open(advisory, packages, open_)
     unknown += [f"{each.label}: {reason}: {some(words)}" for reason, words in open_.items()]
-    return list(dict.fromkeys(why))
+    return found
 
 
 def _add_open(advisory: Advisory, packages: _Packages, open_: dict[str, list[str]]) -> None:
@@ -198,3 +216,25 @@ def _python(pin: Pinned) -> Component | None:
     if pin.kind != "python" or not version:
         return None
     return Component(f"python:{name}", "python", name, version, purl=purl.python_package(name, version))
+
+
+def with_packages(image: Dependent, reference: ImageReference, unread: list[str]) -> Dependent:
+    """The same with the packages that the image's own records name, unless a lock pins them; adds what is unread."""
+    if image.lock is not None:
+        return image
+    from hpcgen.images.packages import packages_in
+
+    read = packages_in(reference)
+    unread += [f"{reference}: {word}" for word in read.unread]
+    if not read.found:
+        return image
+    base = image.plan.blocks[0]
+    inside = []
+    for each in read.found:
+        kind: Kind = "package" if each.kind == "os" else each.kind
+        known = purl.python_package(each.name, each.version) if kind == "python" else ""
+        if each.where.startswith("/var/lib/dpkg/"):
+            known = purl.debian_package(base.name, base.version, each.name, each.version, "")
+        ref = f"{kind}:{each.name}@{each.version}:{each.where}"
+        inside.append(Component(ref, kind, each.name, each.version, purl=known, where=each.where))
+    return msgspec.structs.replace(image, inside=inside)

@@ -16,6 +16,7 @@ from hpcgen.core.model.site import Site
 from hpcgen.core.support.units import some
 from hpcgen.plugins.fleet.changes import MemberState
 from hpcgen.plugins.fleet.file import LoadedFleet, build_site
+from hpcgen.plugins.fleet.gate import Gate, judge
 from hpcgen.plugins.fleet.records import LockedImage, update_lock
 
 if TYPE_CHECKING:
@@ -38,13 +39,14 @@ class MemberOutcome(msgspec.Struct, frozen=True):
 class BuildSettings(msgspec.Struct, frozen=True):
     """``options`` of each build; ``watcher`` makes what is told of one.
 
-    ``report`` is told of each test run: the member, its image, the results.
+    ``report`` is told of each test run: the member, its image, the results. ``gate``: what advisories keep back.
     """
 
     options: BuildOptions
     watcher: Callable[[], Watcher]
     say: Callable[[str], None]
     report: Callable[[str, str, TestRun], None]
+    gate: Gate | None = None
 
 
 def able_here(options: BuildOptions) -> Callable[[MemberState], bool]:
@@ -139,9 +141,13 @@ def _build_one(loaded: LoadedFleet, state: MemberState, how: BuildSettings) -> t
     member, plan = state.member, state.plan
     if plan is None:
         raise BuildFailedError(state.problems)
+    if how.gate is not None:
+        judge(how.gate, member.name, plan, loaded.catalog, how.say)
     options, watcher = options_of(state, how.options), how.watcher()
     options = with_artifacts(plan, loaded.catalog, None, state.content, options, watcher)
     record = build_image(make_kit(plan, loaded.catalog), options, watcher)
+    if how.gate is not None:
+        judge(how.gate, member.name, plan, loaded.catalog, how.say, image=record.image)
     run = _tested(loaded, state, record, how) if member.test else None
     return record, run
 

@@ -13,7 +13,7 @@ import msgspec
 from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.yamlfile import LONG_LIST, Limit, load, loads
 from hpcgen.core.errors import InputError, OutputError
-from hpcgen.core.model.fields import FormatName, Name, Record, Reference, Sha256, Text, matching
+from hpcgen.core.model.fields import Date, FormatName, Name, Record, Reference, Sha256, Text, matching
 from hpcgen.core.model.record import BuilderName
 from hpcgen.core.support.file_formats import FLEET_LOCK, NewerFormatError
 from hpcgen.core.support.writing import write_file, yaml_text
@@ -61,6 +61,14 @@ class Defaults(Record, frozen=True):
     latest_base: bool = False
 
 
+class AdvisoryException(Record, frozen=True):
+    """An advisory that keeps no image back, by its id or an alias; ``until`` is the last day on which it is so."""
+
+    id: Text
+    reason: Annotated[Text, msgspec.Meta(min_length=1)]
+    until: Date | None = None
+
+
 class Fleet(Record, frozen=True):
     """fleet.yaml. ``registry`` is where images are published, as REGISTRY/NAME:CONTENT.
 
@@ -73,6 +81,7 @@ class Fleet(Record, frozen=True):
     collections: list[Text] = []
     build_on: Reference | None = None
     defaults: Defaults = Defaults()
+    advisory_exceptions: list[AdvisoryException] = []
 
 
 class LockedImage(Record, frozen=True):

@@ -13,7 +13,6 @@ from hpcgen.core.errors import HpcgenError, InputError, Problems, UnknownNameErr
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.core.model.component import Kind
     from hpcgen.machine.resting import Dependent
 
 EXAMPLES = {
@@ -23,10 +22,6 @@ EXAMPLES = {
         "hpcgen affected --in kits",
     ),
 }
-
-
-UNKNOWN = 13
-"""The exit code where nothing is affected as far as is known, but something is not known."""
 
 
 @click.command("affected")
@@ -57,6 +52,7 @@ def command(
     """
     from hpcgen.plugins.fleet.advisories import read_advisories
     from hpcgen.plugins.fleet.affected import AffectedQuestion, affected_by
+    from hpcgen.plugins.fleet.gate import UnjudgedError
 
     catalog = catalog_of(ctx)
     _check_names(catalog, facts, blocks)
@@ -76,30 +72,7 @@ def command(
         for word in answer.unknown:
             say(f"not known: {word}")
         say(f"{len(answer.affected)} affected, {answer.others} not" + (", as far as known" if answer.unknown else ""))
-    return 1 if answer.affected else UNKNOWN if answer.unknown else 0
-
-
-def _with_packages(image: Dependent, name: str, unread: list[str]) -> Dependent:
-    """The same with the packages that its own records name; adds what could not be read."""
-    from hpcgen.core.model.component import Component
-    from hpcgen.core.support import purl
-    from hpcgen.images.packages import packages_in
-    from hpcgen.images.reference import parse_image
-
-    read = packages_in(parse_image(name))
-    unread += [f"{name}: {word}" for word in read.unread]
-    if not read.found:
-        return image
-    base = image.plan.blocks[0]
-    inside = []
-    for each in read.found:
-        kind: Kind = "package" if each.kind == "os" else each.kind
-        known = purl.python_package(each.name, each.version) if kind == "python" else ""
-        if each.where.startswith("/var/lib/dpkg/"):
-            known = purl.debian_package(base.name, base.version, each.name, each.version, "")
-        ref = f"{kind}:{each.name}@{each.version}:{each.where}"
-        inside.append(Component(ref, kind, each.name, each.version, purl=known, where=each.where))
-    return msgspec.structs.replace(image, inside=inside)
+    return 1 if answer.affected else UnjudgedError.exit_code if answer.unknown else 0
 
 
 def _check_names(catalog: Catalog, facts: tuple[str, ...], blocks: tuple[str, ...]) -> None:
@@ -149,11 +122,13 @@ def _known(
         names += [f"{each.image.kind}:{each.image.name}" for each in load_all() if each.image is not None]
     for name in dict.fromkeys(names):
         from hpcgen.cli.recorded_plan import recorded_plan
+        from hpcgen.images.reference import parse_image
+        from hpcgen.plugins.fleet.affected import with_packages
 
         try:
             recorded = recorded_plan(name)
             image = dependent(f"image {name}", recorded.plan, catalog, recorded.sealed(name))
-            known.append(image if image.lock is not None or not packages else _with_packages(image, name, unread))
+            known.append(with_packages(image, parse_image(name), unread) if packages else image)
         except HpcgenError as error:
             if name in images:
                 raise

@@ -10,21 +10,25 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from hpcgen.cli.build_options import NOT_IN_JOB, BuildCommandOptions, hand_over, job_of_build
-from hpcgen.cli.common import option_group, print_json, say, shows_progress
+from hpcgen.cli.build_options import NOT_IN_JOB, Approve, BuildCommandOptions, hand_over, job_of_build
+from hpcgen.cli.common import catalog_of, option_group, print_json, say, shows_progress
 from hpcgen.cli.options import Options, PlanOptions, in_record
 from hpcgen.cli.tables import table
 from hpcgen.cli.words import COUNT, SITE
 from hpcgen.core.errors import HpcgenError, InputError, Problems
 from hpcgen.core.support.units import duration
+from hpcgen.plugins.fleet.cli.gate import GATE_OPTIONS, gate_of
 
 if TYPE_CHECKING:
     from hpcgen.builders import BuildOptions
-    from hpcgen.core.model.record import TestRun
+    from hpcgen.core.model.record import BuildRecord, TestRun
+    from hpcgen.kit.folder import KitFolder
     from hpcgen.plugins.fleet.building import BuildSettings, MemberOutcome
     from hpcgen.plugins.fleet.changes import MemberState
     from hpcgen.plugins.fleet.compiled import ArtifactJob, FleetWork
     from hpcgen.plugins.fleet.file import LoadedFleet
+    from hpcgen.plugins.fleet.gate import Gate
+    from hpcgen.plugins.fleet.severity import Severity
     from hpcgen.running.build_job import BuildJob
 
 
@@ -42,6 +46,8 @@ class FleetBuildOptions(Options, frozen=True, kw_only=True):
     array: bool = False
     limit: int | None = None
     build_on: str | None = None
+    advisories: Path | None = None
+    fail_on: Severity = "low"
 
     @property
     def compiles_alone(self) -> bool:
@@ -79,6 +85,7 @@ _fleet_options = option_group(
     click.option("--array", is_flag=True, help="With --all or --member: as a Slurm array, one task per image."),
     click.option("--limit", type=COUNT, metavar="N", help="With --array: how many tasks may run at once."),
     click.option("--on", "build_on", type=SITE, help="With --array: the site whose batch system builds."),
+    *GATE_OPTIONS,
     in_record(FleetBuildOptions, "fleet"),
 )
 _FLEET = {"fleet_file", "lock_file", "force", "reports", "artifacts_only", "artifact", "array", "limit", "build_on"}
@@ -96,6 +103,8 @@ _BOTH = {
     "dry_run",
     "record",
     "as_json",
+    "advisories",
+    "fail_on",
 }
 _FOR_ALL = {"--all": 0, "--member": 1, "--artifacts-only": 0, "--artifact": 1, "--array": 0, "--limit": 1, "--on": 1}
 _NOT_IN_TASK = {**NOT_IN_JOB, **_FOR_ALL}
@@ -117,6 +126,8 @@ def with_fleets(build_one: BuildOne) -> Callable[..., Any]:
     @in_record(PlanOptions)
     @in_record(BuildCommandOptions, "build")
     def command(ctx: click.Context, options: PlanOptions, build: BuildCommandOptions, fleet: FleetBuildOptions) -> None:
+        if fleet.advisories is None and "fail_on" in _given(ctx):
+            raise click.UsageError("--fail-on requires --advisories")
         if fleet.every or fleet.names:
             _check_usage(ctx, fleet.array)
             _check_store(fleet, build)
@@ -124,9 +135,35 @@ def with_fleets(build_one: BuildOne) -> Callable[..., Any]:
         elif stray := _given(ctx) & _FLEET:
             raise click.UsageError(f"{_option(ctx, stray)} requires --all or --member")
         else:
+            if fleet.advisories is not None and build.dockerfile is not None:
+                raise click.UsageError("--advisories judges what hpcgen plans, and not what a --dockerfile installs")
+            if fleet.advisories is not None:
+                build = replace(build, approve=_approve(ctx, fleet.advisories, fleet.fail_on))
             build_one(ctx, options, build)
 
     return command
+
+
+def _approve(ctx: click.Context, advisories: Path, level: Severity) -> Approve:
+    """The gate of an image that is built alone."""
+    from hpcgen.cli.recorded_plan import recorded_plan
+    from hpcgen.plugins.fleet.gate import judge, read_gate
+
+    gate, catalog = read_gate(advisories, level), catalog_of(ctx)
+
+    def approve(kit: KitFolder, record: BuildRecord | None) -> None:
+        lock = recorded_plan(str(kit.folder)).sealed("the kit")
+        judge(
+            gate,
+            kit.plan.stack.name,
+            kit.plan,
+            catalog,
+            say,
+            image=record.image if record is not None else None,
+            lock=lock,
+        )
+
+    return approve
 
 
 def _given(ctx: click.Context) -> set[str]:
@@ -187,7 +224,7 @@ def _many(ctx: click.Context, options: PlanOptions, fleet: FleetBuildOptions, bu
         ctx.exit(_compile_alone(loaded, work, fleet, build))
     if build.dry_run:
         ctx.exit(_show(loaded, todo, build.how))
-    how, lacking = _settings(build.how, fleet.reports), {}
+    how, lacking = _settings(build.how, fleet.reports, gate_of(loaded, fleet.advisories, fleet.fail_on)), {}
     if work is not None:
         lacking = work.lacking(compile_blocks(loaded, list(work.jobs.values()), how))
     outcomes = list(build_members(loaded, todo, lock, how, lacking))
@@ -244,7 +281,7 @@ def _took(job: ArtifactJob) -> str:
     return "not known" if job.seconds is None else duration(job.seconds)
 
 
-def _settings(how: BuildOptions, reports: Path | None) -> BuildSettings:
+def _settings(how: BuildOptions, reports: Path | None, gate: Gate | None = None) -> BuildSettings:
     from hpcgen.builders.display import display
     from hpcgen.plugins.fleet.building import BuildSettings
 
@@ -257,7 +294,7 @@ def _settings(how: BuildOptions, reports: Path | None) -> BuildSettings:
             reports.mkdir(parents=True, exist_ok=True)
             write_file(reports / f"{name}.xml", junit_xml(run, image))
 
-    return BuildSettings(how, lambda: display(say, shows_progress()), say, report)
+    return BuildSettings(how, lambda: display(say, shows_progress()), say, report, gate)
 
 
 def _show(loaded: LoadedFleet, todo: Sequence[MemberState], how: BuildOptions) -> int:

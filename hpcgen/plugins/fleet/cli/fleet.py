@@ -12,9 +12,11 @@ from hpcgen.cli.common import option_group, print_json, say, say_foreign
 from hpcgen.cli.tables import table
 from hpcgen.cli.trust import allow_of
 from hpcgen.core.errors import InputError, Problems
+from hpcgen.plugins.fleet.cli.gate import GATE_OPTIONS, gate_of
 
 if TYPE_CHECKING:
     from hpcgen.plugins.fleet.changes import MemberState
+    from hpcgen.plugins.fleet.severity import Severity
 
 EXAMPLES = {
     "fleet": ("hpcgen fleet", "hpcgen fleet --changed --json"),
@@ -47,6 +49,7 @@ fleet_options = option_group(
 @fleet_options
 @click.option("--changed", is_flag=True, help="Only images that must be built: new, changed, or without a plan.")
 @click.option("--member", "names", multiple=True, metavar="NAME", help="Only this member; may be repeated.")
+@option_group(*GATE_OPTIONS)
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 @click.pass_context
 def command(
@@ -55,12 +58,15 @@ def command(
     lock_file: Path | None,
     changed: bool,
     names: tuple[str, ...],
+    advisories: Path | None,
+    fail_on: Severity,
     as_json: bool,
 ) -> None:
     """List the images of a fleet with their plan hashes, and which have to be built.
 
     A member whose plan cannot be made is reported with its line; the others are listed all the same, and the exit code
-    says that one failed.
+    says that one failed. With --advisories images are judged that did not change since they were built, and the plans
+    of the others.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -70,7 +76,8 @@ def command(
     from hpcgen.plugins.fleet.records import read_lock
 
     loaded = load_fleet(fleet_file, ctx.find_root().obj, allow_of(ctx))
-    states = member_states(loaded, read_lock(lock_file or loaded.lock_path), names)
+    locked = read_lock(lock_file or loaded.lock_path)
+    states = member_states(loaded, locked, names)
     shown = [each for each in states if each.to_build or not changed]
     if as_json:
         print_json(rows_of(loaded, shown))
@@ -78,6 +85,10 @@ def command(
         _print(shown, changed)
         say_foreign(each.plan.site for each in shown if each.plan is not None and each.to_build)
     Problems(problem for each in states for problem in each.problems).raise_as(InputError)
+    if (gate := gate_of(loaded, advisories, fail_on)) is not None:
+        from hpcgen.plugins.fleet.gate import judge_members
+
+        judge_members(gate, states, locked, loaded.catalog, say)
 
 
 def _print(states: list[MemberState], changed: bool) -> None:
