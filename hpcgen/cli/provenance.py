@@ -71,16 +71,22 @@ def write_provenance(record: BuildRecord, file: Path | None, key: Path | None) -
 def verify(image: str, file: Path | None, signers: Path | None, start: bool, as_json: bool) -> int:
     """Check that IMAGE is what a statement of build --provenance is about, and who signed that.
 
+    Of docker://NAME it is the statement that fleet publish --sign put beside it in the registry.
+
     Exit 6 if something does not hold, or if the image has no digest to be known by.
     """
-    from hpcgen.builders.records.provenance import check_provenance, statement_beside
+    from hpcgen.builders.records.provenance import check_provenance, check_published, statement_beside
     from hpcgen.cli.contract_command import POLICY
     from hpcgen.cli.tables import table
     from hpcgen.core.config.user_config import allowed_signers
     from hpcgen.images.reference import parse_image
 
-    found = parse_image(image, start)
-    checks = check_provenance(found, file or statement_beside(found), allowed_signers(signers))
+    allowed, published = allowed_signers(signers), image.removeprefix("docker://")
+    if published != image and file is None:
+        checks = check_published(published, allowed)
+    else:
+        found = parse_image(image, start)
+        checks = check_provenance(found, file or statement_beside(found), allowed)
     if as_json:
         print_json(checks)
     else:

@@ -1,6 +1,6 @@
 """A registry on loopback that images can be pushed to and pulled from, with a password; as much as the tools ask for.
 
-Requests and answers as in the OCI distribution specification 1.1, "Push" and "Pull".
+Requests and answers as in the OCI distribution specification 1.1, "Push", "Pull" and "Listing Referrers".
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from uuid import uuid4
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 """What a manifest is that does not say it."""
+INDEX = "application/vnd.oci.image.index.v1+json"
 
 
 class Registry(ThreadingHTTPServer):
@@ -55,6 +56,16 @@ class Handler(BaseHTTPRequestHandler):
     do_HEAD = do_POST = do_PATCH = do_PUT = do_GET
 
     def _get(self, path: str, body: bytes) -> None:
+        _, asked, subject = path.partition("/referrers/")
+        if asked:
+            about = {digest: json.loads(self.server.blobs[digest]) for digest in set(self.server.manifests.values())}
+            found = [
+                {"digest": digest, "artifactType": each.get("artifactType")}
+                for digest, each in about.items()
+                if each.get("subject", {}).get("digest") == subject
+            ]
+            self._answer(200, {"Content-Type": INDEX}, json.dumps({"schemaVersion": 2, "manifests": found}).encode())
+            return
         named = self.server.manifests.get(path.removeprefix("/v2/").replace("/manifests/", ":"))
         blob = self.server.blobs.get(named or path.rpartition("/")[2])
         kind = (

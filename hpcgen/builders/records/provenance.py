@@ -17,7 +17,7 @@ from urllib.parse import quote
 import msgspec
 
 from hpcgen.core.config.decoding import record_from
-from hpcgen.core.errors import InputError, MissingToolError, PolicyError
+from hpcgen.core.errors import InputError, MissingToolError, PolicyError, Problem
 from hpcgen.core.model.record import BuildRecord
 from hpcgen.core.secret_rules import without_secrets
 from hpcgen.core.support.hashing import read_plain, sha256_of
@@ -192,7 +192,44 @@ def check_provenance(image: ImageReference, file: Path, signers: Path | None = N
     """
     data = _read(file)
     definition, subject = _statement(data, file)
-    return [_signed(data, file, signers), _digest(image, subject), *_content(image, definition)]
+    try:
+        digest = image.image_kind.digest(image.name).removeprefix("sha256:")
+    except OSError as failure:
+        raise InputError(f"{image} cannot be read: {failure.strerror}") from failure
+    return [_signed(data, file, signers), _digest(digest, subject), *_content(image, definition)]
+
+
+def check_published(name: str, signers: Path | None = None) -> list[ProvenanceCheck]:
+    """As :func:`check_provenance`, of an image in a registry, and by the statements that lie beside it there.
+
+    Of several the first counts that an allowed signer made of this image; without one, the first.
+
+    Raises
+    ------
+    InputError: there is none, or none that can be read. FetchError: the registry does not give them.
+    """
+    from hpcgen.core.support.leftovers import scratch_folder
+    from hpcgen.kit.lockfile.lock import signature_of
+    from hpcgen.supply.pin.referrers import IN_TOTO, SSH_SIGNATURE, attached, manifest_of
+
+    digest, _ = manifest_of(name)
+    found, damaged = list[list[ProvenanceCheck]](), list[Problem]()
+    for parts in attached(name, digest, IN_TOTO):
+        with scratch_folder("hpcgen-statement-") as folder:
+            file = folder / f"statement{_ENDING}"
+            file.write_bytes(parts.get(IN_TOTO, b""))
+            if SSH_SIGNATURE in parts:
+                signature_of(file).write_bytes(parts[SSH_SIGNATURE])
+            try:
+                data = _read(file)
+                _, subject = _statement(data, file)
+                found.append([_signed(data, file, signers), _digest(digest.removeprefix("sha256:"), subject)])
+            except InputError as failure:
+                damaged += failure.problems
+    if not found:
+        message = f"{name}, {digest}, has no statement of where it comes from beside it in its registry"
+        raise InputError(damaged or message, remedy="hpcgen fleet publish --sign KEY puts one there")
+    return next((checks for checks in found if all(each.outcome == "holds" for each in checks)), found[0])
 
 
 def _read(file: Path) -> bytes:
@@ -244,11 +281,7 @@ def _signed(data: bytes, file: Path, signers: Path | None) -> ProvenanceCheck:
     return ProvenanceCheck("signature", "holds" if signers is not None else "unknown", f"by {signer}")
 
 
-def _digest(image: ImageReference, subject: list[str]) -> ProvenanceCheck:
-    try:
-        digest = image.image_kind.digest(image.name).removeprefix("sha256:")
-    except OSError as failure:
-        raise InputError(f"{image} cannot be read: {failure.strerror}") from failure
+def _digest(digest: str, subject: list[str]) -> ProvenanceCheck:
     if not digest:
         return ProvenanceCheck("digest", "unknown", _NO_DIGEST)
     if digest in subject:

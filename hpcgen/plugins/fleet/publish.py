@@ -13,8 +13,10 @@ import msgspec
 
 from hpcgen.backends.engines import builder_for, builders
 from hpcgen.core.errors import InputError, OutputError, Problems
+from hpcgen.core.model.record import BuildRecord
 from hpcgen.core.support.processes import require_program, stream
 from hpcgen.core.support.quoting import sh
+from hpcgen.images.reference import ImageReference
 from hpcgen.plugins.fleet.changes import published_name
 from hpcgen.plugins.fleet.file import LoadedFleet
 from hpcgen.plugins.fleet.records import LockedImage, read_lock, update_lock
@@ -66,11 +68,16 @@ def publish_images(
     names: Sequence[str],
     *,
     dry_run: bool,
+    key: Path | None = None,
     say: Callable[[str], None],
 ) -> Iterator[str]:
     """Push, note it in the lock, and yield each image's name in the registry; the commands alone with ``dry_run``.
 
     A push that fails does not keep the others back.
+
+    Parameters
+    ----------
+    key: the SSH key that signs a statement of where each comes from, which is put beside it with an SBOM; none if None.
 
     Raises
     ------
@@ -81,7 +88,7 @@ def publish_images(
     problems = Problems()
     for name, (image, target) in chosen.items():
         with problems.caught():
-            yield from _publish(name, image, target, lock, dry_run, say)
+            yield from _publish(name, image, target, lock, dry_run, key, say)
     problems.raise_as(OutputError)
 
 
@@ -109,7 +116,13 @@ def _chosen(
 
 
 def _publish(
-    name: str, image: LockedImage, target: str, lock: Path, dry_run: bool, say: Callable[[str], None]
+    name: str,
+    image: LockedImage,
+    target: str,
+    lock: Path,
+    dry_run: bool,
+    key: Path | None,
+    say: Callable[[str], None],
 ) -> Iterator[str]:
     # Beside the system's own temporary files may be little room: an unpacked image is large.
     with tempfile.TemporaryDirectory(prefix="hpcgen-", dir=os.environ.get("TMPDIR")) as folder:
@@ -119,6 +132,7 @@ def _publish(
             for words in commands:
                 yield " ".join(sh(word) for word in words)
             return
+        record = _record_of(name, image) if key is not None else None
         say(f"{name}: pushing to {target}")
         environment = {**os.environ, **credentials(os.environ, target, scratch)}
         for words in commands:
@@ -131,6 +145,48 @@ def _publish(
                 )
         told = scratch / "digest"
         digest = told.read_text().strip() if told.exists() else ""
+        if key is not None and record is not None:
+            digest = _attach(record, target, key, scratch)
+            say(f"{name}: put its statement and SBOM beside {digest}")
     changed = msgspec.structs.replace(image, published=target, digest=digest or image.digest)
     update_lock(lock, {name: changed})
     yield target
+
+
+def _record_of(name: str, image: LockedImage) -> BuildRecord:
+    """The record of the build that made an image; InputError where it is not on this machine."""
+    from hpcgen.builders.records.store import of_image
+
+    kind, _, place = image.image.partition(":")
+    record = of_image(ImageReference(kind, place))
+    if record is None or record.content != image.content:
+        raise InputError(
+            f"{name}: there is no record here of the build that made {place}, so nobody can state where it comes from",
+            remedy=f"publish it on the machine that built it, or build it again: hpcgen build --member {name} --force",
+        )
+    return record
+
+
+def _attach(record: BuildRecord, target: str, key: Path, scratch: Path) -> str:
+    """Put a signed statement and an SBOM beside what was pushed; its digest there, which the statement is about."""
+    from hpcgen.builders.records.provenance import provenance_text
+    from hpcgen.core.support.signatures import PROVENANCE, sign
+    from hpcgen.images.reading.bill import bill_of_materials
+    from hpcgen.images.reading.facts import image_facts
+    from hpcgen.supply.pin.referrers import CYCLONEDX, IN_TOTO, SSH_SIGNATURE, AttachedDocument, attach, manifest_of
+
+    image = record.image
+    assert image is not None
+    login = scratch / "config.json"
+    authfile = login if login.exists() else None
+    digest, manifest = manifest_of(target, authfile)
+    there = msgspec.structs.replace(image, name=target, digest=digest)
+    statement = provenance_text(msgspec.structs.replace(record, image=there)).encode()
+    signature = sign(statement, key, PROVENANCE).encode()
+    bill = bill_of_materials(target, image_facts(ImageReference(image.kind, image.name)))
+    documents = (
+        AttachedDocument(IN_TOTO, ((IN_TOTO, statement), (SSH_SIGNATURE, signature))),
+        AttachedDocument(CYCLONEDX, ((CYCLONEDX, bill.encode()),)),
+    )
+    attach(target, digest, manifest, documents, authfile)
+    return digest

@@ -127,11 +127,11 @@ def fetch_image(
     if holds(layout, name, pin.oci or pin.digest):
         return
     skopeo = require_program("skopeo", f"fetch the base image {name}", _INSTALL)
-    source = _at_digest(pin.origin, pin.digest)
+    source = at_digest(pin.origin, pin.digest)
     with aside(layout) as folder:
         try:
             largest = _largest(skopeo, source, folder, tell) if source.startswith("docker://") else 0
-            digest, manifest, blobs = _copy(skopeo, source, architecture, folder / "image", largest)
+            digest, manifest, blobs = checked_copy(skopeo, source, architecture, folder / "image", largest)
         except FetchError as failure:
             raise FetchError(msgspec.structs.replace(each, remedy=_remedy(name)) for each in failure.problems) from None
         if digest != pin.digest:
@@ -214,9 +214,9 @@ def _pin(skopeo: str, source: str, architecture: str, asked: str) -> ImagePin:
         raise InputError(f"{source!r} names no image", expected="TRANSPORT:NAME, such as oci-archive:FILE")
     if source.startswith(_REBUILT):
         with scratch_folder("hpcgen-image-") as folder:
-            digest, _, _ = _copy(skopeo, source, architecture, folder / "image")
+            digest, _, _ = checked_copy(skopeo, source, architecture, folder / "image")
         return ImagePin(digest=digest, origin=source)
-    raw = _raw(skopeo, _at_digest(source, asked) if asked else source)
+    raw = raw_manifest(skopeo, at_digest(source, asked) if asked else source)
     if asked and asked != f"sha256:{sha256_of(raw)}":
         raise FetchError(
             "the registry gave another image",
@@ -230,7 +230,7 @@ def _pin(skopeo: str, source: str, architecture: str, asked: str) -> ImagePin:
             raise InputError(
                 "archives with images for several architectures are not supported", remedy="skopeo copy one of them"
             )
-        raw = _raw(skopeo, _at_digest(source, digest))
+        raw = raw_manifest(skopeo, at_digest(source, digest))
         manifest = decoded(raw, source)
     digest = f"sha256:{sha256_of(raw)}"
     converted = _as_oci(raw, source)
@@ -238,14 +238,15 @@ def _pin(skopeo: str, source: str, architecture: str, asked: str) -> ImagePin:
     return ImagePin(digest=digest, origin=source, oci=oci)
 
 
-def _raw(skopeo: str, source: str) -> bytes:
+def raw_manifest(skopeo: str, source: str) -> bytes:
+    """A manifest or list as it is there; FetchError where it cannot be read."""
     answer = ask([skopeo, "inspect", "--raw", source])
     if answer.status:
-        raise FetchError(_plain(answer.last_line))
+        raise FetchError(plain_line(answer.last_line))
     return answer.output
 
 
-def _plain(line: str) -> str:
+def plain_line(line: str) -> str:
     """A line of skopeo's log, without its time stamp and level."""
     found = re.search(r'msg="((?:[^"\\]|\\.)*)"', line)
     return re.sub(r"\\(.)", r"\1", found[1]) if found else line
@@ -272,7 +273,7 @@ def _instance(index: dict[str, Any], architecture: str, source: str) -> str:
     )
 
 
-def _at_digest(source: str, digest: str) -> str:
+def at_digest(source: str, digest: str) -> str:
     """A registry's reference by digest in place of its tag; other sources as they are."""
     if not source.startswith("docker://"):
         return source
@@ -283,7 +284,7 @@ def _at_digest(source: str, digest: str) -> str:
 
 def _largest(skopeo: str, source: str, folder: Path, tell: Callable[[str], None]) -> int:
     """More bytes than any file of a manifest has; FetchError where all of them have no room in a folder."""
-    described = _described(_as_oci(_raw(skopeo, source), source), source)
+    described = _described(_as_oci(raw_manifest(skopeo, source), source), source)
     sizes: list[int] = [each["size"] for each in described if isinstance(each["size"], int) and each["size"] >= 0]
     if len(sizes) < len(described):
         message = f"the manifest of {source} does not say how large the image is"
@@ -296,7 +297,7 @@ def _largest(skopeo: str, source: str, folder: Path, tell: Callable[[str], None]
     return max(*sizes, MAX_FILE) + 1
 
 
-def _copy(
+def checked_copy(
     skopeo: str, source: str, architecture: str, folder: Path, largest: int = 0
 ) -> tuple[str, bytes, dict[str, Path]]:
     """Copy an image into a folder: the digest that a pin has, the OCI manifest, and its checked blobs.
@@ -315,7 +316,7 @@ def _copy(
         raise FetchError(message, source, remedy=remedy)
     if status:
         raise FetchError(
-            _plain(said[-1]) if said else f"skopeo ended with {status}",
+            plain_line(said[-1]) if said else f"skopeo ended with {status}",
             source,
             remedy="try again; behind a proxy or with a registry of your own: docs/mirrors.md",
         )

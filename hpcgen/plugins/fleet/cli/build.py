@@ -136,7 +136,7 @@ def with_fleets(build_one: BuildOne) -> Callable[..., Any]:
             raise click.UsageError(f"{_option(ctx, stray)} requires --all or --member")
         else:
             if fleet.advisories is not None and build.dockerfile is not None:
-                raise click.UsageError("--advisories judges what hpcgen plans, and not what a --dockerfile installs")
+                raise click.UsageError("--advisories judges planned images, and not what a --dockerfile installs")
             if fleet.advisories is not None:
                 build = replace(build, approve=_approve(ctx, fleet.advisories, fleet.fail_on))
             build_one(ctx, options, build)

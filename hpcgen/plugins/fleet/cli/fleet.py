@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpcgen.cli.common import option_group, print_json, say, say_foreign
+from hpcgen.cli.common import PATH, option_group, print_json, say, say_foreign
 from hpcgen.cli.tables import table
 from hpcgen.cli.trust import allow_of
 from hpcgen.core.errors import InputError, Problems
@@ -119,19 +119,30 @@ def merge(fleet_file: Path, lock_file: Path | None, parts: tuple[Path, ...]) -> 
 @command.command("publish")
 @fleet_options
 @click.option("--dry-run", is_flag=True, help="Only print the commands.")
+@click.option(
+    "--sign", metavar="KEY", type=PATH, help="Put a statement signed by this SSH key, and an SBOM, beside each image."
+)
 @click.argument("names", nargs=-1, metavar="[NAME...]")
 @click.pass_context
 def publish(
-    ctx: click.Context, fleet_file: Path, lock_file: Path | None, dry_run: bool, names: tuple[str, ...]
+    ctx: click.Context,
+    fleet_file: Path,
+    lock_file: Path | None,
+    dry_run: bool,
+    sign: Path | None,
+    names: tuple[str, ...],
 ) -> None:
     """Push images to the fleet's registry, as REGISTRY/NAME:HASH; by default those that are not there yet.
 
     The engine that pushes logs in with $HPCGEN_REGISTRY_USER and $HPCGEN_REGISTRY_PASSWORD; without them it uses its
     own login.
     """
+    from hpcgen.core.support.signatures import check_key
     from hpcgen.plugins.fleet.file import load_fleet
     from hpcgen.plugins.fleet.publish import publish_images
 
+    if sign is not None:
+        check_key(sign)
     loaded = load_fleet(fleet_file, ctx.find_root().obj, allow_of(ctx))
-    for line in publish_images(loaded, lock_file or loaded.lock_path, names, dry_run=dry_run, say=say):
+    for line in publish_images(loaded, lock_file or loaded.lock_path, names, dry_run=dry_run, key=sign, say=say):
         click.echo(line)

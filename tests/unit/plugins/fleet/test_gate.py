@@ -140,7 +140,7 @@ def test_a_build_is_refused_before_it_begins(hpcgen: Command, fleet: Path) -> No
     assert done.returncode == 2 and "--fail-on requires --advisories" in done.stderr
     (fleet / "Dockerfile").write_text("FROM debian:12\n")
     done = hpcgen("build", "--dockerfile", "Dockerfile", "--site", "workstation", *gate)
-    assert done.returncode == 2 and "--advisories judges what hpcgen plans" in done.stderr
+    assert done.returncode == 2 and "--advisories judges planned images" in done.stderr
 
 
 def test_a_lock_says_more_than_its_plan(hpcgen: Command, fleet: Path) -> None:
