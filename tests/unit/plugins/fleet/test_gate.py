@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ import pytest
 import yaml
 
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.errors import PolicyError
+from hpcgen.core.model.record import BuiltImage
 from hpcgen.kit.lockfile.lock import sealed_text
 from hpcgen.planning.planner import make_plan
 from hpcgen.plugins.fleet.advisories import Advisory
+from hpcgen.plugins.fleet.gate import UnjudgedError, judge, read_gate
 from hpcgen.plugins.fleet.severity import severity_of
 from hpcgen.recipe.assemble import assemble
 from hpcgen.supply.pin.locking import collection_files
@@ -161,3 +165,26 @@ def test_a_lock_says_more_than_its_plan(hpcgen: Command, fleet: Path) -> None:
 def _pinned(text: str) -> list[tuple[str, str]]:
     added = yaml.safe_load(text)["pinned_packages"]["final"]["added"]
     return [(name, each["version"]) for name, each in added.items()]
+
+
+def test_an_image_is_judged_by_what_it_has(fleet: Path) -> None:
+    """A package that no plan names, as one that another package brings; before the build nobody knows of it."""
+    with tarfile.open(fleet / "built.tar", "w") as archive:
+        archive.add(__file__, "opt/venv/lib/python3.11/site-packages/numpy-1.26.4.dist-info/METADATA")
+    catalog, image = Catalog(), BuiltImage(kind="tar", name=str(fleet / "built.tar"))
+    plan = make_plan(catalog, catalog.site("workstation"), catalog.stack("mpi-hello"))
+
+    def judged_image(advisory: dict[str, Any], built: BuiltImage | None) -> None:
+        (fleet / "osv/one.json").write_text(json.dumps(advisory))
+        judge(read_gate(fleet / "osv", "high"), "hello", plan, catalog, print, image=built)
+
+    judged_image(grave("HIGH"), None)
+    with pytest.raises(PolicyError, match=r"hello has numpy 1\.26\.4"):
+        judged_image(grave("HIGH"), image)
+    with pytest.raises(UnjudgedError, match="its severity is not known"):
+        judged_image(grave(None), image)
+    judged_image(grave("LOW"), image)
+    judged_image({**osv("numpy", "PyPI", {"introduced": "2"}), **{"database_specific": {"severity": "HIGH"}}}, image)
+    # An image that cannot be read is not one without packages.
+    with pytest.raises(UnjudgedError, match="not known"):
+        judged_image(grave("HIGH"), BuiltImage(kind="tar", name=str(fleet / "gone.tar")))
