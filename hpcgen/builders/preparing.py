@@ -35,7 +35,8 @@ class BuildOptions(msgspec.Struct, frozen=True):
     bundle: the folder of the bundle that a kit for one takes everything from.
     signers: a file of allowed signers, one of whom must have signed the bundle, and what is taken of ``artifacts``.
     artifacts: the folder in which compiled blocks are kept.
-    artifact_sources: folders, and ``https://`` addresses of such, from which those are brought that it lacks.
+    artifact_sources: folders, ``https://`` addresses of such, and ``docker://`` ones of repositories of registries,
+        from which those are brought that it lacks.
     quick: the recipe that is built in place of the kit's, for the same image.
     """
 

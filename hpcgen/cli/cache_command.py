@@ -142,27 +142,36 @@ def sign(artifacts: tuple[str, ...], key: Path, folder: Path | None) -> None:
 
 
 @command.command("push")
-@click.argument("target", type=PATH)
+@click.argument("target")
 @_FOLDER
 @SIGNER
-def push(target: Path, folder: Path | None, signers: Path | None) -> None:
-    """Copy all artifacts that TARGET, another such folder, lacks, such as one on a disk that is carried.
+def push(target: str, folder: Path | None, signers: Path | None) -> None:
+    """Copy all artifacts that TARGET lacks: another such folder, or docker:// and a repository of a registry.
 
-    TARGET gets a list of them, too; so a web server can show it to `pull` and to `artifact_sources`.
+    A folder gets a list of them, too; so a web server can show it to `pull` and to `artifact_sources`. Of a registry
+    skopeo has the password: skopeo login.
     """
-    from hpcgen.core.errors import HpcgenError, InputError
+    from hpcgen.builders.artifacts.registry import RegistryRepository
+    from hpcgen.core.errors import InputError, PolicyError
+    from hpcgen.images.skopeo import REGISTRY
 
-    store, there = _store(folder, signers), _store(target)
+    store = _store(folder, signers)
+    registry = RegistryRepository(target) if target.startswith(REGISTRY) else None
+    there = _store(Path(target)) if registry is None else None
     problems: list[Problem] = []
     known = list(store.records(say))
     copied = 0
     for each in known:
         try:
-            copied += store.copy_to(each, there)
-        except HpcgenError as error:
+            if registry is not None:
+                copied += registry.add(store, each)
+            elif there is not None:
+                copied += store.copy_to(each, there)
+        except (InputError, PolicyError) as error:
             problems += error.problems
-    there.write_index()
-    say(f"copied {copied} of {counted(len(known), 'artifact')} to {there.folder}")
+    if there is not None:
+        there.write_index()
+    say(f"copied {copied} of {counted(len(known), 'artifact')} to {target if there is None else there.folder}")
     if problems:
         raise InputError(problems)
 
@@ -174,7 +183,8 @@ def push(target: Path, folder: Path | None, signers: Path | None) -> None:
 def pull(source: str, folder: Path | None, signers: Path | None) -> int:
     """Copy all artifacts of SOURCE that this folder lacks; each is checked before. Exit 1 if one did not come.
 
-    SOURCE is another such folder, or the https address of one that `push` filled.
+    SOURCE is another such folder, the https address of one that `push` filled, or docker:// and a repository of a
+    registry.
     """
     from hpcgen.builders.artifacts.sources import ArtifactSource
 

@@ -66,6 +66,11 @@ class Handler(BaseHTTPRequestHandler):
             ]
             self._answer(200, {"Content-Type": INDEX}, json.dumps({"schemaVersion": 2, "manifests": found}).encode())
             return
+        if path.endswith("/tags/list"):
+            name = path.removeprefix("/v2/").removesuffix("/tags/list")
+            tags = [each.rpartition(":")[2] for each in self.server.manifests if each.rpartition(":")[0] == name]
+            self._answer(200, {"Content-Type": "application/json"}, json.dumps({"name": name, "tags": tags}).encode())
+            return
         named = self.server.manifests.get(path.removeprefix("/v2/").replace("/manifests/", ":"))
         blob = self.server.blobs.get(named or path.rpartition("/")[2])
         kind = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -10,13 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from container_tools import REPORTS, BaseImage, ChImage, Run, Sid, SidHpcgen, Slurm, Tool
+from container_tools import REPORTS, BaseImage, ChImage, Run, Sid, SidHpcgen, Slurm, Tool, run
+from loopback_registry import Registry
 from test_build import record_in
+from test_locking import registry
 from test_rendered_kits import BASE_IN_SID, CERTIFICATES, site_profile
 from test_sources import sources
 
 from hpcgen.api import default_catalog
 from tests.helpers.file_server import FileServer, make_certificate, serving
+from tests.helpers.ssh_keys import allowed, ssh_key
+
+__all__ = ["registry"]
 
 pytestmark = pytest.mark.slow
 VERSION = "2.0.16"
@@ -70,6 +76,8 @@ def start(
             cluster: Slurm = request.getfixturevalue("slurm_cluster")("general")
             return cluster.run([sys.executable, "-m", "hpcgen", *words], env=own, cwd=folder)
         if engine != "apptainer":
+            settings = ("HOME", "REGISTRY_AUTH_FILE", "HPCGEN_CONFIG")
+            own |= {name: os.environ[name] for name in settings if name in os.environ}
             here = Tool({**testbed_env, **own, "BUILDAH_ISOLATION": "chroot"})
             return here.run([sys.executable, "-m", "hpcgen", *words], cwd=folder)
         sid: Sid = request.getfixturevalue("sid")
@@ -161,3 +169,50 @@ def test_a_build_from_a_bundle_unpacks_what_its_lock_compiled(engine: str, start
     assert len(mirror.requests) == fetched
     name = f"podman:{OUTPUT[engine]}" if engine == "podman" else OUTPUT[engine]
     assert "numactl/lib/libnuma.so.1" in start(engine, ["run", name, "--", "sh", "-c", LOOK]).stdout
+
+
+@pytest.mark.parametrize("engine", ["podman", "apptainer"])
+def test_a_registry_brings_what_another_machine_compiled_and_signed(
+    engine: str, registry: Registry, start: Start, mirror: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first machine's store is pushed; the second has only the registry, and whom it trusts."""
+    folder, address = tmp_path / "project", f"docker://{registry.host}/hpc/artifacts"
+    ours, another = ssh_key(tmp_path / "ours"), ssh_key(tmp_path / "another")
+    signers = allowed(tmp_path / "allowed", {"we@example.org": ours})
+    took: list[str] = []
+
+    def cache(*words: str, status: int = 0) -> str:
+        began = time.monotonic()
+        done = run([sys.executable, "-m", "hpcgen", "cache", *words], cwd=folder, check=False)
+        took.append(f"{words[0]} {time.monotonic() - began:.1f} s")
+        assert done.returncode == status, done.stdout
+        return done.stdout
+
+    def build(store: str) -> dict[str, Any]:
+        words = ["--site", "here", "--stack", "probe", "--engine", engine, "-o", OUTPUT[engine], "--cache", store]
+        began = time.monotonic()
+        record = record_in(start(engine, ["build", *words, "--json"]))
+        took.append(f"build {time.monotonic() - began:.0f} s")
+        return record
+
+    first = build("first")
+    fetched = len(mirror.requests)
+    cache("push", address, "--cache", "first")
+    pull = ["pull", address, "--cache", "second", "--signer", str(signers)]
+    assert "is not signed" in cache(*pull, status=1)
+    cache("sign", "--key", str(another), "--cache", "first")
+    cache("push", address, "--cache", "first")
+    assert "none of the allowed signers" in cache(*pull, status=1)
+    (key,) = (each.stem for each in (folder / "first").glob("??/*.json"))
+    cache("sign", key, "--key", str(ours), "--cache", "first")
+    cache("push", address, "--cache", "first", "--signer", str(signers))
+    assert "copied 1 of 1 artifact" in cache(*pull)
+    second = build("second")
+    assert second["artifacts"] == first["artifacts"] == {"numactl": key}
+    assert second["content"] == first["content"] and len(mirror.requests) == fetched
+    if engine == "podman":
+        # The same in one step, where the config file names the registry.
+        (folder / "config.yaml").write_text(json.dumps({"artifact_sources": [address], "signers": str(signers)}))
+        monkeypatch.setenv("HPCGEN_CONFIG", str(folder / "config.yaml"))
+        assert build("third")["artifacts"] == first["artifacts"] and len(mirror.requests) == fetched
+    REPORTS.append(f"artifacts through a registry by {engine}: {', '.join(took)}")

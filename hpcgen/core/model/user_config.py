@@ -15,8 +15,8 @@ UserPath = Annotated[
 ArtifactPlace = Annotated[
     str,
     matching(
-        r"^(https://|http://(localhost|127\.0\.0\.1)[:/]|~/|/)[A-Za-z0-9._/+@%:,=~-]+$(?!\n)",
-        "an https address, an absolute path, or one that begins with ~/",
+        r"^(https://|docker://|http://(localhost|127\.0\.0\.1)[:/]|~/|/)[A-Za-z0-9._/+@%:,=~-]+$(?!\n)",
+        "an https address, docker:// and a repository of a registry, an absolute path, or one that begins with ~/",
         "https://example.org/artifacts",
     ),
 ]
@@ -45,10 +45,10 @@ class UserConfig(PlanDefaults, frozen=True):
     ``image_directories`` by the name of the site. ``records``: where build records are kept.
     ``signers``: a file of allowed signers (ssh-keygen(1)); one of them must have signed the bundles, locks and
     artifacts that are built from, and the statements that ``verify`` reads. ``artifacts``: the folder in which
-    compiled blocks are kept. ``artifact_sources``: folders, and web servers that show such, from which those come that
-    it lacks. ``licences``: the day on which each was accepted. ``trusted_collections``: the day on which the user said
-    that the Python of a collection may run which a file names: of a folder, whatever is in it, or of one content,
-    wherever it lies. ``images``: which may be started.
+    compiled blocks are kept. ``artifact_sources``: folders, web servers that show such, and repositories of
+    registries, from which those come that it lacks. ``licences``: the day on which each was accepted.
+    ``trusted_collections``: the day on which the user said that the Python of a collection may run which a file
+    names: of a folder, whatever is in it, or of one content, wherever it lies. ``images``: which may be started.
     ``binds``: by the name of the site, data that images see inside, as ``run.binds`` of a stack.
     """
 

@@ -18,12 +18,9 @@ containers/image, oci/layout.
 from __future__ import annotations
 
 import json
-import os
 import re
-import resource
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +33,14 @@ from hpcgen.core.model.network import ImageMirror
 from hpcgen.core.model.release import PLATFORMS
 from hpcgen.core.support.hashing import hash_file, sha256_of
 from hpcgen.core.support.leftovers import scratch_folder
-from hpcgen.core.support.processes import require_program, stream
+from hpcgen.core.support.processes import require_program
 from hpcgen.core.support.refusals import unwritable
 from hpcgen.core.support.units import size
 from hpcgen.images import oci_layout
-from hpcgen.images.commands import ask
 from hpcgen.images.folder import MAX_FILE
 from hpcgen.images.oci_layout import LayoutImage, aside, decoded, folder_layout, holds
+from hpcgen.images.skopeo import answer_of, at_digest
+from hpcgen.images.skopeo import copy as skopeo_copy
 
 _REBUILT = ("containers-storage:", "docker-archive:", "docker-daemon:")
 _FILES = {"oci-archive": "oci-archive", "docker-archive": "docker-archive", "oci": "oci"}
@@ -240,16 +238,7 @@ def _pin(skopeo: str, source: str, architecture: str, asked: str) -> ImagePin:
 
 def raw_manifest(skopeo: str, source: str) -> bytes:
     """A manifest or list as it is there; FetchError where it cannot be read."""
-    answer = ask([skopeo, "inspect", "--raw", source])
-    if answer.status:
-        raise FetchError(plain_line(answer.last_line))
-    return answer.output
-
-
-def plain_line(line: str) -> str:
-    """A line of skopeo's log, without its time stamp and level."""
-    found = re.search(r'msg="((?:[^"\\]|\\.)*)"', line)
-    return re.sub(r"\\(.)", r"\1", found[1]) if found else line
+    return answer_of(skopeo, "inspect", "--raw", source)
 
 
 def _kind(manifest: dict[str, Any]) -> str:
@@ -271,15 +260,6 @@ def _instance(index: dict[str, Any], architecture: str, source: str) -> str:
         f"{source} has no image for linux/{wanted}, only {', '.join(sorted(set(offered)))}",
         remedy="--image NAME=REFERENCE names one that has it",
     )
-
-
-def at_digest(source: str, digest: str) -> str:
-    """A registry's reference by digest in place of its tag; other sources as they are."""
-    if not source.startswith("docker://"):
-        return source
-    path = source.removeprefix("docker://").partition("@")[0]
-    folder, slash, last = path.rpartition("/")
-    return f"docker://{folder}{slash}{last.partition(':')[0]}@{digest}"
 
 
 def _largest(skopeo: str, source: str, folder: Path, tell: Callable[[str], None]) -> int:
@@ -307,19 +287,7 @@ def checked_copy(
     rebuilt = source.startswith(_REBUILT)
     options = ["--override-os=linux", f"--override-arch={PLATFORMS[architecture]}"]
     how = ["--dest-decompress"] if rebuilt else ["--preserve-digests"]
-    said: list[str] = []
-    argv = [skopeo, *options, "copy", "--quiet", "--retry-times=3", *how, source, f"dir:{folder}"]
-    bounded = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (largest, largest)) if largest else None
-    status = stream(argv, said.append, env={**os.environ, "LC_ALL": "C"}, before=bounded)
-    if status and largest and any(each.stat().st_size >= largest for each in folder.glob("*")):
-        message, remedy = f"{source}: the registry sends more than its manifest says", "name another image or registry"
-        raise FetchError(message, source, remedy=remedy)
-    if status:
-        raise FetchError(
-            plain_line(said[-1]) if said else f"skopeo ended with {status}",
-            source,
-            remedy="try again; behind a proxy or with a registry of your own: docs/mirrors.md",
-        )
+    skopeo_copy(skopeo, [*options, "copy", *how], source, folder, largest)
     raw = (folder / "manifest.json").read_bytes()
     manifest = _rebuilt(raw, source, folder) if rebuilt else _as_oci(raw, source)
     blobs = {}

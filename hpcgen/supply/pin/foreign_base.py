@@ -20,8 +20,7 @@ from hpcgen.core.support.quoting import sh
 from hpcgen.images.kinds import KINDS, kind_for
 from hpcgen.images.observed import Referred, observed, observed_image
 from hpcgen.images.reference import ImageReference, parse_image, stored_reference
-
-REGISTRY = "docker://"
+from hpcgen.images.skopeo import REGISTRY
 
 
 def stack_base(

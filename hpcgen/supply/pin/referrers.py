@@ -24,7 +24,8 @@ from hpcgen.core.support.units import harmless
 from hpcgen.images.commands import ask
 from hpcgen.images.oci_layout import BLOBS, INDEX, LAYOUT, MANIFEST_TYPE, REF_NAME, decoded
 from hpcgen.images.reference import stored_reference
-from hpcgen.supply.pin.base_images import at_digest, checked_copy, plain_line, raw_manifest
+from hpcgen.images.skopeo import at_digest, plain
+from hpcgen.supply.pin.base_images import checked_copy, raw_manifest
 
 IN_TOTO, CYCLONEDX = "application/vnd.in-toto+json", "application/vnd.cyclonedx+json"
 SSH_SIGNATURE = "application/vnd.hpcgen.ssh-signature"
@@ -170,7 +171,7 @@ def _inspected(skopeo: str, source: str, authfile: Path | None) -> bytes:
     answer = ask([skopeo, "inspect", "--raw", *_login("--authfile", authfile), source], limit=_MOST_BYTES)
     if answer.status:
         remedy = "check the name; a registry with a password: skopeo login REGISTRY"
-        raise FetchError(harmless(plain_line(answer.last_line)), source, remedy=remedy)
+        raise FetchError(harmless(plain(answer.last_line)), source, remedy=remedy)
     return answer.output
 
 
@@ -179,7 +180,7 @@ def _push(skopeo: str, source: str, target: str, authfile: Path | None, *more: s
     answer = ask([*words, source, target])
     if answer.status:
         raise OutputError(
-            f"{target} was not pushed: {harmless(plain_line(answer.last_line))}",
+            f"{target} was not pushed: {harmless(plain(answer.last_line))}",
             remedy="ask whether the registry takes OCI artifacts, and whether your login may write there",
         )
 

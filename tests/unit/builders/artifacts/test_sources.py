@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpcgen.builders.artifacts import sources
+from hpcgen.builders.artifacts import web_folder
 from hpcgen.builders.artifacts.sources import ArtifactSource
 from hpcgen.builders.artifacts.store import ArtifactStore
 from hpcgen.core.errors import FetchError
@@ -36,7 +36,7 @@ def own(tmp_path: Path) -> ArtifactStore:
 @pytest.fixture
 def server(tmp_path: Path, theirs: ArtifactStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
     """A web server that shows it."""
-    monkeypatch.setattr(sources, "_ATTEMPTS", 1)
+    monkeypatch.setattr(web_folder, "_ATTEMPTS", 1)
     with serving(make_certificate(tmp_path)) as found:
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "certificate.pem"))
         show(found, theirs)
