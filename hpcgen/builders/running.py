@@ -279,7 +279,7 @@ class BuildRun:
             lock=file_sha256(self.kit.folder / LOCK) if self.kit.lock else "",
             lock_signer=lock_signer(self.kit, self.options.signers),
             blocks={block.name: block.version for block in plan.blocks},
-            artifacts=self.options.quick.keys if self.options.quick is not None else {},
+            artifacts=self.options.quick.origins if self.options.quick is not None else {},
             inputs=self.kit.inputs(),
             steps=self.progress.built_steps(),
             image=image,

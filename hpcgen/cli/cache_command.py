@@ -211,7 +211,7 @@ def prune(days: float | None, max_size: float | None, force: bool, dry_run: bool
     broken = damaged(store)
     gone = _too_much([each for each in store.records() if each.path not in broken], days, max_size)
     if not force and gone:
-        named = {key: build.id for build in load_all() for key in build.artifacts.values()}
+        named = {each.key: build.id for build in load_all() for each in build.artifacts.values()}
         for record in (each.record for each in gone if each.record.key in named):
             text = f"{record.label} ({record.key[:12]}) stays: the record of a build names it ({named[record.key]})"
             say(f"{text}; --force removes it")

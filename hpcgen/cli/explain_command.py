@@ -79,7 +79,8 @@ def _case(ctx: click.Context, origin: str | None, options: PlanOptions) -> Expla
         plan = plan_from(ctx, catalog, options)
         return ExplainCase(plan, catalog, site=options.site, stack=options.stack or stack_here())
     found = named_plan(origin, options)
-    case = ExplainCase(found.plan, catalog, found.sealed(origin), stack=_own_stack(catalog, found.plan))
+    own = _own_stack(catalog, found.plan)
+    case = ExplainCase(found.plan, catalog, found.sealed(origin), stack=own, artifacts=found.artifacts)
     for name, there in found.files.items():
         if name in case.files and case.files[name] != there:
             raise InputError(

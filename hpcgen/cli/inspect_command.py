@@ -83,9 +83,11 @@ def _contents(image: ImageReference, as_json: bool, sbom: bool) -> None:
 
     facts = remembered(image, "facts", ImageFacts, lambda: image_facts(image))
     if sbom:
+        from hpcgen.images.convert import own_marks
         from hpcgen.images.reading.bill import bill_of_materials
+        from hpcgen.images.recorded import taken_artifacts
 
-        click.echo(bill_of_materials(str(image), facts), nl=False)
+        click.echo(bill_of_materials(str(image), facts, taken_artifacts(own_marks(image)[1])), nl=False)
     elif as_json:
         print_json(read_image(image, facts))
     else:

@@ -18,14 +18,20 @@ if TYPE_CHECKING:
     from hpcgen.cli.options import PlanOptions
     from hpcgen.core.model.lock import Lock
     from hpcgen.core.model.plan import Plan
+    from hpcgen.core.model.record import ArtifactOrigin
 
 
 class RecordedPlan(msgspec.Struct, frozen=True):
-    """A plan that was made before. ``lock``: the text of its lock; ``files``: those of its kit, by name."""
+    """A plan that was made before.
+
+    ``lock``: the text of its lock; ``files``: those of its kit, by name; ``artifacts``: of an image, the blocks that
+    were compiled before it.
+    """
 
     plan: Plan
     lock: str
     files: dict[str, str] = {}
+    artifacts: dict[str, ArtifactOrigin] = {}
 
     def sealed(self, origin: str) -> Lock | None:
         """What pins the plan; None of one that is not locked. ``origin``: what messages call it."""
@@ -62,12 +68,14 @@ def recorded_plan(origin: str) -> RecordedPlan:
 
         lock = read_lock(path)
         return RecordedPlan(lock.plan, lock.text)
-    from hpcgen.images.recorded import recorded_kit
+    from hpcgen.images.recorded import stored_kit, taken_artifacts, typed_kit
     from hpcgen.images.reference import parse_image
 
-    found = recorded_kit(parse_image(origin))
+    image = parse_image(origin)
+    stored = stored_kit(image)
+    found = typed_kit(stored, str(image))
     texts = {name: file.text for name, file in found.files.items()}
-    return RecordedPlan(found.plan, texts["hpcgen.lock"], texts)
+    return RecordedPlan(found.plan, texts["hpcgen.lock"], texts, taken_artifacts(stored.labels))
 
 
 def plan_of_lock(

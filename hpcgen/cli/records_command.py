@@ -174,6 +174,9 @@ def described(record: BuildRecord, out: TextIO) -> str:
     parts = [table(["what", "value"], facts, out)]
     if record.blocks:
         parts.append(table(["block", "version"], [[name, version] for name, version in record.blocks.items()], out))
+    if record.artifacts:
+        rows = [[name, each.key[:12], str(each), each.place] for name, each in record.artifacts.items()]
+        parts.append(table(["block", "artifact", "who made it", "taken from"], rows, out))
     if record.inputs:
         parts.append(table(["input"], [[each] for each in record.inputs], out))
     if record.steps:

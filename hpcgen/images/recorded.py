@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
 
 from hpcgen.core.config.decoding import record_from
 from hpcgen.core.errors import InputError, MissingToolError
-from hpcgen.core.model.fields import EnvName, matching
-from hpcgen.core.model.image_paths import KIT
+from hpcgen.core.model.fields import EnvName, Name, matching
+from hpcgen.core.model.image_paths import ARTIFACTS_LABEL, KIT
 from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.record import ArtifactOrigin
 from hpcgen.core.support.file_formats import KIT as KIT_FORMAT
 from hpcgen.core.support.file_formats import LOCK
 from hpcgen.core.support.quoting import plain
@@ -155,6 +157,13 @@ def with_its_files(kit: StoredKit, image: ImageReference) -> StoredKit:
         raise InputError(f"the kit in {image} is incomplete: {missing[0]} is not in its {KIT}", remedy=COPY_AGAIN)
     more = {name: KitFile(_text(found[f"{KIT}/{name}"], name, image)) for name in names}
     return msgspec.structs.replace(kit, files=kit.files | more)
+
+
+def taken_artifacts(labels: Mapping[str, str]) -> dict[str, ArtifactOrigin]:
+    """The blocks of an image that were compiled before, as its label says; none where that is not understood."""
+    with contextlib.suppress(msgspec.MsgspecError, ValueError, RecursionError):
+        return record_from(msgspec.json.decode(labels.get(ARTIFACTS_LABEL, "{}")), dict[Name, ArtifactOrigin])
+    return {}
 
 
 def _labels_in(data: bytes) -> dict[str, str]:

@@ -95,7 +95,11 @@ def _component(component: Component) -> dict[str, Any]:
     # The hash of an archive is not that of what is made from it.
     of_source = component.kind in ("software", "image")
     reference = {"type": "source-distribution" if of_source else "distribution", "url": component.url}
-    properties = {"hpcgen:block": component.block, "hpcgen:folder": component.where}
+    properties = {
+        "hpcgen:block": component.block,
+        "hpcgen:folder": component.where,
+        "hpcgen:artifact": component.artifact,
+    }
     data: dict[str, Any] = {
         "type": _TYPES[component.kind],
         "bom-ref": component.ref,
@@ -175,7 +179,11 @@ def spdx_document(lock: Lock, contents: Contents, serial: str, created: str) -> 
 
 def _package(component: Component, spdx_id: str) -> dict[str, Any]:
     purl = {"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": component.purl}
-    remarks = [component.note, f"in {component.where}" if component.where else ""]
+    remarks = [
+        component.note,
+        f"in {component.where}" if component.where else "",
+        f"from the artifact {component.artifact}" if component.artifact else "",
+    ]
     data: dict[str, Any] = {
         "SPDXID": spdx_id,
         "name": component.name,

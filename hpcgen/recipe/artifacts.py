@@ -19,10 +19,11 @@ SHORT = 12
 
 
 class StoredArtifact(NamedTuple):
-    """An artifact, and where its archive lies."""
+    """An artifact, where its archive lies, and the folder or the address that it was taken from."""
 
     record: Artifact
     file: Path
+    place: str = ""
 
     @property
     def path(self) -> str:

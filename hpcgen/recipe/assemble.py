@@ -22,7 +22,7 @@ from hpcgen.blocks.steps import (
 )
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError, Problems
-from hpcgen.core.model.image_paths import CONTENT_LABEL, KIT, SCRATCH, SELFTEST, overlap
+from hpcgen.core.model.image_paths import ARTIFACTS_LABEL, CONTENT_LABEL, KIT, SCRATCH, SELFTEST, overlap
 from hpcgen.core.model.plan import ExtendedImage, Plan
 from hpcgen.core.support.hashing import sha256_of
 from hpcgen.recipe.bases import base_check, base_for, base_labels, base_notes
@@ -205,9 +205,9 @@ def _merged(what: str, contributions: list[tuple[str, dict[str, str]]]) -> dict[
 
 
 def _of_artifacts(stored: Mapping[str, StoredArtifact]) -> dict[str, str]:
-    """The label of an image with the keys of what was compiled before."""
-    keys = (f"{name}@{each.record.key}" for name, each in stored.items())
-    return {"io.hpcgen.artifacts": " ".join(keys)} if stored else {}
+    """The label of an image that says what was compiled before, and by what."""
+    origins = {name: each.record.origin for name, each in stored.items()}
+    return {ARTIFACTS_LABEL: msgspec.json.encode(origins).decode()} if stored else {}
 
 
 def _without_compiled(parts: list[PlannedPart], stored: Mapping[str, StoredArtifact]) -> list[PlannedPart]:

@@ -122,7 +122,7 @@ def _quick(plan: Plan, assembly: Assembly, stored: Mapping[str, StoredArtifact])
         recipe=here_document(text, facts.heredoc) if facts.heredoc else text,
         facts=facts,
         archives={each.path: CopiedFile(each.source, each.sha256) for each in assembly.archives},
-        keys={name: each.record.key for name, each in stored.items()},
+        origins={name: replace(each.record.origin, place=each.place) for name, each in stored.items()},
     )
 
 
@@ -138,7 +138,7 @@ class _Asked(NamedTuple):
 
     def taken(self, found: StoredArtifact) -> str:
         """A line on what is taken from the store."""
-        return f"{found.record.origin}; taken from {self.store.folder}"
+        return f"{found.record.label}: {found.record.origin}; taken from {self.store.folder}"
 
 
 def _obtained(

@@ -80,7 +80,7 @@ class ArtifactSource:
             return None
         found = self.store.find(key, tell)
         self.gave |= found is not None
-        return found
+        return found and found._replace(place=name)
 
     def listed(self) -> list[str]:
         """All that are there; FetchError where the place does not tell."""

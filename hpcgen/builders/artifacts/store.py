@@ -76,7 +76,7 @@ class ArtifactStore:
         except HpcgenError as error:
             tell(f"not taken from {self.folder}: {error.problems[0].message}")
             return None
-        return StoredArtifact(found.record, self.archive(found.record))
+        return StoredArtifact(found.record, self.archive(found.record), str(self.folder))
 
     def read(self, key: str) -> ArtifactEntry:
         """The record of a key; InputError where it is not there, damaged, or was written by a newer release."""
@@ -99,7 +99,7 @@ class ArtifactStore:
             write_file(self.record_path(record.key), _text(record), folders=True)
         # A signature of an older one is not of these bytes.
         signature_of(self.record_path(record.key)).unlink(missing_ok=True)
-        return StoredArtifact(record, place)
+        return StoredArtifact(record, place, str(self.folder))
 
     def records(self, tell: Callable[[str], None] = lambda text: None) -> Iterator[ArtifactEntry]:
         """All that can be read, by block and version; ``tell`` is told of the others."""

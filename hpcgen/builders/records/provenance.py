@@ -147,9 +147,9 @@ def _dependencies(record: BuildRecord) -> Iterator[dict[str, Any]]:
         yield {"name": PLAN, "digest": {"sha256": record.content}}
     if record.lock:
         yield {"name": LOCK, "digest": {"sha256": record.lock}}
-    for block, key in sorted(record.artifacts.items()):
+    for block, origin in sorted(record.artifacts.items()):
         # The key is a hash of what decides the archive, not of its bytes.
-        yield {"name": block, "uri": f"hpcgen:artifact/{key}"}
+        yield {"name": block, "uri": f"hpcgen:artifact/{origin.key}"}
     for text in record.inputs:
         yield _input(text)
 

@@ -1,6 +1,7 @@
 """What a block compiled, kept to be unpacked into other images in the place of its steps."""
 
 from hpcgen.core.model.fields import AbsolutePath, Name, Record, Sha256, Text, WholeNumber
+from hpcgen.core.model.record import ArtifactOrigin
 
 
 class Artifact(Record, frozen=True):
@@ -35,6 +36,8 @@ class Artifact(Record, frozen=True):
         return f"{self.block} {self.version}"
 
     @property
-    def origin(self) -> str:
-        """One line on where it comes from."""
-        return f"{self.label}: compiled {self.made or 'at an unknown time'} by {self.engine or 'an unknown engine'}"
+    def origin(self) -> ArtifactOrigin:
+        """Who made it, and when."""
+        return ArtifactOrigin(
+            key=self.key, version=self.version, made=self.made, engine=self.engine, hpcgen=self.hpcgen
+        )

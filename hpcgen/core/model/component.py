@@ -18,6 +18,7 @@ class Component(msgspec.Struct, frozen=True):
     ref: unique in the SBOM. block: the block that it is of, empty for OS packages and the base.
     sha256: of the file that it came in. url: where that file is fetched from, where the lock says so.
     where: the folder of the image that it is in, empty if it is spread.
+    artifact: the key of what it was unpacked from, where it was compiled before.
     note: what a reader of the SBOM should know.
     """
 
@@ -31,4 +32,5 @@ class Component(msgspec.Struct, frozen=True):
     url: str = ""
     block: str = ""
     where: str = ""
+    artifact: str = ""
     note: str = ""

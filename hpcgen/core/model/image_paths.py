@@ -27,6 +27,9 @@ other builders do not, and an image is read-only while it runs, so every image g
 CONTENT_LABEL = "io.hpcgen.content"
 """The label of an image with the hash of its plan."""
 
+ARTIFACTS_LABEL = "io.hpcgen.artifacts"
+"""The label of an image with the origin of each block that was compiled before, as JSON by the block's name."""
+
 STORED_BASES = "localhost/hpcgen-base/"
 """With this begins what a base image that comes from a file or a bundle is called in an engine's store."""
 

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
-from hpcgen.core.model.fields import NAMES_OF, FormatName, Name, matching
+from hpcgen.core.model.fields import NAMES_OF, FormatName, Name, Sha256, Text, matching
 from hpcgen.core.support.quoting import NAME_PATTERN
 
 ImageKindName = Annotated[str, matching(NAME_PATTERN, "a kind of image", "sif")]
@@ -108,6 +108,25 @@ class BuildFailure(RecordPart, frozen=True):
     remedy: str = ""
 
 
+class ArtifactOrigin(RecordPart, frozen=True):
+    """What an image and its record say of a block that was not compiled for it: which artifact it is, and who made it.
+
+    ``key``, ``version``, ``made``, ``engine``, ``hpcgen``: as in the artifact's own record. ``place``: where it was
+    taken from, a folder or an address; an image does not say it.
+    """
+
+    key: Sha256
+    version: Text = ""
+    made: Text = ""
+    engine: Text = ""
+    hpcgen: Text = ""
+    place: Text = ""
+
+    def __str__(self) -> str:
+        by = " and ".join(each for each in (self.engine, self.hpcgen and f"hpcgen {self.hpcgen}") if each)
+        return f"compiled {self.made or 'at an unknown time'} by {by or 'an unknown engine'}"
+
+
 class BuildRecord(RecordPart, frozen=True):
     """One build. ``content`` is the plan's hash (label io.hpcgen.content), ``lock`` the sha256 of the kit's lock.
 
@@ -115,7 +134,7 @@ class BuildRecord(RecordPart, frozen=True):
 
     ``notest``: the self-test at its end was left out. ``folder``: where it was started, an absolute path.
     ``lock_signer``: who signed the kit's lock, with the key, as far as the builder could tell.
-    ``artifacts``: the keys of what was compiled before and was not again, by block.
+    ``artifacts``: the origins of what was compiled before and was not again, by block.
     """
 
     id: str
@@ -137,7 +156,7 @@ class BuildRecord(RecordPart, frozen=True):
     lock: str = ""
     lock_signer: str = ""
     blocks: dict[str, str] = {}
-    artifacts: dict[str, str] = {}
+    artifacts: dict[str, ArtifactOrigin] = {}
     inputs: list[str] = []
     steps: list[BuiltStep] = []
     image: BuiltImage | None = None

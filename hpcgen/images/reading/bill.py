@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import starmap
 
 from hpcgen.core.model.component import Component
 from hpcgen.core.model.image_facts import ImageFacts, ImagePackage, ImageSoftware
+from hpcgen.core.model.record import ArtifactOrigin
 from hpcgen.core.support import purl
 from hpcgen.kit.sbom import cyclonedx_of_image
 
 _OS = {"dpkg": "deb", "apk": "apk", "rpm": "rpm"}
 
 
-def bill_of_materials(name: str, facts: ImageFacts) -> str:
-    """CycloneDX 1.6 JSON: the same bytes for the same contents."""
+def bill_of_materials(name: str, facts: ImageFacts, artifacts: Mapping[str, ArtifactOrigin] | None = None) -> str:
+    """CycloneDX 1.6 JSON: the same bytes for the same contents.
+
+    Parameters
+    ----------
+    artifacts: the blocks that were compiled before.
+    """
     found: dict[str, Component] = {}
-    for component in _components(facts):
+    for component in (*_components(facts), *starmap(_artifact, (artifacts or {}).items())):
         found.setdefault(component.ref, component)
     return cyclonedx_of_image(name, sorted(found.values(), key=lambda each: (each.kind, each.name, each.ref)))
 
@@ -34,6 +41,14 @@ def _components(facts: ImageFacts) -> Iterator[Component]:
     for each in (*libraries, *facts.python, *facts.frameworks, *facts.compilers):
         if each.name not in named and each.version is not None and not each.version.file.startswith("the package "):
             yield _software(each, each.version.value)
+
+
+def _artifact(block: str, origin: ArtifactOrigin) -> Component:
+    address = purl.purl("generic", block, origin.version)
+    ref = f"artifact:{origin.key}"
+    return Component(
+        ref, "software", block, origin.version, address, block=block, artifact=origin.key, note=str(origin)
+    )
 
 
 def _package(package: ImagePackage, distribution: str, release: str) -> Component:

@@ -23,6 +23,8 @@ def block(case: ExplainCase, name: str) -> Explanation:
     ]
     row = case.release(planned.name, planned.version)
     grounds.append(Ground(kind="release", text=f"{planned.label}: {about}", place=row))
+    if (origin := case.artifacts.get(planned.name)) is not None:
+        grounds.append(Ground(kind="image", text=f"not built for this image, but {origin}: artifact {origin.key}"))
     newer = [each for each in planned.reasons if isinstance(each, Reason) and each.newer]
     refused = [
         Refused(what=f"{planned.name} {each.newer}", why=each.cause, place=_place(case, planned, each))

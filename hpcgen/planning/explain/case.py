@@ -29,6 +29,7 @@ from hpcgen.recipe.stages import Assembly
 if TYPE_CHECKING:
     from hpcgen.core.model.conda import CondaFile
     from hpcgen.core.model.lock import Lock
+    from hpcgen.core.model.record import ArtifactOrigin
 
 
 class ExplainCase:
@@ -38,14 +39,22 @@ class ExplainCase:
     ----------
     site, stack: what profile and recipe are called here, where that is not what the plan calls them.
     lock: what pins the plan, if something does.
+    artifacts: of an image, the blocks that were compiled before it.
     """
 
     def __init__(
-        self, plan: Plan, catalog: Catalog, lock: Lock | None = None, site: str | None = None, stack: str | None = None
+        self,
+        plan: Plan,
+        catalog: Catalog,
+        lock: Lock | None = None,
+        site: str | None = None,
+        stack: str | None = None,
+        artifacts: Mapping[str, ArtifactOrigin] | None = None,
     ) -> None:
         self.plan = plan
         self.catalog = catalog
         self.lock = lock
+        self.artifacts = artifacts or {}
         self._site = site or plan.site.name
         self._stack = stack or plan.stack.name
 
@@ -278,7 +287,7 @@ class AskedFiles:
         return files if {path: digest for each in files for path, digest in each.read.items()} == known else []
 
 
-GroundKind = Literal["site", "stack", "file", "command", "block", "release", "job", "lock", "rule"]
+GroundKind = Literal["site", "stack", "file", "command", "block", "release", "job", "lock", "image", "rule"]
 
 _TITLES: dict[GroundKind, str] = {
     "site": "site profile",
@@ -289,6 +298,7 @@ _TITLES: dict[GroundKind, str] = {
     "release": "release table",
     "job": "job",
     "lock": "lock",
+    "image": "image",
     "rule": "rule",
 }
 

@@ -14,6 +14,7 @@ from hpcgen.builders.artifacts.store import ArtifactStore, damaged
 from hpcgen.builders.records.store import save
 from hpcgen.core.errors import InputError, OutputError, PolicyError, UnknownNameError
 from hpcgen.core.model.artifact import Artifact
+from hpcgen.core.model.record import ArtifactOrigin
 from tests.conftest import Command
 from tests.helpers.ssh_keys import allowed, ssh_key
 from tests.unit.builders.records.test_records import record as built
@@ -182,7 +183,7 @@ def test_what_the_record_of_a_build_names_goes_only_by_force(
     store: ArtifactStore, tmp_path: Path, hpcgen: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HPCGEN_RECORDS", str(tmp_path / "records"))
-    save(built("0123-probe", artifacts={"mpich": KEY}))
+    save(built("0123-probe", artifacts={"mpich": ArtifactOrigin(key=KEY)}))
     store.put(*artifact(tmp_path))
     store.put(*artifact(tmp_path, b"other", key="ac" * 32))
     words = ("cache", "prune", "--max-size", "0", "--cache", str(store.folder))

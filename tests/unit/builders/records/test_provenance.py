@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from hpcgen.builders.records.provenance import MAX_BYTES, provenance_text
 from hpcgen.builders.records.store import save
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.record import BuildRecord, BuiltImage
+from hpcgen.core.model.record import ArtifactOrigin, BuildRecord, BuiltImage
 from hpcgen.core.support.hashing import file_sha256, sha256_of
 from tests.conftest import GOLDEN, Command
 from tests.helpers.ssh_keys import allowed, ssh_key
@@ -95,7 +95,7 @@ def record(image: BuiltImage | None, **more: Any) -> BuildRecord:
         "content": content,
         "lock": sha256_of(lock),
         "command": "hpcgen render --site cluster7 --account p12345 --set gnu.version=12 --image-directory /home/alice",
-        "artifacts": {"gnu": "ab" * 32},
+        "artifacts": {"gnu": ArtifactOrigin(key="ab" * 32)},
         "inputs": [
             f"image debian:12 sha256:{'1' * 64}",
             f"https://example.org/a b.tar.gz sha256:{'2' * 64}",
