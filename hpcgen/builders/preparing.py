@@ -11,6 +11,7 @@ from hpcgen.backends.engines import Engine
 from hpcgen.backends.engines.building import EngineCommand, Work
 from hpcgen.backends.engines.steps import Recipe, without_test
 from hpcgen.backends.hardware.emulation import check_architecture, here
+from hpcgen.builders.artifacts.bundled import hold_taken
 from hpcgen.builders.artifacts.quick import QuickRecipe
 from hpcgen.builders.bundles import open_bundle
 from hpcgen.builders.choosing import check_base_beside, choose_builder
@@ -76,6 +77,8 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
     check_architecture(kit.plan.site, options.emulate)
     check_host_files(kit)
     bundle = open_bundle(kit, options.bundle, options.signers)
+    if bundle is not None:
+        hold_taken(bundle.folder, options.signers, options.quick.origins if options.quick is not None else {})
     builder = choose_builder(kit.plan, options.engine)
     check_base_beside(kit.plan, kit.folder)
     if kit.plan.base is not None and kit.plan.base.kind == "oci-archive" and builder.archive_by and bundle is None:

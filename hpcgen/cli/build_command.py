@@ -209,7 +209,7 @@ def _kit_to_build(
 def _with_artifacts(kit: KitFolder, catalog: Catalog, lock: Lock | None, build: BuildCommandOptions) -> BuildOptions:
     """How it is built: what is kept is unpacked, and what is missing of it is compiled now."""
     how = build.how
-    if how.artifacts is None:
+    if how.artifacts is None and how.bundle is None:
         return how
     from hpcgen.builders.artifacts.making import with_artifacts
     from hpcgen.builders.display import display

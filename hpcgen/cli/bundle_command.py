@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hpcgen.core.model.bundle import BundleItem, Manifest
     from hpcgen.core.model.lock import Lock
     from hpcgen.core.support.progress import Watch
+    from hpcgen.supply.bundle.create import CarriedArtifact
 
 
 @click.group("bundle")
@@ -39,6 +40,10 @@ def command() -> None:
 @click.option("--jobs", type=JOBS, default=8, metavar="N", help="Parallel downloads; by default 8.")
 @click.option("--image", "images", multiple=True, metavar="NAME=REFERENCE", help="Take a base image from here.")
 @click.option("--sign", metavar="KEY", type=PATH, help="Sign the manifest with this SSH key.")
+@click.option("--artifacts", is_flag=True, help="Take what blocks compiled in place of their sources, where it exists.")
+@click.option(
+    "--cache", "folder", metavar="DIR", type=PATH, help="With --artifacts: their folder; by default the config file's."
+)
 @click.option("--dry-run", is_flag=True, help="List the files that would be fetched.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result, or the planned contents, as JSON.")
 @click.pass_context
@@ -53,6 +58,8 @@ def create(
     jobs: int,
     images: tuple[str, ...],
     sign: Path | None,
+    artifacts: bool,
+    folder: Path | None,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -62,6 +69,8 @@ def create(
     what requires a login or was sent another way. What the lock's stack copies is looked for beside --stack, beside the
     lock, in the present folder and in the collections. REFERENCE is a skopeo reference, such as oci-archive:FILE or
     docker://mirror.example.org/debian:12.
+
+    With --artifacts a build unpacks what is there, and cannot compile it: only `build --bundle` takes such a bundle.
     """
     from hpcgen.core.support.processes import interruptible
     from hpcgen.kit.lockfile.lock import read_lock
@@ -79,11 +88,14 @@ def create(
     look_for_copied(catalog, lock, lock_file, stack)
     piece = parse_size(split) if split is not None else None
     given = _images(images, sorted(lock.pins.images))
+    if folder is not None and not artifacts:
+        raise click.UsageError("--cache requires --artifacts")
+    carried = _carried(ctx, lock, catalog, folder) if artifacts else {}
     for text in lacking(lock, catalog):
         say(f"warning: {text}")
     with interruptible():
         if dry_run:
-            _list(lock, catalog, as_json)
+            _list(lock, catalog, as_json, carried)
             return
         how = Creation(
             reuse=reuse,
@@ -94,9 +106,26 @@ def create(
             watch=_watch(),
             catalog=catalog,
             sign=sign,
+            artifacts=carried,
         )
-        manifest = create_bundle(lock, lambda folder: wanted(lock, catalog, folder), output, how)
+        manifest = create_bundle(lock, lambda made: wanted(lock, catalog, made, compiled=carried), output, how)
     _tell(manifest, output, as_json)
+
+
+def _carried(ctx: click.Context, lock: Lock, catalog: Catalog, folder: Path | None) -> dict[str, CarriedArtifact]:
+    """What goes along in the place of sources, said."""
+    from hpcgen.builders.artifacts.bundled import artifacts_for
+    from hpcgen.builders.artifacts.store import ArtifactStore
+    from hpcgen.core.config.user_config import artifact_store
+
+    store = artifact_store(folder)
+    if store is None:
+        remedy = "name it by --cache DIR, or as `artifacts` in your config file"
+        raise InputError("no folder of artifacts is named", "--artifacts", remedy=remedy)
+    found = artifacts_for(lock, catalog, ArtifactStore(store, required_signers(ctx)), say)
+    labels = ", ".join(each.label for each in found.values())
+    say(f"without the sources of {labels}: {store} has them compiled" if found else f"{store} has nothing of this lock")
+    return found
 
 
 def _images(images: Sequence[str], known: list[str]) -> dict[str, str]:
@@ -117,7 +146,7 @@ def _watch() -> Watch:
     return ProgressBar(say, sys.stderr) if shows_progress() else ProgressLines(say)
 
 
-def _list(lock: Lock, catalog: Catalog, as_json: bool) -> None:
+def _list(lock: Lock, catalog: Catalog, as_json: bool, carried: Collection[str]) -> None:
     """What would be fetched, with sizes."""
     import tempfile
 
@@ -125,7 +154,9 @@ def _list(lock: Lock, catalog: Catalog, as_json: bool) -> None:
     from hpcgen.supply.pin.wanted import wanted
 
     with tempfile.TemporaryDirectory(prefix="hpcgen-") as folder:
-        wants = [each for same in by_path(wanted(lock, catalog, Path(folder))).values() for each in same]
+        wants = [
+            each for same in by_path(wanted(lock, catalog, Path(folder), compiled=carried)).values() for each in same
+        ]
     wants.sort(key=lambda each: (each.kind, each.name, each.file))
     if as_json:
         listed = {"files": wants, "images": lock.pins.images}
@@ -185,6 +216,8 @@ def verify(
     about_it = f"{verdict.manifest.stack} for {verdict.manifest.site}, content {verdict.manifest.content[:12]}…"
     say(f"{bundle} is {what} ({about_it}): {verdict.files} files, {size(verdict.bytes)}")
     say(f"it is signed by {verdict.signer}" if verdict.signer else "it is not signed")
+    if labels := sorted({each.name for each in verdict.manifest.items if each.kind == "artifact"}):
+        say(f"it has no sources of {', '.join(labels)}, but what was compiled of them")
     if verdict.collections:
         say(f"it brings {', '.join(verdict.collections)} (in collections/); its Python runs once you trust it")
     for folder in verdict.left_behind:

@@ -32,6 +32,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "bundle create": (
         "hpcgen bundle create --lock hpcgen.lock -o bundle",
         "hpcgen bundle create --lock hpcgen.lock -o bundle.tar --split 4G",
+        "hpcgen bundle create --lock hpcgen.lock -o bundle --artifacts --cache ~/artifacts",
         "hpcgen bundle create --lock hpcgen.lock -o bundle --dry-run",
     ),
     "bundle verify": ("hpcgen bundle verify bundle.tar.000 --lock hpcgen.lock",),
@@ -97,7 +98,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "cache show": ("hpcgen cache show mpich --cache ~/artifacts",),
     "cache verify": ("hpcgen cache verify --cache ~/artifacts",),
     "cache sign": ("hpcgen cache sign --key ~/.ssh/id_ed25519 --cache ~/artifacts",),
-    "cache push": ("hpcgen cache push /media/disk/artifacts --cache ~/artifacts",),
+    "cache push": (
+        "hpcgen cache push /media/disk/artifacts --cache ~/artifacts",
+        "hpcgen cache push docker://registry.example.org/hpc/artifacts --cache ~/artifacts",
+    ),
     "cache pull": ("hpcgen cache pull /media/disk/artifacts --cache ~/artifacts",),
     "cache prune": ("hpcgen cache prune --max-size 20 --dry-run --cache ~/artifacts",),
     "clean": ("hpcgen clean --dry-run", "hpcgen clean unfinished cache --yes", "hpcgen clean jobs --older-than 30"),

@@ -6,8 +6,10 @@ import datetime
 import json
 import re
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from hpcgen._version import __version__
 from hpcgen.catalog.catalog import Catalog
@@ -241,26 +243,41 @@ def _other_licences(components: Iterable[Component]) -> list[dict[str, str]]:
     return [{"licenseId": ref, "name": ref.removeprefix("LicenseRef-"), "extractedText": text} for ref in sorted(found)]
 
 
-def cyclonedx(lock: Lock, items: Sequence[BundleItem], catalog: Catalog | None = None) -> str:
+def cyclonedx(
+    lock: Lock,
+    items: Sequence[BundleItem],
+    catalog: Catalog | None = None,
+    artifacts: Mapping[str, str] | None = None,
+) -> str:
     """CycloneDX 1.6 JSON.
 
     Parameters
     ----------
     items: what the bundle holds, for the licences that are known of it; may be empty.
     catalog: the collections that the lock was made with; the built-in one alone if None.
+    artifacts: by block the key of what the bundle has in the place of its sources.
     """
-    found = _contents(lock, items, catalog)
+    found = _contents(lock, items, catalog, artifacts or {})
     return _text(cyclonedx_document(lock, found, _serial(lock, "cyclonedx"), _time(lock)))
 
 
-def spdx(lock: Lock, items: Sequence[BundleItem], catalog: Catalog | None = None) -> str:
+def spdx(
+    lock: Lock,
+    items: Sequence[BundleItem],
+    catalog: Catalog | None = None,
+    artifacts: Mapping[str, str] | None = None,
+) -> str:
     """SPDX 2.3 JSON; the parameters are those of :func:`cyclonedx`."""
-    found = _contents(lock, items, catalog)
+    found = _contents(lock, items, catalog, artifacts or {})
     return _text(spdx_document(lock, found, _serial(lock, "spdx"), _time(lock)))
 
 
-def _contents(lock: Lock, items: Sequence[BundleItem], catalog: Catalog | None) -> Contents:
-    return contents(lock, items, Catalog() if catalog is None else catalog)
+def _contents(
+    lock: Lock, items: Sequence[BundleItem], catalog: Catalog | None, artifacts: Mapping[str, str]
+) -> Contents:
+    found = contents(lock, items, Catalog() if catalog is None else catalog)
+    found.held = [replace(each, artifact=artifacts.get(each.block, "")) for each in found.held]
+    return found
 
 
 def _serial(lock: Lock, kind: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -157,7 +158,9 @@ def test_an_array_compiles_before_it_builds(
 
 
 @pytest.mark.parametrize("engine", ["podman", "ch-image"])
-def test_a_build_from_a_bundle_unpacks_what_its_lock_compiled(engine: str, start: Start, mirror: FileServer) -> None:
+def test_a_build_from_a_bundle_unpacks_what_its_lock_compiled(
+    engine: str, start: Start, mirror: FileServer, tmp_path: Path
+) -> None:
     format = {"podman": "docker", "ch-image": "charliecloud"}[engine]
     start(engine, ["lock", "--site", "here", "--stack", "probe", "--format", format, "-o", "probe.lock"])
     words = ["build", "--engine", engine, "-o", OUTPUT[engine], "--cache", "store", "--json"]
@@ -169,6 +172,20 @@ def test_a_build_from_a_bundle_unpacks_what_its_lock_compiled(engine: str, start
     assert len(mirror.requests) == fetched
     name = f"podman:{OUTPUT[engine]}" if engine == "podman" else OUTPUT[engine]
     assert "numactl/lib/libnuma.so.1" in start(engine, ["run", name, "--", "sh", "-c", LOOK]).stdout
+    # The bundle with what was compiled in the place of its sources needs no store beside it.
+    own = ["--artifacts", "--cache", "store", "--reuse", "bundle"]
+    made = start(engine, ["bundle", "create", "--lock", "probe.lock", "-o", "compiled", *own]).stdout
+    assert f"without the sources of numactl {VERSION}" in made
+    assert not list((tmp_path / "project/compiled/files").glob("*/numactl*"))
+    assert f"it has no sources of numactl {VERSION}" in start(engine, ["bundle", "verify", "compiled"]).stdout
+    words = ["build", "--engine", engine, "-o", OUTPUT[engine], "--json", "--bundle", "compiled"]
+    alone = record_in(start(engine, words))
+    assert alone["artifacts"]["numactl"]["key"] == first["artifacts"]["numactl"]["key"]
+    assert alone["content"] == first["content"] and len(mirror.requests) == fetched
+    assert "numactl/lib/libnuma.so.1" in start(engine, ["run", name, "--", "sh", "-c", LOOK]).stdout
+    start(engine, ["render", "--bundle", "compiled", "-o", "kit"])
+    refused = subprocess.run(["bash", "kit/build.sh", "--bundle", "compiled"], cwd=tmp_path / "project", stderr=-1)
+    assert refused.returncode == 65 and b"hpcgen build --bundle" in refused.stderr
 
 
 @pytest.mark.parametrize("engine", ["podman", "apptainer"])

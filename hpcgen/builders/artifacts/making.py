@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from hpcgen._version import __version__
 from hpcgen.backends.engines.building import query
+from hpcgen.builders.artifacts.bundled import bundled_store
 from hpcgen.builders.artifacts.claims import claimed
 from hpcgen.builders.artifacts.quick import QuickRecipe
 from hpcgen.builders.artifacts.sources import ArtifactSource
@@ -57,15 +58,13 @@ def with_artifacts(
     watcher: Watcher,
     compiles: bool = True,
 ) -> BuildOptions:
-    """How the kit of a plan is built with a store of artifacts, where the options name one.
+    """How the kit of a plan is built with a store of artifacts, where the options or the bundle have one.
 
     Parameters
     ----------
     content: the plan hash.
     compiles: as of :func:`stored_artifacts`, which raises the same errors.
     """
-    if options.artifacts is None:
-        return options
     stored = stored_artifacts(plan, catalog, lock, options, watcher, compiles)
     if not stored:
         return options
@@ -88,28 +87,34 @@ def stored_artifacts(
     Parameters
     ----------
     compiles: what the store lacks is brought from where the options say, or compiled, each block in an image of its
-        own, and kept. From a bundle it is compiled in the image.
+        own, and kept. From a bundle it is compiled in the image; what the bundle itself has is taken.
     only: this block alone, and what it is compiled with.
 
     Raises
     ------
     BuildFailedError, MissingToolError, OutputError: as :func:`~hpcgen.builders.running.build_kit`.
     """
-    assert options.artifacts is not None
-    asked = _Asked(plan, catalog, lock, options, watcher, ArtifactStore(options.artifacts, options.signers))
+    own = ArtifactStore(options.artifacts, options.signers) if options.artifacts is not None else None
+    bundled = bundled_store(options.bundle, options.signers)
+    stores = [each for each in (own, bundled) if each is not None]
+    if not stores:
+        return {}
+    asked = _Asked(plan, catalog, lock, options, watcher, stores[0])
     sources = [ArtifactSource(each, asked.store) for each in options.artifact_sources]
     stored: dict[str, StoredArtifact] = {}
     blocks = keyed_blocks(plan, catalog, lock.pins if lock is not None else None)
     wanted = {only}.union(*(each.needs for each in blocks if each.name == only))
     for keyed in (each for each in blocks if not only or each.name in wanted):
-        found = asked.store.find(keyed.key, watcher.note)
+        held = (each.find(keyed.key, watcher.note) for each in stores)
+        found = next((each for each in held if each is not None), None)
         if found is not None:
             watcher.note(asked.taken(found))
         elif compiles and plan.supply == "network":
             found = _obtained(asked, keyed, sources, stored)
         if found is not None:
             stored[keyed.name] = found
-    if options.signers is None and any(each.gave for each in sources):
+    of_bundle = bundled is not None and any(each.place == str(bundled.folder) for each in stored.values())
+    if options.signers is None and (of_bundle or any(each.gave for each in sources)):
         watcher.note("warning: no signature of them was required: name whom you trust as `signers` in your config file")
     return stored
 
@@ -138,7 +143,7 @@ class _Asked(NamedTuple):
 
     def taken(self, found: StoredArtifact) -> str:
         """A line on what is taken from the store."""
-        return f"{found.record.label}: {found.record.origin}; taken from {self.store.folder}"
+        return f"{found.record.label}: {found.record.origin}; taken from {found.place}"
 
 
 def _obtained(

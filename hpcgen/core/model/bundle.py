@@ -6,11 +6,11 @@ from hpcgen.core.model.fields import FileName, Record, Sha256, Text, matching
 from hpcgen.core.model.lock import Bytes
 
 ItemKind = Literal[
-    "archive", "wheel", "package", "bazel", "image", "hpcgen", "document", "collection", "copied", "conda"
+    "archive", "wheel", "package", "bazel", "image", "hpcgen", "document", "collection", "copied", "conda", "artifact"
 ]
 """``package``: of the distribution. ``hpcgen``: hpcgen itself and what it needs. ``document``: lock, indexes, SBOMs.
 ``collection``: a file of a collection that the lock was made with. ``copied``: a file that the stack copies into the
-image, or a list of such."""
+image, or a list of such. ``artifact``: a file of what a block compiled, in the place of its sources."""
 COLLECTED_FOLDERS = ("site_profiles", "recipes", "building_blocks", "engines", "schedulers", "launchers", "formats")
 """Folders of a collection that hpcgen reads."""
 

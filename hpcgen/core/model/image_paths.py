@@ -91,6 +91,9 @@ FILES = "files"
 IMAGES = "images"
 """An OCI image layout with the base images; each is named by :func:`image_name`."""
 
+BUNDLED_ARTIFACTS = "artifacts"
+"""A store of what blocks compiled, in the place of their sources."""
+
 COLLECTIONS = "collections"
 """A folder for each collection that the lock was made with, beside hpcgen's own."""
 

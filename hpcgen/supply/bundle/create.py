@@ -17,6 +17,7 @@ from hpcgen.core.errors import HpcgenError, InputError, OutputError, Problem
 from hpcgen.core.model.bundle import BundleItem, Manifest, WantedFile
 from hpcgen.core.model.image_paths import (
     APT_INDEX,
+    BUNDLED_ARTIFACTS,
     HPCGEN_INDEX,
     IMAGES,
     LOCK,
@@ -54,6 +55,19 @@ from hpcgen.supply.net.web import shown
 Wants = Sequence[WantedFile] | Callable[[Path], Sequence[WantedFile]]
 
 
+class CarriedArtifact(msgspec.Struct, frozen=True):
+    """What a block compiled, to go along in the place of its sources.
+
+    ``key``: of the artifact. ``label``: block and version. ``origin``: who made it. ``files``: the archive, what is
+    said of it and the signature, by their places in a store.
+    """
+
+    key: str
+    label: str
+    origin: str
+    files: dict[str, Path]
+
+
 class Creation(msgspec.Struct, frozen=True):
     """How a bundle is made.
 
@@ -66,6 +80,7 @@ class Creation(msgspec.Struct, frozen=True):
     images: base images from elsewhere, name → skopeo reference.
     catalog: the collections that the lock was made with: for the bills of materials, and to go along.
     sign: the SSH key that signs the manifest; None for no signature.
+    artifacts: by block; what is wanted is without the sources of these.
     """
 
     reuse: Path | None = None
@@ -77,6 +92,7 @@ class Creation(msgspec.Struct, frozen=True):
     watch: Watch = Watch()
     catalog: Any = None
     sign: Path | None = None
+    artifacts: Mapping[str, CarriedArtifact] = {}
 
 
 def create_bundle(lock: Lock, wanted: Wants, target: Path, how: Creation | None = None) -> Manifest:
@@ -148,6 +164,7 @@ class _Making:
         missing = self._from_folders(wants, missing)
         whole = sum(each[0].size or 0 for each in wants.values())
         needed = sum(wants[path][0].size or 0 for path in missing)
+        needed += sum(file.stat().st_size for each in self.how.artifacts.values() for file in each.files.values())
         check_room(self.place, needed - sum(found.st_size for _, found in walk(self.place.parts)))
         problems: list[Problem] = []
         kind: type[HpcgenError] = HpcgenError
@@ -255,13 +272,15 @@ class _Making:
             if found := [item for item in self.items if item.kind == kind]:
                 self._document(name, wheel_index(found))
         inputs = sorted(self.items, key=lambda item: (item.path, item.kind, item.name))
-        self._document(CYCLONEDX, cyclonedx(self.lock, inputs, self.how.catalog))
-        self._document(SPDX, spdx(self.lock, inputs, self.how.catalog))
+        keys = {block: each.key for block, each in self.how.artifacts.items()}
+        self._document(CYCLONEDX, cyclonedx(self.lock, inputs, self.how.catalog, keys))
+        self._document(SPDX, spdx(self.lock, inputs, self.how.catalog, keys))
         self._document(LOCK, self.lock.text)
         if self.lock.signature:
             self._document(LOCK_SIGNATURE, self.lock.signature)
         self._note_collections()
-        self._document(README, readme(self.lock))
+        self._note_artifacts()
+        self._document(README, readme(self.lock, bool(keys)))
         lock_hash = sha256_of(self.lock.text)
         manifest = manifest_of(self.lock, lock_hash, self.items)
         text = record_text(manifest)
@@ -283,6 +302,16 @@ class _Making:
         for file in self.collected:
             write_through(self.bundle / file.path, file.data)
             self._add("collection", file.name, "a collection", sha256_of(file.data), len(file.data), file.path)
+
+    def _note_artifacts(self) -> None:
+        for each in self.how.artifacts.values():
+            for place, source in each.files.items():
+                path = f"{BUNDLED_ARTIFACTS}/{place}"
+                digest, count = hash_file(source)
+                if not take(source, self.bundle / path, self.place.parts, digest, link=False):
+                    message = f"{source} was changed while it was read"
+                    raise OutputError(message, remedy="run this again when nothing writes to the store")
+                self._add("artifact", each.label, each.origin, digest, count, path)
 
     def _document(self, name: str, text: str) -> None:
         write_through(self.bundle / name, text.encode())

@@ -14,7 +14,7 @@ from hpcgen.core.config.decoding import record_from
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.bundle import BundleItem, BundlePath, Manifest, WantedFile
 from hpcgen.core.model.fields import Record, Sha256
-from hpcgen.core.model.image_paths import COLLECTIONS, MANIFEST
+from hpcgen.core.model.image_paths import BUNDLED_ARTIFACTS, COLLECTIONS, MANIFEST
 from hpcgen.core.model.lock import Lock
 from hpcgen.core.support.file_formats import BUNDLE
 from hpcgen.core.support.file_formats import INCREMENT as INCREMENT_FORMAT
@@ -105,8 +105,26 @@ def _of_collections(lock: Lock) -> tuple[str, str]:
     )
 
 
-def readme(lock: Lock) -> str:
-    """``README.txt``: what to do with a bundle where hpcgen is not installed."""
+_BY_KIT = """\
+     ~/hpcgen/bin/hpcgen render --bundle . -o ../kit
+     ~/hpcgen/bin/hpcgen build --bundle . ../kit
+"""
+_BY_ARTIFACTS = """\
+     ~/hpcgen/bin/hpcgen build --bundle . -o IMAGE
+
+   Some blocks are here as they were compiled, without their sources. Only
+   this command unpacks them; a kit's build.sh cannot.
+"""
+
+
+def readme(lock: Lock, artifacts: bool = False) -> str:
+    """``README.txt``: what to do with a bundle where hpcgen is not installed.
+
+    Parameters
+    ----------
+    artifacts: some blocks are there as they were compiled.
+    """
+    held = f"  {BUNDLED_ARTIFACTS + '/':<19}blocks as they were compiled, without their sources\n" if artifacts else ""
     site, stack = lock.plan.site.name, lock.plan.stack.name
     asked, listed = _of_collections(lock)
     return f"""\
@@ -127,16 +145,14 @@ content {lock.content}
 3. Write the build, and build:
 
      ~/hpcgen/bin/hpcgen bundle verify .
-     ~/hpcgen/bin/hpcgen render --bundle . -o ../kit
-     ~/hpcgen/bin/hpcgen build --bundle . ../kit
-{asked}
+{_BY_ARTIFACTS if artifacts else _BY_KIT}{asked}
 Contents:
 
   bundle.json        every file, with its origin, size, hash and licence
   hpcgen.lock        the requests and the pins
   files/             the inputs, each under its sha256
   images/            the base images, an OCI image layout
-{listed}  Packages, Release  index of the OS packages (a flat apt repository)
+{held}{listed}  Packages, Release  index of the OS packages (a flat apt repository)
   wheels.html        the Python packages of the image, for pip --find-links
   hpcgen.html        hpcgen itself and what it needs, likewise
   sbom.cdx.json, sbom.spdx.json

@@ -15,7 +15,7 @@ import os
 import shutil
 import sys
 import zipfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -39,13 +39,16 @@ from hpcgen.supply.pin.uv_resolver import run_uv
 from hpcgen.supply.pin.wheels import lock_wheels
 
 
-def wanted(lock: Lock, catalog: Catalog, folder: Path, *, own: bool = True) -> list[WantedFile]:
+def wanted(
+    lock: Lock, catalog: Catalog, folder: Path, *, own: bool = True, compiled: Collection[str] = ()
+) -> list[WantedFile]:
     """Every file of a lock's bundle, sorted by kind and name, each content once.
 
     Parameters
     ----------
     folder: where files may be made that are no downloads (git trees, hpcgen's own wheel).
     own: whether hpcgen itself and what it needs is wanted too.
+    compiled: blocks whose sources are not wanted, by their names.
 
     Raises
     ------
@@ -54,7 +57,7 @@ def wanted(lock: Lock, catalog: Catalog, folder: Path, *, own: bool = True) -> l
     """
     from hpcgen.supply.pin.git_trees import fetch_tree
 
-    inputs = check_lock(lock, catalog).inputs
+    inputs = [each for each in check_lock(lock, catalog).inputs if each[0].name not in compiled]
     fetcher = Fetcher(lock.plan.site.network.mirrors, lock.pins, folder, catalog.release, find_files, fetch_tree)
     found: list[WantedFile] = []
     problems: list[Problem] = []

@@ -20,6 +20,10 @@ if [ ! -r "$bundle/hpcgen.lock" ] || [ "$(sha256sum < "$bundle/hpcgen.lock")" !=
     echo "build.sh: $bundle is not the bundle for this kit's hpcgen.lock" >&2
     exit 65
 fi
+if [ -e "$bundle/artifacts" ]; then
+    echo "build.sh: $bundle has blocks as they were compiled, without their sources: hpcgen build --bundle $bundle" >&2
+    exit 65
+fi
 echo "build.sh: checking $bundle" >&2
 if ! (cd "$bundle" && sha256sum --check --quiet --strict SHA256SUMS) >&2; then
     echo "build.sh: $bundle is damaged; copy it again, or ask: hpcgen bundle verify" >&2
