@@ -64,5 +64,7 @@ def hold_taken(bundle: Path, signers: Path | None, taken: Mapping[str, ArtifactO
         message = (
             f"the bundle has no sources of {labels}, but what was compiled of them, which this build does not take"
         )
-        remedy = f"build by the bundle alone: hpcgen build --bundle {sh(str(bundle))}, with no kit"
+        remedy = f"build by the bundle alone, with no kit: hpcgen build --bundle {sh(str(bundle))}"
+        if why:
+            remedy = "have them signed in the store, and make the bundle again; or one without --artifacts"
         raise InputError("; ".join([message, *why]), "--bundle", remedy=remedy)

@@ -11,7 +11,7 @@ import pytest
 from hpcgen.builders.artifacts import web_folder
 from hpcgen.builders.artifacts.sources import ArtifactSource
 from hpcgen.builders.artifacts.store import ArtifactStore
-from hpcgen.core.errors import FetchError
+from hpcgen.core.errors import FetchError, InputError
 from tests.conftest import Command
 from tests.helpers.file_server import FileServer, make_certificate, serving
 from tests.helpers.ssh_keys import allowed, ssh_key
@@ -180,3 +180,15 @@ def test_pull_brings_all_that_a_web_server_lists(
     del server.files[RECORD]
     lacking = hpcgen("cache", "pull", server.url(""), *words)
     assert lacking.returncode == 1 and "copied 0 of 1 artifact" in lacking.stderr
+
+
+def test_a_registry_needs_skopeo_and_is_named_without_a_tag(
+    own: ArtifactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    source, told = ArtifactSource("docker://registry.example.org/hpc/artifacts", own), list[str]()
+    assert source.bring(KEY, told.append) is None and source.bring("cd" * 32, told.append) is None
+    assert len(told) == 1 and "skopeo is not on PATH" in told[0]
+    for address in ("docker://registry.example.org", "docker://example.org/a:1", "docker://example.org/a@sha256:b"):
+        with pytest.raises(InputError, match="names no repository of a registry"):
+            ArtifactSource(address, own)
