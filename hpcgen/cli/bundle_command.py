@@ -88,9 +88,7 @@ def create(
     look_for_copied(catalog, lock, lock_file, stack)
     piece = parse_size(split) if split is not None else None
     given = _images(images, sorted(lock.pins.images))
-    if folder is not None and not artifacts:
-        raise click.UsageError("--cache requires --artifacts")
-    carried = _carried(ctx, lock, catalog, folder) if artifacts else {}
+    carried = _carried(ctx, lock, catalog, artifacts, folder)
     for text in lacking(lock, catalog):
         say(f"warning: {text}")
     with interruptible():
@@ -112,8 +110,14 @@ def create(
     _tell(manifest, output, as_json)
 
 
-def _carried(ctx: click.Context, lock: Lock, catalog: Catalog, folder: Path | None) -> dict[str, CarriedArtifact]:
+def _carried(
+    ctx: click.Context, lock: Lock, catalog: Catalog, artifacts: bool, folder: Path | None
+) -> dict[str, CarriedArtifact]:
     """What goes along in the place of sources, said."""
+    if not artifacts:
+        if folder is not None:
+            raise click.UsageError("--cache requires --artifacts")
+        return {}
     from hpcgen.builders.artifacts.bundled import artifacts_for
     from hpcgen.builders.artifacts.store import ArtifactStore
     from hpcgen.core.config.user_config import artifact_store

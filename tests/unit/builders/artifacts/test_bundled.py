@@ -16,6 +16,7 @@ from hpcgen.core.errors import InputError
 from hpcgen.recipe.artifact_recipes import keyed_blocks
 from hpcgen.supply.bundle.verify import verify
 from hpcgen.supply.pin.wanted import wanted
+from tests.conftest import Command
 from tests.helpers.bundles import a_lock, make
 from tests.helpers.locks import CATALOG
 from tests.helpers.ssh_keys import allowed, ssh_key
@@ -94,3 +95,16 @@ def test_a_build_that_does_not_take_it_is_refused_with_the_reason(
     damaged.write_bytes(b"Compiled")
     assert any("artifacts/files" in each for each in verify(bundle).problems)
     assert taken(bundle)[0].quick is None
+
+
+def test_bundle_create_asks_for_the_folder_and_says_what_is_left_out(
+    tmp_path: Path, store: ArtifactStore, hpcgen: Command
+) -> None:
+    (tmp_path / "hpcgen.lock").write_text(LOCK.text)
+    # What is there already ends it before anything is fetched.
+    words = ["bundle", "create", "--lock", str(tmp_path / "hpcgen.lock"), "-o", str(store.folder)]
+    own = {"HPCGEN_CONFIG": ""}
+    assert "--cache DIR" in hpcgen(*words, "--artifacts", env=own).stderr
+    assert "--cache requires --artifacts" in hpcgen(*words, "--cache", str(store.folder), env=own).stderr
+    said = hpcgen(*words, "--artifacts", "--cache", str(store.folder), env=own).stderr
+    assert "without the sources of mpich 4.3.2" in said and "libfabric" in said.partition("the bundle has its")[0]
