@@ -20,6 +20,7 @@ EXAMPLES = {
         "hpcgen affected --fact supermuc:mpi.version",
         "hpcgen affected --advisory CVE-2026-1234.json --records",
         "hpcgen affected --in kits",
+        "hpcgen affected --fleet fleet.yaml --advisory osv",
     ),
 }
 
@@ -33,6 +34,7 @@ EXAMPLES = {
 )
 @click.option("--release", "blocks", multiple=True, metavar="BLOCK", help="A block with new rows in its release table.")
 @click.option("--advisory", "files", multiple=True, metavar="FILE|FOLDER", type=PATH, help="Advisories as OSV files.")
+@click.option("--fleet", "fleet_file", metavar="FILE", type=PATH, help="Look at the members of this fleet, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.pass_context
 def command(
@@ -43,6 +45,7 @@ def command(
     facts: tuple[str, ...],
     blocks: tuple[str, ...],
     files: tuple[Path, ...],
+    fleet_file: Path | None,
     as_json: bool,
 ) -> int:
     """List what has to be built again: because a fact changes, a release came out, or an advisory names a package.
@@ -57,7 +60,11 @@ def command(
     catalog = catalog_of(ctx)
     _check_names(catalog, facts, blocks)
     advisories = [each for path in files for each in read_advisories(path)]
-    known, unread = _known(catalog, images, folder, records, bool(files))
+    members, missing, catalog = _members(ctx, fleet_file) if fleet_file is not None else ([], [], catalog)
+    kept, unread = _known(catalog, images, folder, records, bool(files))
+    known, unread = [*members, *kept], [*missing, *unread]
+    if not known:
+        unread.append(f"there is no kit or lock below {folder}, and no image was read")
     question = AffectedQuestion(facts=facts, advisories=advisories if files else None, blocks=blocks)
     answer = affected_by(known, catalog, question)
     answer = msgspec.structs.replace(answer, unknown=[*unread, *answer.unknown])
@@ -98,6 +105,19 @@ def _check_names(catalog: Catalog, facts: tuple[str, ...], blocks: tuple[str, ..
     problems.raise_as(UnknownNameError)
 
 
+def _members(ctx: click.Context, file: Path) -> tuple[list[Dependent], list[str], Catalog]:
+    """The members of a fleet as they are planned now, those that have no plan, and the fleet's catalog."""
+    from hpcgen.cli.trust import allow_of
+    from hpcgen.machine.resting import dependent
+    from hpcgen.plugins.fleet.changes import member_states
+    from hpcgen.plugins.fleet.file import load_fleet
+
+    loaded = load_fleet(file, ctx.find_root().obj, allow_of(ctx))
+    states = member_states(loaded, {})
+    known = [dependent(f"member {s.member.name}", s.plan, loaded.catalog) for s in states if s.plan is not None]
+    return known, [problem.message for s in states for problem in s.problems], loaded.catalog
+
+
 def _known(
     catalog: Catalog, images: tuple[str, ...], folder: Path, records: bool, packages: bool
 ) -> tuple[list[Dependent], list[str]]:
@@ -136,6 +156,4 @@ def _known(
                 say(f"no longer there: {name}")
                 continue
             unread.append(f"{name}: {error.problems[0].message}")
-    if not known:
-        unread.append(f"there is no kit or lock below {folder}, and no image was read")
     return known, unread

@@ -301,3 +301,18 @@ def test_what_is_no_advisory_is_told_with_its_file(hpcgen: Command, kept: Path) 
 def test_names_that_do_not_exist(hpcgen: Command, kept: Path, words: tuple[str, ...], said: str) -> None:
     done = hpcgen("affected", "--in", str(kept), *words)
     assert done.returncode == 4 and said in done.stderr
+
+
+def test_the_members_of_a_fleet_are_asked_as_they_are_planned(hpcgen: Command, tmp_path: Path) -> None:
+    (tmp_path / "fleet.yaml").write_text(
+        "members:\n  - {stack: mpi-hello, site: supermuc}\n  - {stack: tf-horovod, site: workstation}\n"
+        "  - {stack: mpi-hello, site: workstation, name: lost, partition: nowhere}\n"
+    )
+    done = hpcgen("affected", "--fleet", "fleet.yaml", "--fact", "supermuc:mpi.version", "--json")
+    answer = json.loads(done.stdout)
+    assert (done.returncode, [each["what"] for each in answer["affected"]]) == (1, ["member mpi-hello-supermuc"])
+    assert any("lost" in each and "nowhere" in each for each in answer["unknown"])
+    (tmp_path / "osv").mkdir()
+    (tmp_path / "osv/one.json").write_text(json.dumps(osv("tensorflow", "PyPI", {"introduced": "0"})))
+    done = hpcgen("affected", "--fleet", "fleet.yaml", "--advisory", "osv")
+    assert done.returncode == UNKNOWN and "member tf-horovod-workstation" in done.stderr
