@@ -129,7 +129,8 @@ def build_members(
             seconds = time.monotonic() - begun
             yield MemberOutcome(name, "failed", seconds, message=message, exit_code=error.exit_code)
             continue
-        tests = f"{run.count('passed')} passed" if run is not None else "not requested"
+        tests = "not requested" if not state.member.test else "not here: they need the site's MPI"
+        tests = f"{run.count('passed')} passed" if run is not None else tests
         yield MemberOutcome(name, "built", time.monotonic() - begun, locked.image, tests)
 
 
@@ -138,17 +139,17 @@ def _build_one(loaded: LoadedFleet, state: MemberState, how: BuildSettings) -> t
     from hpcgen.builders.artifacts.making import with_artifacts
     from hpcgen.kit.kit import make_kit
 
-    member, plan = state.member, state.plan
+    plan = state.plan
     if plan is None:
         raise BuildFailedError(state.problems)
     if how.gate is not None:
-        judge(how.gate, member.name, plan, loaded.catalog, how.say)
+        judge(how.gate, state.name, plan, loaded.catalog, how.say)
     options, watcher = options_of(state, how.options), how.watcher()
     options = with_artifacts(plan, loaded.catalog, None, state.content, options, watcher)
     record = build_image(make_kit(plan, loaded.catalog), options, watcher)
     if how.gate is not None:
-        judge(how.gate, member.name, plan, loaded.catalog, how.say, image=record.image)
-    run = _tested(loaded, state, record, how) if member.test else None
+        judge(how.gate, state.name, plan, loaded.catalog, how.say, image=record.image)
+    run = _tested(loaded, state, record, how) if state.tests else None
     return record, run
 
 

@@ -22,7 +22,10 @@ State = Literal["unchanged", "changed", "new", "no plan"]
 
 
 class MemberState(msgspec.Struct, frozen=True):
-    """A member and its plan; ``reason`` says why it is to be built, ``problems`` why it has no plan."""
+    """A member and its plan; ``reason`` says why it is to be built, ``problems`` why it has no plan.
+
+    ``tests``: whether it is tested once it is built.
+    """
 
     member: FleetMember
     state: State
@@ -30,6 +33,7 @@ class MemberState(msgspec.Struct, frozen=True):
     content: str = ""
     plan: Plan | None = None
     problems: tuple[Problem, ...] = ()
+    tests: bool = True
 
     @property
     def format(self) -> str:
@@ -43,12 +47,35 @@ class MemberState(msgspec.Struct, frozen=True):
 
 
 def member_states(
-    loaded: LoadedFleet, locked: Mapping[str, LockedImage], names: Sequence[str] = ()
+    loaded: LoadedFleet,
+    locked: Mapping[str, LockedImage],
+    names: Sequence[str] = (),
+    *,
+    skip_site_tests: bool = False,
 ) -> list[MemberState]:
-    """Plan what the members, or those of ``names``, ask for, and compare. A member that has no plan is no exception."""
+    """Plan what the members, or those of ``names``, ask for, and compare. A member that has no plan is no exception.
+
+    Parameters
+    ----------
+    skip_site_tests: no member is tested that would need its site's MPI, as machines elsewhere do not have it.
+    """
     members = [loaded.member(name) for name in names] if names else loaded.members
     answer = functools.cache(functools.partial(_answer, loaded.catalog))
-    return [_state(answer(_question(member)), member, locked.get(member.name)) for member in members]
+    states = []
+    for member in members:
+        found = answer(_question(member))
+        tests = member.test and not (skip_site_tests and _needs_its_site(member, found, loaded.catalog))
+        states.append(_state(found, member, locked.get(member.name), tests))
+    return states
+
+
+def _needs_its_site(member: FleetMember, answer: tuple[Plan, str] | HpcgenError, catalog: Catalog) -> bool:
+    """Whether the tests start ranks by what only the site has; ``test_site`` says that another machine is meant."""
+    if member.test_site is not None or isinstance(answer, HpcgenError):
+        return False
+    from hpcgen.planning.contract.verdict import case_of
+
+    return case_of(answer[0], catalog).host is not None
 
 
 class _Question(NamedTuple):
@@ -107,25 +134,27 @@ def _placed(problem: Problem, member: FleetMember) -> Problem:
     return Problem(f"{member.name}: {problem.message}", where, problem.expected, problem.remedy)
 
 
-def _state(answer: tuple[Plan, str] | HpcgenError, member: FleetMember, before: LockedImage | None) -> MemberState:
+def _state(
+    answer: tuple[Plan, str] | HpcgenError, member: FleetMember, before: LockedImage | None, tests: bool
+) -> MemberState:
     if isinstance(answer, HpcgenError):
         problems = tuple(_placed(each, member) for each in answer.problems)
-        return MemberState(member, "no plan", problems[0].message, problems=problems)
+        return MemberState(member, "no plan", problems[0].message, problems=problems, tests=tests)
     plan, content = answer
     if before is None:
-        return MemberState(member, "new", "never built", content, plan)
-    reason = _difference(member, plan, content, before)
-    return MemberState(member, "changed" if reason else "unchanged", reason, content, plan)
+        return MemberState(member, "new", "never built", content, plan, tests=tests)
+    reason = _difference(member, plan, content, before, tests)
+    return MemberState(member, "changed" if reason else "unchanged", reason, content, plan, tests=tests)
 
 
-def _difference(member: FleetMember, plan: Plan, content: str, before: LockedImage) -> str:
+def _difference(member: FleetMember, plan: Plan, content: str, before: LockedImage, tests: bool) -> str:
     if before.content != content:
         return f"the plan was {before.content[:12]}"
     if before.format != plan.format:
         return f"the format was {before.format}"
     if member.engine is not None and before.engine != member.engine:
         return f"built by {before.engine}, not by {member.engine}"
-    if member.test and not before.tested:
+    if tests and not before.tested:
         return "built but never tested"
     return ""
 
@@ -149,7 +178,7 @@ def as_json(loaded: LoadedFleet, states: Sequence[MemberState]) -> list[dict[str
                 "partition": plan.partition if plan is not None else member.partition or "",
                 "format": each.format,
                 "engine": member.engine or "",
-                "test": member.test,
+                "test": each.tests,
                 "state": each.state,
                 "reason": each.reason,
                 "content": each.content,

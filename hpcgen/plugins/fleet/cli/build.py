@@ -43,6 +43,7 @@ class FleetBuildOptions(Options, frozen=True, kw_only=True):
     reports: Path | None = None
     artifacts_only: bool = False
     artifact: tuple[str, ...] = ()
+    skip_site_tests: bool = False
     array: bool = False
     limit: int | None = None
     build_on: str | None = None
@@ -82,13 +83,19 @@ _fleet_options = option_group(
     click.option(
         "--artifact", multiple=True, metavar="BLOCK", help="The same for this block, and what it needs; repeatable."
     ),
+    click.option(
+        "--skip-site-tests",
+        is_flag=True,
+        help="With --all or --member: test no image that needs its site's MPI and names no test_site.",
+    ),
     click.option("--array", is_flag=True, help="With --all or --member: as a Slurm array, one task per image."),
     click.option("--limit", type=COUNT, metavar="N", help="With --array: how many tasks may run at once."),
     click.option("--on", "build_on", type=SITE, help="With --array: the site whose batch system builds."),
     *GATE_OPTIONS,
     in_record(FleetBuildOptions, "fleet"),
 )
-_FLEET = {"fleet_file", "lock_file", "force", "reports", "artifacts_only", "artifact", "array", "limit", "build_on"}
+_OF_MANY = {"fleet_file", "lock_file", "force", "reports", "skip_site_tests", "artifacts_only", "artifact"}
+_FLEET = {*_OF_MANY, "array", "limit", "build_on"}
 _OF_JOBS = {"time", "queue", "account"}
 _BOTH = {
     "every",
@@ -206,7 +213,7 @@ def _many(ctx: click.Context, options: PlanOptions, fleet: FleetBuildOptions, bu
     loaded = load_fleet(fleet.fleet_file or Path("fleet.yaml"), ctx.find_root().obj, allow_of(ctx))
     lock = fleet.lock_file or loaded.lock_path
     locked = read_lock(lock)
-    states = member_states(loaded, locked, fleet.names)
+    states = member_states(loaded, locked, fleet.names, skip_site_tests=fleet.skip_site_tests)
     todo = [each for each in states if each.to_build or fleet.force]
     if len(todo) < len(states):
         say(f"{len(states) - len(todo)} of {len(states)} did not change")
