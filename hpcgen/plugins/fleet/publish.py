@@ -92,13 +92,18 @@ def publish_images(
     problems.raise_as(OutputError)
 
 
+def registry_of(loaded: LoadedFleet) -> str:
+    """The fleet's registry; InputError where it has none."""
+    if not loaded.fleet.registry:
+        message, where = "this fleet has no registry to publish to", loaded.document.position()
+        raise InputError(message, where, "registry: registry.example.org/hpc", "add `registry: …`")
+    return loaded.fleet.registry
+
+
 def _chosen(
     loaded: LoadedFleet, locked: Mapping[str, LockedImage], names: Sequence[str]
 ) -> dict[str, tuple[LockedImage, str]]:
-    where = loaded.document.position()
-    if not loaded.fleet.registry:
-        message = "this fleet has no registry to publish to"
-        raise InputError(message, where, "registry: registry.example.org/hpc", "add `registry: …`")
+    registry_of(loaded)
     chosen: dict[str, tuple[LockedImage, str]] = {}
     problems = Problems()
     for member in [loaded.member(name) for name in names] if names else loaded.members:

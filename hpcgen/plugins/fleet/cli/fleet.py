@@ -22,6 +22,8 @@ EXAMPLES = {
     "fleet": ("hpcgen fleet", "hpcgen fleet --changed --json"),
     "fleet publish": ("hpcgen fleet publish --dry-run",),
     "fleet merge": ("hpcgen fleet merge one.lock other.lock",),
+    "fleet pull-lock": ("hpcgen fleet pull-lock",),
+    "fleet push-lock": ("hpcgen fleet push-lock",),
 }
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -114,6 +116,36 @@ def merge(fleet_file: Path, lock_file: Path | None, parts: tuple[Path, ...]) -> 
     if images:
         update_lock(target, images)
     say(f"{target}: {', '.join(sorted(images)) or 'nothing new'}")
+
+
+@command.command("pull-lock")
+@fleet_options
+@click.pass_context
+def pull(ctx: click.Context, fleet_file: Path, lock_file: Path | None) -> None:
+    """Add what the registry's list of builds has, and the lock has not."""
+    from hpcgen.plugins.fleet.file import load_fleet
+    from hpcgen.plugins.fleet.records import read_lock, update_lock
+    from hpcgen.plugins.fleet.registry_lock import pull_lock
+
+    loaded = load_fleet(fleet_file, ctx.find_root().obj, allow_of(ctx))
+    target = lock_file or loaded.lock_path
+    before = read_lock(target)
+    new = {name: image for name, image in pull_lock(loaded).items() if name not in before}
+    if new:
+        update_lock(target, new)
+    say(f"{target}: {', '.join(sorted(new)) or 'nothing new'}")
+
+
+@command.command("push-lock")
+@fleet_options
+@click.pass_context
+def push(ctx: click.Context, fleet_file: Path, lock_file: Path | None) -> None:
+    """Put what the lock says is published into the registry's list of builds, beside what others published."""
+    from hpcgen.plugins.fleet.file import load_fleet
+    from hpcgen.plugins.fleet.registry_lock import push_lock
+
+    loaded = load_fleet(fleet_file, ctx.find_root().obj, allow_of(ctx))
+    click.echo(push_lock(loaded, lock_file or loaded.lock_path))
 
 
 @command.command("publish")
