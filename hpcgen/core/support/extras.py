@@ -57,18 +57,14 @@ def requirements_of(extra_name: str) -> list[str]:
 
 
 def own_requirement() -> str:
-    """What pip installs this very hpcgen from: the address of a repository or a file, or its release on an index.
+    """What pip installs this very hpcgen from: the address of a repository with its commit, or of a file.
 
-    Empty where that is a folder of this machine or an address with a secret, or cannot be told.
-    Source: https://packaging.python.org/en/latest/specifications/direct-url/, by which what has no such file came from
-    an index.
+    Empty where that is a folder of this machine or an address with a secret, or cannot be told, as after an
+    installation by name: which index or folder had it, nobody knows, and on another one anybody may have taken it.
+    Source: https://packaging.python.org/en/latest/specifications/direct-url/.
     """
     try:
-        installed = metadata.distribution("hpcgen")
-        text = installed.read_text("direct_url.json")
-        if text is None:
-            return f"hpcgen=={installed.version}"
-        said = json.loads(text)
+        said = json.loads(metadata.distribution("hpcgen").read_text("direct_url.json") or "")
         url, vcs, archive = said.get("url", ""), said.get("vcs_info", {}), said.get("archive_info", {})
     except (metadata.PackageNotFoundError, ValueError, AttributeError):
         return ""

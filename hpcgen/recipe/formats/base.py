@@ -79,7 +79,9 @@ class Format:
     packages: OS packages that a build of this format installs beside those of the blocks.
     base_from_tar: engines import the base images of a bundle from tar files of their whole content.
     read_by: engines that read it beside those whose own format it is.
-    setup: command lines that make machines of CI services ready to build, by what these call them.
+    setup: command lines that make machines of CI services ready to build, by what these call them; empty where nothing
+        is missing. For other machines none is known.
+    ready_engines: by the same names, the engines that are there then, where others read the format, too.
     unprivileged: variables with which its builders work in a container without rights of its own.
     """
 
@@ -94,6 +96,7 @@ class Format:
     base_from_tar: ClassVar[bool] = False
     read_by: ClassVar[tuple[EngineName, ...]] = ()
     setup: ClassVar[Mapping[str, str]] = {}
+    ready_engines: ClassVar[Mapping[str, tuple[EngineName, ...]]] = {}
     unprivileged: ClassVar[Mapping[str, str]] = {}
 
     def recipe(self, plan: Plan, assembly: Assembly) -> Written:

@@ -220,7 +220,11 @@ class DockerFormat(Format):
     first_kit_folder = "kit"
     certificate_folder = CERTIFICATE_FOLDER
     # Hosted Ubuntu runners have buildah and podman.
-    setup = MappingProxyType({"debian:12": "apt-get -q update && apt-get -qy --no-install-recommends install buildah"})
+    setup = MappingProxyType(
+        {"debian:12": "apt-get -q update && apt-get -qy --no-install-recommends install buildah", "ubuntu-24.04": ""}
+    )
+    # Source: github.com/actions/runner-images, images/ubuntu/Ubuntu2404-Readme.md, "Tools".
+    ready_engines = MappingProxyType({"debian:12": ("buildah",), "ubuntu-24.04": ("docker", "podman", "buildah")})
     # Source: buildah-build(1), storage.conf(5).
     unprivileged = MappingProxyType({"BUILDAH_ISOLATION": "chroot", "STORAGE_DRIVER": "vfs"})
 

@@ -303,6 +303,7 @@ class SingularityFormat(Format):
             "&& sudo apt-get -qy install apptainer"
         }
     )
+    ready_engines = MappingProxyType({"ubuntu-24.04": ("apptainer",)})
 
     def recipe(self, plan: Plan, assembly: Assembly) -> Written:
         builder, final = assembly.builder, assembly.final

@@ -63,7 +63,7 @@ def command() -> None:
     "--hpcgen",
     "requirement",
     metavar="REQUIREMENT",
-    help="The requirement that pip installs; by default where this hpcgen came from.",
+    help="What pip installs: a wheel in the repository, or a requirement; by default where this hpcgen came from.",
 )
 @click.option(
     "--branch", default="main", show_default=True, metavar="NAME", help="GitHub: pushes to this branch publish."
@@ -75,6 +75,19 @@ def command() -> None:
 )
 @click.option(
     "--parts", type=COUNT, metavar="N", help="Matrices or child pipelines; by default as many as the fleet takes."
+)
+@click.option("--minutes", type=COUNT, default=350, show_default=True, help="How long one image may take.")
+@click.option(
+    "--cache",
+    "store",
+    default="",
+    metavar="STORE",
+    help="As for build --cache; the service's cache keeps a folder that is inside the checkout.",
+)
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Look for advisories and newer releases every week, and open an issue if there are any.",
 )
 @click.option("-o", "--output", metavar="FILE", type=NEW_FILE, help="Write it here instead of to stdout.")
 @click.pass_context
@@ -89,15 +102,19 @@ def _pipeline(
     branch: str,
     jobs: bool,
     parts: int | None,
+    minutes: int,
+    store: str,
+    watch: bool,
     output: Path | None,
 ) -> None:
     """Write a pipeline that builds, tests and publishes the images of a fleet whose plan has changed.
 
     Keep it as .gitlab-ci.yml or .github/workflows/fleet.yml. Each run determines what has changed.
     """
-    from hpcgen.core.support.extras import own_requirement
+    from hpcgen.core.support.quoting import plain
     from hpcgen.plugins.fleet.file import load_fleet
     from hpcgen.plugins.fleet.pipelines.options import PipelineOptions, by_format
+    from hpcgen.plugins.fleet.pipelines.requirement import in_repository
 
     if images and service != "gitlab":
         raise click.UsageError("--image is only for GitLab: GitHub's jobs run on the runner itself")
@@ -107,18 +124,20 @@ def _pipeline(
     loaded = load_fleet(fleet_file, allow=allow_of(ctx))
     labels = {form: text.split(",") for form, text in by_format(runners, "--runner").items()}
     options = PipelineOptions(
-        fleet=_in_repository(fleet_file),
+        fleet=in_repository(fleet_file, "--fleet"),
         registry=loaded.fleet.registry or "",
         runners=labels,
         images=by_format(images, "--image"),
         branch=branch,
-        trusted=bool(loaded.fleet.collections),
+        collections=":".join(str(fleet_file.parent / each) for each in loaded.fleet.collections),
         parts=_parts(service, len(loaded.members), parts, jobs),
-        **({"requirement": where} if (where := requirement or own_requirement()) else {}),
+        requirement=_requirement(requirement, jobs),
+        minutes=minutes,
+        store=plain(store, "--cache"),
+        watch=watch,
     )
-    if not where:
-        say("warning: this hpcgen is from a folder of this machine: the pipeline needs a place to install it from")
-        say("  remedy: fill in HPCGEN_REQUIREMENT in the pipeline, or pass it: --hpcgen REQUIREMENT")
+    if not jobs:
+        _foretell(service, loaded, options)
     if jobs:
         texts = _jobs(service, loaded, lock_file, options)
     elif service == "github":
@@ -168,7 +187,7 @@ def _jobs(service: str, loaded: LoadedFleet, lock_file: Path | None, options: Pi
     from hpcgen.plugins.fleet.changes import member_states
     from hpcgen.plugins.fleet.records import read_lock
 
-    states = member_states(loaded, read_lock(lock_file or loaded.lock_path))
+    states = member_states(loaded, read_lock(lock_file or loaded.lock_path), skip_site_tests=True)
     for each in states:
         for problem in each.problems:
             say(f"warning: {problem}")
@@ -185,11 +204,27 @@ def _jobs(service: str, loaded: LoadedFleet, lock_file: Path | None, options: Pi
     return gitlab_jobs(states, options)
 
 
-def _in_repository(file: Path) -> str:
-    if file.is_absolute() or ".." in file.parts:
-        message = f"{file} is not a path inside a repository"
-        raise InputError(message, "--fleet", "a path from the repository's top", "start hpcgen there")
-    return file.as_posix()
+def _requirement(given: str | None, jobs: bool) -> str:
+    """What pip installs; where a running pipeline asks for jobs, it has been told already."""
+    from hpcgen.core.support.extras import own_requirement
+    from hpcgen.plugins.fleet.pipelines.requirement import OPEN, PINS, doubt, requirement_from
+
+    known = requirement_from(given) if given is not None else own_requirement()
+    nowhere = "this hpcgen came from no address that has it still: the pipeline needs a place to install it from"
+    if not jobs and (why := doubt(known) if known else nowhere):
+        say(f"warning: {why}")
+        say(f"  remedy: {PINS}" + ("" if known else "; or fill in HPCGEN_REQUIREMENT in the pipeline"))
+    return known or OPEN
+
+
+def _foretell(service: str, loaded: LoadedFleet, options: PipelineOptions) -> None:
+    from hpcgen.plugins.fleet.changes import member_states
+    from hpcgen.plugins.fleet.pipelines import github, gitlab
+    from hpcgen.plugins.fleet.pipelines.foretold import foretold
+
+    machine = github.RUNNER if service == "github" else gitlab.IMAGE
+    for line in foretold(service, machine, member_states(loaded, {}, skip_site_tests=True), options):
+        say(line)
 
 
 def _write(texts: list[str], output: Path | None) -> None:

@@ -13,6 +13,7 @@ from hpcgen.core.model.image_paths import NOTEST
 from hpcgen.plugins.fleet.changes import MemberState
 from hpcgen.plugins.fleet.pipelines.options import (
     ARM,
+    RETRIED,
     WORK,
     PipelineOptions,
     build_kind,
@@ -23,6 +24,7 @@ from hpcgen.plugins.fleet.pipelines.options import (
     setup_variable,
     setups,
 )
+from hpcgen.plugins.fleet.pipelines.watch import GITHUB, WATCH, watched
 from hpcgen.recipe.formats import FORMATS
 
 ACTIONS = {
@@ -34,11 +36,20 @@ ACTIONS = {
 }
 """Commits of the release tags in the actions' own repositories, read there on 2026-11-21."""
 
+RIGHTS = {
+    "packages: read": "ghcr.io: the list of builds",
+    "packages: write": "ghcr.io: images, and the list of builds",
+    "issues: write": "what is to be done",
+}
+"""What jobs may do beside reading the repository."""
+
 RUNNER = "ubuntu-24.04"
 ARM_RUNNER = "ubuntu-24.04-arm"
 """GitHub's own for aarch64, for public repositories.  Source: github.com/heroku/buildpacks-python, pull request 321."""
 LOCK = f"{WORK}/fleet.lock"
-CACHE = "hpcgen-fleet"
+_LOCK_PART = f'"{WORK}/parts/$HPCGEN_MEMBER.lock"'
+CACHE, BLOCKS = "hpcgen-fleet", "hpcgen-blocks"
+WEEKLY = "17 4 * * 1"
 MATRIX = 256
 """Jobs that GitHub takes in one matrix."""
 MOST_PARTS = 16
@@ -47,9 +58,15 @@ MOST_PARTS = 16
 
 def github_workflow(options: PipelineOptions) -> str:
     """.github/workflows/fleet.yml as text."""
-    build = _build(options)
+    own = options.registry.partition("/")[0] == "ghcr.io"
+    build = _build(options, own)
     builds = {part_name("build", number): {**build, **_of_part(number)} for number in range(options.parts)}
-    jobs: dict[str, Any] = {"changed": _changed(options.parts), **builds, "collect": _collect(list(builds))}
+    jobs: dict[str, Any] = {
+        "changed": _changed(options, own),
+        **builds,
+        "collect": _collect(list(builds), options, own),
+        **({"watch": _watch(options)} if options.watch else {}),
+    }
     shared: dict[str, Any] = {name: build[name] for name in ("permissions", "env", "steps") if name in build}
     data = {
         "name": "fleet",
@@ -57,6 +74,7 @@ def github_workflow(options: PipelineOptions) -> str:
             "push": {"branches": [options.branch]},
             "pull_request": None,
             "workflow_dispatch": None,
+            **({"schedule": [{"cron": WEEKLY}]} if options.watch else {}),
         },
         "permissions": {"contents": "read"},
         "concurrency": {"group": "fleet-${{ github.ref }}", "cancel-in-progress": False},
@@ -66,7 +84,7 @@ def github_workflow(options: PipelineOptions) -> str:
         },
         "jobs": jobs,
     }
-    return _with_versions(dump(data, _head(options), shared if options.parts > 1 else None))
+    return _with_comments(dump(data, _head(options), shared if options.parts > 1 else None))
 
 
 def github_matrices(states: Sequence[MemberState], parts: int) -> str:
@@ -98,8 +116,10 @@ def _head(options: PipelineOptions) -> list[str]:
     return lines
 
 
-def _with_versions(text: str) -> str:
-    """Each action's release beside its commit, where people and update bots look for it."""
+def _with_comments(text: str) -> str:
+    """Each action's release beside its commit, where people and update bots look for it; what each right is for."""
+    for right, why in RIGHTS.items():
+        text = text.replace(f"{right}\n", f"{right} # {why}\n")
     for name, (commit, version) in ACTIONS.items():
         for part in (name, f"{name}/restore", f"{name}/save"):
             text = text.replace(f"uses: {part}@{commit}\n", f"uses: {part}@{commit} # {version}\n")
@@ -116,11 +136,12 @@ def _start() -> list[dict[str, Any]]:
     return [
         _action("actions/checkout", **{"persist-credentials": False}),
         _action("actions/setup-python", **{"python-version": "3.12"}),
-        {"name": "Install hpcgen", "run": 'python -m pip install -q "$HPCGEN_REQUIREMENT"'},
+        {"name": "Install hpcgen", "run": f'{RETRIED}\nretried python -m pip install -q "$HPCGEN_REQUIREMENT"\n'},
     ]
 
 
-def _changed(parts: int) -> dict[str, Any]:
+def _changed(options: PipelineOptions, own: bool) -> dict[str, Any]:
+    parts = options.parts
     script = f"""\
 mkdir -p {WORK}
 # A member without a plan is in the list too, and fails in a job of its own.
@@ -129,8 +150,10 @@ hpcgen ci github --jobs --parts {parts} --fleet "$HPCGEN_FLEET" --lock {LOCK} >>
     names = [_output(number) for number in range(parts)]
     return {
         "name": "What changed",
+        **({"if": "${{ github.event_name != 'schedule' }}"} if options.watch else {}),
         "runs-on": RUNNER,
         "timeout-minutes": 30,
+        **_rights(own, "read"),
         "outputs": {name: f"${{{{ steps.list.outputs.{name} }}}}" for name in names},
         "steps": [
             *_start(),
@@ -138,6 +161,7 @@ hpcgen ci github --jobs --parts {parts} --fleet "$HPCGEN_FLEET" --lock {LOCK} >>
                 "name": "Restore the list of last builds",
                 **_restore(),
             },
+            *_pull(options, own),
             {"name": "List the images to build", "id": "list", "run": script},
         ],
     }
@@ -148,23 +172,23 @@ def _cache_key() -> str:
     return f"{CACHE}-${{{{ github.ref_name }}}}-${{{{ github.run_id }}}}-${{{{ github.run_attempt }}}}"
 
 
-def _build(options: PipelineOptions) -> dict[str, Any]:
-    own = options.registry.partition("/")[0] == "ghcr.io"
-    publish = [_publish(own, options.branch)] if options.registry else []
+def _build(options: PipelineOptions, own: bool) -> dict[str, Any]:
+    command = f'hpcgen fleet publish --fleet "$HPCGEN_FLEET" --lock {_LOCK_PART} "$HPCGEN_MEMBER"'
+    publish = [_publish(own, options.branch, command)] if options.registry else []
     job: dict[str, Any] = {
         "name": "${{ matrix.member.name }}",
         "needs": "changed",
         **_of_part(0),
         "runs-on": _runs_on(options),
-        "timeout-minutes": 350,
-        **({"permissions": {"contents": "read", "packages": "write"}} if own else {}),
+        "timeout-minutes": options.minutes,
+        **_rights(own, "write"),
         "env": {
             "HPCGEN_MEMBER": "${{ matrix.member.name }}",
             "HPCGEN_FORMAT": "${{ matrix.member.format }}",
             "HPCGEN_ACCEPT_LICENCES": "${{ vars.HPCGEN_ACCEPT_LICENCES }}",
             NOTEST: f"${{{{ vars.{NOTEST} }}}}",
         },
-        "steps": [*_start(), _setup(), _build_step(), _reports(), *publish, _part()],
+        "steps": [*_start(), _setup(), *_build_steps(options), _reports(), *publish, _part()],
     }
     return job
 
@@ -183,22 +207,34 @@ def _setup() -> dict[str, Any]:
 setup=
 case "$HPCGEN_FORMAT" in
 {cases}esac
+{RETRIED}
 if [ -n "$setup" ]; then
-  bash -euo pipefail -c "$setup"
+  retried bash -euo pipefail -c "$setup"
 fi
+if [ "$RUNNER_ENVIRONMENT" = github-hosted ]; then
+  # 14 GB is all that GitHub promises: what no build uses makes room for images and their layers.
+  sudo rm -rf /usr/local/lib/android /usr/share/dotnet /opt/ghc /opt/hostedtoolcache/CodeQL
+fi
+df -h .
 """
     quoted = {name: command.replace("'", "''") for name, command in setups(RUNNER).items()}
     variables = {name: f"${{{{ vars.{name} || '{command}' }}}}" for name, command in quoted.items()}
     return {"name": "Make the runner ready", "env": variables, "run": script}
 
 
-def _build_step() -> dict[str, Any]:
-    script = f"""\
-mkdir -p {WORK}/parts {WORK}/reports
-hpcgen build --fleet "$HPCGEN_FLEET" --member "$HPCGEN_MEMBER" --lock "{WORK}/parts/$HPCGEN_MEMBER.lock" \\
-  --reports {WORK}/reports
-"""
-    return {"name": "Build and test", "run": script}
+def _build_steps(options: PipelineOptions) -> list[dict[str, Any]]:
+    """The build; what blocks compiled is brought to it and kept of it, where only the service's cache can do so."""
+    script = f"mkdir -p {WORK}/parts {WORK}/reports\n{options.build_command(_LOCK_PART)}\n"
+    build = {"name": "Build and test", "run": script}
+    if not options.kept_store:
+        return [build]
+    member = f"{BLOCKS}-${{{{ matrix.member.name }}}}-"
+    key = f"{member}${{{{ github.run_id }}}}-${{{{ github.run_attempt }}}}"
+    older = {"restore-keys": f"{member}\n{BLOCKS}-\n"}
+    restore = _action("actions/cache/restore", path=options.kept_store, key=key, **older)
+    save = _action("actions/cache/save", path=options.kept_store, key=key)
+    # What was compiled before the build failed need not be compiled again.
+    return [restore, build, {"if": "${{ !cancelled() }}", **save}]
 
 
 def _reports() -> dict[str, Any]:
@@ -214,25 +250,43 @@ def _reports() -> dict[str, Any]:
     }
 
 
-def _publish(own: bool, branch: str) -> dict[str, Any]:
+def _publish(own: bool, branch: str, command: str, name: str = "Publish") -> dict[str, Any]:
     """For pushes to the branch, and runs that somebody starts on it; not for those on another one."""
     here = f"refs/heads/{branch}".replace("'", "''")
-    secrets = {
-        "HPCGEN_REGISTRY_USER": "${{ secrets.HPCGEN_REGISTRY_USER }}",
-        "HPCGEN_REGISTRY_PASSWORD": "${{ secrets.HPCGEN_REGISTRY_PASSWORD }}",
+    return {
+        "name": name,
+        "if": f"${{{{ github.event_name != 'pull_request' && github.ref == '{here}' }}}}",
+        "env": _login(own),
+        "run": f"{RETRIED}\nretried {command}\n",
     }
+
+
+def _login(own: bool) -> dict[str, str]:
     if own:
-        secrets = {
+        return {
             "HPCGEN_REGISTRY_USER": "${{ github.actor }}",
             "HPCGEN_REGISTRY_PASSWORD": "${{ secrets.GITHUB_TOKEN }}",
         }
     return {
-        "name": "Publish",
-        "if": f"${{{{ github.event_name != 'pull_request' && github.ref == '{here}' }}}}",
-        "env": secrets,
-        "run": f'hpcgen fleet publish --fleet "$HPCGEN_FLEET" --lock "{WORK}/parts/$HPCGEN_MEMBER.lock" '
-        '"$HPCGEN_MEMBER"',
+        "HPCGEN_REGISTRY_USER": "${{ secrets.HPCGEN_REGISTRY_USER }}",
+        "HPCGEN_REGISTRY_PASSWORD": "${{ secrets.HPCGEN_REGISTRY_PASSWORD }}",
     }
+
+
+def _rights(own: bool, packages: str) -> dict[str, Any]:
+    """What a job may do beside reading the repository, where GitHub's own registry has the images."""
+    return {"permissions": {"contents": "read", "packages": packages}} if own else {}
+
+
+def _pull(options: PipelineOptions, own: bool) -> list[dict[str, Any]]:
+    """The registry's list of builds: a cache may be gone. A pull request may not be allowed to read it."""
+    step = {
+        "name": "Read the registry's list of builds",
+        "continue-on-error": "${{ github.event_name == 'pull_request' }}",
+        "env": _login(own),
+        "run": f'{RETRIED}\nretried hpcgen fleet pull-lock --fleet "$HPCGEN_FLEET" --lock {LOCK}\n',
+    }
+    return [step] if options.registry else []
 
 
 def _part() -> dict[str, Any]:
@@ -247,20 +301,24 @@ def _part() -> dict[str, Any]:
     }
 
 
-def _collect(builds: Sequence[str]) -> dict[str, Any]:
+def _collect(builds: Sequence[str], options: PipelineOptions, own: bool) -> dict[str, Any]:
     script = f"""\
 shopt -s nullglob
 hpcgen fleet merge --fleet "$HPCGEN_FLEET" --lock {LOCK} {WORK}/parts/*.lock
 """
+    command = f'hpcgen fleet push-lock --fleet "$HPCGEN_FLEET" --lock {LOCK}'
+    push = [_publish(own, options.branch, command, "Note them in the registry")] if options.registry else []
     return {
         "name": "Note the builds",
         "needs": ["changed", *builds],
         "if": "${{ !cancelled() && needs.build.result != 'skipped' }}",
         "runs-on": RUNNER,
         "timeout-minutes": 30,
+        **_rights(own, "write"),
         "steps": [
             *_start(),
             _restore(),
+            *_pull(options, own),
             _action(
                 "actions/download-artifact",
                 pattern="lock-*",
@@ -268,7 +326,24 @@ hpcgen fleet merge --fleet "$HPCGEN_FLEET" --lock {LOCK} {WORK}/parts/*.lock
                 **{"merge-multiple": True},
             ),
             {"name": "Merge", "shell": "bash", "run": script},
+            *push,
             _action("actions/cache/save", path=LOCK, key=_cache_key()),
+        ],
+    }
+
+
+def _watch(options: PipelineOptions) -> dict[str, Any]:
+    return {
+        "name": "What is to be done",
+        "if": "${{ github.event_name == 'schedule' }}",
+        "runs-on": RUNNER,
+        "timeout-minutes": 60,
+        "permissions": {"contents": "read", "issues": "write"},
+        "env": {**watched(options), "GH_REPO": "${{ github.repository }}"},
+        "steps": [
+            *_start(),
+            {"name": "Ask", "shell": "bash", "run": f"{RETRIED}\n{WATCH}"},
+            {"name": "Open an issue", "env": {"GH_TOKEN": "${{ github.token }}"}, "run": GITHUB},
         ],
     }
 

@@ -14,6 +14,7 @@ from hpcgen.core.support.quoting import sh
 from hpcgen.plugins.fleet.changes import MemberState
 from hpcgen.plugins.fleet.pipelines.options import (
     ARM,
+    RETRIED,
     WORK,
     PipelineOptions,
     build_kind,
@@ -24,6 +25,7 @@ from hpcgen.plugins.fleet.pipelines.options import (
     setup_variable,
     setups,
 )
+from hpcgen.plugins.fleet.pipelines.watch import GITLAB, WATCH, watched
 from hpcgen.recipe.formats import format_for
 
 IMAGE = "debian:12"
@@ -32,20 +34,29 @@ CHILD = 1000
 LOCK = f"{WORK}/fleet.lock"
 NO_ARM = "This image is for aarch64, and no runner is named for that: hpcgen ci gitlab --runner aarch64=TAG"
 """Tags alone tell GitLab's runners apart: which one has such a processor, only the project knows."""
-_INSTALL = "apt-get -q update && apt-get -qy --no-install-recommends install"
+RETRY = {"max": 2, "when": ["runner_system_failure", "api_failure", "scheduler_failure"]}
+"""What is not the script's fault; a build that failed would only fail again, hours later."""
+_LOCK_PART = f'"{WORK}/parts/$HPCGEN_MEMBER.lock"'
+_ON_BRANCH = '[ "$CI_COMMIT_BRANCH" = "$CI_DEFAULT_BRANCH" ]'
 
 
 def gitlab_pipeline(options: PipelineOptions) -> str:
     """.gitlab-ci.yml as text: lists what changed, writes the child pipeline and starts it."""
     files = [f"{WORK}/{part_name('jobs', number)}.yml" for number in range(options.parts)]
+    needed = ["skopeo"] if options.registry else []
     data = {
         "stages": ["changed", "images"],
         "variables": _variables(options),
         "changed": {
             "stage": "changed",
+            **_unscheduled(options),
             **_machine(options, ""),
             "cache": _cache("pull"),
-            "script": [*_prepare(), f"hpcgen ci gitlab --jobs {_again(options)} -o {files[0]}"],
+            "script": [
+                *_prepare(options, *needed),
+                *_pull(options),
+                f"hpcgen ci gitlab --jobs {_again(options)} -o {files[0]}",
+            ],
             "artifacts": {"paths": files, "expire_in": "1 week"},
         },
     }
@@ -53,7 +64,17 @@ def gitlab_pipeline(options: PipelineOptions) -> str:
         include = [{"artifact": file, "job": "changed"}]
         data[part_name("images", number)] = {
             "stage": "images",
+            **_unscheduled(options),
             "trigger": {"include": include, "strategy": "depend"},
+        }
+    if options.watch:
+        data["watch"] = {
+            "stage": "changed",
+            "rules": [{"if": _SCHEDULED}],
+            **_machine(options, "", minutes=60),
+            "variables": watched(options),
+            "script": [*_prepare(options, "curl"), WATCH, GITLAB],
+            "artifacts": {"when": "always", "paths": [f"{WORK}/*.md"], "expire_in": "4 weeks"},
         }
     return dump(data, _head(options))
 
@@ -79,6 +100,13 @@ def _child(todo: Sequence[MemberState], options: PipelineOptions) -> str:
     return dump(data, head)
 
 
+_SCHEDULED = '$CI_PIPELINE_SOURCE == "schedule"'
+
+
+def _unscheduled(options: PipelineOptions) -> dict[str, Any]:
+    return {"rules": [{"if": _SCHEDULED, "when": "never"}, {"when": "on_success"}]} if options.watch else {}
+
+
 def _template(form: str, machine: str) -> str:
     """What the jobs share that build one format on one kind of machine."""
     return f".{form}" if machine == form else f".{form}-{machine}"
@@ -98,26 +126,42 @@ def _variables(options: PipelineOptions) -> dict[str, str]:
     return {**options.variables, **setups(IMAGE)}
 
 
-def _machine(options: PipelineOptions, form: str, machine: str = "") -> dict[str, Any]:
-    """Which runner takes a job, and the container that it runs in."""
+def _machine(options: PipelineOptions, form: str, machine: str = "", minutes: int = 30) -> dict[str, Any]:
+    """Which runner takes a job, the container that it runs in, how long and how often."""
     tags = options.runner(machine or form, [])
-    return {"image": options.image(form, IMAGE), **({"tags": tags} if tags else {})}
+    limits = {"timeout": f"{minutes} minutes", "retry": RETRY}
+    return {"image": options.image(form, IMAGE), **({"tags": tags} if tags else {}), **limits}
 
 
-def _prepare() -> list[str]:
-    """hpcgen in an environment of its own; Python is there, or comes from Debian."""
+def _prepare(options: PipelineOptions, *programs: str) -> list[str]:
+    """hpcgen in an environment of its own; Python and other programs are there, or come from Debian."""
+    # pip fetches a repository by git.
+    named = [*programs, *(["git"] if "git+" in options.requirement else [])]
+    missing = "".join(f" || ! command -v {each} > /dev/null" for each in named)
+    packages = " ".join(["python3-venv", "ca-certificates", *named])
     return [
-        f"python3 -c 'import ensurepip' 2> /dev/null || ({_INSTALL} python3-venv ca-certificates)",
+        RETRIED,
+        f"if ! python3 -c 'import ensurepip' 2> /dev/null{missing}; then retried apt-get -q update; "
+        f"retried apt-get -qy --no-install-recommends install {packages}; fi",
         f"mkdir -p {WORK}/parts {WORK}/reports",
         f"python3 -m venv {WORK}/venv",
-        f'{WORK}/venv/bin/python -m pip install -q "$HPCGEN_REQUIREMENT"',
+        f'retried {WORK}/venv/bin/python -m pip install -q "$HPCGEN_REQUIREMENT"',
         f'export PATH="$PWD/{WORK}/venv/bin:$PATH"',
     ]
+
+
+def _pull(options: PipelineOptions) -> list[str]:
+    """The registry's list of builds: a cache may be gone."""
+    read = f'retried hpcgen fleet pull-lock --fleet "$HPCGEN_FLEET" --lock {LOCK}'
+    # Another branch may not be allowed to read it.
+    return [f"{read} || ! {_ON_BRANCH}"] if options.registry else []
 
 
 def _again(options: PipelineOptions) -> str:
     """The options of this very pipeline, for the job that writes the child."""
     words = ["--parts", str(options.parts)] if options.parts > 1 else []
+    words += ["--minutes", str(options.minutes)]
+    words += ["--cache", '"$HPCGEN_STORE"'] if options.store else []
     words += ["--fleet", '"$HPCGEN_FLEET"', "--hpcgen", '"$HPCGEN_REQUIREMENT"', "--lock", LOCK]
     given = {"--runner": {form: ",".join(tags) for form, tags in options.runners.items()}, "--image": options.images}
     for option, values in given.items():
@@ -140,21 +184,24 @@ def _build(form: str, machine: str, options: PipelineOptions) -> dict[str, Any]:
     if machine == ARM and not options.runner(ARM, []):
         return {"stage": "build", "script": [f"echo {sh(NO_ARM)} >&2", "exit 1"]}
     unprivileged = format_for(form).unprivileged
-    part = f'"{WORK}/parts/$HPCGEN_MEMBER.lock"'
     setup = setup_variable(form)
+    # Artifacts are kept of a job that failed, too: of its report, not of a build that was not published.
+    built = f"{WORK}/built.lock"
     script = [
-        *_prepare(),
-        f'if [ -n "${setup}" ]; then bash -euo pipefail -c "${setup}"; fi',
-        f'hpcgen build --fleet "$HPCGEN_FLEET" --member "$HPCGEN_MEMBER" --lock {part} --reports {WORK}/reports',
+        *_prepare(options),
+        f'if [ -n "${setup}" ]; then retried bash -euo pipefail -c "${setup}"; fi',
+        "df -h .",
+        options.build_command(built),
     ]
     if options.registry:
-        script.append(
-            'if [ "$CI_COMMIT_BRANCH" = "$CI_DEFAULT_BRANCH" ]; then '
-            f'hpcgen fleet publish --fleet "$HPCGEN_FLEET" --lock {part} "$HPCGEN_MEMBER"; fi'
-        )
+        publish = f'hpcgen fleet publish --fleet "$HPCGEN_FLEET" --lock {built} "$HPCGEN_MEMBER"'
+        script.append(f"if {_ON_BRANCH}; then retried {publish}; fi")
+    script.append(f"if [ -f {built} ]; then mv {built} {_LOCK_PART}; fi")
+    blocks = {"key": "hpcgen-blocks-$HPCGEN_MEMBER", "paths": [options.kept_store], "when": "always"}
     return {
         "stage": "build",
-        **_machine(options, form, machine),
+        **_machine(options, form, machine, options.minutes),
+        **({"cache": blocks} if options.kept_store else {}),
         **({"variables": dict(unprivileged)} if unprivileged else {}),
         "script": script,
         "artifacts": {
@@ -167,16 +214,21 @@ def _build(form: str, machine: str, options: PipelineOptions) -> dict[str, Any]:
 
 
 def _collect(options: PipelineOptions) -> dict[str, Any]:
+    needed = ["skopeo"] if options.registry else []
+    command = f'retried hpcgen fleet push-lock --fleet "$HPCGEN_FLEET" --lock {LOCK}'
+    push = [f"if {_ON_BRANCH}; then {command}; fi"] if options.registry else []
     return {
         "stage": "collect",
         # What was built is noted even if another member failed.
         "when": "always",
-        # Children take turns: the cache is what the last one wrote.
-        **({"resource_group": "hpcgen-fleet-$CI_COMMIT_REF_SLUG"} if options.parts > 1 else {}),
+        # Children and pipelines take turns: the cache, and the registry's list, are what the last one wrote.
+        "resource_group": "hpcgen-fleet-$CI_COMMIT_REF_SLUG",
         **_machine(options, ""),
         "cache": _cache("pull-push"),
         "script": [
-            *_prepare(),
+            *_prepare(options, *needed),
+            *_pull(options),
             f'find {WORK}/parts -name "*.lock" -exec hpcgen fleet merge --fleet "$HPCGEN_FLEET" --lock {LOCK} {{}} +',
+            *push,
         ],
     }

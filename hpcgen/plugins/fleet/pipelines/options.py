@@ -13,11 +13,16 @@ from hpcgen.core.errors import InputError, Problem
 from hpcgen.core.model.image_paths import NOTEST
 from hpcgen.core.support.quoting import plain
 from hpcgen.plugins.fleet.changes import MemberState
+from hpcgen.plugins.fleet.pipelines.requirement import OPEN
 from hpcgen.recipe.formats import FORMATS
 
 ARM = "aarch64"
 WORK = ".hpcgen"
 """Where a pipeline keeps its lock, the locks of single builds, and test reports."""
+
+
+RETRIED = 'retried() { "$@" || { sleep 20; "$@"; } || { sleep 60; "$@"; }; }'
+"""A function of the shell: what needs the network gets two more tries."""
 
 
 class PipelineOptions(msgspec.Struct, frozen=True):
@@ -26,19 +31,23 @@ class PipelineOptions(msgspec.Struct, frozen=True):
     ``runners`` and ``images`` by recipe format, under ``""`` for all others: labels or tags of the machine
     that builds, and (GitLab) the container image that a job runs in. Those for images of aarch64 stand under
     that alone, since no other machine builds them.
-    ``requirement`` is what pip installs, to be filled in where nobody says it: on an index anybody may have the name.
-    ``trusted``: the fleet names collections, whose Python runs in the jobs. ``parts``: matrices (GitHub) or child
-    pipelines (GitLab) that the jobs are spread over.
+    ``requirement`` is what pip installs. ``collections``: those that the fleet names, as in ``PATH``; their Python
+    runs in the jobs. ``parts``: matrices (GitHub) or child pipelines (GitLab) that the jobs are spread over.
+    ``minutes``: how long one image may take. ``store``: where compiled blocks are kept, as ``build --cache`` takes it.
+    ``watch``: a scheduled job reports what is to be done.
     """
 
     fleet: str
     registry: str = ""
     runners: dict[str, list[str]] = {}
     images: dict[str, str] = {}
-    requirement: str = "hpcgen @ git+https://HOST/PATH@COMMIT"
+    requirement: str = OPEN
     branch: str = "main"
-    trusted: bool = False
+    collections: str = ""
     parts: int = 1
+    minutes: int = 350
+    store: str = ""
+    watch: bool = False
 
     def runner(self, form: str, default: Sequence[str]) -> list[str]:
         """Labels of the machine that builds a format."""
@@ -49,7 +58,24 @@ class PipelineOptions(msgspec.Struct, frozen=True):
     def variables(self) -> dict[str, str]:
         """What all jobs are told: whoever lets the pipeline run trusts the collections that lie beside it."""
         told = {"HPCGEN_FLEET": self.fleet, "HPCGEN_REQUIREMENT": self.requirement}
-        return told | ({"HPCGEN_TRUST_COLLECTIONS": "1"} if self.trusted else {})
+        told |= {"HPCGEN_TRUST_COLLECTIONS": "1"} if self.collections else {}
+        return told | ({"HPCGEN_STORE": self.store} if self.store else {})
+
+    def build_command(self, lock: str) -> str:
+        """Builds one member, and tests it as far as a machine that is not its site's can."""
+        store = ' --cache "$HPCGEN_STORE"' if self.store else ""
+        return (
+            f'hpcgen build --fleet "$HPCGEN_FLEET" --member "$HPCGEN_MEMBER" --lock {lock} '
+            f"--reports {WORK}/reports --skip-site-tests{store}"
+        )
+
+    @property
+    def kept_store(self) -> str:
+        """The store's folder, where the service's cache has to bring it from one job to the next.
+
+        Other places outlive a job: a folder of the machine, by its whole path, or a registry.
+        """
+        return "" if self.store.startswith("/") or "://" in self.store else self.store
 
     def image(self, form: str, default: str) -> str:
         """The container image that a format is built in."""

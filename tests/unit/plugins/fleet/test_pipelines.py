@@ -67,6 +67,7 @@ def test_hpcgen_from_a_folder_of_this_machine_is_no_name_on_an_index(
 
 CHOICES = [
     (),
+    ("--watch", "--cache", ".hpcgen/blocks", "--minutes", "700"),
     ("--runner", "charliecloud=self-hosted,hpc", "--runner", "ubuntu-22.04", "--hpcgen", "hpcgen @ git+https://x/y"),
 ]
 
@@ -246,7 +247,8 @@ def test_the_workflow_has_least_rights_and_pinned_actions(hpcgen: Command, tmp_p
     (tmp_path / "fleet.yaml").write_text("registry: ghcr.io/me\nmembers: [{stack: mpi-hello, site: supermuc}]\n")
     _, workflow = written(hpcgen, tmp_path, "github")
     rights = {name: job.get("permissions") for name, job in workflow["jobs"].items()}
-    assert rights == {"changed": None, "build": {"contents": "read", "packages": "write"}, "collect": None}
+    write = {"contents": "read", "packages": "write"}
+    assert rights == {"changed": {"contents": "read", "packages": "read"}, "build": write, "collect": write}
 
 
 def test_only_the_branch_publishes_also_where_a_run_is_started_by_hand(hpcgen: Command, tmp_path: Path) -> None:
