@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,64 +94,68 @@ def command() -> None:
 @click.pass_context
 def _pipeline(
     ctx: click.Context,
+    /,
     service: str,
     fleet_file: Path,
     lock_file: Path | None,
-    runners: tuple[str, ...],
-    images: tuple[str, ...],
-    requirement: str | None,
-    branch: str,
     jobs: bool,
-    parts: int | None,
-    minutes: int,
-    store: str,
-    watch: bool,
     output: Path | None,
+    **given: Any,
 ) -> None:
     """Write a pipeline that builds, tests and publishes the images of a fleet whose plan has changed.
 
     Keep it as .gitlab-ci.yml or .github/workflows/fleet.yml. Each run determines what has changed.
     """
-    from hpcgen.core.support.quoting import plain
     from hpcgen.plugins.fleet.file import load_fleet
-    from hpcgen.plugins.fleet.pipelines.options import PipelineOptions, by_format
-    from hpcgen.plugins.fleet.pipelines.requirement import in_repository
 
-    if images and service != "gitlab":
+    if given["images"] and service != "gitlab":
         raise click.UsageError("--image is only for GitLab: GitHub's jobs run on the runner itself")
     if ctx.find_root().obj:
         message = "a pipeline does not have the folders of --collection"
         raise InputError(message, "--collection", remedy="name them in the fleet's `collections:`")
     loaded = load_fleet(fleet_file, allow=allow_of(ctx))
-    labels = {form: text.split(",") for form, text in by_format(runners, "--runner").items()}
-    options = PipelineOptions(
-        fleet=in_repository(fleet_file, "--fleet"),
-        registry=loaded.fleet.registry or "",
-        runners=labels,
-        images=by_format(images, "--image"),
-        branch=branch,
-        collections=":".join(str(fleet_file.parent / each) for each in loaded.fleet.collections),
-        parts=_parts(service, len(loaded.members), parts, jobs),
-        requirement=_requirement(requirement, jobs),
-        minutes=minutes,
-        store=plain(store, "--cache"),
-        watch=watch,
-    )
-    if not jobs:
-        _foretell(service, loaded, options)
+    options = _options(service, loaded, jobs, given)
     if jobs:
         texts = _jobs(service, loaded, lock_file, options)
-    elif service == "github":
-        from hpcgen.plugins.fleet.pipelines.github import github_workflow
-
-        texts = [github_workflow(options)]
     else:
-        from hpcgen.plugins.fleet.pipelines.gitlab import gitlab_pipeline
-
-        texts = [gitlab_pipeline(options)]
+        _foretell(service, loaded, options)
+        texts = [_whole(service, options)]
     if len(texts) > 1 and output is None:
         raise click.UsageError("--parts requires -o FILE: each child pipeline is a file")
     _write(texts, output)
+
+
+def _options(service: str, loaded: LoadedFleet, jobs: bool, given: Mapping[str, Any]) -> PipelineOptions:
+    """What the command line and the fleet say of the pipeline."""
+    from hpcgen.core.support.quoting import plain
+    from hpcgen.plugins.fleet.pipelines.options import PipelineOptions, by_format
+    from hpcgen.plugins.fleet.pipelines.requirement import in_repository
+
+    folder = loaded.path.parent
+    return PipelineOptions(
+        fleet=in_repository(loaded.path, "--fleet"),
+        registry=loaded.fleet.registry or "",
+        runners={form: text.split(",") for form, text in by_format(given["runners"], "--runner").items()},
+        images=by_format(given["images"], "--image"),
+        requirement=_requirement(given["requirement"], jobs),
+        branch=given["branch"],
+        collections=":".join(str(folder / each) for each in loaded.fleet.collections),
+        parts=_parts(service, len(loaded.members), given["parts"], jobs),
+        minutes=given["minutes"],
+        store=plain(given["store"], "--cache"),
+        watch=given["watch"],
+    )
+
+
+def _whole(service: str, options: PipelineOptions) -> str:
+    """The pipeline that is kept in the repository."""
+    if service == "github":
+        from hpcgen.plugins.fleet.pipelines.github import github_workflow
+
+        return github_workflow(options)
+    from hpcgen.plugins.fleet.pipelines.gitlab import gitlab_pipeline
+
+    return gitlab_pipeline(options)
 
 
 def _pipeline_command(service: str) -> click.Command:

@@ -284,7 +284,7 @@ def _pull(options: PipelineOptions, own: bool) -> list[dict[str, Any]]:
         "name": "Read the registry's list of builds",
         "continue-on-error": "${{ github.event_name == 'pull_request' }}",
         "env": _login(own),
-        "run": f'{RETRIED}\nretried hpcgen fleet pull-lock --fleet "$HPCGEN_FLEET" --lock {LOCK}\n',
+        "run": f'mkdir -p {WORK}\n{RETRIED}\nretried hpcgen fleet pull-lock --fleet "$HPCGEN_FLEET" --lock {LOCK}\n',
     }
     return [step] if options.registry else []
 

@@ -119,6 +119,10 @@ def _head(options: PipelineOptions) -> list[str]:
             "HPCGEN_REGISTRY_USER and HPCGEN_REGISTRY_PASSWORD (masked) log in to the registry; for the project's own",
             "registry GitLab's are taken.",
         ]
+    if options.watch:
+        lines.append(
+            "HPCGEN_ISSUE_TOKEN (masked), a project access token with the scope api, opens issues for schedules."
+        )
     return lines
 
 

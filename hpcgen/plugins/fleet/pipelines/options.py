@@ -65,8 +65,8 @@ class PipelineOptions(msgspec.Struct, frozen=True):
         """Builds one member, and tests it as far as a machine that is not its site's can."""
         store = ' --cache "$HPCGEN_STORE"' if self.store else ""
         return (
-            f'hpcgen build --fleet "$HPCGEN_FLEET" --member "$HPCGEN_MEMBER" --lock {lock} '
-            f"--reports {WORK}/reports --skip-site-tests{store}"
+            f'hpcgen build --fleet "$HPCGEN_FLEET" --member "$HPCGEN_MEMBER" --lock {lock}{store} '
+            f"--reports {WORK}/reports --skip-site-tests"
         )
 
     @property

@@ -36,7 +36,7 @@ def requirement_from(given: str) -> str:
         return given
     path = in_repository(Path(given), "--hpcgen")
     if not Path(path).is_file():
-        raise InputError(f"there is no file {path}", "--hpcgen", remedy="make it: pip wheel --no-deps -w FOLDER HPCGEN")
+        raise InputError(f"there is no file {path}", "--hpcgen", remedy="make it by `pip wheel`, inside the repository")
     return f"file:{quote(path, safe='/+')}#sha256={file_sha256(Path(path))}"
 
 

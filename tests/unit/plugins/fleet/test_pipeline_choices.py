@@ -122,7 +122,7 @@ esac
 """
 CURL = """#!/bin/sh
 for word; do case $word in *.zip) cp empty.zip "$word" 2> /dev/null ;; esac; done
-cat < /dev/null
+cat > /dev/null
 echo "$*" >> calls
 echo '[{"iid": 7}]'
 """
@@ -163,7 +163,9 @@ def test_every_week_an_issue_is_opened_if_there_is_something_to_do(
         own |= {"CI_API_V4_URL": "https://example.org", "CI_PROJECT_ID": "3", "HPCGEN_ISSUE_TOKEN": "secret", **env}
         for script in scripts:
             words = ["bash", "-e", "-o", "pipefail", "-c", script]
-            done = subprocess.run(words, cwd=tmp_path, env=own, capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                words, cwd=tmp_path, env=own, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+            )
             if done.returncode:
                 return done.returncode, done.stderr
         return 0, (tmp_path / "calls").read_text()
