@@ -5,6 +5,8 @@ What there is to be done is one issue, which is written over as long as it is op
 
 from __future__ import annotations
 
+from hpcgen.core.support.extras import requirements_of
+from hpcgen.core.support.quoting import command
 from hpcgen.plugins.fleet.pipelines.options import WORK, PipelineOptions
 
 TITLE = "Images of the fleet that have to be built again"
@@ -12,6 +14,8 @@ REPORT = f"{WORK}/watch.md"
 ADVISORIES = ("Debian", "Ubuntu", "PyPI")
 """Ecosystems whose advisories ``hpcgen affected`` can judge, as OSV calls them."""
 WATCH = f"""\
+# Resolves Python packages, for what is left out of the tables because of them.
+retried python3 -m pip install -q {command(*(requirements_of("lock") or ["uv"]))}
 mkdir -p {WORK}/osv
 for name in {" ".join(ADVISORIES)}; do
   retried curl -fsS --proto =https -o {WORK}/osv.zip "https://osv-vulnerabilities.storage.googleapis.com/$name/all.zip"

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -152,7 +153,9 @@ def test_every_week_an_issue_is_opened_if_there_is_something_to_do(
         scripts = ["\n".join([retried, *pipeline["watch"]["script"][-2:]])]
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name, text in (("hpcgen", HPCGEN), ("curl", CURL), ("gh", '#!/bin/sh\necho "gh $*" >> calls\n')):
+    python = f'#!/bin/sh\n[ "$2" != pip ] || exit 0\nexec {sys.executable} "$@"\n'
+    gh = '#!/bin/sh\necho "gh $*" >> calls\n'
+    for name, text in (("hpcgen", HPCGEN), ("curl", CURL), ("gh", gh), ("python3", python)):
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
     (tmp_path / "empty.zip").write_bytes(b"PK\x05\x06" + bytes(18))
