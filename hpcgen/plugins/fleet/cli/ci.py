@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import click
 
 from hpcgen.cli import LazyCommands
 from hpcgen.cli.common import NEW_FILE, catalog_of, print_json, say, say_findings
+from hpcgen.cli.options import Options, in_record
 from hpcgen.cli.test_options import ImageTestOptions, job_for_tests, test_options
 from hpcgen.cli.trust import allow_of
 from hpcgen.cli.words import COUNT, IMAGE
@@ -43,6 +43,19 @@ def command() -> None:
 
 
 # pipelines of a fleet
+
+
+class PipelineCommandOptions(Options, frozen=True, kw_only=True):
+    """What a pipeline depends on beside the fleet, as it is typed; see :class:`PipelineOptions`."""
+
+    runners: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+    requirement: str | None = None
+    branch: str = "main"
+    parts: int | None = None
+    minutes: int = 350
+    store: str = ""
+    watch: bool = False
 
 
 @fleet_options
@@ -92,6 +105,7 @@ def command() -> None:
 )
 @click.option("-o", "--output", metavar="FILE", type=NEW_FILE, help="Write it here instead of to stdout.")
 @click.pass_context
+@in_record(PipelineCommandOptions, "given")
 def _pipeline(
     ctx: click.Context,
     /,
@@ -100,7 +114,7 @@ def _pipeline(
     lock_file: Path | None,
     jobs: bool,
     output: Path | None,
-    **given: Any,
+    given: PipelineCommandOptions,
 ) -> None:
     """Write a pipeline that builds, tests and publishes the images of a fleet whose plan has changed.
 
@@ -108,7 +122,7 @@ def _pipeline(
     """
     from hpcgen.plugins.fleet.file import load_fleet
 
-    if given["images"] and service != "gitlab":
+    if given.images and service != "gitlab":
         raise click.UsageError("--image is only for GitLab: GitHub's jobs run on the runner itself")
     if ctx.find_root().obj:
         message = "a pipeline does not have the folders of --collection"
@@ -125,7 +139,7 @@ def _pipeline(
     _write(texts, output)
 
 
-def _options(service: str, loaded: LoadedFleet, jobs: bool, given: Mapping[str, Any]) -> PipelineOptions:
+def _options(service: str, loaded: LoadedFleet, jobs: bool, given: PipelineCommandOptions) -> PipelineOptions:
     """What the command line and the fleet say of the pipeline."""
     from hpcgen.core.support.quoting import plain
     from hpcgen.plugins.fleet.pipelines.options import PipelineOptions, by_format
@@ -135,15 +149,15 @@ def _options(service: str, loaded: LoadedFleet, jobs: bool, given: Mapping[str, 
     return PipelineOptions(
         fleet=in_repository(loaded.path, "--fleet"),
         registry=loaded.fleet.registry or "",
-        runners={form: text.split(",") for form, text in by_format(given["runners"], "--runner").items()},
-        images=by_format(given["images"], "--image"),
-        requirement=_requirement(given["requirement"], jobs),
-        branch=given["branch"],
+        runners={form: text.split(",") for form, text in by_format(given.runners, "--runner").items()},
+        images=by_format(given.images, "--image"),
+        requirement=_requirement(given.requirement, jobs),
+        branch=given.branch,
         collections=":".join(str(folder / each) for each in loaded.fleet.collections),
-        parts=_parts(service, len(loaded.members), given["parts"], jobs),
-        minutes=given["minutes"],
-        store=plain(given["store"], "--cache"),
-        watch=given["watch"],
+        parts=_parts(service, len(loaded.members), given.parts, jobs),
+        minutes=given.minutes,
+        store=plain(given.store, "--cache"),
+        watch=given.watch,
     )
 
 
