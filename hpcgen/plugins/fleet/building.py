@@ -143,12 +143,12 @@ def _build_one(loaded: LoadedFleet, state: MemberState, how: BuildSettings) -> t
     if plan is None:
         raise BuildFailedError(state.problems)
     if how.gate is not None:
-        judge(how.gate, state.name, plan, loaded.catalog, how.say)
+        judge(how.gate, state.member.name, plan, loaded.catalog, how.say)
     options, watcher = options_of(state, how.options), how.watcher()
     options = with_artifacts(plan, loaded.catalog, None, state.content, options, watcher)
     record = build_image(make_kit(plan, loaded.catalog), options, watcher)
     if how.gate is not None:
-        judge(how.gate, state.name, plan, loaded.catalog, how.say, image=record.image)
+        judge(how.gate, state.member.name, plan, loaded.catalog, how.say, image=record.image)
     run = _tested(loaded, state, record, how) if state.tests else None
     return record, run
 
