@@ -113,14 +113,10 @@ class Horovod(Block):
     def build(self, ctx: Context) -> Iterable[Run]:
         """Compile it in the Python environment, and write the training steps that stacks run as a test."""
         yield run("what it needs", ctx.pip(_needs(ctx)), caches=("pip",))
-        # Without isolation, because it must see the frameworks that it is compiled against.
-        variables = dict(sorted(_variables(ctx).items()))
-        if "pytorch" in ctx.options.frameworks:
-            yield run("source", ctx.pip_unpack(_source(ctx), SOURCE), _newer_standard(ctx), caches=("pip",))
-            yield run("compile", ctx.pip_folder(_source(ctx), SOURCE, variables=variables))
-        else:
-            install = ctx.pip(_source(ctx), compiled="horovod", variables=variables, extra=["--no-build-isolation"])
-            yield run("compile", install, caches=("pip",))
+        newer = _newer_standard(ctx) if "pytorch" in ctx.options.frameworks else []
+        yield run("source", ctx.pip_unpack(_source(ctx), SOURCE), newer, caches=("pip",))
+        yield run("compile", ctx.compile_wheel(SOURCE, _variables(ctx)), joins="previous")
+        yield run("install", ctx.install_wheel("horovod", _source(ctx)), joins="previous")
         for each in _frameworks(ctx):
             target = f"{ctx.prefix}/share/{each.step}"
             yield run("training step", TextFile(f"files/tests/{each.step}", target, ctx.text_file(each.program)))
@@ -128,6 +124,10 @@ class Horovod(Block):
     def runtime(self, ctx: Context) -> Runtime:
         """The training steps; Horovod itself is in the Python environment."""
         return Runtime(copies=(ctx.prefix,))
+
+    def artifact(self, ctx: Context) -> tuple[str, ...]:
+        """The wheel, which fits the frameworks, the MPI and the NCCL that it is compiled against."""
+        return (ctx.wheel_folder, ctx.prefix)
 
     def notices(self, ctx: Context) -> list[str]:
         """Where its CMake files cannot load the frameworks that they ask for flags."""

@@ -14,7 +14,7 @@ from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile
 from hpcgen.core.errors import ConflictError
 from hpcgen.core.model.image_paths import SCRATCH
 
-BUILD_TOOLS = f"{SCRATCH}/mpi4py-build"
+BUILD_TOOLS, SOURCE = f"{SCRATCH}/mpi4py-build", f"{SCRATCH}/mpi4py"
 
 
 def _compiled(situation: Situation) -> bool:
@@ -84,14 +84,19 @@ class Mpi4py(Block):
             for tools in _build_tools(ctx):
                 yield run("what it is built with", ctx.pip(tools, target=BUILD_TOOLS), caches=("pip",))
             variables = {"MPICC": mpicc(ctx), "PYTHONPATH": BUILD_TOOLS}
-            install = ctx.pip(_source(ctx), compiled="mpi4py", variables=variables, extra=["--no-build-isolation"])
-            yield run("compile", install, command("rm", "-rf", BUILD_TOOLS), caches=("pip",))
+            yield run("source", ctx.pip_unpack(_source(ctx), SOURCE), caches=("pip",))
+            yield run("compile", ctx.compile_wheel(SOURCE, variables), command("rm", "-rf", BUILD_TOOLS))
+            yield run("install", ctx.install_wheel("mpi4py", _source(ctx)), joins="previous")
         program = ctx.text_file("mpi4py_ranks.py")
         yield run("test program", TextFile("files/tests/mpi4py_ranks.py", f"{ctx.prefix}/share/ranks.py", program))
 
     def runtime(self, ctx: Context) -> Runtime:
         """The test program; mpi4py itself is in the Python environment."""
         return Runtime(copies=(ctx.prefix,))
+
+    def artifact(self, ctx: Context) -> tuple[str, ...]:
+        """The wheel that is linked with the image's MPI."""
+        return (ctx.wheel_folder, ctx.prefix) if ctx.options.install == "source" else ()
 
     def test(self, ctx: Context) -> list[Test]:
         """It is this version; without a host's MPI, two ranks add up their numbers."""

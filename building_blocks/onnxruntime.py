@@ -159,6 +159,10 @@ class Onnxruntime(Block):
         """The program; ONNX Runtime itself is in the Python environment."""
         return Runtime(copies=(ctx.prefix,))
 
+    def artifact(self, ctx: Context) -> tuple[str, ...]:
+        """The wheel that its build script makes."""
+        return (ctx.wheel_folder, ctx.prefix) if ctx.options.install == "source" else ()
+
     def test(self, ctx: Context) -> list[Test]:
         """It loads, has the provider, and computes a small model as NumPy does."""
         python = f"{ctx.use('python').prefix}/bin/python"
@@ -238,11 +242,9 @@ def _compile(ctx: Context) -> Iterable[Run]:
         command("cd", SOURCE),
         command("env", *_flags(ctx), python, "tools/ci_build/build.py", *build_words(ctx)),
     )
-    yield run(
-        "install ONNX Runtime",
-        command(python, "-m", "pip", "install", "--no-deps", "--no-index") + f" {SOURCE}/build/Release/dist/*.whl",
-        command("rm", "-rf", SOURCE, PARTS),
-    )
+    kept = [command("mkdir", "-p", ctx.wheel_folder), f"cp {SOURCE}/build/Release/dist/*.whl {ctx.wheel_folder}"]
+    yield run("keep its wheel", kept, command("rm", "-rf", SOURCE, PARTS))
+    yield run("install ONNX Runtime", ctx.install_wheel(), joins="previous")
 
 
 def _patch(name: str, row: ReleaseTree) -> list[str]:

@@ -214,6 +214,9 @@ class Pytorch(Block):
         """The programs; PyTorch itself is in the Python environment."""
         return Runtime(copies=(ctx.prefix,))
 
+    def artifact(self, ctx: Context) -> tuple[str, ...]:
+        return (ctx.wheel_folder, ctx.prefix) if ctx.options.install == "source" else ()
+
     def test(self, ctx: Context) -> list[Test]:
         """It computes, with oneDNN where it has it; two ranks meet; on a GPU it has code for it."""
         python, check = f"{_python(ctx)}/bin/python", f"{ctx.prefix}/share/check.py"
@@ -348,13 +351,10 @@ def _build_needs(ctx: Context) -> Wheels:
 
 def _compile(ctx: Context) -> Iterable[Run]:
     """The release's own archive, which has all submodules in it."""
-    python = f"{_python(ctx)}/bin/python"
     yield run("what PyTorch needs", ctx.pip(_build_needs(ctx)), ctx.pip(_needs(ctx)), caches=("pip",))
     yield run("PyTorch source", ctx.unpack(ctx.archive(), SOURCE))
-    variables = [f"{name}={value}" for name, value in sorted(configuration(ctx).items())]
-    install = [python, "-m", "pip", "install", "--no-deps", "--no-index", "--no-build-isolation", "."]
-    yield run("compile PyTorch", plain_file(ctx), command("cd", SOURCE), command("env", *variables, *install))
-    yield run("no sources", command("rm", "-rf", SOURCE), joins="previous")
+    yield run("compile PyTorch", plain_file(ctx), ctx.compile_wheel(SOURCE, configuration(ctx)))
+    yield run("install PyTorch", ctx.install_wheel("torch"), joins="previous")
 
 
 def configuration(ctx: Context) -> dict[str, str]:

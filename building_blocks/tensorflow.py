@@ -209,12 +209,18 @@ class Tensorflow(Block):
         }
         yield run("compile TensorFlow", ctx.bazel_build(_bazel_files(ctx), SOURCE, **call))
         yield run(
-            "install TensorFlow",
+            "make TensorFlow's wheel",
             command("cd", SOURCE),
-            _wheel_steps(ctx),
+            command("mkdir", "-p", ctx.wheel_folder),
+            _wheel_command(ctx),
             "cd /",
             command("rm", "-rf", SOURCE, BAZEL_ROOT),
         )
+        yield run("install TensorFlow", ctx.install_wheel("tensorflow"), joins="previous")
+
+    def artifact(self, ctx: Context) -> tuple[str, ...]:
+        """The wheel that Bazel built."""
+        return (ctx.wheel_folder,) if ctx.options.install == "source" else ()
 
     def test(self, ctx: Context) -> list[Test]:
         """It loads, computes, and is the build that was asked for."""
@@ -310,13 +316,11 @@ def _bazel_wheels(ctx: Context) -> list[Wheels]:
     return [ctx.wheels(f"bazel-tensorflow-{ctx.version}", [])]
 
 
-def _wheel_steps(ctx: Context) -> list[str]:
-    """Commands that turn what Bazel built into an installed package."""
-    install = command(f"{_python(ctx)}/bin/python", "-m", "pip", "install", "--no-deps", "--no-index")
+def _wheel_command(ctx: Context) -> str:
+    """Puts the wheel of what Bazel built where it is installed from."""
     if ctx.me.at_least("2.17"):
-        return [f"{install} bazel-bin/tensorflow/tools/pip_package/wheel_house/*.whl"]
-    folder = f"{SCRATCH}/tensorflow-wheel"
-    return [command(f"./bazel-bin/{OLD_TOOL}", folder), f"{install} {folder}/*.whl"]
+        return f"cp bazel-bin/tensorflow/tools/pip_package/wheel_house/*.whl {ctx.wheel_folder}"
+    return command(f"./bazel-bin/{OLD_TOOL}", ctx.wheel_folder)
 
 
 def _onednn_test(ctx: Context, python: str) -> list[Test]:

@@ -126,6 +126,9 @@ class Block:
     def artifact(self, ctx: Context) -> tuple[str, ...]:
         """The folders that compiling it fills, where all that its steps leave lies in them; else none.
 
+        A Python package is left as a wheel (``ctx.compile_wheel``, in ``ctx.wheel_folder``) by one step, and installed
+        by another (``ctx.install_wheel``): steps that install packages into an environment are done in any case.
+
         They can be kept, and unpacked into the builder of another image in the place of its steps: so only what the
         block is given may decide on their content, nothing of them may be licensed to one user or belong to a host,
         and no block may put files into a folder of another one.

@@ -27,10 +27,11 @@ from hpcgen.blocks.steps import (
 )
 from hpcgen.blocks.ways import wheel_for
 from hpcgen.core.errors import ConflictError, InputError, Problem, Problems
-from hpcgen.core.model.image_paths import SCRATCH
+from hpcgen.core.model.image_paths import BUILT_WHEELS, SCRATCH
 from hpcgen.core.model.plan import PlannedConda
 from hpcgen.core.model.project import Project
 from hpcgen.core.model.release import Release, ReleaseTree
+from hpcgen.core.support.units import DAWN
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -271,14 +272,37 @@ class Context(msgspec.Struct, frozen=True):
             f"tar -xf {folder}/*.tar.gz {command(*unpack)}",
         ]
 
-    def pip_folder(self, wheels: Wheels, folder: str, *, variables: Mapping[str, str] | None = None) -> list[Part]:
-        """Parts of a step that compiles what :meth:`pip_unpack` unpacked, with all that it needs there already."""
-        environment = ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
-        pip = ["/opt/python/bin/python", "-m", "pip", "install", "--no-deps", "--no-index", "--no-build-isolation"]
+    @property
+    def wheel_folder(self) -> str:
+        """Where a block leaves the wheels that it compiles: a folder of its artifact."""
+        return f"{BUILT_WHEELS}/{self.me.name}"
+
+    def compile_wheel(self, folder: str, variables: Mapping[str, str] | None = None) -> list[Part]:
+        """Parts of a step that makes a wheel of an unpacked source, with all that it needs in the environment already.
+
+        Not in pip's own cache of wheels, which knows nothing of the MPI, the flags and the variables that it is
+        compiled with. The same content is the same file on any day.
+        """
+        words = [f"{name}={value}" for name, value in sorted((variables or {}).items())]
+        pip = ["/opt/python/bin/python", "-m", "pip", "wheel", "--no-deps", "--no-index", "--no-build-isolation"]
         return [
-            InstalledList(wheels.name, "/opt/python", compiled=True),
-            command(*environment, *pip, folder),
+            command("env", f"SOURCE_DATE_EPOCH={DAWN}", *words, *pip, "-w", self.wheel_folder, folder),
             command("rm", "-rf", folder),
+        ]
+
+    def install_wheel(self, package: str = "", source: Wheels | None = None) -> list[Part]:
+        """Parts of a step that installs what a step before, or an artifact, left in :attr:`wheel_folder`.
+
+        Parameters
+        ----------
+        package: its name; else it is installed by the file's, which pip notes as the place that it came from.
+        source: the list with the package's source, where it comes by one.
+        """
+        pip = ["/opt/python/bin/python", "-m", "pip", "install", "--no-deps", "--no-index"]
+        by_name = command(*pip, "--find-links", self.wheel_folder, package)
+        return [
+            InstalledList(source.name if source is not None else "", "/opt/python", compiled=True),
+            by_name if package else f"{command(*pip)} {self.wheel_folder}/*.whl",
         ]
 
     def text_file(self, name: str) -> str:
@@ -310,7 +334,10 @@ class Context(msgspec.Struct, frozen=True):
         wheels = self.beside_others(wheels)
         listing = f"{SCRATCH}/{wheels.name}.txt"
         checks = ["--no-deps", "--require-hashes"] if wheels.hashed else []
-        words = [*checks, *self.supply.pip_words(), *(["--no-binary", compiled] if compiled else []), *extra]
+        words = [*checks, *self.supply.pip_words(), *extra]
+        if compiled:
+            # Its cache of wheels knows nothing of the MPI, the flags and the variables that one was compiled with.
+            words += ["--no-cache-dir", "--no-binary", compiled]
         words += ["--target", target] if target else ["--prefix", prefix] if prefix else []
         environment = ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
         return [

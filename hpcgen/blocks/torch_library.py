@@ -91,6 +91,10 @@ class TorchLibrary(Block):
         """Environment of its setup.py, where it is compiled."""
         return {}
 
+    def artifact(self, ctx: Context) -> tuple[str, ...]:
+        """The wheel, compiled against the PyTorch of the image."""
+        return (ctx.wheel_folder,) if ctx.options.install == "source" else ()
+
     def test(self, ctx: Context) -> list[Test]:
         """It is this release, and its compiled part loads beside PyTorch and computes."""
         python = f"{ctx.use('python').prefix}/bin/python"
@@ -104,13 +108,10 @@ class TorchLibrary(Block):
         source = f"{SCRATCH}/{self.name}"
         flags = " ".join(ctx.flags)
         variables = {**self.variables(ctx), **({"CFLAGS": flags, "CXXFLAGS": flags} if flags else {})}
-        words = [f"{name}={value}" for name, value in sorted(variables.items())]
-        pip = [f"{ctx.use('python').prefix}/bin/python", "-m", "pip", "install"]
-        install = command("env", *words, *pip, "--no-deps", "--no-index", "--no-build-isolation", ".")
         yield run("its build requirements", ctx.pip(_tools(ctx)), caches=("pip",))
         yield run("source", ctx.unpack(ctx.archive(), source))
-        yield run("compile", command("cd", source), install)
-        yield run("no sources", command("rm", "-rf", source), joins="previous")
+        yield run("compile", ctx.compile_wheel(source, variables))
+        yield run("install", ctx.install_wheel(self.name), joins="previous")
 
     def _list(self, ctx: Context) -> Wheels:
         """Of its list the wheel, and what it needs beside PyTorch, whose own list has the rest."""

@@ -21,11 +21,11 @@ from hpcgen.core.model.recipe_facts import ContextName, RecipeFacts
 from hpcgen.core.support.certificates import read_certificates
 from hpcgen.core.support.file_formats import KIT, LOCK
 from hpcgen.core.support.hashing import FOLDER, LIST, below, read_plain, sha256_of
+from hpcgen.core.support.units import DAWN
 from hpcgen.core.support.writing import CopiedFile, copy_checked
 from hpcgen.kit.copied import trees_of_list
 from hpcgen.kit.kit import read_facts, read_plan
 from hpcgen.recipe.formats import FACTS_FILE, format_for, kit_files
-from hpcgen.recipe.formats.base import DAWN
 
 T = TypeVar("T")
 _FIRST_HEREDOC = "HPCGEN_DOCKERFILE"

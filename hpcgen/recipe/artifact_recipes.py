@@ -125,17 +125,19 @@ def artifact_plan(plan: Plan, keyed: KeyedBlock) -> Plan:
 
 
 def artifact_assembly(
-    plan: Plan, catalog: Catalog, pins: Pins | None, stored: Mapping[str, StoredArtifact]
+    plan: Plan, whole: Plan, catalog: Catalog, pins: Pins | None, stored: Mapping[str, StoredArtifact]
 ) -> Assembly:
     """The one stage of such an image. It has no self-test: that of each image which is made with the block is one.
 
     Parameters
     ----------
     plan: as :func:`artifact_plan` made it.
+    whole: of which it made it: on the versions of their Python packages, all its blocks have to agree.
     stored: artifacts that it is compiled with.
     """
-    found = parts_of(plan, catalog, pins)
-    parts = with_artifacts(found.parts, stored)
+    names = {each.name for each in plan.blocks}
+    asked = [part for part in parts_of(whole, catalog, pins).parts if part.planned.name in names]
+    parts = with_artifacts(asked, stored)
     script = selftest_script(plan, [], [])
     stage = replace(builder_stage(plan, parts, pins), name="final", before_copies=0)
     written = run("self-test", TextFile("selftest.sh", SELFTEST, str(script), executable=True))

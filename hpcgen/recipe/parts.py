@@ -56,8 +56,12 @@ class PlannedPart(msgspec.Struct, frozen=True):
 
     @property
     def build_steps(self) -> Iterable[Run]:
-        """What makes it in the builder."""
-        return self.block.build(self.ctx) if self.unpacked is None else (self.unpacked,)
+        """What makes it in the builder; what is unpacked has no more than the steps that fill a Python environment."""
+        steps = self.block.build(self.ctx)
+        if self.unpacked is None:
+            return steps
+        filling = (step for step in steps if any(each.folder == each.by for each in step.installs))
+        return (self.unpacked, *filling)
 
     @property
     def notices(self) -> list[str]:

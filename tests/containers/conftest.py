@@ -20,6 +20,8 @@ from typing import Any
 
 import pytest
 from container_tools import (
+    BASE_IN_SID,
+    CERTIFICATES,
     HERE,
     REPORTS,
     TESTBED,
@@ -28,9 +30,11 @@ from container_tools import (
     ChImage,
     Clusters,
     HostMpi,
+    Run,
     Sid,
     SidHpcgen,
     Slurm,
+    Tool,
     need,
     run,
     script,
@@ -171,6 +175,31 @@ def sid_hpcgen(sid: Sid) -> SidHpcgen:
 
     needed = [word for word in requires("hpcgen") or [] if "extra ==" not in word]
     return SidHpcgen(sid, Path(script("make-sid-packages", *needed, env=sid.env).strip()))
+
+
+@pytest.fixture
+def by_engine(
+    request: pytest.FixtureRequest, base_image: BaseImage, testbed_env: dict[str, str]
+) -> Callable[[str, Path, list[str]], Run]:
+    """``by_engine(engine, folder, words)``: hpcgen where the engine is, in a folder that is its collection, too."""
+
+    def start(engine: str, folder: Path, words: list[str]) -> Run:
+        own = {"HPCGEN_COLLECTIONS": str(folder), "HPCGEN_RECORDS": str(folder / "records")}
+        if engine == "slurm":
+            cluster: Slurm = request.getfixturevalue("slurm_cluster")("general")
+            return cluster.run([sys.executable, "-m", "hpcgen", *words], env=own, cwd=folder)
+        if engine != "apptainer":
+            settings = ("HOME", "REGISTRY_AUTH_FILE", "HPCGEN_CONFIG")
+            own |= {name: os.environ[name] for name in settings if name in os.environ}
+            here = Tool({**testbed_env, **own, "BUILDAH_ISOLATION": "chroot"})
+            return here.run([sys.executable, "-m", "hpcgen", *words], cwd=folder)
+        sid: Sid = request.getfixturevalue("sid")
+        sid_hpcgen: SidHpcgen = request.getfixturevalue("sid_hpcgen")
+        binds = [(sid.folder(folder), str(folder)), (base_image.archive.parent, BASE_IN_SID)]
+        own["APPTAINER_CACHEDIR"] = str(folder / "cache")
+        return sid_hpcgen.run(words, binds=[*binds, (CERTIFICATES, str(CERTIFICATES))], env=own, cwd=str(folder))
+
+    return start
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,8 @@ import pytest
 HERE = Path(__file__).parent
 TESTBED = HERE / "testbed"
 INSTALL = "run .ci/install-tools"
+CERTIFICATES = Path("/usr/local/share/ca-certificates")
+BASE_IN_SID = "/base"
 
 Run = subprocess.CompletedProcess[str]
 Argument = str | os.PathLike[str]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -12,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from container_tools import REPORTS, BaseImage, ChImage, Run, Sid, SidHpcgen, Slurm, Tool, run
+from container_tools import REPORTS, BaseImage, ChImage, Run, Slurm, run
 from loopback_registry import Registry
 from test_build import record_in
 from test_locking import registry
-from test_rendered_kits import BASE_IN_SID, CERTIFICATES, site_profile
+from test_rendered_kits import site_profile
 from test_sources import sources
 
 from hpcgen.api import default_catalog
@@ -33,6 +32,26 @@ STACK = {
     "blocks": {"numactl": {"version": VERSION}},
     "run": {"mpi": False, "command": ["/opt/numactl/bin/numactl", "--show"]},
 }
+RANKS = {
+    "name": "ranks",
+    "title": "mpi4py, compiled over the wheels of an MPI",
+    "blocks": {
+        "mpi4py": {"version": "4.1.2", "options": {"install": "source"}},
+        "mpich": {"options": {"obtain": "wheels"}},
+        "mpi": {"provider": "mpich"},
+    },
+    "run": {"command": ["python3", "/opt/mpi4py/share/ranks.py"], "gpus_per_node": 0},
+}
+TREE = """
+import hashlib, os, sys
+for top in sys.argv[1:]:
+    for folder, _, names in os.walk(top):
+        for path in sorted(os.path.join(folder, name) for name in names):
+            data = os.readlink(path).encode() if os.path.islink(path) else open(path, "rb").read()
+            # What Python made of a program has the date of its file in it.
+            dateless = data[:8] + data[12:] if path.endswith(".pyc") else data
+            print("file", path, *(hashlib.sha256(each).hexdigest() for each in (data, dateless)))
+"""
 OUTPUT = {"podman": "localhost/artifact-probe:1", "ch-image": "image", "apptainer": "image.sif"}
 FLEET = {"members": [{"stack": name, "site": "here", "engine": "podman", "test": False} for name in ("probe", "other")]}
 LOOK = "cd /opt && find numactl -type f -exec sha256sum {} + -o -type l -printf '%p -> %l\\n' | sort"
@@ -52,10 +71,9 @@ def mirror(machine_facts: dict[str, Any], tmp_path: Path) -> Iterator[FileServer
 
 @pytest.fixture
 def start(
-    request: pytest.FixtureRequest,
     machine_facts: dict[str, Any],
     base_image: BaseImage,
-    testbed_env: dict[str, str],
+    by_engine: Callable[..., Run],
     mirror: FileServer,
     tmp_path: Path,
 ) -> Start:
@@ -69,24 +87,10 @@ def start(
     (folder / "site_profiles/here.yaml").write_text(json.dumps(site), "utf-8")
     for name in ("probe", "other"):
         (folder / f"recipes/{name}.yaml").write_text(json.dumps({**STACK, "name": name}), "utf-8")
+    (folder / "recipes/ranks.yaml").write_text(json.dumps(RANKS), "utf-8")
     (folder / "fleet.yaml").write_text(json.dumps(FLEET), "utf-8")
 
-    def start(engine: str, words: list[str]) -> Run:
-        own = {"HPCGEN_COLLECTIONS": str(folder), "HPCGEN_RECORDS": str(folder / "records")}
-        if engine == "slurm":
-            cluster: Slurm = request.getfixturevalue("slurm_cluster")("general")
-            return cluster.run([sys.executable, "-m", "hpcgen", *words], env=own, cwd=folder)
-        if engine != "apptainer":
-            settings = ("HOME", "REGISTRY_AUTH_FILE", "HPCGEN_CONFIG")
-            own |= {name: os.environ[name] for name in settings if name in os.environ}
-            here = Tool({**testbed_env, **own, "BUILDAH_ISOLATION": "chroot"})
-            return here.run([sys.executable, "-m", "hpcgen", *words], cwd=folder)
-        sid: Sid = request.getfixturevalue("sid")
-        sid_hpcgen: SidHpcgen = request.getfixturevalue("sid_hpcgen")
-        binds = [(sid.folder(folder), str(folder)), (base_image.archive.parent, BASE_IN_SID)]
-        return sid_hpcgen.run(words, binds=[*binds, (CERTIFICATES, str(CERTIFICATES))], env=own, cwd=str(folder))
-
-    return start
+    return lambda engine, words: by_engine(engine, folder, words)
 
 
 @pytest.mark.parametrize("engine", OUTPUT)
@@ -119,6 +123,42 @@ def test_the_second_image_compiles_nothing_and_is_the_same(
     assert second["artifacts"].keys() == {"numactl"} and "artifacts" not in plain
     assert "configure" not in {each["about"] for each in second["steps"]}
     REPORTS.append(f"artifacts by {engine}: without, with an empty and with a full store: {', '.join(took)}")
+
+
+@pytest.mark.parametrize("engine", ["podman", "ch-image"])
+def test_a_wheel_is_compiled_once_and_its_environment_is_the_same(engine: str, start: Start) -> None:
+    took: list[str] = []
+
+    def build(*words: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
+        asked = ["--site", "here", "--stack", "ranks", "--engine", engine, "-o", OUTPUT[engine]]
+        began = time.monotonic()
+        record = record_in(start(engine, ["build", *asked, "--json", *words]))
+        took.append(f"{time.monotonic() - began:.0f} s")
+        name = f"podman:{OUTPUT[engine]}" if engine == "podman" else OUTPUT[engine]
+        listed = start(
+            engine, ["run", name, "--", "python3", "-c", f"exec({TREE!r})", "/opt/python", "/opt/mpi4py"]
+        ).stdout
+        lines = (line.split() for line in listed.splitlines() if line.startswith("file /opt/"))
+        return record, {path: hashes for _, path, *hashes in lines}
+
+    plain, without = build()
+    first, kept = build("--cache", "store")
+    second, taken = build("--cache", "store")
+    assert second["content"] == first["content"] == plain["content"]
+    assert second["artifacts"].keys() == {"mpi4py"} and "artifacts" not in plain
+    steps = [
+        " ".join(each["about"] for each in record["steps"] if "mpi4py" in each["block"]) for record in (plain, second)
+    ]
+    assert "source" in steps[0] and "source" not in steps[1] and "unpack" in steps[1]
+    assert any(path.endswith(".so") and "/mpi4py/" in path for path in taken)
+    for tree in (kept, taken):
+        differing = {path for path in without.keys() | tree.keys() if without.get(path) != tree.get(path)}
+        dated = {path for path in differing if path in tree and without.get(path, [""])[-1] == tree[path][-1]}
+        assert differing == dated, sorted(differing - dated)
+        took.append(f"{len(differing)} of {len(tree)} files with another date in them")
+    REPORTS.append(
+        f"mpi4py as an artifact by {engine}: without, with an empty and with a full store: {', '.join(took)}"
+    )
 
 
 def test_a_fleet_compiles_what_its_members_share_once(start: Start, mirror: FileServer) -> None:

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from container_tools import BASE_IN_SID as BASE_IN_SID
+from container_tools import CERTIFICATES as CERTIFICATES
 from container_tools import REPORTS, BaseImage, Buildah, ChImage, Sid
 from leftovers import remove
 
@@ -30,8 +32,6 @@ MPI_PYTHON: dict[str, Any] = {
     "blocks": {"python_packages": {"options": {"packages": ["mpi4py==4.1.2"]}}, "mpi": {}},
     "run": {"command": ["python3", "-c", SUM], "gpus_per_node": 0},
 }
-CERTIFICATES = Path("/usr/local/share/ca-certificates")
-BASE_IN_SID = "/base"
 
 Render = Callable[..., Path]
 

@@ -49,7 +49,7 @@ COMPILED = "compiled from its source package while the image is built; the hash 
 
 class InstalledList(msgspec.Struct, frozen=True):
     """A wheel list that a step installs, by its name: into which folder, whether pip compiles it from source, and the
-    prefix of the Python ``by`` which.
+    prefix of the Python ``by`` which. Without a name it is a wheel that was made of something else.
     """
 
     name: str

@@ -31,6 +31,7 @@ from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.file_formats import ARTIFACT
 from hpcgen.core.support.hashing import file_sha256
 from hpcgen.core.support.leftovers import scratch_folder
+from hpcgen.core.support.units import DAWN
 from hpcgen.core.support.writing import CopiedFile
 from hpcgen.images.convert import convert
 from hpcgen.images.reference import ImageReference
@@ -40,7 +41,6 @@ from hpcgen.recipe.artifact_recipes import KeyedBlock, artifact_assembly, artifa
 from hpcgen.recipe.artifacts import StoredArtifact
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.formats import format_for
-from hpcgen.recipe.formats.base import DAWN
 from hpcgen.recipe.stages import Assembly
 
 if TYPE_CHECKING:
@@ -168,9 +168,11 @@ def _compiled(asked: _Asked, keyed: KeyedBlock, stored: Mapping[str, StoredArtif
     alone = artifact_plan(plan, keyed)
     used = {name: each for name, each in stored.items() if name in keyed.needs}
     pins = lock.pins if lock is not None else None
-    quick = _quick(alone, artifact_assembly(alone, catalog, pins, used), used) if used else None
+    quick = _quick(alone, artifact_assembly(alone, plan, catalog, pins, used), used) if used else None
     with scratch_folder("hpcgen-artifact-") as folder:
-        store_kit(folder / "kit", kit_of(alone, catalog, artifact_assembly(alone, catalog, pins, {}), lock).all_files)
+        store_kit(
+            folder / "kit", kit_of(alone, catalog, artifact_assembly(alone, plan, catalog, pins, {}), lock).all_files
+        )
         builder = choose_builder(alone, options.engine)
         name = str(folder / "image") if builder.image_is_file else f"localhost/hpcgen-artifact:{keyed.key[:12]}"
         how = replace(options, output=name, record=False, log=folder / "log", notest=True, signers=None, quick=quick)

@@ -64,6 +64,9 @@ Not below /tmp: ch-image and Apptainer show the building machine's own /tmp to t
 would meet there, and stay behind.
 """
 
+BUILT_WHEELS = "/opt/hpcgen/wheels"
+"""Where blocks leave the Python packages that they compile, in the builder stage, until they are installed."""
+
 
 # Where things lie in a bundle. The builds read it at ``MOUNT``, read-only; nothing else of it is known to them.
 #

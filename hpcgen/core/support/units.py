@@ -11,6 +11,9 @@ from hpcgen.core.errors import InputError
 if TYPE_CHECKING:
     from datetime import date
 
+DAWN = 946684800
+"""The first second of 2000, by Unix time: the date of files that must not have the date on which they are made."""
+
 
 def size(count: int | None) -> str:
     """Bytes in the unit that reads best; powers of ten, as disks and quotas are sold."""

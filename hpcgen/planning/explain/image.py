@@ -74,7 +74,9 @@ def step(case: ExplainCase, name: str, stage: str) -> Explanation:
     runs = [run for of, run in _stage(case, stage).steps if of == label and run.about == about]
     for run in runs:
         grounds += [Ground(kind="block", text=f"{file.path} of the kit becomes {file.target}") for file in run.files]
-        grounds += [Ground(kind="block", text=f"it installs the list {made.name}") for made in run.installs]
+        grounds += [
+            Ground(kind="block", text=f"it installs the list {made.name}") for made in run.installs if made.name
+        ]
     commands = "\n".join(command for run in runs for command in run.commands)
     for _block, item in (each for each in case.assembly.inputs if each[0].name == part.planned.name):
         for one in item.pinned():

@@ -60,10 +60,6 @@ def commented(lines: list[str]) -> str:
     return "\n".join(f"# {plain(line, 'a comment')}".rstrip() for line in lines)
 
 
-DAWN = 946684800
-"""The first second of 2000. A file in a build context has this time and some more, made from its content."""
-
-
 class Format:
     """Base of the formats: a writer, which knows no block and no site by name.
 

@@ -15,8 +15,8 @@ from hpcgen.core.model.image_paths import MOUNT
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.recipe_facts import PulledBase, StoredBase
 from hpcgen.core.support.quoting import sh
+from hpcgen.core.support.units import DAWN
 from hpcgen.recipe.formats import Format
-from hpcgen.recipe.formats.base import DAWN
 from hpcgen.recipe.formats.bundled import base_names, context, exported_date, script, script_part
 from hpcgen.recipe.formats.docker import CH_IMAGE, base_reference, instructions
 from hpcgen.recipe.formats.hpccm_session import Written

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import hpcgen
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.model.artifact import Artifact
 from hpcgen.core.model.image_paths import SCRATCH
@@ -66,6 +67,60 @@ def test_what_decides_the_content_changes_the_key(setting: str) -> None:
     assert plain["mpich"] != changed["mpich"]
 
 
+@pytest.mark.parametrize(
+    ("stack", "settings", "names"),
+    [
+        ("mpi-python", ["mpi4py.install=source"], {"mpi4py"}),
+        ("mpi-python", ["mpi4py.install=wheel"], set()),
+        ("tf-horovod", ["tensorflow.install=pip"], {"horovod"}),
+        ("tf-horovod", ["tensorflow.install=source"], {"horovod", "tensorflow"}),
+        ("onnxruntime", ["onnxruntime.install=source"], {"onnxruntime"}),
+        ("pytorch", ["pytorch.install=source"], {"pytorch"}),
+    ],
+)
+def test_wheels_that_are_compiled_are_kept(stack: str, settings: list[str], names: set[str]) -> None:
+    assert keys(planned("workstation", stack, *settings)).keys() - {"libfabric", "mpich", "ucx"} == names
+
+
+@pytest.mark.parametrize(
+    "setting", ["mpich.version=4.2.3", "mpi.provider=openmpi", "mpi4py.version=4.1.1", "python.obtain=standalone"]
+)
+def test_what_a_wheel_is_compiled_with_is_in_its_key(setting: str) -> None:
+    plain, changed = (
+        keys(planned("workstation", "mpi-python", "mpi4py.install=source", *each)) for each in ([], [setting])
+    )
+    assert plain["mpi4py"] != changed["mpi4py"]
+
+
+@pytest.mark.parametrize("format", ["docker", "charliecloud", "singularity"])
+def test_a_stored_wheel_is_installed_beside_all_else_that_the_environment_gets(format: str) -> None:
+    plan = planned("workstation", "tf-horovod", "tensorflow.install=pip", format=format)
+    plain, quick = assemble(plan, CATALOG), assemble(plan, CATALOG, content="", stored=stored(plan, "horovod"))
+    before, after = (
+        [step for label, step in each.builder.steps if label.startswith("horovod")] for each in (plain, quick)
+    )
+    assert [step.about for step in before] == ["what it needs", "source", "compile", "install", "training step"]
+    assert [step.about.partition(" (")[0] for step in after] == [
+        "unpack what was compiled before",
+        "what it needs",
+        "install",
+    ]
+    assert after[1:] == [before[0], before[3]]
+    labels = {label.partition(" ")[0] for label, _ in quick.builder.steps}
+    assert "cmake" not in labels and "tensorflow" in labels
+
+
+def test_an_artifact_is_compiled_beside_the_versions_on_which_the_whole_stack_agrees() -> None:
+    wanted = {"python_packages.packages": ["numpy==1.26.4"]}
+    plan = hpcgen.plan("workstation", "pytorch-horovod", add=["python_packages"], settings=wanted)
+    keyed = next(each for each in keyed_blocks(plan, CATALOG) if each.name == "horovod")
+    assert keyed.key != keys(planned("workstation", "pytorch-horovod"))["horovod"]
+    alone = artifact_assembly(artifact_plan(plan, CATALOG, keyed), plan, CATALOG, None, {})
+    files = (file.text for _, step in alone.final.steps for file in step.files)
+    numpys = [line for text in files for line in text.splitlines() if line.startswith("numpy==")]
+    assert [line.partition(" ")[0] for line in numpys] == ["numpy==1.26.4"]
+
+
 def test_a_block_has_another_key_where_one_below_it_has() -> None:
     plain = keys(planned("workstation", "gromacs"))
     changed = keys(planned("workstation", "gromacs", "libfabric.version=1.22.0"))
@@ -121,14 +176,14 @@ def test_an_artifact_is_compiled_with_what_it_needs_alone() -> None:
     keyed = next(each for each in keyed_blocks(plan, CATALOG) if each.name == "mpich")
     alone = artifact_plan(plan, keyed)
     assert {"gromacs", "cmake"}.isdisjoint(each.name for each in alone.blocks)
-    assembly = artifact_assembly(alone, CATALOG, None, stored(plan, "libfabric"))
+    assembly = artifact_assembly(alone, plan, CATALOG, None, stored(plan, "libfabric"))
     (stage,) = assembly.stages
     abouts = [step.about for label, step in stage.steps if label.startswith("libfabric")]
     assert len(abouts) == 1 and abouts[0].startswith("unpack")
 
 
 @pytest.mark.parametrize("site", ["workstation", "lumi-c", "juwels-booster", "supermuc"])
-@pytest.mark.parametrize("stack", ["gromacs", "lammps", "net-test"])
+@pytest.mark.parametrize("stack", ["gromacs", "lammps", "net-test", "mpi-python", "tf-horovod"])
 def test_the_steps_of_an_artifact_leave_files_in_its_folders_alone(site: str, stack: str) -> None:
     """What else their commands name is read: what the block needs, and programs of the distribution."""
     for part in parts_of(planned(site, stack), CATALOG).parts:
