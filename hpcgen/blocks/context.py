@@ -334,10 +334,9 @@ class Context(msgspec.Struct, frozen=True):
         wheels = self.beside_others(wheels)
         listing = f"{SCRATCH}/{wheels.name}.txt"
         checks = ["--no-deps", "--require-hashes"] if wheels.hashed else []
-        words = [*checks, *self.supply.pip_words(), *extra]
-        if compiled:
-            # Its cache of wheels knows nothing of the MPI, the flags and the variables that one was compiled with.
-            words += ["--no-cache-dir", "--no-binary", compiled]
+        # Its cache of wheels knows nothing of the MPI, the flags and the variables that one was compiled with.
+        uncached = ["--no-cache-dir"] if compiled else []
+        words = [*uncached, *checks, *self.supply.pip_words(), *(["--no-binary", compiled] if compiled else []), *extra]
         words += ["--target", target] if target else ["--prefix", prefix] if prefix else []
         environment = ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
         return [
