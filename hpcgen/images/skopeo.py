@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import resource
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -43,13 +43,21 @@ def at_digest(source: str, digest: str) -> str:
     return f"{REGISTRY}{folder}{slash}{last.partition(':')[0]}@{digest}"
 
 
-def copy(skopeo: str, how: Sequence[str], source: str, folder: Path, largest: int = 0) -> None:
+def copy(
+    skopeo: str,
+    how: Sequence[str],
+    source: str,
+    folder: Path,
+    largest: int = 0,
+    env: Mapping[str, str] | None = None,
+) -> None:
     """Copy an image into a folder: its manifest, and its blobs by their digests.
 
     Parameters
     ----------
     how: options, those of skopeo itself before the word ``copy``.
     largest: no file may have as many bytes, where that is given.
+    env: what skopeo has besides the environment, such as a login.
 
     Raises
     ------
@@ -58,7 +66,7 @@ def copy(skopeo: str, how: Sequence[str], source: str, folder: Path, largest: in
     said: list[str] = []
     bounded = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (largest, largest)) if largest else None
     argv = [skopeo, *how, "--quiet", "--retry-times=3", source, f"dir:{folder}"]
-    status = stream(argv, said.append, env={**os.environ, "LC_ALL": "C"}, before=bounded)
+    status = stream(argv, said.append, env={**os.environ, "LC_ALL": "C", **(env or {})}, before=bounded)
     if status and largest and any(each.stat().st_size >= largest for each in folder.glob("*")):
         message, remedy = f"{source}: the registry sends more than its manifest says", "name another image or registry"
         raise FetchError(message, source, remedy=remedy)

@@ -21,13 +21,12 @@ from hpcgen.core.errors import FetchError, HpcgenError, InputError, OutputError
 from hpcgen.core.model.artifact import Artifact
 from hpcgen.core.support.hashing import read_plain, sha256_of
 from hpcgen.core.support.leftovers import scratch_folder
-from hpcgen.core.support.processes import require_program, stream
+from hpcgen.core.support.processes import require_program
 from hpcgen.core.support.quoting import sh
 from hpcgen.core.support.units import size
-from hpcgen.core.support.writing import write_file
 from hpcgen.images.folder import MAX_FILE
-from hpcgen.images.oci_layout import MANIFEST_TYPE
-from hpcgen.images.skopeo import REGISTRY, answer_of, at_digest, copy, plain
+from hpcgen.images.oci_artifact import ArtifactManifest, Blob, described, push
+from hpcgen.images.skopeo import REGISTRY, answer_of, at_digest, copy
 from hpcgen.supply.net.web import WebError
 
 RECORD_TYPE = "application/vnd.hpcgen.artifact.v1+json"
@@ -37,20 +36,6 @@ _ADDRESS = re.compile(r"docker://[A-Za-z0-9.-]+(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0
 _ABSENT = re.compile(r"(manifest|name) unknown|\b404\b")
 _MANIFEST_BYTES = 4 * 1024 * 1024
 _LIST_BYTES = 64 * 1024 * 1024
-
-
-class _Blob(msgspec.Struct, frozen=True, rename="camel"):
-    media_type: str
-    digest: str
-    size: int
-
-
-class _Manifest(msgspec.Struct, frozen=True, rename="camel"):
-    config: _Blob
-    layers: list[_Blob]
-    annotations: dict[str, str] = {}
-    schema_version: int = 2
-    media_type: str = MANIFEST_TYPE
 
 
 class _Tags(msgspec.Struct, frozen=True):
@@ -74,7 +59,7 @@ class RegistryRepository(RemotePlace):
             expected = "docker://registry.example.org/hpc/artifacts, without a tag"
             raise InputError(f"{address!r} names no repository of a registry", expected=expected)
         self.address, self.host = address, address.removeprefix(REGISTRY).partition("/")[0]
-        self._read: dict[str, tuple[str, _Manifest]] = {}
+        self._read: dict[str, tuple[str, ArtifactManifest]] = {}
         """By key the manifest that was read, and its name by digest, which it keeps if the tag moves on."""
 
     def told(self, key: str) -> tuple[bytes, bytes]:
@@ -82,7 +67,7 @@ class RegistryRepository(RemotePlace):
         data = answer_of(self._skopeo(), "inspect", "--config", "--raw", name, most=MAX_BYTES)
         if manifest.config.digest != f"sha256:{sha256_of(data)}":
             raise WebError("the registry sends another record than its manifest names", again=False)
-        return data, manifest.annotations.get(SIGNATURE, "").encode()
+        return data, (manifest.annotations or {}).get(SIGNATURE, "").encode()
 
     def fetch(self, record: Artifact, folder: Path, target: Path) -> None:
         name, manifest = self._read[record.key]
@@ -117,22 +102,17 @@ class RegistryRepository(RemotePlace):
         with scratch_folder("hpcgen-artifact-") as folder:
             if self._has(found, signature, ArtifactStore(folder, store.signers)):
                 return False
-            image = folder / "image"
-            archive = found.record.sha256
-            manifest = _Manifest(
-                _Blob(RECORD_TYPE, f"sha256:{sha256_of(found.data)}", len(found.data)),
-                [_Blob(_LAYER_TYPE, f"sha256:{archive}", found.record.bytes)],
-                {SIGNATURE: signature.decode("ascii", "replace")} if signature else {},
+            config = described(RECORD_TYPE, found.data)
+            layer = Blob(_LAYER_TYPE, f"sha256:{found.record.sha256}", found.record.bytes)
+            signed = {SIGNATURE: signature.decode("ascii", "replace")} if signature else {}
+            push(
+                self._skopeo(),
+                folder / "image",
+                ArtifactManifest(config=config, layers=[layer], annotations=signed),
+                {config.digest: found.data, layer.digest: store.archive(found.record)},
+                f"{self.address}:{found.record.key}",
+                remedy=self._remedy,
             )
-            write_file(image / "manifest.json", msgspec.json.encode(manifest), folders=True)
-            write_file(image / sha256_of(found.data), found.data)
-            (image / archive).symlink_to(store.archive(found.record))
-            target = f"{self.address}:{found.record.key}"
-            said: list[str] = []
-            argv = [self._skopeo(), "copy", "--quiet", "--preserve-digests", "--retry-times=3", f"dir:{image}", target]
-            if status := stream(argv, said.append):
-                why = plain(said[-1]) if said else f"skopeo ended with {status}"
-                raise OutputError(f"{found.record.label} was not pushed to {target}: {why}", remedy=self._remedy)
         return True
 
     def _has(self, found: ArtifactEntry, signature: bytes, place: ArtifactStore) -> bool:
@@ -145,7 +125,7 @@ class RegistryRepository(RemotePlace):
             return False
         return theirs.data != found.data or place.is_signed(theirs) or not signature
 
-    def _manifest(self, key: str) -> tuple[str, _Manifest]:
+    def _manifest(self, key: str) -> tuple[str, ArtifactManifest]:
         """The manifest that a key stands for now, and its name by digest; WebError where there is none."""
         try:
             raw = answer_of(self._skopeo(), "inspect", "--raw", f"{self.address}:{key}", most=_MANIFEST_BYTES)
@@ -155,7 +135,7 @@ class RegistryRepository(RemotePlace):
                 raise WebError("it does not have it", again=False) from error
             raise WebError(why, down=True) from error
         try:
-            return at_digest(self.address, f"sha256:{sha256_of(raw)}"), msgspec.json.decode(raw, type=_Manifest)
+            return at_digest(self.address, f"sha256:{sha256_of(raw)}"), msgspec.json.decode(raw, type=ArtifactManifest)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise WebError("what it has under this key is no artifact", again=False) from error
 

@@ -22,6 +22,7 @@ from hpcgen.core.support.leftovers import scratch_folder
 from hpcgen.core.support.processes import require_program
 from hpcgen.core.support.units import harmless
 from hpcgen.images.commands import ask
+from hpcgen.images.oci_artifact import EMPTY, EMPTY_TYPE, push_copy
 from hpcgen.images.oci_layout import BLOBS, INDEX, LAYOUT, MANIFEST_TYPE, REF_NAME, decoded
 from hpcgen.images.reference import stored_reference
 from hpcgen.images.skopeo import at_digest, plain
@@ -30,7 +31,7 @@ from hpcgen.supply.pin.base_images import checked_copy, raw_manifest
 IN_TOTO, CYCLONEDX = "application/vnd.in-toto+json", "application/vnd.cyclonedx+json"
 SSH_SIGNATURE = "application/vnd.hpcgen.ssh-signature"
 """Kinds of documents."""
-_INDEX, _EMPTY = "application/vnd.oci.image.index.v1+json", "application/vnd.oci.empty.v1+json"
+_INDEX = "application/vnd.oci.image.index.v1+json"
 _MOST, _MOST_BYTES = 100, 64 * 1024 * 1024
 _PURPOSE, _INSTALL = "put documents beside an image in a registry, and read them", "install skopeo"
 _ABSENT = re.compile(r"manifest unknown|name unknown|not found|404|StatusCode: 404", re.IGNORECASE)
@@ -95,10 +96,10 @@ def attach(
     kind = json.loads(manifest).get("mediaType", MANIFEST_TYPE)
     subject = {"mediaType": kind, "digest": digest, "size": len(manifest)}
     tag = _list_of(name, digest)
-    listed = _listed(skopeo, tag, authfile)
+    listed, login = _listed(skopeo, tag, authfile), _login("--dest-authfile", authfile)
     with scratch_folder("hpcgen-referrers-") as folder:
         layout = _Layout(folder / "layout")
-        config = layout.blob(_EMPTY, b"{}")
+        config = layout.blob(EMPTY_TYPE, EMPTY)
         for artifact in artifacts:
             document = {
                 "schemaVersion": 2,
@@ -109,13 +110,13 @@ def attach(
                 "subject": subject,
             }
             pushed = layout.named("one", MANIFEST_TYPE, document)
-            _push(skopeo, f"oci:{layout.folder}:one", at_digest(tag, pushed["digest"]), authfile)
+            push_copy(skopeo, f"oci:{layout.folder}:one", at_digest(tag, pushed["digest"]), login)
             if all(each.get("digest") != pushed["digest"] for each in listed):
                 listed.append({**pushed, "artifactType": artifact.kind})
         for each in (listed, [_without_type(each) for each in listed]):
             layout.named("list", _INDEX, {"schemaVersion": 2, "mediaType": _INDEX, "manifests": each})
             try:
-                _push(skopeo, f"oci:{layout.folder}:list", tag, authfile, "--multi-arch=index-only")
+                push_copy(skopeo, f"oci:{layout.folder}:list", tag, [*login, "--multi-arch=index-only"])
                 break
             except OutputError:
                 # skopeo before 1.14 does not know the kind of an artifact in a list; manifests have it themselves.
@@ -173,16 +174,6 @@ def _inspected(skopeo: str, source: str, authfile: Path | None) -> bytes:
         remedy = "check the name; a registry with a password: skopeo login REGISTRY"
         raise FetchError(harmless(plain(answer.last_line)), source, remedy=remedy)
     return answer.output
-
-
-def _push(skopeo: str, source: str, target: str, authfile: Path | None, *more: str) -> None:
-    words = [skopeo, "copy", "--quiet", "--preserve-digests", *more, *_login("--dest-authfile", authfile)]
-    answer = ask([*words, source, target])
-    if answer.status:
-        raise OutputError(
-            f"{target} was not pushed: {harmless(plain(answer.last_line))}",
-            remedy="ask whether the registry takes OCI artifacts, and whether your login may write there",
-        )
 
 
 def _login(option: str, authfile: Path | None) -> list[str]:
