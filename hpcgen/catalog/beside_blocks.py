@@ -1,4 +1,5 @@
-"""What lies beside blocks in collections: hashed wheel lists, lists of what Bazel fetches, and text files."""
+"""What lies beside blocks in collections: hashed wheel lists, lists of what Bazel fetches, text files, and
+which packages bring an MPI."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from hpcgen.core.support.hashing import read_plain
 
 if TYPE_CHECKING:
     from hpcgen.blocks.steps import BazelFiles
+    from hpcgen.core.model.mpi_packages import MpiPackageTable
     from hpcgen.core.model.wheel_facts import WheelFacts
     from hpcgen.core.support.wheel_lines import WheelLine
 
@@ -65,6 +67,21 @@ class BesideBlocks:
                     found = found.beside(read_wheel_facts(path, self._shown(path)))
             self._facts = found
         return self._facts
+
+    def mpi_packages(self) -> MpiPackageTable:
+        """Which packages of distributions and of conda bring an MPI, by ``mpi_packages.yaml``; an earlier collection's
+        rows come first."""
+        from hpcgen.core.config.decoding import convert
+        from hpcgen.core.config.yamlfile import load
+        from hpcgen.core.model.mpi_packages import MpiPackageTable
+
+        paths = (folder / "mpi_packages.yaml" for folder in self._folders)
+        tables = [convert(load(path, self._shown(path)), MpiPackageTable) for path in paths if path.is_file()]
+        return MpiPackageTable(
+            mpi_packages=[row for table in tables for row in table.mpi_packages],
+            instead=[row for table in tables for row in table.instead],
+            without=[row for table in tables for row in table.without],
+        )
 
     def lists_for(self, python: str, architecture: str) -> Iterator[tuple[str, ListedWheels]]:
         """What wheel lists have for a Python (``3.12``) and architecture, by their names; nothing rests on them yet.

@@ -23,6 +23,8 @@ from hpcgen.cli.project_stack import PROJECT
 from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.core.errors import InputError, Position, Problem, Problems, did_you_mean
+from hpcgen.core.model.fields import Record
+from hpcgen.core.model.mpi_packages import MpiPackageTable
 from hpcgen.core.model.project import BLOCK as PYTHON
 from hpcgen.core.model.release import AssumedDrivers, Beside, Concern, DatedImage, Release, ReleaseTable, ReleaseWay
 from hpcgen.core.model.site import Site
@@ -33,6 +35,7 @@ from hpcgen.planning.code import with_code
 KINDS = {
     "virtuals": "list of providers",
     "drivers": "table of drivers",
+    "mpi_packages": "table of packages with an MPI",
     "block": "release table",
     "blocks": "stack recipe",
     "run": "stack recipe",
@@ -135,8 +138,14 @@ def check_file(
     elif isinstance(kind, FileKind):
         return kind.check(document, path, catalog.folders[:-1], allow)
     else:
-        convert(document, AssumedDrivers if kind == "table of drivers" else Virtuals)
+        convert(document, _TABLES.get(kind, Virtuals))
     return []
+
+
+_TABLES: dict[str, type[Record]] = {
+    "table of drivers": AssumedDrivers,
+    "table of packages with an MPI": MpiPackageTable,
+}
 
 
 def _kind(document: Document, path: Path) -> str | FileKind:

@@ -31,6 +31,7 @@ from hpcgen.recipe.package_steps import (
     install_all,
     install_late,
     install_step,
+    names_by_block,
     package_manager,
     package_names,
     project_and_others,
@@ -115,7 +116,7 @@ def outline(plan: Plan, catalog: Catalog) -> Outline:
     found = parts_of(plan, catalog)
     parts = found.parts
     capabilities = {part.planned.name: _capabilities(part) for part in parts}
-    return Outline(capabilities, package_names("final", parts), found.doubts)
+    return Outline(capabilities, package_names("final", parts), names_by_block("builder", parts), found.doubts)
 
 
 def _of_python(part: PlannedPart, found: Parts) -> list[Test]:

@@ -52,11 +52,14 @@ def package_manager(parts: list[PlannedPart]) -> str:
 
 def package_names(stage: str, parts: list[PlannedPart]) -> list[str]:
     """Packages of the distribution that blocks ask for, for a stage."""
-    manager = package_manager(parts)
-    names: set[str] = set()
+    return sorted({name for names in names_by_block(stage, parts).values() for name in names})
+
+
+def names_by_block(stage: str, parts: list[PlannedPart]) -> dict[str, set[str]]:
+    """The same by the name of the block that asks."""
+    manager, found = package_manager(parts), {}
     for part in in_stage(stage, parts):
         wanted: Packages = part.block.packages(part.ctx)
-        names.update(wanted.run.get(manager, []))
-        if stage == "builder" and part.unpacked is None:
-            names.update(wanted.build.get(manager, []))
-    return sorted(names)
+        more = wanted.build.get(manager, []) if stage == "builder" and part.unpacked is None else []
+        found[part.planned.name] = {*wanted.run.get(manager, []), *more}
+    return found

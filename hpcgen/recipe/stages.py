@@ -98,11 +98,13 @@ class Assembly(msgspec.Struct):
 class Outline(msgspec.Struct, frozen=True):
     """What a plan's image offers to a host: by the name of each block, and the OS packages of the final stage.
 
-    ``doubts``: what is not known of its Python packages.
+    ``requested``: the OS packages that each block asks for, those of the builder too. ``doubts``: what is not known of
+    its Python packages.
     """
 
     capabilities: dict[str, Capabilities]
     packages: list[str]
+    requested: dict[str, set[str]]
     doubts: list[Finding]
 
 

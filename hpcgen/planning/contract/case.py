@@ -11,6 +11,7 @@ import msgspec
 from hpcgen.backends.engines import Engine
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.core.model.host_mpi import HostMpi
+from hpcgen.core.model.mpi_packages import MpiPackageTable
 from hpcgen.core.model.plan import Finding, Plan, PlannedBlock
 from hpcgen.core.model.release import Release
 from hpcgen.core.model.site import Partition, Site
@@ -64,6 +65,9 @@ class ContractCase(msgspec.Struct, frozen=True):
     capabilities: of each block, by its name.
     releases: the row of each block, by its name.
     packages: OS packages of the final stage.
+    requested: OS packages that each block asks for in either stage, by its name.
+    mpi_packages: which packages bring an MPI; made for the few plans that need it.
+    known_blocks: names of all blocks of the collections.
     bases: distributions and the version of their C library, by ``name version``.
     assembly: makes the whole assembly; for the few checks that need it.
     accepted: names of licences that are accepted.
@@ -79,6 +83,9 @@ class ContractCase(msgspec.Struct, frozen=True):
     capabilities: Mapping[str, Capabilities] = {}
     releases: Mapping[str, Release] = {}
     packages: Sequence[str] = ()
+    requested: Mapping[str, Collection[str]] = {}
+    mpi_packages: Callable[[], MpiPackageTable] = MpiPackageTable
+    known_blocks: Callable[[], Collection[str]] = tuple
     bases: Callable[[], Mapping[str, str]] = dict
     assembly: Callable[[], Assembly] | None = None
     accepted: Collection[str] = ()

@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from hpcgen.backends.hardware.mpi_abi import MPI_LIBRARIES
 from hpcgen.core.model.conda import CondaPackage
 from hpcgen.core.model.plan import PlannedConda
 from hpcgen.core.support.units import some
 from hpcgen.planning.contract.case import Check, ContractCase, holds, release_of, skipped, unknown
+from hpcgen.planning.contract.second_mpi import depends
+from hpcgen.readers.conda_text import spec_name
 
 NAME = "conda packages"
-MPIS = {"mpich": "mpich", "mvapich": "mpich", "impi_rt": "mpich", "openmpi": "openmpi"}
-"""Packages of conda-forge that are an MPI, and whose binary interface each has."""
 _EXTERNAL = "external_"
-"""Builds of these that are empty, and take what is there."""
+"""Builds of an MPI that are empty, and take what is there."""
+_MADE_FOR = re.compile(r"\bmpi_(mpich|openmpi|mvapich|impi)")
+"""For which MPI a build is made. Source: recipe/meta.yaml of conda-forge's hdf5 and netcdf-fortran: ``mpi_mpich_*``."""
 _OWNED = {
     "pytorch": "pytorch",
     "tensorflow": "tensorflow",
@@ -33,7 +36,8 @@ def packages(case: ContractCase) -> list[Check]:
     asked = case.plan.conda
     if asked is None:
         return [skipped(NAME, "none are requested")]
-    found = [*_c_library(asked), *_driver(case, asked), *_mpi(case, asked.packages), *_twice(case, asked)]
+    found = [*_c_library(asked), *_driver(case, asked), *mpi(case, asked.packages), *_requested(case, asked)]
+    found += _twice(case, asked)
     return found or [holds(NAME, _reason(asked))]
 
 
@@ -90,13 +94,14 @@ def _driver(case: ContractCase, asked: PlannedConda) -> Iterator[Check]:
         yield Check(NAME, "broken", reason, remedy, f"CUDA {here} or older", f"{path}.driver")
 
 
-def _mpi(case: ContractCase, packages: Sequence[CondaPackage]) -> Iterator[Check]:
-    """Of what a lock has; where packages are chosen, they are held to this."""
+def mpi(case: ContractCase, packages: Sequence[CondaPackage]) -> Iterator[Check]:
+    """Of what a lock has; where packages are chosen, they are held to this, and then held against it."""
     family = case.mpi_capabilities.mpi_abi
     for each in packages:
-        theirs = MPIS.get(each.name)
-        if theirs is None:
+        row = case.mpi_packages().mpi_of("conda", each.name)
+        if row is None or each.name not in row.itself:
             continue
+        theirs = next(abi for abi, library in MPI_LIBRARIES.items() if library == row.library)
         outer = each.build.startswith(_EXTERNAL)
         if case.mpi is None:
             said = "needs an MPI of the image, and the stack has none" if outer else "is an MPI of its own"
@@ -106,8 +111,40 @@ def _mpi(case: ContractCase, packages: Sequence[CondaPackage]) -> Iterator[Check
             reason = f"packages of the lock are made for {theirs}, and the image has {case.mpi.name} {case.mpi.version}"
             yield Check(NAME, "broken", reason, f"lock them for {family}: mpi=*={family}, {family}=*=external_*")
         elif not outer:
-            reason = f"{each.exact} of the lock is a second MPI besides {case.mpi.name} {case.mpi.version} of the image"
+            reason = f"{each.exact} of the lock is a second MPI besides {case.mpi.label} of the image"
+            reason += f": {depends(chain)}" if len(chain := _chain(packages, each.name)) > 1 else ""
             yield Check(NAME, "broken", reason, f"lock the build that takes the image's: {family}=*=external_*")
+
+
+def _chain(packages: Sequence[CondaPackage], name: str) -> list[str]:
+    """The shortest way by dependencies to a package, from one that no other needs."""
+    needs = {each.name: {need.partition(" ")[0] for need in each.depends} for each in packages}
+    needed = {each for names in needs.values() for each in names}
+    ways, seen = [[name]], {name}
+    for way in ways:
+        if way[0] not in needed:
+            return way
+        users = sorted(user for user, names in needs.items() if way[0] in names and user not in seen)
+        seen.update(users)
+        ways += [[user, *way] for user in users]
+    return [name]
+
+
+def _requested(case: ContractCase, asked: PlannedConda) -> Iterator[Check]:
+    """What is asked for by name, and cannot be had over the image's MPI: no solver finds packages for that."""
+    block, family = case.mpi, case.plan.mpi.family
+    if block is None or not family:
+        return
+    for need in asked.needs:
+        name = spec_name(need)
+        row, made = case.mpi_packages().mpi_of("conda", name), _MADE_FOR.search(need)
+        if row is not None and not name.startswith(family):
+            reason = f"the conda package {name} is {row.mpi}, a second MPI besides {block.label} of the image"
+            remedy = f"leave {name} out: packages that need an MPI take {family}=*=external_*, which uses the image's"
+            yield Check(NAME, "broken", reason, remedy, "one MPI")
+        elif made is not None and made[1] != family:
+            reason = f"the conda packages {need} are made for {made[1]}, and the image has {block.label}"
+            yield Check(NAME, "broken", reason, f"ask for {need.replace(made[0], f'mpi_{family}')}", f"mpi_{family}_*")
 
 
 def _twice(case: ContractCase, asked: PlannedConda) -> Iterator[Check]:

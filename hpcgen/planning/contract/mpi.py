@@ -21,16 +21,6 @@ ONLY_STARTED = "the host only starts the ranks; the image keeps its own MPI"
 
 _TRANSPORT_KEY = "OMPI_MCA_orte_precondition_transports"
 
-DISTRIBUTION_LIBRARIES = {"libmpich": "libmpich.so.12", "libopenmpi": "libmpi.so.40"}
-DISTRIBUTION_MPI = {
-    "mpich": "libmpich.so.12",
-    **dict.fromkeys(("openmpi-bin", "mpi-default-bin", "mpi-default-dev", "python3-mpi4py"), "libmpi.so.40"),
-}
-"""The library of MPI packages of Debian's kind: by the beginning of the library's package, and by what depends on it.
-
-Read in Debian 12: libmpich12 4.0.2, which has no ``libmpi.so.12``, libopenmpi3 4.1.4, and what depends on that.
-"""
-
 
 def abi(case: ContractCase) -> list[Check]:
     """The library that programs were linked with has the name and the binary interface of the host's."""
@@ -39,10 +29,9 @@ def abi(case: ContractCase) -> list[Check]:
         return [skipped(name, NO_MPI if not case.plan.stack.run.mpi else OWN_LAUNCHER)]
     if not case.swapped:
         return [skipped(name, ONLY_STARTED)]
-    found = _packages(case, host)
     mine = case.mpi_capabilities
     if not mine.mpi_abi:
-        return [*found, unknown(name, f"{block.name} does not say which binary interface it has")]
+        return [unknown(name, f"{block.name} does not say which binary interface it has")]
     expected = MPI_LIBRARIES[host.abi]
     if mine.mpi_abi != host.abi or mine.mpi_library not in ("", expected):
         reason = (
@@ -50,8 +39,8 @@ def abi(case: ContractCase) -> list[Check]:
             f"{host.flavour} {host.version} is {expected}: programs would keep the image's own"
         )
         remedy = f"use an MPI with the binary interface of {whose(host.abi)}: --set mpi.provider=…"
-        return [*found, Check(name, "broken", reason, remedy, expected, "mpi.abi")]
-    found += _by_standard(case, host) if host.abi == STANDARD else []
+        return [Check(name, "broken", reason, remedy, expected, "mpi.abi")]
+    found = _by_standard(case, host) if host.abi == STANDARD else []
     return found or [holds(name, f"{block.name} and the host's {host.flavour} are both {expected}")]
 
 
@@ -75,33 +64,6 @@ def _by_standard(case: ContractCase, host: HostMpi) -> list[Check]:
         remedy = f"look for {expected} in the folders of mpi.libraries, or use MPICH 5.0.2 there"
         found.append(Check(name, "doubtful", reason, remedy, expected, "mpi.version"))
     return found
-
-
-def _packages(case: ContractCase, host: HostMpi) -> list[Check]:
-    """MPI packages of the distribution, which the host's library may not be able to replace."""
-    expected, found = MPI_LIBRARIES[host.abi], []
-    base = case.releases.get(case.plan.blocks[0].name)
-    if base is None or base.values.get("package_manager") != "apt":
-        return []
-    for package in case.packages:
-        library = _library_of(package)
-        if library not in ("", expected):
-            reason = (
-                f"the package {package} brings {library}, which the host's {host.flavour} ({expected}) does not "
-                "replace: programs linked with it would use the image's own, without the fabric"
-            )
-            remedy = f"omit {package}, and link with the stack's block mpi"
-            found.append(Check("MPI ABI", "broken", reason, remedy, f"programs linked with {expected}", "mpi.abi"))
-    return found
-
-
-def _library_of(package: str) -> str:
-    """The MPI library that a package brings; "" if it brings none."""
-    for start, library in DISTRIBUTION_LIBRARIES.items():
-        rest = package.removeprefix(start)
-        if rest != package and (rest[:1].isdigit() or rest == "-dev"):
-            return library
-    return DISTRIBUTION_MPI.get(package, "")
 
 
 def private(case: ContractCase) -> Check:

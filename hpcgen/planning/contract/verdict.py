@@ -10,13 +10,13 @@ from hpcgen.backends.engines import engine_for
 from hpcgen.blocks.inputs.wheels import with_sources
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import PolicyError, Position, Problem, Problems
-from hpcgen.core.model.conda import PIP_LIST
+from hpcgen.core.model.conda import PIP_LIST, CondaPackage
 from hpcgen.core.model.plan import Finding, Plan, PlannedLicence
 from hpcgen.core.model.project import BLOCK
 from hpcgen.core.model.release import Release
 from hpcgen.core.model.site import SiteEngine
 from hpcgen.launch.start import host_mpi
-from hpcgen.planning.contract import conda, fabric, gpu, mpi, site
+from hpcgen.planning.contract import conda, fabric, gpu, mpi, second_mpi, site
 from hpcgen.planning.contract import engine as engines
 from hpcgen.planning.contract.case import Check, ContractCase, Untried, skipped
 from hpcgen.recipe.assemble import assemble, outline
@@ -35,6 +35,7 @@ CHECKS: dict[str, Callable[[ContractCase], Check | list[Check]]] = {
     "policy": site.policy,
     "C library": site.c_library,
     "MPI ABI": mpi.abi,
+    "one MPI": second_mpi.packages,
     "private MPI": mpi.private,
     "MPI version": mpi.version,
     "PMI": mpi.pmi,
@@ -83,6 +84,9 @@ def case_of(plan: Plan, catalog: Catalog, accepted: Collection[str] = ()) -> Con
         forward=_forward(catalog, plan),
         releases={block.name: catalog.release(block, plan.site.system.architecture) for block in plan.blocks},
         packages=image.packages,
+        requested=image.requested,
+        mpi_packages=catalog.beside.mpi_packages,
+        known_blocks=lambda: catalog.names("block"),
         bases=bases,
         assembly=lambda: assemble(plan, catalog),
         accepted=accepted,
@@ -215,6 +219,29 @@ def hold_chosen(
         raise refused
     if not allow_unsupported:
         Problems(problems).raise_as(PolicyError)
+    return findings_of(checks)
+
+
+def hold_brought(
+    plan: Plan, catalog: Catalog, chains: Sequence[Sequence[str]], chosen: Sequence[CondaPackage] = ()
+) -> list[Finding]:
+    """Findings against packages that bring a second MPI by what they depend on, as warnings.
+
+    Parameters
+    ----------
+    chains: each from an OS package that was asked for down to an MPI's own.
+    chosen: conda packages.
+
+    Raises
+    ------
+    PolicyError: all of them, unless the plan was made although it breaks the contract.
+    """
+    if plan.block("mpi") is None or not (chains or chosen):
+        return []
+    case = case_of(plan, catalog)
+    checks = [*second_mpi.brought(case, chains), *conda.mpi(case, chosen)]
+    if not was_overruled(plan):
+        Problems(problems_of(checks, lambda path: None)).raise_as(PolicyError)
     return findings_of(checks)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -18,13 +18,14 @@ from hpcgen.core.errors import FetchError, HpcgenError, InputError, PolicyError,
 from hpcgen.core.model.bazel import BazelPin
 from hpcgen.core.model.conda import PIP_LIST, CondaPackage
 from hpcgen.core.model.lock import ImagePin, KeyPin, Lock, Pins, StageName, StagePackages
+from hpcgen.core.model.mpi_packages import MpiPackageTable
 from hpcgen.core.model.plan import Plan, PlannedConda
 from hpcgen.core.model.project import GitPackage, Project
 from hpcgen.core.support.hashing import file_sha256
 from hpcgen.core.support.leftovers import scratch_folder
 from hpcgen.core.support.places import recorded
 from hpcgen.kit.lockfile.lock import parse_lock, sealed_text
-from hpcgen.planning.contract.verdict import hold_chosen, was_overruled
+from hpcgen.planning.contract.verdict import hold_brought, hold_chosen, was_overruled
 from hpcgen.planning.findings import UNSOLVED
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.formats import format_for
@@ -37,6 +38,15 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 BazelFetcher = Callable[[Plan, Assembly, "BazelStep", Path, Say], BazelPin]
 _AT_A_TIME = 4
+
+
+class _Packages(NamedTuple):
+    """The OS packages of the stages, who vouches for them, their indexes' date, and what brings an MPI."""
+
+    packages: dict[StageName, StagePackages] = {}
+    keys: list[KeyPin] = []
+    epoch: int = 0
+    chains: list[tuple[str, ...]] = []
 
 
 def make_lock(
@@ -74,7 +84,7 @@ def make_lock(
         # with either is said in one go.
         problems, of_packages = Problems(), Problems()
         wheels: dict[str, list[str]] = {}
-        found: tuple[dict[StageName, StagePackages], list[KeyPin], int] = ({}, [], 0)
+        found = _Packages()
         with ThreadPoolExecutor(1) as beside:
             waiting = beside.submit(lock_image_wheels, plan, catalog, loose, old if "wheels" in kept else None, say)
             with of_packages.caught():
@@ -90,17 +100,17 @@ def make_lock(
             conda = _conda(plan, catalog, old if "wheels" in kept else None, say)
             wheels |= _conda_wheels(plan, catalog, conda, loose, old if "wheels" in kept else None, say)
         problems.raise_as(FetchError)
-        for each in hold_chosen(plan, catalog, wheels, allow_unsupported=was_overruled(plan)):
+        warnings = hold_chosen(plan, catalog, wheels, allow_unsupported=was_overruled(plan))
+        for each in [*warnings, *hold_brought(plan, catalog, found.chains, conda)]:
             say(f"warning: {each}")
-        packages, keys, epoch = found
         pins = Pins(
             images={name: _portable(pin) for name, pin in pinned.items()},
-            packages=packages,
-            keys=keys,
+            packages=found.packages,
+            keys=found.keys,
             wheels=wheels,
             trees=trees,
             conda=conda,
-            epoch=epoch,
+            epoch=found.epoch,
         )
         bazel = _bazel(plan, catalog, pins, pinned, before, layout, fetch_bazel, say)
         pins = msgspec.structs.replace(pins, bazel=bazel)
@@ -245,7 +255,7 @@ def _packages(
     layout: Path,
     old: Lock | None,
     say: Say,
-) -> tuple[dict[StageName, StagePackages], list[KeyPin], int]:
+) -> _Packages:
     """What apt adds to each stage; as an older lock has it, if the same is asked of the same images."""
     from hpcgen.backends.hardware.emulation import here, runs
     from hpcgen.supply.pin.base_images import fetch_image
@@ -255,7 +265,7 @@ def _packages(
     stages: list[tuple[StageName, Stage]] = [("builder", loose.builder), ("final", loose.final)]
     same = {name: _portable(pin) for name, pin in images.items()}
     if old is not None and old.pins.images == same and _asked_then(old, catalog) == _asked(plan, loose):
-        return {**old.pins.packages}, old.pins.keys, old.pins.epoch
+        return _Packages({**old.pins.packages}, old.pins.keys, old.pins.epoch)
     architecture = plan.site.system.architecture
     if not runs(architecture):
         raise PolicyError(
@@ -272,12 +282,14 @@ def _packages(
     early = sorted({*loose.early, *format_for(plan.format).packages})
     if split := early != names["builder"]:
         asked.append((loose.builder, early))
-    answers = resolve_packages(layout, asked, "apt", say)
+    table = catalog.beside.mpi_packages() if plan.block("mpi") is not None else MpiPackageTable()
+    answers = resolve_packages(layout, asked, "apt", say, partial(table.is_mpi, "apt"))
     packages = {part: answer.packages for (part, _), answer in zip(stages, answers, strict=False)}
     if split:
         packages["builder"] = _with_late(packages["builder"], answers[-1].packages)
     keys = {(key.index, key.fingerprint): key for answer in answers for key in answer.keys}
-    return packages, [keys[each] for each in sorted(keys)], max(answer.epoch for answer in answers)
+    chains = sorted({chain for answer in answers for chain in answer.chains})
+    return _Packages(packages, [keys[each] for each in sorted(keys)], max(answer.epoch for answer in answers), chains)
 
 
 def _with_late(every: StagePackages, early: StagePackages) -> StagePackages:

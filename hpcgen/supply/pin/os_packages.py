@@ -22,6 +22,7 @@ from hpcgen.core.support.certificates import read_certificates
 from hpcgen.recipe.stages import Stage
 from hpcgen.supply.pin.apt_keys import APT_GET, key_pins
 from hpcgen.supply.pin.base_shell import BaseShell, base_shell, failed, quoted, script_of
+from hpcgen.supply.pin.brought_by import apt_depends, chains_to
 
 _UPDATE = [
     *APT_GET,
@@ -50,15 +51,21 @@ class PackageAnswer(msgspec.Struct, frozen=True):
     ----------
     keys: of the indexes.
     epoch: the newest date of the indexes in seconds since 1970, 0 where none was read.
+    chains: from each package that was asked for down to the nearest that is watched, by what depends on what.
     """
 
     packages: StagePackages
     keys: list[KeyPin] = []
     epoch: int = 0
+    chains: list[tuple[str, ...]] = []
 
 
 def resolve_packages(
-    layout: Path, asked: Sequence[tuple[Stage, Sequence[str]]], manager: str, say: Callable[[str], None]
+    layout: Path,
+    asked: Sequence[tuple[Stage, Sequence[str]]],
+    manager: str,
+    say: Callable[[str], None],
+    watched: Callable[[str], bool] = lambda name: False,
 ) -> list[PackageAnswer]:
     """What the package steps of stages would bring into their base images, and who vouches for it.
 
@@ -72,6 +79,7 @@ def resolve_packages(
         packages that it asks for.
     manager: the bases' package manager; only ``apt`` can be pinned.
     say: told what is being done.
+    watched: whether it is to be known what brings a package.
 
     Returns
     -------
@@ -94,7 +102,7 @@ def resolve_packages(
     while waiting:
         first = asked[waiting[0]][0]
         with base_shell(layout, first.image.name, _variables(first)) as shell:
-            base = _PreparedBase(shell, say)
+            base = _PreparedBase(shell, say, watched)
             for number in tuple(waiting):
                 if base.leads_to(asked[number][0]):
                     waiting.remove(number)
@@ -109,8 +117,8 @@ def _variables(stage: Stage) -> dict[str, str]:
 class _PreparedBase:
     """An unpacked base in which the first steps of stages are done, one stage after the other."""
 
-    def __init__(self, shell: BaseShell, say: Callable[[str], None]) -> None:
-        self.shell, self.say = shell, say
+    def __init__(self, shell: BaseShell, say: Callable[[str], None], watched: Callable[[str], bool]) -> None:
+        self.shell, self.say, self.watched = shell, say, watched
         self.present = _present(shell)
         self.stage: Stage | None = None
         self.settings: dict[str, tuple[int, int]] | None = None
@@ -138,7 +146,9 @@ class _PreparedBase:
             self.settings = _apt_settings(self.shell)
         added = _added(self.shell, names)
         say(f"{len(names)} packages requested, {len(added)} to fetch, {len(self.present)} already in {image}")
-        return PackageAnswer(_checked(image, self.present, added), self.keys, self.epoch)
+        ends = {name for name in added if self.watched(name)}
+        chains = chains_to(ends, names, apt_depends(self.shell, added)) if ends else []
+        return PackageAnswer(_checked(image, self.present, added), self.keys, self.epoch, chains)
 
     def _prepare(self, stage: Stage) -> None:
         """Host files, and the steps before the packages: the site's certificates and mirrors."""

@@ -257,16 +257,6 @@ def test_nodes_that_differ_in_nothing_that_compilers_use_may_share_a_queue(works
     assert outcomes(workshop, changed(OMNI_PATH, {"partitions": nodes}), "hello")["CPU"] == "holds"
 
 
-@pytest.mark.parametrize(
-    ("package", "outcome"),
-    [("python3-mpi4py", "broken"), ("libmpich-dev", "broken"), ("libopenmpi3t64", "broken"), ("libmpich-doc", "holds")],
-)
-def test_mpi_packages_of_the_distribution_are_known_by_name(workshop: Workshop, package: str, outcome: str) -> None:
-    settings = [f"os_packages.packages={package}"]
-    found = outcomes(workshop, changed(OMNI_PATH, {}), "packages", settings=settings, allow_unsupported=True)
-    assert found["MPI ABI"] == outcome
-
-
 def test_an_engine_that_only_cannot_build_is_doubted(workshop: Workshop) -> None:
     plan = workshop.plan(changed(OMNI_PATH, {"containers.engines.charliecloud.version": "0.25"}), "hello")
     [told] = [each for each in plan.findings if each.name == "engine"]
