@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hpcgen.blocks.steps import Test
 from hpcgen.core.model.image_paths import NOTEST, SELFTEST
-from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.plan import Plan, PlannedBlock
 from hpcgen.core.model.recipe_facts import RankTest
 from hpcgen.core.support.quoting import command, sh
 from hpcgen.core.support.templates import Template
@@ -30,6 +30,9 @@ GPU_DEVICES = {"nvidia": "/dev/nvidiactl", "amd": "/dev/kfd", "intel": "/dev/dri
 
 _EXPANDED = re.compile(r"\$[\w{(]")
 """What a shell replaces, and shellcheck asks about where it stands in single quotes."""
+
+_MOST = 200
+"""Files of which the loader is asked what it would load, each by a process of its own."""
 
 DRIVER_FILE = "/proc/driver/nvidia/version"
 """Where NVIDIA's driver reports its version."""
@@ -62,6 +65,8 @@ def selftest_script(plan: Plan, tests: list[tuple[str, list[Test]]], folders: Se
     if mpi is not None and (programs := own_programs(plan)):
         values = {"name": sh(f"{mpi.label}: linked with it"), "programs": command(*programs)}
         lines += _fill("linked", **values, passed=PASSED, failed=FAILED).splitlines()
+    if mpi is not None and f"/opt/{mpi.name}" in folders:
+        lines += _one_mpi(plan, mpi, folders)
     return _fill(
         title=f"{plan.stack.name} for {plan.site.name}, partition {plan.partition}",
         path=SELFTEST,
@@ -72,6 +77,25 @@ def selftest_script(plan: Plan, tests: list[tuple[str, list[Test]]], folders: Se
         notest=NOTEST,
         tests=lines,
     )
+
+
+def _one_mpi(plan: Plan, mpi: PlannedBlock, folders: Sequence[str]) -> list[str]:
+    """The lines that look for programs that load another MPI than the block's."""
+    places = [place for _, _, place in plan.stack.code_places]
+    # A file that came with an MPI may load it: in a wheel, or in a folder that was copied as it is.
+    bundles = ["/site-packages/.* loads .*/site-packages/"]
+    bundles += [f"^{re.escape(place)}/.* loads {re.escape(place)}/" for place in places]
+    return _fill(
+        "one_mpi",
+        name=sh(f"{mpi.label}: one MPI"),
+        own=f"/opt/{mpi.name}",
+        folders=command(*folders, *places),
+        programs=command(*own_programs(plan)),
+        bundles=sh("|".join(bundles)),
+        most=str(_MOST),
+        passed=PASSED,
+        failed=FAILED,
+    ).splitlines()
 
 
 def own_programs(plan: Plan) -> list[str]:

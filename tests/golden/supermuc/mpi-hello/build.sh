@@ -234,7 +234,7 @@ LABEL org.opencontainers.image.title="mpi-hello for supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="mpi-hello" \
       io.hpcgen.blocks="ubuntu@24.04 site_trust@1 gnu@13.3.0 psm2@12.0.1 intel_mpi@2019.6.166 rank_test@1" \
-      io.hpcgen.content="de5c997f4f1b526c56d609d54e6e10f49bf003f3cd6e41e18a8a115ef0d1dbc4" \
+      io.hpcgen.content="56ad2b77690e89ff3debbd18972d66a07fb2dc628ffc678e0cebdd40d54c7035" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 

@@ -108,6 +108,55 @@ else
     failed=$((failed + 1))
     end FAILED "$(printf '%s\n' "$output" | head -n 1)" "$output"
 fi
+# At the end of a build: programs load the image's own MPI, and no second one that a package brought.
+if [ "$mode" = --build ]; then
+    begin 'mpich 4.3.2: one MPI'
+    # Files of any other MPI. Most images have none, and then nothing else is looked at.
+    find / -xdev \( -path /opt/mpich -o -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp -o -path /var/tmp \) \
+        -prune -o -type f -name 'libmpi*.so*' -print |
+        grep -E '/libmpi(ch|_abi|_cray|_mt)?(-[0-9a-f]+)?\.so[.0-9]*$' | sort > "$scratch/others"
+    : > "$scratch/loads"
+    if [ -s "$scratch/others" ]; then
+        # What names them, what names that, and so on: a program may need an MPI through another library alone.
+        sed 's|.*/||; s|\(\.so\.[0-9]*\).*|\1|' "$scratch/others" | sort -u > "$scratch/names"
+        for _ in 1 2 3 4 5 6; do
+            find /usr /lib /opt -xdev -type f -name '*.so*' -exec grep -lFf "$scratch/names" {} + |
+                sed 's|.*/||; s|\.so.*|.so|' | grep -v '^libmpi' | sort -u - "$scratch/names" > "$scratch/more"
+            ! cmp -s "$scratch/names" "$scratch/more" || break
+            mv "$scratch/more" "$scratch/names"
+        done
+        # The loader is asked about these alone, the job's own programs first, and about no more than 200.
+        {
+            printf '%s\n' 
+            find /opt/horovod /opt/libfabric /opt/mpich /opt/python /opt/rank_test -xdev -path /opt/mpich -prune -o -type f \( -perm -100 -o -name '*.so*' \) \
+                -exec grep -lFf "$scratch/names" {} +
+        } | grep . > "$scratch/users"
+        head -n 200 "$scratch/users" | while read -r file; do
+            ldd "$file" 2> /dev/null | sed -n 's|^.*=> \(/.*/libmpi[^/]*\) (0x.*$|\1|p' | while read -r library; do
+                library=$(readlink -f "$library")
+                ! grep -qxF "$library" "$scratch/others" || printf '%s loads %s\n' "$file" "$library"
+            done
+        done > "$scratch/loads"
+    fi
+    # Wheels and copied programs may bring an MPI that their own files load; what the job starts must not.
+    {
+        grep -vE '/site-packages/.* loads .*/site-packages/' "$scratch/loads"
+        for program in ; do
+            grep -F "$program loads " "$scratch/loads"
+        done
+    } | sort -u > "$scratch/wrong"
+    if [ -s "$scratch/wrong" ]; then
+        failed=$((failed + 1))
+        end FAILED "$(head -n 1 "$scratch/wrong"), a second MPI" "$(cat "$scratch/wrong")"
+    else
+        passed=$((passed + 1))
+        reason=$(sed 's|$| is in the image too, for files that came with it alone|; q' "$scratch/others")
+        if [ -s "$scratch/others" ] && [ "$(wc -l < "$scratch/users")" -gt 200 ]; then
+            reason="$reason; of $(wc -l < "$scratch/users") files 200 were looked at"
+        fi
+        end ok "$reason" ''
+    fi
+fi
 
 if [ "$mode" = --lines ]; then
     echo 'hpcgen-test: done'
