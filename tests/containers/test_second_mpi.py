@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import os
 import subprocess
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from test_locking import layout, mirrored  # noqa: F401
 from test_symbols import compiled
 
-from hpcgen.api import default_catalog
 from hpcgen.core.model.stack import Copied
 from hpcgen.kit.folder import read_kit
-from hpcgen.planning.contract.second_mpi import depends
 from hpcgen.recipe.selftest import selftest_script
-from hpcgen.supply.pin.os_packages import resolve_packages
-from tests.helpers.mpi_packages import BY_DEPENDENCY, BY_NAME, INNOCENT
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 MPI = "int MPI_Init(int *argc, char ***argv) { return 0; }\n"
@@ -105,17 +98,3 @@ def test_a_copied_folder_may_bring_an_mpi_that_the_jobs_program_does_not_load(im
     assert image.tested("/opt/vendor", "/opt/vendor/bin/other")[0].startswith("ok  ")
     said = "/opt/vendor/bin/solver loads /opt/vendor/mpi/libmpi.so.12, a second MPI"
     assert said in image.tested("/opt/vendor", "/opt/vendor/bin/solver")[0]
-
-
-def test_apt_says_what_brings_an_mpi(layout: Path, machine_facts: dict[str, Any]) -> None:  # noqa: F811
-    """Each by the real package lists: those that a name gives away, those that only a dependency does, and no other."""
-    stage, is_mpi = mirrored(machine_facts), partial(default_catalog().beside.mpi_packages().is_mpi, "apt")
-    second = [*BY_NAME["apt"], *BY_DEPENDENCY]
-    *answers, innocent = resolve_packages(
-        layout, [*((stage, [name]) for name in second), (stage, INNOCENT)], "apt", print, is_mpi
-    )
-    told = {chain[0]: chain for answer in answers for chain in answer.chains}
-    assert list(told) == second
-    for name, words in BY_DEPENDENCY.items():
-        assert words in depends(told[name])
-    assert innocent.chains == [] and {*INNOCENT} <= {*innocent.packages.added}

@@ -14,16 +14,6 @@ BY_NAME = {
 }
 """What a plan over MPICH's binary interface refuses by the name alone."""
 
-BY_DEPENDENCY = {
-    "libopencv-dev": "libvtk9.1, which depends on libopenmpi3",
-    "python3-opencv": "libvtk9.1, which depends on libopenmpi3",
-    "octave": "libpetsc-real3.18, which depends on libopenmpi3",
-    "gromacs": "depends on libopenmpi3",
-    "libmumps-seq-dev": "libmumps-dev",
-    "coinor-libipopt-dev": "libmumps-seq-dev",
-}
-"""Packages of Debian 12 whose names say nothing: what their chain of dependencies says, once they are locked."""
-
 INNOCENT = (
     *("libhdf5-dev", "libfftw3-dev", "libnetcdf-dev", "libnetcdff-dev", "libgsl-dev", "libmetis-dev", "libhwloc-dev"),
     *("libucx-dev", "libboost-dev", "libboost-serialization-dev", "python3-h5py", "gdal-bin", "ffmpeg", "libcgns-dev"),
