@@ -28,6 +28,10 @@ class AutotoolsBlock(Block):
         """The command that configures, in the source's folder."""
         return command("./configure", f"--prefix={ctx.prefix}", *self.settings(ctx))
 
+    def make(self, ctx: Context, source: str) -> str:
+        """The command that compiles."""
+        return f'make -C {source} -j "$(nproc)"'
+
     def install(self, ctx: Context, source: str) -> list[Part]:
         """Parts of the step that installs and removes the source's folder."""
         return [command("make", "-C", source, "install"), command("rm", "-rf", source)]
@@ -39,8 +43,8 @@ class AutotoolsBlock(Block):
     def build(self, ctx: Context) -> Iterable[Run]:
         source = f"{SCRATCH}/{self.name}"
         yield run("fetch", ctx.unpack(ctx.archive(), source))
-        make = f'make -C {source} -j "$(nproc)"'
-        yield run("configure and compile", command("cd", source), *self.prepare_source(ctx), self.configure(ctx), make)
+        configure = [*self.prepare_source(ctx), self.configure(ctx)]
+        yield run("configure and compile", command("cd", source), configure, self.make(ctx, source))
         yield run("install", self.install(ctx, source), joins="previous")
 
     def runtime(self, ctx: Context) -> Runtime:

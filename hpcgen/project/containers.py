@@ -17,6 +17,7 @@ from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
 from hpcgen.project.import_names import conda_name
 from hpcgen.project.imported import add_to_conda
+from hpcgen.project.library_rows import DRAWS_MPI, block_for
 from hpcgen.project.packages import choose_frameworks, conda_listed, with_groups
 from hpcgen.readers.conda_text import asked_with_cuda, spec_name
 from hpcgen.readers.pip_text import Fault, requirement
@@ -283,12 +284,6 @@ _BROUGHT = re.compile(
 )
 """What blocks bring, what only serves to make an image, and what people at a terminal use."""
 _MPI = re.compile(r"(lib)?(openmpi|mpich|mpi-default)(-bin|-dev|-devel|-common|\d+)?")
-_DRAWS_MPI = re.compile(
-    r"lib[\w.+-]*-(openmpi|mpich|mpi|parallel)(-[\w.+-]+)?|libp(netcdf|etsc|tscotch)[\w.+-]*-dev|"
-    r"lib(scalapack|hypre|slepc|mumps|p4est|adios|elpa|sundials|boost-all|vtk\d?|trilinos|dolfin|superlu-dist)[\w.+-]*-dev|"
-    r"(hdf5|netcdf[\w+-]*|fftw|boost|scalapack|petsc|hypre)-(openmpi|mpich)(-[\w.+-]+)?|python3-(mpi4py|petsc4py|dolfin\w*)"
-)
-"""Packages that draw in the distribution's own MPI. Source: package lists of Debian 12; names for dnf from memory."""
 _RENAMED = {"libgl1-mesa-glx": "libgl1", "libglib2.0-dev-bin": "libglib2.0-dev", "netcat": "netcat-openbsd"}
 """What newer releases of Debian and Ubuntu call packages. Source: package lists of Debian 12."""
 _FAMILY = {"dnf": "rockylinux", "zypper": "opensuse_leap"}
@@ -305,10 +300,12 @@ def choose_container_os_packages(file: ContainerFile, draft: Draft) -> None:
         for each in installed.system
         if not _BROUGHT.fullmatch(each.text) and not _MPI.fullmatch(each.text)
     }
-    if "mpi" in draft.blocks and (drawing := [name for name in names if _DRAWS_MPI.fullmatch(name)]):
+    if "mpi" in draft.blocks and (drawing := [name for name in names if DRAWS_MPI.fullmatch(name)]):
         text = f"not installed, since the distribution's own MPI comes with them: {some(drawing)}"
-        text += "; a build that needs one compiles it, over the image's MPI"
-        draft.remark(text, names[drawing[0]].where)
+        draft.remark(f"{text}; blocks bring over the image's MPI what they can", names[drawing[0]].where)
+        for name in drawing:
+            if block := block_for(name):
+                draft.add_block(block, f"{name}, over the image's MPI", names[name].where)
         names = {name: each for name, each in names.items() if name not in drawing}
     there = _options(draft, "os_packages").setdefault("packages", []) if "os_packages" in draft.blocks else []
     new = [name for name in names if name not in there]

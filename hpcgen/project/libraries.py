@@ -9,15 +9,12 @@ from hpcgen.core.model.own_project import BuildFile, WantedLibrary
 from hpcgen.core.support.units import counted, some
 from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
-from hpcgen.project.library_rows import BOOST_HEADERS, BOOST_PARTS, ROWS, TOOLS, LibraryRow
+from hpcgen.project.library_rows import BOOST_HEADERS, BOOST_PARTS, OVER_SERIAL_HDF5, ROWS, TOOLS, LibraryRow
 from hpcgen.readers.apt_txt import read_apt
 
-_PARALLEL_HDF5 = (
-    "HDF5 over MPI: the distribution's (libhdf5-openmpi-dev) is linked with its own Open MPI, which is not the "
-    "image's: compile HDF5 with --enable-parallel in `build` before the program"
-)
 _NUMBERS = ("libfftw3-dev", "libgsl-dev", "libgmp-dev", "libmetis-dev", "libnuma-dev", "libopenblas-dev")
 """Without these configure goes on, and the program then cannot compute all that it is for."""
+_OF_HDF5 = ("hdf5", "netcdf")
 _GPU_BLOCKS = ("cuda", "rocm", "nccl", "rccl")
 
 
@@ -72,18 +69,24 @@ def _of_build(build: BuildFile, packages: _Packages, found: Found, draft: Draft)
             packages.build_only += dict.fromkeys(filter(None, (tool, known.dnf, known.zypper)))
         packages.add(tool, known.dnf, known.zypper, f"the build by {build.kind}", Position(build.file, 1, 1))
     unknown: list[WantedLibrary] = []
+    over_mpi = _over_mpi(build)
     for library in build.libraries:
         row = row_of(library.name)
         if library.name == "Boost":
             _boost(library, packages, draft)
-        elif library.name.upper() == "HDF5" and build.parallel_hdf5 is not None:
-            draft.leave_open(f"{build.parallel_hdf5.text}: {_PARALLEL_HDF5}", build.parallel_hdf5.where)
+        elif row is not None and (block := over_mpi.get(row.names)):
+            _block_over_mpi(block, row, library, build, draft)
         elif row is None:
             if library.name.lower() != "mpi" and not _own(library.name, found):
                 unknown.append(library)
         elif not row.none:
             _by_row(row, library, build, packages, draft)
-        if row is not None and "netcdf" in row.names.split() and _for_fortran(library, build):
+        if (
+            row is not None
+            and row.apt == "libnetcdf-dev"
+            and row.names not in over_mpi
+            and _for_fortran(library, build)
+        ):
             _by_row(row_of("netcdff") or row, library, build, packages, draft)
     for library in unknown:
         if library.required and (module := _downloads(library.name, found)):
@@ -94,6 +97,56 @@ def _of_build(build: BuildFile, packages: _Packages, found: Found, draft: Draft)
             draft.leave_open(text, library.where)
     if names := [each.name for each in unknown if not each.required]:
         draft.remark(f"looked for, and not brought, since the build goes on without: {some(names)}", unknown[0].where)
+
+
+def _over_mpi(build: BuildFile) -> dict[str, str]:
+    """The blocks that bring libraries over the image's MPI, by the names of the libraries' rows.
+
+    Serial ones stay the distribution's, as does what the build goes on without; HDF5 also where another package is over
+    the distribution's, or where its C++ interface is asked for, which it does not have over MPI.
+    """
+    wanted = [(row, library) for library in build.libraries if (row := row_of(library.name)) is not None]
+    uses_mpi = build.mpi is not None or build.parallel_hdf5 is not None
+    hdf5 = any(library.required and row.over_mpi in _OF_HDF5 for row, library in wanted)
+    found = {
+        row.names: row.over_mpi
+        for row, library in wanted
+        if row.over_mpi
+        and (uses_mpi or not (row.apt or row.bring))
+        and (library.required or not row.apt or (hdf5 and row.over_mpi in _OF_HDF5))
+    }
+    of_mpi = [row.names for row, library in wanted if "mpi" in [part.lower() for part in library.parts]]
+    if "fftw" in found.values() or any("fftw3" in names.split() for names in of_mpi):
+        # Both have libfftw3.
+        found |= {row.names: "fftw" for row, _ in wanted if row.apt == "libfftw3-dev"}
+    parts = {part.lower() for row, library in wanted if row.over_mpi == "hdf5" for part in library.parts}
+    if build.parallel_hdf5 is None and (
+        parts & {"cxx", "cpp", "c++"}
+        or any(row.apt in OVER_SERIAL_HDF5 or row.names == "hdf5_cpp" for row, _ in wanted)
+    ):
+        return {names: block for names, block in found.items() if block not in _OF_HDF5}
+    return found
+
+
+def _block_over_mpi(block: str, row: LibraryRow, library: WantedLibrary, build: BuildFile, draft: Draft) -> None:
+    """The block of a library over MPI, with its Fortran interface where the build has Fortran."""
+    if not library.required and not row.apt:
+        text = f"{library.asked} is not brought, since the build goes on without: the block {block} brings it"
+        draft.remark(text, library.where)
+        return
+    why = f"{library.asked} asks for it, over the image's MPI"
+    if build.mpi is None:
+        draft.add_block("mpi", f"{library.asked} is over MPI; the site decides which one", library.where)
+        draft.put(("build", "mpi"), True, "the program is linked with the image's MPI", library.where)
+    with_fortran = block in ("hdf5", "netcdf", "petsc", "pnetcdf") and build.fortran is not None
+    if not with_fortran or (library.parts and not _for_fortran(library, build)):
+        draft.add_block(block, why, library.where)
+        return
+    draft.add_block(block, why, library.where, fortran=True)
+    draft.blocks[block] = {"options": {"fortran": True}}
+    if "options" not in draft.blocks.setdefault("mpi", {}):
+        reason = f"{library.asked}: its Fortran interface needs that of MPI"
+        draft.put(("blocks", "mpi"), {"options": {"fortran": True}}, reason, library.where)
 
 
 def _for_fortran(library: WantedLibrary, build: BuildFile) -> bool:
@@ -153,16 +206,15 @@ def _by_row(row: LibraryRow, library: WantedLibrary, build: BuildFile, packages:
 
 def _boost(library: WantedLibrary, packages: _Packages, draft: Draft) -> None:
     parts = [part.lower() for part in library.parts]
+    if "mpi" in parts or "graph_parallel" in parts:
+        known = {"unit_test_framework": "test"}
+        libraries = {known.get(part, part) for part in parts} & {*BOOST_PARTS, "graph_parallel"}
+        options = {"libraries": sorted(libraries - {"python", "serialization"})}
+        draft.add_block("boost", f"{library.asked} asks for Boost.MPI, over the image's", library.where, **options)
+        return
     packages.add(*BOOST_HEADERS, library.asked, library.where)
     for part in parts:
         name = {"unit_test_framework": "test", "python3": "python"}.get(part, part)
         if name in BOOST_PARTS:
             word = name.replace("_", "-")
             packages.add(f"libboost-{word}-dev", "boost-devel", f"libboost_{name}-devel", library.asked, library.where)
-        elif re.fullmatch(r"mpi|graph_parallel|mpi_python", name):
-            text = (
-                "Boost.MPI: the distribution's is linked with the distribution's own Open MPI, which is not the image's"
-            )
-            draft.leave_open(
-                f"{library.asked}: bring it: {text}: compile Boost in `build` before the program", library.where
-            )

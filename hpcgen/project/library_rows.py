@@ -7,6 +7,7 @@ Fortran and yaml-cpp by spec files that build with them, 2026-11-28; the others 
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 
@@ -14,7 +15,8 @@ class LibraryRow(NamedTuple):
     """A library by the names that builds have for it, in any case of their letters.
 
     ``apt``, ``dnf``, ``zypper``: packages with its headers; an empty one is the same as Debian's. ``block``: brings
-    it in their place. ``bring``: what the user has to do, where neither does. ``none``: nothing has to be there.
+    it in their place; ``over_mpi``: the block that does so over the image's MPI, where the build uses MPI or the
+    distribution has none. ``bring``: what the user has to do, where neither does. ``none``: nothing has to be there.
     """
 
     names: str
@@ -23,6 +25,7 @@ class LibraryRow(NamedTuple):
     zypper: str = ""
     block: str = ""
     bring: str = ""
+    over_mpi: str = ""
     none: bool = False
 
 
@@ -50,7 +53,7 @@ ROWS = (
     LibraryRow(
         "FFTW3 FFTW fftw3 fftw fftw3f fftw3_omp fftw3_threads FFTW3F", "libfftw3-dev", "fftw-devel", "fftw3-devel"
     ),
-    LibraryRow("fftw3_mpi fftw3-mpi FFTW3_MPI", bring=f"FFTW over MPI: {_OWN_MPI}{_COMPILE}, --enable-mpi"),
+    LibraryRow("fftw3_mpi fftw3-mpi FFTW3_MPI fftw3f_mpi", over_mpi="fftw"),
     LibraryRow("GSL gsl gslcblas", "libgsl-dev", "gsl-devel", "gsl-devel"),
     LibraryRow("Eigen3 Eigen eigen3", "libeigen3-dev", "eigen3-devel", "eigen3-devel"),
     LibraryRow("Armadillo armadillo", "libarmadillo-dev", "armadillo-devel", "armadillo-devel"),
@@ -69,8 +72,8 @@ ROWS = (
     LibraryRow("TBB tbb", "libtbb-dev", "tbb-devel", "tbb-devel"),
     LibraryRow("libxc xc Libxc xcf03 xcf90", "libxc-dev", "libxc-devel", "libxc-devel"),
     LibraryRow("Random123", "librandom123-dev", "Random123-devel"),
-    LibraryRow("SCALAPACK ScaLAPACK scalapack", bring=f"ScaLAPACK: {_OWN_MPI}{_COMPILE}, or take the block mkl"),
-    LibraryRow("PETSc PETSC petsc Petsc", bring=f"PETSc: {_OWN_MPI}{_COMPILE}"),
+    LibraryRow("SCALAPACK ScaLAPACK scalapack", over_mpi="scalapack"),
+    LibraryRow("PETSc PETSC petsc Petsc", over_mpi="petsc"),
     LibraryRow("SLEPc slepc SLEPC", bring=f"SLEPc: {_OWN_MPI}{_COMPILE}"),
     LibraryRow("Trilinos Tpetra Zoltan Zoltan2", bring=f"Trilinos: {_OWN_MPI}{_COMPILE}"),
     LibraryRow("HYPRE hypre Hypre", block="hypre"),
@@ -90,13 +93,19 @@ ROWS = (
     ),
     LibraryRow("OpenCL", "ocl-icd-opencl-dev", "ocl-icd-devel", "ocl-icd-devel"),
     # Data.
-    LibraryRow("HDF5 hdf5 hdf5_hl hdf5_fortran hdf5_cpp hdf5_hl_fortran", "libhdf5-dev", "hdf5-devel", "hdf5-devel"),
-    LibraryRow("NetCDF netCDF NETCDF netcdf netCDF-C", "libnetcdf-dev", "netcdf-devel", "netcdf-devel"),
+    LibraryRow(
+        "HDF5 hdf5 hdf5_hl hdf5_fortran hdf5_hl_fortran", "libhdf5-dev", "hdf5-devel", "hdf5-devel", over_mpi="hdf5"
+    ),
+    LibraryRow("hdf5_cpp", "libhdf5-dev", "hdf5-devel", "hdf5-devel"),
+    LibraryRow(
+        "NetCDF netCDF NETCDF netcdf netCDF-C", "libnetcdf-dev", "netcdf-devel", "netcdf-devel", over_mpi="netcdf"
+    ),
     LibraryRow(
         "netcdff netcdf-fortran NetCDF-Fortran netCDF-Fortran NETCDF_FORTRAN",
         "libnetcdff-dev",
         "netcdf-fortran-devel",
         "netcdf-fortran-devel",
+        over_mpi="netcdf",
     ),
     LibraryRow(
         "netcdf-cxx4 netcdf_c++4 netcdf-cxx NetCDF-CXX netCDFCxx",
@@ -104,8 +113,8 @@ ROWS = (
         "netcdf-cxx4-devel",
         "netcdf-cxx4-devel",
     ),
-    LibraryRow("PnetCDF PNETCDF pnetcdf", bring=f"PnetCDF: {_OWN_MPI}{_COMPILE}"),
-    LibraryRow("ADIOS2 adios2 ADIOS adios", bring=f"ADIOS2: {_COMPILE}"),
+    LibraryRow("PnetCDF PNETCDF pnetcdf", over_mpi="pnetcdf"),
+    LibraryRow("ADIOS2 adios2 ADIOS adios", bring=f"ADIOS2 without MPI: {_COMPILE}", over_mpi="adios2"),
     LibraryRow("Silo silo siloh5 SILO", bring=f"Silo: {_OWN_MPI}{_COMPILE}"),
     LibraryRow("VTK vtk", bring=f"VTK: {_OWN_MPI}{_COMPILE}"),
     LibraryRow("CGNS cgns", "libcgns-dev", "cgnslib-devel", "cgns-devel"),
@@ -147,6 +156,25 @@ ROWS = (
         "X11 OpenGL GLUT GLEW glfw3 ImageMagick SDL2 Qt5 Qt6", bring="it shows windows or pictures; leave it out"
     ),
 )
+
+
+DRAWS_MPI = re.compile(
+    r"lib[\w.+-]*-(openmpi|mpich|mpi|parallel)(-[\w.+-]+)?|libp(netcdf|etsc|tscotch)[\w.+-]*-dev|"
+    r"lib(scalapack|hypre|slepc|mumps|p4est|adios|elpa|sundials|boost-all|vtk\d?|trilinos|dolfin|superlu-dist)[\w.+-]*-dev|"
+    r"(hdf5|netcdf[\w+-]*|fftw|boost|scalapack|petsc|hypre)-(openmpi|mpich)(-[\w.+-]+)?|python3-(mpi4py|petsc4py|dolfin\w*)"
+)
+"""Packages that draw in the distribution's own MPI. Source: package lists of Debian 12; names for dnf from memory."""
+
+
+def block_for(package: str) -> str:
+    """The block that brings over the image's MPI what such a package has over its own; empty without one."""
+    blocks = ("hdf5", "pnetcdf", "netcdf", "fftw", "petsc", "boost", "scalapack", "hypre", "adios2")
+    # "pnetcdf" has "netcdf" in it; Debian's packages of ADIOS2 are libadios-dev and libadios2-….
+    return next((block for block in blocks if block.rstrip("2") in package), "")
+
+
+OVER_SERIAL_HDF5 = ("libcgns-dev", "libnetcdf-c++4-dev")
+"""Packages over the distribution's serial HDF5: a program that has one cannot have another HDF5 beside it."""
 
 TOOLS = (
     LibraryRow("pkg-config", "pkg-config", "pkgconf-pkg-config", "pkg-config"),

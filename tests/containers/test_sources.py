@@ -41,7 +41,7 @@ def sources(mirror: str, packages: list[str], folder: Path) -> Iterator[bytes]:
     settings = {**places, "Dir::State::Lists": folder / "lists", "Dir::Cache": folder, "APT::Sandbox::User": "root"}
     apt = ["apt-get", "--quiet", *(word for name, value in settings.items() for word in ("-o", f"{name}={value}"))]
     subprocess.run([*apt, "update"], check=True)
-    subprocess.run([*apt, "source", "--download-only", *packages], cwd=folder, check=True)
+    subprocess.run([*apt, "source", "--download-only", "--tar-only", *packages], cwd=folder, check=True)
     for package in packages:
         (archive,) = folder.glob(f"{package}_*.orig.tar.*[!c]")
         yield archive.read_bytes()

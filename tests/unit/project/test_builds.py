@@ -19,6 +19,7 @@ if(GRID_MPI)
   find_package(MPI REQUIRED)
 endif()
 find_package(PETSc REQUIRED)
+find_package(SLEPc REQUIRED)
 find_package(FFTW3 REQUIRED)
 find_package(Boost REQUIRED COMPONENTS filesystem mpi)
 find_package(Kokkos 3.0 REQUIRED)
@@ -34,13 +35,12 @@ def test_a_stack_says_what_is_missing_and_plans_repeat_it(hpcgen: Command, tmp_p
     assert hpcgen("init", "p").returncode == 0
     text = (tmp_path / "p/hpcgen.yaml").read_text("utf-8")
     assert "cmake -B build -DCMAKE_BUILD_TYPE=Release -DGRID_MPI=ON" in text and "command: [/app/build/grid]" in text
-    assert "packages: [libfftw3-dev, libboost-dev, libboost-filesystem-dev]" in text
-    assert "dnf: [fftw-devel, boost-devel]" in text and "libboost-all-dev" not in text
+    assert "packages: [libfftw3-dev]" in text and "dnf: [fftw-devel]" in text
+    assert "boost: {options: {libraries: [filesystem]}}" in text
     done = hpcgen("plan", "--site", "supermuc", "--stack", "p/hpcgen.yaml")
-    assert done.returncode == 0 and "stack p asks for kokkos" in done.stdout
-    for line, library in ((7, "PETSc"), (9, "Boost.MPI")):
-        said = next(each for each in done.stderr.splitlines() if f"CMakeLists.txt:{line}:" in each)
-        assert "warning" in said and library in said
+    assert done.returncode == 0 and "stack p asks for kokkos" in done.stdout and "asks for petsc" in done.stdout
+    said = next(each for each in done.stderr.splitlines() if "CMakeLists.txt:8:" in each)
+    assert "warning" in said and "SLEPc" in said
 
 
 def test_submodules_that_are_missing_are_told(hpcgen: Command, tmp_path: Path) -> None:
@@ -132,6 +132,44 @@ def test_fortran_has_its_own_netcdf(tmp_path: Path) -> None:
     assert draft.blocks["os_packages"]["options"]["packages"] == ["libnetcdf-dev", "libnetcdff-dev"]
     draft = made(tmp_path / "c", {"CMakeLists.txt": text.replace("a Fortran", "a C")})
     assert draft.blocks["os_packages"]["options"]["packages"] == ["libnetcdf-dev"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "blocks", "packages"),
+    [
+        ("HDF5 REQUIRED", {"hdf5": {}}, []),
+        ("MPI REQUIRED)\nfind_package(HDF5 REQUIRED COMPONENTS CXX", {}, ["libhdf5-dev"]),
+        ("netCDF REQUIRED)\nfind_package(CGNS REQUIRED", {}, ["libnetcdf-dev", "libcgns-dev"]),
+        ("NetCDF REQUIRED)\nfind_package(PnetCDF REQUIRED", {"netcdf": {}, "pnetcdf": {}}, []),
+        ("FFTW3 REQUIRED", {}, ["libfftw3-dev"]),
+        ("FFTW3 REQUIRED COMPONENTS MPI DOUBLE", {"fftw": {}}, []),
+        ("ADIOS2 REQUIRED)\nfind_package(SCALAPACK REQUIRED", {"adios2": {}, "scalapack": {}}, []),
+        ("HDF5", {}, ["libhdf5-dev"]),
+        ("HDF5)\nfind_package(netCDF REQUIRED", {"hdf5": {}, "netcdf": {}}, []),
+        ("PnetCDF", {}, []),
+    ],
+)
+def test_libraries_of_a_program_over_mpi_are_over_the_images(
+    tmp_path: Path, asked: str, blocks: dict[str, object], packages: list[str]
+) -> None:
+    text = f"project(a C)\nfind_package(MPI REQUIRED)\nfind_package({asked})\nadd_executable(a a.c)\n"
+    draft = made(tmp_path, {"CMakeLists.txt": text})
+    assert {name: said for name, said in draft.blocks.items() if name not in ("mpi", "os_packages")} == blocks
+    assert draft.blocks.get("os_packages", {"options": {"packages": []}})["options"]["packages"] == packages
+    assert not draft.data.get("open")
+
+
+def test_the_fortran_interface_of_a_library_over_mpi(tmp_path: Path) -> None:
+    text = "project(a Fortran)\nfind_package(MPI)\nfind_package(NetCDF REQUIRED)\nadd_executable(a a.f90)\n"
+    draft = made(tmp_path, {"CMakeLists.txt": text})
+    assert draft.blocks["netcdf"] == draft.blocks["mpi"] == draft.blocks["gnu"] == {"options": {"fortran": True}}
+    assert "os_packages" not in draft.blocks
+
+
+def test_what_is_only_there_over_mpi_brings_mpi(tmp_path: Path) -> None:
+    text = "project(a C)\nfind_package(PETSc REQUIRED)\nadd_executable(a a.c)\n"
+    draft = made(tmp_path, {"CMakeLists.txt": text})
+    assert {"mpi", "petsc"} <= set(draft.blocks) and draft.data["build"]["mpi"] is True
 
 
 def test_a_readme_beside_the_build_and_ranks_that_do_not_come_out_even(tmp_path: Path) -> None:

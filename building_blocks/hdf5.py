@@ -1,0 +1,59 @@
+"""HDF5 over MPI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hpcgen.blocks.base import BlockOptions, Context, need
+from hpcgen.blocks.cmake_library import CMakeLibraryBlock
+from hpcgen.blocks.mpi_library import MpiLibraryBlock, need_fortran
+from hpcgen.blocks.standard_mpi import mpicc
+from hpcgen.blocks.steps import Packages
+
+
+class Hdf5(MpiLibraryBlock, CMakeLibraryBlock):
+    """HDF5 from source, which all ranks write one file with, over the image's MPI.  Source: https://www.hdfgroup.org
+
+    The distribution's parallel one is linked with the distribution's own MPI; its serial one is a package. C, on
+    request Fortran; not C++, which HDF5 does not have over MPI. Compression is zlib's.
+    """
+
+    name = "hdf5"
+    needs = (need("gnu"), need("cmake", ">=3.18", build_only=True), need("mpi"))
+    library = "libhdf5.so"
+    program = "hdf5_ranks.c"
+    linked_with = ("-lhdf5",)
+
+    class Options(BlockOptions, frozen=True):
+        """``fortran``: also the Fortran interface, for which the compilers and MPI need Fortran, too."""
+
+        fortran: bool = False
+
+    def packages(self, ctx: Context) -> Packages:
+        return Packages(
+            build={"apt": ["zlib1g-dev"], "dnf": ["zlib-devel"], "zypper": ["zlib-devel"]},
+            run={"apt": ["zlib1g"], "dnf": ["zlib"], "zypper": ["libz1"]},
+        )
+
+    def settings(self, ctx: Context) -> Mapping[str, str]:
+        """Source: HDF5's release_docs/INSTALL_CMake.txt; the wrapper as compiler, so that no other MPI is found."""
+        fortran = {}
+        if ctx.options.fortran:
+            need_fortran(ctx)
+            fortran = {"CMAKE_Fortran_COMPILER": "mpifort"}
+        return {
+            **fortran,
+            "BUILD_SHARED_LIBS": "ON",
+            "BUILD_STATIC_LIBS": "OFF",
+            "BUILD_TESTING": "OFF",
+            "CMAKE_C_COMPILER": mpicc(ctx),
+            "CMAKE_C_FLAGS": " ".join(ctx.flags),
+            "HDF5_BUILD_CPP_LIB": "OFF",
+            "HDF5_BUILD_EXAMPLES": "OFF",
+            "HDF5_BUILD_FORTRAN": "ON" if ctx.options.fortran else "OFF",
+            "HDF5_BUILD_JAVA": "OFF",
+            "HDF5_ENABLE_PARALLEL": "ON",
+            "HDF5_ENABLE_SZIP_SUPPORT": "OFF",
+            "HDF5_ENABLE_Z_LIB_SUPPORT": "ON",
+            "HDF5_INSTALL_CMAKE_DIR": "lib/cmake/hdf5",
+        }

@@ -1,0 +1,99 @@
+"""Libraries that are compiled over the image's MPI, with a program of several ranks that proves each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from hpcgen.blocks.base import Block, Context
+from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.own_ranks import own_ranks
+from hpcgen.blocks.standard_mpi import linked, linked_test, mpicc, mpicxx
+from hpcgen.blocks.steps import Environment, Run, Runtime, Test, TextFile, command, run
+from hpcgen.core.errors import ConflictError
+from hpcgen.core.model.image_paths import SCRATCH
+
+_SHARED = "mpi_ranks.h"
+
+
+class MpiLibraryBlock(Block):
+    """What such libraries share, whatever compiles them: named before that class among the bases of a block.
+
+    ``library``: its file in ``lib``. ``program``: of building_blocks/files, which calls it on all ranks and fails where
+    a result is wrong, or where a second MPI is loaded; it takes the folder that it may write into. ``linked_with``:
+    words of the linker for it.
+    """
+
+    library: ClassVar[str]
+    program: ClassVar[str]
+    linked_with: ClassVar[tuple[str, ...]]
+
+    def environment(self, ctx: Context) -> Environment:
+        """Its programs and libraries; while building, compilers, CMake and pkg-config find it."""
+        home = ctx.prefix
+        return Environment(
+            paths={"PATH": [f"{home}/bin"], "LD_LIBRARY_PATH": [f"{home}/lib"]},
+            build_paths={
+                "CMAKE_PREFIX_PATH": [home],
+                "CPATH": [f"{home}/include"],
+                "LIBRARY_PATH": [f"{home}/lib"],
+                "PKG_CONFIG_PATH": [f"{home}/lib/pkgconfig"],
+            },
+        )
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        yield from super().build(ctx)
+        source = f"{SCRATCH}/{self.program}"
+        compiler = mpicxx(ctx) if self.program.endswith(".cpp") else mpicc(ctx)
+        yield run(
+            "program of the self-test",
+            [
+                TextFile(f"files/tests/{name}", f"{SCRATCH}/{name}", ctx.text_file(name))
+                for name in (self.program, _SHARED)
+            ],
+            command("mkdir", "-p", f"{ctx.prefix}/bin"),
+            command(compiler, "-O2", "-o", _program(ctx, self.program), source, *self.linked_with),
+            joins="previous",
+        )
+
+    def runtime(self, ctx: Context) -> Runtime:
+        return Runtime(copies=(ctx.prefix,))
+
+    def artifact(self, ctx: Context) -> tuple[str, ...]:
+        return (ctx.prefix,)
+
+    def test(self, ctx: Context) -> list[Test]:
+        """It is linked with an MPI; two ranks use it with right results, on one node and between two."""
+        library, program = f"{ctx.prefix}/lib/{self.library}", _program(ctx, self.program)
+        tests = [Test("library", command("ldd", library), expect="libmpi"), *linked_test(ctx, library)]
+        if ctx.facts.mpi is None:
+            tests.append(Test("two ranks", own_ranks(2, program, "/tmp"), expect="2 ranks"))
+        # Of a job over several nodes the present folder is one that they share.
+        return [*tests, Test("between nodes", command(program, "."), expect="2 ranks", ranks="two")]
+
+    def capabilities(self, ctx: Context) -> Capabilities:
+        """With which MPI interface it is linked."""
+        return linked(ctx)
+
+
+def _program(ctx: Context, source: str) -> str:
+    return f"{ctx.prefix}/bin/{source.partition('.')[0]}"
+
+
+def need_fortran(ctx: Context) -> None:
+    """Refuse what is compiled in Fortran over MPI, where the image's MPI or its compilers lack Fortran.
+
+    Raises
+    ------
+    ConflictError: with the options that bring it.
+    """
+    for name in ("gnu", "mpi"):
+        chosen = ctx.use(name)
+        if not getattr(chosen.options, "fortran", True):
+            raise ConflictError(
+                f"{ctx.me.name} is compiled in Fortran, for which {chosen.name} {chosen.version} has no {_LACKS[name]}",
+                remedy=f"--set {chosen.name}.fortran=true",
+            )
+
+
+_LACKS = {"gnu": "compiler", "mpi": "bindings"}

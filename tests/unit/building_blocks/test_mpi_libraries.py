@@ -1,0 +1,50 @@
+"""Libraries over MPI: what compiles them, what a program of several ranks proves, and Fortran where it is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Command
+
+BLOCKS = ("adios2", "boost", "fftw", "hdf5", "netcdf", "petsc", "pnetcdf", "scalapack")
+
+
+def rendered(hpcgen: Command, folder: Path, blocks: str, *words: str) -> tuple[str, str]:
+    """The recipe and the self-test."""
+    (folder / "hpcgen.yaml").write_text(f"name: a\ntitle: a\nblocks: {{{blocks}}}\nrun: {{command: [a]}}\n")
+    done = hpcgen("render", "--format", "docker", "-o", "kit", *words)
+    assert done.returncode == 0, done.stderr
+    return (folder / "kit/Dockerfile").read_text("utf-8"), (folder / "kit/selftest.sh").read_text("utf-8")
+
+
+def test_each_is_compiled_over_the_images_mpi_and_used_by_two_ranks(hpcgen: Command, tmp_path: Path) -> None:
+    text, selftest = rendered(hpcgen, tmp_path, ", ".join(f"{name}: {{}}" for name in BLOCKS), "--site", "workstation")
+    for name in BLOCKS:
+        assert f"-o /opt/{name}/bin/{name}_ranks" in text
+        assert f"mpiexec -n 2 /opt/{name}/bin/{name}_ranks /tmp" in selftest
+        assert f"ldd /opt/{name}/lib/lib" in selftest
+    assert "-DHDF5_ENABLE_PARALLEL=ON" in text and "-DHDF5_ROOT=/opt/hdf5" in text
+    assert text.count("--enable-single") == 1 and "using mpi : mpicxx ;" in text
+    # netCDF is compiled after the HDF5 that it is over, and finds it.
+    assert text.index("/opt/hdf5/bin/hdf5_ranks") < text.index("-DHDF5_ROOT")
+    assert "CMAKE_PREFIX_PATH=" in text and "PKG_CONFIG_PATH=" in text
+
+
+def test_between_nodes_they_use_the_folder_of_the_job(hpcgen: Command, tmp_path: Path) -> None:
+    rendered(hpcgen, tmp_path, "hdf5: {}", "--site", "workstation")
+    recipe = (tmp_path / "kit/recipe.json").read_text("utf-8")
+    assert "/opt/hdf5/bin/hdf5_ranks ." in recipe and '"two"' in recipe
+
+
+@pytest.mark.parametrize("name", ["hdf5", "netcdf", "petsc", "pnetcdf"])
+def test_fortran_needs_that_of_mpi(hpcgen: Command, tmp_path: Path, name: str) -> None:
+    words = ["--site", "workstation", "--set", f"{name}.fortran=true", "--set", "mpi.provider=mpich"]
+    (tmp_path / "hpcgen.yaml").write_text(f"name: a\ntitle: a\nblocks: {{{name}: {{}}}}\nrun: {{command: [a]}}\n")
+    done = hpcgen("render", "--format", "docker", "-o", "kit", *words, "--set", "gnu.fortran=true")
+    assert done.returncode != 0 and "--set mpich.fortran=true" in done.stderr
+    words += ["--set", "gnu.fortran=true", "--set", "mpich.fortran=true"]
+    done = hpcgen("render", "--format", "docker", "-o", "kit", *words)
+    assert done.returncode == 0, done.stderr
+    assert "mpifort" in (tmp_path / "kit/Dockerfile").read_text("utf-8")
