@@ -31,7 +31,7 @@ static void begin(int *argc, char ***argv)
 }
 
 /* A file of the folder that all ranks share: the program's first argument, else the present folder. */
-static const char *file_in(int argc, char **argv, const char *name)
+static inline const char *file_in(int argc, char **argv, const char *name)
 {
     static char path[4400];
     snprintf(path, sizeof path, "%s/%s", argc > 1 ? argv[1] : ".", name);

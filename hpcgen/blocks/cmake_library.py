@@ -46,7 +46,8 @@ class CMakeLibraryBlock(Block):
         yield run(
             "configure and compile",
             command("cmake", "-S", f"{source}/{self.folder}".rstrip("/"), "-B", folder, *words),
-            command("cmake", "--build", folder, "--parallel"),
+            # Without a number make starts as many compilers as there are files.
+            f'cmake --build {folder} --parallel "$(nproc)"',
         )
         yield run(
             "install",

@@ -67,7 +67,9 @@ class MpiLibraryBlock(Block):
         library, program = f"{ctx.prefix}/lib/{self.library}", _program(ctx, self.program)
         tests = [Test("library", command("ldd", library), expect="libmpi"), *linked_test(ctx, library)]
         if ctx.facts.mpi is None:
-            tests.append(Test("two ranks", own_ranks(2, program, "/tmp"), expect="2 ranks"))
+            # An MPI with CUDA may be linked with the driver's library.
+            device = "gpu" if getattr(ctx.use("mpi").options, "cuda", False) else ""
+            tests.append(Test("two ranks", own_ranks(2, program, "/tmp"), device, "2 ranks"))
         # Of a job over several nodes the present folder is one that they share.
         return [*tests, Test("between nodes", command(program, "."), expect="2 ranks", ranks="two")]
 

@@ -211,6 +211,9 @@ def _boost(library: WantedLibrary, packages: _Packages, draft: Draft) -> None:
         libraries = {known.get(part, part) for part in parts} & {*BOOST_PARTS, "graph_parallel"}
         options = {"libraries": sorted(libraries - {"python", "serialization"})}
         draft.add_block("boost", f"{library.asked} asks for Boost.MPI, over the image's", library.where, **options)
+        if of_python := [part for part in parts if "python" in part]:
+            text = f"{library.asked}: the block boost does not compile {some(of_python)}: compile Boost in `build`"
+            draft.leave_open(text, library.where)
         return
     packages.add(*BOOST_HEADERS, library.asked, library.where)
     for part in parts:
