@@ -3,6 +3,7 @@
 #include <boost/mpi.hpp>
 #include <boost/serialization/string.hpp>
 #include <boost/serialization/vector.hpp>
+#include <functional>
 #include <string>
 #include <vector>
 

@@ -66,6 +66,7 @@ def read_cmake(folder: ProjectFolder, path: str = NAME) -> BuildFile:
         reading.minimum,
         list(options.values()),
         gpu_option(first.switched, first.off),
+        tools=["pkg-config"] if needs.pkg_config else [],
         fetches=reading.fetches,
         stops=reading.stops,
         wrappers=needs.mpi is None,

@@ -19,6 +19,7 @@ class CMakeNeeds:
         self.gpu_block = ""
         self.libraries: dict[str, WantedLibrary] = {}
         self.parallel_hdf5: FileWord | None = None
+        self.pkg_config = False
 
     def languages(self, words: list[str], call: CMakeCall, sure: bool) -> None:
         """Those of project() and enable_language()."""
@@ -52,6 +53,7 @@ class CMakeNeeds:
 
     def modules(self, words: list[str], call: CMakeCall, sure: bool) -> None:
         """Modules of pkg-config."""
+        self.pkg_config |= "REQUIRED" in words and sure
         for word in words[1:]:
             name = re.split(r"[<>=]", word)[0]
             if re.fullmatch(r"[\w+.-]+", name) and name not in ("REQUIRED", "QUIET", "IMPORTED_TARGET", "GLOBAL"):

@@ -166,6 +166,12 @@ def test_the_fortran_interface_of_a_library_over_mpi(tmp_path: Path) -> None:
     assert "os_packages" not in draft.blocks
 
 
+def test_modules_of_pkg_config_bring_it_for_the_build(tmp_path: Path) -> None:
+    text = "project(a C)\nfind_package(PkgConfig)\npkg_check_modules(P REQUIRED PETSc)\nadd_executable(a a.c)\n"
+    draft = made(tmp_path, {"CMakeLists.txt": text})
+    assert "petsc" in draft.blocks and "pkg-config" in draft.blocks["os_packages"]["options"]["build_only"]
+
+
 def test_what_is_only_there_over_mpi_brings_mpi(tmp_path: Path) -> None:
     text = "project(a C)\nfind_package(PETSc REQUIRED)\nadd_executable(a a.c)\n"
     draft = made(tmp_path, {"CMakeLists.txt": text})
