@@ -24,7 +24,7 @@ def test_each_is_compiled_over_the_images_mpi_and_used_by_two_ranks(hpcgen: Comm
     for name in BLOCKS:
         assert f"-o /opt/{name}/bin/{name}_ranks" in text
         assert f"mpiexec -n 2 /opt/{name}/bin/{name}_ranks /tmp" in selftest
-        assert f"ldd /opt/{name}/lib/lib" in selftest
+        assert f"ldd /opt/{name}/bin/{name}_ranks" in selftest
     assert "-DHDF5_ENABLE_PARALLEL=ON" in text and "-DHDF5_ROOT=/opt/hdf5" in text
     assert text.count("--enable-single") == 1 and "using mpi : mpicxx ;" in text
     # netCDF is compiled after the HDF5 that it is over, and finds it.
