@@ -50,7 +50,7 @@ def command(
     preflight = output.with_name(f"{output.stem}.{PREFLIGHT}") if output is not None else Path(PREFLIGHT)
     script = batch_script(job, preflight.name)[1]
     if as_json:
-        print_json({**job_data(job), "script": script, "preflight": checks(job)})
+        print_json({**job_data(job), "script": str(script), "preflight": str(checks(job))})
     elif output is None:
         click.echo(script, nl=False)
     if output is None:

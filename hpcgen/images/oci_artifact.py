@@ -24,7 +24,7 @@ EMPTY, EMPTY_TYPE = b"{}", "application/vnd.oci.empty.v1+json"
 """The configuration of what has none."""
 
 
-class Blob(msgspec.Struct, frozen=True, rename="camel"):
+class ArtifactBlob(msgspec.Struct, frozen=True, rename="camel"):
     """A file of an artifact, described: its kind, its digest, its bytes."""
 
     media_type: str
@@ -37,14 +37,14 @@ class ArtifactManifest(msgspec.Struct, frozen=True, rename="camel", kw_only=True
 
     schema_version: int = 2
     media_type: str = MANIFEST_TYPE
-    config: Blob
-    layers: list[Blob]
+    config: ArtifactBlob
+    layers: list[ArtifactBlob]
     annotations: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
 
 
-def described(kind: str, data: bytes) -> Blob:
+def described(kind: str, data: bytes) -> ArtifactBlob:
     """The description of bytes."""
-    return Blob(kind, f"sha256:{sha256_of(data)}", len(data))
+    return ArtifactBlob(kind, f"sha256:{sha256_of(data)}", len(data))
 
 
 def push(

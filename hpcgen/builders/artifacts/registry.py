@@ -25,7 +25,7 @@ from hpcgen.core.support.processes import require_program
 from hpcgen.core.support.quoting import sh
 from hpcgen.core.support.units import size
 from hpcgen.images.folder import MAX_FILE
-from hpcgen.images.oci_artifact import ArtifactManifest, Blob, described, push
+from hpcgen.images.oci_artifact import ArtifactBlob, ArtifactManifest, described, push
 from hpcgen.images.skopeo import REGISTRY, answer_of, at_digest, copy
 from hpcgen.supply.net.web import WebError
 
@@ -103,7 +103,7 @@ class RegistryRepository(RemotePlace):
             if self._has(found, signature, ArtifactStore(folder, store.signers)):
                 return False
             config = described(RECORD_TYPE, found.data)
-            layer = Blob(_LAYER_TYPE, f"sha256:{found.record.sha256}", found.record.bytes)
+            layer = ArtifactBlob(_LAYER_TYPE, f"sha256:{found.record.sha256}", found.record.bytes)
             signed = {SIGNATURE: signature.decode("ascii", "replace")} if signature else {}
             push(
                 self._skopeo(),

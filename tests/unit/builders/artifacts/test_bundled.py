@@ -50,7 +50,7 @@ def taken(bundle: Path, signers: Path | None = None) -> tuple[BuildOptions, list
     """How a build takes a bundle, with no store, and what it says."""
     watcher, said = Watcher(), list[str]()
     watcher.note = said.append  # type: ignore[method-assign]
-    return with_artifacts(BUNDLED, CATALOG, LOCK, BuildOptions(bundle=bundle, signers=signers), watcher), said
+    return with_artifacts(BUNDLED, CATALOG, LOCK, "", BuildOptions(bundle=bundle, signers=signers), watcher), said
 
 
 def test_sources_of_what_goes_along_compiled_are_not_wanted(tmp_path: Path) -> None:
