@@ -104,10 +104,13 @@ def _of_apk(text: str, where: str) -> Iterator[ImagePackage]:
 
 def _of_dpkg(text: str, where: str, all_installed: bool) -> Iterator[ImagePackage]:
     for stanza in text.split("\n\n"):
-        fields = dict(re.findall(r"^(Package|Version|Status): *(\S.*?) *$", stanza, re.MULTILINE))
+        fields = dict(re.findall(r"^(Package|Version|Status|Source): *(\S.*?) *$", stanza, re.MULTILINE))
         installed = all_installed or fields.get("Status", "").endswith(" installed")
         if installed and "Package" in fields and "Version" in fields:
-            yield ImagePackage("os", fields["Package"], fields["Version"], where)
+            # "NAME (VERSION)", each part where it differs from the package's own. Source: deb-control(5), Source.
+            source, _, version = (fields.get("Source") or fields["Package"]).partition(" ")
+            versions = fields["Version"], version.strip("()") or fields["Version"]
+            yield ImagePackage("os", fields["Package"], versions[0], where, source, versions[1])
 
 
 def packages_pinned(lock: dict[str, Any]) -> list[ImagePackage]:

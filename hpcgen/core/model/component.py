@@ -19,6 +19,7 @@ class Component(msgspec.Struct, frozen=True):
     sha256: of the file that it came in. url: where that file is fetched from, where the lock says so.
     where: the folder of the image that it is in, empty if it is spread.
     artifact: the key of what it was unpacked from, where it was compiled before.
+    source, source_version: the source package of a distribution that it is built from, where a record says so.
     note: what a reader of the SBOM should know.
     """
 
@@ -33,4 +34,6 @@ class Component(msgspec.Struct, frozen=True):
     block: str = ""
     where: str = ""
     artifact: str = ""
+    source: str = ""
+    source_version: str = ""
     note: str = ""

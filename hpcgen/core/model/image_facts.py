@@ -17,13 +17,21 @@ class Shown(msgspec.Struct, frozen=True, order=True):
     file: str
 
 
-class ImagePackage(msgspec.Struct, frozen=True, order=True):
-    """A package of an image. ``where``: the folder or database that says so; of a lock, its part."""
+class ImagePackage(msgspec.Struct, frozen=True, order=True, omit_defaults=True):
+    """A package of an image.
+
+    Parameters
+    ----------
+    where: the folder or database that says so; of a lock, its part.
+    source, source_version: the source package that a package of Debian is built from, and its version.
+    """
 
     kind: Literal["os", "python", "conda"]
     name: str
     version: str
     where: str
+    source: str = ""
+    source_version: str = ""
 
 
 class ImageSoftware(msgspec.Struct, frozen=True, kw_only=True):

@@ -123,7 +123,7 @@ def judged(advisory: Advisory, components: list[Component]) -> Iterator[tuple[Co
         kind = _KINDS.get(ecosystem)
         for component in components if kind is not None else ():
             if kind == "deb" and _is_package(component, affected, ecosystem, release):
-                yield component, _judged(affected, component.version, _debian_order)
+                yield component, _judged(affected, component.source_version or component.version, _debian_order)
             elif kind == "pypi" and _is_python(component, affected):
                 found = _judged(affected, component.version, _python_order)
                 if component.kind != "python" and found.verdict == "affected":
@@ -166,8 +166,8 @@ def _is_package(component: Component, affected: _Affected, ecosystem: str, relea
 
     if not component.purl.startswith(f"pkg:deb/{ecosystem}/"):
         return False
-    source = _POOL.search(component.url)
-    own = {component.name, source[1]} if source else {component.name}
+    archive = _POOL.search(component.url)
+    own = {component.name, component.source, archive[1] if archive else ""} - {""}
     if not own & {affected.package.name, *affected.binaries}:
         return False
     qualifiers: Any = PackageURL.from_string(component.purl).qualifiers

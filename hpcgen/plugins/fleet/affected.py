@@ -192,7 +192,9 @@ def _packages(each: Dependent, catalog: Catalog) -> _Packages:
         listed, python = held.held, more
     elif each.inside is not None:
         listed, python = list(each.inside), ""
-        sources = "packages of the image are listed without their source packages"
+        of_system = [each for each in listed if each.kind == "package"]
+        named = of_system and all(each.source for each in of_system)
+        sources = "" if named else "packages of the image are listed without their source packages"
     else:
         from hpcgen.recipe.assemble import assemble
 
@@ -236,5 +238,6 @@ def with_packages(image: Dependent, reference: ImageReference, unread: list[str]
         if each.where.startswith("/var/lib/dpkg/"):
             known = purl.debian_package(base.name, base.version, each.name, each.version, "")
         ref = f"{kind}:{each.name}@{each.version}:{each.where}"
-        inside.append(Component(ref, kind, each.name, each.version, purl=known, where=each.where))
+        source = {"source": each.source, "source_version": each.source_version}
+        inside.append(Component(ref, kind, each.name, each.version, purl=known, where=each.where, **source))
     return msgspec.structs.replace(image, inside=inside)

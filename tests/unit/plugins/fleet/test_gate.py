@@ -188,3 +188,24 @@ def test_an_image_is_judged_by_what_it_has(fleet: Path) -> None:
     # An image that cannot be read is not one without packages.
     with pytest.raises(UnjudgedError, match="not known"):
         judged_image(grave("HIGH"), BuiltImage(kind="tar", name=str(fleet / "gone.tar")))
+
+
+def test_advisories_on_source_packages_are_judged_by_the_image_s_own_records(fleet: Path) -> None:
+    """Debian's name the source; what is built from it may have another name, and another version."""
+    status = "Package: libssl3\nStatus: install ok installed\nSource: openssl (3.0.11-1)\nVersion: 1:9-2\n"
+    (fleet / "status").write_text(status)
+    with tarfile.open(fleet / "built.tar", "w") as archive:
+        archive.add(fleet / "status", "var/lib/dpkg/status")
+    catalog, image = Catalog(), BuiltImage(kind="tar", name=str(fleet / "built.tar"))
+    debian = ["base.provider=debian", "debian.version=12"]
+    plan = make_plan(catalog, catalog.site("workstation"), catalog.stack("mpi-hello"), settings=debian)
+
+    def judged_image(name: str, fixed: str) -> None:
+        advisory = osv(name, "Debian:12", {"introduced": "0"}, {"fixed": fixed})
+        (fleet / "osv/one.json").write_text(json.dumps({**advisory, "database_specific": {"severity": "HIGH"}}))
+        judge(read_gate(fleet / "osv", "high"), "hello", plan, catalog, print, image=image)
+
+    with pytest.raises(PolicyError, match=r"(?s)hello has libssl3 .*have it in 3\.0\.13-1 or newer"):
+        judged_image("openssl", "3.0.13-1")
+    judged_image("openssl", "3.0.10-1")
+    judged_image("curl", "99")
