@@ -35,7 +35,7 @@ class RankTest(Block):
             "compile",
             TextFile("files/tests/rank_test.c", source, ctx.text_file("rank_test.c")),
             command("mkdir", "-p", f"{ctx.prefix}/bin"),
-            command(mpicc(ctx), "-O2", "-o", f"{ctx.prefix}/bin/rank_test", source),
+            command(mpicc(ctx), "-O2", "-rdynamic", "-o", f"{ctx.prefix}/bin/rank_test", source),
             joins="next",
         )
 

@@ -24,6 +24,7 @@ from hpcgen.core.support.templates import Template
 from hpcgen.launch.collectives import by_engine, by_plugin_folders, collectives_environment, plugin_folders
 from hpcgen.launch.parts import container_part, exports_part, image_part, start_part
 from hpcgen.launch.start import Start, host_mpi, start
+from hpcgen.launch.within_node import apart, apart_settings, joins
 
 OF_THE_JOB = ("HPCGEN_RANKS", "OMP_NUM_THREADS")
 """What the size of a job decides: a command has them as its caller has."""
@@ -77,10 +78,12 @@ def command_start(
         attached=True,
         shared_memory=run.mpi or bool(how.call.gpu),
         host_network=kernel,
-        ranks_outside=how.mpi is not None and how.mpi.flavour != "intel" and not kernel,
+        ranks_outside=joins(plan, how.mpi) and not kernel,
     )
     call = _reaching_other_nodes(plan, how, call, image_environment)
     exported = {name: value for name, value in how.variables.exported.items() if name not in OF_THE_JOB}
+    if how.mpi is not None and call.ranks_outside and apart(plan, how.engine, how.mpi):
+        exported = {**apart_settings(plan, how.engine, how.mpi), **exported}
     return replace(how, call=call, outer=[], variables=replace(how.variables, exported=exported))
 
 

@@ -15,6 +15,7 @@ from hpcgen.core.model.host_mpi import HostMpi
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.quoting import joined
 from hpcgen.launch.collectives import by_plugin_folders, collectives_environment, plugin_folders
+from hpcgen.launch.within_node import apart, apart_settings
 
 HARMFUL = (
     *("BASH_ENV", "ENV", "LD_PRELOAD", "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONUSERBASE", "TMPDIR"),
@@ -43,7 +44,7 @@ MPI_OUTPUT = (
 
 
 GivenBy = Literal[
-    "site", "stack", "job", "collectives", "scheduler", "pinning", "image", "host mpi", "launcher", "caller"
+    "site", "stack", "job", "collectives", "scheduler", "pinning", "image", "host mpi", "launcher", "caller", "engine"
 ]
 
 
@@ -178,6 +179,8 @@ def _exported(plan: Plan, engine: Engine, mpi: HostMpi | None, no_pinning: bool)
     if mpi is not None and launcher is not None and launcher.of_mpi:
         by_batch = scheduler_for(plan.site.scheduler).mpi_environment.get(mpi.flavour, {})
         found.put(by_batch, "scheduler", "scheduler.kind", over=False)
+    if mpi is not None and job.ranks_per_node > 1 and apart(plan, engine, mpi):
+        found.put(apart_settings(plan, engine, mpi), "engine", over=False)
     if no_pinning:
         # Intel MPI pins its ranks by itself, wherever they were.
         found.put({"I_MPI_PIN": "off"}, "pinning", over=False)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hpcgen.backends.engines import Call, Engine, engine_for, runners
 from hpcgen.backends.engines.base import assigned, bind_words, environment_words, file_system_words, refuse_separators
-from hpcgen.backends.hardware.mpi_abi import MPI_PMI, STANDARD, abi_of, wanted_abi
+from hpcgen.backends.hardware.mpi_abi import MPI_PMI, wanted_abi
 from hpcgen.backends.launchers import launcher_of
 from hpcgen.backends.schedulers import launched_by, scheduler_for
 from hpcgen.blocks.capabilities import UNDER_OLD_DRIVER
@@ -23,6 +23,7 @@ from hpcgen.core.support.traced import Subject
 from hpcgen.launch.binding import Binding, binding, gpus_by_launcher
 from hpcgen.launch.collectives import by_engine
 from hpcgen.launch.environment import Variables, variables
+from hpcgen.launch.within_node import family, joins
 
 if TYPE_CHECKING:
     from hpcgen.launch.data import BoundData
@@ -92,7 +93,7 @@ def start(
         devices=tuple(plan.fabric.devices),
         join=_join(plan, mpi),
         shared_memory=plan.stack.run.mpi or gpu is not None,
-        mpi=_family(mpi) if mpi is not None else "",
+        mpi=family(mpi) if mpi is not None else "",
         fabric=plan.fabric.kind,
         python=any(plan.block(name) is not None for name in ("python", "conda_packages")),
         gpu_collectives=by_engine(plan, engine),
@@ -222,11 +223,6 @@ def _batch_launcher(plan: Plan) -> HostMpi | None:
     return HostMpi(flavour=flavour, version=block.version, abi=abi, launcher=batch.launcher, pmi=pmi)
 
 
-def _family(mpi: HostMpi) -> str:
-    """Whose modules of an engine serve it: the standard's interface is anybody's."""
-    return abi_of(mpi.flavour) if mpi.abi == STANDARD else mpi.abi
-
-
 def _outer(plan: Plan, engine: Engine, mpi: HostMpi | None) -> list[str]:
     if mpi is not None:
         return launcher_of(mpi, plan.site.scheduler).words(plan.job, gpus_by_launcher(plan, mpi))
@@ -245,13 +241,8 @@ def _uses_mpi(plan: Plan) -> bool:
 
 
 def _join(plan: Plan, mpi: HostMpi | None) -> int:
-    """Ranks of MPICH and Open MPI read each other's memory, which only processes of one container may.
-
-    Intel MPI was seen to do without, and joining has its own risk: a rank that ends early leaves late ones behind.
-    """
-    if mpi is None or mpi.flavour == "intel" or plan.job.ranks_per_node == 1:
-        return 0
-    return plan.job.ranks_per_node
+    """Ranks of MPICH and Open MPI read each other's memory, which only processes of one container may."""
+    return plan.job.ranks_per_node if plan.job.ranks_per_node > 1 and joins(plan, mpi) else 0
 
 
 def start_problems(plan: Plan, engine: Engine, mpi: HostMpi | None) -> list[Problem]:

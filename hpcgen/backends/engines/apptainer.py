@@ -4,6 +4,10 @@ Options by release, from the change logs in apptainer/apptainer: ``--rocm`` Sing
 which the image's %environment also won over ``SINGULARITYENV_X``. ``--env`` reads a comma as the start of another
 variable, so ``env`` inside is used in every release; it also comes after the image's %environment.
 
+``--sharens`` came with Apptainer 1.3.0: processes with one parent, as a launcher's ranks of a node are, use the user
+namespace and the mounts of the first of them (cmd/internal/cli/actions.go). Seen with 1.4.5: two ranks of MPICH 5.0.2
+abort without it at their first collective, and of MPICH over UCX send by TCP.
+
 Output of a build, seen with Apptainer 1.4.5: ``INFO:    Starting build...`` at the beginning, then what the steps print
 (each names itself, see ``steps.step_mark``), lines of ``INFO:`` when the next stage's base is taken, and at the end
 ``INFO:    Running testscript`` and ``INFO:    Creating SIF file...``. The file is written to the given name while the
@@ -26,7 +30,7 @@ from typing import ClassVar
 
 import msgspec
 
-from hpcgen.backends.engines.base import Call, Engine, bind_words, environment_words, file_system_words
+from hpcgen.backends.engines.base import JOINED, Call, Engine, bind_words, environment_words, file_system_words
 from hpcgen.backends.engines.building import BuildFolder, EngineCommand, LeftImage, Target, Work, file_target, query
 from hpcgen.backends.engines.common import SQUASHING, squashing_words
 from hpcgen.backends.engines.kept_stage import FOLDER as BUILDERS
@@ -47,6 +51,8 @@ from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.release import PLATFORMS
 from hpcgen.core.support.placing import PARTIAL
 
+SHARES = "1.3"
+"""The release with ``--sharens``."""
 QUICKLY = ("-comp", "gzip", "-Xcompression-level", "1")
 """For an image that is read once or twice, on this machine. Source: mksquashfs(1)."""
 
@@ -77,7 +83,9 @@ class Apptainer(Engine):
     rocm_since = ""
 
     def oldest(self, call: Call) -> str:
-        """The one with ``--rocm``, where it is used."""
+        """The one with ``--sharens`` or ``--rocm``, where it is used."""
+        if call.join > 1 and self.join_words():
+            return SHARES
         return self.rocm_since if call.gpu == "amd" else ""
 
     def image_names(self, stack: str, site: str) -> list[str]:
@@ -109,8 +117,20 @@ class Apptainer(Engine):
             groups.append(["--rocm"])
         groups += bind_words(self.bind_option, call.binds) + file_system_words(call)
         groups.append(["-B", call.folder, "--pwd", call.folder])
+        if self.join_words() and call.join > 1:
+            groups.append([self.join_words()])
+        elif self.join_words() and call.ranks_outside:
+            groups.append([JOINED])
         groups.append([call.image])
         return groups + environment_words(call, call.unset)
+
+    def join_words(self) -> str:
+        """Where the release is known to have it."""
+        return "--sharens" if self.user_namespaces and self.at_least(SHARES) else ""
+
+    def ranks_together(self, mpi: str) -> bool:
+        """By that option, or without user namespaces."""
+        return super().ranks_together(mpi) or bool(self.join_words())
 
     @classmethod
     def platform_words(cls, architecture: str) -> tuple[str, ...]:

@@ -265,6 +265,17 @@ class Engine:
         """Words of shell by which the ``$ranks`` ranks of a node share one container; "" where they need none."""
         return ""
 
+    def ranks_together(self, mpi: str) -> bool:
+        """Whether ranks of a node that a launcher starts one by one may read each other's memory.
+
+        The kernel forbids it between user namespaces, and each container without setuid has one of its own.
+
+        Parameters
+        ----------
+        mpi: as ``Call.mpi``.
+        """
+        return not self.user_namespaces
+
     def definition(self, call: Call) -> list[str]:
         """Lines of a file that the engine reads at the start, as words of shell; none for most."""
         return []

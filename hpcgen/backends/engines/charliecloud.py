@@ -199,6 +199,10 @@ class Charliecloud(Engine):
         """Source: ch-run(1)."""
         return '--join "--join-ct=$ranks"'
 
+    def ranks_together(self, mpi: str) -> bool:
+        """They are joined in every release."""
+        return True
+
     @classmethod
     def platform_words(cls, architecture: str) -> tuple[str, ...]:
         """Source: ch-image(1)."""

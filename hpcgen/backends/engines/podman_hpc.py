@@ -41,6 +41,10 @@ class PodmanHpc(Podman):
         """Modules for other GPUs than NVIDIA's."""
         return f"it has no module for GPUs of {gpu}" if gpu not in ("", "nvidia") else ""
 
+    def ranks_together(self, mpi: str) -> bool:
+        """With ``--mpi`` alone; ``--openmpi-pmix`` has ``shared_run: False``. Source: etc/modules.d, as above."""
+        return mpi == "mpich"
+
     def unsealed_reason(self) -> str:
         return "its modules show parts of the host inside"
 

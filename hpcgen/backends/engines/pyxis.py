@@ -29,6 +29,10 @@ class Pyxis(Enroot):
         """NVIDIA's driver has a hook; AMD's devices are in the host's /dev, and its libraries in the image."""
         return f"enroot has no hook for GPUs of {gpu}" if gpu not in ("", "nvidia", "amd") else ""
 
+    def ranks_together(self, mpi: str) -> bool:
+        """They share one container."""
+        return True
+
     def bind_in_place(self) -> str:
         return '"--container-mounts=$path:$path"'
 

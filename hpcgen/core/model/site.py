@@ -98,7 +98,8 @@ SquashfsCompressor = Literal["gzip", "zstd"]
 class SiteEngine(Record, frozen=True):
     """A container engine at the site. Without ``version`` only what every supported release has is used.
 
-    ``fakeroot``: images are built with ``--fakeroot``. ``run_options``: what it is given at every start of a job there.
+    ``fakeroot``: images are built with ``--fakeroot``. ``setuid``: it is installed with setuid, and starts containers
+    without user namespaces. ``run_options``: what it is given at every start of a job there.
     ``reason`` and ``decided``: why and when the site allowed or forbade it. ``squashfs``: what its squashfs and SIF
     files are compressed by; ``zstd`` is written much faster, and has to be known to whatever mounts them there: the
     kernel (CONFIG_SQUASHFS_ZSTD) or the squashfuse that the engine uses. Without it gzip, which all know.
@@ -110,6 +111,7 @@ class SiteEngine(Record, frozen=True):
     decided: PartialDate | None = None
     modules: list[ModuleName] = []
     fakeroot: bool = False
+    setuid: bool = False
     run_options: list[Directive] = []
     squashfs: SquashfsCompressor | None = None
 

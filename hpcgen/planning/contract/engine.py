@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from hpcgen.core.support.units import some
 from hpcgen.launch.start import start_problems
-from hpcgen.planning.contract.case import Check, ContractCase, Outcome, holds, release_of, skipped
+from hpcgen.launch.within_node import apart, apart_settings, setuid
+from hpcgen.planning.contract.case import Check, ContractCase, Outcome, holds, release_of, skipped, unknown
 from hpcgen.planning.contract.fabric import covered
+from hpcgen.planning.contract.mpi import OWN_LAUNCHER
 from hpcgen.recipe.bind_targets import bound_file_systems
 
 COVERED_BY_IMAGE = ("/", "/bin", "/etc", "/lib", "/lib64", "/opt", "/sbin", "/usr", "/usr/lib", "/usr/lib64", "/var")
@@ -59,6 +61,28 @@ def user_namespaces(case: ContractCase) -> Check:
     reason = f"{engine} starts containers in a user namespace, which the kernel of {site.name} denies to users"
     remedy = f"`hpcgen test` on a node shows whether {engine} has an exception there; if not, use another engine"
     return Check(name, "doubtful", reason, remedy, "", "system.user_namespaces")
+
+
+def within_node(case: ContractCase) -> Check:
+    """Ranks of one node can read each other's memory, or their MPI does not try."""
+    name, plan, engine = "within a node", case.plan, case.plan.engine
+    if case.mpi is None or not plan.stack.run.mpi or plan.job.ranks_per_node == 1:
+        return skipped(name, "a node has one rank")
+    if case.host is None:
+        return holds(name, f"{OWN_LAUNCHER}, all in one container")
+    if case.host.flavour == "intel":
+        return holds(name, "Intel MPI copies through shared memory, which containers of a node have in common")
+    if not apart(plan, case.engine, case.host):
+        how = "without user namespaces" if setuid(plan) or not case.engine.user_namespaces else "as one container"
+        return holds(name, f"{engine} starts the ranks of a node {how}: they may read each other's memory")
+    told = apart_settings(plan, case.engine, case.host)
+    reason = f"{engine} gives each rank a user namespace of its own: none may read another's memory, and messages are"
+    reason += f" copied twice{f' ({some(list(told))})' if told else ''}"
+    path = f"containers.engines.{engine}.version"
+    if case.engine.version is None:
+        return unknown(name, reason, path)
+    remedy = "use another engine, or another release of it, or start fewer ranks with more threads"
+    return Check(name, "doubtful", reason, remedy, "", path)
 
 
 def launch(case: ContractCase) -> list[Check]:

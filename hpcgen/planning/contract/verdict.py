@@ -54,13 +54,14 @@ CHECKS: dict[str, Callable[[ContractCase], Check | list[Check]]] = {
     "binds": engines.binds,
     "engine": engines.flags,
     "user namespaces": engines.user_namespaces,
+    "within a node": engines.within_node,
     "launch": engines.launch,
     "network": site.network,
     "licences": site.licences,
 }
 """Every check by its name, in the order of the table."""
 
-AT_START = ("policy", "MPI version", "libfabric", "TCP fallback", "binds", "user namespaces")
+AT_START = ("policy", "MPI version", "libfabric", "TCP fallback", "binds", "user namespaces", "within a node")
 """What is asked again of an image that is there, for a site that may be another one than it was built for."""
 
 OVERRULE = "add --allow-unsupported to continue anyway"

@@ -10,6 +10,7 @@ from hpcgen.planning.explain.case import ExplainCase, Explanation, Ground, Refus
 _RULES = {
     "collectives": "so that GPUs and processes of several nodes find each other by the network that is meant",
     "scheduler": "the launcher of the host's MPI needs it in jobs of this batch system",
+    "engine": "ranks of a node are in containers that may not read each other's memory, which the MPI would do",
     "pinning": "the start line keeps each rank to its CPUs, and the MPI must not do it again",
     "image": "a variable of the image, which this engine does not set by itself",
     "host mpi": "the host's MPI replaces the image's",

@@ -186,6 +186,7 @@ def rank_tests(plan: Plan, ended: StartResult | None) -> list[TestResult]:
         run_check("one MPI library", lambda: _one_library(started()), output),
         run_check("MPI version", lambda: _version(plan, started()), output),
         run_check("fabric provider", lambda: _provider(plan, started()), output),
+        run_check("within a node", lambda: _within(started()), output),
     ]
 
 
@@ -296,6 +297,13 @@ def _provider(plan: Plan, ranks: Ranks) -> str:
             "see whether the image sees the fabric's devices; FI_PROVIDER in its environment decides too",
         )
     return ranks.provider
+
+
+def _within(ranks: Ranks) -> str:
+    """How fast that has to be nobody has said: it is a remark."""
+    if not ranks.within:
+        raise SkippedTest("no two ranks of a node sent to each other")
+    return "; ".join(f"{node}: {text}" for node, text in sorted(ranks.within.items()))
 
 
 def collectives_tests(plan: Plan, used: list[str] | None) -> list[TestResult]:

@@ -120,6 +120,7 @@ def _outcome(text: str) -> tuple[Outcome, str]:
 _RANK = re.compile(r"rank (\d+) of (\d+) on (.+)")
 _MAPS = re.compile(r"rank (\d+) maps (/.+)")
 _OTHER = re.compile(r"rank (\d+) has library (.+)")
+_WITHIN = re.compile(r"within (\S+): (64 MB from rank \d+ to rank \d+ at .+)")
 _LIBRARY = re.compile(rf"{LABEL}?library (.+)")
 _MPI = re.compile(MPI_FILE)
 _PROVIDER = re.compile(f"{PROVIDER_IS}([A-Za-z0-9_;]+)")
@@ -138,6 +139,7 @@ class Ranks(msgspec.Struct, frozen=True):
     others: by rank, what it says where that is not what it says in rank 0.
     provider: the provider of libfabric that was chosen, ``ucx`` for UCX; "" if the MPI does not say.
     nodes: the names of the nodes that they ran on, sorted.
+    within: by node, how fast and by which way two of its ranks send.
     """
 
     seen: list[tuple[int, int]]
@@ -146,6 +148,7 @@ class Ranks(msgspec.Struct, frozen=True):
     provider: str = ""
     others: dict[int, str] = {}
     nodes: list[str] = []
+    within: dict[str, str] = {}
 
     def mpi(self, rank: int) -> list[str]:
         """The MPI libraries mapped into a rank, sorted."""
@@ -157,6 +160,7 @@ def read_ranks(lines: Iterable[str]) -> Ranks:
     seen: list[tuple[int, int]] = []
     maps: dict[int, list[str]] = {}
     others: dict[int, str] = {}
+    within: dict[str, str] = {}
     nodes: set[str] = set()
     version = provider = component = below = ""
     for line in lines:
@@ -167,6 +171,8 @@ def read_ranks(lines: Iterable[str]) -> Ranks:
             maps.setdefault(int(found[1]), []).append(found[2])
         elif found := _OTHER.search(line):
             others[int(found[1])] = found[2]
+        elif found := _WITHIN.search(line):
+            within[found[1]] = found[2]
         elif found := _LIBRARY.fullmatch(line):
             version = version or found[2]
         elif found := _PROVIDER.search(line):
@@ -176,7 +182,7 @@ def read_ranks(lines: Iterable[str]) -> Ranks:
         elif found := _OPEN_MPI_OFI.search(line):
             below = below or found["name"]
     by_component = below if component == "cm" else OPEN_MPI_PROVIDERS.get(component, "")
-    return Ranks(seen, maps, version, provider or by_component, others, sorted(nodes))
+    return Ranks(seen, maps, version, provider or by_component, others, sorted(nodes), within)
 
 
 def version_of(library: str) -> str:

@@ -43,7 +43,7 @@ def test_every_flavour_of_host_gets_mpich_and_programs_of_the_standards_interfac
     plan = planned(tmp_path, "mpi-hello", host)
     assert versions(plan)["mpich"] == "5.0.2"
     assert plan.mpi.abi == "mpi5"
-    assert "mpicc_abi -O2 -o /opt/rank_test/bin/rank_test" in recipe(tmp_path, plan)
+    assert "mpicc_abi -O2 -rdynamic -o /opt/rank_test/bin/rank_test" in recipe(tmp_path, plan)
     assert not [each for each in plan.findings if each.name.startswith("MPI")]
 
 

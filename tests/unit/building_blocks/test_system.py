@@ -432,7 +432,7 @@ def test_rank_test_is_compiled_from_its_text() -> None:
     steps = text(block.build(ctx))
     assert "MPI_Allreduce" in steps
     assert "HPCGEN_RANKS" in steps
-    assert "mpicc -O2 -o /opt/rank_test/bin/rank_test" in steps
+    assert "mpicc -O2 -rdynamic -o /opt/rank_test/bin/rank_test" in steps
     assert CATALOG.stack("mpi-hello").run.command == ["/opt/rank_test/bin/rank_test"]
 
 

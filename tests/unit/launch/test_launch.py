@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -279,6 +280,45 @@ def test_ranks_of_other_mpis_share_a_container() -> None:
     assert "--join" not in intel
     mpich = container(job_script(make_plan(with_mpi(site("supermuc"), flavour="mpich"), mpi_block="mpich"), IMAGE)[1])
     assert mpich[mpich.index("--join") + 1] == "--join-ct=4"
+
+
+APART = [
+    ("mpich", "5.0.2", "none", {"MPIR_CVAR_CH4_CMA_ENABLE": "0"}),
+    ("mpich", "4.3.2", "none", {}),
+    ("openmpi", "5.0.8", "infiniband", {"UCX_POSIX_USE_PROC_LINK": "n", "UCX_TLS": "^cma"}),
+    ("openmpi", "4.1.8", "none", {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}),
+    ("intel", "2021.17", "infiniband", {}),
+]
+
+
+@pytest.mark.parametrize(("flavour", "version", "kind", "told"), APART)
+def test_apptainers_ranks_share_namespaces_or_do_not_read_each_others_memory(
+    flavour: str, version: str, kind: str, told: dict[str, str]
+) -> None:
+    """--sharens is of 1.3; an installation with setuid needs neither."""
+    profile = with_mpi(site("supermuc"), flavour=flavour, version=version)
+    profile = replace(profile, fabric=replace(profile.fabric, kind=kind, provider=None))
+    block = "openmpi" if flavour == "openmpi" else "mpich"
+    names = {name for *_, each in APART for name in each}
+
+    def of(engine: SiteEngine, **more: Any) -> tuple[bool, dict[str, str]]:
+        containers = replace(profile.containers, engines={"apptainer": engine}, preferred="apptainer")
+        made = make_plan(replace(profile, containers=containers), mpi_block=block, **more)
+        text = job_script(made, IMAGE)[1]
+        return "--sharens" in container(text), exported(text, names)
+
+    assert of(SiteEngine(version="1.3.6")) == (flavour != "intel", {})
+    assert of(SiteEngine(version="1.2.5")) == of(SiteEngine()) == (False, told)
+    assert of(SiteEngine(version="1.4.5", setuid=True)) == (False, {})
+    assert of(SiteEngine(), ranks_per_node=1) == (False, {})
+    own = of(SiteEngine(), environment={"UCX_TLS": "rc,sm"})[1]
+    assert own.get("UCX_TLS") == "rc,sm"
+
+
+def exported(text: str, names: set[str]) -> dict[str, str]:
+    """Of these variables those that a job script exports."""
+    found = dict(re.findall(r"^ *export (\w+)='?([^'\n]*)'?$", text, re.MULTILINE))
+    return {name: found[name] for name in names & found.keys()}
 
 
 def test_without_a_host_mpi_the_images_launcher_starts_the_ranks() -> None:

@@ -45,7 +45,7 @@ def test_podman_hpc_has_modules_by_the_family_of_the_standards_mpi(
 ) -> None:
     made = kit(tmp_path, "podman-hpc", mpi={**SITE["mpi"], **mpi})
     assert f"    podman-hpc run --rm\n    {module}\n" in made.files["job.slurm"].text
-    assert f"{compiler}-O2 -o /opt/rank_test/bin/rank_test" in made.files["Dockerfile"].text
+    assert f"{compiler}-O2 -rdynamic -o /opt/rank_test/bin/rank_test" in made.files["Dockerfile"].text
 
 
 def test_podman_hpc_has_no_module_for_other_gpus(tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ RUN cd /opt/hpcgen/build/intel-mpi && \
 # rank_test 1: compile; hpcgen: remove downloads
 COPY files/tests/rank_test.c /opt/hpcgen/build/
 RUN mkdir -p /opt/rank_test/bin && \
-    mpicc -O2 -o /opt/rank_test/bin/rank_test /opt/hpcgen/build/rank_test.c && \
+    mpicc -O2 -rdynamic -o /opt/rank_test/bin/rank_test /opt/hpcgen/build/rank_test.c && \
     rm -rf /opt/hpcgen/build
 
 FROM docker.io/library/ubuntu:noble-20260911
@@ -234,7 +234,7 @@ LABEL org.opencontainers.image.title="mpi-hello for supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="mpi-hello" \
       io.hpcgen.blocks="ubuntu@24.04 site_trust@1 gnu@13.3.0 psm2@12.0.1 intel_mpi@2019.6.166 rank_test@1" \
-      io.hpcgen.content="56ad2b77690e89ff3debbd18972d66a07fb2dc628ffc678e0cebdd40d54c7035" \
+      io.hpcgen.content="d16fb712cbedaf8e4e5ad205e798ef6c788e1425311a42e7afa2183e80400c35" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -114,6 +115,32 @@ def test_an_engine_in_user_namespaces_is_doubted_where_users_may_not_create_them
     assert check.outcome == outcome
     warned = [each.message for each in plan.findings if each.name == "user namespaces"]
     assert warned == ([check.reason] if outcome == "doubtful" else [])
+
+
+@pytest.mark.parametrize(
+    ("engine", "outcome", "says"),
+    [
+        ({}, "unknown", "MPIR_CVAR_CH4_CMA_ENABLE"),
+        ({"version": "1.2.5"}, "doubtful", "copied twice"),
+        ({"version": "1.3.0"}, "holds", "as one container"),
+        ({"version": "1.2.5", "setuid": True}, "holds", "without user namespaces"),
+    ],
+)
+def test_ranks_that_the_kernel_keeps_apart_are_told(
+    workshop: Workshop, engine: Mapping[str, Any], outcome: str, says: str
+) -> None:
+    plan = workshop.plan(changed(SLINGSHOT, {}), "hello", settings=MPICH_SETTINGS)
+    containers = msgspec.convert(
+        {"preferred": "apptainer", "engines": {"apptainer": engine}}, type(plan.site.containers)
+    )
+    blocks = [replace(block, version="5.0.2") if block.name == "mpich" else block for block in plan.blocks]
+    mpi = replace(plan.site.mpi, flavour="mpich", version="5.0.2") if plan.site.mpi is not None else None
+    site = replace(plan.site, containers=containers, mpi=mpi)
+    job = replace(plan.job, ranks_per_node=4)
+    (check,) = checks_of(
+        case_of_plan(replace(plan, engine="apptainer", site=site, blocks=blocks, job=job)), only=["within a node"]
+    )
+    assert check.outcome == outcome and says in check.reason
 
 
 def of_host(workshop: Workshop, site: Mapping[str, Any], flavour: str, version: str, *settings: str) -> Check:

@@ -341,9 +341,10 @@ RANKS = "\n".join(
             for rank in (1, 0, 3, 2)
         ),
         "library Intel(R) MPI Library 2019 Update 6 for Linux* OS",
+        "within i01: 64 MB from rank 0 to rank 1 at 5.12 GB/s, not by CMA",
     ]
 )
-NAMES = ["ranks", "MPI library", "one MPI library", "MPI version", "fabric provider"]
+NAMES = ["ranks", "MPI library", "one MPI library", "MPI version", "fabric provider", "within a node"]
 
 
 def ranks(text: str, status: int | None = 0, plan: Plan | None = None) -> dict[str, Result]:
@@ -354,6 +355,12 @@ def test_a_good_job_passes_every_test() -> None:
     results = ranks(RANKS)
     assert list(results) == NAMES
     assert {each.result for each in results.values()} == {"passed"}, results
+
+
+def test_how_fast_ranks_of_a_node_send_is_said_where_they_did() -> None:
+    said = ranks(RANKS)["within a node"]
+    assert said.reason == "i01: 64 MB from rank 0 to rank 1 at 5.12 GB/s, not by CMA"
+    assert ranks(RANKS.rpartition("\n")[0])["within a node"].result == "skipped"
 
 
 def test_ranks_are_found_behind_the_label_of_a_launcher() -> None:
@@ -448,7 +455,7 @@ def test_without_a_host_mpi_the_images_own_is_wanted() -> None:
     version = plan.block("mpi").version  # type: ignore[union-attr]
     text = f"rank 0 of 1 on pc\nrank 0 maps /opt/mpich/lib/libmpi.so.12.4.2\nlibrary MPICH Version:      {version}\n"
     results = ranks(text, plan=plan)
-    assert [results[name].result for name in NAMES] == ["passed", "passed", "passed", "passed", "skipped"]
+    assert [results[name].result for name in NAMES] == ["passed", "passed", "passed", "passed", "skipped", "skipped"]
     other = ranks(text.replace("/opt/mpich", "/usr"), plan=plan)
     assert other["MPI library"].result == "failed"
     assert ranks(text.replace(version, "3.4.2"), plan=plan)["MPI version"].result == "failed"
