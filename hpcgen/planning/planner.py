@@ -270,7 +270,13 @@ class _Planner(msgspec.Struct, frozen=True):
                 asked = (self.catalog, self._seen(partition, less, now), partition, less, now, added)
                 return resolve(question_of(*asked, *documents, kept, of_all, late, apart))
 
-            return agreeing(with_settings, self.catalog, Facts.of(self.site, partition), less, said)
+            facts = Facts.of(self.site, partition)
+            found = agreeing(with_settings, self.catalog, facts, less, said)
+            if facts.partition.gpu is None:
+                return found
+            from hpcgen.planning.gpu_memory import with_gpu_memory
+
+            return with_gpu_memory(with_settings, self.catalog, facts, less, said, found)
 
         files = asked_files(self.catalog, stack, document, said, named_file)
         if files is None:

@@ -10,6 +10,7 @@ from hpcgen.core.model.reasons import JobReason
 from hpcgen.core.model.release import Release
 from hpcgen.core.support.units import counted
 from hpcgen.planning.contract.case import Check, ContractCase, gpus_asked, holds, skipped, unknown
+from hpcgen.planning.contract.mpi import NO_MPI
 
 NO_GPU = "the partition has no GPU"
 COMPATIBILITY = "cuda-compat-"
@@ -53,6 +54,24 @@ def use(case: ContractCase) -> list[Check]:
     return [msgspec.structs.replace(each, path=path) for each in found] or [
         holds(name, f"{', '.join(users)} can use the {_one(gpu)}")
     ]
+
+
+def memory(case: ContractCase) -> Check:
+    """The image's MPI sends from and to the GPUs' memory; without that, programs have to copy each message."""
+    name, gpu, plan = "GPU memory", case.partition.gpu, case.plan
+    if gpu is None or case.mpi is None or not plan.stack.run.mpi:
+        return skipped(name, NO_GPU if gpu is None else NO_MPI)
+    if case.swapped:
+        return skipped(name, "it is a question of the host's MPI")
+    brought = [block for block, has in case.capabilities.items() if has.gpu_runtime == gpu.vendor]
+    if not brought:
+        return skipped(name, "no block brings CUDA or ROCm for programs over MPI")
+    sending = [each for each in (case.mpi, plan.block("ucx")) if each is not None]
+    able = [each.name for each in sending if case.capabilities[each.name].gpu_memory == gpu.vendor]
+    if len(able) == len(sending):
+        return holds(name, f"{' and '.join(able)} can send from and to the memory of the {_one(gpu)}")
+    lacking = " and ".join(each.name for each in sending if each.name not in able)
+    return skipped(name, f"{lacking} of the image sends from the node's memory alone: programs must copy to it first")
 
 
 def _asked(case: ContractCase) -> set[str]:

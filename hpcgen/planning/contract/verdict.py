@@ -47,6 +47,7 @@ CHECKS: dict[str, Callable[[ContractCase], Check | list[Check]]] = {
     "GPU use": gpu.use,
     "GPU driver": gpu.driver,
     "GPU architecture": gpu.architecture,
+    "GPU memory": gpu.memory,
     "conda packages": conda.packages,
     "CPU": site.cpu,
     "memory": site.memory,

@@ -29,6 +29,7 @@ BELOW = {
     "ucx": chosen("ucx", "1.18.1"),
     "libfabric": chosen("libfabric", "2.1.0"),
     "cuda": chosen("cuda", "12.9.1"),
+    "rocm": chosen("rocm", newest("rocm")),
     "pmix": chosen("pmix", "5.0.10"),
     "hwloc": chosen("hwloc", "2.12.2"),
     "libevent": chosen("libevent", "2.1.12"),
@@ -283,6 +284,19 @@ def test_cuda_is_asked_for_by_name() -> None:
     assert "--with-cuda=/opt/cuda --with-cuda-libdir=/opt/cuda/lib64/stubs " in text(block.build(ctx))
     block, ctx = context("ucx", "1.18.1", others=some("gnu", "cuda"), cuda=True)
     assert "--with-cuda=/opt/cuda " in text(block.build(ctx))
+
+
+def test_rocm_is_asked_for_by_name_where_the_release_compiles_with_it() -> None:
+    block, ctx = context("ucx", "1.18.1", others=some("gnu", "rocm"), rocm=True)
+    assert "--with-rocm=/opt/rocm " in text(block.build(ctx)) and block.capabilities(ctx).gpu_memory == "amd"
+    assert any("libuct_rocm.so.0" in test.command for test in block.test(ctx))
+    block, ctx = context("openmpi", "5.0.10", others=some("gnu", "rocm"), rocm=True)
+    assert "--with-rocm=/opt/rocm " in text(block.build(ctx))
+    block, ctx = context("openmpi", "4.1.8", others=some("gnu"))
+    assert "rocm" not in text(block.build(ctx))
+    block, ctx = context("openmpi", "5.0.7", others=some("gnu", "rocm"), rocm=True)
+    with pytest.raises(ConflictError, match=r"openmpi 5\.0\.7 does not compile with ROCm"):
+        text(block.build(ctx))
 
 
 def test_the_launcher_of_open_mpi_runs_as_root_and_finds_its_own_files() -> None:
