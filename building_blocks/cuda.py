@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Situation, need
+from hpcgen.blocks.caches import of_gpus
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.declared import Facts, SiteRange
 from hpcgen.blocks.nvidia import CUDA
@@ -170,7 +171,7 @@ class Cuda(Block):
 
     def capabilities(self, ctx: Context) -> Capabilities:
         """NVIDIA's licence, which installing it accepts; the run-time library is on the loader's path."""
-        return Capabilities(licences=(CUDA,), gpu_runtime="nvidia")
+        return Capabilities(licences=(CUDA,), gpu_runtime="nvidia", caches=of_gpus(["nvidia"]))
 
     def details(self, ctx: Context) -> list[str]:
         """That the build accepts NVIDIA's licence."""

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from packaging.version import Version
 
 from hpcgen.blocks.base import BlockOptions, Context, Facts, Situation, need
+from hpcgen.blocks.caches import JAX, of_gpus
 from hpcgen.blocks.capabilities import Capabilities, GpuUnused
 from hpcgen.blocks.gpu_collectives import gpu_networks, with_verbs
 from hpcgen.blocks.nvidia import COMPANIONS, LICENCES
@@ -116,12 +117,19 @@ class Jax(WheelBlock):
     def capabilities(self, ctx: Context) -> Capabilities:
         """NCCL or RCCL of its own; NVIDIA's licences, which installing its libraries accepts."""
         if ctx.options.accelerator == "cpu":
-            return Capabilities(cpu_collectives="Gloo", gpu_unused=self._unused(ctx))
+            return Capabilities(cpu_collectives="Gloo", gpu_unused=self._unused(ctx), caches=JAX)
         if ctx.options.accelerator in ROCM:
-            return Capabilities(gpu_vendors=("amd",), gpu_collectives="RCCL", gpu_networks=gpu_networks(ctx))
+            caches = (*JAX, *of_gpus(["amd"]))
+            return Capabilities(
+                gpu_vendors=("amd",), gpu_collectives="RCCL", gpu_networks=gpu_networks(ctx), caches=caches
+            )
         vendors = ("nvidia",)
         return Capabilities(
-            gpu_vendors=vendors, gpu_collectives="NCCL", gpu_networks=gpu_networks(ctx), licences=LICENCES
+            gpu_vendors=vendors,
+            gpu_collectives="NCCL",
+            gpu_networks=gpu_networks(ctx),
+            licences=LICENCES,
+            caches=(*JAX, *of_gpus(vendors)),
         )
 
     def _unused(self, ctx: Context) -> GpuUnused | None:

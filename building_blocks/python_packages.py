@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, need
+from hpcgen.blocks.caches import of_gpus, of_packages
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.git_packages import built_package, fetching, package_tree
 from hpcgen.blocks.nvidia import LICENCES
@@ -182,6 +183,7 @@ class PythonPackages(Block):
         names = {pin[0] for pin in pins} | {each.name for each in (ctx.project.packages if ctx.project else ())}
         return Capabilities(
             gpu_vendors=tuple(vendors),
+            caches=(*of_packages(names), *of_gpus(vendors)),
             licences=LICENCES if carrying and "nvidia" in vendors else (),
             kmp=not names.isdisjoint(("intel-openmp", "intel-tensorflow")),
         )

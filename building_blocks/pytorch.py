@@ -9,6 +9,7 @@ import msgspec
 
 from hpcgen.backends.hardware.fabrics import ONECCL
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
+from hpcgen.blocks.caches import TORCH, TRITON, of_gpus
 from hpcgen.blocks.capabilities import INTEL_EULA, INTEL_SIMPLIFIED, Capabilities, GpuUnused, Licence
 from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.gpu_collectives import gpu_networks, with_verbs
@@ -253,13 +254,14 @@ class Pytorch(Block):
         if vendor is None:
             unused = why_no_wheel(ctx.facts) or GpuUnused("pytorch.accelerator=cpu was requested")
             on_gpu_node = ctx.facts.partition.gpu is not None
-            return Capabilities(cpu_collectives=gloo, gpu_unused=unused if on_gpu_node else None)
+            return Capabilities(cpu_collectives=gloo, gpu_unused=unused if on_gpu_node else None, caches=TORCH)
         return Capabilities(
             gpu_vendors=(vendor,),
             gpu_collectives={"nvidia": "NCCL", "amd": "RCCL", "intel": ONECCL}[vendor],
             gpu_networks=gpu_networks(ctx) if _has_nccl(ctx) else (),
             cpu_collectives=gloo,
             licences=_licences(ctx, vendor),
+            caches=(*TORCH, *TRITON, *of_gpus([vendor])),
             kmp=vendor == "intel",
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context
+from hpcgen.blocks.caches import of_gpus
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.declared import Facts, SiteRange
 from hpcgen.blocks.steps import Environment, Image, Input, Run, Test, command, image, run
@@ -29,7 +30,7 @@ class Rocm(Block):
 
     def capabilities(self, ctx: Context) -> Capabilities:
         """HIP's run-time library is on the loader's path."""
-        return Capabilities(gpu_runtime="amd")
+        return Capabilities(gpu_runtime="amd", caches=of_gpus(["amd"]))
 
     def inputs(self, ctx: Context) -> list[Input]:
         """Nothing beside the image; the stages name that."""

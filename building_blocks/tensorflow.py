@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
+from hpcgen.blocks.caches import KERAS, of_gpus
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.hub import from_hub, hub_image, hub_packages
@@ -173,8 +174,10 @@ class Tensorflow(Block):
         OMP_NUM_THREADS. Source: tensorflow/core/common_runtime/process_util.cc.
         """
         openmp = has_openmp(ctx)
+        vendors = ("nvidia",) if on_gpu(ctx) else ()
         return Capabilities(
-            gpu_vendors=("nvidia",) if on_gpu(ctx) else (),
+            gpu_vendors=vendors,
+            caches=(*KERAS, *of_gpus(vendors)),
             gpu_unused=gpu_unused(ctx),
             thread_variables=() if openmp else ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"),
             kmp=openmp,

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
+from hpcgen.blocks.caches import of_gpus, of_packages
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.gpu_collectives import gpu_networks, with_verbs
@@ -123,10 +124,14 @@ class Vllm(Block):
 
     def capabilities(self, ctx: Context) -> Capabilities:
         """NCCL or RCCL of its own; NVIDIA's licences, which installing its libraries accepts."""
+        vendors = ("amd",) if ctx.options.accelerator == "rocm" else ("nvidia",)
+        caches = (*of_packages(["vllm"]), *of_gpus(vendors))
         if ctx.options.accelerator == "rocm":
-            return Capabilities(gpu_vendors=("amd",), gpu_collectives="RCCL")
+            return Capabilities(gpu_vendors=vendors, gpu_collectives="RCCL", caches=caches)
         networks = gpu_networks(ctx) if ctx.options.install == "pip" else ()
-        return Capabilities(gpu_vendors=("nvidia",), gpu_collectives="NCCL", gpu_networks=networks, licences=LICENCES)
+        return Capabilities(
+            gpu_vendors=vendors, gpu_collectives="NCCL", gpu_networks=networks, licences=LICENCES, caches=caches
+        )
 
 
 def _program(ctx: Context) -> list[Part]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from hpcgen.core.model.caches import Cache
+
 
 class Licence(msgspec.Struct, frozen=True):
     """A licence that the user must accept before a build.
@@ -75,6 +77,8 @@ class Capabilities(msgspec.Struct, frozen=True):
         replace: what a host or another block has under that name has another binary interface.
     thread_variables: variables by which a framework is told the threads of its pools, where it does not read
         ``OMP_NUM_THREADS``; the job sets each to the threads of a rank.
+    caches: what its programs keep beside their results; a job says where (:mod:`hpcgen.blocks.caches` has those of
+        well-known software).
     kmp: it brings Intel's or LLVM's OpenMP, which reads variables ``KMP_…``, or may bring it: a conda environment.
     host_settings: of a block that provides MPI, variables by which a host's installation would have it look for its
         files in folders that are not the image's, or take plugins that it has not; they are kept out where the image's
@@ -98,6 +102,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     private_mpi: str = ""
     linked_mpi: str = ""
     thread_variables: tuple[str, ...] = ()
+    caches: tuple[Cache, ...] = ()
     kmp: bool = False
     host_settings: tuple[str, ...] = ()
 

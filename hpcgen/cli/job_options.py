@@ -111,6 +111,7 @@ class JobOptions(PlanOptions, frozen=True, kw_only=True):
     trust_image: bool = False
     engine: str | None = None
     explain: bool = False
+    keep_cache: bool = False
 
 
 job_options = option_group(
@@ -133,6 +134,9 @@ job_options = option_group(
         "--allow-unsupported", is_flag=True, help="With --stack, or an image that hpcgen did not build: go on."
     ),
     NOTES,
+    click.option(
+        "--keep-cache", is_flag=True, help="Keep what programs compile at run time for the next job of this image."
+    ),
     click.option("--explain", is_flag=True, help="Say which layouts and queues were considered, and why."),
     click.pass_context,
     in_record(JobOptions),
@@ -153,7 +157,7 @@ def job_from(ctx: click.Context, options: JobOptions, start: bool, batch: bool =
     request = job_request(options, options.account, ctx.meta.get(_WORDS))
     if batch:
         check_request(request)
-    job = _job(ctx, request, options, batch, start)
+    job = replace(_job(ctx, request, options, batch, start), keep_cache=options.keep_cache)
     _say_findings(job, batch, options.notes)
     if options.explain:
         _explain(job, request)

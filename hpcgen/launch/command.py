@@ -84,7 +84,7 @@ def command_start(
     exported = {name: value for name, value in how.variables.exported.items() if name not in OF_THE_JOB}
     if how.mpi is not None and call.ranks_outside and apart(plan, how.engine, how.mpi):
         exported = {**apart_settings(plan, how.engine, how.mpi), **exported}
-    return replace(how, call=call, outer=[], variables=replace(how.variables, exported=exported))
+    return replace(how, call=call, outer=[], caches=None, variables=replace(how.variables, exported=exported))
 
 
 def between_nodes(plan: Plan, how: Start) -> dict[str, str]:

@@ -14,6 +14,7 @@ from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import Site
 from hpcgen.core.support.quoting import line, quoted, sh
 from hpcgen.core.support.templates import Template
+from hpcgen.launch.caches import home_limit
 from hpcgen.launch.start import Start
 
 NODE_LIMIT_S = 60
@@ -79,6 +80,23 @@ def shared_memory(plan: Plan, how: Start) -> str:
     least = ranks * SHARED_KB
     todo = "remove what ended jobs left in it, or have it mounted with its usual size, half of the memory"
     return fill("shared_memory", least=str(least), expected=sh(f"{least} kB for {ranks} ranks"), todo=sh(todo))
+
+
+def caches(plan: Plan, how: Start) -> str:
+    """Whether one of the caches would fill the home directory, on the first node."""
+    limit = home_limit(plan)
+    if how.caches is None or not limit:
+        return ""
+    found = [f"{each.variable}={each.home}" for each in how.caches.of("download")]
+    found += [f"{each.variable}=" for each in how.caches.of("compiled")]
+    todo = "have it, or HPCGEN_CACHE for all downloads, name a folder of a larger file system, and move what is there"
+    return fill(
+        "home",
+        caches=line(found),
+        at_home=fill("at_home") if how.engine.shows_home else "",
+        expected=sh(f"a place outside of the home directory, which holds {limit}"),
+        todo=sh(todo),
+    )
 
 
 def library_sum(library: str) -> str:

@@ -94,6 +94,8 @@ def exports_part(how: Start, scheduler: Scheduler) -> str:
         for name, value in how.variables.exported.items()
     ]
     alone = _alone(how) if isinstance(scheduler, Direct) else []
+    if how.caches is not None:
+        exports.append(traced(how.caches.export(), Subject("caches")))
     return together([*exports, fill("alone", exports=[f"export {text}" for text in alone]) if alone else ""])
 
 
@@ -102,7 +104,13 @@ def container_part(how: Start, name: str) -> str:
     gpu = how.engine.driver_in_image and bool(how.call.gpu)
     definition = [quoted(text) for text in how.engine.definition(how.call)]
     bound = how.binding
-    last = [how.inner, how.under_old_driver, bound.words() if bound is not None else []]
+    caches = how.caches
+    last = [
+        how.inner,
+        how.under_old_driver,
+        bound.words() if bound is not None else [],
+        caches.words() if caches is not None else [],
+    ]
     before = how.engine.before_words()
     groups = [group for group in [before, *how.engine.start_words(how.call), *last] if group]
     words = [line(group) for group in groups]
@@ -120,6 +128,7 @@ def container_part(how: Start, name: str) -> str:
             _data(how, name),
             _definition(how.engine, name, lines) if definition else "",
             traced(f"{bound.function()}\n", Subject("job", "rank_gpus")) if bound is not None else "",
+            traced(f"{caches.function()}\n", Subject("caches")) if caches is not None else "",
             traced(f"mpi={root}\n", Subject("fact", "mpi.root")) if short != words else "",
             fill("before_container") if before else "",
             fill("container", words=short),

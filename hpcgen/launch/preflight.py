@@ -87,6 +87,7 @@ def _order(plan: Plan, how: Start, ranks: bool, alone: bool, sha256: str) -> str
     if sha256:
         todo = "get the signed image again, and submit the job again"
         parts.append(fill("signed", signed_as=sh(sha256), expected=sh(f"sha256:{sha256}, as signed"), todo=sh(todo)))
+    parts.append(node_checks.caches(plan, how))
     collectives = collectives_text(plan, how.engine)
     if not ranks:
         who = f"{nodes} nodes meet" if nodes > 1 else "this machine meets"

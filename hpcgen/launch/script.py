@@ -47,6 +47,7 @@ def job_script(
     sealed: bool = False,
     shown: Sequence[Bind] = (),
     alone: bool = False,
+    keep_cache: bool = False,
 ) -> tuple[str, str]:
     """File name and text of the script that starts a plan's image as a job; its lines know what they are of.
 
@@ -63,6 +64,7 @@ def job_script(
     sealed: foreign code runs in the container: without a network, and with nothing of the host but the present folder.
     shown: folders of the host that it sees beside that.
     alone: the script is not one of a kit, so that no plan.json lies beside it.
+    keep_cache: what programs compile is kept for the next job of the image.
 
     Raises
     ------
@@ -72,6 +74,8 @@ def job_script(
     """
     scheduler = Direct() if direct else scheduler_for(plan.site.scheduler)
     how = start(plan, image_environment, more_inside, sealed=sealed, shown=shown)
+    if keep_cache and how.caches is not None:
+        how = replace(how, caches=replace(how.caches, keep=True))
     queueing = queueing or Queueing()
     refuse(plan, queueing, scheduler, how)
     how = with_task(how) if queueing.tasks is not None else how

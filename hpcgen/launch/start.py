@@ -21,6 +21,7 @@ from hpcgen.core.model.site import SiteEngine
 from hpcgen.core.support.quoting import Shell
 from hpcgen.core.support.traced import Subject
 from hpcgen.launch.binding import Binding, binding, gpus_by_launcher
+from hpcgen.launch.caches import Caches, caches_of
 from hpcgen.launch.collectives import by_engine
 from hpcgen.launch.environment import Variables, variables
 from hpcgen.launch.within_node import family, joins
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 class Start(msgspec.Struct, frozen=True):
     """The parts of the command line: ``outer`` launcher, container, ``inner`` launcher, ``binding`` of a rank to its
     GPU; then comes the command. ``under_old_driver``: the image's program that starts each rank by a newer CUDA, where
-    the node's driver is old. ``data``: what the job has to find on the host.
+    the node's driver is old. ``data``: what the job has to find on the host. ``caches``: what the programs keep.
     """
 
     engine: Engine
@@ -45,6 +46,7 @@ class Start(msgspec.Struct, frozen=True):
     binding: Binding | None = None
     modules: list[str] = []
     data: tuple[BoundData, ...] = ()
+    caches: Caches | None = None
 
 
 def start(
@@ -82,11 +84,16 @@ def start(
     values = variables(plan, image_environment, engine, mpi, bool(inner), more_inside, pinned=pinned)
     gpu = plan.site.partitions[plan.partition].gpu
     data = _data(plan)
+    caches = caches_of(plan, engine) if not sealed else None
     call = Call(
         binds=(*(mpi.binds if mpi is not None else ()), *(each.bind for each in data), *shown),
         file_systems=_file_systems(plan, engine, mpi),
         inside=values.inside,
-        inherited=(*values.exported, *(bound.reads() if bound is not None and not inner else ())),
+        inherited=(
+            *values.exported,
+            *(bound.reads() if bound is not None and not inner else ()),
+            *(caches.inherited() if caches is not None else ()),
+        ),
         unset=values.unset,
         gpu=gpu.vendor if gpu is not None else "",
         gpu_cdi=(gpu.cdi or "") if gpu is not None else "",
@@ -108,6 +115,7 @@ def start(
         variables=values,
         call=call,
         data=data,
+        caches=caches,
         outer=_outer(plan, engine, mpi),
         inner=inner,
         under_old_driver=[image_environment[UNDER_OLD_DRIVER]] if UNDER_OLD_DRIVER in image_environment else [],

@@ -340,6 +340,7 @@ def _as_launched(block: PlannedBlock, capabilities: Capabilities) -> PlannedBloc
         gpu_networks=list(capabilities.gpu_networks),
         cpu_collectives=capabilities.cpu_collectives,
         thread_variables=list(capabilities.thread_variables),
+        caches=list(capabilities.caches),
         kmp=capabilities.kmp,
         gpu_runtime=capabilities.gpu_runtime,
     )

@@ -56,6 +56,7 @@ class ImageJob(msgspec.Struct, frozen=True):
     content: hash of the plan that the image was built from; "" where hpcgen did not build it.
     facts: what was read of an image that hpcgen did not build.
     plain: there is no image: the command runs on the machine itself.
+    keep_cache: what its programs compile is kept for its next job.
     sha256: of the signed image, which a job compares again before it starts; "" where nobody asks for a signature.
     """
 
@@ -72,6 +73,7 @@ class ImageJob(msgspec.Struct, frozen=True):
     facts: ImageFacts | None = None
     plain: bool = False
     sha256: str = ""
+    keep_cache: bool = False
 
     @property
     def foreign(self) -> bool:
@@ -275,6 +277,7 @@ def direct_script(job: ImageJob, preflight: str = "") -> str:
         sealed=job.sealed,
         shown=job.shown,
         alone=True,
+        keep_cache=job.keep_cache,
     )
     return str(text)
 
@@ -295,6 +298,7 @@ def batch_script(job: ImageJob, preflight: str) -> tuple[str, str]:
         more_inside=job.inside,
         queueing=job.queueing,
         alone=True,
+        keep_cache=job.keep_cache,
     )
     return name, str(text)
 

@@ -64,6 +64,7 @@ class Apptainer(Engine):
     """
 
     name = "apptainer"
+    shows_home = True
     format = "singularity"
     starts = ("sif", "sandbox")
     adds_to = ("sif", "sandbox")

@@ -88,20 +88,20 @@ class Engine:
     the engine. ``started_by_launcher``: a launcher on the host can start one container per rank. ``library_path``: what
     the engine adds to the library path, to be kept when that is set inside. ``image_is_file``: the image is a file or
     folder; else it is in the engine's own store. ``launcher``: the batch system's program of which an option starts the
-    container. ``brings_mpi``, ``brings_fabrics``: binary interfaces and kinds of fabric for which it shows the host's
-    libraries inside without being told of their folders. ``brings_collectives``: by the kind of fabric, libraries of
-    collectives between GPUs for which it brings a plugin; ``collectives_folders``: where that lies inside, if the
-    loader does not find it by itself. ``image_releases``: the oldest release that starts an image file, by the end
-    of its name. ``driver_in_image``: the GPU driver's libraries have to be in the image.
-    ``targets_in_image``: it binds only onto folders that the image has, ``mount_points`` among them. ``bind_option``:
-    the one that binds a folder. ``read_only_binds``: what it binds can be closed to changes.
-    ``definition_reads``: signs that no path can have in its definition file. ``tells_version``: its program says
-    with ``--version`` which release of the engine this is. ``image_todo``: what the user does with an image file, where
-    it starts none; without signs that a shell reads. ``dev_containers``: editors start images of its store.
+    container. ``shows_home``: the home directory is seen inside. ``brings_mpi``, ``brings_fabrics``: binary interfaces
+    and kinds of fabric for which it shows the host's libraries inside without being told of their folders.
+    ``brings_collectives``: by the kind of fabric, libraries of collectives between GPUs for which it brings a plugin;
+    ``collectives_folders``: where that lies inside, if the loader does not find it by itself. ``image_releases``: the
+    oldest release that starts an image file, by the end of its name. ``driver_in_image``: the GPU driver's libraries
+    have to be in the image. ``targets_in_image``: it binds only onto folders that the image has, ``mount_points`` among
+    them. ``bind_option``: the one that binds a folder. ``read_only_binds``: what it binds can be closed to changes.
+    ``definition_reads``: signs that no path can have in its definition file. ``tells_version``: its program says with
+    ``--version`` which release of the engine this is. ``image_todo``: what the user does with an image file, where it
+    starts none; without signs that a shell reads. ``dev_containers``: editors start images of its store.
     ``environment_prefixes``: what the names of variables of the host begin with that it sets inside without that, the
-    first that is set counting.
-    ``signal_words``: options by which a signal ends a program inside as it would outside. ``user_namespaces``: as it
-    is usually installed, it starts containers in a user namespace, which the kernel must allow to ordinary users.
+    first that is set counting. ``signal_words``: options by which a signal ends a program inside as it would outside.
+    ``user_namespaces``: as it is usually installed, it starts containers in a user namespace, which the kernel must
+    allow to ordinary users.
 
     Of one that builds: ``builder``: its program and its name in records, the engine's own name if empty.
     ``alone``: it does one step after the other. ``service``: it works through a service of the machine, so others are
@@ -136,6 +136,7 @@ class Engine:
     collectives_folders: ClassVar[tuple[str, ...]] = ()
     image_releases: ClassVar[Mapping[str, str]] = {}
     driver_in_image: ClassVar[bool] = False
+    shows_home: ClassVar[bool] = False
     targets_in_image: ClassVar[bool] = False
     mount_points: ClassVar[tuple[str, ...]] = ()
     read_only_binds: ClassVar[bool] = True

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from hpcgen.core.model.caches import Cache
 from hpcgen.core.model.conda import CondaPackage
 from hpcgen.core.model.fields import (
     Digest,
@@ -59,9 +60,9 @@ class PlannedBlock(Record, frozen=True):
     release asks of a node's GPU: ``driver``, ``capability``, ``target``; ``mpi``: of a block that provides it.
     ``gpu_collectives``: the library of collectives between GPUs that it is, such as ``NCCL``; ``gpu_networks``: names
     of ``NCCL_NET`` by which it lets GPUs reach other nodes; ``cpu_collectives``: the library between CPUs, such as
-    ``Gloo``. ``thread_variables``: those that tell its pools their threads, where OMP_NUM_THREADS does not; ``kmp``: it
-    has an OpenMP that reads variables KMP_…. ``gpu_runtime``: whose GPUs it brings the run-time library for, where the
-    loader finds it.
+    ``Gloo``. ``caches``: those of its programs. ``thread_variables``: those that tell its pools their threads, where
+    OMP_NUM_THREADS does not; ``kmp``: it has an OpenMP that reads variables KMP_….
+    ``gpu_runtime``: whose GPUs it brings the run-time library for, where the loader finds it.
     """
 
     name: Text
@@ -76,6 +77,7 @@ class PlannedBlock(Record, frozen=True):
     gpu_networks: list[Text] = []
     cpu_collectives: Text = ""
     thread_variables: list[EnvName] = []
+    caches: list[Cache] = []
     kmp: bool = False
     gpu_runtime: Text = ""
     build_only: bool = False

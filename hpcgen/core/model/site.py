@@ -10,6 +10,7 @@ from hpcgen.core.model.fields import (
     Count,
     EngineName,
     EnvName,
+    Gigabytes,
     ImageRules,
     ModuleName,
     Name,
@@ -131,11 +132,25 @@ class Containers(Record, frozen=True):
     image_formats: list[Literal["sif", "squashfs", "folder", "oci"]] = []
 
 
+FileSystemRole = Literal["node", "scratch", "home"]
+UserFolder = Annotated[
+    str,
+    matching(
+        r"^(?=[/$])([A-Za-z0-9._/+-]|\$\{[A-Za-z_][A-Za-z0-9_]*\})+$(?!\n)",
+        "an absolute path in which variables of a job may stand as ${NAME}",
+        "/scratch/${SLURM_JOB_ACCOUNT}/${USER}",
+    ),
+]
+
+
 class FileSystem(Record, frozen=True):
     """A file system of the site: its ``path`` or the ``variable`` that names it, and what it is for.
 
     ``images``: whether it is a good place for images; folders of many small files are bad for most parallel ones.
-    ``bind``: containers of jobs see it in its own place, where the node has it.
+    ``bind``: containers of jobs see it in its own place, where the node has it. ``role``: what jobs take it for by
+    themselves: ``node`` is each node's own (of kind tmpfs it is a RAM disk), where compiled code goes, ``scratch`` is
+    for downloads, and ``home`` for neither. ``folder``: the user's own in it, where its path is not that.
+    ``limit_gb``, ``limit_files``: what fits in for one user, or on one node.
     """
 
     kind: Literal["lustre", "gpfs", "nfs", "daos", "beegfs", "vast", "cephfs", "tmpfs", "local", "other"]
@@ -144,6 +159,10 @@ class FileSystem(Record, frozen=True):
     use: Text = ""
     images: bool | None = None
     bind: bool = False
+    role: FileSystemRole | None = None
+    folder: UserFolder | None = None
+    limit_gb: Gigabytes | None = None
+    limit_files: Count | None = None
 
 
 class Layout(Record, frozen=True):
@@ -196,6 +215,10 @@ class Site(Record, frozen=True):
     sources: dict[str, Source] = {}
     extends: Name | None = None
     abstract: bool = False
+
+    def file_system(self, role: FileSystemRole) -> FileSystem | None:
+        """The first that jobs take for this."""
+        return next((each for each in self.file_systems.values() if each.role == role), None)
 
     def fabric_of(self, partition: str) -> Fabric:
         """The fabric of a kind of node: its own, or the site's."""

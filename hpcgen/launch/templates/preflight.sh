@@ -375,6 +375,21 @@ preflight_nodes() { # a launcher with its options
         seen=$(sha256sum < "$image" | cut -d ' ' -f 1) || true
         [ "$seen" = @{signed_as} ] ||
             preflight_finding FAILED image @{expected} "${seen:-it cannot be read}" @{todo}
+#: home
+        caches=(@{caches})
+        for word in "${caches[@]}"; do
+            name=${word%%=*}
+            seen=${HPCGEN_CACHE:-$PWD/.cache}/${word##*/}
+            @{at_home}
+            [ -n "${word#*=}" ] || seen=''
+            seen=${!name:-$seen}
+            if [[ $seen == "$HOME"/* ]]; then
+                preflight_finding warning "$name" @{expected} "$seen" @{todo}
+                break
+            fi
+        done
+#: at_home
+[ -d "$seen" ] || [ ! -d "$HOME/${word#*=}" ] || seen=$HOME/${word#*=}
 #: passed
         printf 'preflight-passed\t%s\n' @{passed}
 #: reported

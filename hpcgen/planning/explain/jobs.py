@@ -154,6 +154,7 @@ def own(kind: str) -> Explanation:
     """Lines of every job script."""
     rules = {
         "preflight": "checks before the start that the nodes meet the requirements of image and job",
+        "caches": "where programs keep what they download and compile, by variables of their blocks",
         "image": "where the build puts the image, unless HPCGEN_IMAGE names another",
         "program": "a program that the start needs, missed here and not in the middle of a job",
         "header": "what the file is for, and the command that recreates it",

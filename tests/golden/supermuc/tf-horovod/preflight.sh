@@ -53,6 +53,8 @@ export I_MPI_PIN_RESPECT_CPUSET=0
 export OMP_NUM_THREADS=12
 export TF_NUM_INTEROP_THREADS=12
 export TF_NUM_INTRAOP_THREADS=12
+# Where downloads are kept for all jobs. It must be a folder that is seen inside.
+export HPCGEN_CACHE="${HPCGEN_CACHE:-$({ echo "$SCRATCH"/hpcgen-cache-"$USER"; } 2> /dev/null || true)}"
 # Without an allocation the ranks are started on this machine.
 if [ -z "${SLURM_JOB_ID:-}${PBS_JOBID:-}" ]; then
     export I_MPI_HYDRA_BOOTSTRAP=fork
@@ -68,6 +70,21 @@ file_systems=()
 for path in "${places[@]}"; do
     [ ! -d "$path" ] || file_systems+=(-b "$path:$path")
 done
+# Starts each rank with its caches inside the container, where no variable names another place. Downloads are shared by all.
+own_caches() { # a folder on the node, command
+    local shared=${HPCGEN_CACHE:-$PWD/.cache} home=${HOME:-} each name own lock program told status
+    # What is in the home directory already is used there.
+    local downloads=(KERAS_HOME=.keras)
+    for each in "${downloads[@]}"; do
+        name=${each%%=*}
+        if [ -z "${!name:-}" ] && { [ ! -d "$home/${each#*=}" ] || [ -d "$shared/${each##*/}" ]; }; then
+            mkdir -p "$shared/${each##*/}" && export "$name=$shared/${each##*/}"
+        fi
+    done
+    shift
+    exec "$@"
+}
+
 mpi=/dss/dsshome1/lrz/sys/intel/impi2019u6/compilers_and_libraries_2020.0.154/linux/mpi/intel64
 # Ranks of a node start together: the first makes the folder where the image is mounted, for which they would race.
 container=(
@@ -90,6 +107,7 @@ container=(
     JUPYTER_CONFIG_DIR="${JUPYTER_CONFIG_DIR:-/mnt/0/.cache/jupyter/config}"
     JUPYTER_DATA_DIR="${JUPYTER_DATA_DIR:-/mnt/0/.cache/jupyter/data}"
     MPLCONFIGDIR="${MPLCONFIGDIR:-/mnt/0/.cache/matplotlib}"
+    /bin/bash -c "$(declare -f own_caches); own_caches \"\$@\"" own_caches /tmp
 )
 # Ranks are tried by the line of the job script that calls, as somebody may have changed it there.
 launch=(mpiexec -n 4 -ppn 4 "${container[@]}")
@@ -325,6 +343,17 @@ preflight_ranks() {
 preflight() {
     {
         preflight_node "$image"
+        caches=(KERAS_HOME=.keras)
+        for word in "${caches[@]}"; do
+            name=${word%%=*}
+            seen=${HPCGEN_CACHE:-$PWD/.cache}/${word##*/}
+            [ -n "${word#*=}" ] || seen=''
+            seen=${!name:-$seen}
+            if [[ $seen == "$HOME"/* ]]; then
+                preflight_finding warning "$name" 'a place outside of the home directory, which holds 100 GB' "$seen" 'have it, or HPCGEN_CACHE for all downloads, name a folder of a larger file system, and move what is there'
+                break
+            fi
+        done
     } 2>&1 | preflight_report || return 78
     preflight_ranks
 }

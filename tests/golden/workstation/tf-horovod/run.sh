@@ -28,6 +28,21 @@ export OMP_NUM_THREADS=8
 export TF_NUM_INTEROP_THREADS=8
 export TF_NUM_INTRAOP_THREADS=8
 
+# Starts each rank with its caches inside the container, where no variable names another place. Downloads are shared by all.
+own_caches() { # a folder on the node, command
+    local shared=${HPCGEN_CACHE:-$PWD/.cache} home=${HOME:-} each name own lock program told status
+    # What is in the home directory already is used there.
+    local downloads=(KERAS_HOME=.keras)
+    for each in "${downloads[@]}"; do
+        name=${each%%=*}
+        if [ -z "${!name:-}" ] && { [ ! -d "$home/${each#*=}" ] || [ -d "$shared/${each##*/}" ]; }; then
+            mkdir -p "$shared/${each##*/}" && export "$name=$shared/${each##*/}"
+        fi
+    done
+    shift
+    exec "$@"
+}
+
 container=(
     docker run --rm
     --security-opt label=disable
@@ -38,10 +53,13 @@ container=(
     -e OMP_NUM_THREADS
     -e TF_NUM_INTEROP_THREADS
     -e TF_NUM_INTRAOP_THREADS
+    -e HPCGEN_CACHE
+    -e KERAS_HOME
     -e HYDRA_BOOTSTRAP=fork
     -e I_MPI_HYDRA_BOOTSTRAP=fork
     "$image"
     mpiexec -n 1
+    /bin/bash -c "$(declare -f own_caches); own_caches \"\$@\"" own_caches /tmp
 )
 
 # Do the nodes have what the image and the job rely on? Takes seconds; if not, the job ends here with 78.

@@ -1,0 +1,63 @@
+# The function that starts each rank with its caches, in parts, put together by caches.py; it runs inside the container.
+#: shared
+# Where downloads are kept for all jobs. It must be a folder that is seen inside.
+export HPCGEN_CACHE="${HPCGEN_CACHE:-$({ echo @{folder}; } 2> /dev/null || true)}"
+#: function
+# Starts each rank with its caches inside the container, where no variable names another place. Downloads are shared by all.
+own_caches() { # a folder on the node, command
+    local shared=${HPCGEN_CACHE:-$PWD/.cache} home=${HOME:-} each name own lock program told status
+#: user
+    [ -n "${@{moved}:-}${@{variable}:-}" ] || [ ! -e "$home/"@{path} ] || export @{variable}="$home/"@{path}
+#: downloads
+    # What is in the home directory already is used there.
+    local downloads=(@{downloads})
+    for each in "${downloads[@]}"; do
+        name=${each%%=*}
+        if [ -z "${!name:-}" ] && { [ ! -d "$home/${each#*=}" ] || [ -d "$shared/${each##*/}" ]; }; then
+            mkdir -p "$shared/${each##*/}" && export "$name=$shared/${each##*/}"
+        fi
+    done
+#: end
+    shift
+    exec "$@"
+}
+#: compiled
+    # Code that is compiled at run time is each rank's own, on its node: ranks that share it crash.
+    # What killed ranks left is no longer locked.
+    find "$1" -maxdepth 1 -type d -user "$(id -u)" -name 'hpcgen-cache-*' -mmin +1 -exec flock -n {} rm -rf {} \; 2> /dev/null
+    own=$(mktemp -d "$1/hpcgen-cache-XXXXXX") && exec {lock}< "$own" && flock -n "$lock"
+    shift
+    if [ -z "$own" ]; then
+        echo "own_caches: the caches of this rank of $(uname -n) are where its program puts them" >&2
+        exec "$@"
+    fi
+    @{kept}
+    local compiled=(@{compiled})
+    for name in "${compiled[@]}"; do
+        [ -n "${!name:-}" ] || export "$name=$own/$name"
+        mkdir -p "${!name}"
+    done
+    # A program in the background would not be interrupted without this.
+    (trap : INT QUIT; exec "$@") <&0 &
+    program=$!
+    @{traps}
+    while told='' status=0; do
+        wait "$program" || status=$?
+        [ -n "$told" ] || break
+    done
+    @{keep}
+    rm -rf "$own"
+    exit "$status"
+}
+#: trap
+trap 'told=1; kill -s @{signal} "$program" 2> /dev/null' @{signal}
+#: kept
+# Kept for this image, kind of node and layout: code of one rank can be wrong for another.
+local kept
+kept=$(cat /opt/hpcgen/kit/plan.json /opt/hpcgen/kit/hpcgen.lock /etc/ld.so.cache 2> /dev/null | cksum)
+kept=$shared/kept/${kept// /-}-@{target}-$HPCGEN_RANKS/${SLURM_PROCID:-${PMI_RANK:-${PMIX_RANK:-${OMPI_COMM_WORLD_RANK:-0}}}}.tar
+[ ! -r "$kept" ] || tar -C "$own" -xf "$kept"
+#: keep
+if [ "$status" = 0 ] && mkdir -p "${kept%/*}"; then
+    tar -C "$own" -cf "$kept.$$" . && mv "$kept.$$" "$kept"
+fi
