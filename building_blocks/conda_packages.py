@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, need
+from hpcgen.blocks.caches import of_gpus, of_packages
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.conda import asked_of_conda, conda_fetch, conda_files, conda_request, conda_wheels
 from hpcgen.blocks.git_packages import built_package, fetching, package_tree
@@ -141,7 +142,9 @@ class CondaPackages(Block):
             uses = any(each.name in CUDA_PACKAGES or "cuda" in each.build for each in asked.packages)
         else:
             uses = "__cuda" in asked.virtual and bool(asked_with_cuda(asked.needs))
-        return Capabilities(gpu_vendors=("nvidia",) if uses else (), kmp=True)
+        vendors = ("nvidia",) if uses else ()
+        names = [each.name for each in asked.packages] or [spec_name(each) for each in asked.needs]
+        return Capabilities(gpu_vendors=vendors, caches=(*of_packages(names), *of_gpus(vendors)), kmp=True)
 
     def notices(self, ctx: Context) -> list[str]:
         """Lines of the files without an effect, and that nobody has chosen yet."""

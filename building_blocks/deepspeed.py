@@ -12,7 +12,7 @@ class Deepspeed(Block):
     """DeepSpeed, training of large models with PyTorch.  Source: https://github.com/deepspeedai/DeepSpeed
 
     Its parts in C++ and CUDA are compiled when a program first uses them, so the image keeps a compiler and Ninja. They
-    are compiled into TORCH_EXTENSIONS_DIR, which is ``torch_extensions`` in XDG_CACHE_HOME or ~/.cache by default.
+    are compiled into TORCH_EXTENSIONS_DIR, which jobs set as for all of PyTorch (:mod:`hpcgen.blocks.caches`).
     """
 
     name = "deepspeed"

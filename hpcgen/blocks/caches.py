@@ -43,7 +43,7 @@ _OF_GPUS = {
     ),
 }
 _OF_PACKAGES = {
-    **dict.fromkeys(("torch", "torchvision", "torchaudio"), (*TORCH, *TRITON)),
+    **dict.fromkeys(("torch", "pytorch", "torchvision", "torchaudio"), (*TORCH, *TRITON)),
     "triton": TRITON,
     "jax": JAX,
     "vllm": (*TORCH, *TRITON, *VLLM, *HUGGING_FACE),
@@ -66,6 +66,6 @@ def of_gpus(vendors: Iterable[str]) -> tuple[Cache, ...]:
 
 
 def of_packages(names: Iterable[str]) -> tuple[Cache, ...]:
-    """Those of packages of the Python index."""
+    """Those of packages, by their names in the Python index and in conda's channels."""
     normal = [re.sub(r"-(cuda|rocm-)[0-9-]+x$", "", re.sub(r"[-_.]+", "-", name).lower()) for name in names]
     return tuple(dict.fromkeys(cache for name in normal for cache in _OF_PACKAGES.get(name, ())))

@@ -9,14 +9,18 @@ import subprocess
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from hpcgen.backends.engines import engine_for
 from hpcgen.blocks.caches import HUGGING_FACE, JAX, TORCH, TRITON, of_gpus, of_packages
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.model.caches import Cache
 from hpcgen.core.support.quoting import line
 from hpcgen.launch.caches import Caches, caches_of
+from hpcgen.launch.start import start
+from hpcgen.planning.planner import make_plan as planned
 from tests.conftest import Command
 from tests.unit.launch.test_launch import make_plan
 
@@ -187,3 +191,35 @@ def test_a_home_with_a_limit_is_warned_of(hpcgen: Command, tmp_path: Path) -> No
     assert said(TORCH_HOME="/scratch/torch") == ""
     assert said(TORCH_HOME="/scratch/torch", TRITON_CACHE_DIR=f"{tmp_path}/t") == f"TRITON_CACHE_DIR: {tmp_path}/t\n"
     assert said(HPCGEN_CACHE=f"{tmp_path}/elsewhere", HOME="/home/nobody") == ""
+
+
+@pytest.mark.parametrize(
+    ("site", "stack", "expected"),
+    [
+        ("lumi-g", "pytorch-ddp", {"TORCH_HOME", "TRITON_CACHE_DIR", "MIOPEN_CUSTOM_CACHE_DIR", "MIOPEN_USER_DB_PATH"}),
+        ("lumi-g", "vllm", {"HF_HOME", "VLLM_CACHE_ROOT", "MIOPEN_USER_DB_PATH"}),
+        ("juwels-booster", "pytorch-ddp", {"TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "CUDA_CACHE_PATH"}),
+        ("leonardo", "vllm", {"HF_HOME", "HF_TOKEN_PATH", "TORCH_HOME", "VLLM_CACHE_ROOT", "CUDA_CACHE_PATH"}),
+        ("supermuc", "tf-horovod", {"KERAS_HOME"}),
+        ("supermuc", "mpi-hello", set()),
+    ],
+)
+def test_a_plan_has_the_caches_of_its_blocks(site: str, stack: str, expected: set[str]) -> None:
+    catalog = Catalog()
+    plan = planned(catalog, catalog.site(site), catalog.stack(stack))
+    found = caches_of(plan, engine_for(plan.engine, None))
+    variables = {each.variable for each in found.caches} if found is not None else set()
+    assert variables >= expected and bool(variables) == bool(expected)
+
+
+def test_foreign_code_that_is_sealed_off_gets_none() -> None:
+    plan = make_plan("workstation", engine="podman", mpi=False)
+    plan = replace(plan, blocks=[replace(plan.blocks[0], caches=list(TORCH))])
+    assert start(plan, {}).caches is not None
+    assert start(plan, {}, sealed=True).caches is None
+
+
+def test_no_secret_enters_an_image_as_the_name_of_a_cache() -> None:
+    for name in ("AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "PATH"):
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.convert({"variable": name, "kind": "compiled"}, Cache)
