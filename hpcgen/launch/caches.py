@@ -74,8 +74,8 @@ class Caches(msgspec.Struct, frozen=True):
             "compiled",
             compiled=line(variables),
             traps=[_fill("trap", signal=signal).rstrip() for signal in _PASSED_ON],
-            kept=_fill("kept", target=sh(self.target)) if self.keep else "",
-            keep=_fill("keep") if self.keep else "",
+            kept=_fill("kept", target=sh(self.target)).splitlines() if self.keep else "",
+            keep=_fill("keep").splitlines() if self.keep else "",
         )
 
 

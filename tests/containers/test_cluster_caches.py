@@ -31,7 +31,7 @@ class Kernels(Block):
     def capabilities(self, ctx):
         return Capabilities(caches=(*TRITON, *HUGGING_FACE))
 '''
-TABLE = "releases:\n  - {version: '1', url: 'https://example.org/1.tar.gz', sha256: '" + 64 * "0" + "'}\n"
+TABLE = "block: kernels\nupstream: {none: a test's own}\nlicence: Apache-2.0\nreleases:\n  '1': {}\n"
 STACK = "name: compiling\ntitle: Compiles\nextends: mpi-hello\nblocks: {kernels: {}}\n"
 PROGRAM = 'touch "$TRITON_CACHE_DIR/kernel"; echo "cache $(uname -n) $TRITON_CACHE_DIR $HF_HOME"; sleep '
 

@@ -1,11 +1,11 @@
 # The function that starts each rank with its caches, in parts, put together by caches.py; it runs inside the container.
 #: shared
 # Where downloads are kept for all jobs. It must be a folder that is seen inside.
-export HPCGEN_CACHE="${HPCGEN_CACHE:-$({ echo @{folder}; } 2> /dev/null || true)}"
+export HPCGEN_CACHE="${HPCGEN_CACHE:-${XDG_CACHE_HOME:-$({ echo @{folder}; } 2> /dev/null || true)}}"
 #: function
 # Starts each rank with its caches inside the container, where no variable names another place. Downloads are shared by all.
 own_caches() { # a folder on the node, command
-    local shared=${HPCGEN_CACHE:-$PWD/.cache} home=${HOME:-} each name own lock program told status
+    local shared=${HPCGEN_CACHE:-${XDG_CACHE_HOME:-$PWD/.cache}} home=${HOME:-} each name own lock program told status
 #: user
     [ -n "${@{moved}:-}${@{variable}:-}" ] || [ ! -e "$home/"@{path} ] || export @{variable}="$home/"@{path}
 #: downloads
@@ -53,9 +53,10 @@ own_caches() { # a folder on the node, command
 trap 'told=1; kill -s @{signal} "$program" 2> /dev/null' @{signal}
 #: kept
 # Kept for this image, kind of node and layout: code of one rank can be wrong for another.
-local kept
+# Under a launcher of MPI the batch system numbers what that starts on each node, not the ranks.
+local kept rank=${PMI_RANK:-${PMIX_RANK:-${OMPI_COMM_WORLD_RANK:-${SLURM_PROCID:-0}}}}
 kept=$(cat /opt/hpcgen/kit/plan.json /opt/hpcgen/kit/hpcgen.lock /etc/ld.so.cache 2> /dev/null | cksum)
-kept=$shared/kept/${kept// /-}-@{target}-$HPCGEN_RANKS/${SLURM_PROCID:-${PMI_RANK:-${PMIX_RANK:-${OMPI_COMM_WORLD_RANK:-0}}}}.tar
+kept=$shared/kept/${kept// /-}-@{target}-$HPCGEN_RANKS/$rank.tar
 [ ! -r "$kept" ] || tar -C "$own" -xf "$kept"
 #: keep
 if [ "$status" = 0 ] && mkdir -p "${kept%/*}"; then

@@ -379,7 +379,7 @@ preflight_nodes() { # a launcher with its options
         caches=(@{caches})
         for word in "${caches[@]}"; do
             name=${word%%=*}
-            seen=${HPCGEN_CACHE:-$PWD/.cache}/${word##*/}
+            seen=${HPCGEN_CACHE:-${XDG_CACHE_HOME:-$PWD/.cache}}/${word##*/}
             @{at_home}
             [ -n "${word#*=}" ] || seen=''
             seen=${!name:-$seen}

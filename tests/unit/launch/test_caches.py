@@ -76,6 +76,7 @@ def test_variables_of_the_user_win(rank: Rank, tmp_path: Path) -> None:
     assert found["HF_TOKEN_PATH"] == ""
     assert found["TRITON_CACHE_DIR"] == str(tmp_path / "kernels")
     assert found["TORCH_HOME"] == str(tmp_path / "all" / "torch")
+    assert rank.run(XDG_CACHE_HOME=str(tmp_path / "xdg"))["TORCH_HOME"] == str(tmp_path / "xdg" / "torch")
 
 
 def test_what_the_home_directory_has_is_used_and_a_token_stays_there(rank: Rank) -> None:
@@ -133,11 +134,12 @@ def test_a_node_without_room_still_starts_the_program(rank: Rank) -> None:
 
 def test_kept_code_comes_back_to_the_same_rank(tmp_path: Path) -> None:
     rank = Rank(tmp_path, TRITON, keep=True)
-    job = {"HPCGEN_RANKS": "2", "SLURM_PROCID": "1"}
+    # Of a launcher of MPI: both ranks of a node have the number of what Slurm started there.
+    job = {"HPCGEN_RANKS": "2", "SLURM_PROCID": "0", "PMI_RANK": "1"}
     seen = 'echo "seen=$(ls "$TRITON_CACHE_DIR")"; touch "$TRITON_CACHE_DIR/kernel"'
     assert rank.run(seen, **job)["seen"] == ""
     assert rank.run(seen, **job)["seen"] == "kernel"
-    assert rank.run(seen, **{**job, "SLURM_PROCID": "0"})["seen"] == ""
+    assert rank.run(seen, **{**job, "PMI_RANK": "0"})["seen"] == ""
     assert rank.run(seen, **{**job, "HPCGEN_RANKS": "4"})["seen"] == ""
     assert rank.left() == []
 

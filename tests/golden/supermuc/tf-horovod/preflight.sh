@@ -54,7 +54,7 @@ export OMP_NUM_THREADS=12
 export TF_NUM_INTEROP_THREADS=12
 export TF_NUM_INTRAOP_THREADS=12
 # Where downloads are kept for all jobs. It must be a folder that is seen inside.
-export HPCGEN_CACHE="${HPCGEN_CACHE:-$({ echo "$SCRATCH"/hpcgen-cache-"$USER"; } 2> /dev/null || true)}"
+export HPCGEN_CACHE="${HPCGEN_CACHE:-${XDG_CACHE_HOME:-$({ echo "$SCRATCH"/hpcgen-cache-"$USER"; } 2> /dev/null || true)}}"
 # Without an allocation the ranks are started on this machine.
 if [ -z "${SLURM_JOB_ID:-}${PBS_JOBID:-}" ]; then
     export I_MPI_HYDRA_BOOTSTRAP=fork
@@ -72,7 +72,7 @@ for path in "${places[@]}"; do
 done
 # Starts each rank with its caches inside the container, where no variable names another place. Downloads are shared by all.
 own_caches() { # a folder on the node, command
-    local shared=${HPCGEN_CACHE:-$PWD/.cache} home=${HOME:-} each name own lock program told status
+    local shared=${HPCGEN_CACHE:-${XDG_CACHE_HOME:-$PWD/.cache}} home=${HOME:-} each name own lock program told status
     # What is in the home directory already is used there.
     local downloads=(KERAS_HOME=.keras)
     for each in "${downloads[@]}"; do
@@ -346,7 +346,7 @@ preflight() {
         caches=(KERAS_HOME=.keras)
         for word in "${caches[@]}"; do
             name=${word%%=*}
-            seen=${HPCGEN_CACHE:-$PWD/.cache}/${word##*/}
+            seen=${HPCGEN_CACHE:-${XDG_CACHE_HOME:-$PWD/.cache}}/${word##*/}
             [ -n "${word#*=}" ] || seen=''
             seen=${!name:-$seen}
             if [[ $seen == "$HOME"/* ]]; then
