@@ -63,7 +63,8 @@ def _profile() -> dict[str, Any]:
     data["containers"]["engines"] = {name: {**engine, "version": ENGINES[name], "squashfs": "zstd"} for name in ENGINES}
     data["containers"] |= {"image_directory": "/data/images", "build_on": ["login"], "image_formats": ["squashfs"]}
     data["file_systems"] = {
-        "work": {"kind": "lustre", "path": "/work", "variable": "WORK", "use": "data of projects", "bind": True}
+        "work": {"kind": "lustre", "path": "/work", "variable": "WORK", "use": "data of projects", "bind": True},
+        "own": {"kind": "vast", "path": "/own", "role": "scratch", "folder": "/own/${USER}", "bind": True},
     }
     data["scheduler"] |= {"kind": "pbs", "resources": {"filesystems": "home:eagle"}}
     data["scheduler"] |= {"before_submitting": "workgroup -g NAME", "output": "job.out"}

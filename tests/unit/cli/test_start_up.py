@@ -62,9 +62,9 @@ def start(words: str, kept: Path, **more: str) -> tuple[dict[str, int], set[str]
     [
         ("--version", 5, 0, 26),
         ("--help", 11, 0, 26),
-        ("list sites", 60, 4 * SITES + 4, 74),
-        (f"plan {PLAN}", 183, 45, 108),
-        (f"render {PLAN}", 182, 45, 115),
+        ("list sites", 61, 4 * SITES + 4, 76),
+        (f"plan {PLAN}", 186, 45, 110),
+        (f"render {PLAN}", 185, 45, 117),
         ("", 53, 0, 71),  # completes a site's name
     ],
 )
