@@ -234,7 +234,7 @@ LABEL org.opencontainers.image.title="mpi-hello for supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="mpi-hello" \
       io.hpcgen.blocks="ubuntu@24.04 site_trust@1 gnu@13.3.0 psm2@12.0.1 intel_mpi@2019.6.166 rank_test@1" \
-      io.hpcgen.content="d16fb712cbedaf8e4e5ad205e798ef6c788e1425311a42e7afa2183e80400c35" \
+      io.hpcgen.content="3badca4860183ab6b7f8c89aa8ff0d5d586875dc5e89df5c5bd11fff8283566b" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 

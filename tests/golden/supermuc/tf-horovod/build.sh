@@ -186,10 +186,11 @@ RUN cd /opt/hpcgen/build/tensorflow && \
         --repo_env=TF_PYTHON_VERSION=3.10 --curses=no --show_progress_rate_limit=60 --verbose_failures \
         //tensorflow/tools/pip_package:build_pip_package
 RUN cd /opt/hpcgen/build/tensorflow && \
-    ./bazel-bin/tensorflow/tools/pip_package/build_pip_package /opt/hpcgen/build/tensorflow-wheel && \
-    /opt/python/bin/python -m pip install --no-deps --no-index /opt/hpcgen/build/tensorflow-wheel/*.whl && \
+    mkdir -p /opt/hpcgen/wheels/tensorflow && \
+    ./bazel-bin/tensorflow/tools/pip_package/build_pip_package /opt/hpcgen/wheels/tensorflow && \
     cd / && \
-    rm -rf /opt/hpcgen/build/tensorflow /opt/hpcgen/build/bazel
+    rm -rf /opt/hpcgen/build/tensorflow /opt/hpcgen/build/bazel && \
+    /opt/python/bin/python -m pip install --no-deps --no-index --find-links /opt/hpcgen/wheels/tensorflow tensorflow
 
 # cmake 3.31.10: install
 COPY files/requirements/cmake-3.31.10.txt /opt/hpcgen/build/
@@ -231,14 +232,21 @@ RUN cd /opt/hpcgen/build/intel-mpi && \
         /opt/intel_mpi/intel64/bin/mpif90 /opt/intel_mpi/intel64/bin/mpigcc /opt/intel_mpi/intel64/bin/mpigxx && \
     rm -rf /opt/hpcgen/build/intel-mpi /opt/hpcgen/build/intel-mpi-installed
 
-# horovod 0.28.1: what it needs, compile
+# horovod 0.28.1: what it needs, source, compile, install
 COPY files/requirements/horovod-0.28.1.txt /opt/hpcgen/build/
 RUN /opt/python/bin/python -m pip install --no-deps --require-hashes -r /opt/hpcgen/build/horovod-0.28.1.txt
 COPY files/requirements/horovod-0.28.1-source.txt /opt/hpcgen/build/
-RUN env 'HOROVOD_BUILD_ARCH_FLAGS=-march=skylake-avx512 -mtune=skylake-avx512' HOROVOD_CPU_OPERATIONS=MPI \
-        HOROVOD_WITHOUT_GLOO=1 HOROVOD_WITHOUT_MXNET=1 HOROVOD_WITHOUT_PYTORCH=1 HOROVOD_WITH_MPI=1 \
-        HOROVOD_WITH_TENSORFLOW=1 /opt/python/bin/python -m pip install --no-deps --require-hashes --no-binary \
-        horovod --no-build-isolation -r /opt/hpcgen/build/horovod-0.28.1-source.txt
+RUN /opt/python/bin/python -m pip download --no-deps --require-hashes --no-binary :all: --no-build-isolation \
+        -d /opt/hpcgen/build/horovod-0.28.1-source -r /opt/hpcgen/build/horovod-0.28.1-source.txt && \
+    mkdir -p /opt/hpcgen/build/horovod && \
+    tar -xf /opt/hpcgen/build/horovod-0.28.1-source/*.tar.gz --strip-components=1 --no-same-owner -C \
+        /opt/hpcgen/build/horovod && \
+    env SOURCE_DATE_EPOCH=946684800 'HOROVOD_BUILD_ARCH_FLAGS=-march=skylake-avx512 -mtune=skylake-avx512' \
+        HOROVOD_CPU_OPERATIONS=MPI HOROVOD_WITHOUT_GLOO=1 HOROVOD_WITHOUT_MXNET=1 HOROVOD_WITHOUT_PYTORCH=1 \
+        HOROVOD_WITH_MPI=1 HOROVOD_WITH_TENSORFLOW=1 /opt/python/bin/python -m pip wheel --no-deps --no-index \
+        --no-build-isolation -w /opt/hpcgen/wheels/horovod /opt/hpcgen/build/horovod && \
+    rm -rf /opt/hpcgen/build/horovod && \
+    /opt/python/bin/python -m pip install --no-deps --no-index --find-links /opt/hpcgen/wheels/horovod horovod
 
 # horovod 0.28.1: training step; rank_test 1: compile; hpcgen: remove downloads
 COPY files/tests/step.py /opt/horovod/share/
@@ -297,7 +305,7 @@ LABEL org.opencontainers.image.title="tf-horovod for supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="tf-horovod" \
       io.hpcgen.blocks="ubuntu@22.04 site_trust@1 python@3.10.12 gnu@12.3.0 bazel@6.1.0 tensorflow@2.15.1 cmake@3.31.10 psm2@12.0.1 intel_mpi@2019.6.166 horovod@0.28.1 rank_test@1" \
-      io.hpcgen.content="d449ec78aadfc759de241cc0bae7a1f3abfbcd7dd4341869ab9d12c08de860ab" \
+      io.hpcgen.content="b491da5cb3b3181e3f2f9f1e439b40c47ab5a3ee0e48c98892c90d86095861b8" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 
