@@ -33,7 +33,8 @@ def _index() -> str:
     rows = [[f"[{name}]({name}.md)", cell(text)] for name, text in _lines().items()]
     options = [row for each in cli.params if (row := _option(each)) is not None]
     head = "# Commands\n\n" + prose(cli.help or "") + "\n"
-    return f"{head}\n{table(['command', 'what it does'], rows)}\nBefore a command:\n\n{table(['option', ''], options)}"
+    before = f"Before a command:\n\n{table(['option', 'meaning'], options)}"
+    return f"{head}\n{table(['command', 'what it does'], rows)}\n{before}"
 
 
 def _below(command: click.Command, path: str, above: click.Context) -> Iterator[tuple[str, click.Command]]:
@@ -55,7 +56,7 @@ def _described(command: click.Command, path: str) -> str:
     text.append(f"```text\nhpcgen {path} {usage}\n```\n")
     rows = [row for each in command.params if each is not QUIET and (row := _option(each)) is not None]
     if rows:
-        text.append(table(["option", ""], rows))
+        text.append(table(["option", "meaning"], rows))
     if lines := examples_of(path.partition(" ")[0]).get(path, ()):
         text.append("Examples:\n\n```sh\n" + "\n".join(lines) + "\n```\n")
     return "\n".join(text)

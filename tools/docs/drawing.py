@@ -14,6 +14,24 @@ FILLS = {
     "plain": ("#f4f5f7", "#868e96"),
 }
 """Fill and border by what a box stands for."""
+DARK = {
+    "#ffffff": "#1e2129",
+    "#212529": "#e9ecef",
+    "#495057": "#ced4da",
+    "#6c757d": "#adb5bd",
+    "#adb5bd": "#6c757d",
+    "#868e96": "#868e96",
+    "#f4f5f7": "#2b2f36",
+    "#e8eefc": "#1d2d5c",
+    "#3b5bdb": "#748ffc",
+    "#e6f6ec": "#143d22",
+    "#2b8a3e": "#51cf66",
+    "#fff3d6": "#463408",
+    "#d9860a": "#fab005",
+    "#f3f0f7": "#33264f",
+    "#6741d9": "#9775fa",
+}
+"""What each colour becomes for readers who have asked for dark pages."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +75,7 @@ class Picture:
             f"<rect x='{x}' y='{y}' width='{width}' height='{height}' rx='10' fill='none' stroke='#adb5bd' "
             "stroke-dasharray='6 4'/>"
         )
-        self.words(x + 12, y + 20, title, size=13, colour="#868e96", anchor="start")
+        self.words(x + 12, y + 20, title, size=13, colour="#6c757d", anchor="start")
 
     def words(
         self,
@@ -108,5 +126,7 @@ class Picture:
             "<defs><marker id='tip' viewBox='0 0 10 10' refX='1' refY='5' markerWidth='6' markerHeight='6' "
             "orient='auto'><path d='M0 0L10 5L0 10z' fill='#495057'/></marker></defs>"
         )
+        dark = "".join(f"[fill='{old}']{{fill:{new}}}[stroke='{old}']{{stroke:{new}}}" for old, new in DARK.items())
+        style = f"<style>@media(prefers-color-scheme:dark){{{dark}}}</style>"
         ground = f"<rect width='{self.width}' height='{self.height}' rx='12' fill='#ffffff'/>"
-        return "\n".join([head, tip, ground, *self.parts, "</svg>", ""])
+        return "\n".join([head, style, tip, ground, *self.parts, "</svg>", ""])

@@ -28,7 +28,7 @@ def packages() -> Picture:
     height = 74 + sum(_ROW + _PARTS * (f"hpcgen.{name}" in layers) for name in top)
     about = "The packages of hpcgen from top to bottom; each imports only from those below it"
     picture = Picture(920, height, about)
-    picture.words(_LEFT, 28, "a package imports only from those below it", size=13, colour="#868e96", anchor="start")
+    picture.words(_LEFT, 28, "a package imports only from those below it", size=13, colour="#6c757d", anchor="start")
     picture.words(900, 28, "green: starts no process, opens no socket", size=13, colour="#2b8a3e", anchor="end")
     y = 44
     for name in top:

@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from said import FILLED_IN, Code, Said
@@ -167,6 +168,9 @@ def _causes() -> list[list[str]]:
     for each in remedies():
         said = each.patterns or [f"status {status}" for status in each.statuses]
         shown = "<br>".join(code(_GROUP.sub(FILLED_IN, pattern)) for pattern in said)
-        by_engine = [text if engine == "any" else f"{engine}: {text}" for engine, text in each.remedy.items()]
-        rows.append([shown, cell(each.cause), "<br>".join(cell(text) for text in dict.fromkeys(by_engine))])
+        groups = (re.compile(pattern).groupindex for pattern in (*each.patterns, *each.details))
+        unknown = {name: FILLED_IN for name in chain(*groups) if name not in each.otherwise}
+        texts = {engine: each.text(engine if engine != "any" else "ENGINE", unknown) for engine in each.remedy}
+        advice = [remedy if engine == "any" else f"{engine}: {remedy}" for engine, (_, remedy) in texts.items()]
+        rows.append([shown, cell(texts["any"][0]), "<br>".join(cell(text) for text in advice)])
     return rows

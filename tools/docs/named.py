@@ -22,7 +22,7 @@ def pages() -> dict[str, str]:
     for kind, title in _LISTS.items():
         names = catalog.names(kind)
         rows = [[f"[{name}]({name}.md)", cell(one_line(catalog, kind, name))] for name in names]
-        found[f"reference/{kind}s/index.md"] = f"# {title}\n\n{table(['name', ''], rows)}"
+        found[f"reference/{kind}s/index.md"] = f"# {title}\n\n{table(['name', 'what it is'], rows)}"
         for name in names:
             found[f"reference/{kind}s/{name}.md"] = f"# {name}\n\n{makers[kind](described(catalog, kind, name))}"
     return found
@@ -35,7 +35,7 @@ def _block(block: dict[str, Any]) -> str:
             text.append(f"{word.capitalize()} {', '.join(code(each) for each in block[word])}.\n")
     if block["options"]:
         rows = [[code(name), cell(said)] for name, said in block["options"].items()]
-        text += ["## Options\n", table(["option", ""], rows)]
+        text += ["## Options\n", table(["option", "meaning"], rows)]
     rows = [[code(version), cell(_release(release))] for version, release in block["releases"].items()]
     return "\n".join([*text, "## Releases\n", table(["version", "fits"], rows)])
 

@@ -7,11 +7,13 @@ files' names, since the built site does not hold them.
 
 from __future__ import annotations
 
+import logging
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import built
 import commands
 import fields
 import messages
@@ -20,6 +22,12 @@ from mkdocs.structure.files import File, Files
 
 _EXAMPLE = re.compile(r"(?m)^```console example$")
 """The fence of commands that no test runs; the Markdown of the site takes two words there for no fence at all."""
+_ROW = re.compile(r"(?m)^\|.*\|$")
+_CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)")
+_NO_HEAD = re.compile(r"<thead>\s*<tr>\s*(?:<th[^>]*></th>\s*)+</tr>\s*</thead>")
+"""The head of a table whose columns need none."""
+_NO_PROMPT = re.compile(r'<span class="gp">(?!\$)([^<]*)</span>')
+"""A comment in what a command prints: the highlighter takes it for the prompt of root."""
 _LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)]+)\)")
 
 
@@ -63,4 +71,22 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         file = target.partition("#")[0].replace("../", "")
         return found[0] if inside else label if label.strip("`") == file else f"{label} (`{file}`)"
 
-    return _LINK.sub(shown, _EXAMPLE.sub("```console", markdown))
+    return _ROW.sub(_bars, _LINK.sub(shown, _EXAMPLE.sub("```console", markdown)))
+
+
+def _bars(row: re.Match[str]) -> str:
+    """A row of a table as this Markdown wants it: within code no backslash before a bar, which others need."""
+    return _CODE.sub(lambda code: code[0].replace("\\|", "|"), row[0])
+
+
+def on_page_content(html: str, page: Any, **_: Any) -> str:
+    """Called by MkDocs with the page as HTML; a warning ends a strict build."""
+    html = _NO_PROMPT.sub(r"\1", _NO_HEAD.sub("", html))
+    for fault in built.faults(page.markdown, html):
+        logging.getLogger("mkdocs.hooks").warning("%s: %s", page.file.src_uri, fault)
+    return html
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Called by MkDocs with the whole page: the theme's search has no name for those who hear the page."""
+    return output.replace('role="dialog">', 'role="dialog" aria-label="Search">')

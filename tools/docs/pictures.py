@@ -45,9 +45,9 @@ def flow() -> Picture:
     picture.words(822, 124, "test", size=12, colour="#495057", anchor="start")
     picture.arrow(proof, job, "")
     picture.words(822, 216, "run, submit", size=12, colour="#495057", anchor="start")
-    picture.words(105, 26, "given", size=13, colour="#868e96")
-    picture.words(450, 26, "pure: no network, no clock, the same bytes everywhere", size=13, colour="#868e96")
-    picture.words(804, 26, "engines and batch system", size=13, colour="#868e96")
+    picture.words(105, 26, "given", size=13, colour="#6c757d")
+    picture.words(450, 26, "pure: no network, no clock, the same bytes everywhere", size=13, colour="#6c757d")
+    picture.words(804, 26, "engines and batch system", size=13, colour="#6c757d")
     return picture
 
 

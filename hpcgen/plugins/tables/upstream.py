@@ -63,7 +63,7 @@ def pattern_of(text: str) -> re.Pattern[str]:
         why = "{version} is not in it"
     except re.error as error:
         why = str(error)
-    told = "a regular expression with {version} once, and {sha256} at most once"
+    told = "a regular expression with `{version}` once, and `{sha256}` at most once"
     raise InputError(f"{text} is no pattern: {why}", expected=told)
 
 
