@@ -26,7 +26,7 @@ AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text("ut
 PAGES = (
     *("", "tutorial/", "how-it-works/", "glossary/", "comparison/", "projects/", "when-a-build-fails/", "contract/"),
     *("tasks/", "tasks/add-a-package/", "testing-images/", "running/", "stacks/", "site-profile-fields/", "options/"),
-    *("explain/", "reference/errors/", "reference/commands/build/", "reference/sites/polaris/"),
+    *("explain/", "reference/errors/exit-code-7/", "reference/commands/build/", "reference/sites/polaris/"),
     "reference/fields/stack/",
 )
 WIDE, LAPTOP, NARROW = 1400, 1280, 390

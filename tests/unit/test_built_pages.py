@@ -30,3 +30,18 @@ def test_a_page_is_held_against_its_markdown(
 
     found = list(built.faults(markdown, html))
     assert [fault.partition(":")[0] for fault in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        (r"write (?P<path>/\S+?): [Nn]o space", ["write /…: no space"]),
+        (r"^Curl error \((6|28)\).* for x$", ["Curl error (6)… for x", "Curl error (28)… for x"]),
+        (r"don.t find (it )?in \d+ +files?", ["don't find in … file"]),
+    ],
+)
+def test_patterns_are_shown_as_texts(pattern: str, expected: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools" / "docs"))
+    import patterns
+
+    assert patterns.fitting(pattern) == expected

@@ -10,6 +10,7 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
+from patterns import fitting
 from said import FILLED_IN, Code, Said
 from writing import cell, code, prose, table
 
@@ -46,7 +47,6 @@ _ORDER = {
 _WRITE = "write what is expected"
 _NOTHING = "nothing is wrong with image or site: what the test needs is not here"
 _HELP = "the command's `--help`, which is named with the error"
-_WITHOUT = "nothing more is known: search the documentation for it, or ask where hpcgen is developed"
 _INSTEAD = {USAGE: _HELP, SKIPPED: _NOTHING}
 """What the page says where an error has no remedy of its own, by section."""
 _SECTIONS = (
@@ -56,7 +56,6 @@ _SECTIONS = (
     (SKIPPED, "Tests that are skipped", "Never counted as passed."),
     (ROW, "Rows of release tables", "By `hpcgen tables refresh`: why it writes no row."),
 )
-_GROUP = re.compile(r"\(\?P<\w+>[^()]*(?:\([^()]*\)[^()]*)*\)")
 _ECHO = re.compile(r'echo "(?:build\.sh|@\{file_name\}|[a-z_]+): (.*?)"(?: @\{shown\} "(.*?)")? >&2(.*(?:\n.*){0,2})')
 
 
@@ -79,40 +78,40 @@ def said() -> tuple[Said, ...]:
 
 
 def pages() -> dict[str, str]:
-    """reference/errors.md, by exit code; what is filled in while hpcgen runs stands as ``…``."""
+    """reference/errors/KIND.md, and a list; what is filled in while hpcgen runs stands as ``…``."""
+    shown = {f"reference/errors/{name}.md": f"# {title}\n\n{text}" for name, (title, text) in _kinds().items()}
+    rows = [[f"[{title}]({name}.md)", text.partition("\n")[0]] for name, (title, text) in _kinds().items()]
+    return {"reference/errors/index.md": f"# Errors\n\n{_ABOUT}\n{table(('page', 'what is on it'), rows)}", **shown}
+
+
+@cache
+def _kinds() -> dict[str, tuple[str, str]]:
+    """The title and the text of each page, which begins with a sentence."""
     by_kind: dict[str, list[Said]] = defaultdict(list)
     for each in said():
         by_kind[each.kind].append(each)
-    text = ["# Errors\n", _ABOUT]
-    text += ["## Exit code 2\n", "The command was called in another way than its help says.\n"]
-    text.append(_table(by_kind[USAGE], _INSTEAD[USAGE]))
+    usage = "The command was called in another way than its help says.\n\n"
+    found = {"exit-code-2": ("Exit code 2", usage + _table(by_kind[USAGE], _INSTEAD[USAGE]))}
     for name, each in sorted(EXIT_CLASSES.items(), key=lambda pair: pair[1].exit_code):
         if by_kind[name]:
-            text += [f"## Exit code {each.exit_code}\n", prose((each.__doc__ or "").split("\n")[0]) + "\n"]
-            text.append(_table(by_kind[name]))
+            about = prose((each.__doc__ or "").split("\n")[0]) + "\n\n"
+            found[f"exit-code-{each.exit_code}"] = (f"Exit code {each.exit_code}", about + _table(by_kind[name]))
     for kind, title, about in _SECTIONS:
-        text += [f"## {title}\n", about + "\n", _table(by_kind[kind], _INSTEAD.get(kind, _WITHOUT))]
-    text += [
-        "## Scripts of a kit\n",
-        "They need no hpcgen, and end with these.\n",
-        table(("message", "exit code"), _scripts()),
-    ]
-    text += [
-        "## What engines say when a build fails\n",
-        _ENGINES,
-        table(("what appears", "cause", "what to do"), _causes()),
-    ]
-    return {"reference/errors.md": "\n".join(text)}
+        found[kind or "files"] = (title, f"{about}\n\n{_table(by_kind[kind], _INSTEAD.get(kind, ''))}")
+    scripts = "They need no hpcgen, and end with these.\n\n" + table(("message", "exit code"), _scripts())
+    causes = f"{_ENGINES}\n{table(('what appears', 'cause', 'what to do'), _causes())}"
+    found["scripts"] = ("Scripts of a kit", scripts)
+    return found | {"engines": ("What engines say when a build fails", causes)}
 
 
 _ABOUT = """\
-Messages are listed by their literal text in the code: search this page for a few words of what you see. `…` stands for
-a name, a path or a number. The error itself also says what to do, after `remedy:`. For an error without a remedy this
-page has general advice. [A table](../exit-codes.md#exit-codes) explains exit codes; 70 is a bug in hpcgen.
+Messages are listed by their literal text in the code: search for a few words of what you see. `…` stands for
+a name, a path or a number. The error itself also says what to do, after `remedy:`.
+[A table](../../exit-codes.md#exit-codes) explains exit codes; 70 is a bug in hpcgen.
 """
 _ENGINES = """\
-By patterns of their output; `hpcgen build` shows the cause and the remedy for the engine in use. More:
-[when a build fails](../when-a-build-fails.md).
+By their output; `hpcgen build` shows the cause and the remedy for the engine in use. More:
+[when a build fails](../../when-a-build-fails.md).
 """
 
 
@@ -124,12 +123,13 @@ def silent(kind: str, found: Iterable[Said]) -> list[str]:
     return [message for message, told in said.items() if not told and kind not in _INSTEAD]
 
 
-def _table(found: Iterable[Said], instead: str = _WITHOUT) -> str:
+def _table(found: Iterable[Said], instead: str = "") -> str:
     """One row for each text; the remedies of one that is said in several places together.
 
     Parameters
     ----------
-    instead: what to do where the code names neither a remedy nor what was expected.
+    instead: what to do where the code names neither a remedy nor what was expected; without it such a text has no
+        row, since it only puts words beside an error that has one.
     """
     rows: dict[str, tuple[set[str], set[str]]] = {}
     for each in found:
@@ -139,7 +139,8 @@ def _table(found: Iterable[Said], instead: str = _WITHOUT) -> str:
     shown = []
     for message in sorted(rows, key=str.lower):
         expected, remedy = map(_either, rows[message])
-        shown.append([cell(message), expected, remedy or (_WRITE if expected else cell(instead))])
+        if advice := remedy or (_WRITE if expected else cell(instead)):
+            shown.append([cell(message), expected, advice])
     used = [number for number in range(len(_HEAD)) if any(row[number] for row in shown)]
     return table([_HEAD[number] for number in used], ([row[number] for number in used] for row in shown))
 
@@ -166,8 +167,8 @@ def _scripts() -> list[list[str]]:
 def _causes() -> list[list[str]]:
     rows = []
     for each in remedies():
-        said = each.patterns or [f"status {status}" for status in each.statuses]
-        shown = "<br>".join(code(_GROUP.sub(FILLED_IN, pattern)) for pattern in said)
+        printed = dict.fromkeys(chain(*map(fitting, each.patterns))) or [f"status {number}" for number in each.statuses]
+        shown = "<br>".join(code(text) for text in printed)
         groups = (re.compile(pattern).groupindex for pattern in (*each.patterns, *each.details))
         unknown = {name: FILLED_IN for name in chain(*groups) if name not in each.otherwise}
         texts = {engine: each.text(engine if engine != "any" else "ENGINE", unknown) for engine in each.remedy}
