@@ -67,5 +67,6 @@ class NcclTests(Block):
                 expect="Out of bounds values : 0 OK",
                 ranks="per_gpu",
                 figures="nccl_tests",
+                measure="nccl_bus_bandwidth",
             ),
         ]

@@ -7,14 +7,16 @@ from hpcgen.blocks.base import Context, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.own_ranks import own_ranks
 from hpcgen.blocks.standard_mpi import linked, linked_test, mpicc, mpicxx
-from hpcgen.blocks.steps import Environment, Part, RankLayout, Test, command
+from hpcgen.blocks.steps import Environment, Measure, Part, RankLayout, Test, command
 
-BETWEEN_NODES: tuple[tuple[str, str, str, RankLayout], ...] = (
-    ("latency", "latency", "Latency", "two"),
-    ("bandwidth", "bw", "Bandwidth", "two"),
-    ("allreduce", "allreduce", "Allreduce Latency", "all"),
+RANKS: tuple[tuple[str, str, str, RankLayout, Measure | None], ...] = (
+    ("latency within a node", "latency", "Latency", "pair", "latency_within_node"),
+    ("bandwidth within a node", "bw", "Bandwidth", "pair", "bandwidth_within_node"),
+    ("latency", "latency", "Latency", "two", "latency"),
+    ("bandwidth", "bw", "Bandwidth", "two", "bandwidth"),
+    ("allreduce", "allreduce", "Allreduce Latency", "all", None),
 )
-"""Test, program, what the program calls itself, and the ranks that it is started on."""
+"""Test, program, what the program calls itself, the ranks that it is started on, what it measures."""
 
 
 class Osu(AutotoolsBlock):
@@ -53,10 +55,10 @@ class Osu(AutotoolsBlock):
         if ctx.facts.mpi is None:
             ranks = own_ranks(2, program, "-m", "1:1024", "-i", "10")
             tests.append(Test("two ranks", ranks, expect="OSU MPI Latency Test"))
-        return [*tests, *(self._between_nodes(ctx))]
+        return [*tests, *self._of_ranks(ctx)]
 
-    def _between_nodes(self, ctx: Context) -> list[Test]:
-        """Latency and bandwidth between two nodes, and how long all ranks take for a sum."""
+    def _of_ranks(self, ctx: Context) -> list[Test]:
+        """Latency and bandwidth within a node and between two, and how long all ranks take for a sum."""
         return [
             Test(
                 name,
@@ -64,8 +66,9 @@ class Osu(AutotoolsBlock):
                 expect=f"OSU MPI {title} Test",
                 ranks=ranks,
                 figures="osu",
+                measure=measure,
             )
-            for name, program, title, ranks in BETWEEN_NODES
+            for name, program, title, ranks, measure in RANKS
         ]
 
     def capabilities(self, ctx: Context) -> Capabilities:

@@ -30,6 +30,7 @@ from hpcgen.blocks.inputs.wheels import Wheels as Wheels
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.bazel import BazelFile as BazelFile
 from hpcgen.core.model.image_paths import KIT_PATH
+from hpcgen.core.model.performance import Measure as Measure
 from hpcgen.core.model.recipe_facts import FigureTable as FigureTable
 from hpcgen.core.model.recipe_facts import RankLayout as RankLayout
 from hpcgen.core.support.quoting import command as command
@@ -280,9 +281,10 @@ class Test(msgspec.Struct, frozen=True):
     ----------
     expect: text that the output must contain.
     ranks: the command is one rank of a job over several nodes, which ``hpcgen test --nodes`` alone starts: one rank on
-        each of ``two`` nodes, one on each node (``per_node``), one for each GPU (``per_gpu``), or those of the job's
-        layout (``all``).
+        each of ``two`` nodes, a ``pair`` on one node, one on each node (``per_node``), one for each GPU (``per_gpu``),
+        or those of the job's layout (``all``).
     figures: whose table the output has, if it has numbers that sites compare: ``osu``, ``nccl_tests``, ``hpl``.
+    measure: which figure of a profile's partition these are held against.
     """
 
     name: str
@@ -291,6 +293,7 @@ class Test(msgspec.Struct, frozen=True):
     expect: str = ""
     ranks: RankLayout = ""
     figures: FigureTable = ""
+    measure: Measure | None = None
 
 
 _SHELLS = ("sh", "bash", "dash", "ash", "ksh")

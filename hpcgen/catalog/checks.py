@@ -24,6 +24,7 @@ from hpcgen.backends.hardware.amdgpu import driver_release
 from hpcgen.backends.hardware.mpi_abi import STANDARD, STANDARD_SINCE, abi_of, whose
 from hpcgen.core.model.host_mpi import HostMpi
 from hpcgen.core.model.nodes import Gpu
+from hpcgen.core.model.performance import DIMENSIONS, PRINTED_IN, TIMES, tolerance
 from hpcgen.core.model.site import Partition
 from hpcgen.core.support.cpu_lists import list_text, read_list
 from hpcgen.core.support.units import counted
@@ -220,6 +221,7 @@ def wrong_facts(site: Site, document: Document) -> Problems:
         )
     for name, partition in site.partitions.items():
         problems += _wrong_queues(name, partition, document)
+        problems += _wrong_performance(name, partition, document)
         memory, gpu = partition.memory, partition.gpu
         if memory.usable_gb is not None and memory.usable_gb > memory.total_gb:
             place = document.position(["partitions", name, "memory", "usable_gb"])
@@ -336,3 +338,16 @@ def _wrong_queues(partition: str, nodes: Partition, document: Document) -> Itera
             remedy = "remove one, or say with `directives` how the two differ"
             yield Problem(message, document.position([*place, "name"]), remedy=remedy)
         seen.add((queue.name, *queue.directives))
+
+
+def _wrong_performance(name: str, nodes: Partition, document: Document) -> Iterator[Problem]:
+    """Figures in a unit of something else, and rates of which nothing would be too low."""
+    for measure, fact in nodes.performance.items():
+        place = ["partitions", name, "performance", measure]
+        unit = PRINTED_IN[measure]
+        if fact.in_unit(unit) is None:
+            units = " or ".join(each for each in DIMENSIONS if DIMENSIONS[each][0] == DIMENSIONS[unit][0])
+            yield Problem(f"{measure} is not measured in {fact.unit}", document.position([*place, "unit"]), units)
+        if measure not in TIMES and tolerance(measure, fact) >= 1:
+            message = f"with this tolerance no {measure} would be too low"
+            yield Problem(message, document.position([*place, "tolerance"]), "a share of the value, such as 0.1")

@@ -45,6 +45,7 @@ KINDS = (
     Kind("schedulers", 24, ("scheduler", "partitions.*.directives", "partitions.*.chunk")),
     Kind("policies", 24, ("containers.preferred", "containers.engines", "containers.build_on", "network.internet")),
     Kind("policies", 24, ("containers.unprivileged_build", "system.user_namespaces")),
+    Kind("performance", 24, ("partitions.*.performance",)),
     Kind("environments", 24, ("environment", "partitions.*.environment", "mpi.environment", "file_systems")),
 )
 """The first that fits counts. What none of them names does not age: hardware, and what an interface is called."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _JOBS_ONLY = (
     r"(operator|archived|closed|scheduler|layouts|environment|unset_environment"
     r"|system\.(kernel|modules|user_namespaces)"
-    r"|partitions\.[^.]+\.(nodes|memory|queues|slots|directives|chunk|parallel_environment|environment"
+    r"|partitions\.[^.]+\.(nodes|memory|queues|slots|directives|chunk|parallel_environment|environment|performance"
     r"|cpu\.(?!target(\.|$))[^.]+|gpu\.(count|tiles|memory_gb|cpus|cdi))"
     r"|containers\.(image_directory|build_on|unprivileged_build|engines\.[^.]+\.(reason|decided|modules)))(\.|$)"
 )

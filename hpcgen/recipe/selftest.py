@@ -131,6 +131,7 @@ def rank_tests(plan: Plan, tests: list[tuple[str, list[Test]]]) -> list[RankTest
             device=_device(plan, test.device),
             expect=test.expect,
             figures=test.figures,
+            measure=test.measure,
         )
         for block, block_tests in tests
         for test in block_tests

@@ -25,6 +25,9 @@ Source: NCCL's environment variables (docs.nvidia.com/deeplearning/nccl/user-gui
 name in every release, nccl_ofi_interface_nvidia in aws/aws-ofi-nccl from v1.9.2-aws to v1.21.1.
 """
 
+SOCKETS = "Socket"
+"""NCCL's and RCCL's own network over TCP, which works everywhere and is slow."""
+
 ONECCL = "oneCCL"
 """Intel's collectives between GPUs, which send by libfabric and take nothing of ``NCCL_…``."""
 

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from hpcgen.core.model.fields import AbsolutePath, Digest, Name, Record, Text, matching
 from hpcgen.core.model.image_paths import KIT_PATH
+from hpcgen.core.model.performance import Measure
 
 KitPath = Annotated[str, matching(rf"^{KIT_PATH}$(?!\n)", "a path inside the kit", "files/rank_test.c")]
 ContextName = Annotated[
@@ -63,14 +64,15 @@ class KeptPart(Record, frozen=True):
     base: Text = ""
 
 
-RankLayout = Literal["", "two", "per_node", "per_gpu", "all"]
+RankLayout = Literal["", "two", "pair", "per_node", "per_gpu", "all"]
 FigureTable = Literal["", "osu", "nccl_tests", "hpl"]
 
 
 class RankTest(Record, frozen=True):
     """A test of a block that is started as ranks of a job over several nodes; its fields are those of a block's test.
 
-    ``block``: its name. ``device``: the file that stands for the device on the plan's site.
+    ``block``: its name. ``device``: the file that stands for the device on the plan's site. ``measure``: which figure
+    of a profile's partition it measures.
     """
 
     block: Name
@@ -80,6 +82,7 @@ class RankTest(Record, frozen=True):
     device: Text = ""
     expect: Text = ""
     figures: FigureTable = ""
+    measure: Measure | None = None
 
 
 class RecipeFacts(Record, frozen=True):

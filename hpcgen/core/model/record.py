@@ -52,12 +52,36 @@ class Figure(RecordPart, frozen=True):
     at_unit: str = ""
 
 
+class Judgement(RecordPart, frozen=True):
+    """What a test measured, beside what the profile expects.
+
+    ``measure``: the profile's name of it. ``measured``, ``expected`` and ``limit``, the worst that passes, in ``unit``;
+    ``at`` a size in bytes. ``nodes``, ``ranks_per_node``: the layout. ``starts``: how many the best figure is of.
+    ``source``: of what is expected. ``causes``: why it may be slow, by what was seen. ``unknown``: the profile does not
+    say what to expect.
+    """
+
+    measure: str
+    result: Literal["good", "slow", "unknown"]
+    measured: float
+    unit: str
+    nodes: int
+    ranks_per_node: int
+    at: int | None = None
+    starts: int = 1
+    expected: float | None = None
+    limit: float | None = None
+    source: str = ""
+    causes: list[str] = []
+
+
 class TestResult(RecordPart, frozen=True):
     """One test: ``group`` is the block or ``contract``; ``seconds``; ``output`` is what it printed.
 
     ``reason``: why it was skipped or failed, or what was seen; ``remedy``: what to do where it failed.
 
-    Of a test over several nodes also how many ``ranks`` ran, on which ``nodes``, and the ``figures`` they measured.
+    Of a test over several nodes also how many ``ranks`` ran, on which ``nodes``, the ``figures`` they measured, and
+    the ``judgement`` of the one that counts.
     """
 
     group: str
@@ -70,12 +94,13 @@ class TestResult(RecordPart, frozen=True):
     ranks: int | None = None
     nodes: list[str] = []
     figures: list[Figure] = []
+    judgement: Judgement | None = None
 
 
 class TestRun(RecordPart, frozen=True):
     """One call of ``hpcgen test``: when (UTC, ISO 8601), on which site, by which engine, and every result.
 
-    ``nodes``: how many the ranks were started on.
+    ``partition``: the kind of node. ``nodes``: how many the ranks were started on.
     """
 
     started: str
@@ -84,6 +109,7 @@ class TestRun(RecordPart, frozen=True):
     results: list[TestResult]
     seconds: float = 0.0
     nodes: int = 1
+    partition: str = ""
 
     def __repr__(self) -> str:
         return f"<TestRun on {self.site} by {self.engine}: {self.counts}>"

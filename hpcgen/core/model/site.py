@@ -25,6 +25,7 @@ from hpcgen.core.model.fields import (
 from hpcgen.core.model.host_mpi import HostMpi
 from hpcgen.core.model.network import Network
 from hpcgen.core.model.nodes import Cpu, Fabric, FabricKind, Gpu, Memory
+from hpcgen.core.model.performance import Measure, PerformanceFact
 from hpcgen.core.support.quoting import sh
 
 _WORD = "[A-Za-z0-9._+/=:@%-]+"
@@ -77,7 +78,8 @@ class Partition(Record, frozen=True):
     ``directives`` are header options of jobs on these nodes, such as how the site asks for its GPUs. ``chunk``: how PBS
     Pro's ``select`` names such a node, instead of by its numbers of cores and GPUs; for Torque properties of the nodes.
     ``parallel_environment``: Grid Engine's for these nodes, in the place of the site's. ``fabric`` takes the place of
-    the site's on these nodes, ``environment`` is set there beside the site's and wins over it.
+    the site's on these nodes, ``environment`` is set there beside the site's and wins over it. ``performance``: what
+    benchmarks reach there, against which ``hpcgen test --nodes`` holds what they measure.
     """
 
     cpu: Cpu
@@ -91,6 +93,7 @@ class Partition(Record, frozen=True):
     parallel_environment: Resource | None = None
     fabric: Fabric | None = None
     environment: dict[EnvName, Text] = {}
+    performance: dict[Measure, PerformanceFact] = {}
 
 
 SquashfsCompressor = Literal["gzip", "zstd"]

@@ -24,17 +24,10 @@ from hpcgen.running.data import DataRequest
 from hpcgen.running.here import require_nodes
 from hpcgen.running.image_job import ImageJob, plan_for_image
 from hpcgen.running.verify.contract import collectives_tests, engine_tests, no_ranks, node_tests, rank_tests
-from hpcgen.running.verify.lines import CONTRACT, OnBegin, SelfTestLines
+from hpcgen.running.verify.lines import CONTRACT, OnBegin, SelfTestLines, read_ranks
 from hpcgen.running.verify.node import engine_script, node_command, read_node
-from hpcgen.running.verify.several import (
-    command_of,
-    fixed_launcher,
-    networks,
-    rank_tests_of,
-    result_of,
-    shape_of,
-    skipped,
-)
+from hpcgen.running.verify.over_nodes import TestsOverNodes, judged_start
+from hpcgen.running.verify.several import rank_tests_of
 from hpcgen.running.verify.starts import start_job, start_script, with_layout
 
 if TYPE_CHECKING:
@@ -100,6 +93,7 @@ def verify_image(
         results=sorted(proof.results, key=lambda each: each.group == CONTRACT),
         seconds=round(time.monotonic() - began, 3),
         nodes=nodes,
+        partition=job.plan.partition,
     )
 
 
@@ -192,6 +186,7 @@ class _Proof:
         self._job = job
         self._timeout_s = timeout_s
         self._on_begin = on_begin
+        self._provider = ""
 
     def run(self) -> None:
         """All of them; without an engine there is nothing to start."""
@@ -235,32 +230,19 @@ class _Proof:
             layout = plan.job
             job = with_layout(self._job, rank_words(plan), layout.ranks_per_node, debug, nodes=layout.nodes)
             ended = start_job(job, self._timeout_s)
-        self.results += rank_tests(plan, ended)
+        results = rank_tests(plan, ended)
+        if ended is not None and plan.job.nodes > 1:
+            self._provider = read_ranks(ended.lines).provider
+            results = judged_start(plan, results, ended)
+        self.results += results
 
     def _several(self) -> None:
         """What the blocks have for several nodes."""
-        used: list[str] | None = None
         if self._more is None:
             reason = "the image's kit does not say which tests its blocks have: another hpcgen wrote it"
             self.results.append(TestResult(group=CONTRACT, name="blocks", result="skipped", reason=reason))
+        tests = TestsOverNodes(self._job, self._timeout_s, self._on_begin)
         for test in self._more or ():
-            result, networks_used = self._on_ranks(test)
-            self.results.append(result)
-            used = used if networks_used is None else networks_used
-        self.results += collectives_tests(self._job.plan, used)
-
-    def _on_ranks(self, test: RankTest) -> tuple[TestResult, list[str] | None]:
-        """The result of one of them; the networks of NCCL, if it is a test that passed and tells them."""
-        shape = shape_of(test, self._job.plan.job)
-        if shape is None:
-            return skipped(test, "the job asks for no GPU"), None
-        # The table of NCCL tells by which network, too, where it is asked.
-        asked = {"NCCL_DEBUG": "INFO"} if test.figures == "nccl_tests" else {}
-        size = {"nodes": shape.nodes, "threads": shape.threads}
-        job = with_layout(self._job, command_of(test), shape.ranks, asked, **size)
-        if fixed := fixed_launcher(self._job, job):
-            return skipped(test, f"{fixed} always starts all ranks of the allocation"), None
-        self._on_begin(test.block, test.name)
-        ended = start_job(job, self._timeout_s)
-        result = result_of(test, shape, ended)
-        return result, networks(ended.lines) if asked and result.result == "passed" else None
+            tests.start(test)
+        self.results += tests.judged(self._provider)
+        self.results += collectives_tests(self._job.plan, tests.networks)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from hpcgen.backends.engines import engine_for
-from hpcgen.backends.hardware.fabrics import drivers
+from hpcgen.backends.hardware.fabrics import FAST, SLOW, SOCKETS, USUAL, drivers
 from hpcgen.backends.hardware.microarchitecture import code_features
 from hpcgen.blocks.rank_test import RANK_TEST, rank_words
 from hpcgen.core.model.plan import Plan
@@ -286,14 +286,19 @@ def _provider(plan: Plan, ranks: Ranks) -> str:
     fabric = plan.fabric
     if fabric.kind == "none":
         raise SkippedTest("the site has no fabric")
-    if fabric.provider is None:
+    if fabric.provider is None and fabric.kind not in FAST:
         raise SkippedTest(f"the profile names no provider for {fabric.kind}")
     if not ranks.provider:
         raise SkippedTest(f"the MPI does not say which provider it uses: {ranks.version or 'nor its version'}")
     # A layer over it is named too: verbs;ofi_rxm.
-    if ranks.provider.split(";")[0] not in drivers(fabric.provider):
+    used = ranks.provider.split(";")[0]
+    if fabric.provider is None:
+        wrong, wanted = used in SLOW, f"nodes have {fabric.kind}, which {' or '.join(USUAL[fabric.kind])} drives"
+    else:
+        wrong, wanted = used not in drivers(fabric.provider), f"the profile says {fabric.provider} for {fabric.kind}"
+    if wrong:
         raise BrokenPromise(
-            f"{ranks.provider} is used, but the profile says {fabric.provider} for {fabric.kind}",
+            f"{ranks.provider} is used, but {wanted}",
             "see whether the image sees the fabric's devices; FI_PROVIDER in its environment decides too",
         )
     return ranks.provider
@@ -326,6 +331,12 @@ def collectives_tests(plan: Plan, used: list[str] | None) -> list[TestResult]:
             raise BrokenPromise(
                 f"{' and '.join(used)} is used, and {meant.text} is meant",
                 "`hpcgen explain NCCL_NET` shows the job's setting; NCCL_DEBUG=INFO shows why NCCL chose another",
+            )
+        kind = plan.site.gpu_fabric_of(plan.partition)
+        if meant is None and kind in FAST and SOCKETS in used:
+            raise BrokenPromise(
+                f"NCCL goes over TCP sockets, although the nodes have {kind}",
+                "`hpcgen contract` says what image or site lacks for it; NCCL_DEBUG=INFO shows why NCCL chose sockets",
             )
         return " and ".join(used)
 

@@ -18,12 +18,14 @@ from hpcgen._version import __version__
 from hpcgen.blocks.rank_test import rank_words
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.image_paths import SELFTEST
+from hpcgen.core.model.performance import PRINTED_IN, TIMES, tolerance
+from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.recipe_facts import RankTest
 from hpcgen.core.support.templates import Template
 from hpcgen.recipe.selftest import MARK, PASSED, SKIPPED
 from hpcgen.running.image_job import ImageJob, direct_script
 from hpcgen.running.verify.contract import no_ranks
-from hpcgen.running.verify.several import RANK_MARK, command_of, shape_of
+from hpcgen.running.verify.several import RANK_MARK, LaunchShape, command_of, pattern_of, shape_of
 from hpcgen.running.verify.starts import with_layout
 
 _fill = Template(Path(__file__).with_name("templates") / "reframe.txt").fill
@@ -65,14 +67,15 @@ def reframe_checks(
     if not no_ranks(plan):
         size = plan.job.nodes, plan.job.ranks_per_node, plan.job.threads_per_rank
         start = with_layout(job, rank_words(job.plan), size[1], nodes=size[0])
-        starts += _start("ranks find each other", start, size, rf"rank \d+ of {size[0] * size[1]} on ", "")
+        starts += _start("ranks find each other", start, size, rf"rank \d+ of {size[0] * size[1]} on ", "", None)
     if plan.job.nodes > 1:
         for test in rank_tests:
             shape = shape_of(test, plan.job)
             if shape is not None:
                 start = with_layout(job, command_of(test), shape.ranks, nodes=shape.nodes, threads=shape.threads)
                 size = shape.nodes, shape.ranks, shape.threads
-                starts += _start(f"{test.block}: {test.name}", start, size, rf"(?m)^{RANK_MARK} ", test.expect)
+                figure = _figure(plan, test, shape)
+                starts += _start(f"{test.block}: {test.name}", start, size, rf"(?m)^{RANK_MARK} ", test.expect, figure)
     tests = names_of_tests(selftest)
     if not tests:
         raise InputError("the image's self-test has no test that could be told apart", remedy="build the image again")
@@ -106,7 +109,28 @@ def names_of_tests(selftest: str) -> list[str]:
     return list(found)
 
 
-def _start(name: str, job: ImageJob, size: tuple[int, int, int], pattern: str, expect: str) -> list[str]:
+def _figure(plan: Plan, test: RankTest, shape: LaunchShape) -> dict[str, object] | None:
+    """What ReFrame holds against a reference: the figure of the profile, where the layout is that of the test."""
+    fact = plan.site.partitions[plan.partition].performance.get(test.measure) if test.measure is not None else None
+    if test.measure is None or fact is None or (fact.nodes, fact.ranks_per_node) != (shape.nodes, shape.ranks):
+        return None
+    unit, share = PRINTED_IN[test.measure], tolerance(test.measure, fact)
+    bounds = (None, share) if test.measure in TIMES else (-share, None)
+    return {
+        "name": test.measure,
+        "pattern": pattern_of(test.figures, test.measure, fact.at),
+        "reference": (fact.in_unit(unit), *bounds, unit),
+    }
+
+
+def _start(
+    name: str,
+    job: ImageJob,
+    size: tuple[int, int, int],
+    pattern: str,
+    expect: str,
+    figure: dict[str, object] | None,
+) -> list[str]:
     nodes, ranks, threads = size
     return [
         f"{name!r}: {{",
@@ -115,6 +139,7 @@ def _start(name: str, job: ImageJob, size: tuple[int, int, int], pattern: str, e
         f'    "threads": {threads},',
         f'    "pattern": {pattern!r},',
         f'    "expect": {expect!r},',
+        f'    "figure": {figure!r},',
         '    "script": "\\n".join(',
         "        [",
         *(f"            {line}" for line in _lines(direct_script(job))),

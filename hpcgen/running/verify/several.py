@@ -9,6 +9,7 @@ import msgspec
 
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.job import Job
+from hpcgen.core.model.performance import TIMES, Measure
 from hpcgen.core.model.recipe_facts import FigureTable, RankTest
 from hpcgen.core.model.record import Figure, TestResult
 from hpcgen.core.support.quoting import sh
@@ -20,6 +21,7 @@ from hpcgen.launch.start import start
 from hpcgen.recipe.formats import FACTS_FILE
 from hpcgen.running.here import status_text
 from hpcgen.running.image_job import ImageJob
+from hpcgen.running.verify.conditions import is_look
 from hpcgen.running.verify.lines import KEPT_LINES
 from hpcgen.running.verify.starts import StartResult
 
@@ -29,6 +31,7 @@ _LACKS = "hpcgen-lacks:"
 _NO_DEVICE = 77
 _FEW = 6
 _NETWORK = re.compile(r"via NET/([^/]+)/")
+_DIRECT = re.compile(r"via NET/.*/GDRDMA")
 
 
 class LaunchShape(msgspec.Struct, frozen=True):
@@ -71,14 +74,16 @@ def shape_of(test: RankTest, job: Job) -> LaunchShape | None:
         return LaunchShape(job.nodes, gpus, max(1, cores // gpus)) if gpus else None
     if test.ranks == "all":
         return LaunchShape(job.nodes, job.ranks_per_node, job.threads_per_rank)
+    if test.ranks == "pair":
+        return LaunchShape(1, 2, job.threads_per_rank)
     return LaunchShape(min(2, job.nodes) if test.ranks == "two" else job.nodes, 1, job.threads_per_rank)
 
 
-def command_of(test: RankTest) -> list[str]:
-    """What each rank starts: the test's command, which first says where it runs."""
+def command_of(test: RankTest, command: str = "") -> list[str]:
+    """What each rank starts: the test's command, or another in its place, which first says where it runs."""
     device = sh(test.device)
     lacks = f'if [ ! -e {device} ]; then echo "{_LACKS} $(uname -n)"; exit {_NO_DEVICE}; fi; ' if test.device else ""
-    return ["sh", "-c", f'{lacks}echo "{RANK_MARK} $(uname -n)"; {test.command}']
+    return ["sh", "-c", f'{lacks}echo "{RANK_MARK} $(uname -n)"; {command or test.command}']
 
 
 def fixed_launcher(whole: ImageJob, job: ImageJob) -> str:
@@ -97,13 +102,19 @@ def read_output(lines: Iterable[str]) -> RanksOutput:
                 names.append(line.removeprefix(mark).strip())
                 break
         else:
-            found.lines.append(line)
+            if not is_look(line):
+                found.lines.append(line)
     return found
 
 
 def networks(lines: Iterable[str]) -> list[str]:
     """The networks over which NCCL says, with ``NCCL_DEBUG=INFO``, that it goes from node to node."""
     return sorted({found[1] for line in lines for found in _NETWORK.finditer(line)})
+
+
+def direct_paths(lines: Iterable[str]) -> bool:
+    """Whether NCCL says that the network reads and writes the memory of the GPUs itself."""
+    return any(_DIRECT.search(line) for line in lines)
 
 
 def result_of(test: RankTest, shape: LaunchShape, ended: StartResult) -> TestResult:
@@ -171,6 +182,15 @@ _HPL_ROW = re.compile(rf"W\w+\s+(\d+)\s+\d+\s+\d+\s+\d+\s+{_NUMBER}\s+({_NUMBER}
 def read_figures(table: FigureTable, lines: Iterable[str]) -> list[Figure]:
     """All numbers of a table, in their order; none where the output has no such table."""
     return _READERS[table](lines) if table else []
+
+
+def pattern_of(table: FigureTable, measure: Measure, at: int | None) -> str:
+    """A regular expression, for a whole output, that finds a number of a table; ``at``: a size in bytes."""
+    if table == "nccl_tests":
+        return rf"(?m)^\s*{at}(?:\s+\S+){{6}}\s+(\S+)" if at is not None else r"# Avg bus bandwidth\s*:\s*(\S+)"
+    if at is not None:
+        return rf"(?m)^{at}\s+(\S+)"
+    return r"(?m)^# Size.*\n\d+\s+(\S+)" if measure in TIMES else r"(?ms).*^\d+\s+(\S+)"
 
 
 def summary(figures: list[Figure]) -> str:

@@ -1,0 +1,109 @@
+"""What a node is like while a test runs on it: the processors of each rank, their clock, other work, TCP's losses."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
+import msgspec
+
+from hpcgen.core.support.cpu_lists import list_text, read_list
+from hpcgen.core.support.units import counted
+
+_MARK = "hpcgen-node:"
+# One line for each rank and time, so that lines of several ranks do not mix. By what every image has.
+_LOOK = (
+    "look() { cpus=$(sed -n 's/^Cpus_allowed_list:[^0-9]*//p' /proc/self/status); "
+    "clock=/sys/devices/system/cpu/cpu${cpus%%[-,]*}/cpufreq; "
+    f'echo "{_MARK} $(uname -n) $1 cpus=$cpus of=$(grep -c ^processor /proc/cpuinfo)'
+    " running=$(cut -d ' ' -f 4 /proc/loadavg)"
+    " clock=$(cat $clock/scaling_cur_freq $clock/scaling_max_freq $clock/cpuinfo_max_freq 2> /dev/null | tr '\\n' ,)"
+    " tcp=$(sed -n 's/^Tcp: \\([0-9].*\\)/\\1/p' /proc/net/snmp 2> /dev/null | tr ' ' ,)\"; }"
+)
+_SEEN = re.compile(
+    rf"{_MARK} (\S+) (before|after) cpus=([0-9,-]+) of=(\d+) running=(\d+)/\d+ clock=([0-9,]*) tcp=([0-9,-]*)"
+)
+_SENT, _SENT_AGAIN = 10, 11
+"""Columns of /proc/net/snmp: OutSegs and RetransSegs."""
+_SLOW_CLOCK, _LOWERED_CLOCK, _LOSSES = 0.7, 0.9, 0.002
+"""Shares: of a clock after work, of the limit set for it, and of TCP segments sent again, that slow a test down."""
+
+
+class NodeCondition(msgspec.Struct, frozen=True):
+    """What a rank saw of its node, ``before`` the test or ``after`` it.
+
+    Parameters
+    ----------
+    cpus: those that it may use. processors: how many the node has. running: programs that ran or waited for one.
+    clock: of its first processor now, its limit, and what it can do, in kHz; empty where the kernel does not tell.
+    tcp: segments that the node sent, and sent again, since it started; empty where the kernel does not tell.
+    """
+
+    node: str
+    when: str
+    cpus: list[int]
+    processors: int
+    running: int
+    clock: list[int]
+    tcp: list[int]
+
+
+def watched(command: str) -> str:
+    """Shell that runs a command between two looks at the node, and ends as it does."""
+    return f"{_LOOK}; look before; ( {command} ); status=$?; look after; exit $status"
+
+
+def is_look(line: str) -> bool:
+    """Whether a line is a look's, and not the test's."""
+    return _MARK in line
+
+
+def read_conditions(lines: Iterable[str]) -> list[NodeCondition]:
+    """What the looks printed."""
+    found = []
+    for match in filter(None, map(_SEEN.search, lines)):
+        clock, tcp = ([int(each) for each in match[index].split(",") if each] for index in (6, 7))
+        tcp = [tcp[_SENT], tcp[_SENT_AGAIN]] if len(tcp) > _SENT_AGAIN else []
+        cpus = read_list(match[3])
+        clock = clock if len(clock) == 3 else []
+        found.append(NodeCondition(match[1], match[2], cpus, int(match[4]), int(match[5]), clock, tcp))
+    return found
+
+
+def causes_on_nodes(seen: list[NodeCondition]) -> list[str]:
+    """What of the nodes makes a test slow, in words."""
+    nodes: dict[str, list[NodeCondition]] = defaultdict(list)
+    for each in seen:
+        nodes[each.node].append(each)
+    return [cause for name in sorted(nodes) for cause in _causes(name, nodes[name])]
+
+
+def _causes(name: str, seen: list[NodeCondition]) -> list[str]:
+    before, after = ([each for each in seen if each.when == when] for when in ("before", "after"))
+    found = []
+    cpus = sorted({cpu for each in before for cpu in each.cpus})
+    if len(cpus) < len(before):
+        found.append(
+            f"binding: {len(before)} ranks on {name} share {counted(len(cpus), 'processor')} ({list_text(cpus)})"
+        )
+    for now, limit, most in (each.clock for each in after if each.clock):
+        if limit < _LOWERED_CLOCK * most or now < _SLOW_CLOCK * most:
+            found.append(
+                f"clock: {name} runs at {now / 1e6:.1f} of {most / 1e6:.1f} GHz, its limit is {limit / 1e6:.1f}"
+            )
+            break
+    if before and before[0].running > before[0].processors + len(before):
+        processors = counted(before[0].processors, "processor")
+        found.append(f"other work: {before[0].running} programs ran on the {processors} of {name} as the test began")
+    return found + _losses(name, before, after)
+
+
+def _losses(name: str, before: list[NodeCondition], after: list[NodeCondition]) -> list[str]:
+    """What TCP had to send again between the first and the last look."""
+    first = min((each.tcp for each in before if each.tcp), default=[])
+    last = max((each.tcp for each in after if each.tcp), default=[])
+    if not first or not last:
+        return []
+    sent, again = (late - early for late, early in zip(last, first, strict=True))
+    return [f"losses: {name} sent {again} of {sent} TCP segments again"] if again > max(20, _LOSSES * sent) else []

@@ -1,0 +1,166 @@
+"""What a test measured, held against what the profile expects of the partition, and why it may be slow. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from hpcgen.backends.hardware.fabrics import FAST, SLOW, SOCKETS
+from hpcgen.core.model.performance import PRINTED_IN, TIMES, Measure, limit
+from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.record import Figure, Judgement, TestResult
+from hpcgen.running.verify.conditions import NodeCondition, causes_on_nodes
+
+START_UP = "start-up"
+REMEDY = (
+    "remove the cause and test again; if the machine itself has changed, `hpcgen test --nodes N --record FILE` writes "
+    "its new figures"
+)
+_COMPANIONS: dict[str, Measure] = {"latency": "latency_within_node", "bandwidth": "bandwidth_within_node"}
+_BETWEEN_NODES = ("latency", "bandwidth", "nccl_bus_bandwidth")
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """What was seen while the tests ran.
+
+    Parameters
+    ----------
+    provider: libfabric's provider that MPI named, or ``ucx``; "" if it named none.
+    networks: those that NCCL named; None without a test of it. direct: whether it named a direct path to the GPUs.
+    conditions: of the nodes, by measure.
+    """
+
+    provider: str = ""
+    networks: list[str] | None = None
+    direct: bool = False
+    conditions: dict[str, list[NodeCondition]] = {}
+
+
+def figure_of(measure: Measure, figures: Sequence[Figure], at: int | None = None) -> Figure | None:
+    """The number that counts: at a size, or by default the smallest message's time, the average, or the last rate."""
+    if at is not None:
+        return next((each for each in figures if each.at == at), None)
+    if measure in TIMES:
+        return next(iter(figures), None)
+    average = [each for each in figures if each.at is None]
+    return next(iter(average or reversed(figures)), None)
+
+
+def judge(plan: Plan, measure: Measure, figures: Sequence[Figure], nodes: int, ranks: int) -> Judgement | None:
+    """Hold figures against the profile's; None where there is no figure at all.
+
+    Parameters
+    ----------
+    nodes, ranks: the layout that was measured, ranks on each node.
+    """
+    fact = plan.site.partitions[plan.partition].performance.get(measure)
+    figure = figure_of(measure, figures, fact.at if fact is not None else None)
+    if fact is not None and (figure is None or (fact.nodes, fact.ranks_per_node) != (nodes, ranks)):
+        fact, figure = None, figure_of(measure, figures)
+    if figure is None:
+        return None
+    unknown = Judgement(
+        measure=measure,
+        result="unknown",
+        measured=figure.value,
+        unit=figure.unit,
+        nodes=nodes,
+        ranks_per_node=ranks,
+        at=figure.at,
+    )
+    worst = limit(measure, fact) if fact is not None else None
+    if fact is None or worst is None:
+        return unknown
+    good = figure.value <= worst if measure in TIMES else figure.value >= worst
+    return replace(
+        unknown,
+        result="good" if good else "slow",
+        expected=fact.in_unit(PRINTED_IN[measure]),
+        limit=worst,
+        source=_source(plan, measure),
+    )
+
+
+def better(one: TestResult, other: TestResult) -> TestResult:
+    """The result with the better figure; of two starts of a test the faster one says what the machine can do."""
+    first, second = one.judgement, other.judgement
+    if first is None or second is None:
+        return one
+    faster = second.measured < first.measured if first.measure in TIMES else second.measured > first.measured
+    return other if faster else one
+
+
+def path_of(plan: Plan, measure: str) -> str:
+    """Where the profile says a figure."""
+    return f"partitions.{plan.partition}.performance.{measure}"
+
+
+def judged_results(plan: Plan, results: Iterable[TestResult], seen: Evidence) -> list[TestResult]:
+    """The results with what their figures mean: a test that is too slow has failed, and says why."""
+    kept = list(results)
+    others = {each.judgement.measure: each.judgement for each in kept if each.judgement is not None}
+    return [_judged(plan, each, others, seen) for each in kept]
+
+
+def _judged(plan: Plan, result: TestResult, others: dict[str, Judgement], seen: Evidence) -> TestResult:
+    found = result.judgement
+    if found is None or result.result != "passed":
+        return result
+    if found.result == "unknown":
+        return _with_words(result, f"not judged: {path_of(plan, found.measure)} is unknown")
+    more = "at most" if found.measure in TIMES else "at least"
+    at = f" at {found.at} bytes" if found.at is not None else ""
+    at += f", the best of {found.starts} starts" if found.starts > 1 else ""
+    words = f"{found.measured:.4g} {found.unit}{at}, expected {found.expected:.4g} ({more} {found.limit:.4g})"
+    if found.result == "good":
+        return _with_words(result, words)
+    causes = _causes(plan, found, others, seen) or [_nothing_seen(seen)]
+    name = found.measure.replace("_", " ")
+    reason = f"{name} is {words} by {found.source}; likely cause: {'; '.join(causes)}"
+    judgement = replace(found, causes=causes)
+    return replace(result, result="failed", reason=reason, remedy=REMEDY, judgement=judgement)
+
+
+def _with_words(result: TestResult, words: str) -> TestResult:
+    return replace(result, reason="; ".join(filter(None, [result.reason, words])))
+
+
+def _causes(plan: Plan, found: Judgement, others: dict[str, Judgement], seen: Evidence) -> list[str]:
+    causes = []
+    gpus = found.measure == "nccl_bus_bandwidth"
+    if gpus and seen.networks is not None:
+        kind = plan.site.gpu_fabric_of(plan.partition)
+        if kind in FAST and SOCKETS in seen.networks:
+            causes.append(f"TCP: NCCL goes over sockets and not over {kind}")
+        elif seen.networks and not seen.direct:
+            causes.append("no GPU path: NCCL names no direct way between GPU and network (GDRDMA)")
+    elif found.measure in _BETWEEN_NODES and plan.fabric.kind in FAST and seen.provider.split(";")[0] in SLOW:
+        wanted = f"{plan.fabric.provider} over " if plan.fabric.provider else ""
+        causes.append(f"TCP: MPI goes over {seen.provider} and not over {wanted}{plan.fabric.kind}")
+    causes += causes_on_nodes(seen.conditions.get(found.measure, []))
+    within = others.get(_COMPANIONS.get(found.measure, ""))
+    if within is not None and within.result != "unknown":
+        causes.append(_by_companion(within, seen))
+    return causes
+
+
+def _by_companion(within: Judgement, seen: Evidence) -> str:
+    figure = f"within a node it is {within.measured:.4g} {within.unit}"
+    if within.result == "good":
+        over = f", over {seen.provider}" if seen.provider else ""
+        return f"the network between the nodes{over}: {figure}, as expected"
+    return f"the nodes, not the network between them: {figure}, which is too slow as well"
+
+
+def _nothing_seen(seen: Evidence) -> str:
+    over = seen.networks or [seen.provider or "an unknown provider"]
+    return f"unknown: it goes over {' and '.join(over)}, and binding, clock and load of the nodes are as they should be"
+
+
+def _source(plan: Plan, measure: str) -> str:
+    source = plan.site.source_of(path_of(plan, measure))
+    if source is None:
+        return "a profile without a source"
+    return f"{source.from_}, {source.as_of or source.checked}"
