@@ -16,7 +16,7 @@ class NetTest(Block):
     """``net-test``: OSU's benchmarks, HPL and, if the image has it, nccl-tests, started alike.  Source: hpcgen
 
     Every rank starts it with the same words; it chooses OSU's program by the number of ranks, and writes HPL's settings
-    for it. It prints what these print, and judges nothing.
+    for it. It prints what these print; ``hpcgen test --nodes`` holds their figures against the profile's.
     """
 
     name = "net_test"

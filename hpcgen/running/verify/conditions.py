@@ -26,6 +26,8 @@ _SEEN = re.compile(
 )
 _SENT, _SENT_AGAIN = 10, 11
 """Columns of /proc/net/snmp: OutSegs and RetransSegs."""
+_FEW_SEGMENTS, _MANY_SEGMENTS = 20, 20_000
+"""So few are sent again by chance; so many are not sent by what else speaks TCP while a benchmark runs."""
 _SLOW_CLOCK, _LOWERED_CLOCK, _LOSSES = 0.7, 0.9, 0.002
 """Shares: of a clock after work, of the limit set for it, and of TCP segments sent again, that slow a test down."""
 
@@ -71,12 +73,27 @@ def read_conditions(lines: Iterable[str]) -> list[NodeCondition]:
     return found
 
 
+def looked_at(seen: list[NodeCondition]) -> list[str]:
+    """What of the nodes could be seen."""
+    clock = ["clock"] if any(each.clock for each in seen) else []
+    return ["binding", *clock, "load"] if seen else []
+
+
 def causes_on_nodes(seen: list[NodeCondition]) -> list[str]:
     """What of the nodes makes a test slow, in words."""
     nodes: dict[str, list[NodeCondition]] = defaultdict(list)
     for each in seen:
         nodes[each.node].append(each)
     return [cause for name in sorted(nodes) for cause in _causes(name, nodes[name])]
+
+
+def by_tcp(seen: list[NodeCondition]) -> str:
+    """In words, that a test's messages went by TCP, as far as the nodes' counts show it; "" where they do not."""
+    for name in sorted({each.node for each in seen}):
+        sent, _ = _tcp([each for each in seen if each.node == name])
+        if sent > _MANY_SEGMENTS:
+            return f"{name} sent {sent} TCP segments meanwhile"
+    return ""
 
 
 def _causes(name: str, seen: list[NodeCondition]) -> list[str]:
@@ -96,14 +113,14 @@ def _causes(name: str, seen: list[NodeCondition]) -> list[str]:
     if before and before[0].running > before[0].processors + len(before):
         processors = counted(before[0].processors, "processor")
         found.append(f"other work: {before[0].running} programs ran on the {processors} of {name} as the test began")
-    return found + _losses(name, before, after)
+    sent, again = _tcp(seen)
+    if again > max(_FEW_SEGMENTS, _LOSSES * sent):
+        found.append(f"losses: {name} sent {again} of {sent} TCP segments again")
+    return found
 
 
-def _losses(name: str, before: list[NodeCondition], after: list[NodeCondition]) -> list[str]:
-    """What TCP had to send again between the first and the last look."""
-    first = min((each.tcp for each in before if each.tcp), default=[])
-    last = max((each.tcp for each in after if each.tcp), default=[])
-    if not first or not last:
-        return []
-    sent, again = (late - early for late, early in zip(last, first, strict=True))
-    return [f"losses: {name} sent {again} of {sent} TCP segments again"] if again > max(20, _LOSSES * sent) else []
+def _tcp(seen: list[NodeCondition]) -> tuple[int, int]:
+    """Segments of TCP that a node sent, and sent again, between the first and the last look."""
+    first = min((each.tcp for each in seen if each.tcp and each.when == "before"), default=[0, 0])
+    last = max((each.tcp for each in seen if each.tcp and each.when == "after"), default=first)
+    return last[0] - first[0], last[1] - first[1]

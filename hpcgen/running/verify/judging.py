@@ -11,7 +11,7 @@ from hpcgen.backends.hardware.fabrics import FAST, SLOW, SOCKETS
 from hpcgen.core.model.performance import PRINTED_IN, TIMES, Measure, limit
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.record import Figure, Judgement, TestResult
-from hpcgen.running.verify.conditions import NodeCondition, causes_on_nodes
+from hpcgen.running.verify.conditions import NodeCondition, by_tcp, causes_on_nodes, looked_at
 
 START_UP = "start-up"
 REMEDY = (
@@ -19,6 +19,7 @@ REMEDY = (
     "its new figures"
 )
 _COMPANIONS: dict[str, Measure] = {"latency": "latency_within_node", "bandwidth": "bandwidth_within_node"}
+_WITHIN_NODE = frozenset(_COMPANIONS.values())
 _BETWEEN_NODES = ("latency", "bandwidth", "nccl_bus_bandwidth")
 
 
@@ -56,6 +57,8 @@ def judge(plan: Plan, measure: Measure, figures: Sequence[Figure], nodes: int, r
     nodes, ranks: the layout that was measured, ranks on each node.
     """
     fact = plan.site.partitions[plan.partition].performance.get(measure)
+    # A block of somebody else's may print another table than it says.
+    figures = [each for each in figures if each.unit == PRINTED_IN[measure]]
     figure = figure_of(measure, figures, fact.at if fact is not None else None)
     if fact is not None and (figure is None or (fact.nodes, fact.ranks_per_node) != (nodes, ranks)):
         fact, figure = None, figure_of(measure, figures)
@@ -109,6 +112,9 @@ def _judged(plan: Plan, result: TestResult, others: dict[str, Judgement], seen: 
     if found is None or result.result != "passed":
         return result
     if found.result == "unknown":
+        # The time of a start is nobody's benchmark, and has its own column.
+        if found.measure == "start_up":
+            return result
         return _with_words(result, f"not judged: {path_of(plan, found.measure)} is unknown")
     more = "at most" if found.measure in TIMES else "at least"
     at = f" at {found.at} bytes" if found.at is not None else ""
@@ -116,7 +122,7 @@ def _judged(plan: Plan, result: TestResult, others: dict[str, Judgement], seen: 
     words = f"{found.measured:.4g} {found.unit}{at}, expected {found.expected:.4g} ({more} {found.limit:.4g})"
     if found.result == "good":
         return _with_words(result, words)
-    causes = _causes(plan, found, others, seen) or [_nothing_seen(seen)]
+    causes = _causes(plan, found, others, seen) or [_nothing_seen(found, seen)]
     name = found.measure.replace("_", " ")
     reason = f"{name} is {words} by {found.source}; likely cause: {'; '.join(causes)}"
     judgement = replace(found, causes=causes)
@@ -139,7 +145,10 @@ def _causes(plan: Plan, found: Judgement, others: dict[str, Judgement], seen: Ev
     elif found.measure in _BETWEEN_NODES and plan.fabric.kind in FAST and seen.provider.split(";")[0] in SLOW:
         wanted = f"{plan.fabric.provider} over " if plan.fabric.provider else ""
         causes.append(f"TCP: MPI goes over {seen.provider} and not over {wanted}{plan.fabric.kind}")
-    causes += causes_on_nodes(seen.conditions.get(found.measure, []))
+    nodes = seen.conditions.get(found.measure, [])
+    if found.measure in _WITHIN_NODE and (words := by_tcp(nodes)):
+        causes.append(f"TCP: ranks of one node do not share memory, {words}")
+    causes += causes_on_nodes(nodes)
     within = others.get(_COMPANIONS.get(found.measure, ""))
     if within is not None and within.result != "unknown":
         causes.append(_by_companion(within, seen))
@@ -154,9 +163,12 @@ def _by_companion(within: Judgement, seen: Evidence) -> str:
     return f"the nodes, not the network between them: {figure}, which is too slow as well"
 
 
-def _nothing_seen(seen: Evidence) -> str:
-    over = seen.networks or [seen.provider or "an unknown provider"]
-    return f"unknown: it goes over {' and '.join(over)}, and binding, clock and load of the nodes are as they should be"
+def _nothing_seen(found: Judgement, seen: Evidence) -> str:
+    used = seen.networks if found.measure == "nccl_bus_bandwidth" else [seen.provider]
+    over = " and ".join(filter(None, used or [])) or "a network that it does not name"
+    known = looked_at(seen.conditions.get(found.measure, []))
+    fine = f"; {' and '.join(known)} of the nodes are as they should be" if known else ""
+    return f"unknown: it goes over {over}{fine}"
 
 
 def _source(plan: Plan, measure: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hpcgen.core.model.record import Judgement, TestRun
 from hpcgen.core.support.units import some
 from hpcgen.machine.detect.yaml_text import dump
@@ -24,11 +22,17 @@ def measured_profile(run: TestRun, name: str, parent: str, image: str) -> str:
     name: of the new profile. parent: the profile that it extends, by name or file.
     image: what was tested, for the source.
     """
-    facts: dict[str, Any] = {}
-    for each in measured_facts(run):
-        fact = {"value": each.measured, "unit": each.unit, "at": each.at}
-        fact |= {"nodes": each.nodes, "ranks_per_node": each.ranks_per_node}
-        facts[each.measure] = {key: value for key, value in fact.items() if value is not None}
+    # All of a fact but its tolerance is said anew: it takes the parent's place key by key, and null removes one.
+    facts = {
+        each.measure: {
+            "value": each.measured,
+            "unit": each.unit,
+            "at": each.at,
+            "nodes": each.nodes,
+            "ranks_per_node": each.ranks_per_node,
+        }
+        for each in measured_facts(run)
+    }
     nodes = sorted({node for each in run.results for node in each.nodes})
     day = run.started[:10]
     where = f" on {some(nodes, _FEW)}" if nodes else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -69,6 +70,40 @@ def test_the_tests_of_several_nodes_are_there_with_several_nodes(hpcgen: Command
     assert several.returncode == 0, several.stderr
     assert "'osu: latency \"x\"': {" in several.stdout
     ast.parse(several.stdout)
+
+
+def test_figures_of_the_profile_are_references(hpcgen: Command, image: Path, tmp_path: Path) -> None:
+    kit = image / "opt" / "hpcgen" / "kit" / "recipe.json"
+    facts = json.loads(kit.read_text("utf-8"))
+    test = {"block": "osu", "command": "x", "ranks": "two", "figures": "osu"}
+    tests = [{**test, "name": name, "measure": name} for name in ("latency", "bandwidth")]
+    kit.write_text(json.dumps({**facts, "rank_tests": tests}), "utf-8")
+    latency = "latency: {value: 1.8, unit: us, nodes: 2, ranks_per_node: 1, tolerance: 0.2}"
+    bandwidth = "bandwidth: {value: 24, unit: GB/s, at: 4096, nodes: 2, ranks_per_node: 1}"
+    text = "name: mine\nextends: supermuc\npartitions:\n  thin:\n    performance:\n"
+    (tmp_path / "mine.yaml").write_text(f"{text}      {latency}\n      {bandwidth}\n")
+    done = hpcgen("ci", "reframe", str(image), "--nodes", "2", "--site", str(tmp_path / "mine.yaml"))
+    assert done.returncode == 0, done.stderr
+    (starts,) = (
+        statement.value
+        for statement in ast.parse(done.stdout).body
+        if isinstance(statement, ast.Assign) and getattr(statement.targets[0], "id", "") == "STARTS"
+    )
+    assert isinstance(starts, ast.Dict)
+    figures = {}
+    for name, start in zip(starts.keys, starts.values, strict=True):
+        assert isinstance(start, ast.Dict) and name is not None
+        fields = {ast.literal_eval(key): field for key, field in zip(start.keys, start.values, strict=True) if key}
+        figures[ast.literal_eval(name)] = ast.literal_eval(fields["figure"])
+    assert figures["ranks find each other"] is None
+    assert figures["osu: latency"]["reference"] == (1.8, None, 0.2, "us")
+    assert figures["osu: bandwidth"]["reference"] == (24000.0, -0.2, None, "MB/s")
+    printed = "# OSU MPI Test\n# Size    Latency (us)\n1     1.61\n4096  7.25\n8192  9.5\n"
+    found = {name: re.search(figure["pattern"], printed) for name, figure in figures.items() if figure}
+    assert {name: match and match[1] for name, match in found.items()} == {
+        "osu: latency": "1.61",
+        "osu: bandwidth": "7.25",
+    }
 
 
 def test_as_json_and_to_a_file(hpcgen: Command, image: Path, tmp_path: Path) -> None:

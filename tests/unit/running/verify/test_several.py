@@ -25,6 +25,7 @@ from tests.conftest import Command
 
 replace = msgspec.structs.replace
 LATENCY = RankTest(block="osu", name="latency", command="osu_latency", ranks="two", expect="Latency", figures="osu")
+OSU = ("latency", "bandwidth", "latency within a node", "bandwidth within a node")
 GPUS = RankTest(block="nccl_tests", name="all-reduce", command="x", ranks="per_gpu", device="/dev/nvidiactl")
 PRINTED = ["hpcgen-rank: n1", "# OSU MPI Latency Test", "# Size  Latency (us)", "hpcgen-rank: n2", "8   1.5"]
 
@@ -70,9 +71,12 @@ def test_a_device_that_lacks_everywhere_skips_and_on_some_nodes_fails() -> None:
 
 def test_ranks_follow_what_the_test_asks_for() -> None:
     job = replace(plan().job, nodes=4, ranks_per_node=8, threads_per_rank=2, gpus_per_node=4)
-    shapes = {kind: shape_of(replace(LATENCY, ranks=kind), job) for kind in ("two", "per_node", "per_gpu", "all")}
+    shapes = {
+        kind: shape_of(replace(LATENCY, ranks=kind), job) for kind in ("two", "pair", "per_node", "per_gpu", "all")
+    }
     assert shapes == {
         "two": LaunchShape(2, 1, 2),
+        "pair": LaunchShape(1, 2, 2),
         "per_node": LaunchShape(4, 1, 2),
         "per_gpu": LaunchShape(4, 4, 4),
         "all": LaunchShape(4, 8, 2),
@@ -109,7 +113,7 @@ def plan(**more: Any) -> Any:
         ("jax", "leonardo", {"training step over all ranks"}),
         ("deepspeed", "leonardo", {"data-parallel training", "ZeRO step over all ranks"}),
         ("mpi-python", "supermuc", {"all ranks"}),
-        ("net-test-gpu", "leonardo", {"all-reduce", "latency", "bandwidth", "allreduce", "HPL"}),
+        ("net-test-gpu", "leonardo", {"all-reduce", *OSU, "allreduce", "HPL"}),
         ("mpi-hello", "supermuc", set()),
     ],
 )
@@ -160,6 +164,29 @@ def test_collectives_over_another_network_than_the_planned_one_fail() -> None:
     assert collectives_tests(plan(), None)[0].result == "skipped"
 
 
+def test_sockets_between_gpus_on_a_fast_fabric_fail_unless_the_stack_asks_for_them() -> None:
+    """No plugin for EFA: nothing is known to bring the fabric's network, and NCCL says that it uses sockets."""
+    from hpcgen.core.model.job import JobRequest
+
+    catalog = default_catalog()
+    found = make_plan(
+        catalog,
+        catalog.site("leonardo"),
+        catalog.stack("net-test-gpu"),
+        job=JobRequest(nodes=2),
+        allow_unsupported=True,
+    )
+    fabric = replace(found.site.fabric, kind="efa")
+    found = replace(found, site=replace(found.site, fabric=fabric))
+    (slow,) = collectives_tests(found, ["Socket"])
+    assert slow.result == "failed" and slow.reason == "NCCL goes over TCP sockets, although the nodes have efa"
+    run = replace(found.stack.run, environment={"NCCL_NET": "Socket"})
+    (asked,) = collectives_tests(replace(found, stack=replace(found.stack, run=run)), ["Socket"])
+    assert (asked.result, asked.reason) == ("passed", "Socket, which the stack names (NCCL_NET)")
+    ethernet = replace(found, site=replace(found.site, fabric=replace(fabric, kind="ethernet")))
+    assert collectives_tests(ethernet, ["Socket"])[0].result == "passed"
+
+
 # the command
 
 ENGINE = """\
@@ -205,6 +232,8 @@ def image(tmp_path: Path) -> Path:
         (place / name).write_text(file.text)
     facts = json.loads(kit.files["recipe.json"].text)
     assert [(each["name"], each["ranks"]) for each in facts["rank_tests"]] == [
+        ("latency within a node", "pair"),
+        ("bandwidth within a node", "pair"),
         ("latency", "two"),
         ("bandwidth", "two"),
         ("allreduce", "all"),
@@ -236,6 +265,41 @@ def test_blocks_are_tried_over_the_nodes_of_an_allocation(hpcgen: Command, image
     assert (results["allreduce"]["ranks"], results["allreduce"]["nodes"]) == (6, ["n1", "n2", "n3"])
     assert results["HPL"]["reason"] == "no table of hpl in its output; 6 ranks on n1, n2, n3"
     assert (results["ranks"]["reason"], results["nodes"]["reason"]) == ("6 of 6", "n1, n2, n3")
+
+
+def test_what_was_recorded_judges_the_next_run(hpcgen: Command, image: Path) -> None:
+    words = ("--nodes", "2", "--ranks-per-node", "1", "--json")
+    file = image.parent / "mine.yaml"
+    refused = called(hpcgen, image, "--record", str(file), SLURM_JOB_ID="7")
+    assert refused.returncode == 2 and "--record requires --nodes 2 or more" in refused.stderr
+    first = called(hpcgen, image, *words, "--record", str(file), SLURM_JOB_ID="7")
+    results = {each["name"]: each for each in json.loads(first.stdout)["results"]}
+    assert results["latency"]["judgement"]["result"] == "unknown"
+    assert "value: 1.5\n" in file.read_text(), first.stderr
+    again = called(hpcgen, image, *words, "--record", str(file), SLURM_JOB_ID="7")
+    assert again.returncode == 7 and "already exists" in again.stderr
+
+    def latency() -> dict[str, Any]:
+        done = called(hpcgen, image, *words, "--site", str(file), SLURM_JOB_ID="7")
+        assert "results" in done.stdout, done.stdout + done.stderr
+        results = {each["name"]: each for each in json.loads(done.stdout)["results"]}
+        return {**results["latency"], "stderr": done.stderr}
+
+    assert latency()["judgement"]["result"] == "good"
+    file.write_text(file.read_text().replace("value: 1.5\n", "value: 0.5\n"))
+    slow = latency()
+    judgement = slow["judgement"]
+    assert (slow["result"], judgement["measured"], judgement["expected"], judgement["starts"]) == (
+        "failed",
+        1.5,
+        0.5,
+        3,
+    )
+    assert judgement["source"].startswith("measured by hpcgen test of ") and judgement["causes"]
+    assert (
+        "osu: latency: latency is 1.5 us at 8 bytes, the best of 3 starts, expected 0.5 (at most 0.75)"
+        in slow["stderr"]
+    )
 
 
 def test_on_one_node_none_of_it_is_started(hpcgen: Command, image: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import msgspec
@@ -660,3 +661,21 @@ def test_an_image_without_a_record_needs_a_machine(hpcgen: Command, tmp_path: Pa
     assert done.returncode == 3
     assert "nothing says which machine" in done.stderr
     assert done.stdout == ""
+
+
+def test_tcp_on_a_fast_fabric_fails_though_the_profile_names_no_provider() -> None:
+    from hpcgen.core.model.nodes import Fabric
+
+    plan = plan_for("supermuc")
+
+    def over(kind: Any, provider: str) -> Any:
+        site = msgspec.structs.replace(plan.site, fabric=Fabric(kind=kind))
+        text = RANKS.replace("libfabric provider: psm2", f"libfabric provider: {provider}")
+        return ranks(text, plan=msgspec.structs.replace(plan, site=site))["fabric provider"]
+
+    assert over("infiniband", "verbs;ofi_rxm").result == over("efa", "efa").result == "passed"
+    for provider in ("tcp;ofi_rxm", "sockets"):
+        slow = over("infiniband", provider)
+        assert slow.result == "failed"
+        assert slow.reason == f"{provider} is used, but nodes have infiniband, which verbs or mlx or ucx drives"
+    assert over("ethernet", "tcp").result == "skipped"
