@@ -73,6 +73,8 @@ def command(
         report = report_on_files(catalog, name, seen, partition)
     else:
         report = _of_machine(catalog, name, root, partition, login)
+        if root is None and report.partition:
+            report = _with_figures(catalog, name, report)
     if report.drift:
         report = _with_dependents(catalog, name, report, locks)
     facts = sourced_of(catalog.site_document(name))
@@ -99,6 +101,16 @@ def _of_machine(catalog: Catalog, name: str, root: Path | None, partition: str |
     variable = scheduler_for(catalog.site(name).scheduler).queue_variable
     queue = os.environ.get(variable, "") if root is None else ""
     return report_on(catalog, name, machine, partition=partition, queue=queue, login=login)
+
+
+def _with_figures(catalog: Catalog, name: str, report: Report) -> Report:
+    """With what recorded tests measured here."""
+    from hpcgen.builders.records.store import load_all
+    from hpcgen.running.verify.recorded_figures import with_figures
+
+    site = catalog.site(name)
+    has_figures = site.partitions[report.partition].performance
+    return with_figures(report, site, catalog.site_document(name), load_all()) if has_figures else report
 
 
 def _with_dependents(catalog: Catalog, name: str, report: Report, locks: Path | None) -> Report:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _JOBS_ONLY = (
     r"(operator|archived|closed|scheduler|layouts|environment|unset_environment"
     r"|system\.(kernel|modules|user_namespaces)"
-    r"|partitions\.[^.]+\.(nodes|memory|queues|slots|directives|chunk|parallel_environment|environment|performance"
+    r"|partitions\.[^.]+\.(nodes|memory|queues|slots|directives|chunk|parallel_environment|environment"
     r"|cpu\.(?!target(\.|$))[^.]+|gpu\.(count|tiles|memory_gb|cpus|cdi))"
     r"|containers\.(image_directory|build_on|unprivileged_build|engines\.[^.]+\.(reason|decided|modules)))(\.|$)"
 )
@@ -53,7 +53,7 @@ def depends_on(dependent: Dependent, path: str) -> bool:
     if top == "file_systems" and below and below[0] in plan.site.file_systems:
         return plan.site.file_systems[below[0]].bind
     if top == "partitions" and below:
-        if below[0] != plan.partition:
+        if below[0] != plan.partition or "performance" in below[1:2]:
             return False
         if "fabric" in below[1:2]:
             return plan.stack.run.mpi

@@ -11,6 +11,7 @@ from hpcgen.backends.hardware.fabrics import FAST, SLOW, SOCKETS
 from hpcgen.core.model.performance import PRINTED_IN, TIMES, Measure, limit
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.record import Figure, Judgement, TestResult
+from hpcgen.core.model.site import Site
 from hpcgen.running.verify.conditions import NodeCondition, by_tcp, causes_on_nodes, looked_at
 
 START_UP = "start-up"
@@ -49,14 +50,16 @@ def figure_of(measure: Measure, figures: Sequence[Figure], at: int | None = None
     return next(iter(average or reversed(figures)), None)
 
 
-def judge(plan: Plan, measure: Measure, figures: Sequence[Figure], nodes: int, ranks: int) -> Judgement | None:
+def judge(
+    site: Site, partition: str, measure: Measure, figures: Sequence[Figure], nodes: int, ranks: int
+) -> Judgement | None:
     """Hold figures against the profile's; None where there is no figure at all.
 
     Parameters
     ----------
     nodes, ranks: the layout that was measured, ranks on each node.
     """
-    fact = plan.site.partitions[plan.partition].performance.get(measure)
+    fact = site.partitions[partition].performance.get(measure)
     # A block of somebody else's may print another table than it says.
     figures = [each for each in figures if each.unit == PRINTED_IN[measure]]
     figure = figure_of(measure, figures, fact.at if fact is not None else None)
@@ -82,7 +85,7 @@ def judge(plan: Plan, measure: Measure, figures: Sequence[Figure], nodes: int, r
         result="good" if good else "slow",
         expected=fact.in_unit(PRINTED_IN[measure]),
         limit=worst,
-        source=_source(plan, measure),
+        source=_source(site, path_of(partition, measure)),
     )
 
 
@@ -95,9 +98,9 @@ def better(one: TestResult, other: TestResult) -> TestResult:
     return other if faster else one
 
 
-def path_of(plan: Plan, measure: str) -> str:
-    """Where the profile says a figure."""
-    return f"partitions.{plan.partition}.performance.{measure}"
+def path_of(partition: str, measure: str) -> str:
+    """Where a profile says a figure."""
+    return f"partitions.{partition}.performance.{measure}"
 
 
 def judged_results(plan: Plan, results: Iterable[TestResult], seen: Evidence) -> list[TestResult]:
@@ -115,7 +118,7 @@ def _judged(plan: Plan, result: TestResult, others: dict[str, Judgement], seen: 
         # The time of a start is nobody's benchmark, and has its own column.
         if found.measure == "start_up":
             return result
-        return _with_words(result, f"not judged: {path_of(plan, found.measure)} is unknown")
+        return _with_words(result, f"not judged: {path_of(plan.partition, found.measure)} is unknown")
     more = "at most" if found.measure in TIMES else "at least"
     at = f" at {found.at} bytes" if found.at is not None else ""
     at += f", the best of {found.starts} starts" if found.starts > 1 else ""
@@ -171,8 +174,6 @@ def _nothing_seen(found: Judgement, seen: Evidence) -> str:
     return f"unknown: it goes over {over}{fine}"
 
 
-def _source(plan: Plan, measure: str) -> str:
-    source = plan.site.source_of(path_of(plan, measure))
-    if source is None:
-        return "a profile without a source"
-    return f"{source.from_}, {source.as_of or source.checked}"
+def _source(site: Site, path: str) -> str:
+    source = site.source_of(path)
+    return f"{source.from_}, {source.as_of or source.checked}" if source is not None else "a profile without a source"

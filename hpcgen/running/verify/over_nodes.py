@@ -80,7 +80,7 @@ class TestsOverNodes:
         self._conditions[test.measure] = read_conditions(ended.lines)
         if test.figures == "nccl_tests":
             self.networks, self._direct = networks(ended.lines), direct_paths(ended.lines)
-        judgement = judge(job.plan, test.measure, result.figures, shape.nodes, shape.ranks)
+        judgement = judge(job.plan.site, job.plan.partition, test.measure, result.figures, shape.nodes, shape.ranks)
         return replace(result, judgement=judgement)
 
     def judged(self, provider: str) -> list[TestResult]:
@@ -97,7 +97,7 @@ class TestsOverNodes:
 def judged_start(plan: Plan, results: list[TestResult], ended: StartResult) -> list[TestResult]:
     """The results of the rank test, of which the one that counts ranks has the time until they had met."""
     figures = [Figure(name=START_UP, value=ended.seconds, unit="s")]
-    judgement = judge(plan, "start_up", figures, plan.job.nodes, plan.job.ranks_per_node)
+    judgement = judge(plan.site, plan.partition, "start_up", figures, plan.job.nodes, plan.job.ranks_per_node)
     seen = Evidence(read_ranks(ended.lines).provider)
     return judged_results(
         plan,

@@ -31,6 +31,7 @@ JOBS_ONLY: dict[str, Any] = {
     f"{NODE}.cpu.sockets": 1,
     f"{NODE}.cpu.threads_per_core": 4,
     f"{NODE}.gpu.memory_gb": 5,
+    f"{NODE}.performance.nccl_bus_bandwidth.value": 5,
     "containers.image_directory": "/other",
     "containers.build_on": ["login"],
     "containers.unprivileged_build": True,

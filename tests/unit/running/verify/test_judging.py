@@ -13,13 +13,16 @@ from hpcgen.api import default_catalog
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.nodes import Fabric
 from hpcgen.core.model.performance import Measure, PerformanceFact
-from hpcgen.core.model.record import Figure, Judgement
+from hpcgen.core.model.record import BuildRecord, Figure, Judgement
 from hpcgen.core.model.record import TestResult as Result
 from hpcgen.core.model.record import TestRun as Run
+from hpcgen.machine.doctor.rules import Report
 from hpcgen.planning.planner import make_plan
 from hpcgen.running.verify.conditions import NodeCondition, causes_on_nodes, read_conditions, watched
-from hpcgen.running.verify.judging import Evidence, better, judge, judged_results
+from hpcgen.running.verify.judging import Evidence, better, judged_results
+from hpcgen.running.verify.judging import judge as judge_at
 from hpcgen.running.verify.measured_facts import measured_profile
+from hpcgen.running.verify.recorded_figures import with_figures
 from tests.conftest import Command
 
 replace = msgspec.structs.replace
@@ -37,6 +40,10 @@ def plan(fabric: str = "infiniband", **facts: PerformanceFact) -> Any:
     kind: Any = fabric
     site = replace(found.site, partitions={"thin": partition}, fabric=Fabric(kind=kind), sources={})
     return replace(found, site=site, partition="thin")
+
+
+def judge(found: Any, *words: Any) -> Judgement | None:
+    return judge_at(found.site, found.partition, *words)
 
 
 def latency(*values: float) -> list[Figure]:
@@ -226,3 +233,29 @@ def test_figures_that_cannot_be_are_refused(fact: str, wrong: str, tmp_path: Any
     with pytest.raises(InputError) as error:
         CATALOG.site(str(tmp_path / "mine.yaml"))
     assert wrong in str(error.value)
+
+
+@pytest.mark.parametrize(("measured", "drift"), [(2.1, 0), (30.0, 1), (None, 0)])
+def test_the_doctor_holds_figures_against_the_newest_recorded_test(measured: float | None, drift: int) -> None:
+    site = CATALOG.site("lumi-c")
+
+    def run(day: str, value: float) -> Run:
+        figures = latency(9, 9, 9, value)
+        judgement = judge_at(site, "cpu", "latency", figures, 2, 1)
+        result = Result(group="osu", name="latency", result="passed", figures=figures, judgement=judgement)
+        return Run(started=day, site="lumi-c", engine="singularity", results=[result], partition="cpu")
+
+    runs = [run("2026-11-21", measured), run("2026-11-20", 99.0)] if measured is not None else []
+    head: dict[str, Any] = {"id": "a", "hpcgen": "0.2.0", "started": "2026-11-19", "stack": "net-test"}
+    head |= {"format": "singularity", "content": "0" * 64, "engine": "singularity"}
+    record = BuildRecord(site="lumi-c", partition="cpu", tests=runs, **head)
+    report = Report("lumi-c", "cpu", "asked for", (), (), (), {})
+    found = with_figures(report, site, CATALOG.site_document("lumi-c"), [record])
+    assert len(found.drift) == drift
+    assert ("partitions.cpu.performance.latency" in found.agree) == (measured == 2.1)
+    unseen = {each.fact for each in found.unseen}
+    assert "partitions.cpu.performance.bandwidth" in unseen
+    assert ("partitions.cpu.performance.latency" in unseen) == (measured is None)
+    for each in found.drift:
+        assert (each.said, each.seen, each.how) == ("1.8 us", "30 us", "hpcgen test of 2026-11-21")
+        assert each.where.file.endswith("lumi-c.yaml")
