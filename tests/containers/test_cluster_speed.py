@@ -65,7 +65,7 @@ def osu_tests() -> list[dict[str, Any]]:
     kit = make_kit(make_plan(catalog, catalog.site("slurm-cpu"), catalog.stack("net-test")), catalog)
     found = [each for each in json.loads(kit.files["recipe.json"].text)["rank_tests"] if each.get("measure")]
     for each in found:
-        each["command"] += f" -x 20 -i 200 -m {SIZES[each['measure'].partition('_')[0]]}"
+        each["command"] += f" -x 5 -i 30 -m {SIZES[each['measure'].partition('_')[0]]}"
     return found
 
 

@@ -52,7 +52,7 @@ class Figure(RecordPart, frozen=True):
     at_unit: str = ""
 
 
-class Judgement(RecordPart, frozen=True):
+class JudgedFigure(RecordPart, frozen=True):
     """What a test measured, beside what the profile expects.
 
     ``measure``: the profile's name of it. ``measured``, ``expected`` and ``limit``, the worst that passes, in ``unit``;
@@ -94,7 +94,7 @@ class TestResult(RecordPart, frozen=True):
     ranks: int | None = None
     nodes: list[str] = []
     figures: list[Figure] = []
-    judgement: Judgement | None = None
+    judgement: JudgedFigure | None = None
 
 
 class TestRun(RecordPart, frozen=True):

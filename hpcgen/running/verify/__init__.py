@@ -233,7 +233,7 @@ class _Proof:
         results = rank_tests(plan, ended)
         if ended is not None and plan.job.nodes > 1:
             self._provider = read_ranks(ended.lines).provider
-            results = judged_start(plan, results, ended)
+            results = judged_start(plan, results, ended, lambda: start_job(job, self._timeout_s))
         self.results += results
 
     def _several(self) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hpcgen.backends.hardware.fabrics import FAST, SLOW, SOCKETS
 from hpcgen.core.model.performance import PRINTED_IN, TIMES, Measure, limit
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.record import Figure, Judgement, TestResult
+from hpcgen.core.model.record import Figure, JudgedFigure, TestResult
 from hpcgen.core.model.site import Site
 from hpcgen.running.verify.conditions import NodeCondition, by_tcp, causes_on_nodes, looked_at
 
@@ -52,7 +52,7 @@ def figure_of(measure: Measure, figures: Sequence[Figure], at: int | None = None
 
 def judge(
     site: Site, partition: str, measure: Measure, figures: Sequence[Figure], nodes: int, ranks: int
-) -> Judgement | None:
+) -> JudgedFigure | None:
     """Hold figures against the profile's; None where there is no figure at all.
 
     Parameters
@@ -67,7 +67,7 @@ def judge(
         fact, figure = None, figure_of(measure, figures)
     if figure is None:
         return None
-    unknown = Judgement(
+    unknown = JudgedFigure(
         measure=measure,
         result="unknown",
         measured=figure.value,
@@ -110,7 +110,7 @@ def judged_results(plan: Plan, results: Iterable[TestResult], seen: Evidence) ->
     return [_judged(plan, each, others, seen) for each in kept]
 
 
-def _judged(plan: Plan, result: TestResult, others: dict[str, Judgement], seen: Evidence) -> TestResult:
+def _judged(plan: Plan, result: TestResult, others: dict[str, JudgedFigure], seen: Evidence) -> TestResult:
     found = result.judgement
     if found is None or result.result != "passed":
         return result
@@ -136,7 +136,7 @@ def _with_words(result: TestResult, words: str) -> TestResult:
     return replace(result, reason="; ".join(filter(None, [result.reason, words])))
 
 
-def _causes(plan: Plan, found: Judgement, others: dict[str, Judgement], seen: Evidence) -> list[str]:
+def _causes(plan: Plan, found: JudgedFigure, others: dict[str, JudgedFigure], seen: Evidence) -> list[str]:
     causes = []
     gpus = found.measure == "nccl_bus_bandwidth"
     if gpus and seen.networks is not None:
@@ -158,7 +158,7 @@ def _causes(plan: Plan, found: Judgement, others: dict[str, Judgement], seen: Ev
     return causes
 
 
-def _by_companion(within: Judgement, seen: Evidence) -> str:
+def _by_companion(within: JudgedFigure, seen: Evidence) -> str:
     figure = f"within a node it is {within.measured:.4g} {within.unit}"
     if within.result == "good":
         over = f", over {seen.provider}" if seen.provider else ""
@@ -166,7 +166,9 @@ def _by_companion(within: Judgement, seen: Evidence) -> str:
     return f"the nodes, not the network between them: {figure}, which is too slow as well"
 
 
-def _nothing_seen(found: Judgement, seen: Evidence) -> str:
+def _nothing_seen(found: JudgedFigure, seen: Evidence) -> str:
+    if found.measure == "start_up":
+        return "unknown: a start waits for the launcher, the image's file system and the slowest node"
     used = seen.networks if found.measure == "nccl_bus_bandwidth" else [seen.provider]
     over = " and ".join(filter(None, used or [])) or "a network that it does not name"
     known = looked_at(seen.conditions.get(found.measure, []))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from hpcgen.core.model.record import Judgement, TestRun
+from hpcgen.core.model.record import JudgedFigure, TestRun
 from hpcgen.core.support.units import some
 from hpcgen.machine.detect.yaml_text import dump
 
 _FEW = 4
 
 
-def measured_facts(run: TestRun) -> list[Judgement]:
+def measured_facts(run: TestRun) -> list[JudgedFigure]:
     """The figures of tests that passed, which a profile can state."""
     return [each.judgement for each in run.results if each.judgement is not None and each.result == "passed"]
 

@@ -13,7 +13,7 @@ from hpcgen.api import default_catalog
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.nodes import Fabric
 from hpcgen.core.model.performance import Measure, PerformanceFact
-from hpcgen.core.model.record import BuildRecord, Figure, Judgement
+from hpcgen.core.model.record import BuildRecord, Figure, JudgedFigure
 from hpcgen.core.model.record import TestResult as Result
 from hpcgen.core.model.record import TestRun as Run
 from hpcgen.machine.doctor.rules import Report
@@ -22,7 +22,9 @@ from hpcgen.running.verify.conditions import NodeCondition, causes_on_nodes, rea
 from hpcgen.running.verify.judging import Evidence, better, judged_results
 from hpcgen.running.verify.judging import judge as judge_at
 from hpcgen.running.verify.measured_facts import measured_profile
+from hpcgen.running.verify.over_nodes import judged_start
 from hpcgen.running.verify.recorded_figures import with_figures
+from hpcgen.running.verify.starts import StartResult
 from tests.conftest import Command
 
 replace = msgspec.structs.replace
@@ -42,7 +44,7 @@ def plan(fabric: str = "infiniband", **facts: PerformanceFact) -> Any:
     return replace(found, site=site, partition="thin")
 
 
-def judge(found: Any, *words: Any) -> Judgement | None:
+def judge(found: Any, *words: Any) -> JudgedFigure | None:
     return judge_at(found.site, found.partition, *words)
 
 
@@ -188,7 +190,7 @@ def test_a_command_is_watched_and_keeps_its_status() -> None:
 
 def test_the_better_of_two_starts_counts() -> None:
     def started(measure: Measure, value: float) -> Result:
-        judgement = Judgement(measure=measure, result="slow", measured=value, unit="x", nodes=2, ranks_per_node=1)
+        judgement = JudgedFigure(measure=measure, result="slow", measured=value, unit="x", nodes=2, ranks_per_node=1)
         return Result(group="osu", name=measure, result="passed", judgement=judgement)
 
     assert better(started("latency", 3.0), started("latency", 2.0)) == started("latency", 2.0)
@@ -259,3 +261,20 @@ def test_the_doctor_holds_figures_against_the_newest_recorded_test(measured: flo
     for each in found.drift:
         assert (each.said, each.seen, each.how) == ("1.8 us", "30 us", "hpcgen test of 2026-11-21")
         assert each.where.file.endswith("lumi-c.yaml")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "starts", "result"), [((9.0, 40.0, 2.5), 3, "passed"), ((9.0, 8.0, 9.5), 3, "failed")]
+)
+def test_a_start_that_took_too_long_is_tried_again(seconds: tuple[float, ...], starts: int, result: str) -> None:
+    fact = PerformanceFact(value=2, unit="s", nodes=2, ranks_per_node=1, tolerance=0.5)
+    found = plan(start_up=fact)
+    found = replace(found, job=replace(found.job, nodes=2, ranks_per_node=1))
+    ended = [StartResult(0, [], each) for each in seconds]
+    later = iter(ended[1:])
+    tests = [Result(group="contract", name=name, result="passed") for name in ("nodes", "ranks")]
+    nodes, ranks = judged_start(found, tests, ended[0], lambda: next(later))
+    assert nodes == tests[0]
+    assert ranks.result == result and ranks.judgement is not None
+    assert (ranks.judgement.starts, ranks.judgement.measured) == (starts, min(seconds))
+    assert ("likely cause: unknown: a start waits for" in ranks.reason) == (result == "failed")
