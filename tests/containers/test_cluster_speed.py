@@ -106,7 +106,7 @@ def expect(site: Site, facts: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def throttled(site: Site) -> Iterator[None]:
-    """n1, which has the sending rank, sends at a hundredth of what a virtual network does; what comes faster is lost."""
+    """n1, which has the sending rank, sends at a hundredth of what it could, and loses what comes faster."""
     with site.cluster.slow_network(1, "100mbit", queue="20kb"):
         yield
 
