@@ -84,7 +84,8 @@ def causes_on_nodes(seen: list[NodeCondition]) -> list[str]:
     nodes: dict[str, list[NodeCondition]] = defaultdict(list)
     for each in seen:
         nodes[each.node].append(each)
-    return [cause for name in sorted(nodes) for cause in _causes(name, nodes[name])]
+    faults = [cause for name in sorted(nodes) for cause in _faults(name, nodes[name])]
+    return faults + [cause for name in sorted(nodes) for cause in _other_work(name, nodes[name])]
 
 
 def by_tcp(seen: list[NodeCondition]) -> str:
@@ -96,7 +97,7 @@ def by_tcp(seen: list[NodeCondition]) -> str:
     return ""
 
 
-def _causes(name: str, seen: list[NodeCondition]) -> list[str]:
+def _faults(name: str, seen: list[NodeCondition]) -> list[str]:
     before, after = ([each for each in seen if each.when == when] for when in ("before", "after"))
     found = []
     cpus = sorted({cpu for each in before for cpu in each.cpus})
@@ -110,13 +111,18 @@ def _causes(name: str, seen: list[NodeCondition]) -> list[str]:
                 f"clock: {name} runs at {now / 1e6:.1f} of {most / 1e6:.1f} GHz, its limit is {limit / 1e6:.1f}"
             )
             break
-    if before and before[0].running > before[0].processors + len(before):
-        processors = counted(before[0].processors, "processor")
-        found.append(f"other work: {before[0].running} programs ran on the {processors} of {name} as the test began")
     sent, again = _tcp(seen)
     if again > max(_FEW_SEGMENTS, _LOSSES * sent):
         found.append(f"losses: {name} sent {again} of {sent} TCP segments again")
     return found
+
+
+def _other_work(name: str, seen: list[NodeCondition]) -> list[str]:
+    before = [each for each in seen if each.when == "before"]
+    if not before or before[0].running <= before[0].processors + len(before):
+        return []
+    processors = counted(before[0].processors, "processor")
+    return [f"other work: {before[0].running} programs ran on the {processors} of {name} as the test began"]
 
 
 def _tcp(seen: list[NodeCondition]) -> tuple[int, int]:
