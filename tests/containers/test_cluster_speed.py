@@ -1,8 +1,9 @@
 """Figures of OSU's benchmarks over two virtual nodes: recorded, held against themselves, and a throttled network.
 
-``HPCGEN_TEST_OSU`` names the sources of OSU's benchmarks 7 (git clone
-https://github.com/sherrywong1220/osu-micro-benchmarks-7.4), which are compiled for the host's Intel MPI. The good runs need a machine that does little else: where many programs wait for its
-processors, a message takes their time slices, and the test says so.
+``HPCGEN_TEST_OSU`` names the sources of OSU's benchmarks 7, such as a clone of
+https://github.com/sherrywong1220/osu-micro-benchmarks-7.4, which are compiled for the host's Intel MPI. The good runs
+need a machine that does little else: where many programs wait for its processors, a message takes their time slices,
+and the test says so.
 """
 
 from __future__ import annotations
