@@ -39,6 +39,7 @@ class BesideBlocks:
         self._wheels: dict[str, ListedWheels | None] = {}
         self._texts: dict[str, str] = {}
         self._facts: WheelFacts | None = None
+        self._mpi_packages: MpiPackageTable | None = None
         self.read: dict[str, Path] = {}
         """Every such file that was read, by the name that a lock has."""
 
@@ -71,6 +72,11 @@ class BesideBlocks:
     def mpi_packages(self) -> MpiPackageTable:
         """Which packages of distributions and of conda bring an MPI, by ``mpi_packages.yaml``; an earlier collection's
         rows come first."""
+        if self._mpi_packages is None:
+            self._mpi_packages = self._read_mpi_packages()
+        return self._mpi_packages
+
+    def _read_mpi_packages(self) -> MpiPackageTable:
         from hpcgen.core.config.decoding import convert
         from hpcgen.core.config.yamlfile import load
         from hpcgen.core.model.mpi_packages import MpiPackageTable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal
@@ -10,6 +11,7 @@ import msgspec
 
 from hpcgen.core.model.fields import Name, Record, Source, Text
 
+_WILD = re.compile(r"\*|\[[^]]*\]")
 PackageManager = Literal["apt", "dnf", "zypper", "conda"]
 PackagePattern = Annotated[
     str,
@@ -90,4 +92,9 @@ class MpiPackageTable(Record, frozen=True):
 def _among(name: str, patterns: Collection[str]) -> bool:
     # apt's names may say an architecture: libopenmpi-dev:amd64.
     plain = name.partition(":")[0]
-    return any(fnmatchcase(plain, pattern) for pattern in patterns)
+    return any(_may_be(plain, pattern) and fnmatchcase(plain, pattern) for pattern in patterns)
+
+
+def _may_be(name: str, pattern: str) -> bool:
+    """Whether a name has all that is plain text in a pattern; nearly none has, and each pattern is an expression."""
+    return all(part in name for part in _WILD.split(pattern))
