@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
@@ -43,8 +43,8 @@ class Application(Block):
 
     They run in the folder of the source. What they put into ``$PREFIX``, /opt/application, is in the image; where they
     leave nothing there, the whole folder is, as /opt/application/src. The stack's own code stays where it is. ``CC``,
-    ``CXX``, ``CFLAGS``, ``CXXFLAGS``, ``FFLAGS`` and ``FCFLAGS`` are set for the partition's CPU. All blocks that the
-    stack names before are there.
+    ``CXX``, ``CFLAGS``, ``CXXFLAGS``, ``FFLAGS`` and ``FCFLAGS`` are set for the partition's CPU, with ``-O3``; a build
+    that says an optimisation of its own has that. All blocks that the stack names before are there.
     """
 
     name = "application"
@@ -59,7 +59,9 @@ class Application(Block):
         ``source``: with ``commit`` a git repository, whose submodules are left out; with ``sha256`` a tar archive,
         whose one top folder is left out, or another file as it is. ``folder``: in the place of a source, where the
         stack's ``copy`` or ``git`` puts the code, as its ``build`` says. ``commands``: each a whole command of bash on
-        one line; the first that fails fails the build. ``mpi``: it is linked with the image's MPI.
+        one line; the first that fails fails the build. ``mpi``: it is linked with the image's MPI. ``fast_math``: with
+        ``-ffast-math``, by which sums are taken in another order, what is not a number is not looked for, and very
+        small numbers become 0: other results.
         """
 
         source: SourceAddress | None = None
@@ -68,6 +70,7 @@ class Application(Block):
         folder: CopyTarget | None = None
         commands: list[Text] = []
         mpi: bool = False
+        fast_math: bool = False
 
         def __post_init__(self) -> None:
             if self.commit and self.sha256:
@@ -107,6 +110,11 @@ class Application(Block):
         folders = [f"{ctx.prefix}/bin", _kept(ctx)]
         return Environment(paths={"PATH": folders, "LD_LIBRARY_PATH": [f"{ctx.prefix}/lib", f"{ctx.prefix}/lib64"]})
 
+    def flags(self, ctx: Context) -> Mapping[str, str]:
+        """-O3 for the node's CPU: with -O2, such a target can be slower than none (benchmarks/flags.py)."""
+        flags = ["-O3", *ctx.flags, *(["-ffast-math"] if ctx.options.fast_math else [])]
+        return dict.fromkeys(("CFLAGS", "CXXFLAGS", "FFLAGS", "FCFLAGS"), " ".join(flags))
+
     def build(self, ctx: Context) -> Iterable[Run]:
         keep = []
         if ctx.options.folder is None:
@@ -114,7 +122,7 @@ class Application(Block):
             keep = [command("find", ctx.prefix, "-maxdepth", "0", "-empty", "-exec", "mv", SOURCE, "-t", "{}", "+")]
         yield run(
             "commands",
-            TextFile("files/application/commands", SCRIPT, _script(ctx)),
+            TextFile("files/application/commands", SCRIPT, _script(ctx, self.flags(ctx))),
             _wrappers(ctx),
             command("mkdir", "-p", ctx.prefix),
             # Every base has bash; only there does a pipe fail with any of its parts.
@@ -150,12 +158,10 @@ def _kept(ctx: Context) -> str:
     return str(ctx.options.folder or f"{ctx.prefix}/src")
 
 
-def _script(ctx: Context) -> str:
+def _script(ctx: Context, flags: Mapping[str, str]) -> str:
     """The commands, each in quotes: what one of them says ends neither its line nor, where it fails, in silence."""
-    flags = " ".join(["-O2", *ctx.flags])
-    variables = {"PREFIX": ctx.prefix, **dict.fromkeys(("CFLAGS", "CXXFLAGS", "FFLAGS", "FCFLAGS"), flags)}
     return lines(
-        *(f"export {sh_assign(name, value)}" for name, value in variables.items()),
+        *(f"export {sh_assign(name, value)}" for name, value in {"PREFIX": ctx.prefix, **flags}.items()),
         *([f'export PATH="{WRAPPERS}:$PATH"'] if _wrapped(ctx) else []),
         command("cd", ctx.options.folder or SOURCE),
         *(f"eval {sh(line, 'a command of the block application')}" for line in ctx.options.commands),

@@ -118,6 +118,10 @@ class Block:
         """Variables, PATH-like folders and build arguments of both stages."""
         return Environment()
 
+    def flags(self, ctx: Context) -> Mapping[str, str]:
+        """Variables with the compiler flags that its steps give to the user's own code; the image has none of them."""
+        return {}
+
     def build(self, ctx: Context) -> Iterable[Run]:
         """The build steps, in the builder stage."""
         return ()

@@ -39,6 +39,7 @@ def with_code(stack: Stack, document: Document | None = None) -> Stack:
                 "folder": _folder(stack, build),
                 "commands": build.commands,
                 "mpi": build.mpi,
+                "fast_math": build.fast_math,
             }
             asked[PROGRAM] = StackBlock(options=options)
     for name, field in ((TREES, "git"), (PROGRAM, "build")):

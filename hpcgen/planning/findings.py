@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from hpcgen.backends.hardware.microarchitecture import compiler_flags
+from hpcgen.blocks.requirements import version
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.concerns import concerns_about
 from hpcgen.core.config.provenance import sourced_of
@@ -77,6 +79,29 @@ def older_for_packages(plan: Plan) -> list[Finding]:
         for reason in block.reasons
         if isinstance(reason, Reason) and reason.newer
         for why in dict.fromkeys(each.found for each in (reason, *reason.clash) if each.rule == "not beside")
+    ]
+
+
+def compiled_for_older_cpu(catalog: Catalog, plan: Plan) -> list[Finding]:
+    """That the compiler of the user's own code does not know the CPU yet, and which one does."""
+    gnu, cpu = plan.block("gnu"), plan.site.partitions[plan.partition].cpu.target
+    own = [each.name for each in plan.blocks if catalog.has_block(each.name) and catalog.block(each.name).of_project]
+    if gnu is None or not any("gnu" in block.needs for block in plan.blocks if block.name in own):
+        return []
+    rows = catalog.releases("gnu")
+    told = {number: compiler_flags(cpu, "gcc", number) for number in sorted(rows, key=version)}
+    used, best = told.get(gnu.version, ()), [*told.values()][-1]
+    if used == best or not used:
+        return []
+    first = next(number for number, flags in told.items() if flags == best)
+    bases = some([f"{name} {range_}" for name, range_ in rows[first].on.items()])
+    return [
+        Finding(
+            name="compiler",
+            severity="note",
+            message=f"{gnu.label} does not know the CPU {cpu}: own code is compiled for the nearest, {used[0]}",
+            remedy=f"gnu {first} does, which comes with {bases}",
+        )
     ]
 
 

@@ -30,6 +30,7 @@ from hpcgen.launch.job.layout import job_findings, lay_out
 from hpcgen.planning.agreement import Settings, agreeing
 from hpcgen.planning.code import copied_files, with_code
 from hpcgen.planning.findings import (
+    compiled_for_older_cpu,
     defaults_given_up,
     older_for_packages,
     open_questions,
@@ -358,6 +359,7 @@ def _findings(plan: Plan, catalog: Catalog, request: JobRequest, document: Docum
         *release_concerns(catalog, plan.blocks),
         *defaults_given_up(catalog, plan),
         *older_for_packages(plan),
+        *compiled_for_older_cpu(catalog, plan),
         *unsolved_packages(catalog, plan),
         *unverified_releases(catalog, plan),
     ]

@@ -137,6 +137,14 @@ def _flags(build: BuildFile, language: str) -> str:
     return " ".join(flag.word for flag in build.flags if flag.language == language)
 
 
+_LANGUAGES = {"CXXFLAGS": "CXX", "FCFLAGS": "Fortran", "FFLAGS": "Fortran"}
+
+
+def _added(name: str, variable: str, flags: str) -> str:
+    """A word that sets ``name`` to the flags for the CPU, which ``variable`` has, and these; empty without any."""
+    return f'{name}="${variable} {flags}"' if flags else ""
+
+
 def _cmake(build: BuildFile, draft: Draft) -> list[str]:
     minimum = build.minimum
     if minimum is not None and re.fullmatch(r"\d+\.\d+(\.\d+)*", minimum.text):
@@ -149,13 +157,16 @@ def _cmake(build: BuildFile, draft: Draft) -> list[str]:
     if build.wrappers and build.mpi is not None:
         options += ["-DCMAKE_C_COMPILER=mpicc", "-DCMAKE_CXX_COMPILER=mpicxx"]
         options += ["-DCMAKE_Fortran_COMPILER=mpifort"] if build.fortran is not None else []
-    options += [f"-DCMAKE_{name}_FLAGS={said}" for name in ("CXX", "Fortran") if (said := _flags(build, name))]
     if build.gpu_block == "rocm":
         # Modules for HIP are looked for below this variable of CMake, which is not that of the environment.
         options.append("-DROCM_PATH=/opt/rocm")
+    # CMake reads the variable only where this option does not say the flags.
+    languages = {"CXX": "CXXFLAGS", "Fortran": "FFLAGS"}.items()
+    flags = [_added(f"-DCMAKE_{name}_FLAGS", each, _flags(build, name)) for name, each in languages]
+    configure = command("cmake", *source, "-B", place, "-DCMAKE_BUILD_TYPE=Release", *options)
     return [
         *_before(build),
-        command("cmake", *source, "-B", place, "-DCMAKE_BUILD_TYPE=Release", *options),
+        " ".join(filter(None, [configure, *flags])),
         f"{command('cmake', '--build', place)} {_JOBS}",
     ]
 
@@ -177,11 +188,9 @@ def _autotools(build: BuildFile, draft: Draft) -> list[str]:
     compilers = []
     if build.mpi is not None:
         compilers = ["CC=mpicc", "CXX=mpicxx", *(["FC=mpifort", "F77=mpifort"] if build.fortran is not None else [])]
-    # What configure itself would take is left out by a value of one's own.
-    names = {"CXXFLAGS": "CXX", "FCFLAGS": "Fortran", "FFLAGS": "Fortran"}
-    flags = [f"{name}=-g -O2 {said}" for name, each in names.items() if (said := _flags(build, each))]
-    words = command(*(option.word for option in build.options), *compilers, *flags)
-    configure = " ".join(filter(None, ['./configure --prefix="$PREFIX"', words]))
+    flags = [_added(name, name, _flags(build, each)) for name, each in _LANGUAGES.items()]
+    words = command(*(option.word for option in build.options), *compilers)
+    configure = " ".join(filter(None, ['./configure --prefix="$PREFIX"', words, *flags]))
     return [*_before(build), _inside(build, configure), f"{_make_in(build)} {_JOBS}", f"{_make_in(build)} install"]
 
 

@@ -106,12 +106,13 @@ class BuildSpec(Record, frozen=True, rename={"in_": "in"}):
 
     ``in_``: the folder where the commands run, which the image keeps as they leave it; by default the one place that
     ``copy`` and ``git`` fill. ``commands``: each a whole command of bash on one line. ``mpi``: the program is linked
-    with the image's MPI.
+    with the image's MPI. ``fast_math``: with ``-ffast-math``, which gives other results.
     """
 
     commands: list[Text]
     in_: CopyTarget | None = None
     mpi: bool = False
+    fast_math: bool = False
 
 
 class Suited(Record, frozen=True):

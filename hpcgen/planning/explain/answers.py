@@ -73,6 +73,7 @@ def of_subject(case: ExplainCase, subject: Subject) -> list[Explanation]:
         "block": blocks.block,
         "option": blocks.option,
         "input": image.fetched,
+        "flags": image.flags,
         "kept": image.kept,
         "copied": image.copied,
         "certificate": image.certificate,
@@ -177,6 +178,8 @@ def _all_subjects(case: ExplainCase) -> Iterator[Subject]:
         yield from (Subject("block", virtual) for virtual in block.provides)
         yield from (Subject("option", f"{block.name}.{option}") for option in block.options)
     yield from case.subjects
+    for part in case.parts:
+        yield from (Subject("flags", name) for name in part.block.flags(part.ctx))
     for stage in ("builder", "final"):
         yield from (Subject("package", name, stage) for name in case.assembly.packages.get(stage, []))
     for _block, item in case.assembly.inputs:

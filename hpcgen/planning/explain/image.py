@@ -50,6 +50,25 @@ def variable(case: ExplainCase, name: str, stage: str) -> Explanation:
     return Explanation(kind="variable of the image", name=name, value=value, stage=stage, grounds=grounds)
 
 
+def flags(case: ExplainCase, name: str) -> Explanation:
+    """A variable with compiler flags, which only code of the user's own is compiled with."""
+    said = {part.label: (part, value) for part in case.parts if (value := part.block.flags(part.ctx).get(name))}
+    compiler = case.plan.block("gnu")
+    fact = case.fact("partitions.*.cpu.target", f"as {compiler.label} is told of it" if compiler is not None else "")
+    grounds = [case.method(part.planned.name, "flags", f"{label} sets it") for label, (part, _) in said.items()]
+    rule = "commands and files of the build that say -O or a CPU themselves have that instead"
+    value = " ".join(dict.fromkeys(value for _, value in said.values()))
+    see = [f"{part.planned.name}.fast_math" for part, _ in said.values() if "fast_math" in part.planned.options]
+    return Explanation(
+        kind="compiler flags",
+        name=name,
+        value=value,
+        stage="builder",
+        grounds=[*grounds, fact, Ground(kind="rule", text=rule)],
+        see=see,
+    )
+
+
 def argument(case: ExplainCase, name: str, stage: str) -> Explanation:
     """A build argument, which does not stay in the image."""
     value = _stage(case, stage).arguments.get(name, "")

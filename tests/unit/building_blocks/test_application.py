@@ -65,7 +65,7 @@ def test_the_source_is_fetched_by_its_hash_and_compiled_for_the_node() -> None:
     assert "PATH=/opt/application/bin:/opt/application/src:" in recipe
     script = kit[SCRIPT].splitlines()
     assert script[0] == "export PREFIX=/opt/application"
-    assert "export FFLAGS='-O2 -march=skylake-avx512 -mtune=skylake-avx512'" in script
+    assert "export FFLAGS='-O3 -march=skylake-avx512 -mtune=skylake-avx512'" in script
     assert script[-2:] == ["eval make", "eval 'make install'"]
 
 

@@ -274,10 +274,10 @@ FLOW_CMAKE = "project(flow Fortran)\nfind_package(MPI REQUIRED)\nadd_executable(
     [
         ({"Makefile": "F = mpif90\nflow:\n\t$(F) -o flow flow.f90\n"}, "'F=mpif90 -std=legacy'"),
         ({"Makefile": "FC = mpif90\nflow:\n\t${LD} -o flow flow.f90\nLD = ${FC}\n"}, "'FC=mpif90 -std=legacy'"),
-        ({"CMakeLists.txt": FLOW_CMAKE}, "-DCMAKE_Fortran_FLAGS=-std=legacy"),
+        ({"CMakeLists.txt": FLOW_CMAKE}, '-DCMAKE_Fortran_FLAGS="$FFLAGS -std=legacy"'),
         (
             {"configure.ac": "AC_INIT([flow],[1])\nAC_PROG_FC\nACX_MPI\n", "Makefile.am": "bin_PROGRAMS = flow\n"},
-            "'FCFLAGS=-g -O2 -std=legacy' 'FFLAGS=-g -O2 -std=legacy'",
+            'FCFLAGS="$FCFLAGS -std=legacy" FFLAGS="$FFLAGS -std=legacy"',
         ),
     ],
 )
@@ -325,7 +325,7 @@ def test_a_header_of_cxx_that_no_other_brings_is_an_option(
 ) -> None:
     cmake = "project(flow CXX)\nadd_executable(flow flow.cpp)\n"
     draft = made(tmp_path, {"CMakeLists.txt": cmake, "flow.cpp": source, "src/flow.h": header})
-    assert ("'-DCMAKE_CXX_FLAGS=-include limits'" in draft.data["build"]["commands"][0]) == bool(place)
+    assert ('-DCMAKE_CXX_FLAGS="$CXXFLAGS -include limits"' in draft.data["build"]["commands"][0]) == bool(place)
     assert [str(each.where) for each in draft.guesses if each.value == "-include limits"] == [
         f"{place}:1" for _ in range(bool(place))
     ]
