@@ -65,9 +65,10 @@ class Openvino(WheelBlock):
         ]
 
     def capabilities(self, ctx: Context) -> Capabilities:
-        """Whose GPUs it computes on, or why it leaves one alone."""
+        """Whose GPUs it computes on, or why it leaves one alone; that it ends with tcmalloc (seen on Debian 12)."""
+        ends = {"tcmalloc": "free(): invalid pointer"}
         if ctx.options.device == "gpu":
-            return Capabilities(gpu_vendors=("intel",))
+            return Capabilities(gpu_vendors=("intel",), not_with_malloc=ends)
         on_gpu_node = ctx.facts.partition.gpu is not None
         unused = _why_not(ctx.facts) or GpuUnused("openvino.device is cpu")
-        return Capabilities(gpu_unused=unused if on_gpu_node else None)
+        return Capabilities(gpu_unused=unused if on_gpu_node else None, not_with_malloc=ends)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import msgspec
 
 from hpcgen.core.model.caches import Cache
@@ -83,6 +86,8 @@ class Capabilities(msgspec.Struct, frozen=True):
     host_settings: of a block that provides MPI, variables by which a host's installation would have it look for its
         files in folders that are not the image's, or take plugins that it has not; they are kept out where the image's
         own MPI is used.
+    malloc: the allocator that it puts before every program of the image, such as ``tcmalloc``.
+    not_with_malloc: allocators before its programs with which these crash, and what they say then.
     mpi_flavour: which software an MPI is, in the words of a profile's ``mpi.flavour``: versions of the same compare.
     """
 
@@ -105,6 +110,8 @@ class Capabilities(msgspec.Struct, frozen=True):
     caches: tuple[Cache, ...] = ()
     kmp: bool = False
     host_settings: tuple[str, ...] = ()
+    malloc: str = ""
+    not_with_malloc: Mapping[str, str] = MappingProxyType({})
 
 
 UNDER_OLD_DRIVER = "CUDA_COMPAT_RUN"

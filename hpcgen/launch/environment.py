@@ -26,6 +26,9 @@ HARMFUL = (
 ONLY_INSIDE = (*HARMFUL, "LD_LIBRARY_PATH", "PATH")
 """Variables of the host's MPI that name files of a container, and would lead the host's own programs there."""
 
+_OF_LOADER = re.compile("LD_PRELOAD|LD_AUDIT|GLIBC_TUNABLES|MALLOC_.+")
+"""Variables that every program's loader or allocator reads: set outside, they would change launcher and engine, too."""
+
 BOOTSTRAP = ("I_MPI_HYDRA_BOOTSTRAP", "HYDRA_BOOTSTRAP")
 """Variables that say how the launchers in images reach nodes: Intel MPI's and MPICH's."""
 
@@ -106,6 +109,8 @@ def variables(
     exported = _exported(plan, engine, mpi, pinned and (inner or (mpi is not None and mpi.flavour == "intel")))
     inside = _Values()
     inside.put(more_inside or {}, "caller")
+    for name in filter(_OF_LOADER.fullmatch, list(exported)):
+        inside.put({name: exported.pop(name)}, *exported.givers.pop(name), over=False)
     if not engine.image_environment:
         inside.put({name: value for name, value in image.items() if name not in exported}, "image")
     elif engine.host_environment:
@@ -209,7 +214,8 @@ def _put_host_mpi(inside: _Values, plan: Plan, mpi: HostMpi, image: Mapping[str,
     if mpi.flavour == "intel" and mpi.root is not None:
         inside.put({"I_MPI_ROOT": mpi.root}, "host mpi", "mpi.root")
     _put_environment(inside, plan, mpi.environment)
-    loaded = ":".join(filter(None, [*mpi.preload, *re.split("[: ]", image.get("LD_PRELOAD", ""))]))
+    before = inside.get("LD_PRELOAD", image.get("LD_PRELOAD", ""))
+    loaded = ":".join(filter(None, [*mpi.preload, *re.split("[: ]", before)]))
     if mpi.bind_modules:
         loaded = joined(engine.given_by_host("LD_PRELOAD"), loaded)
         inside.put({"LD_PRELOAD": loaded}, "host mpi", "mpi.bind_modules")

@@ -26,7 +26,7 @@ STACK = {
     "name": "probe",
     "title": "An allocator before every program, and the placement of processes",
     "blocks": {
-        "jemalloc": {"version": CHOSEN["jemalloc"], "options": {"preload": True}},
+        "jemalloc": {"version": CHOSEN["jemalloc"], "options": {"obtain": "source", "preload": True}},
         "numactl": {"version": CHOSEN["numactl"]},
     },
     "run": {"mpi": False, "command": ["/opt/jemalloc/bin/malloc_test"], "gpus_per_node": 0},
@@ -80,3 +80,22 @@ def test_an_allocator_serves_every_program(
         assert "jemalloc serves malloc" in output
 
     by_buildah(kit, buildah, tmp_path, served, *CHOSEN)
+
+
+def test_an_allocator_of_the_distribution_serves_every_program(
+    machine_facts: dict[str, Any], plain_base_image: BaseImage, buildah: Buildah, tmp_path: Path
+) -> None:
+    name = "libtcmalloc_minimal.so.4"
+    ours, kit = tmp_path / "ours", tmp_path / "kit"
+    blocks = {"gperftools": {"options": {"preload": True}}}
+    run = {"mpi": False, "command": ["grep", "-om1", name, "/proc/self/maps"], "gpus_per_node": 0}
+    site, stack = site_profile(machine_facts, plain_base_image), {**STACK, "blocks": blocks, "run": run}
+    for folder, content in (("site_profiles", site), ("recipes", stack)):
+        (ours / folder).mkdir(parents=True)
+        (ours / folder / f"{content['name']}.yaml").write_text(json.dumps(content))
+    render_by_command(ours, kit, "--site", "here", "--stack", "probe", "--format", "docker")
+
+    def served(output: str) -> None:
+        assert name in output
+
+    by_buildah(kit, buildah, tmp_path, served, "gperftools")

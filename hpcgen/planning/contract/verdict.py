@@ -16,7 +16,7 @@ from hpcgen.core.model.project import BLOCK
 from hpcgen.core.model.release import Release
 from hpcgen.core.model.site import SiteEngine
 from hpcgen.launch.start import host_mpi
-from hpcgen.planning.contract import conda, fabric, gpu, mpi, second_mpi, site
+from hpcgen.planning.contract import conda, fabric, gpu, malloc, mpi, second_mpi, site
 from hpcgen.planning.contract import engine as engines
 from hpcgen.planning.contract.case import Check, ContractCase, Untried, skipped
 from hpcgen.recipe.assemble import assemble, outline
@@ -50,6 +50,7 @@ CHECKS: dict[str, Callable[[ContractCase], Check | list[Check]]] = {
     "GPU memory": gpu.memory,
     "conda packages": conda.packages,
     "CPU": site.cpu,
+    "malloc": malloc.served,
     "memory": site.memory,
     "Python packages": _packages,
     "binds": engines.binds,

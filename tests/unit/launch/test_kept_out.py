@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.conftest import Command
 
@@ -36,3 +40,23 @@ def test_what_the_profile_sets_on_purpose_stays(hpcgen: Command, tmp_path: Path)
     )
     found = kept_out(hpcgen, "--site", str(sites / "here.yaml"), "--stack", "mpi-python")
     assert "OPAL_PREFIX" in found and not found & {"UCX_MODULE_DIR", "OMPI_MCA_pml"}
+
+
+@pytest.mark.parametrize("site", ["workstation", "supermuc", "leonardo"])
+def test_what_loader_and_allocator_read_is_set_inside_alone(hpcgen: Command, tmp_path: Path, site: str) -> None:
+    said = {
+        "LD_PRELOAD": "libtcmalloc_minimal.so.4",
+        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+        "MALLOC_ARENA_MAX": "2",
+    }
+    run: dict[str, Any] = {"command": ["python3", "-c", "1"], "mpi": False, "gpus_per_node": 0}
+    run["environment"] = {**said, "OURS": "1"}
+    stack = tmp_path / "own.json.yaml"
+    stack.write_text(json.dumps({"name": "own", "title": "Own", "blocks": {"python": {}}, "run": run}))
+    done = hpcgen("job", "--account", "abc", "--site", site, "--stack", str(stack))
+    assert done.returncode == 0, done.stderr
+    before, _, container = done.stdout.partition("container=(")
+    assert "export OURS=1" in before
+    for name, value in said.items():
+        assert f"export {name}" not in done.stdout
+        assert f"{name}={value}" in container.partition("\n)\n")[0]

@@ -1,0 +1,41 @@
+"""Memory in huge pages, by variables of the C library and of PyTorch."""
+
+from __future__ import annotations
+
+from hpcgen.blocks.base import Block, Context
+from hpcgen.blocks.steps import Environment, Test
+from hpcgen.core.support.wheel_tags import as_numbers
+
+_FIRST = "2.35"
+"""The first glibc with the tunable.  Source: glibc's NEWS, version 2.35."""
+
+
+class HugePages(Block):
+    """Huge pages for what programs allocate, without a library.  Source: https://sourceware.org/glibc/manual/
+
+    The image sets ``GLIBC_TUNABLES=glibc.malloc.hugetlb=1``, by which malloc asks the kernel for huge pages, and
+    ``THP_MEM_ALLOC_ENABLE=1``, by which PyTorch does for tensors. Programs gain that allocate and free large pieces
+    all the time, and may need somewhat more memory. Nothing changes where the node's
+    /sys/kernel/mm/transparent_hugepage/enabled says never. Another allocator does not read the first one.
+    """
+
+    name = "huge_pages"
+
+    def environment(self, ctx: Context) -> Environment:
+        """Both variables; the C library's where it knows it."""
+        known = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"} if _known(ctx) else {}
+        return Environment(both={**known, "THP_MEM_ALLOC_ENABLE": "1"})
+
+    def notices(self, ctx: Context) -> list[str]:
+        """That the base is too old."""
+        here = f"{ctx.base.name} {ctx.base.version}"
+        return [] if _known(ctx) else [f"malloc of {here} takes no huge pages, for which it needs glibc {_FIRST}"]
+
+    def test(self, ctx: Context) -> list[Test]:
+        """The C library knows the tunable."""
+        asked = "$(ls /lib*/ld-linux-*.so.* | head -n 1) --list-tunables | grep malloc.hugetlb"
+        return [Test("malloc.hugetlb", asked, expect="hugetlb: 0x1")] if _known(ctx) else []
+
+
+def _known(ctx: Context) -> bool:
+    return as_numbers(str(ctx.base.release.values.get("glibc", "0"))) >= as_numbers(_FIRST)
