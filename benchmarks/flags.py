@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hpcgen.backends.hardware.microarchitecture import compiler_flags
+from hpcgen.core.model.fields import Source
 from hpcgen.plugins.tuning.bench.intervals import Interval, typical
 from hpcgen.plugins.tuning.measurements.lines import append
 from hpcgen.plugins.tuning.measurements.records import Hardware, Measurement, Software, Workload
@@ -117,6 +118,7 @@ def rows(found: Mapping[Cell, Sequence[Run]], target: str, command: str) -> Iter
     """Measurements: the speed in relation to plain -O2 of the same compiler."""
     model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text("utf-8"))
     hardware = Hardware(f"cpu-{target}", cpu=target, model=model[1] if model else "", cores=os.cpu_count())
+    today = datetime.date.today().isoformat()
     for (kernel, program), runs in found.items():
         base, plain = _plain(kernel, program, found)
         if program is base:
@@ -133,8 +135,9 @@ def rows(found: Mapping[Cell, Sequence[Run]], target: str, command: str) -> Iter
             high=round(value.high, 3) if value.high is not None else None,
             repetitions=len(runs),
             threads_per_rank=1,
-            measured=datetime.date.today().isoformat(),
+            measured=today,
             command=command,
+            source=Source("measured by benchmarks/flags.py, processor time of one thread", today, "yes", today),
         )
 
 

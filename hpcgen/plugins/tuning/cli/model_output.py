@@ -31,7 +31,7 @@ def model_text(model: LinearModel, out: TextIO) -> str:
     rows = f"{counted(len(model.rows), 'row')} of {counted(len(model.workloads), 'workload')}"
     head = f"{rows} on {counted(len(model.machines), 'machine')}"
     if model.left_out:
-        head += f"; {model.left_out} left out: doubtful, or no speed"
+        head += f"; {model.left_out} left out: doubtful, no speed, or of variables alone"
     parts = [head, _terms(model, out), _errors(model, out)]
     return "\n\n".join([*parts, _tests(model, out)] if model.tests else parts)
 

@@ -47,7 +47,9 @@ def observations(rows: Iterable[Measurement], *, doubtful: bool = False) -> list
             if row.baseline is not None:
                 other = case._replace(software=row.baseline)
                 terms = described(case), described(other)
-                found.append(Observation(case, other, log(row.value), "", row, *terms))
+                # Of two that differ in variables alone, such as flags, the terms would call the ratio noise.
+                if terms[0] != terms[1]:
+                    found.append(Observation(case, other, log(row.value), "", row, *terms))
             continue
         rate = samples_per_second(row)
         speed = log(rate) if rate is not None else _own_speed(row)

@@ -243,3 +243,9 @@ def test_observations_keep_their_row() -> None:
     one: Observation = observations(PAPERS)[0]
     assert cited(one.row).source.startswith("paper: ") and coefficients([one]) is None
     assert isinstance(Software(framework="x"), Software)
+
+
+def test_a_ratio_of_variables_alone_is_no_observation() -> None:
+    one = changed(row(WORKLOADS[0], COMPILED, MACHINES[0]), metric="speedup", value=1.3, baseline=PLAIN)
+    flags = changed(one, software=msgspec.structs.replace(PLAIN, environment={"CFLAGS": "-O3"}))
+    assert [each.row for each in observations([one, flags])] == [one]
