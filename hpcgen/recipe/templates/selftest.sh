@@ -146,7 +146,9 @@ if [ "$mode" = --build ]; then
         done
         # The loader is asked about these alone, the job's own programs first, and about no more than @{most}.
         {
-            printf '%s\n' @{programs}
+            for program in @{programs}; do
+                printf '%s\n' "$program"
+            done
             find @{folders} -xdev -path @{own} -prune -o -type f \( -perm -100 -o -name '*.so*' \) \
                 -exec grep -lFf "$scratch/names" {} +
         } | grep . > "$scratch/users"

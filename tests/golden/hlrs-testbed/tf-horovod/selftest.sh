@@ -133,7 +133,9 @@ if [ "$mode" = --build ]; then
         done
         # The loader is asked about these alone, the job's own programs first, and about no more than 200.
         {
-            printf '%s\n' 
+            for program in ; do
+                printf '%s\n' "$program"
+            done
             find /opt/cuda/bin/ptxas /opt/cuda/nvvm/libdevice /opt/cuda/targets/x86_64-linux/lib /opt/cudnn/lib /opt/horovod /opt/libfabric /opt/mpich /opt/nccl/lib /opt/python /opt/rank_test -xdev -path /opt/mpich -prune -o -type f \( -perm -100 -o -name '*.so*' \) \
                 -exec grep -lFf "$scratch/names" {} +
         } | grep . > "$scratch/users"

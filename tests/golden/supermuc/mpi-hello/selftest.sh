@@ -118,7 +118,9 @@ if [ "$mode" = --build ]; then
         done
         # The loader is asked about these alone, the job's own programs first, and about no more than 200.
         {
-            printf '%s\n' 
+            for program in ; do
+                printf '%s\n' "$program"
+            done
             find /opt/intel_mpi /opt/psm2 /opt/rank_test -xdev -path /opt/intel_mpi -prune -o -type f \( -perm -100 -o -name '*.so*' \) \
                 -exec grep -lFf "$scratch/names" {} +
         } | grep . > "$scratch/users"

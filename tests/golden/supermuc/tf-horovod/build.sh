@@ -305,7 +305,7 @@ LABEL org.opencontainers.image.title="tf-horovod for supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="tf-horovod" \
       io.hpcgen.blocks="ubuntu@22.04 site_trust@1 python@3.10.12 gnu@12.3.0 bazel@6.1.0 tensorflow@2.15.1 cmake@3.31.10 psm2@12.0.1 intel_mpi@2019.6.166 horovod@0.28.1 rank_test@1" \
-      io.hpcgen.content="b491da5cb3b3181e3f2f9f1e439b40c47ab5a3ee0e48c98892c90d86095861b8" \
+      io.hpcgen.content="9da4e9d4ca282126b54ecc796d62126eddaf9dd3e692835372faef7312f79e75" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 
