@@ -90,6 +90,10 @@ class Supply:
         mirror = next((mirror for name, mirror in self.mirrors.dnf.items() if name == distribution), None)
         return [] if mirror is None else repository_lines(mirror.archive, values)
 
+    def package_file(self, sha256: str, name: str) -> str:
+        """Where the file of an RPM package lies already; empty where the package manager has to fetch it."""
+        return ""
+
     def bazel_setup(self, files: BazelFiles, version: str) -> list[str]:
         """Commands before Bazel's own; Bazel ``version`` fetches by itself what its workspace names, by sha256."""
         return []
@@ -140,6 +144,10 @@ class BundleSupply(Supply):
     def apt_settings(self) -> list[str]:
         """apt's own user need not be able to read the bundle."""
         return ['APT::Sandbox::User "root";']
+
+    def package_file(self, sha256: str, name: str) -> str:
+        """In the bundle, whose sums vouch for it."""
+        return f"{MOUNT}/{file_path(sha256, name)}"
 
     def bazel_setup(self, files: BazelFiles, version: str) -> list[str]:
         """The files where Bazel looks for them."""

@@ -77,6 +77,9 @@ class _Maker:
         self.lock, self.assembly, self.view = lock, assembly, view
         base = lock.plan.blocks[0]
         self.distribution, self.release = base.name, base.version
+        values = view.release(base).values
+        self.purl_of = purl.debian_package if values["package_manager"] == "apt" else purl.rpm_package
+        self.vendor = str(values.get("os_id", self.distribution))
 
     def base(self, stage: StageName) -> list[Component]:
         """The image that a stage starts from, and the distribution in it."""
@@ -115,7 +118,7 @@ class _Maker:
             "package",
             name,
             version,
-            purl=purl.debian_package(self.distribution, self.release, name, version, arch),
+            purl=self.purl_of(self.vendor, self.release, name, version, arch),
             licence=self.view.licence(sha256),
             sha256=sha256,
             url=url,

@@ -24,7 +24,7 @@ from hpcgen.core.support.hashing import sha256_of
 from hpcgen.recipe.artifacts import StoredArtifact, with_artifacts
 from hpcgen.recipe.assemble import builder_stage, content_hash, image_labels
 from hpcgen.recipe.bind_targets import bind_targets, bound_onto
-from hpcgen.recipe.package_steps import package_names
+from hpcgen.recipe.package_steps import package_manager, package_names
 from hpcgen.recipe.parts import PlannedPart, parts_of
 from hpcgen.recipe.selftest import selftest_script
 from hpcgen.recipe.stages import Assembly, Stage
@@ -152,4 +152,5 @@ def artifact_assembly(
         inputs=[(part.planned, item) for part in parts for item in part.inputs],
         packages={"builder": [], "final": package_names("builder", parts)},
         notices=[],
+        manager=package_manager(parts),
     )

@@ -25,8 +25,9 @@ from hpcgen.core.errors import InputError, Problems
 from hpcgen.core.model.image_paths import ARTIFACTS_LABEL, CONTENT_LABEL, KIT, SCRATCH, SELFTEST, overlap
 from hpcgen.core.model.plan import ExtendedImage, Plan
 from hpcgen.core.support.hashing import sha256_of
-from hpcgen.recipe.bases import base_check, base_for, base_labels, base_notes
+from hpcgen.recipe.bases import LOCKABLE, base_check, base_for, base_labels, base_notes
 from hpcgen.recipe.bind_targets import bind_targets, bound_onto
+from hpcgen.recipe.locked_rpms import undated_rpms
 from hpcgen.recipe.package_steps import (
     install_all,
     install_late,
@@ -90,7 +91,7 @@ def assemble(
         final = _stage("final", plan, parts, pins)
         _fill_final(final, plan, parts, script, pins, builder)
     unpinned = (
-        base_notes(plan, (builder.image, final.image), package_manager(parts) == "apt") if not plan.extends else []
+        base_notes(plan, (builder.image, final.image), package_manager(parts) in LOCKABLE) if not plan.extends else []
     )
     return Assembly(
         builder=builder,
@@ -101,13 +102,14 @@ def assemble(
         inputs=[(part.planned, item) for part in added for item in part.inputs],
         packages={stage: package_names(stage, parts) for stage in STAGES},
         early=package_names("builder", project_and_others(parts)[1]),
-        notices=[*long, *unpinned, *(notice for part in added for notice in part.notices)],
+        notices=[*long, *unpinned, *undated_rpms(pins), *(notice for part in added for notice in part.notices)],
         details=[detail for part in added for detail in part.block.details(part.ctx)],
         loose=found.loose,
         installed=found.installed,
         left_open=found.left_open,
         capabilities={part.planned.name: part.block.capabilities(part.ctx) for part in parts},
         base_notes=unpinned,
+        manager=package_manager(parts),
     )
 
 

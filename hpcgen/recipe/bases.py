@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 
 CHECK = "check the base image"
+LOCKABLE = ("apt", "dnf")
+"""Package managers whose packages a lock can pin."""
 
 
 class BaseSystem(msgspec.Struct, frozen=True):

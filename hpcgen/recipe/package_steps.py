@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hpcgen.blocks.steps import Packages, Run, run
 from hpcgen.recipe.bases import install
+from hpcgen.recipe.locked_rpms import install_rpms
 from hpcgen.recipe.parts import PlannedPart, in_stage
 
 if TYPE_CHECKING:
@@ -36,13 +37,16 @@ def install_step(
     ``told``: a file for what apt says of them.
     """
     pinned = pins.packages.get(stage) if pins is not None else None  # type: ignore[call-overload]
+    what, manager = "the project's packages" if late else "packages", package_manager(parts)
     if pinned is not None and names:
-        now = {name for name in pinned.added if (name in pinned.late) == late}
-        names = [f"{name}={pin.version}" for name, pin in sorted(pinned.added.items()) if name in now]
+        now = {name: pin for name, pin in sorted(pinned.added.items()) if (name in pinned.late) == late}
+        if pins is not None and now and manager == "dnf":
+            file = f"{stage}-late" if late else stage
+            return [("distribution", run(what, install_rpms(now, pins.keys, file, parts[0].ctx.supply)))]
+        names = [f"{name}={pin.version}" for name, pin in now.items()]
     if not names:
         return []
-    what = "the project's packages" if late else "packages"
-    return [("distribution", run(what, install(package_manager(parts), names, pins is not None, told)))]
+    return [("distribution", run(what, install(manager, names, pins is not None, told)))]
 
 
 def package_manager(parts: list[PlannedPart]) -> str:

@@ -47,7 +47,7 @@ class Assembly(msgspec.Struct):
     has made with hashes, by the list's name. ``installed``: the lists that go into Python environments, and
     ``left_open`` what these leave open, by folder. ``capabilities`` of each block, by its name. ``notices``: what the
     user should know, one line each, and first what takes long to build; ``details``: what is shown only on request.
-    ``base_notes``: base images that no digest pins, likewise.
+    ``base_notes``: base images that no digest pins, likewise. ``manager``: the package manager of the bases.
     """
 
     builder: Stage
@@ -65,6 +65,7 @@ class Assembly(msgspec.Struct):
     left_open: dict[str, LeftOpen] = {}
     capabilities: dict[str, Capabilities] = {}
     base_notes: list[str] = []
+    manager: str = "apt"
 
     @property
     def stages(self) -> list[Stage]:

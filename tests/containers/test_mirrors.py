@@ -66,6 +66,8 @@ class Signer:
         name = ["--batch", "--pinentry-mode", "loopback", "--passphrase", "", "--quick-gen-key", SIGNER, "rsa2048"]
         self.gpg(*name, "sign", "never")
         self.public = self.gpg("--armor", "--export", SIGNER)
+        listed = self.gpg("--with-colons", "--fingerprint", SIGNER).splitlines()
+        self.fingerprint = next(line.split(":")[9] for line in listed if line.startswith("fpr:"))
 
     def gpg(self, *words: str) -> str:
         return _made("gpg", "--homedir", self.folder, *words)

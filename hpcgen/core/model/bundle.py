@@ -17,7 +17,7 @@ COLLECTED_FOLDERS = ("site_profiles", "recipes", "building_blocks", "engines", "
 BundlePath = Annotated[
     str,
     matching(
-        r"^[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*(/[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*)*$(?!\n)",
+        r"^[A-Za-z0-9_][A-Za-z0-9._+~^%!@=-]*(/[A-Za-z0-9_][A-Za-z0-9._+~^%!@=-]*)*$(?!\n)",
         "a path inside the bundle: relative, without . or ..",
         "files/a.tar.gz",
     ),

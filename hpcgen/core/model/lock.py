@@ -13,7 +13,7 @@ from hpcgen.core.model.plan import Plan
 StageName = Literal["builder", "final"]
 PackageName = Annotated[str, matching(r"^[A-Za-z0-9][A-Za-z0-9+._-]*$(?!\n)", "the name of an OS package", "libnuma1")]
 PackageVersion = Annotated[
-    str, matching(r"^[A-Za-z0-9][A-Za-z0-9.+:~-]*$(?!\n)", "the version of an OS package", "2.0.16-1")
+    str, matching(r"^[A-Za-z0-9][A-Za-z0-9.+:~^_-]*$(?!\n)", "the version of an OS package", "2.0.16-1")
 ]
 Fingerprint = Annotated[
     str,
@@ -67,13 +67,28 @@ class ImagePin(Record, frozen=True):
 
 
 class PackagePin(Record, frozen=True):
-    """One OS package file; ``size`` in bytes, ``url`` where the distribution or the site's mirror has it."""
+    """One OS package file; ``size`` in bytes, ``url`` where the distribution or the site's mirror has it.
+
+    ``version``: of an RPM package ``EPOCH:VERSION-RELEASE``, without an epoch of 0.
+    """
 
     version: PackageVersion
     architecture: PackageName
     sha256: Sha256
     size: Bytes
     url: Text
+
+    @property
+    def is_rpm(self) -> bool:
+        """Whether it is an RPM package, and no .deb."""
+        return self.url.endswith(".rpm")
+
+    def file(self, name: str) -> str:
+        """What the file of the package is called in an archive: without the epoch."""
+        version = self.version.partition(":")[2] or self.version
+        return (
+            f"{name}-{version}.{self.architecture}.rpm" if self.is_rpm else f"{name}_{version}_{self.architecture}.deb"
+        )
 
 
 class StagePackages(Record, frozen=True):
@@ -88,7 +103,10 @@ class StagePackages(Record, frozen=True):
 
 
 class KeyPin(Record, frozen=True):
-    """A key that signed a package index: its fingerprint, the key ring in the image, and the index with its date."""
+    """A key that signed a package index: its fingerprint, the key ring in the image, and the index with its date.
+
+    Of a repository for dnf: a key that may have signed its packages, ``keyring`` with ``file://`` before it.
+    """
 
     fingerprint: Fingerprint
     keyring: Text

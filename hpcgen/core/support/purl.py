@@ -13,9 +13,16 @@ def purl(kind: str, name: str, version: str = "", *, namespace: str = "", **qual
 
 
 def debian_package(distribution: str, release: str, name: str, version: str, architecture: str) -> str:
-    """A package of Debian or Ubuntu; locks pin no other. ``architecture`` is empty where it is not known."""
+    """A package of Debian or Ubuntu; ``architecture`` is empty where it is not known."""
     where = {"arch": architecture, "distro": f"{distribution}-{release}"}
     return purl("deb", name.lower(), version, namespace=distribution, **where)
+
+
+def rpm_package(distribution: str, release: str, name: str, version: str, architecture: str) -> str:
+    """An RPM package; ``version`` may begin with an epoch, ``architecture`` is empty where it is not known."""
+    epoch, _, rest = version.rpartition(":")
+    where = {"arch": architecture, "distro": f"{distribution}-{release}", "epoch": epoch}
+    return purl("rpm", name, rest, namespace=distribution, **where)
 
 
 def python_package(name: str, version: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from hpcgen.blocks.inputs.wheels import parse_pin, role_of
 from hpcgen.core.model.lock import ImagePin, KeyPin, Lock, PackagePin
 from hpcgen.core.model.plan import PlannedBlock
 from hpcgen.core.support.package_names import normal_name
+from hpcgen.core.support.rpm_versions import rpm_version_key
 from hpcgen.kit.lockfile.plan_changes import Change, What, plan_changes
 
 # Differences between the pins of two locks: images, OS packages, keys, and the inputs that their texts list.
@@ -115,9 +116,11 @@ def _stage_packages(old: Lock, new: Lock, stage: Any, same_base: bool) -> Iterat
         elif not other:
             why = "nothing needs it any more"
         else:
-            from debian.debian_support import NativeVersion as Version
+            from debian.debian_support import NativeVersion
 
-            newer = Version(other) > Version(one)
+            of_rpm = any(each.is_rpm for pin in pins if pin is not None for each in pin.added.values())
+            key: Callable[[str], Any] = rpm_version_key if of_rpm else NativeVersion
+            newer = key(other) > key(one)
             why = f"the distribution's archive has {'a newer' if newer else 'only an older'} version"
         yield name, one, other, why
 

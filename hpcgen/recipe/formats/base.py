@@ -72,7 +72,7 @@ class Format:
     notest: words of an engine's build command that leave the self-test out.
     first_kit_folder: where in the build context recipes of hpcgen 0.1.0 look for the kit's files.
     bundle_link: what a bundle is called in the build context; "" where the engine is told where it lies.
-    packages: OS packages that a build of this format installs beside those of the blocks.
+    packages: OS packages that a build of this format installs beside those of the blocks, where there is apt.
     base_from_tar: engines import the base images of a bundle from tar files of their whole content.
     read_by: engines that read it beside those whose own format it is.
     setup: command lines that make machines of CI services ready to build, by what these call them; empty where nothing

@@ -122,7 +122,7 @@ class CharliecloudFormat(Format):
     def recipe(self, plan: Plan, assembly: Assembly) -> Written:
         """build.sh: builds with ch-image, converts with ch-convert, prints the hash."""
         stages = [assembly.builder, assembly.final]
-        if plan.supply == "bundle":
+        if plan.supply == "bundle" and assembly.manager == "apt":
             stages = [_with_fakeroot(stage) for stage in stages]
         builder, final = (_named_base(plan, stage) for stage in stages)
         assembly = msgspec.structs.replace(assembly, builder=builder, final=final)

@@ -263,11 +263,12 @@ class _Making:
         from hpcgen.supply.bundle.apt_index import write_apt_index
         from hpcgen.supply.net.wheel_index import wheel_index
 
-        # Also of no packages, where the base has all of them: the recipe reads the index.
         packages = [item for item in self.items if item.kind == "package"]
-        write_apt_index(self.bundle, packages, self.lock.pins.epoch)
-        for name in (APT_INDEX, "Release"):
-            self._note_document(name)
+        # Also of no packages, where the base has all of them: the recipe reads the index, but for RPM packages.
+        if not any(pin.is_rpm for stage in self.lock.pins.packages.values() for pin in stage.added.values()):
+            write_apt_index(self.bundle, packages, self.lock.pins.epoch)
+            for name in (APT_INDEX, "Release"):
+                self._note_document(name)
         for name, kind in ((WHEEL_INDEX, "wheel"), (HPCGEN_INDEX, "hpcgen")):
             if found := [item for item in self.items if item.kind == kind]:
                 self._document(name, wheel_index(found))

@@ -214,7 +214,7 @@ def licences(
 
 
 def _licence(want: WantedFile, path: Path) -> str:
-    if want.kind == "package":
+    if want.kind == "package" and want.file.endswith(".deb"):
         from hpcgen.supply.bundle.apt_index import deb_licence
 
         return deb_licence(path)

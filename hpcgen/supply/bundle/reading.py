@@ -25,7 +25,7 @@ from hpcgen.supply.bundle.documents import MANIFEST_BYTES, read_record
 from hpcgen.supply.bundle.parts import TOP, JoinedFiles, Slice
 
 MOST_FILES = 1_000_000
-SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*(/[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*)*")
+SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+~^%!@=-]*(/[A-Za-z0-9_][A-Za-z0-9._+~^%!@=-]*)*")
 _LONGEST = 4096
 _BUFFER = 1024 * 1024
 

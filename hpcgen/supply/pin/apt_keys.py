@@ -17,10 +17,11 @@ from email.utils import parsedate_to_datetime
 
 import msgspec
 
-from hpcgen.core.errors import FetchError, PolicyError, Problem
+from hpcgen.core.errors import FetchError
 from hpcgen.core.model.lock import KeyPin
 from hpcgen.core.support.deb822 import paragraphs
 from hpcgen.supply.pin.base_shell import OWN, BaseShell, quoted
+from hpcgen.supply.pin.package_manager import index_keys, unsigned
 
 APT_GET = (
     "apt-get",
@@ -106,26 +107,17 @@ def key_pins(shell: BaseShell) -> tuple[list[KeyPin], int]:
     sources = _sources(shell)
     rings = [_rings(shell, release, sources) for release in releases]
     good = _verified(shell, releases, rings)
-    unsigned = [release for release, found in zip(releases, good, strict=True) if not found]
-    if unsigned:
-        raise PolicyError(
-            Problem(
-                f"the package index {each.uri} {each.suite} is not signed by any key that {shell.image} trusts",
-                remedy="remove [trusted=yes] from the source, and name its key ring with signed-by",
-            )
-            for each in unsigned
-        )
+    bad = [f"{each.uri} {each.suite}" for each, found in zip(releases, good, strict=True) if not found]
+    if bad:
+        remedy = "remove [trusted=yes] from the source, and name its key ring with signed-by"
+        raise unsigned(shell.image, bad, remedy)
+    dates = [int(release.date.timestamp()) for release in releases]
     pins = [
-        KeyPin(
-            fingerprint=fingerprint,
-            keyring=ring,
-            index=f"{release.uri} {release.suite}",
-            date=release.date.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        )
-        for release, found in zip(releases, good, strict=True)
-        for fingerprint, ring in sorted(found.items())
+        pin
+        for release, date, found in zip(releases, dates, good, strict=True)
+        for pin in index_keys(f"{release.uri} {release.suite}", date, found)
     ]
-    return pins, max((int(release.date.timestamp()) for release in releases), default=0)
+    return pins, max(dates, default=0)
 
 
 # what apt read

@@ -7,6 +7,7 @@ from pathlib import Path
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import FetchError
 from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.release import PLATFORMS
 from hpcgen.images.folder import SHELL, machine_of
 from hpcgen.images.oci_layout import folder_layout
 from hpcgen.machine.detect.probes.system import os_settings
@@ -43,6 +44,8 @@ def _found(layout: Path, name: str, otherwise: str) -> BaseSystem:
     settings = os_settings(files.get(OS_RELEASE, b"").decode("utf-8", "replace"))
     # Its configuration was held against the plan when it was fetched.
     machine = machine_of(files.get(SHELL, b"")) or otherwise
+    # Where packages are not Debian's, the plan has the name that `uname -m` says.
+    machine = next((each for each in PLATFORMS if otherwise == each and PLATFORMS[each] == machine), machine)
     said = ("".join(filter(str.isprintable, settings.get(key, "")))[:40] for key in ("ID", "VERSION_ID"))
     return BaseSystem(machine, *said)
 

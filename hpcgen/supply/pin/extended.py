@@ -16,8 +16,8 @@ from hpcgen.images.reference import ImageReference
 from hpcgen.kit.lockfile.lock import parse_lock, sealed_text
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.extension import PACKAGES, added_blocks, report_of
+from hpcgen.supply.pin.apt_packages import read_uri
 from hpcgen.supply.pin.locking import collection_files
-from hpcgen.supply.pin.os_packages import read_uri
 
 
 def lock_of_added(plan: Plan, catalog: Catalog, image: ImageReference, content: str) -> Lock:

@@ -31,6 +31,7 @@ from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.formats import format_for
 from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.supply.pin.image_wheels import lock_image_wheels
+from hpcgen.supply.pin.package_manager import check_lockable
 
 if TYPE_CHECKING:
     from hpcgen.supply.pin.bazel_steps import BazelStep
@@ -75,7 +76,7 @@ def make_lock(
     kept = set(keep) if old is not None else set()
     plan = _with_commits(plan, old if "wheels" in kept else None, say)
     loose = assemble(plan, catalog)
-    _check_manager(plan, catalog)
+    check_lockable(plan.blocks[0], loose.manager)
     before = old.pins if old is not None else Pins()
     with scratch_folder("hpcgen-lock-") as folder:
         layout = folder / "images"
@@ -176,17 +177,6 @@ def _with_commits(plan: Plan, old: Lock | None, say: Say) -> Plan:
     return plan
 
 
-def _check_manager(plan: Plan, catalog: Catalog) -> None:
-    base = plan.blocks[0]
-    manager = catalog.release(base).values["package_manager"]
-    if manager != "apt":
-        raise PolicyError(
-            f"the packages of {base.name} {base.version} cannot be pinned: its package manager is {manager}",
-            expected="a base with apt: debian or ubuntu",
-            remedy="choose one with --set base.provider=debian; render without a lock works for every base",
-        )
-
-
 def _images(
     plan: Plan, catalog: Catalog, loose: Assembly, given: Mapping[str, str], old: Lock | None, keep: bool, say: Say
 ) -> dict[str, ImagePin]:
@@ -256,7 +246,7 @@ def _packages(
     old: Lock | None,
     say: Say,
 ) -> _Packages:
-    """What apt adds to each stage; as an older lock has it, if the same is asked of the same images."""
+    """What is added to each stage; as an older lock has it, if the same is asked of the same images."""
     from hpcgen.backends.hardware.emulation import here, runs
     from hpcgen.supply.pin.base_images import fetch_image
     from hpcgen.supply.pin.base_system import check_base
@@ -269,7 +259,7 @@ def _packages(
     architecture = plan.site.system.architecture
     if not runs(architecture):
         raise PolicyError(
-            f"this machine is {here()}, and apt has to be asked in an image for {architecture}",
+            f"this machine is {here()}, and the package manager has to be asked in an image for {architecture}",
             expected=f"a machine of {architecture}, or an emulator that is registered (Debian: qemu-user-static)",
             remedy="make the lock there",
         )
@@ -279,11 +269,13 @@ def _packages(
         check_base(plan, catalog, name, pin.origin, layout)
     names = _asked(plan, loose)
     asked = [(stage, names[part]) for part, stage in stages]
-    early = sorted({*loose.early, *format_for(plan.format).packages})
+    early = sorted({*loose.early, *_of_format(plan, loose)})
     if split := early != names["builder"]:
         asked.append((loose.builder, early))
     table = catalog.beside.mpi_packages() if plan.block("mpi") is not None else MpiPackageTable()
-    answers = resolve_packages(layout, asked, "apt", say, partial(table.is_mpi, "apt"))
+    answers = resolve_packages(layout, asked, loose.manager, say, partial(table.is_mpi, loose.manager))
+    if any(answer.packages.added for answer in answers):
+        say("packages can be fetched only while the repositories have these versions: hpcgen bundle create keeps them")
     packages = {part: answer.packages for (part, _), answer in zip(stages, answers, strict=False)}
     if split:
         packages["builder"] = _with_late(packages["builder"], answers[-1].packages)
@@ -295,14 +287,18 @@ def _packages(
 def _with_late(every: StagePackages, early: StagePackages) -> StagePackages:
     """All packages of a stage, where those that come before the project's own are known; else in one step."""
     if not early.added.keys() <= every.added.keys():
-        return every  # apt decides otherwise where the project's packages are there too
+        return every  # it decides otherwise where the project's packages are there too
     return msgspec.structs.replace(every, late=sorted(every.added.keys() - early.added.keys()))
 
 
 def _asked(plan: Plan, assembly: Assembly) -> dict[str, list[str]]:
     """Names of the OS packages that the stages need."""
-    more = format_for(plan.format).packages
+    more = _of_format(plan, assembly)
     return {stage: sorted({*names, *more}) for stage, names in assembly.packages.items()}
+
+
+def _of_format(plan: Plan, assembly: Assembly) -> tuple[str, ...]:
+    return format_for(plan.format).packages if assembly.manager == "apt" else ()
 
 
 def _asked_then(old: Lock, catalog: Catalog) -> dict[str, list[str]] | None:

@@ -130,9 +130,7 @@ def _packages(lock: Lock) -> list[WantedFile]:
     found = []
     for stage in lock.pins.packages.values():
         for name, pin in stage.added.items():
-            version = pin.version.partition(":")[2] or pin.version  # as in the archive: without the epoch
-            file = f"{name}_{version}_{pin.architecture}.deb"
-            title = f"{name} {pin.version}"
+            file, title = pin.file(name), f"{name} {pin.version}"
             urls = [pin.url]
             found.append(WantedFile(kind="package", name=title, file=file, sha256=pin.sha256, urls=urls, size=pin.size))
     return found

@@ -10,7 +10,7 @@ import pytest
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.model.job import JobRequest
-from hpcgen.core.model.lock import ImagePin, Lock
+from hpcgen.core.model.lock import ImagePin, Lock, PackagePin, StagePackages
 from hpcgen.kit.lockfile.changes import Change, changes, changes_text
 from tests.helpers.locks import BUILDER, CATALOG, FINAL, PRESENT, lock, pins
 
@@ -155,6 +155,18 @@ def test_packages_are_told_per_stage_with_who_has_them_now(supermuc: Lock) -> No
         "libc6 (builder, final)": ("2.36-9+deb12u13", "2.36-9+deb12u14", "it comes with the base image"),
         "libstdc++6 (final)": ("12.2.0-14+deb12u1", "", "nothing needs it any more"),
     }
+
+
+def test_rpm_packages_are_compared_by_rpms_rules(hello: Lock) -> None:
+    """By Debian's, 1.0^git1 would be newer than 1.0.1."""
+    pin = PackagePin(
+        version="1.0^git1-1.el9", architecture="noarch", sha256="a" * 64, size=1, url="https://mirror.example.org/a.rpm"
+    )
+    old, new = (
+        with_pins(hello, packages={"final": StagePackages(present={}, added={"hello": each})})
+        for each in (pin, replace(pin, version="1.0.1-1.el9"))
+    )
+    assert found(old, new)["package", "hello (final)"].why == "the distribution's archive has a newer version"
 
 
 def test_a_package_file_that_changed_under_its_version_is_named(hello: Lock) -> None:

@@ -257,12 +257,6 @@ def test_answers_that_are_none_are_refused(base: Base, line: str) -> None:
         resolve()
 
 
-def test_other_package_managers_are_refused_with_what_works(base: Base) -> None:
-    with pytest.raises(PolicyError, match="its package manager is dnf") as caught:
-        resolve_packages(Path("x"), [(Stage(name="final", image=Image("rockylinux:9")), [])], "dnf", print)
-    assert "base.provider=debian" in str(caught.value)
-
-
 MIRROR = ("site_trust", run("use the mirror", ["echo mirror > /etc/apt/sources.list"]))
 PIP = ("site_trust", run("pip's index", ["echo index > /etc/pip.conf"]))
 
