@@ -28,6 +28,7 @@ from hpcgen.core.secret_rules import MASK, secrets_of, without_secrets
 from hpcgen.core.support.hashing import file_sha256
 from hpcgen.core.support.placing import put_in_place, remove
 from hpcgen.core.support.processes import interruptible, printable, stream
+from hpcgen.core.support.striping import stripe
 from hpcgen.kit.copied import check_copied
 from hpcgen.kit.folder import KitFolder, make_context
 
@@ -92,6 +93,7 @@ class BuildRun:
             self._run_all([*self.builder.load(self.work), *self.builder.build(self.work)])
             self.progress.close(failed=False)
             if self.work.target.is_file:
+                stripe(Path(self.work.target.temporary))
                 self._tell_left(put_in_place(Path(self.work.target.temporary), Path(self.work.target.name)))
             self.publish()
             built = True

@@ -44,6 +44,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "convert": "Convert an image to another format.",
         "verify": "Check where an image comes from by a signed statement.",
         "rebuild": "Extract the kit from an image.",
+        "data": "Pack a folder of many files into one that jobs mount.",
         "install": "Make programs of an image commands of this machine.",
         "uninstall": "Remove an installed image's files.",
         "records": "List, show, compare and remove build records.",

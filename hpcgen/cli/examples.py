@@ -20,6 +20,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen render --site workstation --stack tf-horovod --set tensorflow.install=pip",
         "hpcgen render --locked hpcgen.lock -o kit",
     ),
+    "data": ("hpcgen data pack imagenet",),
+    "data pack": (
+        "hpcgen data pack imagenet",
+        "hpcgen data pack imagenet -o imagenet.sqfs --site lumi-c --fixed-times",
+    ),
     "lock": (
         "hpcgen lock --site lumi-c --stack mpi-hello",
         "hpcgen lock --check",

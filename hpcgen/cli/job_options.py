@@ -131,6 +131,11 @@ job_options = option_group(
     CHARGE,
     DATA,
     click.option(
+        "--stage",
+        type=click.Choice(["auto", "node", "none"]),
+        help="Whether the image's file is copied to each node first; auto: where its size × nodes is large.",
+    ),
+    click.option(
         "--allow-unsupported", is_flag=True, help="With --stack, or an image that hpcgen did not build: go on."
     ),
     NOTES,

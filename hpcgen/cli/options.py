@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hpcgen.core.model.fields import EngineName, RankGpus
     from hpcgen.core.model.job import JobStep
     from hpcgen.core.model.site import Site
+    from hpcgen.core.model.stack import Staging
     from hpcgen.running.data import DataRequest
 
 R = TypeVar("R", bound="Options")
@@ -63,12 +64,13 @@ class DataOptions(Options, frozen=True, kw_only=True):
 
     binds: tuple[str, ...] = ()
     no_bind_check: bool = False
+    stage: Staging | None = None
 
     def data(self, stack_folder: Path = Path()) -> DataRequest:
         """The same in the words of :func:`~hpcgen.running.image_job.plan_for_image`."""
         from hpcgen.running.data import DataRequest
 
-        return DataRequest(self.binds, stack_folder, not self.no_bind_check)
+        return DataRequest(self.binds, stack_folder, not self.no_bind_check, self.stage)
 
 
 class PlanOptions(DataOptions, frozen=True, kw_only=True):

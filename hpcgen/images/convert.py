@@ -222,7 +222,9 @@ def convert(
         _run(plan, on_step)
         if not output.image_kind.stored:
             from hpcgen.core.support.placing import put_in_place
+            from hpcgen.core.support.striping import stripe
 
+            stripe(Path(plan.made))
             put_in_place(Path(plan.made), Path(output.name))
 
 

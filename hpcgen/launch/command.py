@@ -67,6 +67,11 @@ def command_start(
             expected="an engine that runs the program in its own process, such as Apptainer or Charliecloud",
             remedy="name another engine with --engine, or start the image by hpcgen run and hpcgen submit",
         )
+    if any(each.mounted for each in how.data):
+        raise PolicyError(
+            f"{how.engine.name} is started as a command, and only a job mounts packed data",
+            remedy="mount it first (squashfuse FILE FOLDER) and bind that folder, or use hpcgen run or hpcgen submit",
+        )
     if host_mpi(plan, how.engine) is not None:
         how = start(plan, image_environment, more_inside, shown=shown)
     binds = how.call.binds

@@ -25,10 +25,16 @@ _ABOVE = ("/opt", "/run", "/var", SUBMIT_FOLDER, "/opt/hpcgen")
 
 
 class BoundData(NamedTuple):
-    """What the engine binds, and the variables that its source is made of where the job runs."""
+    """What the engine binds, the host's path of it, and the variables that this is made of where the job runs.
+
+    ``mounted``: it is a squashfs file, and the job script makes of it the folder that the engine binds.
+    """
 
     bind: Bind
+    source: str
     variables: list[str]
+    packed: bool = False
+    mounted: bool = False
 
 
 def data_of(plan: Plan) -> tuple[BoundData, ...]:
@@ -42,7 +48,16 @@ def data_of(plan: Plan) -> tuple[BoundData, ...]:
     PolicyError: the engine cannot bind it.
     """
     given = [parse_data(text, f"run.binds.{number}") for number, text in enumerate(plan.stack.run.binds)]
-    return tuple(BoundData(_bind(plan, each), each.variables) for each in given)
+    by_engine, found, number = _engine(plan).mounts_packed(), [], 0
+    for each in given:
+        bind = _bind(plan, each)
+        mounted = each.packed and not by_engine
+        source = bind.source
+        if mounted:
+            bind = Bind(source=joined(Shell('"$node_place"'), f"/data-{number}"), target=bind.target)
+            number += 1
+        found.append(BoundData(bind, source, each.variables, each.packed, mounted))
+    return tuple(found)
 
 
 def check_data(plan: Plan, data: Sequence[NamedData], made: Sequence[str]) -> None:
@@ -70,7 +85,7 @@ def data_part(data: Sequence[BoundData], name: str) -> str:
         return ""
     names = dict.fromkeys(variable for each in data for variable in each.variables)
     named = _fill("data_variables", names=line(names), file_name=name) if names else ""
-    text = _fill("data", variables=named, sources=line(each.bind.source for each in data), file_name=name)
+    text = _fill("data", variables=named, sources=line(each.source for each in data), file_name=name)
     return traced(text, Subject("bind"))
 
 
@@ -79,7 +94,7 @@ def _bind(plan: Plan, data: NamedData) -> Bind:
     if not isinstance(source, Shell) and not source.startswith("/"):
         source = joined(FOLDER, f"/{source}")
     engine = _engine(plan)
-    if data.read_only and not engine.read_only_binds:
+    if data.read_only and not engine.read_only_binds and not data.packed:
         raise InputError(
             f"{data.text}: {engine.name} cannot bind a folder so that it is not changed",
             data.where,

@@ -99,8 +99,13 @@ def exports_part(how: Start, scheduler: Scheduler) -> str:
     return together([*exports, fill("alone", exports=[f"export {text}" for text in alone]) if alone else ""])
 
 
-def container_part(how: Start, name: str) -> str:
-    """The words that start the image, as an array of the shell; before them what they name of the host."""
+def container_part(how: Start, name: str, *, cleans: bool = False) -> str:
+    """The words that start the image, as an array of the shell; before them what they name of the host.
+
+    Parameters
+    ----------
+    cleans: the script takes away what it put on nodes when it ends.
+    """
     gpu = how.engine.driver_in_image and bool(how.call.gpu)
     definition = [quoted(text) for text in how.engine.definition(how.call)]
     bound = how.binding
@@ -126,7 +131,7 @@ def container_part(how: Start, name: str) -> str:
             fill("gpu") if gpu else "",
             _file_systems(how),
             _data(how, name),
-            _definition(how.engine, name, lines) if definition else "",
+            _definition(how.engine, name, lines, cleans) if definition else "",
             traced(f"{bound.function()}\n", Subject("job", "rank_gpus")) if bound is not None else "",
             traced(f"{caches.function()}\n", Subject("caches")) if caches is not None else "",
             traced(f"mpi={root}\n", Subject("fact", "mpi.root")) if short != words else "",
@@ -140,11 +145,12 @@ def _data(how: Start, name: str) -> str:
     if not how.data:
         return ""
     from hpcgen.launch.data import data_part
+    from hpcgen.launch.node_files import packed_part
 
-    return data_part(how.data, name)
+    return together(filter(None, [data_part(how.data, name), packed_part(how, name)]))
 
 
-def _definition(engine: Engine, name: str, lines: list[str]) -> str:
+def _definition(engine: Engine, name: str, lines: list[str], cleans: bool) -> str:
     """The file that the engine reads, where no path has a sign that it would read as something else."""
     signs = engine.definition_reads
     return fill(
@@ -153,6 +159,7 @@ def _definition(engine: Engine, name: str, lines: list[str]) -> str:
         signs=sh(signs),
         shown=sh(" ".join("space" if sign == " " else sign for sign in signs)),
         file_name=name,
+        also="; leave_nodes" if cleans else "",
         lines=lines,
     )
 

@@ -25,6 +25,7 @@ from hpcgen.launch.binding import binding_text
 from hpcgen.launch.environment import output_variables
 from hpcgen.launch.job.measured_layouts import layout_text, memory_text
 from hpcgen.launch.node_checks import has_rank_test
+from hpcgen.launch.node_files import nodes_part, uses_nodes, without_mounted
 from hpcgen.launch.parts import container_part, exports_part, fill, image_part, module_lines, start_part
 from hpcgen.launch.preflight import PREFLIGHT, STATUS, preflight_text
 from hpcgen.launch.queueing import TASK, options, refuse, with_task
@@ -84,6 +85,7 @@ def job_script(
         from hpcgen.launch.inside import container_image, inside_image
 
         how, sent, preflight = inside_image(plan, how), container_image(plan, how, image), ""
+    on_nodes = not sent and uses_nodes(plan, how, named)
     usage = f"usage: {name} [COMMAND …]"
     usage += "      HPCGEN_IMAGE: another image" if image is None and not sent else ""
     usage += "      HPCGEN_PREFLIGHT=0|warn" if preflight else ""
@@ -108,15 +110,16 @@ def job_script(
         ),
         start_part(scheduler, how, name, folder=True),
         "" if sent else image_part(plan, how, name, image, named),
+        nodes_part(plan, how, name, named) if not sent else "",
         "" if plan.job.steps else _command(plan, name),
         exports_part(how, scheduler),
         _task(scheduler) if queueing.tasks is not None else "",
-        container_part(how, name),
+        container_part(how, name, cleans=on_nodes),
         _preflight(how, place, name) if preflight else "",
         _checkpoint(plan, how, scheduler, name, queueing) if queueing.checkpoint_s is not None else "",
         _host_command(plan.job.before, "host_before"),
-        _host_command(plan.job.afterwards, "host_afterwards"),
-        _run(plan, how, scheduler, attended=queueing.checkpoint_s is not None),
+        _host_command(plan.job.afterwards, "host_afterwards", also="leave_nodes" if on_nodes else ""),
+        _run(plan, how, scheduler, attended=queueing.checkpoint_s is not None, cleans=on_nodes),
     ]
     return name, together(filter(None, parts), "\n")
 
@@ -162,6 +165,9 @@ def preflight_script(
     PolicyError, InputError: as :func:`job_script`.
     """
     how = start(plan, image_environment, more_inside)
+    if any(each.mounted for each in how.data):
+        # Ranks are tried without it: what mounts it is the job's own script.
+        how = start(without_mounted(plan, how), image_environment, more_inside)
     scheduler = Direct()
     ranks = has_rank_test(plan, how)
     # An image of no fixed folder is looked for in the present one.
@@ -241,16 +247,17 @@ def _plain_output() -> str:
     return fill("plain_output", names=" \\\n    ".join(names))
 
 
-def _host_command(words: Sequence[str], part: str) -> str:
+def _host_command(words: Sequence[str], part: str, **more: str) -> str:
     """What runs on the host before the program, or when the script ends."""
-    return traced(fill(part, words=line(words)), Subject("command")) if words else ""
+    return traced(fill(part, words=line(words), **more), Subject("command")) if words else ""
 
 
-def _run(plan: Plan, how: Start, scheduler: Scheduler, *, attended: bool) -> str:
+def _run(plan: Plan, how: Start, scheduler: Scheduler, *, attended: bool, cleans: bool) -> str:
     words = 'attended "$@"' if attended else f'{_outer(how)}"${{container[@]}}" "$@"'
     if plan.job.steps:
         return steps_text(plan.job.steps, words)
-    alone = isinstance(scheduler, Direct) and not how.engine.launcher and not attended and not plan.job.afterwards
+    ends = attended or cleans or bool(plan.job.afterwards)
+    alone = isinstance(scheduler, Direct) and not how.engine.launcher and not ends
     replaced = "exec " if alone else ""
     return traced(f"{replaced}{words}\n", Subject("launch"))
 

@@ -86,7 +86,12 @@ def start(
     data = _data(plan)
     caches = caches_of(plan, engine) if not sealed else None
     call = Call(
-        binds=(*(mpi.binds if mpi is not None else ()), *(each.bind for each in data), *shown),
+        binds=(
+            *(mpi.binds if mpi is not None else ()),
+            *(each.bind for each in data if each.mounted or not each.packed),
+            *shown,
+        ),
+        packed=tuple(each.bind for each in data if each.packed and not each.mounted),
         file_systems=_file_systems(plan, engine, mpi),
         inside=values.inside,
         inherited=(

@@ -13,6 +13,7 @@ from hpcgen.core.config.user_config import configured
 from hpcgen.core.errors import InputError, Problems
 from hpcgen.core.model.host_data import NamedData, parse_data
 from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.stack import Staging
 from hpcgen.core.support.quoting import with_values
 from hpcgen.launch.data import check_data
 from hpcgen.recipe.bind_targets import data_targets
@@ -22,12 +23,14 @@ class DataRequest(msgspec.Struct, frozen=True):
     """The data that somebody asks for when an image is started.
 
     ``given``: of options, whose paths are from the present folder. ``stack_folder``: the one that paths of the stack
-    are from, the present one if it is in no file. ``checked``: whether it has to be on this machine.
+    are from, the present one if it is in no file. ``checked``: whether it has to be on this machine. ``stage``:
+    as ``run.stage`` of a stack, which it wins over.
     """
 
     given: tuple[str, ...] = ()
     stack_folder: Path = Path()
     checked: bool = True
+    stage: Staging | None = None
 
     def named(self, plan: Plan, own_stack: bool) -> dict[str, NamedData]:
         """All data by its place in the image; of two for one place the later counts: those of the config file, of the
@@ -64,7 +67,8 @@ def with_data(plan: Plan, asked: DataRequest | None, recorded: Plan | None = Non
         check_data(plan, [*found.values()], data_targets(recorded or plan))
         if asked.checked:
             _check_here(found.values(), os.environ)
-    run = replace(plan.stack.run, binds=[data.text for data in found.values()])
+    stage = (asked.stage if asked is not None else None) or plan.stack.run.stage
+    run = replace(plan.stack.run, binds=[data.text for data in found.values()], stage=stage)
     return replace(plan, stack=replace(plan.stack, run=run))
 
 

@@ -7,7 +7,7 @@ in the image does not change, only how it is started.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -164,8 +164,7 @@ def plan_for_image(
     plan = laid_out(recorded, side.site, partition, asked, renewed=site is None, anew=recorded.stack != kit.plan.stack)
     sha256 = require_signed(image, plan.site, catalog) if signed else ""
     chosen = choose_engine(_usual(plan.site, stack), image.kind, image.name, engine, elsewhere, converted)
-    binds = data.given if data is not None else ()
-    again = _command(str(image), site, partition, asked, engine, binds)
+    again = _command(str(image), site, partition, asked, engine, data)
     plan = replace(plan, engine=chosen, command=again, findings=[])
     built = kit.plan
     if other is not None:
@@ -380,7 +379,7 @@ def _command(
     partition: str | None,
     request: JobRequest,
     engine: EngineName | None,
-    binds: Sequence[str],
+    data: DataRequest | None,
 ) -> str:
     """The command that prints the job script."""
     words = ["hpcgen", "job", image]
@@ -396,10 +395,11 @@ def _command(
         ("--account", request.account),
         ("--memory-per-rank", request.memory_per_rank_gb),
         ("--job-name", request.name),
+        ("--stage", data.stage if data is not None else None),
     ):
         if value is not None:
             words += [option, str(value)]
-    words += [word for each in binds for word in ("--bind", each)]
+    words += [word for each in (data.given if data is not None else ()) for word in ("--bind", each)]
     words += step_words(request)
     if request.command:
         words += ["--", *request.command]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shlex
+import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from bare import without_servers, write_bare_base
-from container_tools import BaseImage, Run, Sid, SidHpcgen, Tool
+from container_tools import REPORTS, BaseImage, Run, Sid, SidHpcgen, Tool, run
 from test_rendered_kits import BASE_IN_SID, CERTIFICATES, site_profile
 
 pytestmark = pytest.mark.slow
@@ -23,6 +27,7 @@ STACK = {
     "copy": [{"from": "app", "to": "/app"}],
     "run": {"command": ["/app/read"], "mpi": False, "binds": ["results:/results"]},
 }
+FILES = 200_000
 READ = "#!/bin/sh\necho first; cat /mnt/1/rounds; cp /mnt/1/rounds /results/copied\n"
 BUILT = {
     "podman": [["build", "--engine", "podman", "-o", "localhost/reader:1"]],
@@ -137,6 +142,40 @@ def test_data_is_seen(persons: Callable[[str], Person], builder: str, engine: st
         assert user.types(*inside("cat /mnt/2/rounds")).endswith("7\n")
     finally:
         config.write_text("")
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """200,000 small files, packed by the command; how long that took is reported."""
+    folder = tmp_path_factory.mktemp("packed")
+    for number in range(FILES):
+        path = folder / "many" / f"{number % 400:03}" / str(number)
+        if number < 400:
+            path.parent.mkdir(parents=True)
+        path.write_text(f"{number} " * (number % 900))
+    command = [sys.executable, "-m", "hpcgen", "-q", "data", "pack", "many", "-o", "many.sqfs", "--json"]
+    made = json.loads(run(command, cwd=folder).stdout)
+    assert made["files"] == FILES
+    sizes = f"{made['bytes']} bytes, {made['packed_bytes']} packed by {made['compressor']}"
+    REPORTS.append(f"data pack: {FILES} files, {sizes}, in {made['seconds']} s")
+    return folder / "many.sqfs"
+
+
+@pytest.mark.parametrize(("builder", "engine", "image"), IMAGES)
+def test_packed_data_is_seen(
+    persons: Callable[[str], Person], packed: Path, builder: str, engine: str, image: str
+) -> None:
+    user = persons(builder)
+    shutil.copy(packed, user.folder / "many.sqfs")
+    script = "find /mnt/1 -type f | wc -l; head -c 12 /mnt/1/123/80523; echo; grep ' /mnt/1 ' /proc/self/mounts"
+    began = time.monotonic()
+    words = ("run", image, "--engine", engine, "--bind", "many.sqfs:/mnt/1")
+    said = user.types(*words, "--", "sh", "-c", script).splitlines()
+    REPORTS.append(f"packed data in {image}, all listed: {time.monotonic() - began:.1f} s; {said[-1]}")
+    assert said[-3:-1] == [str(FILES), "80523 80523 "], said
+    assert "squashfuse" in said[-1] or "squashfs" in said[-1]
+    assert f"/tmp/hpcgen-{os.getuid()}" not in Path("/proc/self/mounts").read_text()
+    assert not [*Path("/tmp").glob(f"hpcgen-{os.getuid()}-*")]
 
 
 @pytest.mark.parametrize(("builder", "engine", "image"), IMAGES)

@@ -30,7 +30,15 @@ from typing import ClassVar
 
 import msgspec
 
-from hpcgen.backends.engines.base import JOINED, Call, Engine, bind_words, environment_words, file_system_words
+from hpcgen.backends.engines.base import (
+    JOINED,
+    Call,
+    Engine,
+    bind_words,
+    bound,
+    environment_words,
+    file_system_words,
+)
 from hpcgen.backends.engines.building import BuildFolder, EngineCommand, LeftImage, Target, Work, file_target, query
 from hpcgen.backends.engines.common import SQUASHING, squashing_words
 from hpcgen.backends.engines.kept_stage import FOLDER as BUILDERS
@@ -50,6 +58,7 @@ from hpcgen.core.model.image_paths import EVERY_IMAGE_HAS, FILES
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.release import PLATFORMS
 from hpcgen.core.support.placing import PARTIAL
+from hpcgen.core.support.quoting import joined
 
 SHARES = "1.3"
 """The release with ``--sharens``."""
@@ -71,6 +80,9 @@ class Apptainer(Engine):
     makes = ("sif", "directory")
     archive_by = "apptainer"
     bind_option = "-B"
+    # `image-src` came with Singularity 3.6; without setuid Apptainer mounts by squashfuse since 1.1 (its CHANGELOG.md).
+    packed_since = "1.1"
+    sees_mounts = True
     # Since 1.1, unless it is installed with setuid. Source: its admin guide, "Setuid vs non-setuid".
     user_namespaces = True
     # Where --nv and --rocm put the driver's libraries.
@@ -117,6 +129,7 @@ class Apptainer(Engine):
                 raise self.refuse(reason, "state the version in the profile")
             groups.append(["--rocm"])
         groups += bind_words(self.bind_option, call.binds) + file_system_words(call)
+        groups += [[self.bind_option, joined(bound(each), ":image-src=/")] for each in call.packed]
         groups.append(["-B", call.folder, "--pwd", call.folder])
         if self.join_words() and call.join > 1:
             groups.append([self.join_words()])
@@ -300,6 +313,7 @@ class Singularity(Apptainer):
     storage_variables = ("SINGULARITY_CACHEDIR", "SINGULARITY_TMPDIR")
     equal_since = ""
     rocm_since = "3.5"
+    packed_since = "3.6"
     user_namespaces = False
 
     def requires(self, gpu: str, fakeroot: bool) -> list[tuple[str, str]]:

@@ -46,6 +46,7 @@ class Call(msgspec.Struct, frozen=True):
     host_network: whether it listens on the host's network.
     ranks_outside: whether a launcher of the caller starts it: only the script knows how many ranks share a node.
     options: of the engine, which the site wants at every start.
+    packed: squashfs files of which the content is to be seen inside, for an engine that mounts them.
     makes_targets: whether the image lacks folders that something is bound to.
     """
 
@@ -70,6 +71,7 @@ class Call(msgspec.Struct, frozen=True):
     host_network: bool = False
     ranks_outside: bool = False
     options: tuple[str, ...] = ()
+    packed: tuple[Bind, ...] = ()
     makes_targets: bool = False
 
 
@@ -95,6 +97,8 @@ class Engine:
     oldest release that starts an image file, by the end of its name. ``driver_in_image``: the GPU driver's libraries
     have to be in the image. ``targets_in_image``: it binds only onto folders that the image has, ``mount_points`` among
     them. ``bind_option``: the one that binds a folder. ``read_only_binds``: what it binds can be closed to changes.
+    ``packed_since``: the release since which it mounts squashfs files as data, "" where none does; ``sees_mounts``: it
+    binds what the user has mounted by FUSE, which root is kept out of.
     ``definition_reads``: signs that no path can have in its definition file. ``tells_version``: its program says with
     ``--version`` which release of the engine this is. ``image_todo``: what the user does with an image file, where it
     starts none; without signs that a shell reads. ``dev_containers``: editors start images of its store.
@@ -141,6 +145,8 @@ class Engine:
     mount_points: ClassVar[tuple[str, ...]] = ()
     read_only_binds: ClassVar[bool] = True
     bind_option: ClassVar[str] = ""
+    packed_since: ClassVar[str] = ""
+    sees_mounts: ClassVar[bool] = False
     definition_reads: ClassVar[str] = ""
     tells_version: ClassVar[bool] = True
     image_todo: ClassVar[str] = ""
@@ -304,6 +310,10 @@ class Engine:
     def can_make_targets(self) -> bool:
         """Whether it binds onto folders that an image does not have, if it is told to."""
         return not self.targets_in_image
+
+    def mounts_packed(self) -> bool:
+        """Whether it is known to mount squashfs files as data."""
+        return bool(self.packed_since) and self.at_least(self.packed_since)
 
     def swaps(self, host: HostMpi) -> bool:
         """Whether a host's MPI takes the place of an image's: its libraries are shown, or the engine brings them."""

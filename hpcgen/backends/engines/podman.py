@@ -31,6 +31,7 @@ class Podman(Buildah):
     # For --init it requires a program, catatonit, that it does not bring; a process among the host's is no first one.
     signal_words = ("--pid=host",)
     dev_containers = True
+    sees_mounts = True
     user_namespaces = True
     store_place = "{{.Store.GraphRoot}}"
     images_words = ("images", "--format", "json")

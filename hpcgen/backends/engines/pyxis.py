@@ -22,6 +22,7 @@ class Pyxis(Enroot):
     """Options of srun; of the image's file enroot makes a folder on each node."""
 
     name = "pyxis"
+    sees_mounts = True
     # Source: github.com/NVIDIA/enroot, doc/requirements.md.
     user_namespaces = True
 

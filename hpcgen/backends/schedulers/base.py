@@ -136,6 +136,7 @@ class Scheduler:
     pmi_variable: chooses among them too; "" where none does.
     id_form: a regular expression of the job's id in a line that the submitting command prints.
     local_rank: holds a rank's number on its node, where that program started it.
+    copies_to_nodes: the words before a file and its place on each node; () where it has no program for that.
     launcher_allocates: that program asks for nodes of its own outside of an allocation.
     limits_of, account_limits: commands that tell the limits of a queue, and those of the user's accounts.
     resource_form: the option for a resource that every job of a site names; "" where it knows none by name.
@@ -181,6 +182,7 @@ class Scheduler:
     pmi_variable: ClassVar[str] = ""
     id_form: ClassVar[str] = ""
     local_rank: ClassVar[str] = ""
+    copies_to_nodes: ClassVar[tuple[str, ...]] = ()
     launcher_allocates: ClassVar[bool] = False
     limits_of: ClassVar[str] = ""
     account_limits: ClassVar[str] = ""

@@ -101,6 +101,7 @@ class Slurm(Scheduler):
     pmi = ("pmix", "pmi2")
     pmi_variable = "SLURM_MPI_TYPE"  # srun(1)
     local_rank = "SLURM_LOCALID"
+    copies_to_nodes = ("sbcast", "--force")
     launcher_allocates = True
     endings = {
         "TIMEOUT": "give it more time: --time",

@@ -10,6 +10,9 @@ from hpcgen.core.errors import InputError
 from hpcgen.core.model.user_config import DataBind
 from hpcgen.core.support.quoting import variables_in
 
+PACKED = (".sqfs", ".squashfs", ".sqsh")
+"""How the names of squashfs files end."""
+
 
 class NamedData(msgspec.Struct, frozen=True):
     """One of them in its parts. ``target``: "" for the place that it has on the host; ``where``: what names it."""
@@ -23,6 +26,11 @@ class NamedData(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """As it is written."""
         return ":".join(filter(None, [self.source, self.target, "ro" if self.read_only else ""]))
+
+    @property
+    def packed(self) -> bool:
+        """Whether what is in a squashfs file is to be seen, not the file itself."""
+        return self.source.endswith(PACKED) and bool(self.target) and not self.target.endswith(PACKED)
 
     @property
     def variables(self) -> list[str]:

@@ -33,6 +33,9 @@ class StackBlock(Record, frozen=True):
     provider: Name | None = None
 
 
+Staging = Literal["auto", "node", "none"]
+
+
 class RunSpec(Record, frozen=True):
     """How the stack is started. ``memory_per_rank_gb`` is checked against the partition's usable memory.
 
@@ -43,6 +46,8 @@ class RunSpec(Record, frozen=True):
     ``gpus_per_node``: how many GPUs of a node the program uses; 0: none, so that the job asks for none.
     ``rank_gpus``: what each rank sees, its ``own`` GPUs, or ``all`` of the node where the program chooses by itself.
     ``binds``: data of the host that the program sees inside, which is no part of the image.
+    ``stage``: whether the image's file is copied to each node before the start: ``auto`` decides by its size and the
+    number of nodes.
     """
 
     command: list[Text] = []
@@ -55,6 +60,7 @@ class RunSpec(Record, frozen=True):
     rank_gpus: RankGpus = "own"
     checkpoint: list[Text] = []
     binds: list[Text] = []
+    stage: Staging = "auto"
 
 
 CopyTarget = Annotated[

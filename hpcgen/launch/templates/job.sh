@@ -91,7 +91,7 @@ case @{checked} in
 esac
 # What srun reads to start the container: seen by all nodes, gone when the job ends.
 edf=$(mktemp "$folder/edf-XXXXXX.toml")
-trap 'rm -f "$edf"' EXIT
+trap 'rm -f "$edf"@{also}' EXIT
 printf '%s\n' > "$edf" \
     @{lines}
 
@@ -150,6 +150,7 @@ afterwards() {
     local ended=$?
     trap - EXIT
     rm -f "${edf:-}"
+    @{also}
     @{words} || true
     exit "$ended"
 }
