@@ -102,8 +102,8 @@ def _bind(plan: Plan, data: NamedData) -> Bind:
         )
     if data.target or not isinstance(source, Shell):
         _check_target(plan, engine, data, data.target or str(source))
-    # A path with a variable in it is known on the node alone.
-    return Bind(source=source, target=data.target or source, read_only=data.read_only)
+    # A path with a variable in it is known on the node alone. Packed data has no other state than read-only.
+    return Bind(source=source, target=data.target or source, read_only=data.read_only and not data.packed)
 
 
 def _check_target(plan: Plan, engine: Engine, data: NamedData, target: str) -> None:

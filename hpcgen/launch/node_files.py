@@ -19,7 +19,7 @@ from hpcgen.core.support.traced import Subject, traced
 from hpcgen.core.support.units import counted
 from hpcgen.launch.start import Start
 
-LIMIT_MB = 32_000
+LIMIT_MB = 100_000
 """From which size × nodes on ``auto`` copies."""
 
 _fill = Template(Path(__file__).with_name("templates") / "node_files.sh").fill

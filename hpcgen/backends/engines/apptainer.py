@@ -129,7 +129,7 @@ class Apptainer(Engine):
                 raise self.refuse(reason, "state the version in the profile")
             groups.append(["--rocm"])
         groups += bind_words(self.bind_option, call.binds) + file_system_words(call)
-        groups += [[self.bind_option, joined(bound(each), ":image-src=/")] for each in call.packed]
+        groups += [[self.bind_option, joined(bound(each), ":image-src=/,ro")] for each in call.packed]
         groups.append(["-B", call.folder, "--pwd", call.folder])
         if self.join_words() and call.join > 1:
             groups.append([self.join_words()])

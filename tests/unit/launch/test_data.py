@@ -141,3 +141,28 @@ def test_each_engine_is_told_in_its_way(hpcgen: Command, engine: str, site: str,
     site_of = ("--site", site, "--stack", "mpi-hello", "--account", "x", "--engine", engine)
     done = hpcgen("job", *site_of, "--bind", f"$D/x:{words.split(':')[1]}:ro", "--allow-unsupported")
     assert words in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("version", "by_engine"), [("1.4.5", True), ("1.0.3", False), (None, False)])
+def test_apptainer_mounts_packed_data_since_it_can(
+    job: Command, tmp_path: Path, version: str | None, by_engine: bool
+) -> None:
+    (tmp_path / "my data.sqfs").touch()
+    (tmp_path / "site_profiles").mkdir()
+    stated = f"version: '{version}'" if version else ""
+    containers = f"containers: {{preferred: apptainer, engines: {{apptainer: {{{stated}}}}}}}"
+    (tmp_path / "site_profiles" / "here.yaml").write_text(f"name: here\nextends: workstation\n{containers}\n")
+    words = ("--site", "here", "--no-bind-check", "--bind", "my data.sqfs:/packed:ro", "--bind", "my data.sqfs:/x.sqfs")
+    done = job(*words, env={"HPCGEN_COLLECTIONS": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    itself = f"-B '{tmp_path}/my data.sqfs:/packed':image-src=/,ro"
+    assert (itself in bound(done.stdout)) is by_engine, done.stdout
+    assert ("squashfuse" in done.stdout) is not by_engine
+    assert f"-B '{tmp_path}/my data.sqfs:/x.sqfs'" in bound(done.stdout)
+
+
+def test_a_shell_says_how_packed_data_is_mounted(hpcgen: Command, tmp_path: Path) -> None:
+    (tmp_path / "data.sqfs").touch()
+    done = hpcgen("shell", "--site", "workstation", "--stack", "mpi-hello", "--bind", "data.sqfs:/data", "podman:x")
+    assert done.returncode != 0 and "only a job mounts packed data" in done.stderr, done.stderr
+    assert "squashfuse FILE FOLDER" in done.stderr

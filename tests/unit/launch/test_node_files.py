@@ -88,7 +88,7 @@ def test_a_failed_copy_warns_and_starts_from_the_shared_file(nodes: Nodes) -> No
     assert f" {nodes.folder}/image.sqfs " in started(calls)
 
 
-@pytest.mark.parametrize(("limit", "kind", "copied"), [(32_000, "ext2/ext3", 0), (0, "ext2/ext3", 1), (0, "tmpfs", 0)])
+@pytest.mark.parametrize(("limit", "kind", "copied"), [(100_000, "ext2/ext3", 0), (0, "ext2/ext3", 1), (0, "tmpfs", 0)])
 def test_size_times_nodes_decide_and_memory_is_left_alone(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch, limit: int, kind: str, copied: int
 ) -> None:
