@@ -77,7 +77,7 @@ def search_with_a_kill(collection: Path, image: Path, work: Path, cluster: Slurm
     assert len({each.where for each in found if each.where}) > 1
     (output,) = work.glob("tune-end-mpi-python.*.out")
     said = output.read_text()
-    assert "times as fast as the default" in said or "The default is the fastest" in said, said
+    assert "times as fast as the default" in said or "No conclusion" in said, said
 
 
 @pytest.mark.slow

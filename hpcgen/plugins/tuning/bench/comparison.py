@@ -13,18 +13,40 @@ from hpcgen.plugins.tuning.bench.running import BenchOutcome
 
 NO_DIFFERENCE = "no difference that the noise does not cover"
 
+DRIFT = 1.5
+"""A machine has changed whose fastest and slowest round of one variant differ by more."""
+
+_STEADY = 1.3
+"""Largest quotient of pairs on a machine that did not change within them; single starts differ by 7 % up and down."""
+
+_AGREEING = 6
+"""Rounds that have to agree on a machine that changed: by chance fewer do so in more than 5 % of the cases."""
+
 
 class Compared(msgspec.Struct, frozen=True):
     """One outcome: its speed, and how many times as fast it is as the first; neither where it has none.
 
-    ``rounds``: how many both ran in.
+    ``pairs``: the quotient of each round that both ran in. ``drift``: how many times as fast as its slowest round the
+    fastest of the first is, or of this one, if that is more.
     """
 
     outcome: BenchOutcome
     speed: Interval | None = None
     ratio: Interval | None = None
-    rounds: int = 0
+    pairs: list[float] = []
+    drift: float = 1.0
     first: bool = False
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether its rounds allow a conclusion although the machine may have changed meanwhile.
+
+        What changes between rounds does not matter, but within a round it hits one side alone. So the pairs are alike,
+        or all of many agree on which is faster.
+        """
+        low, high = min(self.pairs, default=1.0), max(self.pairs, default=1.0)
+        agree = len(self.pairs) >= _AGREEING and (low > 1 or high < 1)
+        return self.drift <= DRIFT or high / low <= _STEADY or agree
 
     @property
     def verdict(self) -> str:
@@ -37,7 +59,9 @@ class Compared(msgspec.Struct, frozen=True):
             return "not run"
         if self.first or self.ratio is None:
             return "the baseline of the comparison" if self.first else ""
-        return verdict_of(self.ratio, self.rounds)
+        if not self.is_settled:
+            return f"the machine changed by {self.drift:.1f} ×: no conclusion"
+        return verdict_of(self.ratio, len(self.pairs))
 
 
 def verdict_of(ratio: Interval | None, rounds: int) -> str:
@@ -65,6 +89,12 @@ def _against(outcome: BenchOutcome, base: BenchOutcome | None) -> Compared:
     speed = typical(outcome.values)
     both = sorted(outcome.rates.keys() & base.rates.keys())
     if outcome is base or not both:
-        return Compared(outcome, speed, rounds=len(both), first=outcome is base)
+        return Compared(outcome, speed, first=outcome is base)
     mine, others = ([each.rates[number].value for number in both] for each in (outcome, base))
-    return Compared(outcome, speed, ratio(mine, others), len(both))
+    pairs = [one / other for one, other in zip(mine, others, strict=True)]
+    return Compared(outcome, speed, ratio(mine, others), pairs, max(drift_of(mine), drift_of(others)))
+
+
+def drift_of(rates: Sequence[float]) -> float:
+    """How many times as fast as the slowest the fastest is; 1 without any."""
+    return max(rates) / min(rates) if rates else 1.0

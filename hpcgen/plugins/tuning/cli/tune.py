@@ -64,8 +64,8 @@ class TuneOptions(MeasuringOptions, frozen=True, kw_only=True):
     help="Values besides the default's, as for `hpcgen bench`; NAME= keeps the default.",
 )
 @click.option("--trials", type=COUNT, default=30, show_default=True, metavar="N", help="Measured in all, by everybody.")
-@click.option("--timeout", metavar="TIME", help="Begin no trial after it, such as 90m.")
-@click.option("--rounds", type=COUNT, default=3, show_default=True, metavar="N", help="Starts of each trial.")
+@click.option("--timeout", metavar="TIME", help="End the search after it, such as 90m.")
+@click.option("--rounds", type=COUNT, default=3, show_default=True, metavar="N", help="Pairs of each trial.")
 @click.option(
     "--compare-rounds", type=COUNT, default=7, show_default=True, metavar="N", help="Of the default and the best."
 )
@@ -90,6 +90,7 @@ def command(ctx: click.Context, image: str, workload: str, options: TuneOptions,
     """
     from hpcgen.core.support.units import parse_walltime
     from hpcgen.plugins.tuning.bench import workload_named
+    from hpcgen.plugins.tuning.cli.tune_report import best_text
 
     chosen, catalog = workload_named(workload), catalog_of(ctx)
     until = time.monotonic() + parse_walltime(options.timeout, "--timeout") if options.timeout else None
@@ -109,12 +110,12 @@ def command(ctx: click.Context, image: str, workload: str, options: TuneOptions,
             _finish(case, chosen, study, options.to or own_file(catalog), options)
             return
     except KeyboardInterrupt:
-        say(f"warning: interrupted: {_best_text(study, chosen) or 'no measurements yet'}")
+        say(f"warning: interrupted: {best_text(study.best()) or 'no measurements yet'}")
         say("the same command continues")
         raise
     if options.as_json:
         print_json({"trials": study.trials()})
-    say(_best_text(study, chosen) or "no measurements yet")
+    say(best_text(study.best()) or "no measurements yet")
 
 
 def _study(case: BenchCase, workload: BenchWorkload, options: TuneOptions) -> TuneStudy:
@@ -153,7 +154,7 @@ def _search(
     from hpcgen.core.support.processes import interruptible
     from hpcgen.plugins.tuning.tune import Search
 
-    with interruptible(), _progress(study, workload, options) as tell:
+    with interruptible(), _progress(study, options) as tell:
         search = Search(
             case,
             workload,
@@ -229,12 +230,12 @@ def _compared(case: BenchCase, workload: BenchWorkload, study: TuneStudy, option
     from hpcgen.plugins.tuning.tune import cell_of
 
     best = study.best()
-    settings = [{}, best.settings] if best is not None and best.settings else [{}]
+    settings = [{}, best.settings] if best is not None else [{}]
     outcomes = [cell_of(case, workload, each) for each in settings]
     say(
         f"compares the best with the default in {options.compare_rounds} rounds"
         if len(settings) > 1
-        else "no setting was faster than the default"
+        else "no other settings could be measured"
     )
     try:
         with interruptible():
@@ -262,21 +263,14 @@ def _entry(compared: list[Compared]) -> LayoutEntry | None:
     return entry_for(compared[1], compared[0], date.today().isoformat())
 
 
-def _best_text(study: TuneStudy, workload: BenchWorkload) -> str:
-    from hpcgen.plugins.tuning.cli.tune_report import best_text
-
-    return best_text(study.best(), workload)
-
-
 @contextmanager
-def _progress(
-    study: TuneStudy, workload: BenchWorkload, options: TuneOptions
-) -> Iterator[Callable[[RunningTrial, int], None]]:
+def _progress(study: TuneStudy, options: TuneOptions) -> Iterator[Callable[[RunningTrial, int], None]]:
     """What runs now and the best so far: every round on a terminal, every trial in a log."""
+    from hpcgen.plugins.tuning.cli.tune_report import best_text
     from hpcgen.plugins.tuning.tune.space import text_of
 
     def text(trial: RunningTrial) -> str:
-        best = _best_text(study, workload)
+        best = best_text(study.best())
         return f"trial {trial.number}: {text_of(trial.settings)}" + (f"; {best}" if best else "")
 
     with status_line() as show:

@@ -1,4 +1,4 @@
-"""Trial after trial: settings are chosen, measured in short rounds, and ended early where they are clearly slow."""
+"""Trial after trial: settings are chosen, measured in pairs with the default, and ended early where clearly slow."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from hpcgen.core.errors import JobFailedError
-from hpcgen.plugins.tuning.bench.running import BenchCase, BenchOutcome, Rate, Starter, measure
+from hpcgen.plugins.tuning.bench.running import BenchCase, Starter, run_rounds
 from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
 from hpcgen.plugins.tuning.tune.space import cell_of
 from hpcgen.plugins.tuning.tune.study import Lost, RunningTrial, Trial, TuneStudy
-from hpcgen.running.verify.starts import start_job
+from hpcgen.running.image_job import ImageJob
+from hpcgen.running.verify.starts import StartResult, start_job
 
 MARGIN = 0.9
-"""A trial is clearly below the median of the others if its best round so far is below this part of it."""
+"""A trial is clearly below the best if each of its pairs so far is below this part of the best's ratio."""
 
-LEAST = 4
-"""Trials that a median is taken of."""
+LEAST = 2
+"""Pairs before a trial may end early: one can be disturbed."""
 
 LOOK_S = 5.0
+
+
+class _TimeUp(Exception):
+    """The search's time ended within a start."""
 
 
 class Search(msgspec.Struct, frozen=True):
@@ -30,9 +35,9 @@ class Search(msgspec.Struct, frozen=True):
     Parameters
     ----------
     trials: how many there are to be in all.
-    rounds: starts of each trial.
+    rounds: pairs of each trial: a start of the default and one of the settings, in turns.
     seconds, timeout_s: of each start, as for :func:`hpcgen.plugins.tuning.bench.run_rounds`.
-    until: by ``time.monotonic()``, when no further trial is begun.
+    until: by ``time.monotonic()``, when the search ends, also within a start; that trial is left to a later search.
     on_begin: called with the trial and its round, from 0.
     on_wait: called with the trials of other processes that are waited for.
     starter: starts a job here and gives what it printed.
@@ -71,48 +76,80 @@ class Search(msgspec.Struct, frozen=True):
             trial = trial or study.next(self.trials)
             if trial is None:
                 return
-            self._measure(study, trial)
+            try:
+                self._measure(study, trial)
+            except _TimeUp:
+                return
 
     def _measure(self, study: TuneStudy, trial: RunningTrial) -> None:
         try:
             with trial.beating():
-                self._rounds(study, trial, cell_of(self.case, self.workload, trial.settings))
+                self._rounds(study, trial)
         except Lost:
             return
         except BaseException as failure:
             trial.give_up("interrupted" if isinstance(failure, KeyboardInterrupt) else str(failure))
             raise
 
-    def _rounds(self, study: TuneStudy, trial: RunningTrial, cell: BenchOutcome) -> None:
-        for number in range(self.rounds):
+    def _rounds(self, study: TuneStudy, trial: RunningTrial) -> None:
+        default = cell_of(self.case, self.workload, {})
+        cell = cell_of(self.case, self.workload, trial.settings) if trial.settings else default
+        best = study.best()
+        bar = MARGIN * max(1.0, best.ratio if best is not None else 0.0)
+
+        def pairs() -> list[float]:
+            return [rate.value / default.rates[number].value for number, rate in cell.rates.items()]
+
+        def is_wanted(workload: BenchWorkload, number: int) -> bool:
+            if cell.reason or hopeless(pairs(), bar):
+                return False
             self.on_begin(trial, number)
-            rate = measure(cell, self.seconds, self.timeout_s, self.starter)
-            if not isinstance(rate, Rate):
-                if not trial.settings:
-                    raise JobFailedError(
-                        f"the default cannot be measured: {rate}",
-                        self.workload.name,
-                        remedy="hpcgen test IMAGE looks at the image itself",
-                    )
-                trial.ended(rate, refused=True)
-                return
-            cell.rates[number] = rate
-            trial.report(rate.value, number)
-            if trial.settings and number + 1 < self.rounds and (why := hopeless(study.trials(), cell.values)):
-                trial.ended(why, refused=False)
-                return
-        trial.measured(statistics.median(cell.values))
+            return True
+
+        def on_round(workload: BenchWorkload, number: int) -> None:
+            if default.reason:
+                raise JobFailedError(
+                    f"the default cannot be measured: {default.reason}",
+                    self.workload.name,
+                    remedy="hpcgen test IMAGE looks at the image itself",
+                )
+            if number in cell.rates:
+                trial.report(cell.rates[number].value, default.rates[number].value, number)
+
+        run_rounds(
+            [default, cell] if trial.settings else [default],
+            rounds=self.rounds if trial.settings else 1,
+            seconds=self.seconds,
+            timeout_s=self.timeout_s,
+            is_wanted=is_wanted,
+            on_round=on_round,
+            starter=self._start,
+        )
+        if cell.reason:
+            trial.ended(cell.reason, refused=True)
+        elif len(cell.rates) < self.rounds and (why := hopeless(pairs(), bar)):
+            trial.ended(why, refused=False)
+        else:
+            trial.measured(statistics.median(pairs()))
+
+    def _start(self, job: ImageJob, timeout_s: float) -> StartResult:
+        """A start that ends with the search's time."""
+        if self.until is None:
+            return self.starter(job, timeout_s)
+        left = self.until - time.monotonic()
+        ended = self.starter(job, max(0.0, min(left, timeout_s)))
+        if ended.status is None and left < timeout_s:
+            raise _TimeUp("the time was up")
+        return ended
 
 
-def hopeless(trials: Sequence[Trial], rates: Sequence[float]) -> str:
-    """Why a trial with these rates so far need not go on; "" if it may be good.
+def hopeless(pairs: Sequence[float], bar: float) -> str:
+    """Why a trial need not go on whose pairs gave these ratios to the default; "" if it may be good.
 
-    Optuna's median rule with a margin: of settings that make no difference, noise puts half below the median.
+    Parameters
+    ----------
+    bar: a ratio that one of them should reach.
     """
-    others = [max(each.rates[: len(rates)]) for each in trials if each.value is not None]
-    if len(others) < LEAST:
+    if len(pairs) < LEAST or max(pairs) >= bar:
         return ""
-    median = statistics.median(others)
-    if max(rates) >= MARGIN * median:
-        return ""
-    return f"{max(rates) / median:.2f} times the median of {len(others)} trials"
+    return f"at most {max(pairs):.2f} times the default in {len(pairs)} pairs"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import glob
 import random
+import statistics
 import time
 import warnings
 import zlib
@@ -53,8 +54,8 @@ State = Literal["measured", "ended early", "refused", "lost", "running", "waitin
 class Trial(msgspec.Struct, frozen=True):
     """One trial as it is known.
 
-    ``rates`` of its rounds; ``value``, their median, where all of them ran; ``reason``: why they did not; ``where``:
-    the process.
+    ``rates`` of its rounds, and of the ``default`` in the same; ``value``: the median of their quotients, where all
+    rounds ran; ``reason``: why they did not; ``where``: the process.
     """
 
     number: int
@@ -64,6 +65,12 @@ class Trial(msgspec.Struct, frozen=True):
     value: float | None
     reason: str
     where: str
+    default: list[float] = []
+
+    @property
+    def ratio(self) -> float:
+        """The median of how many times as fast as the default it was; 0 before any pair."""
+        return statistics.median([one / other for one, other in zip(self.rates, self.default, strict=False)] or [0.0])
 
 
 class Lost(Exception):
@@ -95,9 +102,12 @@ class TuneStudy:
         return [trial_of(each) for each in self._study.get_trials(deepcopy=False)]
 
     def best(self) -> Trial | None:
-        """The fastest that was measured in all its rounds."""
-        found = [each for each in self.trials() if each.value is not None]
-        return max(found, key=lambda each: each.value or 0.0, default=None)
+        """The settings that were the fastest in pairs with the default; None before any were measured.
+
+        Where all ended early it is one of those, so that there is something to be compared with the default.
+        """
+        found = [each for each in self.trials() if each.settings and each.state in ("measured", "ended early")]
+        return max(found, key=lambda each: (each.state == "measured", each.ratio), default=None)
 
     def running_elsewhere(self) -> list[Trial]:
         """Those that live processes measure; those of dead ones are queued again."""
@@ -202,13 +212,14 @@ class RunningTrial:
         """Signs of life while the block runs."""
         return beating(lambda now: self._trial.set_user_attr("beat", now))
 
-    def report(self, rate: float, round_number: int) -> None:
-        """The rate of a round. Lost if the trial is no longer this process's."""
+    def report(self, rate: float, default: float, round_number: int) -> None:
+        """Its rate in a round, and the default's. Lost if the trial is no longer this process's."""
         with _unless_lost():
+            self._trial.set_user_attr("default", [*self._trial.user_attrs.get("default", []), default])
             self._trial.report(rate, round_number)
 
     def measured(self, value: float) -> None:
-        """All rounds ran."""
+        """All rounds ran; ``value``: how many times as fast as the default."""
         with _unless_lost():
             self._study.tell(self._trial, value, skip_if_finished=True)
 
@@ -260,6 +271,7 @@ def trial_of(trial: optuna.trial.FrozenTrial) -> Trial:
         value=trial.value if trial.state.name == "COMPLETE" else None,
         reason=known.get("refused") or known.get("early") or known.get("given_up") or "",
         where=msgspec.convert(worker, Worker).text if worker is not None else "",
+        default=list(known.get("default", [])),
     )
 
 
@@ -300,7 +312,7 @@ def open_study(path: Path, about: dict[str, str], space: Space, seed: int, task:
     except Exception as failure:
         message = f"{path} is not a study of hpcgen tune: {failure}"
         raise InputError(message, "--study", remedy="name another file, or remove this one") from failure
-    mine = {**about, "settings": msgspec.json.encode(space.axes).decode()}
+    mine = {**about, "values": "ratios to the default", "settings": msgspec.json.encode(space.axes).decode()}
     if said is None:
         study.set_user_attr("about", mine)
     elif said != mine:

@@ -49,18 +49,38 @@ def entry() -> LayoutEntry:
 def test_the_verdict_says_when_the_noise_covers_the_difference() -> None:
     assert " times as fast as the default, with 95 % confidence" in verdict(compared(noisy(1.5), {"interop": "1"}))
     assert "the noise covers the difference" in verdict(compared(noisy(1.0), {"interop": "1"}))
-    assert verdict(faster()[:1]) == "The default is the fastest that was found."
+    assert "Keep the default: the best of the search is 0.497" in verdict(compared(noisy(0.5), {"interop": "1"}))
+    assert "nothing is known but" in verdict(faster()[:1])
+
+
+def test_a_machine_that_changes_within_the_comparison_allows_no_conclusion() -> None:
+    speeds = iter([100.0, 350.0, 351.0, 350.0, 100.0, 101.0])
+    found = compared(lambda asked: next(speeds), {"interop": "1"})
+    assert found[1].verdict == "the machine changed by 3.5 ×: no conclusion"
+    assert verdict(found).startswith("No conclusion: the machine changed by 3.5 ×")
+    drifting = iter([100.0, 450.0, 1350.0, 300.0, 200.0, 900.0])
+    assert compared(lambda asked: next(drifting), {"interop": "1"})[1].verdict == "faster"
+
+
+def test_the_report_says_how_the_default_alone_changed() -> None:
+    trials = [
+        Trial(0, {}, "measured", [53.1], 1.0, "", "", [53.1]),
+        Trial(1, {"interop": "1"}, "measured", [15.0], 0.98, "", "", [15.2]),
+    ]
+    text = report(trials, faster(), sys.stdout)
+    assert "the default alone had 15.2 to " in text and "The machine changed by " in text
+    assert "The machine changed" not in report([], faster(), sys.stdout)
 
 
 def test_the_report_counts_trials_and_gives_reasons() -> None:
     trials = [
-        Trial(0, {}, "measured", [1.0], 10.0, "", ""),
-        Trial(1, {"interop": "1"}, "measured", [2.0], 20.0, "", ""),
+        Trial(0, {}, "measured", [10.0], 1.0, "", "", [10.0]),
+        Trial(1, {"interop": "1"}, "measured", [20.0], 2.0, "", "", [10.0]),
         Trial(2, {"allocator": "jemalloc"}, "refused", [], None, "the image has no libjemalloc", ""),
     ]
     text = report(trials, faster(), sys.stdout)
     assert "3 trials: 2 measured, 1 refused" in text and "the image has no libjemalloc" in text
-    assert best_text(trials[1], MLP) == "best so far interop=1, 20 samples/s"
+    assert best_text(trials[1]) == "best so far interop=1, 2.000 times the default"
     assert data(trials, faster())["trials"] == trials
 
 
