@@ -37,27 +37,21 @@ def module(name, text):
 """
 
 
-def command_of(
-    workload: BenchWorkload,
-    framework: str,
-    variant: Variant,
-    job: Job,
-    seconds: float,
-    python: FoundPython | None = None,
-) -> list[str]:
+def command_of(framework: str, job: Job, request: str, python: FoundPython | None = None) -> list[str]:
     """What each rank starts.
 
     Parameters
     ----------
+    request: what the program is to do, by :func:`asked`.
     python: that starts it, where that may be another than ``python3``.
     """
     program = f"{NOT_HERE}; {bootstrap(framework)}"
-    start = [python.program if python is not None else "python3", "-c", program, asked(workload, variant, job, seconds)]
+    start = [python.program if python is not None else "python3", "-c", program, request]
     return ["python3", RANKS_OF[framework], *start] if framework in RANKS_OF and job.ranks > 1 else start
 
 
-def asked(workload: BenchWorkload, variant: Variant, job: Job, seconds: float) -> str:
-    """What the program is to do, as JSON on one line of ASCII."""
+def asked(workload: BenchWorkload, variant: Variant, job: Job, seconds: float, cache: str = "") -> str:
+    """What the program is to do, as JSON on one line of ASCII; ``cache``: where it keeps what it compiles."""
     record, network = workload.record, workload.network
     data: dict[str, Any] = {
         "workload": record.name,
@@ -71,6 +65,7 @@ def asked(workload: BenchWorkload, variant: Variant, job: Job, seconds: float) -
         "precision": variant.precision or record.precision,
         "environment": sorted(variant.environment),
         "seconds": seconds,
+        "cache": cache,
         "size": workload.size,
         "layers": [],
         "generator": [],

@@ -41,7 +41,8 @@ def rows_of(outcome: BenchOutcome, today: str, command: str) -> list[Measurement
         if memory := outcome.memory(metric):
             found.append(_row(metric, typical(memory), len(memory), common))
     overheads = [each.overhead for each in rates]
-    if min(overheads) > 0:
+    # With a cache only the first start of all compiles.
+    if min(overheads) > 0 and not (outcome.case.cache and outcome.variant.compiler):
         found.append(_row("first_epoch_overhead", typical(overheads), len(rates), common))
     return found
 

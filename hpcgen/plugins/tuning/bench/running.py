@@ -12,7 +12,7 @@ from hpcgen.core.errors import HpcgenError, PolicyError
 from hpcgen.core.model.fields import Text, Version
 from hpcgen.core.support.units import counted, some
 from hpcgen.launch.start import start
-from hpcgen.plugins.tuning.bench.program import BenchRefusal, RankResult, command_of, read_results
+from hpcgen.plugins.tuning.bench.program import BenchRefusal, RankResult, asked, command_of, read_results
 from hpcgen.plugins.tuning.bench.variants import Variant
 from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
 from hpcgen.plugins.tuning.measurements.records import Metric, Positive
@@ -48,12 +48,14 @@ class BenchCase(msgspec.Struct, frozen=True):
     job: on the nodes that are measured.
     content: the hash of its plan; of an image that hpcgen did not build its own, "" where not all of it can be read.
     python: that runs the programs where no block tells what is there: in such an image, or without one.
+    cache: a folder for what graph compilers make, from the folder of the start; with "" each start compiles anew.
     """
 
     image: str
     job: ImageJob
     content: str = ""
     python: FoundPython | None = None
+    cache: str = ""
 
     @property
     def foreign(self) -> bool:
@@ -258,7 +260,8 @@ def job_of(cell: BenchOutcome, seconds: float) -> ImageJob:
     whole = cell.case.job
     job = with_layout(whole, [], ranks, variant.environment, nodes=whole.plan.job.nodes, threads=threads)
     replace = msgspec.structs.replace
-    command = command_of(cell.workload, cell.framework, variant, job.plan.job, seconds, cell.case.python)
+    request = asked(cell.workload, variant, job.plan.job, seconds, cell.case.cache)
+    command = command_of(cell.framework, job.plan.job, request, cell.case.python)
     # A variable of the stack, which a stranger's has in the container alone, gives way to the variant's.
     inside = {name: value for name, value in job.inside.items() if name not in variant.environment}
     job = replace(job, plan=replace(job.plan, job=replace(job.plan.job, command=command)), inside=inside)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say, status_line
 from hpcgen.cli.options import in_record
@@ -99,8 +100,9 @@ def command(ctx: click.Context, image: str, workload: str, options: TuneOptions,
         from hpcgen.core.config.yamlfile import load
 
         load(options.write)
-    case = case_of(image, catalog, options)
-    study = _study(case, chosen, options)
+    path = options.study or Path(f"tune-{workload}.study")
+    case = replace(case_of(image, catalog, options), cache=f"{path}.compiled")
+    study = _study(case, chosen, path, options)
     if submission.submit:
         _submit(image, catalog, options, submission)
         return
@@ -118,7 +120,7 @@ def command(ctx: click.Context, image: str, workload: str, options: TuneOptions,
     say(best_text(study.best()) or "no measurements yet")
 
 
-def _study(case: BenchCase, workload: BenchWorkload, options: TuneOptions) -> TuneStudy:
+def _study(case: BenchCase, workload: BenchWorkload, path: Path, options: TuneOptions) -> TuneStudy:
     from hpcgen.backends.schedulers import scheduler_for
     from hpcgen.plugins.tuning.tune import open_study, space_for
     from hpcgen.running.submission import task_number
@@ -132,7 +134,6 @@ def _study(case: BenchCase, workload: BenchWorkload, options: TuneOptions) -> Tu
         "partition": plan.partition,
     }
     task = task_number(scheduler_for(plan.site.scheduler), os.environ) or 0
-    path = options.study or Path(f"tune-{workload.name}.study")
     return open_study(path, about, space, options.seed, task)
 
 

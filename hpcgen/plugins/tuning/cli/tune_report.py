@@ -34,11 +34,12 @@ def report(trials: Sequence[Trial], compared: Sequence[Compared], out: TextIO) -
             f"{each.ratio:.3f}",
             f"{median(each.rates):.4g} {unit}",
             f"{median(each.default):.4g} {unit}",
+            f"{each.first_step:.1f} s",
             text_of(each.settings),
         ]
         for each in fastest
     ]
-    parts.append(table(["trial", "ratio", "median", "default's", "settings"], rows, out))
+    parts.append(table(["trial", "ratio", "median", "default's", "first step", "settings"], rows, out))
     if refused := _refusals(trials):
         parts.append("\n".join(["refused:", *refused]))
     parts += [*_drift(trials, compared, unit), bench_report(compared, out), verdict(compared)]

@@ -114,7 +114,7 @@ class Search(msgspec.Struct, frozen=True):
                     remedy="hpcgen test IMAGE looks at the image itself",
                 )
             if number in cell.rates:
-                trial.report(cell.rates[number].value, default.rates[number].value, number)
+                trial.report(cell.rates[number], default.rates[number].value, number)
 
         run_rounds(
             [default, cell] if trial.settings else [default],

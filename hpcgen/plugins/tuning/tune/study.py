@@ -26,6 +26,7 @@ import msgspec
 from hpcgen.core.errors import InputError
 from hpcgen.core.support.extras import extra
 from hpcgen.core.support.refusals import unwritable
+from hpcgen.plugins.tuning.bench.running import Rate
 from hpcgen.plugins.tuning.tune.liveness import Worker, beating, is_alive, this_worker
 from hpcgen.plugins.tuning.tune.space import Settings, Space, chosen
 
@@ -55,7 +56,8 @@ class Trial(msgspec.Struct, frozen=True):
     """One trial as it is known.
 
     ``rates`` of its rounds, and of the ``default`` in the same; ``value``: the median of their quotients, where all
-    rounds ran; ``reason``: why they did not; ``where``: the process.
+    rounds ran; ``reason``: why they did not; ``where``: the process; ``first_step``: seconds that the first step took
+    more, at most, such as for compiling.
     """
 
     number: int
@@ -66,6 +68,7 @@ class Trial(msgspec.Struct, frozen=True):
     reason: str
     where: str
     default: list[float] = []
+    first_step: float = 0.0
 
     @property
     def ratio(self) -> float:
@@ -212,11 +215,13 @@ class RunningTrial:
         """Signs of life while the block runs."""
         return beating(lambda now: self._trial.set_user_attr("beat", now))
 
-    def report(self, rate: float, default: float, round_number: int) -> None:
+    def report(self, rate: Rate, default: float, round_number: int) -> None:
         """Its rate in a round, and the default's. Lost if the trial is no longer this process's."""
+        known = self._trial.user_attrs
         with _unless_lost():
-            self._trial.set_user_attr("default", [*self._trial.user_attrs.get("default", []), default])
-            self._trial.report(rate, round_number)
+            self._trial.set_user_attr("first_step", max(rate.overhead, known.get("first_step", 0.0)))
+            self._trial.set_user_attr("default", [*known.get("default", []), default])
+            self._trial.report(rate.value, round_number)
 
     def measured(self, value: float) -> None:
         """All rounds ran; ``value``: how many times as fast as the default."""
@@ -272,6 +277,7 @@ def trial_of(trial: optuna.trial.FrozenTrial) -> Trial:
         reason=known.get("refused") or known.get("early") or known.get("given_up") or "",
         where=msgspec.convert(worker, Worker).text if worker is not None else "",
         default=list(known.get("default", [])),
+        first_step=known.get("first_step", 0.0),
     )
 
 

@@ -4,6 +4,7 @@ import atexit
 import os
 import shutil
 import tempfile
+from pathlib import Path
 
 from bench_common import Cannot, begin, imported, main, timed
 
@@ -165,6 +166,23 @@ def numbers(asked, shape):
     return torch.randn(asked["batch"], *([shape[-1], *shape[:-1]] if len(shape) > 1 else shape))
 
 
+def compile_cache(kept):
+    """The folder for what is compiled: one that is kept, if that can be, else an empty one."""
+    if kept:
+        try:
+            Path(kept).mkdir(parents=True, exist_ok=True)
+            if os.access(kept, os.W_OK):
+                # On by default in newer releases only.
+                os.environ.setdefault("TORCHINDUCTOR_FX_GRAPH_CACHE", "1")
+                return str(Path(kept).resolve())
+        except OSError:
+            pass
+    # What an earlier round compiled would hide what compiling takes.
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, True)
+    return folder
+
+
 def compiled(model, asked):
     if asked["compiler"] != "torch.compile":
         return model
@@ -177,10 +195,7 @@ def compiled(model, asked):
         raise Cannot(
             "torch.compile needs a C++ compiler, and the image has none", "build it with --set pytorch.compile=true"
         )
-    # What an earlier round compiled would hide what compiling takes.
-    folder = tempfile.mkdtemp()
-    atexit.register(shutil.rmtree, folder, True)
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = compile_cache(asked["cache"])
     return torch.compile(model)
 
 

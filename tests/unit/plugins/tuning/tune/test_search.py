@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hpcgen.core.errors import InputError, JobFailedError
-from hpcgen.plugins.tuning.bench.running import measure
+from hpcgen.plugins.tuning.bench.rows import rows_of
+from hpcgen.plugins.tuning.bench.running import measure, run_variants
+from hpcgen.plugins.tuning.bench.variants import Variant
 from hpcgen.plugins.tuning.bench.workloads import workload_named
 from hpcgen.plugins.tuning.tune import Search, TuneStudy, cell_of, open_study, space_for
 from hpcgen.plugins.tuning.tune.liveness import STALE_S, Worker, is_alive, this_worker
@@ -268,3 +271,23 @@ def test_each_start_gets_the_settings(tmp_path: Path) -> None:
         assert first.get("OMP_PROC_BIND", "") == seen[0].get("OMP_PROC_BIND", "") and first["interop"] == 0
         assert second.get("OMP_PROC_BIND", "") == trial.settings.get("env.OMP_PROC_BIND", "")
         assert second["interop"] == int(trial.settings.get("interop", "0"))
+
+
+def test_one_cache_of_compiled_graphs_serves_a_whole_study(tmp_path: Path) -> None:
+    seen: set[str] = set()
+
+    def start(job: ImageJob, timeout_s: float) -> StartResult:
+        asked = json.loads(job.plan.job.command[-1])
+        first = asked["compiler"] and asked["cache"] not in seen
+        seen.update([asked["cache"]] if asked["compiler"] else [])
+        return starter(speed, overhead=60.0 if first else 0.5)(job, timeout_s)
+
+    found = study(tmp_path / "study")
+    Search(replace(CASE, cache="a.compiled"), MLP, 6, 2, 1.0, 60.0, starter=start).run(found)
+    assert seen == {"a.compiled"}
+    compiled = [each.first_step for each in found.trials() if "compiler" in each.settings]
+    assert len(compiled) > 1 and compiled[0] == 60.0 and set(compiled[1:]) == {0.5}
+    (outcome,) = run_variants(
+        [replace(CASE, cache="a.compiled")], [MLP], [Variant(compiler="torch.compile")], starter=start
+    )
+    assert "first_epoch_overhead" not in {row.metric for row in rows_of(outcome, "2026-11-29", "")}
