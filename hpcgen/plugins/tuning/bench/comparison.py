@@ -8,7 +8,7 @@ from itertools import groupby
 import msgspec
 
 from hpcgen.core.support.units import counted
-from hpcgen.plugins.tuning.bench.intervals import Interval, ratio, typical
+from hpcgen.plugins.tuning.bench.intervals import Interval, geometric, ratio, typical
 from hpcgen.plugins.tuning.bench.running import BenchOutcome
 
 NO_DIFFERENCE = "no difference that the noise does not cover"
@@ -47,6 +47,16 @@ class Compared(msgspec.Struct, frozen=True):
         low, high = min(self.pairs, default=1.0), max(self.pairs, default=1.0)
         agree = len(self.pairs) >= _AGREEING and (low > 1 or high < 1)
         return self.drift <= DRIFT or high / low <= _STEADY or agree
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether it is faster by the first half of its rounds alone, and by the second alone.
+
+        By chance one of 40 without any effect is by all its rounds, and one of 1600 by both halves.
+        """
+        half = len(self.pairs) // 2
+        lows = [geometric(each).low for each in (self.pairs[:half], self.pairs[half:]) if each]
+        return self.verdict == "faster" and all(low is not None and low > 1 for low in lows)
 
     @property
     def verdict(self) -> str:

@@ -96,7 +96,8 @@ class RankResult(msgspec.Struct, frozen=True):
     """What one rank measured, as far as an image is believed.
 
     ``overhead`` in seconds of the first step alone; ``memory`` and ``device_memory``: the most bytes that the process
-    has had at a time, and of a GPU its tensors; ``node``: what the machine calls itself.
+    has had at a time, and of a GPU its tensors; ``node``: what the machine calls itself; ``readers``: what of
+    the process reads variables.
     """
 
     rate: Positive
@@ -109,6 +110,7 @@ class RankResult(msgspec.Struct, frozen=True):
     parameters: Count | None = None
     device_memory: Bytes | None = None
     library: AbsolutePath | None = None
+    readers: Annotated[list[Text], msgspec.Meta(max_length=20)] | None = None
 
 
 class BenchRefusal(msgspec.Struct, frozen=True):

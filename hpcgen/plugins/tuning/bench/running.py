@@ -97,7 +97,7 @@ class Rate(msgspec.Struct, frozen=True):
     ``value`` in the unit of the workload's metric; ``overhead``: seconds that the first step took more, of the slowest
     rank; ``version`` of the framework; ``memory_gb``: what all ranks of the fullest node had, each at its peak;
     ``library``: the allocator that was loaded; ``device_memory_gb``: the same of what their tensors took on GPUs, where
-    the framework tells it.
+    the framework tells it; ``readers``: what reads variables there, such as ``libgomp``; None where that is not known.
     """
 
     value: Positive
@@ -106,6 +106,7 @@ class Rate(msgspec.Struct, frozen=True):
     memory_gb: Positive
     library: Text = ""
     device_memory_gb: Positive | None = None
+    readers: list[Text] | None = None
 
 
 class BenchOutcome(msgspec.Struct):
@@ -301,6 +302,7 @@ def _rate(workload: BenchWorkload, results: list[RankResult], nodes: int) -> Rat
         max(sum(each.memory for each in there) for there in by_node.values()) / 1e9,
         results[0].library or "",
         on_devices / 1e9 if on_devices else None,
+        results[0].readers,
     )
 
 

@@ -225,10 +225,9 @@ def _finish(case: BenchCase, workload: BenchWorkload, study: TuneStudy, to: Path
 
 
 def _compared(case: BenchCase, workload: BenchWorkload, study: TuneStudy, options: TuneOptions) -> list[BenchOutcome]:
-    """The default and the best, measured once more, in rounds."""
+    """The default and the best, measured in fresh pairs: what seems to be faster has to show it twice."""
     from hpcgen.core.support.processes import interruptible
-    from hpcgen.plugins.tuning.bench import run_rounds
-    from hpcgen.plugins.tuning.tune import cell_of
+    from hpcgen.plugins.tuning.tune import cell_of, confirm
 
     best = study.best()
     settings = [{}, best.settings] if best is not None else [{}]
@@ -240,12 +239,7 @@ def _compared(case: BenchCase, workload: BenchWorkload, study: TuneStudy, option
     )
     try:
         with interruptible():
-            run_rounds(
-                outcomes,
-                rounds=options.compare_rounds,
-                seconds=options.seconds,
-                timeout_s=options.start_timeout,
-            )
+            confirm(outcomes, options.compare_rounds, options.seconds, options.start_timeout)
     except KeyboardInterrupt:
         say("warning: interrupted; the comparison has fewer rounds")
         if not all(each.rates for each in outcomes):
@@ -255,12 +249,12 @@ def _compared(case: BenchCase, workload: BenchWorkload, study: TuneStudy, option
 
 def _entry(compared: list[Compared]) -> LayoutEntry | None:
     """A layout for the profile, if there is something faster than the default."""
-    if len(compared) < 2 or compared[1].verdict != "faster":
-        return None
     from datetime import date
 
     from hpcgen.plugins.tuning.tune.profile import entry_for
 
+    if len(compared) < 2 or not compared[1].is_confirmed:
+        return None
     return entry_for(compared[1], compared[0], date.today().isoformat())
 
 

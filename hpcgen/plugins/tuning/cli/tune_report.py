@@ -78,8 +78,11 @@ def verdict(compared: Sequence[Compared]) -> str:
     text = f"{ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f}) times as fast as the default"
     if not best.is_settled:
         return f"No conclusion: the machine changed by {best.drift:.1f} × during the comparison. Repeat the command."
-    if best.verdict == "faster":
+    if best.is_confirmed:
         return f"{best.outcome.variant} is {text}, with 95 % confidence."
+    if best.verdict == "faster":
+        more = "keep the default, or ask for more --compare-rounds"
+        return f"The best of the search is {text}, but not in both halves of the rounds: {more}."
     if best.verdict == "slower":
         return f"Keep the default: the best of the search is {text} in fresh pairs."
     return f"The best of the search is {text}: the noise covers the difference, so keep the default."

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from hpcgen.core.errors import JobFailedError
-from hpcgen.plugins.tuning.bench.running import BenchCase, Starter, run_rounds
+from hpcgen.plugins.tuning.bench.comparison import compare
+from hpcgen.plugins.tuning.bench.running import BenchCase, BenchOutcome, Starter, run_rounds
 from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
 from hpcgen.plugins.tuning.tune.space import cell_of
 from hpcgen.plugins.tuning.tune.study import Lost, RunningTrial, Trial, TuneStudy
@@ -153,3 +154,20 @@ def hopeless(pairs: Sequence[float], bar: float) -> str:
     if len(pairs) < LEAST or max(pairs) >= bar:
         return ""
     return f"at most {max(pairs):.2f} times the default in {len(pairs)} pairs"
+
+
+def confirm(
+    outcomes: Sequence[BenchOutcome], rounds: int, seconds: float, timeout_s: float, starter: Starter = start_job
+) -> None:
+    """Measure the default and the best in so many fresh pairs, and in as many more while the best seems to be faster.
+
+    Parameters
+    ----------
+    outcomes: the default, and the best if there is one.
+    seconds, timeout_s, starter: as for :func:`hpcgen.plugins.tuning.bench.run_rounds`.
+    """
+
+    def is_wanted(workload: BenchWorkload, number: int) -> bool:
+        return number < rounds or compare(outcomes)[-1].verdict == "faster"
+
+    run_rounds(outcomes, rounds=2 * rounds, seconds=seconds, timeout_s=timeout_s, is_wanted=is_wanted, starter=starter)

@@ -35,6 +35,7 @@ class Axis(msgspec.Struct, frozen=True):
     name: as in ``--vary``.
     frameworks, kinds: for which; all kinds without any.
     architecture: of the CPUs for which it means something; "" for all.
+    readers: by which of these libraries it is read, as the programs tell them; by any program without.
     """
 
     name: str
@@ -42,26 +43,60 @@ class Axis(msgspec.Struct, frozen=True):
     frameworks: tuple[str, ...]
     kinds: tuple[Kind, ...] = ()
     architecture: str = ""
+    readers: tuple[str, ...] = ()
 
+
+_KEEP = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184"
+"""Memory that is freed stays with the process: without it, each step's large tensors are mapped and cleared anew."""
+
+_HUGE = "glibc.malloc.hugetlb=1"
+_MALLOC = "env.GLIBC_TUNABLES"
+_ANY_OPENMP = ("libgomp", "libiomp5", "libomp")
+_INTEL_OPENMP = ("libiomp5", "libomp")
 
 AXES = (
     Axis("compiler", ("torch.compile",), ("pytorch",), _NETWORKS),
     Axis("compiler", ("onnxruntime", "openvino"), ("pytorch",), ("inference",)),
     Axis("compiler", ("xla",), ("tensorflow",), _NETWORKS),
+    Axis("allocator", ("tcmalloc", "jemalloc"), (*_LEARNT, "jax", "numpy")),
+    Axis(_MALLOC, (_KEEP,), (*_LEARNT, "jax", "numpy"), readers=("glibc",)),
+    Axis(_MALLOC, (_HUGE, f"{_HUGE}:{_KEEP}"), (*_LEARNT, "jax", "numpy"), readers=("glibc-hugetlb",)),
     Axis("interop", ("1", "2"), _LEARNT, _NETWORKS),
-    Axis("allocator", ("jemalloc", "tcmalloc"), (*_LEARNT, "jax", "numpy")),
-    Axis("env.OMP_PROC_BIND", ("close", "spread"), _OPENMP),
-    Axis("env.OMP_PLACES", ("cores", "threads"), _OPENMP),
-    Axis("env.KMP_BLOCKTIME", ("0", "1"), _LEARNT, _NETWORKS),
-    Axis("env.KMP_AFFINITY", ("granularity=fine,compact,1,0",), _LEARNT, _NETWORKS),
+    Axis("env.OMP_PROC_BIND", ("close", "spread"), _OPENMP, readers=_ANY_OPENMP),
+    Axis("env.OMP_PLACES", ("cores", "threads"), _OPENMP, readers=_ANY_OPENMP),
+    Axis("env.OMP_WAIT_POLICY", ("active", "passive"), _OPENMP, readers=("libgomp",)),
+    Axis("env.KMP_BLOCKTIME", ("0", "1"), _LEARNT, _NETWORKS, readers=_INTEL_OPENMP),
+    Axis("env.KMP_AFFINITY", ("granularity=fine,compact,1,0",), _LEARNT, _NETWORKS, readers=_INTEL_OPENMP),
     Axis("env.TF_ENABLE_ONEDNN_OPTS", ("0", "1"), ("tensorflow",), _NETWORKS, "x86_64"),
     Axis("env.ONEDNN_MAX_CPU_ISA", ("AVX2", "AVX512_CORE"), _LEARNT, _NETWORKS, "x86_64"),
 )
 """Axes of one name add up. Precision and batch are not among them: they change what is computed, not only how.
 
 Source of the variables: the OpenMP specification; Intel's Optimization Guide for TensorFlow (KMP_…); oneDNN's
-"CPU dispatcher control"; TensorFlow's notes on oneDNN.
+"CPU dispatcher control"; TensorFlow's notes on oneDNN; the manual of the GNU C library, "Memory Allocation Tunables".
 """
+
+FIRST = ("compiler", "allocator", _MALLOC)
+"""Whose values are tried with nothing else changed before a sampler chooses: they have the largest effects."""
+
+
+def idle(readers: Sequence[str] | None) -> set[tuple[str, str]]:
+    """Names and values that nothing reads in an image.
+
+    Parameters
+    ----------
+    readers: what its programs have told; None where that is not known.
+    """
+    if readers is None:
+        return set()
+    unread = (each for each in AXES if each.readers and not set(each.readers) & set(readers))
+    return {(axis.name, value) for axis in unread for value in axis.values}
+
+
+def effective(settings: Mapping[str, str], unread: set[tuple[str, str]]) -> Settings:
+    """Without the settings that change nothing: nobody reads them, or another allocator does not."""
+    own = settings.get("allocator", "malloc") == "malloc"
+    return {name: value for name, value in settings.items() if (name, value) not in unread and (own or name != _MALLOC)}
 
 
 class Space(msgspec.Struct, frozen=True):

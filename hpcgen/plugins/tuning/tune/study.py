@@ -28,7 +28,7 @@ from hpcgen.core.support.extras import extra
 from hpcgen.core.support.refusals import unwritable
 from hpcgen.plugins.tuning.bench.running import Rate
 from hpcgen.plugins.tuning.tune.liveness import Worker, beating, is_alive, this_worker
-from hpcgen.plugins.tuning.tune.space import Settings, Space, chosen
+from hpcgen.plugins.tuning.tune.space import FIRST, Settings, Space, chosen, effective, idle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -57,7 +57,7 @@ class Trial(msgspec.Struct, frozen=True):
 
     ``rates`` of its rounds, and of the ``default`` in the same; ``value``: the median of their quotients, where all
     rounds ran; ``reason``: why they did not; ``where``: the process; ``first_step``: seconds that the first step took
-    more, at most, such as for compiling.
+    more, at most, such as for compiling; ``readers``: what reads variables there.
     """
 
     number: int
@@ -69,6 +69,7 @@ class Trial(msgspec.Struct, frozen=True):
     where: str
     default: list[float] = []
     first_step: float = 0.0
+    readers: list[str] | None = None
 
     @property
     def ratio(self) -> float:
@@ -86,13 +87,16 @@ class TuneStudy:
     Parameters
     ----------
     seed: with the same seed and the same results, the same settings are chosen.
+    before: settings that were faster than the default on machines like this one, the fastest first.
     task: of an array, whose tasks are to choose differently.
     """
 
-    def __init__(self, study: optuna.Study, space: Space, seed: int, task: int = 0) -> None:
+    def __init__(
+        self, study: optuna.Study, space: Space, seed: int, task: int = 0, before: Sequence[Settings] = ()
+    ) -> None:
         import optuna
 
-        self._study = study
+        self._study, self.before = study, before
         self.space, self.seed, self.task = space, seed, task
         self.worker = this_worker()
         self._distributions: dict[str, Any] = {
@@ -130,7 +134,7 @@ class TuneStudy:
         if sum(counts.values()) >= wanted or len(known) > 3 * wanted + STARTUP:
             return None
         if not any(each.state == "waiting" for each in known):
-            settings = self._plain(known) or self._propose(known)
+            settings = self._first(known) or self._propose(known)
             if settings is None:
                 return None
             self._enqueue(settings)
@@ -149,14 +153,37 @@ class TuneStudy:
         if not self.trials():
             self._enqueue({})
 
-    def _plain(self, known: list[Trial]) -> Settings | None:
-        """The next graph compiler with nothing else changed; None where all were tried.
+    def unread(self) -> set[tuple[str, str]]:
+        """Names and values that are not tried, as nothing in the image reads them: the default has told what does."""
+        return idle(next((each.readers for each in self.trials() if not each.settings and each.rates), None))
 
-        A compiler changes more than any other setting, and a few random combinations might have none.
+    def _first(self, known: list[Trial]) -> Settings | None:
+        """What is tried before the sampler chooses; None where all was.
+
+        That is what was faster on machines like this one, then what has the largest effects with nothing else changed,
+        then whatever was faster alone, joined.
         """
-        tried = [each.settings for each in known]
-        plain = ({"compiler": value} for value in self.space.axes.get("compiler", [])[1:])
-        return next((each for each in plain if each not in tried), None)
+        alone = ({name: value} for name in FIRST for value in self.space.axes.get(name, [])[1:])
+        wanted = [each for each in (*self.before, *alone) if self._is_new(each, known)]
+        joined = self._joined(known)
+        return next(iter(wanted), joined if self._is_new(joined, known) else None)
+
+    def _is_new(self, settings: Settings, known: list[Trial]) -> bool:
+        """Whether settings are untried and change something that can be changed."""
+        if not settings or settings in [each.settings for each in known]:
+            return False
+        never = impossible(known) & set(settings.items())
+        return not never and effective(settings, self.unread()) == settings
+
+    def _joined(self, known: list[Trial]) -> Settings:
+        """Of every setting the value that was the fastest alone, if it was faster than the default."""
+        alone = [each for each in known if len(each.settings) == 1 and each.value is not None and each.value > 1]
+        found: Settings = {}
+        for each in sorted(alone, key=lambda trial: -trial.ratio):
+            both = {**each.settings, **found}
+            if effective(both, set()) == both:
+                found = both
+        return found
 
     def _requeue(self) -> None:
         """Queue the settings of processes that are gone; whoever comes first, it is done once at least."""
@@ -178,8 +205,7 @@ class TuneStudy:
         import optuna
 
         counted = [each for each in known if each.state != "lost"]
-        tried = [each.settings for each in known]
-        never = impossible(known)
+        unread = self.unread()
         number = zlib.crc32(f"{self.seed} {len(counted)} {self.task}".encode())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
@@ -191,15 +217,11 @@ class TuneStudy:
         shadow.add_trials(self._study.get_trials(states=states))
         for _ in range(_ASKED):
             trial = shadow.ask(self._distributions)
-            settings = chosen(trial.params)
-            if settings not in tried and not never & set(settings.items()):
+            settings = effective(chosen(trial.params), unread)
+            if self._is_new(settings, known):
                 return settings
             shadow.tell(trial, state=self._states.FAIL)
-        left = [
-            settings
-            for settings in islice(self.space.combinations(), _LISTED)
-            if settings not in tried and not never & set(settings.items())
-        ]
+        left = [each for each in islice(self.space.combinations(), _LISTED) if self._is_new(each, known)]
         return random.Random(number).choice(left) if left else None
 
 
@@ -219,6 +241,7 @@ class RunningTrial:
         """Its rate in a round, and the default's. Lost if the trial is no longer this process's."""
         known = self._trial.user_attrs
         with _unless_lost():
+            self._trial.set_user_attr("readers", rate.readers)
             self._trial.set_user_attr("first_step", max(rate.overhead, known.get("first_step", 0.0)))
             self._trial.set_user_attr("default", [*known.get("default", []), default])
             self._trial.report(rate.value, round_number)
@@ -278,6 +301,7 @@ def trial_of(trial: optuna.trial.FrozenTrial) -> Trial:
         where=msgspec.convert(worker, Worker).text if worker is not None else "",
         default=list(known.get("default", [])),
         first_step=known.get("first_step", 0.0),
+        readers=known.get("readers"),
     )
 
 

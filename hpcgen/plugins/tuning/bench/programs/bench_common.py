@@ -7,6 +7,8 @@ the result is one line with a mark and JSON, or a line that says why there is no
 import importlib
 import json
 import os
+import platform
+import re
 import sys
 import time
 from pathlib import Path
@@ -117,10 +119,28 @@ def peak_memory():
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 
+def readers():
+    """What this process has that reads variables: OpenMP's runtimes, and the memory management of the C library.
+
+    Large pages are asked for by glibc from 2.35 on, and only where Linux leaves that to programs.
+    """
+    maps = Path("/proc/self/maps").read_text()
+    found = sorted(set(re.findall(r"/(libgomp|libiomp5|libomp)[-.]", maps)))
+    name, version = platform.libc_ver()
+    if name == "glibc" and not any(loaded(each) for each in ALLOCATORS):
+        found.append("glibc")
+        pages = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+        left_to_programs = pages.exists() and "[madvise]" in pages.read_text()
+        if left_to_programs and [int(part) for part in version.split(".")] >= [2, 35]:
+            found.append("glibc-hugetlb")
+    return found
+
+
 def main(run, asked):
     """Do what is asked, and print the result."""
     try:
         result = run(asked)
     except Cannot as why:
         give_up(why)
-    tell(**dict(result, library=asked["library"], memory=peak_memory(), node=os.uname().nodename))
+    known = {"library": asked["library"], "memory": peak_memory(), "node": os.uname().nodename, "readers": readers()}
+    tell(**dict(result, **known))

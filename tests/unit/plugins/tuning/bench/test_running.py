@@ -33,7 +33,9 @@ def case(stack: str = "pytorch", site: str = "workstation", nodes: int = 1) -> B
     return BenchCase("image", ImageJob(plan, {}, "/images/image", "directory"), "ab12")
 
 
-def starter(rate: Callable[[dict[str, Any]], float | str], overhead: float = 1.5) -> Starter:
+def starter(
+    rate: Callable[[dict[str, Any]], float | str], overhead: float = 1.5, readers: list[str] | None = None
+) -> Starter:
     """Every rank says a rate that follows from what is asked, or that it cannot."""
 
     def start(job: ImageJob, timeout_s: float) -> StartResult:
@@ -44,6 +46,7 @@ def starter(rate: Callable[[dict[str, Any]], float | str], overhead: float = 1.5
         if not isinstance(found, str):
             said = {"rate": found, "step_seconds": 1.0, "steps": 3, "overhead": overhead, "version": "2.13.0"}
             said |= {"parameters": known, "library": None, "memory": 1_500_000_000}
+            said["readers"] = readers
         nodes = [f"n{rank // job.plan.job.ranks_per_node + 1}" for rank in range(asked["ranks"])]
         lines = [f"{MARK} {json.dumps(said if 'cannot' in said else {**said, 'node': node})}" for node in nodes]
         return StartResult(0, ["begins", *lines], 1.0)

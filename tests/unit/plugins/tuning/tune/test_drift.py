@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from hpcgen.plugins.tuning.bench import run_rounds
 from hpcgen.plugins.tuning.bench.comparison import Compared, compare
 from hpcgen.plugins.tuning.bench.workloads import workload_named
 from hpcgen.plugins.tuning.cli.tune_report import report, verdict
-from hpcgen.plugins.tuning.tune import Search, TuneStudy, cell_of, open_study, space_for
+from hpcgen.plugins.tuning.tune import Search, TuneStudy, cell_of, confirm, open_study, space_for
 from tests.unit.plugins.tuning.bench.test_running import case, starter
 
 CASE = case()
@@ -61,7 +60,7 @@ def tuned(path: Path, seed: int, gain: float) -> tuple[TuneStudy, list[Compared]
     best = study.best()
     assert best is not None
     cells = [cell_of(CASE, MLP, settings) for settings in ({}, best.settings)]
-    run_rounds(cells, rounds=7, starter=start)
+    confirm(cells, 7, 1.0, 60.0, start)
     return study, compare(cells)
 
 

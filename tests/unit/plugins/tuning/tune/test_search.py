@@ -283,7 +283,7 @@ def test_one_cache_of_compiled_graphs_serves_a_whole_study(tmp_path: Path) -> No
         return starter(speed, overhead=60.0 if first else 0.5)(job, timeout_s)
 
     found = study(tmp_path / "study")
-    Search(replace(CASE, cache="a.compiled"), MLP, 6, 2, 1.0, 60.0, starter=start).run(found)
+    Search(replace(CASE, cache="a.compiled"), MLP, 12, 2, 1.0, 60.0, starter=start).run(found)
     assert seen == {"a.compiled"}
     compiled = [each.first_step for each in found.trials() if "compiler" in each.settings]
     assert len(compiled) > 1 and compiled[0] == 60.0 and set(compiled[1:]) == {0.5}
@@ -291,3 +291,19 @@ def test_one_cache_of_compiled_graphs_serves_a_whole_study(tmp_path: Path) -> No
         [replace(CASE, cache="a.compiled")], [MLP], [Variant(compiler="torch.compile")], starter=start
     )
     assert "first_epoch_overhead" not in {row.metric for row in rows_of(outcome, "2026-11-29", "")}
+
+
+def test_the_default_tells_what_reads_variables_and_what_gained_alone_is_joined(tmp_path: Path) -> None:
+    space = space_for(CASE, MLP, ["interop=", "env.ONEDNN_MAX_CPU_ISA="], ["1x1"])
+    found = open_study(tmp_path / "study", ABOUT, space, 1)
+    start = starter(lambda asked: speed(asked) * (1.2 if asked["compiler"] else 1.0), readers=["libgomp"])
+    Search(CASE, MLP, 30, 1, 1.0, 60.0, starter=start).run(found)
+    names = {name for each in found.trials() for name in each.settings}
+    assert "env.OMP_WAIT_POLICY" in names and not names & {"env.KMP_BLOCKTIME", "env.GLIBC_TUNABLES"}
+    settings = [each.settings for each in found.trials()]
+    assert settings[1:5] == [
+        {"compiler": "torch.compile"},
+        {"allocator": "tcmalloc"},
+        {"allocator": "jemalloc"},
+        {"allocator": "tcmalloc", "compiler": "torch.compile"},
+    ]

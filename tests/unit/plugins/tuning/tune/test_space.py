@@ -6,7 +6,7 @@ import pytest
 
 from hpcgen.core.errors import InputError
 from hpcgen.plugins.tuning.bench.workloads import workload_named
-from hpcgen.plugins.tuning.tune.space import DEFAULT, cell_of, layouts_of, space_for
+from hpcgen.plugins.tuning.tune.space import DEFAULT, cell_of, effective, idle, layouts_of, space_for
 from tests.unit.plugins.tuning.bench.test_running import case
 
 
@@ -65,3 +65,15 @@ def test_all_mistakes_are_told_at_once() -> None:
     for vary in (["interop"], ["interop=1", "interop=2"], ["threads=1"]):
         with pytest.raises(InputError, match="--vary"):
             space_for(case(), workload_named("mlp"), vary, ["1x1"])
+
+
+def test_what_nothing_reads_is_not_varied() -> None:
+    gnu = idle(["libgomp", "glibc", "glibc-hugetlb"])
+    assert {name for name, _ in gnu} == {"env.KMP_BLOCKTIME", "env.KMP_AFFINITY"}
+    intel = idle(["libiomp5", "glibc"])
+    assert ("env.OMP_WAIT_POLICY", "active") in intel and ("env.KMP_BLOCKTIME", "0") not in intel
+    assert sum(name == "env.GLIBC_TUNABLES" for name, _ in intel) == 2
+    assert ("env.OMP_PLACES", "cores") in idle([]) and idle(None) == set()
+    own = {"env.GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "interop": "1"}
+    assert effective(own, gnu) == own
+    assert effective({**own, "allocator": "tcmalloc"}, gnu) == {"allocator": "tcmalloc", "interop": "1"}
