@@ -102,7 +102,7 @@ def command(ctx: click.Context, image: str, workload: str, options: TuneOptions,
         load(options.write)
     path = options.study or Path(f"tune-{workload}.study")
     case = replace(case_of(image, catalog, options), cache=f"{path}.compiled")
-    study = _study(case, chosen, path, options)
+    study = _study(case, chosen, path, catalog, options)
     if submission.submit:
         _submit(image, catalog, options, submission)
         return
@@ -120,9 +120,11 @@ def command(ctx: click.Context, image: str, workload: str, options: TuneOptions,
     say(best_text(study.best()) or "no measurements yet")
 
 
-def _study(case: BenchCase, workload: BenchWorkload, path: Path, options: TuneOptions) -> TuneStudy:
+def _study(case: BenchCase, workload: BenchWorkload, path: Path, catalog: Catalog, options: TuneOptions) -> TuneStudy:
     from hpcgen.backends.schedulers import scheduler_for
-    from hpcgen.plugins.tuning.tune import open_study, space_for
+    from hpcgen.plugins.tuning.measurements.collection import load_measurements
+    from hpcgen.plugins.tuning.tune import cell_of, open_study, space_for
+    from hpcgen.plugins.tuning.tune.before import gained_before
     from hpcgen.running.submission import task_number
 
     space = space_for(case, workload, options.vary, options.layouts)
@@ -134,7 +136,8 @@ def _study(case: BenchCase, workload: BenchWorkload, path: Path, options: TuneOp
         "partition": plan.partition,
     }
     task = task_number(scheduler_for(plan.site.scheduler), os.environ) or 0
-    return open_study(path, about, space, options.seed, task)
+    before = gained_before(load_measurements(catalog.folders), cell_of(case, workload, {}), space)
+    return open_study(path, about, space, options.seed, task, before)
 
 
 def _submit(image: str, catalog: Catalog, options: TuneOptions, submission: SubmissionOptions) -> None:

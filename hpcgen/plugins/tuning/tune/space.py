@@ -55,8 +55,8 @@ _ANY_OPENMP = ("libgomp", "libiomp5", "libomp")
 _INTEL_OPENMP = ("libiomp5", "libomp")
 
 AXES = (
+    Axis("compiler", ("openvino", "onnxruntime"), ("pytorch",), ("inference",)),
     Axis("compiler", ("torch.compile",), ("pytorch",), _NETWORKS),
-    Axis("compiler", ("onnxruntime", "openvino"), ("pytorch",), ("inference",)),
     Axis("compiler", ("xla",), ("tensorflow",), _NETWORKS),
     Axis("allocator", ("tcmalloc", "jemalloc"), (*_LEARNT, "jax", "numpy")),
     Axis(_MALLOC, (_KEEP,), (*_LEARNT, "jax", "numpy"), readers=("glibc",)),
@@ -70,7 +70,9 @@ AXES = (
     Axis("env.TF_ENABLE_ONEDNN_OPTS", ("0", "1"), ("tensorflow",), _NETWORKS, "x86_64"),
     Axis("env.ONEDNN_MAX_CPU_ISA", ("AVX2", "AVX512_CORE"), _LEARNT, _NETWORKS, "x86_64"),
 )
-"""Axes of one name add up. Precision and batch are not among them: they change what is computed, not only how.
+"""Axes of one name add up; what gained most where it was measured comes first.
+
+Precision and batch are not among them: they change what is computed, not only how.
 
 Source of the variables: the OpenMP specification; Intel's Optimization Guide for TensorFlow (KMP_…); oneDNN's
 "CPU dispatcher control"; TensorFlow's notes on oneDNN; the manual of the GNU C library, "Memory Allocation Tunables".

@@ -2,7 +2,7 @@
 
 Optuna's journal is the storage: lines that are only added, under a lock that is a file of its own, made in one step.
 That holds on NFS from version 3 on, where SQLite may not be used. A lock that nobody holds any more is broken after
-``GRACE_S``. Source: Optuna's documentation of ``JournalFileBackend`` and ``JournalFileOpenLock``; SQLite's FAQ,
+``journal.GRACE_S``. Source: Optuna's documentation of ``JournalFileBackend`` and ``JournalFileOpenLock``; SQLite's FAQ,
 question 5.
 Its own heartbeats are for relational databases only; ours are in
 :mod:`hpcgen.plugins.tuning.tune.liveness`.
@@ -10,7 +10,6 @@ Its own heartbeats are for relational databases only; ours are in
 
 from __future__ import annotations
 
-import glob
 import random
 import statistics
 import time
@@ -27,6 +26,7 @@ from hpcgen.core.errors import InputError
 from hpcgen.core.support.extras import extra
 from hpcgen.core.support.refusals import unwritable
 from hpcgen.plugins.tuning.bench.running import Rate
+from hpcgen.plugins.tuning.tune.journal import lock, mend
 from hpcgen.plugins.tuning.tune.liveness import Worker, beating, is_alive, this_worker
 from hpcgen.plugins.tuning.tune.space import FIRST, Settings, Space, chosen, effective, idle
 
@@ -41,9 +41,6 @@ STARTUP = 8
 
 ATTEMPTS = 3
 """How often settings are tried whose process was killed: they may be what kills it."""
-
-GRACE_S = 30
-"""After how long without a change the lock of a process that was killed is broken."""
 
 _ASKED = 60
 _LISTED = 100_000
@@ -315,12 +312,15 @@ def _lives(trial: optuna.trial.FrozenTrial, now: float) -> bool:
     return is_alive(msgspec.convert(worker, Worker), seen, now)
 
 
-def open_study(path: Path, about: dict[str, str], space: Space, seed: int, task: int = 0) -> TuneStudy:
+def open_study(
+    path: Path, about: dict[str, str], space: Space, seed: int, task: int = 0, before: Sequence[Settings] = ()
+) -> TuneStudy:
     """The study of a file, which is made where it is not there.
 
     Parameters
     ----------
     about: what is tuned: image, workload and the like, by words for people.
+    seed, task, before: as for :class:`TuneStudy`.
 
     Raises
     ------
@@ -332,9 +332,9 @@ def open_study(path: Path, about: dict[str, str], space: Space, seed: int, task:
         from optuna.storages.journal import JournalFileBackend
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
-        _mend(path)
+        mend(path)
         place = str(path.absolute())
-        storage = optuna.storages.JournalStorage(JournalFileBackend(place, _lock(place)))
+        storage = optuna.storages.JournalStorage(JournalFileBackend(place, lock(place)))
         study = optuna.create_study(storage=storage, study_name=NAME, direction="maximize", load_if_exists=True)
         said = study.user_attrs.get("about")
     except OSError as failure:
@@ -347,7 +347,7 @@ def open_study(path: Path, about: dict[str, str], space: Space, seed: int, task:
         study.set_user_attr("about", mine)
     elif said != mine:
         _refuse(path, said, mine)
-    found = TuneStudy(study, space, seed, task)
+    found = TuneStudy(study, space, seed, task, before)
     found.begin()
     return found
 
@@ -361,41 +361,3 @@ def _refuse(path: Path, said: Any, mine: dict[str, str]) -> None:
         "--study",
         remedy="ask for the same as then, name another file, or remove this one",
     )
-
-
-def _lock(place: str) -> Any:
-    """Optuna's lock; what the operating system refuses is said as that, also where it is given back."""
-    from optuna.storages.journal import JournalFileOpenLock
-
-    class StudyLock(JournalFileOpenLock):
-        def release(self) -> None:
-            try:
-                super().release()
-            except RuntimeError as failure:
-                if isinstance(failure.__context__, OSError):
-                    raise failure.__context__ from None
-                raise
-
-    return StudyLock(place, grace_period=GRACE_S)
-
-
-def _mend(path: Path) -> None:
-    """Cut off a last line that was never finished, as by a full disk: what is added would be part of it.
-
-    Another process may be about to finish it, so it has a moment. Locks that were never quite given back go too.
-    """
-    for left in path.parent.glob(f"{glob.escape(path.name)}.lock*.rename"):
-        with suppress(FileNotFoundError):
-            if time.time() - left.stat().st_mtime > 2 * GRACE_S:
-                left.unlink()
-    if not path.exists() or not path.stat().st_size:
-        return
-    for _ in range(20):
-        text = path.read_bytes()
-        if text.endswith(b"\n"):
-            return
-        time.sleep(0.1)
-    whole = text.rfind(b"\n") + 1
-    with path.open("r+b") as file:
-        if file.seek(0, 2) == len(text):
-            file.truncate(whole)

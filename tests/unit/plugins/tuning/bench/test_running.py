@@ -45,8 +45,8 @@ def starter(
         said: dict[str, Any] = {"cannot": found}
         if not isinstance(found, str):
             said = {"rate": found, "step_seconds": 1.0, "steps": 3, "overhead": overhead, "version": "2.13.0"}
-            said |= {"parameters": known, "library": None, "memory": 1_500_000_000}
-            said["readers"] = readers
+            said |= {"parameters": known, "readers": readers, "memory": 1_500_000_000}
+            said["library"] = f"/usr/lib/lib{asked['allocator']}.so" if asked["allocator"] else None
         nodes = [f"n{rank // job.plan.job.ranks_per_node + 1}" for rank in range(asked["ranks"])]
         lines = [f"{MARK} {json.dumps(said if 'cannot' in said else {**said, 'node': node})}" for node in nodes]
         return StartResult(0, ["begins", *lines], 1.0)
