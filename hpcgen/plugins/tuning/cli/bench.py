@@ -208,10 +208,19 @@ def own_file(catalog: Catalog) -> Path | None:
     return own[0] / FOLDER / "bench.jsonl" if own else None
 
 
+def warn_if_busy() -> None:
+    """Warn where others use the machine that is to be measured."""
+    from hpcgen.plugins.tuning.bench.pressure import busy_warning
+
+    if text := busy_warning():
+        say(f"warning: {text}")
+
+
 def _measure(outcomes: list[BenchOutcome], to: Path | None, options: BenchOptions) -> None:
     from hpcgen.core.support.processes import interruptible
     from hpcgen.plugins.tuning.bench import run_rounds
 
+    warn_if_busy()
     if options.keep is not None:
         _measure_kept(outcomes, options.keep, to, options)
         return

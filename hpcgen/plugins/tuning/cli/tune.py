@@ -17,7 +17,7 @@ from hpcgen.cli.common import PATH, catalog_of, print_json, say, status_line
 from hpcgen.cli.options import in_record
 from hpcgen.cli.own_job_options import SubmissionOptions, submit_array, submit_own_call, submitted_options
 from hpcgen.cli.words import COUNT, IMAGE, SECONDS, WHOLE
-from hpcgen.plugins.tuning.cli.bench import MeasuringOptions, measuring_options, own_file, rows_today
+from hpcgen.plugins.tuning.cli.bench import MeasuringOptions, measuring_options, own_file, rows_today, warn_if_busy
 from hpcgen.plugins.tuning.cli.bench_cases import case_of, job_of
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ def command(ctx: click.Context, image: str, workload: str, options: TuneOptions,
     if submission.submit:
         _submit(image, catalog, options, submission)
         return
+    warn_if_busy()
     try:
         _search(case, chosen, study, until, options)
         if not options.search_only:
