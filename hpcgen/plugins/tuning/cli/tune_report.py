@@ -49,7 +49,7 @@ def report(trials: Sequence[Trial], compared: Sequence[Compared], out: TextIO) -
 def _drift(trials: Sequence[Trial], compared: Sequence[Compared], unit: str) -> list[str]:
     """How the default's own rates changed, from the first trial to the comparison, where that is much."""
     rates = [rate for each in trials for rate in each.default] + compared[0].outcome.values
-    if (drift := drift_of(rates)) <= DRIFT:
+    if (drift := max([drift_of(rates), *(each.drift for each in compared)])) <= DRIFT:
         return []
     return [
         f"The machine changed by {drift:.1f} × meanwhile: the default alone had {min(rates):.4g} to {max(rates):.4g} "
