@@ -59,13 +59,16 @@ class Caches(msgspec.Struct, frozen=True):
 
     def function(self) -> str:
         """The shell function that the words call."""
+        users = self.of("user")
+        downloads = [f"{each.variable}={each.home}" for each in self.of("download")]
+        compiled = [each.variable for each in self.of("compiled")]
         parts = [_fill("function")]
-        for each in self.of("user"):
+        parts += [_fill("folder")] if downloads or (compiled and self.keep) else []
+        parts += [_fill("home")] if downloads or users else []
+        for each in users:
             moved = each.moved or each.variable
             parts.append(_fill("user", moved=moved, variable=each.variable, path=sh(each.home)))
-        downloads = [f"{each.variable}={each.home}" for each in self.of("download")]
         parts += [_fill("downloads", downloads=line(downloads))] if downloads else []
-        compiled = [each.variable for each in self.of("compiled")]
         parts.append(self._compiled(compiled) if compiled else _fill("end"))
         return "".join(parts)
 

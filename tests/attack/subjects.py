@@ -42,6 +42,7 @@ def _profile() -> dict[str, Any]:
         "tiles": 1,
     }
     thin["gpu"] = {**gpu, "count": 2, "cpus": ["0-23", "24-47"]}
+    thin["performance"] = {"latency": {"value": 1.5, "unit": "us", "nodes": 2, "ranks_per_node": 1}}
     thin |= {"directives": ["--exclusive"], "chunk": ["node_type=rome"], "environment": {"LOCAL_A": "b c"}}
     thin["fabric"] = {
         **data["fabric"],
@@ -136,6 +137,7 @@ def _stack() -> dict[str, Any]:
             "environment": {"MY_TEXT": "a b"},
             "gpus_per_node": 0,
             "rank_gpus": "own",
+            "stage": "node",
             "checkpoint": ["kill", "-USR1", "1"],
             "binds": ["$WORK/a b:/data/in"],
             "steps": [{"name": "prepare", "command": ["python3", "prepare.py", "a b"]}],

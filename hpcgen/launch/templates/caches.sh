@@ -5,12 +5,15 @@ export HPCGEN_CACHE="${HPCGEN_CACHE:-${XDG_CACHE_HOME:-$({ echo @{folder}; } 2> 
 #: function
 # Starts each rank with its caches inside the container, where no variable names another place. Downloads are shared by all.
 own_caches() { # a folder on the node, command
-    local shared=${HPCGEN_CACHE:-${XDG_CACHE_HOME:-$PWD/.cache}} home=${HOME:-} each name own lock program told status
+#: folder
+    local shared=${HPCGEN_CACHE:-${XDG_CACHE_HOME:-$PWD/.cache}}
+#: home
+    local home=${HOME:-}
 #: user
     [ -n "${@{moved}:-}${@{variable}:-}" ] || [ ! -e "$home/"@{path} ] || export @{variable}="$home/"@{path}
 #: downloads
     # What is in the home directory already is used there.
-    local downloads=(@{downloads})
+    local each name downloads=(@{downloads})
     for each in "${downloads[@]}"; do
         name=${each%%=*}
         if [ -z "${!name:-}" ] && { [ ! -d "$home/${each#*=}" ] || [ -d "$shared/${each##*/}" ]; }; then
@@ -24,6 +27,7 @@ own_caches() { # a folder on the node, command
 #: compiled
     # Code that is compiled at run time is each rank's own, on its node: ranks that share it crash.
     # What killed ranks left is no longer locked.
+    local name own lock program told status
     find "$1" -maxdepth 1 -type d -user "$(id -u)" -name 'hpcgen-cache-*' -mmin +1 -exec flock -n {} rm -rf {} \; 2> /dev/null
     own=$(mktemp -d "$1/hpcgen-cache-XXXXXX") && exec {lock}< "$own" && flock -n "$lock"
     shift

@@ -13,7 +13,7 @@ from hpcgen.core.model.site import Site
 from hpcgen.machine.doctor.rules import Drift, Report, Unseen
 from hpcgen.running.verify.judging import judge, path_of
 
-_MEANS = "`hpcgen test --nodes` fails where the machine stays below it"
+_MEANS = "`hpcgen test --nodes N` fails where the machine stays below it"
 _REMEDY = "test again; if the machine itself has changed, `hpcgen test --nodes N --record FILE` writes its new figures"
 
 

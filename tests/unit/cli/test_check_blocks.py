@@ -16,16 +16,16 @@ from hpcgen.blocks.base import Block, need
 from hpcgen.blocks.steps import Packages, Runtime, command, run
 
 
-class Petsc(Block):
-    '''PETSc.  Source: https://petsc.org'''
+class Mumps(Block):
+    '''MUMPS.  Source: https://mumps-solver.org'''
 
-    name = "petsc"
+    name = "mumps"
     needs = (need("mpi"),)
 
     METHOD
 """
 NEEDS = "one of this block's needs: mpi, mpich"
-MORE = "petsc.py:12:9: the steps of _more() are never yielded, so they never run\n  remedy: write yield from before it"
+MORE = "mumps.py:12:9: the steps of _more() are never yielded, so they never run\n  remedy: write yield from before it"
 BUILD = "def build(self, ctx):\n        "
 
 
@@ -41,24 +41,24 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def check(hpcgen: Command, collection: Path, method: str, table: str = '  "1.0": {}\n') -> tuple[int, str]:
     """Exit code and messages of a check of one block."""
-    file = collection / "building_blocks" / "petsc.py"
+    file = collection / "building_blocks" / "mumps.py"
     file.write_text(BLOCK.replace("METHOD", method))
     if table:
-        file.with_suffix(".yaml").write_text(f"block: petsc\nreleases:\n{table}")
+        file.with_suffix(".yaml").write_text(f"block: mumps\nreleases:\n{table}")
     done = hpcgen("--trust-collections", "check", str(file))
     assert "bug in hpcgen" not in done.stderr
     return done.returncode, done.stderr
 
 
 MISTAKES = [
-    (BUILD + "yield run('x', 'a && b')", "petsc.py:12 in build(): a command of step 'x' has && outside quotes: a && b"),
+    (BUILD + "yield run('x', 'a && b')", "mumps.py:12 in build(): a command of step 'x' has && outside quotes: a && b"),
     (BUILD + "yield run('x', 'a; b')", "has ; outside quotes"),
     (BUILD + "yield run('x', 'a | b')", "remedy: use pipe(first, second)"),
     (BUILD + "yield run('x', 'a || true')", "has || outside quotes"),
     (BUILD + "yield run('x', command('sh', '-c', 'a | b'))", "has | outside quotes"),
     (
         BUILD + "run('x', 'true')\n        yield run('y', 'true')",
-        "petsc.py:12:9: this step is created but never yielded",
+        "mumps.py:12:9: this step is created but never yielded",
     ),
     (BUILD + "run('x', 'true')", "build() gives no result"),
     (
@@ -72,13 +72,13 @@ MISTAKES = [
     (BUILD + "yield run('x', command('make', '||', 'true'))", "a command of step 'x' has '||' as a word"),
     (
         BUILD + "yield run('x', ctx.use('mpii').prefix)",
-        "petsc.py:12 in build(): KeyError: 'mpii'\n  expected: " + NEEDS,
+        "mumps.py:12 in build(): KeyError: 'mpii'\n  expected: " + NEEDS,
     ),
     (BUILD + "yield run('x', *ctx.fetch(ctx.archive()))", "KeyError: 'source'\n  expected: one of the archives"),
-    (BUILD + "yield run('x', ctx.release.values['a'])", "petsc.py:12 in build(): KeyError: 'a'\n  remedy: correct"),
+    (BUILD + "yield run('x', ctx.release.values['a'])", "mumps.py:12 in build(): KeyError: 'a'\n  remedy: correct"),
     (
         "def test(self, ctx):\n        return 'true'",
-        "petsc.py:11 in test(): test() gives 'true'\n  expected: a list of Test",
+        "mumps.py:11 in test(): test() gives 'true'\n  expected: a list of Test",
     ),
     ("def test(self, ctx):\n        return ['true']", "test() gives 'true' in its list\n  expected: Tests alone"),
     ("def environment(self, ctx):\n        return {'A': 'b'}", "gives {'A': 'b'}\n  expected: Environment(...)"),
@@ -90,18 +90,18 @@ MISTAKES = [
         "packages for apt only",
     ),
     ("def packages(self, ctx):\n        return Packages(build={'dnf': ['gcc']})", "packages for dnf only"),
-    ("def biuld(self, ctx):\n        yield run('x', 'true')", "petsc.py:11:1: a block has no method biuld()"),
+    ("def biuld(self, ctx):\n        yield run('x', 'true')", "mumps.py:11:1: a block has no method biuld()"),
     ("def biuld(self, ctx):\n        yield run('x', 'true')", "did you mean build?"),
     ("needs = (need('pyhton'),)", "it needs 'pyhton', which is no block\n  remedy: did you mean python or pytorch?"),
     ("needs = (need('mpi', '=>4'),)", "'=>4' is not a version range"),
     ("provides = ('mpi',)", "it provides mpi, and virtuals.yaml does not list it"),
-    ("__doc__ = ''", "Petsc has no docstring"),
-    ("x = 1 +", "petsc.py:11: "),
-    ("raise KeyError('x')", "petsc.py:11: "),
-    ("name = 'other'", "has no block named 'petsc'"),
+    ("__doc__ = ''", "Mumps has no docstring"),
+    ("x = 1 +", "mumps.py:11: "),
+    ("raise KeyError('x')", "mumps.py:11: "),
+    ("name = 'other'", "has no block named 'mumps'"),
 ]
 ENDS = [
-    ("import os; os._exit(3)", "petsc.py: its code ended the process with status 3"),
+    ("import os; os._exit(3)", "mumps.py: its code ended the process with status 3"),
     ("import sys; sys.exit('enough')", "its code ended the process with status 1: enough"),
     ("import os; os.kill(os.getpid(), 11)", "its code ended the process with SIGSEGV"),
 ]
@@ -132,13 +132,13 @@ def test_a_block_is_tried_in_a_process_of_its_own(hpcgen: Command, collection: P
         ),
         (
             BUILD + "yield run('x', ctx.use('mpii').prefix)",
-            "petsc.py:12 in build(): KeyError: 'mpii'\n  expected: " + NEEDS,
+            "mumps.py:12 in build(): KeyError: 'mpii'\n  expected: " + NEEDS,
         ),
         (
             BUILD + "yield run('x', 'make || true')",
-            "petsc.py:12 in build(): a command of step 'x' has || outside quotes",
+            "mumps.py:12 in build(): a command of step 'x' has || outside quotes",
         ),
-        ("def test(self, ctx):\n        return 'true'", "petsc.py:11 in test(): test() gives 'true'"),
+        ("def test(self, ctx):\n        return 'true'", "mumps.py:11 in test(): test() gives 'true'"),
         (
             "def packages(self, ctx):\n        return Packages(run={'dnf': ['gcc']})",
             "packages for dnf only: ubuntu has apt",
@@ -150,7 +150,7 @@ def test_a_plan_tells_it_too(hpcgen: Command, collection: Path, command: str, me
     """Without a check before it, and as the block's mistake."""
     check(hpcgen, collection, method)
     (collection / "recipes" / "tool.yaml").write_text(
-        "name: tool\ntitle: x\nblocks: {petsc: {}}\nrun: {command: [sh]}\n"
+        "name: tool\ntitle: x\nblocks: {mumps: {}}\nrun: {command: [sh]}\n"
     )
     words = [command, "--site", "workstation", "--stack", "tool", *(["-o", "kit"] if command == "render" else [])]
     done = hpcgen("--collection", str(collection), *words)
@@ -165,14 +165,14 @@ def test_a_step_that_another_stands_for_is_none_too_many(hpcgen: Command, collec
 def test_a_block_without_a_release_table_is_told_so(hpcgen: Command, collection: Path) -> None:
     code, messages = check(hpcgen, collection, "", table="")
     assert code == 3
-    assert "petsc has no release table\n  expected: building_blocks/petsc.yaml" in messages
+    assert "mumps has no release table\n  expected: building_blocks/mumps.yaml" in messages
 
 
 def test_a_block_that_never_ends_is_ended(hpcgen: Command, collection: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(block_trial, "LIMIT_S", 1.0)
     code, messages = check(hpcgen, collection, BUILD + "while True: pass")
     assert code == 3
-    assert "petsc.py: its code did not end within 1 seconds" in messages
+    assert "mumps.py: its code did not end within 1 seconds" in messages
 
 
 def test_what_a_block_prints_is_no_result(hpcgen: Command, collection: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_collection_is_checked_as_a_whole(hpcgen: Command, collection: Path) -
     (collection / "site_profiles" / "mine.yaml").write_text("name: mine\nextends: workstation\nfabrik: {}\n")
     (collection / "site_profiles" / "other.yaml").write_text("name: other\nextends: mine\n")
     (collection / "recipes" / "s.yaml").write_text(
-        "name: s\ntitle: t\nblocks: {petsc: {options: {x: 1}}}\nrun: {command: [run]}\n"
+        "name: s\ntitle: t\nblocks: {mumps: {options: {x: 1}}}\nrun: {command: [run]}\n"
     )
     (collection / "engines").mkdir()
     (collection / "engines" / "own.py").write_text("class Own:\n    name = 'another'\n")
@@ -200,9 +200,9 @@ def test_a_collection_is_checked_as_a_whole(hpcgen: Command, collection: Path) -
     assert done.returncode == 3
     for said in (
         "mine.yaml:3:1: `fabrik` is not known",
-        "s.yaml:3:31: block petsc has no option 'x'",
-        "petsc.yaml:3:20: 'free' is not an SPDX licence expression",
-        "petsc.py:12 in build()",
+        "s.yaml:3:31: block mumps has no option 'x'",
+        "mumps.yaml:3:20: 'free' is not an SPDX licence expression",
+        "mumps.py:12 in build()",
         "has no engine named 'own'",
     ):
         assert done.stderr.count(said) == 1, done.stderr

@@ -63,8 +63,8 @@ def start(words: str, kept: Path, **more: str) -> tuple[dict[str, int], set[str]
         ("--version", 5, 0, 26),
         ("--help", 11, 0, 26),
         ("list sites", 62, 4 * SITES + 4, 76),
-        (f"plan {PLAN}", 195, 47, 118),
-        (f"render {PLAN}", 194, 47, 124),
+        (f"plan {PLAN}", 197, 47, 119),
+        (f"render {PLAN}", 196, 47, 125),
         ("", 54, 0, 71),  # completes a site's name
     ],
 )

@@ -115,7 +115,7 @@ def test_an_artifact_is_compiled_beside_the_versions_on_which_the_whole_stack_ag
     plan = hpcgen.plan("workstation", "pytorch-horovod", add=["python_packages"], settings=wanted)
     keyed = next(each for each in keyed_blocks(plan, CATALOG) if each.name == "horovod")
     assert keyed.key != keys(planned("workstation", "pytorch-horovod"))["horovod"]
-    alone = artifact_assembly(artifact_plan(plan, CATALOG, keyed), plan, CATALOG, None, {})
+    alone = artifact_assembly(artifact_plan(plan, keyed), plan, CATALOG, None, {})
     files = (file.text for _, step in alone.final.steps for file in step.files)
     numpys = [line for text in files for line in text.splitlines() if line.startswith("numpy==")]
     assert [line.partition(" ")[0] for line in numpys] == ["numpy==1.26.4"]

@@ -30,9 +30,10 @@ export TF_NUM_INTRAOP_THREADS=8
 
 # Starts each rank with its caches inside the container, where no variable names another place. Downloads are shared by all.
 own_caches() { # a folder on the node, command
-    local shared=${HPCGEN_CACHE:-${XDG_CACHE_HOME:-$PWD/.cache}} home=${HOME:-} each name own lock program told status
+    local shared=${HPCGEN_CACHE:-${XDG_CACHE_HOME:-$PWD/.cache}}
+    local home=${HOME:-}
     # What is in the home directory already is used there.
-    local downloads=(KERAS_HOME=.keras)
+    local each name downloads=(KERAS_HOME=.keras)
     for each in "${downloads[@]}"; do
         name=${each%%=*}
         if [ -z "${!name:-}" ] && { [ ! -d "$home/${each#*=}" ] || [ -d "$shared/${each##*/}" ]; }; then
