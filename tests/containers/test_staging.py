@@ -95,11 +95,3 @@ def test_an_image_is_read_once_where_it_is_copied(site: SlurmSite[VirtualCluster
             assert f"hpcgen-{os.getuid()}-" not in left
     assert min(read["none"]) > size / 2
     assert sum(read["node"]) < size * 1.5 + NODES and min(read["node"]) < 5
-
-
-def test_where_one_node_is_full_all_read_the_shared_file(site: SlurmSite[VirtualCluster], shared: SharedFolder) -> None:
-    with shared.mounted(site.cluster), site.cluster.full(2, Path("/tmp"), "1M"):
-        done = start(site, shared, "--stage", "node")
-    said = done.stdout + done.stderr
-    assert done.returncode == 0, said
-    assert "warning: the image was not copied to every node" in said and "stage: copied" not in said
