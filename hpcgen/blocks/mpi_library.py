@@ -9,7 +9,7 @@ from hpcgen.blocks.base import Block, Context
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.own_ranks import own_ranks
 from hpcgen.blocks.standard_mpi import linked, linked_test, mpicc, mpicxx
-from hpcgen.blocks.steps import Environment, Run, Runtime, Test, TextFile, command, run
+from hpcgen.blocks.steps import Environment, Run, Test, TextFile, command, run
 from hpcgen.core.errors import ConflictError
 from hpcgen.core.model.image_paths import SCRATCH
 
@@ -55,12 +55,6 @@ class MpiLibraryBlock(Block):
             command(compiler, "-O2", "-o", _program(ctx, self.program), source, *self.linked_with),
             joins="previous",
         )
-
-    def runtime(self, ctx: Context) -> Runtime:
-        return Runtime(copies=(ctx.prefix,))
-
-    def artifact(self, ctx: Context) -> tuple[str, ...]:
-        return (ctx.prefix,)
 
     def test(self, ctx: Context) -> list[Test]:
         """The program finds it; two ranks use it with right results, on one node and between two."""

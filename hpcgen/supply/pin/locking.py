@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 BazelFetcher = Callable[[Plan, Assembly, "BazelStep", Path, Say], BazelPin]
-_AT_A_TIME = 4
 
 
 class _Packages(NamedTuple):
