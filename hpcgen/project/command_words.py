@@ -14,7 +14,7 @@ from hpcgen.core.model.own_project import FileWord, Launched
 from hpcgen.core.support.quoting import command
 from hpcgen.project.draft import APP, Draft
 from hpcgen.project.found import Found
-from hpcgen.readers.launch_options import FRAMEWORKS, SIZES, GivenOption, take
+from hpcgen.readers.launch_options import GivenOption, starting, take
 from hpcgen.readers.shell_values import plain, unknown
 from hpcgen.readers.shell_words import UnclosedError, commands_in
 
@@ -191,18 +191,18 @@ def without_framework(words: list[str]) -> tuple[list[str], Framework]:
     python = re.fullmatch(_PYTHON, name) is not None
     flags = [*itertools.takewhile(lambda each: re.fullmatch(r"-[uOBEsSI]+", each), words[1:])] if python else []
     behind = words[1 + len(flags) :]
-    if python and behind[:1] == ["-m"] and behind[1:2] and behind[1] in FRAMEWORKS:
+    if python and behind[:1] == ["-m"] and behind[1:2] and behind[1] in starting().frameworks:
         name, behind = behind[1], behind[2:]
     elif python and behind[:2] == ["-m", "accelerate.commands.launch"]:
         name, behind = "accelerate", behind[2:]
     elif name == "accelerate" and behind[:1] == ["launch"]:
         behind = behind[1:]
-    elif name not in FRAMEWORKS or name == "accelerate":
+    elif name not in starting().frameworks or name == "accelerate":
         return words, Framework()
-    taken = take(behind, FRAMEWORKS[name])
+    taken = take(behind, starting().frameworks[name])
     if not taken.rest:
         return words, Framework()
-    other = tuple(each.said for each in taken.given if each.name not in SIZES)
+    other = tuple(each.said for each in taken.given if each.name not in starting().sizes)
     names = {each.name for each in taken.given}
     start = [] if "no-python" in names else ["python3", *flags, *(["-m"] if {"m", "module"} & names else [])]
     return [*start, *taken.rest], Framework(name, tuple(taken.given), other, tuple(taken.strange))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hpcgen.core.errors import Position
 from hpcgen.core.model.own_project import JobFact, Launched
 from hpcgen.readers.job_directives import Directive, fact, slurm
-from hpcgen.readers.launch_options import LAUNCHERS, PYXIS, RUNTIMES, GivenOption, take
+from hpcgen.readers.launch_options import GivenOption, starting, take
 from hpcgen.readers.shell_values import computed, plain
 
 _PREFIXES: Mapping[str, tuple[frozenset[str], int]] = {
@@ -66,10 +66,10 @@ def launched(line: ScriptLine) -> Launched | None:
     strange: list[str] = []
     image = ""
     if launcher:
-        taken = take(words, LAUNCHERS[launcher])
+        taken = take(words, starting().launchers[launcher])
         facts, unread = _facts(launcher, taken.given, line)
         strange = [f"{launcher} {each}" for each in [*taken.strange, *unread]]
-        image = next((each.value for each in taken.given if launcher == "srun" and each.name in PYXIS), "")
+        image = next((each.value for each in taken.given if launcher == "srun" and each.name in starting().pyxis), "")
         words, more = _without_prefixes(taken.rest)
         before += more
     dropped = line.dropped
@@ -116,7 +116,7 @@ def _by_rscript(words: list[str]) -> list[str]:
 def _launcher(words: list[str]) -> tuple[str, list[str]]:
     """The launcher that words begin with, and what follows it."""
     name = words[0].rpartition("/")[2] if words else ""
-    if name not in LAUNCHERS:
+    if name not in starting().launchers:
         return "", words
     if name == "flux":
         verbs = 2 if words[1:3] == ["mini", "run"] else 1 if words[1:2] == ["run"] else 0
@@ -188,7 +188,7 @@ def _facts(launcher: str, given: list[GivenOption], line: ScriptLine) -> tuple[l
         dashes = "--" if len(each.name) > 1 and each.said.startswith("--") else "-"
         value = filled(each.value, line.known)
         directive = Directive(f"{dashes}{each.name}", value, f"{launcher} {each.said}", line.where)
-        field = LAUNCHERS[launcher].fields.get(each.name)
+        field = starting().launchers[launcher].fields.get(each.name)
         if launcher == "srun":
             said = slurm(directive)
         elif field is not None:
@@ -268,9 +268,9 @@ def _behind(words: list[str], valued: frozenset[str]) -> list[str]:
 def _without_container(words: list[str]) -> _Inside | None:
     """The words behind ``apptainer exec … IMAGE``; None where there is no container."""
     name = words[0].rpartition("/")[2] if words else ""
-    if name not in RUNTIMES:
+    if name not in starting().runtimes:
         return None
-    runtime = RUNTIMES[name]
+    runtime = starting().runtimes[name]
     taken = take(words[1:], runtime.options)
     shown, given, strange = name, taken.given, taken.strange
     if runtime.verbs:

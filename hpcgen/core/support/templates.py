@@ -1,7 +1,8 @@
-"""The one way in which templates become text: ``@{name}`` stands for a value, a line ``#: name`` begins a part.
+"""hpcgen's own templates, which become text in one way, and its tables in YAML, which become records.
 
-There are no loops and no conditions in a template: who fills it decides which parts there are. An engine for templates
-would take longer to load than everything else that a render loads.
+In a template ``@{name}`` stands for a value, and a line ``#: name`` begins a part. There are no loops and no
+conditions: who fills it decides which parts there are. An engine for templates would take longer to load than
+everything else that a render loads.
 """
 
 from __future__ import annotations
@@ -10,11 +11,15 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
 
 from hpcgen.core.support.traced import together, without_last_break
 
 _PLACE = re.compile(r"(?m)^(?P<indent>[ \t]*)@\{(?P<alone>[a-z_]+)\}\n|@\{(?P<inside>[a-z_]+)\}")
 _PART = re.compile(r"(?m)^#: (.+)\n")
+Records = TypeVar("Records")
 
 
 class Template:
@@ -64,3 +69,14 @@ class Template:
 def _parts(path: Path) -> dict[str, str]:
     first, *rest = _PART.split(path.read_text("utf-8"))
     return {"": first, **dict(zip(rest[::2], rest[1::2], strict=True))}
+
+
+def table(path: Path, kind: type[Records]) -> Records:
+    """A table of hpcgen's own in YAML, as records of a kind; it is read once."""
+    found: Records = _table(path, kind)
+    return found
+
+
+@cache
+def _table(path: Path, kind: Any) -> Any:
+    return msgspec.yaml.decode(path.read_bytes(), type=kind)
