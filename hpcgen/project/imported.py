@@ -16,7 +16,7 @@ from hpcgen.core.model.project import BLOCK
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.units import some
 from hpcgen.project.draft import Draft
-from hpcgen.project.import_names import COMES_WITH, conda_name, conda_names, is_standard, packages_with
+from hpcgen.project.import_names import conda_name, conda_names, import_names, is_standard, packages_with
 
 _LAST_1 = "1.15.5"
 """The last release of TensorFlow 1."""
@@ -70,7 +70,7 @@ class Imported(NamedTuple):
             if packages and not listed.has(each.name, packages) and packages[0] not in there:
                 found.setdefault(packages[0], each.where)
         known = {*listed.names, *there, *found}
-        return {name: where for name, where in found.items() if not known & COMES_WITH.get(name, set())}
+        return {name: where for name, where in found.items() if not known & import_names().comes_with.get(name, set())}
 
     def late_strange(self, listed: Listed, catalog: Catalog) -> dict[str, Position]:
         """First parts of names of which nobody here knows the package, that are imported only in such places."""
@@ -97,7 +97,7 @@ class Imported(NamedTuple):
             if packages and not listed.has(name, packages):
                 found.setdefault(packages[0], where)
         there = {*listed.names, *found}
-        return {name: where for name, where in found.items() if not there & COMES_WITH.get(name, set())}
+        return {name: where for name, where in found.items() if not there & import_names().comes_with.get(name, set())}
 
     def strange(self, listed: Listed, catalog: Catalog) -> dict[str, Position]:
         """First parts of names of which nobody here knows the package."""

@@ -9,7 +9,7 @@ from hpcgen.core.model.own_project import BuildFile, WantedLibrary
 from hpcgen.core.support.units import counted, some
 from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
-from hpcgen.project.library_rows import BOOST_HEADERS, BOOST_PARTS, OVER_SERIAL_HDF5, ROWS, TOOLS, LibraryRow
+from hpcgen.project.library_rows import BOOST_HEADERS, OVER_SERIAL_HDF5, LibraryRow, libraries
 from hpcgen.readers.apt_txt import read_apt
 
 _NUMBERS = ("libfftw3-dev", "libgsl-dev", "libgmp-dev", "libmetis-dev", "libnuma-dev", "libopenblas-dev")
@@ -64,7 +64,7 @@ class _Packages:
 def _of_build(build: BuildFile, packages: _Packages, found: Found, draft: Draft) -> None:
     started = {word for job in found.jobs for line in job.launched for word in line.words}
     for tool in build.tools:
-        known = next((row for row in TOOLS if row.names == tool), LibraryRow(tool, tool))
+        known = next((row for row in libraries().tools if row.names == tool), LibraryRow(tool, tool))
         if tool not in started:
             packages.build_only += dict.fromkeys(filter(None, (tool, known.dnf, known.zypper)))
         packages.add(tool, known.dnf, known.zypper, f"the build by {build.kind}", Position(build.file, 1, 1))
@@ -156,7 +156,7 @@ def _for_fortran(library: WantedLibrary, build: BuildFile) -> bool:
 def row_of(name: str) -> LibraryRow | None:
     """The row of a library by one of its names."""
     plain = re.sub(r"[-_]", "", name.lower())
-    return next((row for row in ROWS if plain in re.sub(r"[-_]", "", row.names.lower()).split()), None)
+    return next((row for row in libraries().rows if plain in re.sub(r"[-_]", "", row.names.lower()).split()), None)
 
 
 def _finders(name: str, found: Found) -> list[str]:
@@ -187,10 +187,11 @@ def _downloads(name: str, found: Found) -> str:
 
 def _by_row(row: LibraryRow, library: WantedLibrary, build: BuildFile, packages: _Packages, draft: Draft) -> None:
     if row.bring:
+        bring = row.to_bring()
         if library.required:
-            draft.leave_open(f"{library.asked}: bring it: {row.bring}", library.where)
+            draft.leave_open(f"{library.asked}: bring it: {bring}", library.where)
         else:
-            draft.remark(f"{library.asked} is not brought, since the build goes on without: {row.bring}", library.where)
+            draft.remark(f"{library.asked} is not brought, since the build goes on without: {bring}", library.where)
     elif row.block in _GPU_BLOCKS:
         if library.required and build.gpu_block:
             draft.add_block(row.block, f"{library.asked} asks for it", library.where)
@@ -208,8 +209,8 @@ def _boost(library: WantedLibrary, packages: _Packages, draft: Draft) -> None:
     parts = [part.lower() for part in library.parts]
     if "mpi" in parts or "graph_parallel" in parts:
         known = {"unit_test_framework": "test"}
-        libraries = {known.get(part, part) for part in parts} & {*BOOST_PARTS, "graph_parallel"}
-        options = {"libraries": sorted(libraries - {"python", "serialization"})}
+        wanted = {known.get(part, part) for part in parts} & {*libraries().boost_parts, "graph_parallel"}
+        options = {"libraries": sorted(wanted - {"python", "serialization"})}
         draft.add_block("boost", f"{library.asked} asks for Boost.MPI, over the image's", library.where, **options)
         if of_python := [part for part in parts if "python" in part]:
             text = f"{library.asked}: the block boost does not compile {some(of_python)}: compile Boost in `build`"
@@ -218,6 +219,6 @@ def _boost(library: WantedLibrary, packages: _Packages, draft: Draft) -> None:
     packages.add(*BOOST_HEADERS, library.asked, library.where)
     for part in parts:
         name = {"unit_test_framework": "test", "python3": "python"}.get(part, part)
-        if name in BOOST_PARTS:
+        if name in libraries().boost_parts:
             word = name.replace("_", "-")
             packages.add(f"libboost-{word}-dev", "boost-devel", f"libboost_{name}-devel", library.asked, library.where)

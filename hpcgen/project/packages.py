@@ -18,7 +18,7 @@ from hpcgen.planning.own_wheels import unlisted_blocks
 from hpcgen.project.candidates import candidates_of, likeliest
 from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
-from hpcgen.project.import_names import MISTAKEN, packages_with
+from hpcgen.project.import_names import import_names, packages_with
 from hpcgen.project.imported import MPI_BLOCKS, Imported, Listed, add_imported
 from hpcgen.project.modules import Modules, above
 from hpcgen.project.python_program import may_start, named, started
@@ -224,11 +224,12 @@ def _take(
 
 def _meant(packages: PackageFile, draft: Draft) -> PackageFile:
     """The list with the packages that are meant where it has a name of conda, or of a module."""
-    wrong = [each for each in packages.requirements if each.name in MISTAKEN and not packages.locked]
+    mistaken = import_names().mistaken
+    wrong = [each for each in packages.requirements if each.name in mistaken and not packages.locked]
     if not wrong:
         return packages
     options = draft.blocks[BLOCK]["options"]
-    meant = [replace(each, name=MISTAKEN[each.name], specifier="", version="") for each in wrong]
+    meant = [replace(each, name=mistaken[each.name], specifier="", version="") for each in wrong]
     options["without"] = [each.name for each in wrong]
     options["requirements"] = sorted({each.name for each in meant})
     for old, new in zip(wrong, meant, strict=True):
