@@ -26,10 +26,8 @@ _OTHER_ARCHITECTURES = ("aarch64",)
 class BesideBlocks:
     """Finds such a file in ``building_blocks/`` of the first collection that has it, and keeps what it read.
 
-    Parameters
-    ----------
-    folders: ``building_blocks/`` of the collections, in order of precedence.
-    shown, recorded: how a file is called in messages, and in locks.
+    ``folders``: ``building_blocks/`` of the collections, in order of precedence. ``shown``, ``recorded``: how a file is
+    called in messages, and in locks.
     """
 
     def __init__(self, folders: Sequence[Path], shown: Callable[[Path], str], recorded: Callable[[Path], str]) -> None:
@@ -170,13 +168,8 @@ class ListedWheels(NamedTuple):
 def read_wheel_list(path: Path, name: str) -> ListedWheels:
     """A wheel list, each line as hpcgen writes it.
 
-    Parameters
-    ----------
-    name: what messages call it.
-
-    Raises
-    ------
-    InputError: it cannot be read, or has anything but packages with version and hashes: every such line.
+    ``name``: what messages call it. InputError: it cannot be read, or has anything but packages with version and
+    hashes: every such line.
     """
     from hpcgen.core.support.wheel_lines import EXPECTED, fault, logical_lines, parse_line
 

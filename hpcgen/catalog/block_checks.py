@@ -143,9 +143,7 @@ _RELEASE = "the number of a release, such as 2.15.1, or of a pre-release, such a
 def key_problems(keys: Iterable[str], elsewhere: Iterable[str]) -> Iterator[tuple[str, Problem]]:
     """Keys of a table that are not versions of releases, each with its problem, which has no place yet.
 
-    Parameters
-    ----------
-    elsewhere: keys of other tables of the same block, whose rows add up with these.
+    ``elsewhere``: keys of other tables of the same block, whose rows add up with these.
     """
     parsed = {text: _parsed(text) for text in keys}
     taken = {found: text for text in reversed([*elsewhere]) if (found := _parsed(text)) is not None}

@@ -31,9 +31,7 @@ def collections_from_environment() -> list[Path]:
 def collection_names(folders: Iterable[Path]) -> dict[str, Path]:
     """What collections are called in locks, kits and bundles: by their folders' names, no two alike.
 
-    Parameters
-    ----------
-    folders: in order of precedence; the same folder twice counts once.
+    ``folders``: in order of precedence; the same folder twice counts once.
     """
     named: dict[str, Path] = {}
     known: set[Path] = set()

@@ -47,13 +47,8 @@ class CopiedFiles:
     def planned(self, stack: Stack, document: Document | None) -> list[PlannedCopy]:
         """What a plan says of the files that a stack copies, which are read for that, once.
 
-        Parameters
-        ----------
-        document: the stack's file; of a stack that is in none, paths are from the present folder.
-
-        Raises
-        ------
-        InputError: something cannot be copied, each with its place.
+        ``document``: the stack's file; of a stack that is in none, paths are from the present folder. InputError:
+        something cannot be copied, each with its place.
         """
         if stack.copy and (document is None or document.file_of(["copy"]) is None):
             document = self._document(stack) or document
@@ -92,8 +87,6 @@ class CopiedFiles:
     def look_beside(self, stack: str, plan: Plan) -> None:
         """Look for the files of a plan also where a stack has them, by its name or its file.
 
-        Raises
-        ------
         HpcgenError: there is no such stack, or it is damaged.
         """
         self.look_below(_folder_of(self._catalog.stack_document(stack)), plan)
@@ -101,8 +94,6 @@ class CopiedFiles:
     def tree(self, plan: Plan, copy: PlannedCopy) -> FileTree:
         """The files that a plan names, wherever they lie now.
 
-        Raises
-        ------
         InputError: they are nowhere that is looked at, or no longer what they were.
         """
         for place in (lambda copy: self._known.get(copy.sha256), *self.places):
@@ -153,8 +144,6 @@ class CopiedFiles:
 def check_copied(stack: Stack, document: Document) -> None:
     """Whether all that a stack copies is there and can be copied, without reading it.
 
-    Raises
-    ------
     InputError: as :meth:`CopiedFiles.planned`.
     """
     _each(stack, document, lambda folder, entry: check_public((path for path, _ in files_of(folder, entry)), entry))
@@ -217,10 +206,8 @@ def _exists(path: Path) -> bool:
 def files_of(folder: Path, entry: Copied) -> list[tuple[str, Path]]:
     """The files of one entry: their paths below it, and where each lies, links resolved. Nothing is read.
 
-    Raises
-    ------
-    InputError: there is no such file or folder; something in it is neither, leads out of ``folder``, or has a name
-        that cannot be copied; there is nothing in it.
+    InputError: there is no such file or folder; something in it is neither, leads out of ``folder``, or has a name that
+    cannot be copied; there is nothing in it.
     """
     top = Path(os.path.realpath(folder))
     start = Path(os.path.realpath(folder / entry.from_))
@@ -256,8 +243,6 @@ def files_of(folder: Path, entry: Copied) -> list[tuple[str, Path]]:
 def _ignored(folder: Path) -> list[str]:
     """What the folder itself says is to stay behind, and the list in which it does.
 
-    Raises
-    ------
     InputError: the list is no text of a bounded size, or has a pattern that would bring something back, as git's can.
     """
     file = folder / IGNORE

@@ -61,13 +61,7 @@ def carried_files(folder: Path, name: str) -> dict[str, Path]:
 
     Hidden files and what Python compiled stay behind, and so does what lies beside the folders of a collection.
 
-    Parameters
-    ----------
-    name: what messages call it.
-
-    Raises
-    ------
-    InputError: it is too large for a collection, or cannot be read.
+    ``name``: what messages call it. InputError: it is too large for a collection, or cannot be read.
     """
     found: dict[str, Path] = {}
     size = 0

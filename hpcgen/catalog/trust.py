@@ -53,12 +53,7 @@ def content_offered(folder: Path, by: str) -> Offered:
 
 
 def untrusted(offered: Iterable[Offered], own: Iterable[Path] = ()) -> list[Offered]:
-    """Those that hold Python, and that the user's config file does not trust.
-
-    Parameters
-    ----------
-    own: folders that the user named.
-    """
+    """Those that hold Python, and that the user's config file does not trust. ``own``: folders that the user named."""
     with_code = [each for each in offered if has_code(each.folder)]
     known = {folder.resolve() for folder in [*own, built_in()]} if with_code else set()
     trusted = configured(FIELD, {}) if with_code else {}

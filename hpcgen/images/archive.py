@@ -83,9 +83,7 @@ def read_archive(
 def members(stream: IO[bytes], name: str, limit: ReadingLimit | None = None) -> Iterator[Member]:
     """The members of a tar file, one after the other, without keeping them; InputError where it is damaged.
 
-    Parameters
-    ----------
-    limit: what may be unpacked; without one, what the size of this stream allows.
+    ``limit``: what may be unpacked; without one, what the size of this stream allows.
     """
     limit = limit or ReadingLimit(name, stream_bytes(stream))
     # tarfile's own decompression copies its whole buffer for each header; this is many times faster.

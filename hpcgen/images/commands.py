@@ -71,8 +71,6 @@ def ask(argv: Sequence[str], *, limit: int = ANSWER_BYTES, before: Callable[[], 
 def piped(argv: Sequence[str], seconds: float) -> Iterator[subprocess.Popen[bytes]]:
     """A program whose stdout is read piece by piece; it has ended when this is left, and what it complains is dropped.
 
-    Raises
-    ------
     InputError: it took longer.
     """
     process = subprocess.Popen(

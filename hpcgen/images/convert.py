@@ -106,9 +106,7 @@ def _labels_of(kit: StoredKit) -> dict[str, str]:
 def rows_for(image: ImageReference, output: ImageReference) -> list[ConversionRule]:
     """The conversions to do, one after the other.
 
-    Raises
-    ------
-    InputError: it is of this kind already.  MissingToolError: a program is not installed here.
+    InputError: it is of this kind already. MissingToolError: a program is not installed here.
     """
     start = image.image_kind.form(image.name)
     if image.kind == output.kind and start == output.kind:

@@ -26,8 +26,6 @@ MAX_LINKS = 40
 def read_folder(root: str, paths: Sequence[str], most: int = MAX_FILE) -> dict[str, bytes]:
     """Files below ``root`` by their path in the image; what is missing or no regular file is left out.
 
-    Raises
-    ------
     InputError: a file of more than ``most`` bytes, or one that may not be read.
     """
     tree = MachineTree(root)
@@ -74,8 +72,6 @@ MOST_PATHS = 5_000_000
 def list_folder(root: str, wanted: Callable[[str], bool]) -> set[str]:
     """The paths below ``root`` that are wanted, as they lie there: no link is followed.
 
-    Raises
-    ------
     InputError: it has more than MOST_PATHS.
     """
     found: set[str] = set()

@@ -18,8 +18,6 @@ _NOT_OF_IT = frozenset({".git", ".gitignore", "ch/git.pickle", "dev", "proc", "s
 def identity_of(image: ImageReference) -> str:
     """``sha256:…``: of a file, what the store calls it, or of all files of a folder; "" where some cannot be read.
 
-    Raises
-    ------
     InputError: it is not there, or cannot be read. MissingToolError: the program of its store is not here.
     """
     try:
@@ -36,8 +34,6 @@ def identity_of(image: ImageReference) -> str:
 def folder_sha256(root: Path) -> str:
     """The hash of an image's root: of each file its path, mode and content, of a link where it leads.
 
-    Raises
-    ------
     OSError: something in it cannot be read.
     """
     import hashlib

@@ -71,8 +71,6 @@ class Referred(msgspec.Struct, frozen=True):
 def observed_image(image: ImageReference, catalog: Catalog, architecture: str) -> BaseImage:
     """What an image of this machine says of itself, and how recipes name it.
 
-    Raises
-    ------
     InputError: it cannot be read; no base block stands for it; it is of another architecture; a recipe cannot name it.
     """
     from hpcgen.images.convert import own_marks

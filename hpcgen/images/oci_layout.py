@@ -51,10 +51,8 @@ class LayoutError(InputError):
 class OciLayout:
     """A layout to be read.
 
-    Parameters
-    ----------
-    where: for messages.
-    opened: opens one of its files by its path in it; OSError or InputError where that is not there.
+    ``where``: for messages. ``opened``: opens one of its files by its path in it; OSError or InputError where that is
+    not there.
     """
 
     def __init__(self, where: str, opened: Callable[[str], IO[bytes]]) -> None:
@@ -191,8 +189,6 @@ def folder_layout(layout: Path) -> OciLayout:
 def archive_image(path: str) -> LayoutImage:
     """The image of an OCI archive: a layout in a tar file; or of a layout that is a folder.
 
-    Raises
-    ------
     InputError: it is none, or damaged.
     """
     if Path(path).is_dir():
@@ -251,8 +247,6 @@ def aside(layout: Path) -> Iterator[Path]:
 
     What a process that was killed left there is removed before it begins.
 
-    Raises
-    ------
     OutputError: another process is at it, or nothing can be written there.
     """
     folder = layout / _ASIDE
@@ -272,9 +266,7 @@ def aside(layout: Path) -> Iterator[Path]:
 def add(layout: Path, name: str, blobs: Mapping[str, Path], manifest: bytes) -> str:
     """Put an image into a layout: blobs by rename, the index last; the digest of its manifest.
 
-    Parameters
-    ----------
-    blobs: checked files on the same file system, by digest; they are moved.
+    ``blobs``: checked files on the same file system, by digest; they are moved.
     """
     digest = f"sha256:{sha256_of(manifest)}"
     folder = layout / BLOBS

@@ -80,10 +80,8 @@ def _listed(kit: StoredKit, plan: Plan, name: str) -> dict[str, FileTree]:
 def whole_kit(kit: StoredKit, comparison: Comparison, name: str) -> dict[str, KitFile]:
     """The files to write: those of the image, and where it was read in parts only, the rest as this hpcgen makes it.
 
-    Raises
-    ------
     InputError: the rest is missing and cannot be made such that it fits, or a newer hpcgen made a kit of files that
-        this one does not know.
+    this one does not know.
     """
     KIT.check(kit.plan, f"the kit in {name}")
     if kit.whole:

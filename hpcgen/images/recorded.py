@@ -63,8 +63,6 @@ class _Lock(msgspec.Struct, frozen=True):
 def recorded_kit(image: ImageReference) -> RecordedKit:
     """The kit that an image carries, for use.
 
-    Raises
-    ------
     InputError: the image has no record, or one that this release does not understand.
     """
     return typed_kit(stored_kit(image), str(image))
@@ -103,8 +101,6 @@ def stored_kit(image: ImageReference) -> StoredKit:
 def found_kit(image: ImageReference) -> StoredKit | None:
     """The same, or None for an image that hpcgen did not build.
 
-    Raises
-    ------
     InputError: the image cannot be read, or what it has of a kit is damaged.
     """
     from hpcgen.core.config.yamlfile import loads
@@ -141,8 +137,6 @@ def found_kit(image: ImageReference) -> StoredKit | None:
 def with_its_files(kit: StoredKit, image: ImageReference) -> StoredKit:
     """The same with the files in folders of the kit, which a start of the image does not ask for.
 
-    Raises
-    ------
     InputError: the image's recipe.json is damaged, or names a file that the image lacks.
     """
     if not kit.whole or FACTS_FILE not in kit.files:

@@ -35,10 +35,7 @@ _MOST_KEPT = 64
 def remembered(image: ImageReference, what: str, kind: type[Kept], read: Callable[[], Kept]) -> Kept:
     """What ``read`` finds in an image, or what it found before in the very same one.
 
-    Parameters
-    ----------
-    what: which question of an image it answers.
-    kind: what an answer is.
+    ``what``: which question of an image it answers. ``kind``: what an answer is.
     """
     before = _key(image, what)
     if before and (known := _found(before, kind)) is not None:

@@ -66,8 +66,6 @@ def _charliecloud(value: str) -> str:
 def mark_folder(folder: Path, marks: Marks) -> None:
     """Add the files and mount points that engines look for; what already exists stays.
 
-    Raises
-    ------
     InputError: a link leads out of the image where one of them belongs.
     """
     for name in _FOLDERS:

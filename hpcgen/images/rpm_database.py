@@ -32,13 +32,7 @@ _PAGE, _SLOT, _BLOCK, _SLOTS = 4096, 16, 16, 32
 def rpm_packages(data: bytes, path: str) -> dict[str, str]:
     """The version of each package: ``EPOCH:VERSION-RELEASE``, without the epoch where there is none.
 
-    Parameters
-    ----------
-    path: of the database in the image, for messages.
-
-    Raises
-    ------
-    InputError: it is of a kind that has no reader, or damaged.
+    ``path``: of the database in the image, for messages. InputError: it is of a kind that has no reader, or damaged.
     """
     if data.startswith(b"SQLite format 3\0"):
         blobs = _from_sqlite(data, path)

@@ -98,10 +98,7 @@ class ImageSummary(msgspec.Struct, frozen=True):
 def summary(image: ImageReference, kit: StoredKit, size: int | None, record: BuildRecord | None) -> ImageSummary:
     """What a record says.
 
-    Parameters
-    ----------
-    size: of the image, in bytes, if known.
-    record: of the build that made it, if this user has it.
+    ``size``: of the image, in bytes, if known. ``record``: of the build that made it, if this user has it.
     """
     plan, lock = kit.plan, kit.lock
     pinned = "hpcgen.lock" in kit.files and is_sealed(kit.files["hpcgen.lock"].text)

@@ -28,9 +28,7 @@ class FactChange(Record, frozen=True):
 def site_changes(old: Document, new: Document, places: Mapping[str, str] = {}) -> list[FactChange]:
     """Every fact that is not the same in both, sorted by its path; InputError for a source that is none.
 
-    Parameters
-    ----------
-    places: what is said in the place of the beginning of a file's name.
+    ``places``: what is said in the place of the beginning of a file's name.
     """
     before, after = ({fact.path: fact for fact in facts_of(each)} for each in (old, new))
     return [

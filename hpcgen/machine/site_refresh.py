@@ -280,9 +280,7 @@ def _is_near(head: str, lines: tuple[int, int]) -> bool:
 def _git(folder: Path, *words: str, lazy: bool = False) -> bytes:
     """What git prints, up to some size; FetchError with its last words.
 
-    Parameters
-    ----------
-    lazy: it may fetch files that are not there yet, by https alone.
+    ``lazy``: it may fetch files that are not there yet, by https alone.
     """
     # Of git's own variables those alone that say how https reaches a server.
     kept = ("GIT_SSL_", "GIT_HTTP_")

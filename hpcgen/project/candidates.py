@@ -59,10 +59,7 @@ _MOST = 6
 class CommandLine(Record, frozen=True):
     """A command line of the project.
 
-    Parameters
-    ----------
-    text: as the file has it, variables of the script put in.
-    evidence: the kind of file.
+    ``text``: as the file has it, variables of the script put in. ``evidence``: the kind of file.
     """
 
     text: Text
@@ -243,8 +240,6 @@ def _of_project(each: Launched, file: JobFile, found: Found, draft: Draft) -> bo
 def chosen(candidates: list[_Ranked], asked: str, top: Path) -> _Ranked | None:
     """The one that is asked for, else the likeliest; None where all there are check, show or prepare something.
 
-    Raises
-    ------
     InputError: there is none of this number or with this text.
     """
     if not asked:

@@ -26,9 +26,7 @@ RANKS = {name: f"/opt/{name}/share/ranks.py" for name in ("pytorch", "jax", "con
 def in_image(words: list[str], found: Found, draft: Draft, folders: Sequence[str] = ("",)) -> list[str]:
     """The same command in the image: programs and files of the project by their places there.
 
-    Parameters
-    ----------
-    folders: of the project, where its files are looked for by the paths in the command.
+    ``folders``: of the project, where its files are looked for by the paths in the command.
     """
     name = words[0].rpartition("/")[2]
     flags = [*itertools.takewhile(lambda each: re.fullmatch(r"-[uOBEsSI]+", each), words[1:])]
@@ -272,10 +270,8 @@ _IN_JOBS = re.compile(r"(SLURM|PBS|PMI|PMIX|OMPI)_\w+|HPCGEN_TASK|USER|HOME|HOST
 def by_a_shell(words: list[str], start: str = "0", unquoted: Sequence[str] = ()) -> list[str]:
     """A command with variables that are known only when it runs: a shell in the image puts them in.
 
-    Parameters
-    ----------
-    start: the number of the first task of an array, which is 0 in jobs of hpcgen.
-    unquoted: variables that are several words, or none, if their values are.
+    ``start``: the number of the first task of an array, which is 0 in jobs of hpcgen. ``unquoted``: variables that are
+    several words, or none, if their values are.
     """
     task = "$HPCGEN_TASK" if start == "0" or not start.isdecimal() else f"$((HPCGEN_TASK + {start}))"
     words = [_TASK.sub(lambda match: task, word) for word in words]

@@ -72,8 +72,6 @@ class Found(NamedTuple):
 def look_at(top: Path) -> Found:
     """Look at a folder and read what says how its programs are made and started.
 
-    Raises
-    ------
     InputError: the folder cannot be read.
     """
     from hpcgen.readers.job_script import has_secrets, read_script

@@ -36,10 +36,8 @@ def is_standard(name: str) -> bool:
 def packages_with(name: str, known: Collection[str] = ()) -> tuple[str, ...]:
     """The packages of the index that have an imported name; none where that is not known.
 
-    Parameters
-    ----------
-    name: dotted, as it is imported.
-    known: packages that are called like what they have, but for ``_`` and ``-``.
+    ``name``: dotted, as it is imported. ``known``: packages that are called like what they have, but for ``_`` and
+    ``-``.
     """
     first, known_names = name.partition(".")[0], import_names()
     for each in (name, ".".join(name.split(".")[:3]), ".".join(name.split(".")[:2]), first):

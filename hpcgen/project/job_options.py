@@ -28,9 +28,7 @@ _OPTIONS: Mapping[JobField, str] = {
 def choose_options(job: JobFile, facts: list[JobFact], draft: Draft) -> None:
     """The options, and a remark for each directive that has none.
 
-    Parameters
-    ----------
-    facts: those of the script, and those of the command that is started.
+    ``facts``: those of the script, and those of the command that is started.
     """
     known: dict[JobField, JobFact] = {each.field: each for each in facts}
     if "ranks" in known and (spread := _spread(known)) is not None:
@@ -71,9 +69,7 @@ def choose_options(job: JobFile, facts: list[JobFact], draft: Draft) -> None:
 def sized(facts: list[JobFact], main: Launched, cut: Framework, draft: Draft) -> list[JobFact]:
     """What directives and the launcher say together, of ranks and GPUs so many on each node.
 
-    Parameters
-    ----------
-    cut: the launcher of a framework, whose processes are the ranks here.
+    ``cut``: the launcher of a framework, whose processes are the ranks here.
     """
     known = {each.field: each for each in facts}
     asked = {each.field: each for each in main.facts}

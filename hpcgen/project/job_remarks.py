@@ -19,9 +19,7 @@ LEFT_TO_THE_JOB = (
 def say_line(each: Launched, words: list[str], found: Found, draft: Draft, secrets: set[str]) -> None:
     """Remarks on one command line: what is left out, and what nothing here says.
 
-    Parameters
-    ----------
-    words: the command in the image. secrets: variables of the script that may be secret.
+    ``words``: the command in the image. ``secrets``: variables of the script that may be secret.
     """
     if each.container or each.image:
         image = f" ({each.image})" if each.image else ""

@@ -75,9 +75,7 @@ class Modules:
     def _imported(self, source: PythonSource, start: str, *, sure: bool = False) -> Iterator[tuple[str, str]]:
         """Files that a source imports, each with the folder in which its name begins.
 
-        Parameters
-        ----------
-        start: the folder of the program. sure: without the source's own, which only some programs look into.
+        ``start``: the folder of the program. ``sure``: without the source's own, which only some programs look into.
         """
         here = source.file.rpartition("/")[0]
         for each in source.imports:

@@ -17,13 +17,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_:-]{0,127}")
 def read_apt(folder: ProjectFolder, path: str, problems: Problems) -> list[FileWord]:
     """The names that a file has, each once.
 
-    Parameters
-    ----------
-    problems: is told every word that is no name of a package.
-
-    Raises
-    ------
-    InputError: the file cannot be read.
+    ``problems``: is told every word that is no name of a package. InputError: the file cannot be read.
     """
     found: dict[str, FileWord] = {}
     for number, line in enumerate(folder.text(path).split("\n"), 1):

@@ -46,9 +46,7 @@ class Branches:
     def takes(self, leading: Sequence[str], words: Sequence[str]) -> bool:
         """Whether a command is one that is run.
 
-        Parameters
-        ----------
-        leading: words of the shell that stand before it. words: its own.
+        ``leading``: words of the shell that stand before it. ``words``: its own.
         """
         negated = ["!"] if "!" in leading else []
         for word in leading:

@@ -52,9 +52,7 @@ _MOST = 12
 def read_build(tree: ProjectTree, read: Callable[[Reader, str], BuildFile | None]) -> BuildFile | None:
     """How the project is compiled: by a file of its own folder, else by one of a folder below.
 
-    Parameters
-    ----------
-    read: reads a file with a reader; None where nothing of it can be read.
+    ``read``: reads a file with a reader; None where nothing of it can be read.
     """
     names: dict[str, list[str]] = {}
     for each in tree.files:

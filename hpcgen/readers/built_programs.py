@@ -49,9 +49,7 @@ def set_aside(folder: str) -> bool:
 def in_order(programs: Iterable[Built], project: str) -> list[Built]:
     """The likeliest first; those of tests and of other people's code left out.
 
-    Parameters
-    ----------
-    project: its name, which its main program often has.
+    ``project``: its name, which its main program often has.
     """
     own = re.sub(r"\W|_", "", project.lower())
 

@@ -165,12 +165,7 @@ class _Reading:
         )
 
     def stage(self, stage: _Stage, kept: bool) -> None:
-        """A stage; of one that is not the image's own only what it installs.
-
-        Parameters
-        ----------
-        kept: it is part of the image.
-        """
+        """A stage; of one that is not the image's own only what it installs. ``kept``: it is part of the image."""
         values: dict[str, str] = {}
         folder = self.folder if kept else ""
         for each in stage.instructions:

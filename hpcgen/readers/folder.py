@@ -214,8 +214,6 @@ def _paths_of(files: tuple[FolderFile, ...]) -> frozenset[str]:
 def project_tree(top: Path) -> ProjectTree:
     """Look at a folder. Nothing is opened; environments, build folders, links and hidden folders are not entered.
 
-    Raises
-    ------
     OSError: the folder cannot be read.
     """
     walk = _Walk(Path(os.path.realpath(top)))

@@ -21,8 +21,6 @@ _MOST = 20
 def read_gin(folder: ProjectFolder, path: str) -> list[ImportedName]:
     """What a file and those that it includes import; a module with its dots, or a name behind one.
 
-    Raises
-    ------
     InputError: the file cannot be read.
     """
     found: list[ImportedName] = []

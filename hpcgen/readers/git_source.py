@@ -34,8 +34,6 @@ def is_git(text: str) -> bool:
 def git_requirement(text: str, where: Position) -> GitRequirement:
     """The package of ``NAME @ git+https://HOST/PATH@COMMIT``, or of ``git+https://…@COMMIT#egg=NAME``.
 
-    Raises
-    ------
     Fault: another scheme than https, no name, or what is no branch, tag or whole commit.
     """
     named = _NAMED.fullmatch(text)

@@ -35,9 +35,7 @@ class ShellLine(NamedTuple):
 def shell_lines(text: str, first: int = 1) -> Iterator[ShellLine]:
     """The commands of a text, redirections and comments left out; at most so many as people write.
 
-    Parameters
-    ----------
-    first: the number of the text's first line.
+    ``first``: the number of the text's first line.
     """
     words: list[str] = []
     line, counted, start, dropped, found = first, 0, first, False, 0
@@ -124,12 +122,7 @@ _R_CALL = re.compile(
 
 
 class Installing:
-    """Collects what commands install.
-
-    Parameters
-    ----------
-    file: that has them, by its path from the project's folder.
-    """
+    """Collects what commands install. ``file``: that has them, by its path from the project's folder."""
 
     def __init__(self, file: str) -> None:
         self.file = file

@@ -63,9 +63,7 @@ class Directive(NamedTuple):
 def read_directives(batch: str, lines: list[FileWord]) -> tuple[list[JobFact], list[FileWord]]:
     """What the directives of a script ask for, and those that say nothing of that.
 
-    Parameters
-    ----------
-    lines: what stands behind the mark of each directive.
+    ``lines``: what stands behind the mark of each directive.
     """
     facts: list[JobFact] = []
     other: list[FileWord] = []

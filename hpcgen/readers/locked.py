@@ -90,10 +90,8 @@ def _check(reader: Reader, package: PackageRequirement) -> None:
 def environment(python: str, architecture: str) -> dict[str, str]:
     """The variables of markers (PEP 508) in an image: CPython on Linux.
 
-    Parameters
-    ----------
-    python: its version, ``3.11.2``, or ``3.11``, which counts as its first release.
-    architecture: ``x86_64`` or ``aarch64``.
+    ``python``: its version, ``3.11.2``, or ``3.11``, which counts as its first release. ``architecture``: ``x86_64`` or
+    ``aarch64``.
     """
     full = python if python.count(".") > 1 else f"{python}.0"
     return {

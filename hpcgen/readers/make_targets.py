@@ -16,9 +16,7 @@ _MADE = re.compile(r"\bcd\s+([\w./+-]+)\s*(?:;|&&).*\$[({]?MAKE[)}]?\s.*[\s\"](\
 def made_elsewhere(line: str) -> tuple[str, str]:
     """The Makefile that a line of a recipe copies, and the program that it has make in another folder make; or empty.
 
-    Parameters
-    ----------
-    line: with its variables put in.
+    ``line``: with its variables put in.
     """
     copied, made = _COPIED.search(line), _MADE.search(line)
     return copied[1] if copied else "", os.path.normpath(f"{made[1]}/{made[2]}") if made else ""

@@ -46,10 +46,8 @@ def gnu_row(values: dict[str, str], assigned: dict[str, FileWord]) -> dict[str, 
 def for_gnu(name: str, value: FileWord, others: list[FileWord]) -> FileWord | None:
     """Flags as GNU's compilers take them; None where these are.
 
-    Parameters
-    ----------
-    name: of the variable; flags of one compiler among others stay.
-    others: what the file has in comments, of which the first without variables and another compiler's options is taken.
+    ``name``: of the variable; flags of one compiler among others stay. ``others``: what the file has in comments, of
+    which the first without variables and another compiler's options is taken.
     """
     if not _ELSEWHERE.search(value.text) or _OF_ANOTHER.search(name):
         return None

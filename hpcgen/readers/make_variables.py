@@ -43,9 +43,7 @@ class Assignments:
     def on_the_command_line(self, by_sources: bool = False) -> dict[str, FileWord]:
         """Variables for make, as the file's own value gives way to the environment or suits another machine.
 
-        Parameters
-        ----------
-        by_sources: only sources say that MPI is required, so that the compilers of the file do not have it.
+        ``by_sources``: only sources say that MPI is required, so that the compilers of the file do not have it.
         """
         found: dict[str, FileWord] = {}
         assigned = {name: value for name, (_, value) in self.set_at.items()}

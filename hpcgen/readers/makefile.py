@@ -53,10 +53,8 @@ def read_makefile(
 ) -> BuildFile:
     """What the file and those it includes say; InputError where it cannot be read.
 
-    Parameters
-    ----------
-    by_sources: the line of a source that requires MPI, where the file itself does not say so.
-    flags: options that compilers need, for the variables that name these.
+    ``by_sources``: the line of a source that requires MPI, where the file itself does not say so. ``flags``: options
+    that compilers need, for the variables that name these.
     """
     reading = _Makefile(folder, path)
     reading.read(path)

@@ -28,10 +28,8 @@ def with_needed_flags(
 ) -> BuildFile:
     """With the options without which compilers of today refuse a source, or with what keeps it from getting them.
 
-    Parameters
-    ----------
-    read: reads a file with a reader; None where nothing of it can be read.
-    by_sources: the line of a source that requires MPI, where no file of the build does.
+    ``read``: reads a file with a reader; None where nothing of it can be read. ``by_sources``: the line of a source
+    that requires MPI, where no file of the build does.
     """
     flags = _needed(build, tree, sources, read)
     if not flags:

@@ -75,10 +75,8 @@ def headers_not_included(
 ) -> Iterable[CompilerFlag]:
     """An option for each header that a source surely lacks, because nothing that it includes has brought it.
 
-    Parameters
-    ----------
-    known: what is read of a file of the project.
-    own: the project's file that an include of another means; None for a header from elsewhere.
+    ``known``: what is read of a file of the project. ``own``: the project's file that an include of another means; None
+    for a header from elsewhere.
     """
     seen, reached, used = [path], set[str](), dict[str, Position]()
     for each in seen:

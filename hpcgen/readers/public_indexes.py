@@ -21,9 +21,7 @@ _HOSTS = (
 def known_index(address: str) -> str:
     """Which public index an address names and why hpcgen does not need it; empty for another.
 
-    Parameters
-    ----------
-    address: of an index or a page of links; for ``--trusted-host`` a host alone.
+    ``address``: of an index or a page of links; for ``--trusted-host`` a host alone.
     """
     try:
         parts = urllib.parse.urlsplit(address if "://" in address else f"https://{address}")

@@ -84,9 +84,7 @@ def with_project_ranges(top: Path, lock: PackageFile) -> PackageFile:
     A range that the locked version is outside of is left out: the lock was not made from that. So is all of a file with
     mistakes, which nobody has named.
 
-    Parameters
-    ----------
-    top: the folder that the lock's path is from.
+    ``top``: the folder that the lock's path is from.
     """
     if not lock.locked or lock.ranges or lock.kind not in ("pdm", "poetry", "pylock", "requirements"):
         return lock

@@ -22,8 +22,6 @@ _PAGE = re.compile(r"\]\((?:\./)?([\w][\w./-]*\.(?:md|rst))(?:#[^()]*)?\)")
 def read_readme(folder: ProjectFolder, path: str) -> Readme:
     """The programs that its lines start, as they are named there, and the packages that they install.
 
-    Raises
-    ------
     InputError: it cannot be read.
     """
     found: dict[re.Pattern[str], list[FileWord]] = {_PROGRAM: [], _PIN: [], _GROUPS: []}
@@ -41,8 +39,6 @@ def read_readme(folder: ProjectFolder, path: str) -> Readme:
 def linked_pages(folder: ProjectFolder, path: str) -> list[str]:
     """The pages of the project that a README leads to, by their paths from the project's folder.
 
-    Raises
-    ------
     InputError: it cannot be read.
     """
     lines = [line for line in folder.text(path).split("\n") if len(line) < _LONGEST]

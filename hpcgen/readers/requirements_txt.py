@@ -64,14 +64,8 @@ class _Line(NamedTuple):
 def read_requirements(folder: ProjectFolder, path: str) -> PackageFile:
     """What a file in pip's format asks for, with all that it includes.
 
-    Parameters
-    ----------
-    path: of the file, from the folder.
-
-    Raises
-    ------
-    PartlyReadError: every line that is no requirement, names an address without a commit, or is an option that hpcgen
-        has another place for; with what the other lines ask for.
+    ``path``: of the file, from the folder. PartlyReadError: every line that is no requirement, names an address without
+    a commit, or is an option that hpcgen has another place for; with what the other lines ask for.
     """
     reading = _Reading(folder)
     reading.file(path, None, held=False)
@@ -96,8 +90,6 @@ def read_requirements(folder: ProjectFolder, path: str) -> PackageFile:
 def read_listed(folder: ProjectFolder, path: str, listed: Sequence[tuple[Position, str]]) -> PackageFile:
     """The same of lines that stand in a file of another kind, each with its place (``pip:`` of environment.yml).
 
-    Raises
-    ------
     PartlyReadError: as :func:`read_requirements`.
     """
     reading = _Reading(folder)

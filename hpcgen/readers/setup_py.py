@@ -260,8 +260,6 @@ _PLACED = re.compile(r"[\"']([A-Za-z_]\w*(?:\.\w+)+)[\"']\s*:\s*[\"'](?:\./)?(\w
 def placed_packages(folder: ProjectFolder, path: str) -> list[tuple[str, str]]:
     """Packages below others that lie in another folder (``package_dir``): the folder of their name, and where they are.
 
-    Raises
-    ------
     InputError: it is no text.
     """
     return [(match[1].replace(".", "/"), match[2]) for match in _PLACED.finditer(folder.text(path))]

@@ -28,9 +28,7 @@ _NUMBERS: Mapping[str, Callable[[int, int], bool]] = {
 def verdict(raw: list[str], values: Values, assigned: Collection[str]) -> bool | None:
     """What a test says; None where the script does not tell.
 
-    Parameters
-    ----------
-    assigned: variables to which the script gives some value, known or not; all others are taken to be unset.
+    ``assigned``: variables to which the script gives some value, known or not; all others are taken to be unset.
     """
     if len(raw) < 3 or raw[0] not in ("[", "[[", "test"):
         return None

@@ -49,8 +49,6 @@ class Values:
     def words(self, raw: str) -> list[str]:
         """What a word becomes, of a list of them or of one without quotes several, or none.
 
-        Raises
-        ------
         UnclosedError: it is damaged.
         """
         return [each[:_LONGEST] for each in _Word(self, raw).fields()][:_MOST_WORDS]

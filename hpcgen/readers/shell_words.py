@@ -47,8 +47,6 @@ class UnclosedError(ValueError):
 def commands_in(text: str) -> Iterator[ShellCommand]:
     """The commands of a script, in their order; words that are part of the language are words too.
 
-    Raises
-    ------
     UnclosedError: the text ends within a quote or a bracket; what stood before it was given.
     """
     return _Tokens(text).commands()
@@ -147,12 +145,7 @@ class _Tokens:
 
 
 def word_end(text: str, at: int) -> int:
-    """Where the word ends that begins here.
-
-    Raises
-    ------
-    UnclosedError: it does not.
-    """
+    """Where the word ends that begins here. UnclosedError: it does not."""
     start = at
     while at < len(text):
         if match := _PLAIN.match(text, at):

@@ -48,13 +48,7 @@ _PROMPT = re.compile(r"\s*(?:\([\w.-]+\)\s*)?(?:[$%]|[\w.-]+@[\w.-]+[:~\w/.-]*[$
 def read_shown(folder: ProjectFolder, path: str, own: frozenset[str] = frozenset()) -> JobFile | None:
     """The command lines in blocks of code of a README, then those in its sentences; None where there are none.
 
-    Parameters
-    ----------
-    own: names of programs of the project.
-
-    Raises
-    ------
-    InputError: it is no text.
+    ``own``: names of programs of the project. InputError: it is no text.
     """
     lines = folder.text(path).split("\n")[:MOST_LINES]
     blocks = [*(_indented(lines) if path.lower().endswith(".rst") else _fenced(lines))]

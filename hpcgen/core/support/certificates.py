@@ -19,8 +19,6 @@ def read_certificates(path: str) -> bytes:
     A profile, a kit or a lock may be a stranger's, and what it names goes into an image that others will have: a
     file of keys or passwords must not.
 
-    Raises
-    ------
     InputError: there is no such file, it has no certificate in PEM, or a private key.
     """
     try:

@@ -16,10 +16,7 @@ from hpcgen.core.support.quoting import command
 def extra(name: str, purpose: str) -> Iterator[None]:
     """Import libraries of an extra inside it; MissingToolError that says how to install them where they are missing.
 
-    Parameters
-    ----------
-    name: of the extra in pyproject.toml.
-    purpose: what they are needed to do, such as ``lock wheels``.
+    ``name``: of the extra in pyproject.toml. ``purpose``: what they are needed to do, such as ``lock wheels``.
     """
     try:
         yield

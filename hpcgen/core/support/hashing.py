@@ -58,9 +58,7 @@ def read_plain(path: Path, most: int) -> bytes:
 def open_plain(path: Path, links: bool = False) -> BinaryIO:
     """A regular file to be read; OSError for all else, such as a named pipe, which nobody may ever write to.
 
-    Parameters
-    ----------
-    links: follow symbolic links to it.
+    ``links``: follow symbolic links to it.
     """
     follow = 0 if links else os.O_NOFOLLOW
     descriptor = os.open(path, os.O_RDONLY | follow | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -132,8 +130,6 @@ def tree_of(files: Iterable[TreeFile]) -> FileTree:
 def parse_list(text: str, name: str) -> list[TreeFile]:
     """The files of a list, which may be a stranger's; ``name`` is what messages call it.
 
-    Raises
-    ------
     InputError: it is no such list, or a path of it is not one that :func:`wrong_name` allows.
     """
     files: list[TreeFile] = []

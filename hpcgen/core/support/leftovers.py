@@ -106,13 +106,7 @@ def _is(descriptor: int, path: str | Path, folder: int | None = None) -> bool:
 def alone_in(directory: Path, taken: OutputError, patience_s: float = 0.0) -> Iterator[None]:
     """Keep a second hpcgen out of a folder meanwhile, where the file system has locks.
 
-    Parameters
-    ----------
-    taken: what is raised if another is still there after ``patience_s`` seconds.
-
-    Raises
-    ------
-    OSError: there is no such folder.
+    ``taken``: what is raised if another is still there after ``patience_s`` seconds. OSError: there is no such folder.
     """
     end = time.monotonic() + patience_s
     while True:
@@ -160,10 +154,8 @@ def scratch_folder(prefix: str) -> Iterator[Path]:
 def left_folders(prefix: str, where: Path, leaving: Callable[[Path], None] | None = None) -> list[Path]:
     """Folders of :func:`work_folder` whose processes are gone.
 
-    Parameters
-    ----------
-    prefix: how their names begin; it may have ``*``.
-    leaving: called with each, while no other process can take it.
+    ``prefix``: how their names begin; it may have ``*``. ``leaving``: called with each, while no other process can take
+    it.
     """
     found = []
     for left in sorted(where.glob(f"{prefix}{_machine()}-*{_WORK}")):

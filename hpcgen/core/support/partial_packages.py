@@ -23,8 +23,6 @@ def module_alone(name: str) -> ModuleType:
     The package is run in full as soon as anything is looked up in it that it does not have yet, be that an attribute
     or another module, so whoever imports it in the usual way notices nothing. One that was imported before stays.
 
-    Raises
-    ------
     ModuleNotFoundError: if there is no such module.
     """
     package = name.rpartition(".")[0]

@@ -157,8 +157,6 @@ def settle(directory: Path) -> None:
     It goes by what is on the disk alone, so that it can also follow a process that was killed, even one
     that was killed in here.
 
-    Raises
-    ------
     OutputError: what lies there is not what this module leaves, as in a folder from somebody else. Nothing is changed.
     """
     swap = directory / SWAP
@@ -185,8 +183,6 @@ def settle(directory: Path) -> None:
 def _left(swap: Path) -> tuple[str, list[str], list[str]]:
     """The marker, the names that are removed to go back, and those that come back.
 
-    Raises
-    ------
     OutputError: it is not this user's, or has what is not written here.
     """
     found = swap.lstat()

@@ -181,9 +181,7 @@ def _hand_over(
 def end(process: subprocess.Popen[bytes], grace_s: float = GRACE_S) -> None:
     """End a program that was started in a session of its own, and its children: asked first, then killed.
 
-    Parameters
-    ----------
-    grace_s: seconds that it has each time.
+    ``grace_s``: seconds that it has each time.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
@@ -242,9 +240,7 @@ class Update(str):
 class Lines:
     """The lines of one program.
 
-    Parameters
-    ----------
-    longest: bytes that are kept of a line; of the others it says how many they were.
+    ``longest``: bytes that are kept of a line; of the others it says how many they were.
     """
 
     def __init__(self, longest: int = LONGEST_LINE) -> None:

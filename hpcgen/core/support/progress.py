@@ -16,10 +16,8 @@ LINE_S = 15.0
 class TransferProgress:
     """How far one piece of work is. Threads add to it, the main thread shows it.
 
-    Parameters
-    ----------
-    title: such as ``fetching``.
-    files, total: how many files and bytes there are; ``total`` is what is known of the sizes.
+    ``title``: such as ``fetching``. ``files``, ``total``: how many files and bytes there are; ``total`` is what is
+    known of the sizes.
     """
 
     def __init__(self, title: str, files: int, total: int) -> None:

@@ -30,8 +30,6 @@ _DIRECTIVE = r"[A-Za-z0-9._/+@%:,=&|*^~!()\[\]-]+"
 def plain(value: str, what: str = "the value") -> str:
     """``value`` itself, if every character of it can be printed on one line.
 
-    Raises
-    ------
     InputError: it has a line break, a control or an invisible character.
     """
     if value.isprintable():
@@ -44,12 +42,7 @@ def plain(value: str, what: str = "the value") -> str:
 
 
 def sh(word: str, what: str = "the word") -> str:
-    """``word`` as one word of a POSIX shell, quoted where it must be.
-
-    Raises
-    ------
-    InputError: as :func:`plain`.
-    """
+    """``word`` as one word of a POSIX shell, quoted where it must be. InputError: as :func:`plain`."""
     return shlex.quote(plain(word, what))
 
 
@@ -61,8 +54,6 @@ def command(*words: str) -> str:
 def sh_assign(name: str, value: str) -> str:
     """``NAME=value`` for a POSIX shell; put ``export`` before it where programs need it.
 
-    Raises
-    ------
     InputError: ``name`` is no variable name; as :func:`plain`.
     """
     _check_env_name(name)
@@ -70,23 +61,13 @@ def sh_assign(name: str, value: str) -> str:
 
 
 def tcl(word: str, what: str = "the word") -> str:
-    """``word`` as one word of Tcl, as modulefiles are written in.
-
-    Raises
-    ------
-    InputError: as :func:`plain`.
-    """
+    """``word`` as one word of Tcl, as modulefiles are written in. InputError: as :func:`plain`."""
     # Of letters and digits alone a backslash makes something else.
     return re.sub(r"[^\w./:@%+,=-]", lambda sign: f"\\{sign[0]}", plain(word, what)) or "{}"
 
 
 def lua(word: str, what: str = "the word") -> str:
-    """``word`` as a string of Lua, as Lmod's modulefiles are written in.
-
-    Raises
-    ------
-    InputError: as :func:`plain`.
-    """
+    """``word`` as a string of Lua, as Lmod's modulefiles are written in. InputError: as :func:`plain`."""
     inside = plain(word, what).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{inside}"'
 
@@ -106,8 +87,6 @@ def docker_env(name: str, value: str) -> str:
 def docker_variables(values: Mapping[str, str]) -> str:
     """``ENV`` for all variables, in one instruction as far as ch-image reads that.
 
-    Raises
-    ------
     InputError: as :func:`docker_env`.
     """
     single = {name: docker_env(name, value).removeprefix("ENV ") for name, value in values.items()}
@@ -145,8 +124,6 @@ def docker_arg(name: str, value: str) -> str:
 def docker_label(key: str, value: str) -> str:
     """One ``LABEL`` instruction; as :func:`docker_env`.
 
-    Raises
-    ------
     InputError: ``key`` is not of letters, digits, ``.``, ``_``, ``/`` and ``-``; as :func:`docker_env`.
     """
     if not _LABEL_KEY.fullmatch(key):
@@ -176,8 +153,6 @@ def directive(value: str, what: str = "the value") -> str:
 def safe_path(value: str, what: str = "the path") -> str:
     """``value`` itself, if it is an absolute path that needs no quoting anywhere.
 
-    Raises
-    ------
     InputError: it is not absolute, or has other characters than letters, digits and ``. _ / + @ % : , = -``.
     """
     if re.search(PATH_PATTERN, value):
@@ -244,8 +219,6 @@ _VARIABLE = r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))"
 def variables_in(path: str, what: str = "the path") -> list[str]:
     """The variables in a path of the user's: ``$NAME`` and ``${NAME}``, and HOME for a ``~/`` that it begins with.
 
-    Raises
-    ------
     InputError: a ``$`` that begins no variable's name, or a ``~`` that is not the user's own home.
     """
     if "$" in re.sub(_VARIABLE, "", path) or (path.startswith("~") and path[1:2] not in ("", "/")):

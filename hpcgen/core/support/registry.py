@@ -59,10 +59,8 @@ class Registry(Generic[T]):
     def find(self, name: str, where: str = "") -> type[T]:
         """The class of a name.
 
-        Raises
-        ------
-        UnknownNameError: nothing is called so; it names the nearest, and ``where`` the name was read.
-        InputError: the file of a collection cannot be loaded, or holds no such class.
+        UnknownNameError: nothing is called so; it names the nearest, and ``where`` the name was read. InputError: the
+        file of a collection cannot be loaded, or holds no such class.
         """
         if path := self._file(name):
             return self._from_file(name, path)

@@ -43,12 +43,7 @@ def check_key(key: Path) -> None:
 def sign(data: bytes, key: Path, namespace: str) -> str:
     """The signature of some bytes.
 
-    Parameters
-    ----------
-    key: a private key, or the public one of a key that an agent has. A passphrase is asked for on the terminal.
-
-    Raises
-    ------
+    ``key``: a private key, or the public one of a key that an agent has. A passphrase is asked for on the terminal.
     InputError: ``ssh-keygen`` does not sign with that key.
     """
     with tempfile.TemporaryDirectory(prefix="hpcgen-") as folder:

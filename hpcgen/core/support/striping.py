@@ -21,9 +21,7 @@ def stripe(path: Path, expected: int | None = None) -> bool:
 
     Nothing happens on other file systems, or where Lustre's program ``lfs`` is missing or refuses.
 
-    Parameters
-    ----------
-    expected: bytes that will be written to a file that is not there.
+    ``expected``: bytes that will be written to a file that is not there.
     """
     lfs = shutil.which("lfs")
     there = path.is_file()

@@ -34,14 +34,9 @@ class Template:
     def fill(self, part: str = "", /, **values: str | Iterable[str]) -> str:
         """The text of a part with every ``@{name}`` replaced.
 
-        Parameters
-        ----------
-        values: already quoted for the places that they stand in. A place that is alone on its line takes several
-            lines from a list, each indented as the place is, and the line goes where there is no value.
-
-        Raises
-        ------
-        KeyError: a value is missing, or the part has no place for one.
+        ``values``: already quoted for the places that they stand in. A place that is alone on its line takes several
+        lines from a list, each indented as the place is, and the line goes where there is no value. KeyError: a value
+        is missing, or the part has no place for one.
         """
         unused = dict.fromkeys(values)
 

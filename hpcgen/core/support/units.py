@@ -88,8 +88,6 @@ _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 def parse_walltime(text: str, where: str | None = "--time") -> int:
     """Seconds of ``36h``, ``90m``, ``2d``, ``36:00:00`` (hours:minutes:seconds) or ``1-12:00:00`` (days first).
 
-    Raises
-    ------
     InputError: another form, or nothing at all.
     """
     found = _WALLTIME.fullmatch(text.strip())

@@ -155,8 +155,6 @@ def settled(directory: Path) -> Iterator[None]:
 
     Whoever changes files of a folder together reads there only within this, so that older files are seen whole.
 
-    Raises
-    ------
     OutputError: another hpcgen is at work there for long; it cannot be written.
     """
     taken = refusal(directory, "another hpcgen is writing there", "wait until it has finished")
@@ -230,8 +228,6 @@ def _write_through(path: Path, file: KitFile | CopiedFile) -> None:
 def copy_checked(file: CopiedFile, target: BinaryIO) -> None:
     """Copy a file into an open one, piece by piece.
 
-    Raises
-    ------
     InputError: it cannot be read, or is not what it is to be; what was written of it is of no use.
     """
     try:
@@ -267,9 +263,7 @@ def _write_out(stream: BinaryIO, text: str | bytes | CopiedFile) -> None:
 def _check_replaceable(path: Path, folder: int | None = None) -> None:
     """Only a regular file may be replaced: a folder could hold work, a link points to somebody's file.
 
-    Parameters
-    ----------
-    folder: the open folder that it is in, if it is to be found by that.
+    ``folder``: the open folder that it is in, if it is to be found by that.
     """
     try:
         mode = os.lstat(path if folder is None else path.name or ".", dir_fd=folder).st_mode
@@ -295,10 +289,8 @@ class OneLine(dict[str, Any]):
 def yaml_text(data: object, *, width: int = 110, blocks: bool = False) -> str:
     """Plain data as YAML, keys in their order.
 
-    Parameters
-    ----------
-    width: in characters, after which a long text goes on in the next line.
-    blocks: texts of several lines are written as they stand, for people.
+    ``width``: in characters, after which a long text goes on in the next line. ``blocks``: texts of several lines are
+    written as they stand, for people.
     """
     import yaml
 

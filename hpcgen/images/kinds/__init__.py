@@ -39,9 +39,7 @@ def every_kind() -> list[ImageKind]:
 def recognised(path: Path) -> ImageKind | None:
     """The kind of a file or folder, by what it holds; None if it is no image that hpcgen knows.
 
-    Raises
-    ------
-    OSError: it cannot be read.  InputError: it is damaged, or of a kind that has to be converted first.
+    OSError: it cannot be read. InputError: it is damaged, or of a kind that has to be converted first.
     """
     first = b""
     if not path.is_dir():

@@ -128,8 +128,6 @@ class ImageKind:
     def listed(self, name: str, wanted: Callable[[str], bool]) -> set[str] | None:
         """The absolute paths in the image that are wanted; None where it cannot be listed as it is.
 
-        Raises
-        ------
         InputError, MissingToolError, UnknownNameError: as :meth:`read`.
         """
         return None
@@ -140,8 +138,6 @@ class ImageKind:
     def files(self, name: str) -> AbstractContextManager[ImageFileSource | None]:
         """All its files, for as long as they are looked at; None where it cannot be listed as it is.
 
-        Raises
-        ------
         InputError, MissingToolError, UnknownNameError: as :meth:`read`.
         """
         return nullcontext()

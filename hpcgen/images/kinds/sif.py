@@ -28,8 +28,6 @@ _START = "if you trust the image, --start has it started to read it"
 def sif_squashfs_offset(path: str) -> int | None:
     """Where the root file system begins in a SIF; None if it is no plain squashfs (ext3, encrypted, OCI layers).
 
-    Raises
-    ------
     InputError: the file is no SIF, or its table is damaged.
     """
     try:

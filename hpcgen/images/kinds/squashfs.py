@@ -31,10 +31,7 @@ _ABSENT = ("no matches for", "is a directory", "not a regular file", "is not a")
 def read_squashfs(path: str, paths: Sequence[str], offset: int = 0, most: int = MAX_FILE) -> dict[str, bytes]:
     """Files of a squashfs that begins at ``offset`` in a file; what is missing is left out.
 
-    Raises
-    ------
-    MissingToolError: unsquashfs is not installed.
-    InputError: it is no squashfs, or a file in it is absurdly large.
+    MissingToolError: unsquashfs is not installed. InputError: it is no squashfs, or a file in it is absurdly large.
     """
     program = require_program("unsquashfs", "read a squashfs or SIF image", _REMEDY)
     base = [program, *(["-offset", str(offset)] if offset else [])]

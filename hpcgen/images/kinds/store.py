@@ -62,9 +62,7 @@ def _stored(kind: str, program: str, name: str) -> StoredImage:
 def _told(kind: str, program: str, name: str) -> dict[str, Any]:
     """The same in the words of the engine.
 
-    Raises
-    ------
-    UnknownNameError: there is no such image.  MissingToolError: no program reads this store here.
+    UnknownNameError: there is no such image. MissingToolError: no program reads this store here.
     """
     answer = ask([program, *_inspect(program), name])
     if answer.status:

@@ -16,12 +16,7 @@ _OS = {"dpkg": "deb", "apk": "apk", "rpm": "rpm"}
 
 
 def bill_of_materials(name: str, facts: ImageFacts, artifacts: Mapping[str, ArtifactOrigin] | None = None) -> str:
-    """CycloneDX 1.6 JSON: the same bytes for the same contents.
-
-    Parameters
-    ----------
-    artifacts: the blocks that were compiled before.
-    """
+    """CycloneDX 1.6 JSON: the same bytes for the same contents. ``artifacts``: the blocks that were compiled before."""
     found: dict[str, Component] = {}
     for component in (*_components(facts), *starmap(_artifact, (artifacts or {}).items())):
         found.setdefault(component.ref, component)

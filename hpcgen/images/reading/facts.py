@@ -49,10 +49,8 @@ def read_image(image: ImageReference, facts: ImageFacts) -> ReadImage:
 def image_facts(image: ImageReference) -> ImageFacts:
     """What an image has, whoever built it. Nothing of it is started.
 
-    Raises
-    ------
-    InputError: it cannot be read where it is, or is made to do harm.
-    MissingToolError: a program that reads this kind of image is not installed.
+    InputError: it cannot be read where it is, or is made to do harm. MissingToolError: a program that reads this kind
+    of image is not installed.
     """
     kind = image.image_kind
     with kind.files(image.name) as source:

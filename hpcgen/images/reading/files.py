@@ -52,9 +52,7 @@ class ImageFileSource:
     def contents(self, wanted: Mapping[str, ImageEntry], starts: Callable[[str, bytes], bool]) -> Iterator[Content]:
         """The files that are wanted, each usable until the next is asked for.
 
-        Parameters
-        ----------
-        starts: whether a file is to be read on, by its path and its first bytes.
+        ``starts``: whether a file is to be read on, by its path and its first bytes.
         """
         raise NotImplementedError
 
@@ -139,8 +137,6 @@ class SeenImage:
 def viewed(source: ImageFileSource, looks: Sequence[Look]) -> SeenImage:
     """List an image, then read what the looks ask for.
 
-    Raises
-    ------
     InputError: it has far more files than an image has, or cannot be read.
     """
     view = _listed(source, looks)

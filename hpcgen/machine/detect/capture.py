@@ -40,9 +40,8 @@ Reduction = Callable[[str], str]
 class Private:
     """Takes this user's and this machine's names out of text and paths, and secrets.
 
-    Parameters
-    ----------
-    user, home, node: names to be replaced by ``user``, ``/home/user`` and ``node``. root's own names are nobody's.
+    ``user``, ``home``, ``node``: names to be replaced by ``user``, ``/home/user`` and ``node``. root's own names are
+    nobody's.
     """
 
     def __init__(self, user: str, home: str, node: str) -> None:
@@ -187,8 +186,6 @@ class Captured(msgspec.Struct, frozen=True):
 def capture(machine: Recorder, folder: Path) -> Captured:
     """Detect, and write all that was read into an empty or new folder, whole or not at all.
 
-    Raises
-    ------
     OutputError: the folder has something in it, or cannot be written.
     """
     _check_empty(folder)

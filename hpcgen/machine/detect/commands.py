@@ -87,10 +87,7 @@ COMMANDS: dict[str, ProbeCommand] = {
 def ask(command: ProbeCommand, environment: Mapping[str, str], words: Mapping[str, str]) -> ProgramOutput:
     """Run a command and return what it prints, on either stream; it succeeded, or there is no text.
 
-    Parameters
-    ----------
-    environment: the whole environment of the program.
-    words: for the braces in its words.
+    ``environment``: the whole environment of the program. ``words``: for the braces in its words.
     """
     argv = [words.get(word[1:-1], "") if word.startswith("{") else word for word in command.argv]
     program = shutil.which(argv[0], path=environment.get("PATH"))

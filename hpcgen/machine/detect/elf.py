@@ -52,9 +52,7 @@ class Library(msgspec.Struct, frozen=True):
 def read_library(blob: Blob, symbols: tuple[str, ...] = ()) -> Library | None:
     """What a library says; None for anything that is not one, or is broken.
 
-    Parameters
-    ----------
-    symbols: names of exported text constants whose text is wanted.
+    ``symbols``: names of exported text constants whose text is wanted.
     """
     try:
         return _Reader(blob).library(symbols)

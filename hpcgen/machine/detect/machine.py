@@ -81,8 +81,6 @@ class Machine(MachineTree):
     def captured(cls: type[M], folder: Path) -> M:
         """A tree that ``hpcgen site capture`` wrote: ``root/``, ``commands/`` and ``environment``.
 
-        Raises
-        ------
         InputError: it is no such tree, or a newer hpcgen wrote it.
         """
         root = folder / "root"

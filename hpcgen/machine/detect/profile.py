@@ -47,10 +47,8 @@ _REQUIRED = {
 class NewProfile(msgspec.Struct, frozen=True):
     """A profile's text.
 
-    Parameters
-    ----------
-    open: facts that could not be detected, by their path in the profile, with the reason.
-    complete: whether it has all that a profile must have.
+    ``open``: facts that could not be detected, by their path in the profile, with the reason. ``complete``: whether it
+    has all that a profile must have.
     """
 
     text: str
@@ -265,9 +263,7 @@ def _arguments(kind: Any) -> tuple[Any, Any]:
 def unknown_fact(path: list[str], data: Mapping[str, Any]) -> Problem | None:
     """What is wrong with the path of a fact of a profile, which need not be given yet; None if nothing is.
 
-    Parameters
-    ----------
-    data: the profile, its parents merged in; partitions, engines and file systems are called as there.
+    ``data``: the profile, its parents merged in; partitions, engines and file systems are called as there.
     """
     kind: Any = Site
     found: Any = data

@@ -295,9 +295,7 @@ _NODE_ONLY = re.compile(r"(partitions\..+\.)?fabric\.devices")
 def look(machine: Machine, facts: Iterable[Fact], login: bool = False) -> list[Presence]:
     """Look for everything that the facts of a profile name.
 
-    Parameters
-    ----------
-    login: it is a login node, which has no need of the compute nodes' devices.
+    ``login``: it is a login node, which has no need of the compute nodes' devices.
     """
     found, facts = [], list(facts)
     prepared = any(re.fullmatch(r"system\.(module_paths|setup)", fact.path) and fact.value for fact in facts)

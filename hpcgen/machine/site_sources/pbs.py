@@ -56,13 +56,8 @@ class HostKind(msgspec.Struct):
 def read_pbs(folder: ProjectFolder, file: str, asked: SourceSettings) -> Seen:
     """The facts of a file with the output of such a command, or of a folder of them.
 
-    Parameters
-    ----------
-    asked: is not used: one server describes one system.
-
-    Raises
-    ------
-    InputError: lines that are none, or neither a queue nor a node.
+    ``asked``: is not used: one server describes one system. InputError: lines that are none, or neither a queue nor a
+    node.
     """
     data = PbsData()
     files = (

@@ -72,12 +72,7 @@ class PbsData(msgspec.Struct):
 
 
 def read_output(folder: ProjectFolder, file: str, data: PbsData) -> None:
-    """Add what a file says.
-
-    Raises
-    ------
-    InputError: with the lines that none of these commands prints.
-    """
+    """Add what a file says. InputError: with the lines that none of these commands prints."""
     text, shown = folder.text(file, None, MAX_BYTES), folder.shown(file)
     if text.lstrip().startswith("{"):
         _json(text, shown, data)

@@ -31,8 +31,6 @@ def read_literal(text: str, name: str) -> Literal | None:
 
     Nothing of the file is run. Values that are computed are left out, and named.
 
-    Raises
-    ------
     InputError: it is no Python, is nested too deeply, or assigns nothing to that name.
     """
     if len(text) > MAX_BYTES:

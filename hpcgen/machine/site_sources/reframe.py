@@ -48,13 +48,8 @@ _FLAVOURS = {"impi": "intel", "intelmpi": "intel", "intel-mpi": "intel", "mvapic
 def read_reframe(folder: ProjectFolder, file: str, asked: SourceSettings) -> Seen:
     """The facts of a settings file: Python that is written out, JSON or YAML.
 
-    Parameters
-    ----------
-    asked: which of its systems is meant, and whether it may be run.
-
-    Raises
-    ------
-    InputError: it is no such file, or has several systems of which none is called so.
+    ``asked``: which of its systems is meant, and whether it may be run. InputError: it is no such file, or has several
+    systems of which none is called so.
     """
     text, name = folder.text(file), folder.shown(file)
     if not file.endswith(".py"):

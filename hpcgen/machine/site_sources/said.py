@@ -100,10 +100,8 @@ def _never(file: str, why: str) -> bool:
 class SourceSettings(msgspec.Struct, frozen=True):
     """How sources are read.
 
-    Parameters
-    ----------
-    system: which system is meant, where a file has several.
-    may_run: whether a settings file may be run, by its name and why that would help.
+    ``system``: which system is meant, where a file has several. ``may_run``: whether a settings file may be run, by its
+    name and why that would help.
     """
 
     system: str

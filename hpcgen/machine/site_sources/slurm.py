@@ -50,13 +50,8 @@ class SlurmPartition(msgspec.Struct, frozen=True):
 def read_slurm(folder: ProjectFolder, file: str, asked: SourceSettings) -> Seen:
     """The facts of a ``slurm.conf``.
 
-    Parameters
-    ----------
-    asked: is not used: one file describes one cluster.
-
-    Raises
-    ------
-    InputError: lines that are none, lists of nodes that are none, or no node at all.
+    ``asked``: is not used: one file describes one cluster. InputError: lines that are none, lists of nodes that are
+    none, or no node at all.
     """
     conf, seen, problems = read_conf(folder, file), Seen(), Problems()
     lists = HostLists()

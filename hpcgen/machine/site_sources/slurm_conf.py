@@ -47,8 +47,6 @@ class Conf(msgspec.Struct):
 def read_conf(folder: ProjectFolder, file: str) -> Conf:
     """Read a file and those that it includes, as far as they lie in its folder.
 
-    Raises
-    ------
     InputError: with every line that is none.
     """
     conf, problems = Conf(), list[Problem]()
@@ -163,9 +161,7 @@ class HostLists:
     def names(self, text: str) -> list[str]:
         """All names of a list, in order.
 
-        Raises
-        ------
-        HostListError: brackets that do not match, or what is no range.  TooManyNamesError
+        HostListError: brackets that do not match, or what is no range.  TooManyNamesError.
         """
         if text not in self._known:
             self._known[text] = self._names(text)

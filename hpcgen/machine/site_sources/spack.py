@@ -62,8 +62,6 @@ class External(msgspec.Struct, frozen=True):
 def read_spack(folder: ProjectFolder, file: str, asked: SourceSettings) -> Seen:
     """The facts of a file of Spack's, or of those in a folder; ``asked`` is not used.
 
-    Raises
-    ------
     InputError: a file is no YAML, or has nothing that Spack's files have.
     """
     files = [file]

@@ -104,8 +104,6 @@ SHOWN = 6
 def clash_of(question: Question) -> list[Requirement]:
     """Requirements that clash by themselves, where there is no plan.
 
-    Raises
-    ------
     InputError: only blocks that need each other stand in the way.
     """
     stated = exact(question, question.all_roots())

@@ -258,9 +258,7 @@ _LOCK = threading.Lock()
 def node_of(catalog: Catalog, site: Site, partition: str, document: Document | None = None) -> ResolverNode:
     """One partition of a site with what is known of blocks there, from earlier questions too.
 
-    Parameters
-    ----------
-    document: where the positions of facts come from.
+    ``document``: where the positions of facts come from.
     """
     key = (id(site), partition, id(document))
     with _LOCK:

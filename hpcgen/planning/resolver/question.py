@@ -157,10 +157,8 @@ class Question(msgspec.Struct):
 def parse_settings(settings: Sequence[str], catalog: Catalog) -> dict[str, dict[str, str]]:
     """block → option → value, the last of a repeated option. Every mistake is told at once.
 
-    Raises
-    ------
-    InputError: not of the form BLOCK.OPTION=VALUE, or with control characters.
-    UnknownNameError: no such block or virtual.
+    InputError: not of the form BLOCK.OPTION=VALUE, or with control characters. UnknownNameError: no such block or
+    virtual.
     """
     result: dict[str, dict[str, str]] = {}
     problems = Problems()

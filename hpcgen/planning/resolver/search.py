@@ -33,8 +33,6 @@ class Circle(Exception):
 def build_order(question: Question, chosen: Mapping[str, Candidate]) -> list[str]:
     """Identifiers in build order: what every image has first, then each need before what needs it.
 
-    Raises
-    ------
     Circle: there is none.
     """
     needed = {identifier: built_before(question, candidate) for identifier, candidate in chosen.items()}
@@ -50,8 +48,6 @@ def built_before(question: Question, candidate: Candidate) -> list[str]:
 def in_order(starts: Iterable[str], needed: Mapping[str, Sequence[str]], first: Sequence[str] = ()) -> list[str]:
     """The names that ``starts`` lead to, each after those that it needs; a name that ``needed`` lacks is left out.
 
-    Raises
-    ------
     Circle: there is no such order.
     """
     order = list(first)

@@ -53,10 +53,8 @@ _NO_ANSWER = re.compile(
 def fetch_bazel(plan: Plan, assembly: Assembly, step: BazelStep, layout: Path, say: Say) -> BazelPin:
     """Run Bazel for one step in the builder's base image, which ``layout`` holds, and pin what it fetches.
 
-    Raises
-    ------
-    FetchError: a step or Bazel fails; what it fetched is not enough to do it again without a network.
-    InputError, MissingToolError, PolicyError: as :func:`base_shell`.
+    FetchError: a step or Bazel fails; what it fetched is not enough to do it again without a network. InputError,
+    MissingToolError, PolicyError: as :func:`base_shell`.
     """
     stage = assembly.builder
     environment = {**stage.arguments, **stage.environment}

@@ -41,12 +41,7 @@ class Requested(NamedTuple):
 
 
 def requested(log: BinaryIO) -> list[Requested]:
-    """All downloads of a log, in its order.
-
-    Raises
-    ------
-    FetchError: the log cannot be read.
-    """
+    """All downloads of a log, in its order. FetchError: the log cannot be read."""
     try:
         return [each for message in _messages(log) for each in _requests(_fields(message))]
     except (IndexError, ValueError) as failure:
@@ -139,12 +134,7 @@ class Fetched(NamedTuple):
 
 
 def listed(found: Fetched) -> list[BazelFile]:
-    """The files, by name.
-
-    Raises
-    ------
-    FetchError: a file has no address that a lock can name.
-    """
+    """The files, by name. FetchError: a file has no address that a lock can name."""
     files: dict[tuple[str, str], BazelFile] = {}
     problems: list[Problem] = []
     for file in [*_requested(found, problems), *_of_registries(found), *_of_pip(found, problems)]:

@@ -28,10 +28,8 @@ _LARGEST = 16 * 1024 * 1024
 class RegistryRecorder:
     """The server, while it is entered.
 
-    Parameters
-    ----------
-    registries: addresses, in the order in which Bazel is to ask them.
-    ca_files: certificate authorities beside those of the machine.
+    ``registries``: addresses, in the order in which Bazel is to ask them. ``ca_files``: certificate authorities beside
+    those of the machine.
     """
 
     def __init__(self, registries: Sequence[str], ca_files: Sequence[Path]) -> None:

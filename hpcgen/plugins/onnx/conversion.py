@@ -87,12 +87,7 @@ def _kept(shop: Workshop, done: dict[str, Done], files: dict[str, str], how: How
 def report_of(
     loaded: LoadedEnsemble, done: Mapping[str, Done], runner: Runner, target: OnnxTarget, command: str
 ) -> ConversionReport:
-    """The report of the models that are done.
-
-    Parameters
-    ----------
-    command: the command that made them.
-    """
+    """The report of the models that are done. ``command``: the command that made them."""
     own = HashedFile(path=loaded.path.name, sha256=sha256_of(loaded.text), bytes=len(loaded.text.encode()))
     return ConversionReport(
         conversion=CONVERSION.newest,

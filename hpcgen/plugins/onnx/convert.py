@@ -59,10 +59,7 @@ class Done(msgspec.Struct):
 def convert_model(loaded: LoadedEnsemble, name: str, shop: Workshop, runner: Runner, how: How) -> Done:
     """Convert a model of an ensemble, and make and measure what else is asked for.
 
-    Raises
-    ------
-    OutputError: something cannot be written, as on a full disk.
-    PolicyError: no step can be started.
+    OutputError: something cannot be written, as on a full disk. PolicyError: no step can be started.
     """
     work = shop.model(name)
     given = work.make(loaded)
@@ -257,12 +254,7 @@ def _within(model: EnsembleModel, each: OutputDifference, own: Tolerance | None)
 
 
 def problem_of(said: Converted | ConvertedVariant, model: EnsembleModel, work: ModelWork, folder: str = "") -> str:
-    """Why what is said cannot be true; "" if it can.
-
-    Parameters
-    ----------
-    folder: of the files, below that of the model.
-    """
+    """Why what is said cannot be true; "" if it can. ``folder``: of the files, below that of the model."""
     if said.failed:
         return ""
     if said.file is None:

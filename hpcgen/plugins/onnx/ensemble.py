@@ -67,8 +67,6 @@ class LoadedEnsemble(msgspec.Struct, frozen=True):
 def read_ensemble(path: Path) -> LoadedEnsemble:
     """Read an ensemble file. Nothing that it names is run, and of data only the names are looked at.
 
-    Raises
-    ------
     InputError: with every mistake of the file, each with file, line and column.
     """
     document = load(path)
@@ -178,9 +176,7 @@ def _check_given(
 ) -> None:
     """A file that is named is there, is no special file, and does not lead out of the folder.
 
-    Parameters
-    ----------
-    folder: it may be one, with all that is in it.
+    ``folder``: it may be one, with all that is in it.
     """
     full = loaded.folder / path
     try:

@@ -46,10 +46,8 @@ def frameworks_of(ensemble: Ensemble, names: Iterable[str]) -> list[str]:
 def plan_of_image(loaded: LoadedEnsemble, names: list[str], catalog: Catalog, site: str) -> Plan:
     """The plan of the image that converts these models, for the machine that is described by a profile.
 
-    Raises
-    ------
-    ConflictError: no image has all versions that the models are from; convert them one by one then.
-    InputError: models of one framework are from different versions.
+    ConflictError: no image has all versions that the models are from; convert them one by one then. InputError: models
+    of one framework are from different versions.
     """
     frameworks, versions = frameworks_of(loaded.ensemble, names), _versions(loaded, names)
     settings = [f"onnx_tools.frameworks={','.join(frameworks)}"]
@@ -100,8 +98,6 @@ def _range(version: str) -> str:
 def place_of_image(plan: Plan, content: str) -> Target:
     """Where an image is that was built on demand, or is to be built: by the hash of its plan.
 
-    Raises
-    ------
     MissingToolError: nothing is installed that builds it.
     """
     engine, builder = engine_for(plan.engine), choose_builder(plan)

@@ -56,12 +56,7 @@ class MeasuredEnsemble(msgspec.Struct, frozen=True):
 
 
 def converted_ensemble(folder: Path) -> MeasuredEnsemble:
-    """What ``hpcgen onnx convert`` wrote.
-
-    Raises
-    ------
-    InputError: it is no such folder, or damaged.
-    """
+    """What ``hpcgen onnx convert`` wrote. InputError: it is no such folder, or damaged."""
     report = read_report(folder)
     ensemble = convert(load(folder / "ensemble.yaml"), Ensemble)
     if missing := sorted(report.models.keys() - ensemble.models.keys()):

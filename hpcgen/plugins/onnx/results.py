@@ -43,12 +43,7 @@ class Workshop:
     def finish(self, models: Mapping[str, ModelWork], files: Mapping[str, str], logs: Mapping[str, Path]) -> None:
         """Put the models and the files about them in their final place; what was there before goes then.
 
-        Parameters
-        ----------
-        logs: of steps that failed without failing the conversion, by the names that they get in ``log/``.
-
-        Raises
-        ------
+        ``logs``: of steps that failed without failing the conversion, by the names that they get in ``log/``.
         OutputError: that is not possible, as on a full disk; what was there before is untouched.
         """
         new = self.folder / _NEW
@@ -87,8 +82,6 @@ class Workshop:
 def workshop(output: Path) -> Iterator[Workshop]:
     """The place where an ensemble is converted; what is left of it at the end is removed.
 
-    Raises
-    ------
     OutputError: the result's place is taken by something else, or another hpcgen is at work there.
     """
     shop = Workshop(output)
@@ -135,8 +128,6 @@ def check_place(output: Path) -> None:
 def read_report(folder: Path) -> ConversionReport:
     """The report of a converted ensemble.
 
-    Raises
-    ------
     InputError: the folder has none, or one that this release does not understand.
     """
     path = folder / REPORT

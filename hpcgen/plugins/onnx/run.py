@@ -94,10 +94,8 @@ class RunRequest(msgspec.Struct, frozen=True):
     def checked(self) -> RunRequest:
         """The same with absolute paths; all that is missing is said at once.
 
-        Raises
-        ------
-        InputError: data are not there, or the folder is none of a conversion.
-        UnknownNameError: it has no such model, or that no such variant.
+        InputError: data are not there, or the folder is none of a conversion. UnknownNameError: it has no such model,
+        or that no such variant.
         """
         problems = Problems()
         for each in self.data:
@@ -193,8 +191,6 @@ def _python(asked: RunRequest, job: ImageJob) -> str:
 def run_here(asked: RunRequest, catalog: Catalog, on_line: OnLine, threads: int | None = None) -> RunReport:
     """Run it with the Python that hpcgen runs with, as the user; parameters are those of :func:`run_in_image`.
 
-    Raises
-    ------
     JobFailedError: it failed, with what it said last.
     """
     asked = asked.checked()

@@ -22,9 +22,7 @@ def serving_stack(ensemble: str, models: Sequence[str]) -> Stack:
     What computes is decided by the partition that it is planned for, or by ``--set onnx_serve.runtime=openvino`` and
     ``--set onnxruntime.provider=…``.
 
-    Parameters
-    ----------
-    models: folders of models, beside the file that the stack becomes.
+    ``models``: folders of models, beside the file that the stack becomes.
     """
     return Stack(
         name=f"{ensemble[:58]}-serve",
@@ -50,10 +48,7 @@ def command_words(
 ) -> list[str]:
     """The job's command: the program over the files in the job's own folder.
 
-    Parameters
-    ----------
-    models: those that run, all of the image if empty.
-    tasks: of the array that shares the files.
+    ``models``: those that run, all of the image if empty. ``tasks``: of the array that shares the files.
     """
     words = ["python3", PROGRAM, "--output", results]
     for name in models:
@@ -66,8 +61,6 @@ def command_words(
 def provider_for(variant: str, provider: Provider | None) -> Provider | None:
     """The provider that runs a variant: OpenVINO its own files, and what was asked for all others.
 
-    Raises
-    ------
     InputError: another was asked for; nothing here runs the variant.
     """
     if variant.startswith("tvm"):

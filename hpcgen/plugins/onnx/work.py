@@ -84,12 +84,7 @@ class ModelWork:
             return [found[path] for path in sorted(found)]
 
     def write(self, job: dict[str, Any]) -> None:
-        """Write what the programs are asked, and the programs themselves, anew.
-
-        Raises
-        ------
-        OutputError: they cannot be written.
-        """
+        """Write what the programs are asked, and the programs themselves, anew. OutputError: they cannot be written."""
         with explained(self.folder):
             programs = self.folder / "programs"
             remove_any(programs)
@@ -109,12 +104,7 @@ class ModelWork:
             self._begun[step] = steps[0]
 
     def said(self, step: str, type_: type[T]) -> T | None:
-        """What a program said at its end; None if it said nothing.
-
-        Raises
-        ------
-        JobFailedError: it is damaged, or no file.
-        """
+        """What a program said at its end; None if it said nothing. JobFailedError: it is damaged, or no file."""
         path = self.folder / "said" / f"{self.model}.{step}.json"
         if not _is_folder(path.parent) or not os.path.lexists(path):
             return None
@@ -139,8 +129,6 @@ class ModelWork:
     def files(self) -> list[HashedFile]:
         """The files of the model and of its variants, with their hashes, by their paths in the result.
 
-        Raises
-        ------
         JobFailedError: there is something else than regular files and the folders of variants.
         """
         found = []

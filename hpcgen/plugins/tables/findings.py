@@ -47,10 +47,8 @@ def newer(
 ) -> Iterator[TableFinding]:
     """The newest release that anybody knows, if the table's newest is older; and so of each series that the table has.
 
-    Parameters
-    ----------
-    known: what each source knows, by its name: ``Spack``, ``EasyBuild``, ``index``, ``git``.
-    series: how many numbers of a version name its series; 0 if there are none.
+    ``known``: what each source knows, by its name: ``Spack``, ``EasyBuild``, ``index``, ``git``. ``series``: how many
+    numbers of a version name its series; 0 if there are none.
     """
     ours = newest(version for version in rows if plain_version(version))
     latest = {source: newest(releases) for source, releases in known.items() if releases}

@@ -81,8 +81,6 @@ def tag_releases(repository: Repository) -> Releases:
 def archive_hash(repository: Repository, tag: str) -> str:
     """The sha256 of the archive that git makes of a tag.
 
-    Raises
-    ------
     FetchError: the repository does not answer, or does not have the tag. MissingToolError: git or gzip is not here.
     """
     require_program("gzip", f"pack the archive of {tag}", "install gzip")
@@ -97,8 +95,6 @@ def archive_hash(repository: Repository, tag: str) -> str:
 def file_in(repository: Repository, path: str) -> bytes:
     """A file of the newest commit.
 
-    Raises
-    ------
     FetchError: the repository does not answer, or does not have the file. MissingToolError: git is not here.
     """
     with _fetched(repository, "HEAD") as folder:

@@ -23,10 +23,8 @@ def tried_again(
 ) -> Iterator[TableFinding]:
     """What came of each reason: it holds no longer, it could not be tried, or nothing where it still holds.
 
-    Parameters
-    ----------
-    known: what each source knows, with the releases that are left out.
-    index: None if the package index is not asked.
+    ``known``: what each source knows, with the releases that are left out. ``index``: None if the package index is not
+    asked.
     """
     for versions, reason in upstream.left_out.items():
         if not isinstance(reason, LeftOut):

@@ -59,10 +59,7 @@ def add_rows(
 ) -> list[Addition]:
     """Add the newest release whose hash is sure to each table that is behind.
 
-    Parameters
-    ----------
-    clones: the folder of each source that is one.
-    download: fetch and hash what one source alone has a hash of.
+    ``clones``: the folder of each source that is one. ``download``: fetch and hash what one source alone has a hash of.
     """
     commits = {source: _commit(folder) for source, folder in clones.items() if folder is not None}
     found = []

@@ -51,8 +51,6 @@ def plain_version(text: str) -> str:
 def pattern_of(text: str) -> re.Pattern[str]:
     """What a table says that a release looks like; its groups are ``version`` and, where it has one, ``sha256``.
 
-    Raises
-    ------
     InputError: it is no regular expression, or does not name the version once.
     """
     whole = text.replace("{version}", r"(?P<version>\d+(?:\.\d+)*)").replace("{sha256}", r"(?P<sha256>[0-9a-f]{64})")

@@ -120,9 +120,7 @@ class Topology(msgspec.Struct, frozen=True):
 def see_topology(machine: Machine, cpuinfo: list[dict[str, str]], seen: Seen) -> None:
     """Facts below ``node.cpu`` that are numbers, of the CPUs that are online.
 
-    Parameters
-    ----------
-    cpuinfo: the CPUs of /proc/cpuinfo, which count only where /sys does not tell.
+    ``cpuinfo``: the CPUs of /proc/cpuinfo, which count only where /sys does not tell.
     """
     by_sys = _by_sys(machine, len(cpuinfo))
     found = by_sys or _by_cpuinfo(machine, cpuinfo)

@@ -80,10 +80,8 @@ Intel MPI opens a libpmix of its own for PMIx, MPICH has PMIx only if it was bui
 class Installation(msgspec.Struct, frozen=True):
     """One MPI library.
 
-    Parameters
-    ----------
-    file, folder, root: the library, the folder that it lies in and that of the whole MPI, as they are reached.
-    rank: the smaller, the nearer: 0 is what the environment names, 3 what lies where vendors install.
+    ``file``, ``folder``, ``root``: the library, the folder that it lies in and that of the whole MPI, as they are
+    reached. ``rank``: the smaller, the nearer: 0 is what the environment names, 3 what lies where vendors install.
     """
 
     file: str

@@ -111,9 +111,7 @@ def runner_of(
 ) -> Runner:
     """Where it runs: in an image that is named or built for these models, or with ``--here`` in this Python.
 
-    Parameters
-    ----------
-    loaded, names: the models for which an image is built where none is named.
+    ``loaded``, ``names``: the models for which an image is built where none is named.
     """
     from hpcgen.images.reference import parse_image
     from hpcgen.plugins.onnx.needs import ALWAYS, modules_for

@@ -17,9 +17,7 @@ DTYPES = {"float16": "FLOAT16", "float32": "FLOAT", "float64": "DOUBLE"}
 def check(path, model, asked, limit):
     """Refuse a file that is no valid model; the loaded model without its weights.
 
-    Parameters
-    ----------
-    limit: the newest opset that the target takes.
+    ``limit``: the newest opset that the target takes.
     """
     _check_whole(path, model)
     proto = onnxfile.load(path, model)

@@ -109,9 +109,7 @@ class Job:
 
         An exporter may have fixed axes itself, where it knows that its model is not for other lengths.
 
-        Parameters
-        ----------
-        fixed: axes that keep their lengths from the beginning, and why.
+        ``fixed``: axes that keep their lengths from the beginning, and why.
         """
         model, record = self.model, self.record
         for each in ("file", "differences", "fixed"):

@@ -28,12 +28,7 @@ def dynamic(source, target, external):
 
 
 def static(source, target, external, sets):
-    """Weights and activations in 8 bits, their ranges from data.
-
-    Parameters
-    ----------
-    sets: inputs by name, one after the other.
-    """
+    """Weights and activations in 8 bits, their ranges from data. ``sets``: inputs by name, one after the other."""
     quantization = imported("onnxruntime.quantization", "quantisation")
     if not sets:
         raise Cannot("there are no data to calibrate with", "name some under calibration or data")

@@ -42,8 +42,6 @@ def open_runtime(runtime, path, threads, provider="cpu", feeds=None, variant="")
 def placed(path, threads, provider, feeds):
     """How many nodes each provider really computed, by ONNX Runtime's own profile of one run.
 
-    Raises
-    ------
     Cannot: the provider that was asked for computed none.
     """
     with _as_said_here():

@@ -36,10 +36,8 @@ ML = 3
 def converted(fitted, name, columns, opset, double):
     """The ONNX model of an estimator.
 
-    Parameters
-    ----------
-    columns: name, :class:`~programs.common.Input` of each input, in their order.
-    double: compute in double precision inside; inputs and outputs of single precision stay as they are.
+    ``columns``: name, :class:`~programs.common.Input` of each input, in their order. ``double``: compute in double
+    precision inside; inputs and outputs of single precision stay as they are.
     """
     with votes_alone(fitted):
         proto = skl2onnx.convert_sklearn(
@@ -269,9 +267,7 @@ def only(proto, count):
 def shaped(proto, names, feeds, expected):
     """Outputs in the shapes of scikit-learn: a row of labels, and of two classes the score of the second alone.
 
-    Parameters
-    ----------
-    names: of the inputs, in their order. expected: what the original gives for these feeds.
+    ``names``: of the inputs, in their order. ``expected``: what the original gives for these feeds.
     """
     given = [each.name for each in proto.graph.input]
     opened = onnxruntime.InferenceSession(proto.SerializeToString(), checks.quiet(), providers=["CPUExecutionProvider"])

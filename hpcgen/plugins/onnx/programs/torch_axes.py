@@ -103,9 +103,7 @@ def taken(module, examples):
     A tracer makes these constants without a word, as that in ``range(x.shape[1])``. The places, file and line, are
     those at which numbers of lengths alone become numbers of Python, and none of the data.
 
-    Parameters
-    ----------
-    examples: pairs of the lengths of all axes, and inputs.
+    ``examples``: pairs of the lengths of all axes, and inputs.
     """
     read, found, several = [], set(), []
     for axes, given in examples:

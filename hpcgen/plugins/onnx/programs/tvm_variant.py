@@ -68,8 +68,6 @@ def target_of(tvm, threads):
 def relaxed(tvm, path, feeds, target):
     """The model as Relax, its operators fused, for the shapes of the inputs.
 
-    Raises
-    ------
     Cannot: it has an operator that TVM does not know.
     """
     relax, onnx = imported("tvm.relax", "TVM"), imported("onnx", "TVM")
