@@ -14,17 +14,18 @@ from hpcgen.project.command_words import (
     folders_of,
     framework_in,
     in_image,
+    placeholders,
     steps_of,
     subject_of,
     text_in_image,
     told_by,
+    unknown_variables,
     without_framework,
     wrap_reason,
 )
 from hpcgen.project.draft import APP, Draft
 from hpcgen.project.found import Found
 from hpcgen.project.job_options import choose_options, sized
-from hpcgen.project.job_remarks import LEFT_TO_THE_JOB, say_line
 
 _SITES_OWN = re.compile(
     r"(OMP|KMP|SLURM|PBS|SGE|I_MPI|MPICH|OMPI|PMIX?|FI|UCX|NCCL|RCCL|GOMP|SRUN|CUDA_VISIBLE|ROCR|HIP)_\w*|"
@@ -107,3 +108,116 @@ def _environment(job: JobFile, draft: Draft) -> None:
         names = ", ".join(each.text for each in job.secrets)
         text = f"variables that are not taken over, since they may be secret: {names}; {LEFT_TO_THE_JOB}"
         draft.remark(text, job.secrets[0].where)
+
+
+LEFT_TO_THE_JOB = (
+    "everybody can read a stack and an image; let the program read it from the job's environment or a file"
+)
+"""What to do with a secret."""
+
+
+def say_line(each: Launched, words: list[str], found: Found, draft: Draft, secrets: set[str]) -> None:
+    """Remarks on one command line: what is left out, and what nothing here says.
+
+    ``words``: the command in the image. ``secrets``: variables of the script that may be secret.
+    """
+    if each.container or each.image:
+        image = f" ({each.image})" if each.image else ""
+        by = f"`{each.container} IMAGE`{image}" if each.container else f"the image {each.image}"
+        draft.remark(f"{by} is left out: the image of this stack takes its place", each.where)
+    for text, said in (
+        (each.before, "left out before the command"),
+        (each.dropped, "left out behind the command"),
+        (", ".join(each.strange), "options that init does not know, or whose values it does not"),
+    ):
+        if text:
+            draft.remark(f"{said}: {text}", each.where)
+    if each.secrets:
+        text = f"left out of the command, since it may be secret: {', '.join(each.secrets)}; {LEFT_TO_THE_JOB}"
+        draft.remark(text, each.where)
+    if each.repeated:
+        draft.remark("the command stands in a loop, a condition or a function; it is taken once", each.where)
+    _say_framework(each, draft)
+    _say_simulator(each, draft)
+    _say_unknown(each, words, draft, secrets)
+    _say_places(each, words, found, draft)
+
+
+def _say_framework(each: Launched, draft: Draft) -> None:
+    cut = framework_in(each.words)
+    names = {given.name for given in cut.given}
+    if left := [*cut.other, *cut.strange]:
+        draft.remark(f"options of {cut.name} that are left out with it: {' '.join(left)}", each.where)
+    if (cut.name == "torch.distributed.launch" and "use-env" not in names) or (
+        cut.name == "deepspeed" and "no-local-rank" not in names
+    ):
+        text = f"{cut.name} gives the program --local_rank; here it has LOCAL_RANK in its environment alone"
+        draft.remark(text, each.where)
+
+
+_SIMULATORS = (
+    (
+        r"(Humanoid(Standup)?|HalfCheetah|Hopper|Walker2d|Ant|Swimmer|Reacher|Pusher|Inverted(Double)?Pendulum)-v[1-3]",
+        "MuJoCo and its older binding: `mujoco-py` below `requirements`, which compiles on first use",
+    ),
+    (
+        r"(Humanoid(Standup)?|HalfCheetah|Hopper|Walker2d|Ant|Swimmer|Reacher|Pusher|Inverted(Double)?Pendulum)-v[45]",
+        "MuJoCo: `mujoco` below `requirements`",
+    ),
+    (r"(ALE/\w+|\w+NoFrameskip)-v\d+", "Atari games: `ale-py`, or `atari-py` for an old gym, below `requirements`"),
+)
+"""Environments of Gym and Gymnasium by their names, and the simulator that each needs beside it.
+
+Source: the lists of environments in https://gymnasium.farama.org.
+"""
+
+
+def _say_simulator(each: Launched, draft: Draft) -> None:
+    listed = str(draft.blocks.get("python_packages", {})) + str(draft.blocks.get("conda_packages", {}))
+    for word in each.words:
+        for pattern, needs in _SIMULATORS:
+            if re.fullmatch(rf"(--?[\w.-]+=)?{pattern}", word) and not re.search(r"mujoco|atari|ale-py", listed):
+                draft.remark(f"the environment {word.rpartition('=')[2]} needs {needs}, if no list has it", each.where)
+
+
+def _say_unknown(each: Launched, words: list[str], draft: Draft, secrets: set[str]) -> None:
+    unknown = unknown_variables(words)
+    secret = [name for name in unknown if name in secrets or secret_name(name[1:])]
+    if plain := [name for name in unknown if name not in secret]:
+        draft.remark(f"init does not know the value of {', '.join(plain)}: put it into the command", each.where)
+    if secret:
+        text = f"{', '.join(secret)} may be secret, and its value is not put in: {LEFT_TO_THE_JOB}"
+        draft.remark(text, each.where)
+    if each.doubts:
+        names = ", ".join(f"${name}" for name in each.doubts)
+        draft.remark(f"{names} has another value under some condition of the script", each.where)
+    if each.patterns:
+        draft.remark(f"no shell puts names of files in for {', '.join(each.patterns)}: name them", each.where)
+    if stand := [word for word in placeholders(each) if any(word in text for text in words)]:
+        draft.remark(f"stands for a value of yours, put it into the command: {', '.join(stand)}", each.where)
+
+
+def _say_places(each: Launched, words: list[str], found: Found, draft: Draft) -> None:
+    missing = [word for word in words if re.fullmatch(r"(?!/)[\w./-]+\.(py|sh|jl|R)", word)]
+    if missing:
+        draft.remark(f"not among the files of the project: {', '.join(missing)}", each.where)
+    first = each.words[0]
+    name = first.rpartition("/")[2]
+    if (
+        re.match(r"(\./|build/)", first)
+        and name not in draft.programs
+        and not found.tree.has(words[0].removeprefix(f"{APP}/"))
+    ):
+        draft.remark(f"init finds nothing that makes {first}: change its place, or how it is built", each.where)
+    paths = [word.rpartition("=")[2] for word in words]
+    if relative := [path for path in paths if re.match(r"\.{1,2}/[\w.]", path)]:
+        text = "paths from the folder where the job is submitted, since the project has no such files"
+        draft.remark(f"{text}: {', '.join(relative[:5])}", each.where)
+    beside = each.where.file.rpartition("/")[0] if any(word.startswith("../") for word in each.words) else ""
+    if (each.folder or beside) and any(word.startswith(f"{APP}/") for word in words):
+        does = f"the script goes to {each.folder} before" if each.folder else f"the script is for the folder {beside}"
+        text = (
+            f"{does}; a job starts where it is submitted, so submit it there if the program opens files by relative "
+            "paths"
+        )
+        draft.remark(text, each.where)

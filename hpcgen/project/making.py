@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError, Position
+from hpcgen.core.support.quoting import NAME_PATTERN
 from hpcgen.project.compiled import choose_build
 from hpcgen.project.containers import (
     choose_container_os_packages,
@@ -19,7 +21,6 @@ from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found, look_at
 from hpcgen.project.languages import choose_julia, choose_r
 from hpcgen.project.libraries import choose_os_packages
-from hpcgen.project.naming import identify
 from hpcgen.project.notebooks import (
     are_the_program,
     choose_notebook_packages,
@@ -119,3 +120,30 @@ def draft_of(top: Path, catalog: Catalog, command: str = "") -> Draft:
     draft.problems[:0] = found.problems
     draft.settle()
     return draft
+
+
+_LONGEST = 60
+
+
+def identify(found: Found, draft: Draft) -> None:
+    """Name and title, from pyproject.toml or the folder."""
+    table = found.table
+    folder = found.top.resolve().name
+    said = table.name.text if table.name is not None else folder
+    name = re.sub(r"[^a-z0-9._-]+", "-", said.lower())[:_LONGEST].strip("._-")
+    if not re.search(NAME_PATTERN, name):
+        draft.put(("name",), "project", f"the folder's name, {folder!a}, cannot be that of a stack")
+    elif table.name is not None:
+        draft.put(("name",), name, "the project's name", table.name.where)
+    else:
+        draft.put(("name",), name, "the folder's name")
+    text = table.description.text if table.description is not None else ""
+    if text and len(text) <= 200:
+        draft.put(
+            ("title",),
+            text,
+            "the project's own words",
+            table.description.where if table.description is not None else None,
+        )
+    else:
+        draft.put(("title",), f"The project {draft.data['name']}", "one line that describes the software")

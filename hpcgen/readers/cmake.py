@@ -14,8 +14,8 @@ from typing import NamedTuple
 from hpcgen.core.errors import Position
 from hpcgen.core.model.own_project import BuildFile, BuildOption, FileWord, ProgramFile
 from hpcgen.readers.built_programs import Built, in_order, set_aside
-from hpcgen.readers.cmake_needs import CMakeNeeds
 from hpcgen.readers.cmake_options import (
+    CMakeNeeds,
     Switched,
     gpu_option,
     off_by_default,

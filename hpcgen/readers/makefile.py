@@ -16,10 +16,25 @@ from hpcgen.core.model.own_project import BuildFile, CompilerFlag, FileWord, Pro
 from hpcgen.core.support.quoting import command
 from hpcgen.readers.built_programs import Built, in_order, is_program
 from hpcgen.readers.folder import ProjectFolder
-from hpcgen.readers.make_compilers import MPI_WRAPPER
-from hpcgen.readers.make_targets import SAYS, USUAL_TARGETS, made_elsewhere
 from hpcgen.readers.make_text import active
-from hpcgen.readers.make_variables import Assignments
+from hpcgen.readers.make_variables import MPI_WRAPPER, Assignments
+
+USUAL_TARGETS = ("openmpi", "mpich", "mpi", "gnu", "gcc", "linux", "all")
+"""Those that every image can make, the likeliest to be over MPI first."""
+SAYS = re.compile(r"\t[ \t]*[@-]*[ \t]*(echo|printf|cat|true|:)(\s|$)")
+"""A line of a recipe that only says something."""
+_COPIED = re.compile(r"\bcp\s+(?:-\w+\s+)*([\w./+-]*[Mm]akefile[\w./+-]*)\s+[\w./+-]+\s*$")
+_MADE = re.compile(r"\bcd\s+([\w./+-]+)\s*(?:;|&&).*\$[({]?MAKE[)}]?\s.*[\s\"](\.\./[\w./+-]+)\s*$")
+
+
+def made_elsewhere(line: str) -> tuple[str, str]:
+    """The Makefile that a line of a recipe copies, and the program that it has make in another folder make; or empty.
+
+    ``line``: with its variables put in.
+    """
+    copied, made = _COPIED.search(line), _MADE.search(line)
+    return copied[1] if copied else "", os.path.normpath(f"{made[1]}/{made[2]}") if made else ""
+
 
 NAMES = ("GNUmakefile", "makefile", "Makefile")
 """In the order in which GNU make takes them: https://www.gnu.org/software/make/manual/html_node/Makefile-Names.html."""

@@ -3,17 +3,114 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
+from hpcgen.core.errors import Position
 from hpcgen.core.model.own_project import BuildFile, CompilerFlag, FileWord
 from hpcgen.readers.folder import ProjectFolder, ProjectTree
 from hpcgen.readers.makefile import read_makefile
 from hpcgen.readers.mpi_sources import FORTRAN
-from hpcgen.readers.old_code import CXX_SOURCE, headers_not_included, loses_flags, old_mpi_calls, used_headers
+from hpcgen.readers.removed_headers import Include, includes
+
+CXX_SOURCE = re.compile(r".+\.(cc|cpp|cxx|c\+\+|C)")
+_MPIF = re.compile(r"\s*#?\s*include\s*['\"<]mpif\.h", re.I)
+_USES = {
+    "limits": re.compile(r"\bnumeric_limits\s*<"),
+    "cstdint": re.compile(r"(?<![\w.>-])(?:std::)?u?int(?:8|16|32|64)_t\b"),
+}
+"""Sources: https://gcc.gnu.org/gcc-11/porting_to.html and https://gcc.gnu.org/gcc-13/porting_to.html."""
+_WITHOUT = re.compile(
+    r"algorithm|array|bitset|c(assert|ctype|errno|float|inttypes|limits|math|stddef|stdint|stdio|stdlib|string|time)|"
+    r"complex|(inttypes|stdint)\.h|limits|"
+    r"deque|exception|fstream|functional|initializer_list|io(manip|s|sfwd|stream)|istream|iterator|list|map|memory|new|"
+    r"numeric|ostream|queue|set|sstream|stack|stdexcept|string|string_view|tuple|type_traits|typeinfo|"
+    r"unordered_(map|set)|utility|vector|(assert|ctype|errno|float|limits|math|omp|signal|stdio|stdlib|string|time|"
+    r"unistd|sys/stat|sys/time)\.h"
+)
+"""Headers that do not bring the two in every release of GCC; what any other brings is not known."""
+_BRINGING = {
+    "limits": {"limits", "cmath", "complex", "math.h"},
+    "cstdint": {"cstdint", "stdint.h", "cinttypes", "inttypes.h"},
+}
+"""Of those the ones that bring it with GCC 12, where it was tried, beside the header itself."""
+_THEMSELVES = {"limits"} | _BRINGING["cstdint"]
+_DEEPEST = 200
+
+
+def old_mpi_calls(folder: ProjectFolder, path: str) -> CompilerFlag | None:
+    """GNU's option for calls by mpif.h, which declares no arguments, so that each call is taken for their type.
+
+    GCC 10 refuses such calls with arguments of several types; -std=legacy allows them, and older releases, which
+    do not know -fallow-argument-mismatch, take it too.
+    Source: https://gcc.gnu.org/onlinedocs/gfortran/Fortran-Dialect-Options.html
+    """
+    for number, line in enumerate(folder.text(path).split("\n"), 1):
+        if _MPIF.match(line):
+            said = "mpif.h declares no arguments, and GCC 10 and later refuse calls with arguments of several types"
+            return CompilerFlag("Fortran", "-std=legacy", said, Position(path, number, 1))
+    return None
+
+
+class UsedHeaders(NamedTuple):
+    """Of one file: what it includes, and where it first uses something of each header that others may not bring."""
+
+    included: list[Include]
+    used: dict[str, Position]
+
+
+def used_headers(folder: ProjectFolder, path: str) -> UsedHeaders:
+    """What a source or a header uses and includes."""
+    lines = list(enumerate(folder.text(path).split("\n"), 1))
+    found: dict[str, Position] = {}
+    for name, word in _USES.items():
+        for number, line in lines:
+            plain = "" if line.lstrip().startswith(("*", "/*")) else line.partition("//")[0]
+            if word.search(plain):
+                found[name] = Position(path, number, 1)
+                break
+    return UsedHeaders(list(includes(folder, path)), found)
+
+
+def headers_not_included(
+    path: str, known: Callable[[str], UsedHeaders | None], own: Callable[[str, str], str | None]
+) -> Iterable[CompilerFlag]:
+    """An option for each header that a source surely lacks, because nothing that it includes has brought it.
+
+    ``known``: what is read of a file of the project. ``own``: the project's file that an include of another means; None
+    for a header from elsewhere.
+    """
+    seen, reached, used = [path], set[str](), dict[str, Position]()
+    for each in seen:
+        said = known(each)
+        if said is None:
+            return
+        used = {**said.used, **used}
+        for include in said.included:
+            there = own(each, include.name)
+            # Who includes the header itself under some condition has thought of it.
+            if there is None and (include.sure or include.name in _THEMSELVES):
+                reached.add(include.name)
+            elif there is not None and there not in seen and len(seen) < _DEEPEST:
+                seen.append(there)
+    for header, where in used.items():
+        if all(_WITHOUT.fullmatch(name) and name not in _BRINGING[header] for name in reached):
+            what = "std::numeric_limits" if header == "limits" else "an integer of fixed width"
+            text = f"{what} without <{header}>, which other headers of GCC 11 and 13 no longer bring"
+            yield CompilerFlag("CXX", f"-include {header}", text, where)
+
+
+def loses_flags(folder: ProjectFolder, path: str, language: str) -> Position | None:
+    """The line of a file of CMake that gives flags of its own in the place of those of the command line."""
+    name = f"CMAKE_{language}_FLAGS"
+    for number, line in enumerate(folder.text(path).split("\n"), 1):
+        if re.match(rf"\s*set\s*\(\s*{name}\s+(?!.*\$\{{{name}\}})(?!.*\bCACHE\b)\S", line, re.I):
+            return Position(path, number, 1)
+    return None
+
 
 T = TypeVar("T")
 _CMAKE = re.compile(r"(?:[^/]+/){0,4}(?:CMakeLists\.txt|[^/]+\.cmake)")
