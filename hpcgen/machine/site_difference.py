@@ -45,14 +45,11 @@ def changes_text(found: list[FactChange]) -> str:
     """One line each, with both values and their places."""
     lines = []
     for each in found:
-        old, new = (f"{value} [{place}]" if place else "" for value, place in _sides(each))
+        sides = ((each.old, each.old_place), (each.new, each.new_place))
+        old, new = (f"{value} [{place}]" if place else "" for value, place in sides)
         said = f"{old} → {new}" if old and new else f"+ {new}" if new else f"- {old}"
         lines.append(f"{each.path}: {said}")
     return "\n".join(lines)
-
-
-def _sides(each: FactChange) -> tuple[tuple[str, str], tuple[str, str]]:
-    return (each.old, each.old_place), (each.new, each.new_place)
 
 
 def _said(fact: Fact | None) -> str:

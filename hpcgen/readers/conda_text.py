@@ -46,11 +46,6 @@ def file_words(url: str) -> FileName | None:
     return FileName(match[1].lower(), match[2], match[3]) if match else None
 
 
-def subdir_of(url: str) -> str:
-    """The folder of a channel that an address lies in: ``linux-64``."""
-    return url.rpartition("/")[0].rpartition("/")[2]
-
-
 # Which packages of conda are built with NVIDIA's CUDA, and when a solver takes those builds.
 
 CUDA_PACKAGES = ("cuda-version", "cudatoolkit")
@@ -99,7 +94,7 @@ def conda_package(wrong: Wrong, said: Locked, again: str) -> CondaPackage | None
         "name": words.name,
         "version": words.version,
         "build": words.build,
-        "subdir": said.subdir or subdir_of(said.url),
+        "subdir": said.subdir or said.url.rpartition("/")[0].rpartition("/")[2],
         "url": said.url,
         "sha256": said.sha256,
         "size": said.size,

@@ -17,31 +17,21 @@ from hpcgen.core.model.own_project import FileWord, JobFact, JobField
 
 MARKS = {"#SBATCH": "slurm", "#PBS": "pbs", "#$": "gridengine", "#BSUB": "lsf", "#PJM": "pjm"}
 """How a line of each batch system begins."""
-_SLURM: Mapping[str, JobField] = {
-    "-N": "nodes",
-    "--nodes": "nodes",
-    "-n": "ranks",
-    "--ntasks": "ranks",
-    "--ntasks-per-node": "ranks_per_node",
-    "--tasks-per-node": "ranks_per_node",
-    "-c": "threads",
-    "--cpus-per-task": "threads",
-    "-t": "time",
-    "--time": "time",
-    "-p": "queue",
-    "--partition": "queue",
-    "-A": "account",
-    "--account": "account",
-    "-J": "name",
-    "--job-name": "name",
-    "-a": "array",
-    "--array": "array",
-    "-G": "gpus",
-    "--gpus": "gpus",
-    "--gpus-per-node": "gpus_per_node",
-    "--gpus-per-task": "gpus_per_rank",
-    "--gres": "gpus_per_node",
+_SLURM_NAMES: Mapping[JobField, str] = {
+    "nodes": "-N --nodes",
+    "ranks": "-n --ntasks",
+    "ranks_per_node": "--ntasks-per-node --tasks-per-node",
+    "threads": "-c --cpus-per-task",
+    "time": "-t --time",
+    "queue": "-p --partition",
+    "account": "-A --account",
+    "name": "-J --job-name",
+    "array": "-a --array",
+    "gpus": "-G --gpus",
+    "gpus_per_node": "--gpus-per-node --gres",
+    "gpus_per_rank": "--gpus-per-task",
 }
+_SLURM = {name: field for field, names in _SLURM_NAMES.items() for name in names.split()}
 _PBS: Mapping[str, JobField] = {"-A": "account", "-q": "queue", "-N": "name", "-J": "array", "-t": "array"}
 _GRID: Mapping[str, JobField] = {"-P": "account", "-q": "queue", "-N": "name", "-t": "array"}
 _LSF: Mapping[str, JobField] = {"-n": "ranks", "-nnodes": "nodes", "-q": "queue", "-P": "account"}

@@ -160,7 +160,7 @@ class _Reading:
             listed = self.reader.table(group if isinstance(group, dict) else {}, "dependencies", top)
             groups[normal_name(name)] = self._poetry_list(listed, f"tool.poetry.group.{name}.dependencies")[0]
         try:
-            return wanted, groups, python_range(python if isinstance(python, str) else "")
+            return wanted, groups, pep440((isinstance(python, str) and python) or "*")
         except Fault as fault:
             self.reader.wrong(
                 fault.message, self.file.key("tool.poetry.dependencies", "python"), "such as ^3.10", fault.remedy
@@ -240,11 +240,6 @@ def _markers(name: str, table: dict[str, Any]) -> str:
             f"the markers of {name} cannot be read: {marker[:120]!r}", "write them as `poetry check` accepts them"
         )
     return marker
-
-
-def python_range(said: str) -> str:
-    """The range of Pythons in PEP 440's form; empty for any. :class:`Fault` where it is none."""
-    return pep440(said or "*")
 
 
 def pep440(said: str) -> str:

@@ -76,7 +76,8 @@ def profile_of(seen: Seen, name: str, date: str, where: str = LIVE, options: str
     still_open = {_in_profile(path): why for path, why in seen.unseen.items()}
     for fact in seen.facts.values():
         path = _in_profile(fact.path)
-        if _goes_without_saying(path, fact.value):
+        # What a profile that is silent means is there for the doctor alone.
+        if path.endswith(".squashfs") and fact.value == "gzip":
             continue
         if why := refusal(path.split("."), fact.value):
             still_open[path] = why
@@ -105,11 +106,6 @@ def profile_of(seen: Seen, name: str, date: str, where: str = LIVE, options: str
             text += _commented_mpi(mpi, seen)
     text += "\n" + dump({"sources": sources})
     return NewProfile(text + _notes(seen), still_open, not set(lacking) - {"mpi"})
-
-
-def _goes_without_saying(path: str, value: Any) -> bool:
-    """What a profile that is silent means: it is there for the doctor alone."""
-    return path.endswith(".squashfs") and value == "gzip"
 
 
 def _in_profile(path: str) -> str:

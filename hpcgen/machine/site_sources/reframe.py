@@ -80,7 +80,9 @@ def facts_of(said: SourceFacts, system: str) -> Seen:
     if said.text(*place, "modules_system") not in ("", "nomod"):
         seen.add("system.modules", "module", said.how(*place, "modules_system"))
     partitions = said.listed(*place, "partitions")
-    on_login = [_is_login(said, (*place, "partitions", each)) for each in range(len(partitions))]
+    on_login = [
+        said.text(*place, "partitions", each, "scheduler") in ("local", "ssh") for each in range(len(partitions))
+    ]
     for each in range(len(partitions)):
         at = (*place, "partitions", each)
         if on_login[each] and not all(on_login):
@@ -106,10 +108,6 @@ def _system_number(said: SourceFacts, system: str) -> int:
         return next(iter(real.values()))
     hint = did_you_mean(system, list(real))
     raise InputError(f"it has {len(real)} systems, and none is called {system!r}", said.name, hint, "add --system NAME")
-
-
-def _is_login(said: SourceFacts, at: tuple[Any, ...]) -> bool:
-    return said.text(*at, "scheduler") in ("local", "ssh")
 
 
 def _partition(said: SourceFacts, at: tuple[Any, ...], seen: Seen) -> None:

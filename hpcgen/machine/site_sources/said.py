@@ -93,10 +93,6 @@ def kind_name(text: str) -> str:
     return re.sub(r"[^a-z0-9_-]+", "-", text.lower()).strip("-_")[:64] or "main"
 
 
-def _never(file: str, why: str) -> bool:
-    return False
-
-
 class SourceSettings(msgspec.Struct, frozen=True):
     """How sources are read.
 
@@ -105,7 +101,7 @@ class SourceSettings(msgspec.Struct, frozen=True):
     """
 
     system: str
-    may_run: Callable[[str, str], bool] = _never
+    may_run: Callable[[str, str], bool] = lambda file, why: False
 
 
 _BY_WORD = (

@@ -152,7 +152,7 @@ def _requested(found: Fetched, problems: list[Problem]) -> Iterator[BazelFile]:
     for each in found.requests:
         if each.sha256 not in found.cached:
             continue
-        urls = [url for url in each.urls if _is_address(url)]
+        urls = [url for url in each.urls if _fits({"urls": [url]})]
         name = _repository(each.repository)
         if not urls:
             tried = ", ".join(map(shown, each.urls)) or "no address"
@@ -193,10 +193,6 @@ def _repository(context: str) -> str:
     """The name in ``//external:NAME``, ``repository @@NAME`` or ``module extension … in …``, as a lock has names."""
     last = re.split(r"//external:|repository @+", context)[-1]
     return re.sub(r"[^A-Za-z0-9._~+-]+", "_", last).lstrip("._~+-") or "unnamed"
-
-
-def _is_address(url: str) -> bool:
-    return _fits({"urls": [url]})
 
 
 def _fits(fields: Mapping[str, object]) -> bool:

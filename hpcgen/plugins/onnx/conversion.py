@@ -50,7 +50,11 @@ def convert_ensemble(
 
     def files() -> dict[str, str]:
         report = report_of(loaded, done, runner, how.target, command)
-        return {"ensemble.yaml": loaded.text, REPORT: report_text(report), PAGE: page(report)}
+        return {
+            "ensemble.yaml": loaded.text,
+            REPORT: msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n",
+            PAGE: page(report),
+        }
 
     with workshop(output) as shop:
         try:
@@ -105,11 +109,6 @@ def report_of(
         opset=target.opset,
         command=command,
     )
-
-
-def report_text(report: ConversionReport) -> str:
-    """The report as JSON."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
 
 
 def _once(files: Iterable[HashedFile]) -> list[HashedFile]:

@@ -233,11 +233,6 @@ class _Steps:
 # The program ran the model's own code, so what it says is held against what was asked and what lies there.
 
 
-def tolerance_of(model: EnsembleModel, output: str, own: Tolerance | None = None) -> Tolerance:
-    """The tolerance of an output: a variant's own, that of the output, or the model's."""
-    return own or model.outputs.get(output) or model.tolerance
-
-
 def judged(
     model: EnsembleModel, differences: Sequence[OutputDifference], own: Tolerance | None = None
 ) -> list[OutputDifference]:
@@ -250,7 +245,8 @@ def _within(model: EnsembleModel, each: OutputDifference, own: Tolerance | None)
         return False
     if model.stochastic:
         return each.distance is not None and each.limit is not None and each.distance <= each.limit
-    return each.beyond <= tolerance_of(model, each.output, own).share
+    # A variant's own tolerance, that of the output, or the model's.
+    return each.beyond <= (own or model.outputs.get(each.output) or model.tolerance).share
 
 
 def problem_of(said: Converted | ConvertedVariant, model: EnsembleModel, work: ModelWork, folder: str = "") -> str:

@@ -12,7 +12,6 @@ from hpcgen.core.support.templates import Template
 from hpcgen.core.support.units import counted, size
 from hpcgen.plugins.onnx.records import (
     ConversionReport,
-    Converted,
     ConvertedVariant,
     Number,
     OnnxFile,
@@ -97,10 +96,6 @@ def _bytes(model: ReportedModel, folder: str, file: OnnxFile) -> int:
     return sum(each.bytes for each in model.files if each.path in names)
 
 
-def _folder_bytes(model: ReportedModel, folder: str) -> int:
-    return sum(each.bytes for each in model.files if each.path.startswith(f"{folder}/"))
-
-
 def _largest(differences: Sequence[OutputDifference]) -> str:
     values = [each.largest_absolute for each in differences]
     if any(isinstance(each, str) for each in values):
@@ -137,7 +132,8 @@ def _model(name: str, model: ReportedModel) -> Iterator[Markup]:
     yield element("p", f"From {converted.origin}{': ' if versions else ''}{versions}.", class_="lead")
     if converted.failed:
         yield element("p", _mark(False, converted.failed), f" {converted.remedy}")
-    notes = [*converted.findings, *_attempts(converted)]
+    failed = [f"{each.exporter} was not used: {each.failed}" for each in converted.attempts if each.failed]
+    notes = [*converted.findings, *failed]
     if notes:
         yield element("ul", joined(element("li", each) for each in notes))
     if converted.fixed:
@@ -157,10 +153,6 @@ def _model(name: str, model: ReportedModel) -> Iterator[Markup]:
             summary = element("summary", f"What was tried, and differences of {each.variant}")
             tried = [_tried(each.tried)] if each.tried else []
             yield element("details", summary, *tried, _differences(each.differences))
-
-
-def _attempts(converted: Converted) -> list[str]:
-    return [f"{each.exporter} was not used: {each.failed}" for each in converted.attempts if each.failed]
 
 
 def _tried(tried: Sequence[TriedLengths]) -> Markup:
@@ -203,7 +195,7 @@ def _variants(name: str, model: ReportedModel) -> Markup:
     head = ["variant", "runs by", "size", "largest difference", "validation", "notes"]
     rows: list[list[object]] = []
     for each in model.variants:
-        bytes_ = _folder_bytes(model, f"{name}/{each.variant}")
+        bytes_ = sum(file.bytes for file in model.files if file.path.startswith(f"{name}/{each.variant}/"))
         good = not each.failed and _variant_passed(each)
         verdict = "not made" if each.failed else "valid" if good else "failed"
         notes = "; ".join([*([each.failed] if each.failed else []), *each.findings])

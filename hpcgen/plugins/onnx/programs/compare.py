@@ -25,7 +25,7 @@ def compare(model, label, originals, converted, tolerance=None, names=None):
     names = names or model.names
     if len(originals) != len(converted):
         wrong = f"{len(converted)} outputs where the original gives {len(originals)}"
-        return [_wrong(name, label, 0, wrong) for name in names]
+        return [wrong_output(name, label, 0, wrong) for name in names]
     found = []
     for at, name in enumerate(names):
         limits = dict(model.tolerance(name), **(tolerance or {}))
@@ -39,7 +39,7 @@ def of_output(name, label, original, converted, limits, explicit=False):
     original, converted = np.asarray(original), np.asarray(converted)
     wrong = misfit(original, converted)
     if wrong:
-        return _wrong(name, label, int(original.size), wrong)
+        return wrong_output(name, label, int(original.size), wrong)
     more = shapes_of(original, converted)
     converted = converted.reshape(original.shape)
     if not original.size:
@@ -68,16 +68,11 @@ def shapes_of(original, converted):
     return {"shapes": f"shape {two} where the original gives {one}"}
 
 
-def not_run(names, label, failure):
-    """The differences where ONNX Runtime fails on some inputs."""
-    return [_wrong(name, label, 0, f"the runtime fails: {failure}") for name in names]
-
-
 def _difference(name, label, elements, **more):
     return dict({"output": name, "data": text(label), "elements": elements, "passed": True}, **more)
 
 
-def _wrong(name, label, elements, wrong):
+def wrong_output(name, label, elements, wrong):
     return _difference(name, label, elements, wrong=text(wrong), passed=False)
 
 
@@ -163,7 +158,7 @@ def compare_distributions(model, label, original, converted, names=None, toleran
         shapes = np.asarray(original[0][at]), np.asarray(converted[0][at])
         wrong = misfit(*shapes)
         if wrong:
-            found.append(_wrong(name, label, int(shapes[0].size), wrong))
+            found.append(wrong_output(name, label, int(shapes[0].size), wrong))
             continue
         limits = dict(model.tolerance(name), **(tolerance or {}))
         compared = of_samples(name, label, int(shapes[0].size), original[1][at], converted[1][at], limits)

@@ -4,7 +4,7 @@ import numpy as np
 
 from . import ties
 from .common import NO_MEMORY, Cannot
-from .compare import compare, compare_distributions, not_run, samples
+from .compare import compare, compare_distributions, samples, wrong_output
 
 FILE = "reference.npz"
 
@@ -79,7 +79,7 @@ def differences(model, kept, run, runs, tolerance=None):
         except Exception as failure:
             if isinstance(failure, (Cannot, MemoryError, OSError)) or any(word in str(failure) for word in NO_MEMORY):
                 raise
-            found += not_run(kept.names, label, failure)
+            found += [wrong_output(name, label, 0, f"the runtime fails: {failure}") for name in kept.names]
             continue
         if drawn is None:
             other, tied = ties.without(model, kept, label, outputs, other, tolerance)
