@@ -23,12 +23,7 @@ _PLACE = re.compile(r" ?\(at (?:line (\d+), column (\d+)|end of document)\)")
 
 
 class TomlFile:
-    """A TOML file of a project.
-
-    Attributes
-    ----------
-    data: its tables.
-    """
+    """A TOML file of a project. ``data``: its tables."""
 
     def __init__(self, folder: ProjectFolder, path: str) -> None:
         """Read it; InputError as :meth:`ProjectFolder.text`, and where it is no TOML."""
@@ -140,12 +135,7 @@ class Wrong(Protocol):
 
 
 class YamlFile:
-    """A YAML file of a project.
-
-    Attributes
-    ----------
-    problems: what is wrong with it.
-    """
+    """A YAML file of a project. ``problems``: what is wrong with it."""
 
     def __init__(self, folder: ProjectFolder, path: str, most: int = MAX_BYTES) -> None:
         """Read it; InputError as :meth:`ProjectFolder.text`, and where it is not the plain kind of YAML."""

@@ -28,13 +28,8 @@ class PartlyReadError(InputError):
 class ProjectFolder:
     """Reads the files of one folder; made anew for each file that somebody names.
 
-    Parameters
-    ----------
-    top: the folder; no path and no link leads out of it.
-
-    Attributes
-    ----------
-    read: sha256 of what was read, by path from the folder.
+    ``top``: the folder; no path and no link leads out of it. ``read``: sha256 of what was read, by path from the
+    folder.
     """
 
     def __init__(self, top: Path) -> None:

@@ -14,10 +14,8 @@ _SHOWN = 300
 class GitFailure(Exception):
     """git ended with an error, or not in time.
 
-    Attributes
-    ----------
-    said: the lines that it wrote about it, as they were; none where it did not end in time.
-    timed_out: whether that is so.
+    ``said``: the lines that it wrote about it, as they were; none where it did not end in time. ``timed_out``: whether
+    that is so.
     """
 
     def __init__(self, said: Sequence[str], *, timed_out: bool = False) -> None:

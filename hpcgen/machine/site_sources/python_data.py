@@ -16,12 +16,7 @@ MAX_BYTES = 512 * 1024
 
 
 class Literal(SourceFacts):
-    """The value of an assignment.
-
-    Attributes
-    ----------
-    computed: places of what would have to be run to be known.
-    """
+    """The value of an assignment. ``computed``: places of what would have to be run to be known."""
 
     computed: list[str]
 
