@@ -13,7 +13,7 @@ from hpcgen.readers.folder import ProjectFolder
 from hpcgen.readers.job_script import script_of
 from hpcgen.readers.shell_script import MOST_LINES
 
-_SHELLS = {"", "bash session", *"bash sh shell console zsh shell-session bash-session terminal cmd text".split()}
+_SHELLS = {"", "bash", "sh", "shell", "console", "zsh", "shell-session", "bash-session", "terminal", "cmd", "text"}
 _FENCE = re.compile(r"\s*(```+|~~~+)\s*(?:\{\.?)?([\w-]*)")
 _ALONE = re.compile(r"\s*(?:[-*] )?`([^`]+)`\s*(?:\([^()]*\))?[.:]?\s*")
 """Code that is a line of its own."""

@@ -20,14 +20,13 @@ from hpcgen.core.support.file_formats import CAPTURE
 from hpcgen.machine.detect.commands import COMMANDS, SLURM_CONF, ProgramOutput, ask, not_installed
 from hpcgen.machine.detect.tree import MAX_TEXT, Blob, MachineTree
 
-ENVIRONMENT = tuple(
-    """
+_ENVIRONMENT = """
     USER LMOD_CMD MODULESHOME MODULEPATH LOADEDMODULES I_MPI_ROOT MPI_HOME MPI_ROOT MPICH_DIR CRAY_MPICH_DIR
     CRAY_MPICH_VERSION EBROOTOPENMPI EBROOTIMPI EBROOTPSMPI PATH LD_LIBRARY_PATH SLURM_CONF http_proxy https_proxy
     no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY PIP_INDEX_URL PIP_CONFIG_FILE XDG_CONFIG_HOME VIRTUAL_ENV HOME
     CH_IMAGE_STORAGE CONTAINERS_STORAGE_CONF
-    """.split()
-)
+"""
+ENVIRONMENT = tuple(_ENVIRONMENT.split())
 """Variables that probes may read."""
 
 M = TypeVar("M", bound="Machine")
