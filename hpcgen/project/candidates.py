@@ -27,7 +27,7 @@ from hpcgen.project.command_words import (
 )
 from hpcgen.project.draft import APP, Draft
 from hpcgen.project.found import Found, is_readme, scripts_of_readmes
-from hpcgen.project.language_programs import script_jobs
+from hpcgen.project.languages import script_jobs
 from hpcgen.project.python_program import lists_python
 
 Evidence = Literal["job script", "script", "README", "Makefile", "program"]

@@ -15,9 +15,9 @@ from hpcgen.core.support.units import counted, some
 from hpcgen.project.command_words import in_image
 from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
-from hpcgen.project.import_names import conda_name
 from hpcgen.project.imported import add_to_conda
 from hpcgen.project.library_rows import DRAWS_MPI, block_for
+from hpcgen.project.modules import conda_name
 from hpcgen.project.packages import choose_frameworks, conda_listed, with_groups
 from hpcgen.readers.conda_text import asked_with_cuda, spec_name
 from hpcgen.readers.pip_text import Fault, requirement

@@ -15,7 +15,7 @@ from hpcgen.core.support.units import size, some
 from hpcgen.project.command_words import commands_of
 from hpcgen.project.draft import APP, Draft
 from hpcgen.project.found import Found
-from hpcgen.project.language_programs import language_of
+from hpcgen.project.languages import language_of
 from hpcgen.readers.data_pointers import dvc_data, lfs_pointers
 from hpcgen.readers.folder import FolderFile, ProjectFolder
 

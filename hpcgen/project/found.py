@@ -76,8 +76,7 @@ def look_at(top: Path) -> Found:
     """
     from hpcgen.readers.job_script import has_secrets, read_script
     from hpcgen.readers.python_source import read_python
-    from hpcgen.readers.readme import NAMES, read_readme
-    from hpcgen.readers.shown_commands import read_recipes, read_shown
+    from hpcgen.readers.shown_commands import NAMES, read_readme, read_recipes, read_shown
 
     try:
         tree = project_tree(top)
@@ -132,7 +131,7 @@ def _with_placed(top: Path, tree: ProjectTree) -> ProjectTree:
 
 def _pages(top: Path, readmes: list[str], small: list[str]) -> list[str]:
     """The pages that README files lead to, then those in the folder for them."""
-    from hpcgen.readers.readme import linked_pages
+    from hpcgen.readers.shown_commands import linked_pages
 
     linked = [page for path in readmes for page in _read(top, Problems(), linked_pages, path) or [] if page in small]
     return [*linked, *(path for path in small if _PAGE.fullmatch(path))][:_MOST_PAGES]
@@ -164,9 +163,15 @@ def _build(top: Path, tree: ProjectTree, problems: Problems) -> BuildFile | None
     from hpcgen.readers.build_files import read_build
     from hpcgen.readers.built_programs import set_aside
     from hpcgen.readers.makefile import read_makefile
-    from hpcgen.readers.mpi_sources import C_SOURCE, FORTRAN, SOURCE, asks_for_fortran_mpi, asks_for_mpi
-    from hpcgen.readers.needed_flags import with_needed_flags
-    from hpcgen.readers.removed_headers import removed_header
+    from hpcgen.readers.sources import (
+        C_SOURCE,
+        FORTRAN,
+        SOURCE,
+        asks_for_fortran_mpi,
+        asks_for_mpi,
+        removed_header,
+        with_needed_flags,
+    )
 
     build = read_build(tree, lambda reader, path: _read(top, problems, reader, path))
     if build is None:

@@ -16,7 +16,7 @@ from hpcgen.core.model.project import BLOCK
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.units import some
 from hpcgen.project.draft import Draft
-from hpcgen.project.import_names import conda_name, conda_names, import_names, is_standard, packages_with
+from hpcgen.project.modules import conda_name, conda_names, import_names, is_standard, packages_with
 
 _LAST_1 = "1.15.5"
 """The last release of TensorFlow 1."""

@@ -14,7 +14,7 @@ from hpcgen.core.support.quoting import command
 from hpcgen.core.support.units import counted, some
 from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
-from hpcgen.project.import_names import is_standard, packages_with
+from hpcgen.project.modules import is_standard, packages_with
 from hpcgen.project.packages import choose_frameworks
 from hpcgen.project.python_program import NO_PROGRAM
 from hpcgen.readers.pip_text import Fault, requirement

@@ -18,9 +18,8 @@ from hpcgen.planning.own_wheels import unlisted_blocks
 from hpcgen.project.candidates import candidates_of, likeliest
 from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
-from hpcgen.project.import_names import import_names, packages_with
 from hpcgen.project.imported import MPI_BLOCKS, Imported, Listed, add_imported
-from hpcgen.project.modules import Modules, above
+from hpcgen.project.modules import Modules, above, import_names, packages_with
 from hpcgen.project.python_program import may_start, named, started
 from hpcgen.readers.pip_text import WRITE
 

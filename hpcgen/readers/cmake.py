@@ -14,14 +14,19 @@ from typing import NamedTuple
 from hpcgen.core.errors import Position
 from hpcgen.core.model.own_project import BuildFile, BuildOption, FileWord, ProgramFile
 from hpcgen.readers.built_programs import Built, in_order, set_aside
-from hpcgen.readers.cmake_options import (
+from hpcgen.readers.cmake_parts import (
+    CMakeCall,
     CMakeNeeds,
+    Condition,
     Switched,
+    calls,
+    end_of,
+    expanded,
     gpu_option,
     off_by_default,
     subject_of,
+    tokens,
 )
-from hpcgen.readers.cmake_text import CMakeCall, Condition, calls, end_of, expanded, tokens
 from hpcgen.readers.folder import ProjectFolder
 
 NAME = "CMakeLists.txt"

@@ -16,8 +16,7 @@ from hpcgen.core.model.own_project import BuildFile, CompilerFlag, FileWord, Pro
 from hpcgen.core.support.quoting import command
 from hpcgen.readers.built_programs import Built, in_order, is_program
 from hpcgen.readers.folder import ProjectFolder
-from hpcgen.readers.make_text import active
-from hpcgen.readers.make_variables import MPI_WRAPPER, Assignments
+from hpcgen.readers.make_variables import MPI_WRAPPER, Assignments, active
 
 USUAL_TARGETS = ("openmpi", "mpich", "mpi", "gnu", "gcc", "linux", "all")
 """Those that every image can make, the likeliest to be over MPI first."""

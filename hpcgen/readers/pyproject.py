@@ -11,8 +11,18 @@ from hpcgen.core.model.project import FileNote, PackageFile, PackageRequirement
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.readers.data_files import Reader, TomlFile
 from hpcgen.readers.folder import PartlyReadError, ProjectFolder
-from hpcgen.readers.git_source import from_git, git_requirement, is_git
-from hpcgen.readers.pip_text import EXPECTED, LONGEST, Fault, is_marker, is_range, refused_name, requirement
+from hpcgen.readers.pip_text import (
+    EXPECTED,
+    LONGEST,
+    Fault,
+    from_git,
+    git_requirement,
+    is_git,
+    is_marker,
+    is_range,
+    refused_name,
+    requirement,
+)
 
 _DEEPEST = 20
 """Groups that include groups."""

@@ -17,8 +17,7 @@ from hpcgen.core.model.project import FileNote, GitRequirement, PackageFile, Pac
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.wheel_lines import logical_lines
 from hpcgen.readers.folder import PartlyReadError, ProjectFolder
-from hpcgen.readers.git_source import git_requirement, is_git
-from hpcgen.readers.pip_text import EXPECTED, Fault, refused_name, requirement
+from hpcgen.readers.pip_text import EXPECTED, Fault, git_requirement, is_git, refused_name, requirement
 from hpcgen.readers.pyproject import read_pyproject
 
 _HASH = re.compile(r"\s--hash(?:=|\s+)(\S+)")

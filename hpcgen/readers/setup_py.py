@@ -16,8 +16,7 @@ from hpcgen.core.model.own_project import FileWord, ProjectTable
 from hpcgen.core.model.project import FileNote, PackageFile, PackageRequirement
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.readers.folder import PartlyReadError, ProjectFolder
-from hpcgen.readers.git_source import git_requirement, is_git
-from hpcgen.readers.pip_text import EXPECTED, Fault, is_range, refused_name, requirement
+from hpcgen.readers.pip_text import EXPECTED, Fault, git_requirement, is_git, is_range, refused_name, requirement
 from hpcgen.readers.requirements_txt import read_requirements
 
 _DEEPEST = 12

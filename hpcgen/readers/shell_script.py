@@ -15,8 +15,7 @@ from hpcgen.core.errors import Position
 from hpcgen.core.model.own_project import FileWord, Launched
 from hpcgen.core.secret_rules import without_secret_words
 from hpcgen.readers.launch_lines import ScriptLine, launched
-from hpcgen.readers.shell_scope import ASSIGNED, Frame, Scope
-from hpcgen.readers.shell_tests import verdict
+from hpcgen.readers.shell_scope import ASSIGNED, Frame, Scope, verdict
 from hpcgen.readers.shell_values import UnclosedError, plain, unknown
 from hpcgen.readers.shell_words import ShellCommand, commands_in, on_one_line
 

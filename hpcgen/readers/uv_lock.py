@@ -12,9 +12,8 @@ from hpcgen.core.model.project import KnownWheel, Needed, PackageFile, PackageRe
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.readers.data_files import Reader, TomlFile
 from hpcgen.readers.folder import ProjectFolder
-from hpcgen.readers.git_source import from_git
 from hpcgen.readers.locked import file_name, known_file, locked_package, not_from_index
-from hpcgen.readers.pip_text import Fault, is_marker, is_range
+from hpcgen.readers.pip_text import Fault, from_git, is_marker, is_range
 
 _OWN = ("editable", "virtual", "directory")
 """Sources of the project itself and of members of its workspace."""

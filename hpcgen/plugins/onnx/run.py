@@ -21,10 +21,10 @@ from hpcgen.core.support.processes import own_program
 from hpcgen.core.support.quoting import command
 from hpcgen.core.support.refusals import explained
 from hpcgen.launch.binding import VISIBLE
-from hpcgen.plugins.onnx.needs import refuse_lacking
 from hpcgen.plugins.onnx.records import Provider
 from hpcgen.plugins.onnx.results import check_variant, read_report
 from hpcgen.plugins.onnx.stack import provider_for
+from hpcgen.plugins.onnx.start import refuse_lacking
 from hpcgen.plugins.tuning.bench.program import packed
 from hpcgen.running.here import status_text
 from hpcgen.running.image_job import ImageJob

@@ -9,7 +9,7 @@ import pytest
 from hpcgen.core.model.own_project import PythonSource
 from hpcgen.readers.folder import ProjectFolder
 from hpcgen.readers.python_source import read_python
-from hpcgen.readers.readme import read_readme
+from hpcgen.readers.shown_commands import read_readme
 
 SOURCE = '''\
 """import nothing"""

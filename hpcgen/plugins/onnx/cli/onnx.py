@@ -114,8 +114,7 @@ def runner_of(
     ``loaded``, ``names``: the models for which an image is built where none is named.
     """
     from hpcgen.images.reference import parse_image
-    from hpcgen.plugins.onnx.needs import ALWAYS, modules_for
-    from hpcgen.plugins.onnx.start import HereRunner, ImageRunner
+    from hpcgen.plugins.onnx.start import ALWAYS, HereRunner, ImageRunner, modules_for
 
     if running.here:
         if running.image or running.host or running.engine:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hpcgen.core.errors import MissingToolError
-from hpcgen.plugins.onnx.needs import modules_for, refuse_lacking
 from hpcgen.plugins.onnx.records import Ensemble, EnsembleModel
+from hpcgen.plugins.onnx.start import modules_for, refuse_lacking
 from hpcgen.running.python_inside import FoundPython
 
 
