@@ -41,13 +41,11 @@ def read_environment(folder: ProjectFolder, path: str) -> CondaFile:
     pip: list[PackageRequirement] = []
     notes: list[FileNote] = []
     refused: list[FileNote] = []
-    pip_where: Position | None = None
     for number, each in enumerate(said.dependencies or []):
         at: list[str | int] = ["dependencies", number]
         if isinstance(each, dict):
             for key, listed in each.items():
                 if key == "pip":
-                    pip_where = pip_where or file.place(*at, key, key=True)
                     asked = _of_pip(file, listed, at)
                     pip += asked.requirements
                     notes += asked.notes
@@ -73,7 +71,6 @@ def read_environment(folder: ProjectFolder, path: str) -> CondaFile:
         needs=needs,
         pip=pip,
         variables=variables,
-        pip_where=pip_where,
         notes=notes,
         refused=refused,
         read=dict(folder.read),

@@ -55,13 +55,11 @@ def read_conda_lock(folder: ProjectFolder, path: str) -> CondaFile:
     said = file.record(_Lock)
     packages: dict[tuple[str, str], list[CondaPackage]] = {}
     wheels: dict[tuple[str, str], list[CondaWheel]] = {}
-    first: int | None = None
     for number, each in enumerate(said.package):
         if not each.platform.startswith("linux"):
             continue
         key = (each.category or DEFAULT, each.platform)
         if each.manager == "pip":
-            first = number if first is None else first
             wheels.setdefault(key, []).append(_wheel(each))
             continue
         needs = [f"{name} {versions}".strip() for name, versions in sorted(each.dependencies.items())]
@@ -86,7 +84,6 @@ def read_conda_lock(folder: ProjectFolder, path: str) -> CondaFile:
         kind="conda-lock",
         channels=[each.url.rstrip("/") for each in said.metadata.channels],
         environments=environments,
-        pip_where=file.place("package", first) if first is not None else None,
         read=dict(folder.read),
     )
 

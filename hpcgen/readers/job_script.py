@@ -18,14 +18,8 @@ _DIRECTIVE = re.compile(rf"({'|'.join(map(re.escape, MARKS))})[ \t]+(-.*)")
 _LONGEST_LINE = 100_000
 
 
-def read_job(folder: ProjectFolder, path: str) -> JobFile | None:
-    """What a script says; None where it is no job script. InputError where it is no text."""
-    found = read_script(folder, path)
-    return found if found is not None and found.batch else None
-
-
 def read_script(folder: ProjectFolder, path: str, own: frozenset[str] = frozenset()) -> JobFile | None:
-    """The same of any script; None where it is no job script and starts nothing.
+    """What a script says; None where it is no job script and starts nothing. InputError where it is no text.
 
     ``own``: names of programs of the project.
     """

@@ -31,9 +31,8 @@ class _Environment(msgspec.Struct):
 
 
 class _Package(msgspec.Struct):
-    """One of version 5 has ``kind`` and ``url``; later it has its kind as a key whose value is the address."""
+    """One of version 5 has ``url``; later it has its kind as a key whose value is the address."""
 
-    kind: str | None = None
     conda: str | None = None
     pypi: str | None = None
     url: str | None = None
@@ -48,10 +47,6 @@ class _Package(msgspec.Struct):
     @property
     def address(self) -> str:
         return self.conda or self.pypi or self.url or ""
-
-    @property
-    def of_index(self) -> bool:
-        return self.pypi is not None or self.kind == "pypi"
 
 
 class _Platform(msgspec.Struct):
@@ -82,13 +77,11 @@ def read_pixi_lock(folder: ProjectFolder, path: str) -> CondaFile:
     environments = {name: used.environment(name, each.packages) for name, each in said.environments.items()}
     file.problems.raise_as(InputError)
     channels = [each.url.rstrip("/") for _, environment in said.environments.items() for each in environment.channels]
-    first = next((number for number, each in enumerate(said.packages) if each.of_index), None)
     return CondaFile(
         file=path,
         kind="pixi",
         channels=list(dict.fromkeys(channels)),
         environments=environments,
-        pip_where=file.place("packages", first) if first is not None else None,
         read=dict(folder.read),
     )
 

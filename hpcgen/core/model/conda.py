@@ -113,7 +113,6 @@ class CondaFile(Record, frozen=True):
     variables: that it sets whenever the environment is active.
     environments: of a lock, by the environment's name and the platform's.
     notes: lines of it without an effect here. refused: names of packages of an index that are refused.
-    pip_where: the list of ``pip``, or the first package of an index in a lock.
     read: sha256 of each file that was read, by path from the project's folder.
     """
 
@@ -127,7 +126,6 @@ class CondaFile(Record, frozen=True):
     environments: dict[Text, dict[Text, CondaPlatform]] = {}
     notes: list[FileNote] = []
     refused: list[FileNote] = []
-    pip_where: Position | None = None
     read: dict[Text, Digest] = {}
 
     @property

@@ -8,12 +8,12 @@ import pytest
 
 from hpcgen.core.model.own_project import JobFile
 from hpcgen.readers.folder import ProjectFolder
-from hpcgen.readers.job_script import read_job
+from hpcgen.readers.job_script import read_script
 
 
 def read(folder: Path, *lines: str) -> JobFile:
     (folder / "job.sh").write_text("\n".join(["#!/bin/bash", *lines, ""]), "utf-8")
-    found = read_job(ProjectFolder(folder), "job.sh")
+    found = read_script(ProjectFolder(folder), "job.sh")
     assert found is not None
     return found
 
@@ -107,9 +107,9 @@ def test_loops_over_words_are_unrolled_and_others_are_told(tmp_path: Path) -> No
     assert [each.repeated for each in found.launched] == [False] * 4 + [True, True, False]
 
 
-def test_what_has_no_directive_is_no_job_script(tmp_path: Path) -> None:
-    (tmp_path / "x.sh").write_text("srun ./a\n", "utf-8")
-    assert read_job(ProjectFolder(tmp_path), "x.sh") is None
+def test_what_has_no_directive_and_starts_nothing_is_no_job_script(tmp_path: Path) -> None:
+    (tmp_path / "x.sh").write_text("export A=1\n", "utf-8")
+    assert read_script(ProjectFolder(tmp_path), "x.sh") is None
 
 
 DAMAGED = ["'", "\\", "srun", "srun -n", "for", "done done", "mpirun --mca", "singularity exec", "export", "a=$("]
