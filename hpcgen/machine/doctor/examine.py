@@ -12,7 +12,17 @@ from hpcgen.core.config.provenance import Fact, shown_value
 from hpcgen.machine.detect.commands import COMMANDS
 from hpcgen.machine.detect.machine import Machine
 from hpcgen.machine.detect.seen import NODE, Seen, SeenFact
-from hpcgen.machine.doctor.rules import ORDER, Drift, Report, Severity, Unseen, by_text, rule_for, seen_path
+from hpcgen.machine.doctor.rules import (
+    COMPARISONS,
+    ORDER,
+    Drift,
+    Report,
+    Severity,
+    Unseen,
+    by_text,
+    rule_for,
+    seen_path,
+)
 
 _ENGINES = "containers.engines."
 _WIDE = 80
@@ -111,13 +121,13 @@ def _values(work: _Examination) -> None:
                 work.not_seen(fact, work.why_not(path))
         elif path == "containers.unprivileged_build" and _by_module(work) and known.value is False:
             work.not_seen(fact, "engines come with modules, which are not loaded here")
-        elif (difference := rule.compare(fact.value, known.value)) is None:
+        elif (difference := COMPARISONS[rule.compare](fact.value, known.value)) is None:
             work.agree.append(fact.path)
         elif rule.judged_by:
             how = f"{rule.judged_by} is {shown_value(known.value)} ({known.how})"
-            work.differs(fact, rule.severity(difference), None, how, rule.meaning(difference))
+            work.differs(fact, rule.grave[difference], None, how, rule.meaning(difference))
         else:
-            work.differs(fact, rule.severity(difference), known.value, known.how, rule.meaning(difference))
+            work.differs(fact, rule.grave[difference], known.value, known.how, rule.meaning(difference))
 
 
 def _counterpart(work: _Examination, path: str) -> bool:

@@ -26,7 +26,7 @@ from hpcgen.machine.detect.seen import Seen
 from hpcgen.machine.doctor import Report, report_on, which_partition
 from hpcgen.machine.doctor.examine import look
 from hpcgen.machine.doctor.rules import (
-    RULES,
+    COMPARISONS,
     by_compressor,
     by_cpus,
     by_fabric,
@@ -37,6 +37,7 @@ from hpcgen.machine.doctor.rules import (
     by_target,
     by_version,
     rule_for,
+    rules,
 )
 from tests.conftest import Command
 from tests.helpers.trees import NAMES
@@ -434,7 +435,8 @@ def test_other_values_are_compared_by_what_they_mean(
 
 
 def test_every_rule_is_found_by_its_path() -> None:
-    for rule in RULES:
+    for rule in rules():
+        assert rule.compare in COMPARISONS
         assert rule_for(rule.path.replace("*", "any")) is rule
 
 
