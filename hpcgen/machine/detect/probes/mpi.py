@@ -9,11 +9,13 @@ packages.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from hpcgen.backends.hardware.mpi_abi import MPI_LIBRARIES, STANDARD, abi_of, whose
+from hpcgen.core.support.templates import table
 from hpcgen.machine.detect.closure import SYSTEM
 from hpcgen.machine.detect.elf import Library, read_library
 from hpcgen.machine.detect.machine import Machine
@@ -36,45 +38,24 @@ ROOTS = (
     "EBROOTPSMPI",
 )
 _BELOW = ("lib-abi-mpich", "lib/release", "lib", "lib64", "intel64/lib/release", "intel64/lib")
-_FOLDERS = (
-    "/opt/cray/pe/mpich/*/ofi/*/*/lib-abi-mpich",
-    "/opt/cray/pe/mpich/*/ofi/*/*/lib",
-    "/opt/intel/oneapi/mpi/*/lib/release",
-    "/opt/intel/oneapi/mpi/*/lib",
-    "/opt/intel/compilers_and_libraries_*/linux/mpi/intel64/lib/release",
-    "/opt/intel/impi/*/intel64/lib/release",
-    "/opt/parastation/mpi*/lib64",
-    "/opt/parastation/mpi*/lib",
-    "/usr/mpi/gcc/*/lib64",
-    "/usr/lib64/mpi/gcc/*/lib64",
-    "/usr/lib64/openmpi/lib",
-    "/usr/lib64/mpich*/lib",
-    "/usr/lib64/mvapich2*/lib",
-    "/opt/openmpi*/lib",
-    "/opt/openmpi/*/lib",
-    "/opt/hpcx*/ompi/lib",
-    "/opt/mpich*/lib",
-    "/usr/lib64",
-    "/usr/lib/x86_64-linux-gnu",
-    "/usr/lib/aarch64-linux-gnu",
-    "/usr/local/lib",
-)
 _MOST_FOLDERS = 300
 _VENDORS_FIRST = ("cray-mpich", "intel", "parastation", "openmpi", "mvapich2", "mpich")
-_MODULES = {
-    "cray-mpich": r"cray-mpich(-abi)?(/.*)?",
-    "intel": r"(intel[-_]?mpi|impi|mpi\.intel|intel-oneapi-mpi|mpi/intel.*)(/.*)?",
-    "openmpi": r"(openmpi|ompi|hpcx)[^/]*(/.*)?",
-    "mvapich2": r"mvapich2?[^/]*(/.*)?",
-    "parastation": r"(parastationmpi|psmpi)[^/]*(/.*)?",
-    "mpich": r"mpich[^/]*(/.*)?",
-}
-
 _UNDERSTOOD = {"openmpi": ("pmix",), "intel": ("pmi2",), "mpich": ("pmi2",)}
 """Which of Slurm's an MPI understands as it is usually built; of the others any may do.
 
 Intel MPI opens a libpmix of its own for PMIx, MPICH has PMIx only if it was built with it, Open MPI 5 has nothing else.
 """
+
+
+class MpiPlaces(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Folders that may have an MPI, and names of modules by its family."""
+
+    folders: list[str]
+    modules: dict[str, str]
+
+
+def _places() -> MpiPlaces:
+    return table(Path(__file__).with_suffix(".yaml"), MpiPlaces)
 
 
 class Installation(msgspec.Struct, frozen=True):
@@ -172,7 +153,7 @@ def _folders(machine: Machine) -> list[tuple[str, int]]:
     for folder in environment.get("PATH", "").split(":"):
         if folder.startswith("/") and folder.endswith("/bin") and machine.is_file(f"{folder}/mpiexec"):
             ranked += [(f"{folder[:-4]}/{below}", 2) for below in _BELOW]
-    ranked += [(folder, 3) for pattern in _FOLDERS for folder in machine.glob(pattern)]
+    ranked += [(folder, 3) for pattern in _places().folders for folder in machine.glob(pattern)]
     return [(folder, rank) for folder, rank in dict(reversed(ranked)).items() if folder][::-1][:_MOST_FOLDERS]
 
 
@@ -232,7 +213,7 @@ def _facts(machine: Machine, each: Installation, seen: Seen) -> None:
     binds = [*found.binds, *_of_launcher(machine, each)]
     seen.add("mpi.binds", binds, "links on the way to the libraries are followed by /.; what the libraries need")
     seen.notes += found.notes
-    pattern = re.compile(_MODULES[each.flavour], re.IGNORECASE)
+    pattern = re.compile(_places().modules[each.flavour], re.IGNORECASE)
     seen.add("mpi.modules", [name for name in loaded(machine) if pattern.fullmatch(name)], "LOADEDMODULES")
     if not each.version:
         seen.add_unseen("mpi.version", f"{each.file} does not give it, nor does a folder's name")
