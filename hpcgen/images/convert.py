@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from hpcgen.core.config.decoding import record_from
-from hpcgen.core.errors import BuildFailedError, HpcgenError, InputError, MissingToolError, OutputError, Problem
+from hpcgen.core.errors import BuildFailedError, HpcgenError, InputError, MissingToolError, OutputError
 from hpcgen.core.model.fields import EnvName
 from hpcgen.core.model.release import PLATFORMS
 from hpcgen.core.support.quoting import sh
@@ -67,7 +67,7 @@ def marks_of(image: ImageReference) -> Marks:
     try:
         environment |= record_from(recorded or {}, dict[EnvName, str])
     except msgspec.ValidationError as failure:
-        raise InputError(Problem(f"the lock in {image} is not understood: {failure}", remedy=COPY_AGAIN)) from failure
+        raise InputError(f"the lock in {image} is not understood: {failure}", remedy=COPY_AGAIN) from failure
     return Marks(environment, {**_labels_of(kit), **labels}, machine)
 
 
@@ -110,7 +110,7 @@ def rows_for(image: ImageReference, output: ImageReference) -> list[ConversionRu
     """
     start = image.image_kind.form(image.name)
     if image.kind == output.kind and start == output.kind:
-        raise InputError(Problem(f"{image} already is of the kind {image.kind}", remedy="copy it as it is"))
+        raise InputError(f"{image} already is of the kind {image.kind}", remedy="copy it as it is")
 
     def have(program: str) -> bool:
         return shutil.which(program) is not None
@@ -121,16 +121,12 @@ def rows_for(image: ImageReference, output: ImageReference) -> list[ConversionRu
     lacking = missing(start, output.kind, have)
     if not lacking:
         raise InputError(
-            Problem(
-                f"no known conversion from {image.kind} to {output.kind}",
-                remedy="convert in two steps, by way of an OCI archive or a folder, or build in that format",
-            )
+            f"no known conversion from {image.kind} to {output.kind}",
+            remedy="convert in two steps, by way of an OCI archive or a folder, or build in that format",
         )
     raise MissingToolError(
-        Problem(
-            f"{' and '.join(lacking)} is not on PATH; it is needed to convert {image.kind} to {output.kind}",
-            remedy=f"install {' and '.join(lacking)}, or convert where it is installed",
-        )
+        f"{' and '.join(lacking)} is not on PATH; it is needed to convert {image.kind} to {output.kind}",
+        remedy=f"install {' and '.join(lacking)}, or convert where it is installed",
     )
 
 
@@ -190,13 +186,13 @@ def check_output(output: ImageReference, force: bool) -> None:
     """OutputError if the output already exists and may not be replaced, or has no folder to lie in."""
     if output.image_kind.stored:
         if not force and output.image_kind.is_stored(output.name):
-            raise OutputError(Problem(f"{output} already exists", remedy="--force replaces it"))
+            raise OutputError(f"{output} already exists", remedy="--force replaces it")
         return
     path = Path(output.name)
     if not path.parent.is_dir():
-        raise OutputError(Problem(f"cannot write {path}: there is no folder {path.parent}", remedy="make it first"))
+        raise OutputError(f"cannot write {path}: there is no folder {path.parent}", remedy="make it first")
     if (path.exists() or path.is_symlink()) and not force:
-        raise OutputError(Problem(f"{path} already exists", remedy="--force replaces it"))
+        raise OutputError(f"{path} already exists", remedy="--force replaces it")
 
 
 def convert(
@@ -254,10 +250,7 @@ def _act(step: ConversionStep) -> None:
         step.action()
     except OSError as failure:
         raise OutputError(
-            Problem(
-                f"could not {step.about or 'clean up'}: {failure.strerror}",
-                remedy="free some space, or write elsewhere",
-            )
+            f"could not {step.about or 'clean up'}: {failure.strerror}", remedy="free some space, or write elsewhere"
         ) from failure
 
 
@@ -274,10 +267,8 @@ def _start(step: ConversionStep) -> None:
     if status:
         said = "\n".join(f"    {line}" for line in tail)
         raise BuildFailedError(
-            Problem(
-                f"{step.argv[0]} ended with status {status}; its last lines:\n{said}",
-                remedy="no image was left under the output's name; the command was " + " ".join(map(sh, step.argv)),
-            )
+            f"{step.argv[0]} ended with status {status}; its last lines:\n{said}",
+            remedy="no image was left under the output's name; the command was " + " ".join(map(sh, step.argv)),
         )
 
 
@@ -302,10 +293,8 @@ def _work_folder(output: ImageReference) -> Iterator[Path]:
             work, _ = stack.enter_context(folder)
         except OSError as failure:
             raise OutputError(
-                Problem(
-                    f"cannot write next to {output}: {failure.strerror}",
-                    remedy="name an output in a folder that you may write",
-                )
+                f"cannot write next to {output}: {failure.strerror}",
+                remedy="name an output in a folder that you may write",
             ) from failure
         yield work
 

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import msgspec
 
-from hpcgen.core.errors import InputError, OutputError, Problem
+from hpcgen.core.errors import InputError, OutputError
 from hpcgen.core.model.image_paths import image_name
 from hpcgen.core.support.hashing import hash_file, open_plain, sha256_of
 from hpcgen.core.support.leftovers import alone_in
@@ -44,7 +44,7 @@ class LayoutError(InputError):
     """A layout that is damaged; ``why`` in words."""
 
     def __init__(self, where: str, why: str) -> None:
-        super().__init__(Problem(f"{where} is damaged: {why}", remedy=COPY_AGAIN))
+        super().__init__(f"{where} is damaged: {why}", remedy=COPY_AGAIN)
         self.why = why
 
 

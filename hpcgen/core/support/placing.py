@@ -9,7 +9,7 @@ import stat
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
-from hpcgen.core.errors import OutputError, Problem
+from hpcgen.core.errors import OutputError
 from hpcgen.core.support.below import folder_of, is_below, rmdir_below, unlink_below
 from hpcgen.core.support.hashing import read_plain
 
@@ -193,7 +193,7 @@ def _left(swap: Path) -> tuple[str, list[str], list[str]]:
     kept = [] if strange else [str(path.relative_to(old)) for path in old.rglob("*") if not path.is_dir()]
     if strange or None in texts.values() or len(marker) != 1 or not all(map(is_below, (*marker, *names, *kept))):
         message = f"{swap} is not what an unfinished replacement of hpcgen leaves"
-        raise OutputError(Problem(message, remedy=f"look at what is in it; if it is worth nothing: rm -r {swap}"))
+        raise OutputError(message, remedy=f"look at what is in it; if it is worth nothing: rm -r {swap}")
     return marker[0], names, kept
 
 

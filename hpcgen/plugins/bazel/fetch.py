@@ -192,10 +192,7 @@ def _read_log(shell: BaseShell) -> list[Requested]:
     with open(descriptor, "rb") as stream:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise InputError(
-                Problem(
-                    "Bazel's log of its downloads is no file",
-                    remedy="use another release, or lock without --fetch-bazel",
-                )
+                "Bazel's log of its downloads is no file", remedy="use another release, or lock without --fetch-bazel"
             )
         return requested(stream)
 
