@@ -7,6 +7,7 @@ from collections import Counter
 
 import msgspec
 
+from hpcgen.core.support.cpu_lists import read_list
 from hpcgen.machine.detect.seen import Seen
 from hpcgen.machine.site_sources.said import gpu_of, whole
 from hpcgen.machine.site_sources.slurm_conf import SlurmLine
@@ -107,20 +108,10 @@ def note_cores(kind: NodeKind, node: str, seen: Seen) -> None:
     seen.add(f"{node}.cpu.cores", found.cores, how if kind.get("corespersocket") else f"{how}, CPUs={kind.cpus}")
     reserved = kind.number("corespeccount")
     if not reserved and (listed := kind.get("cpuspeclist")):
-        reserved = -(-_count(listed) // (found.threads if kind.cpus != found.cores else 1))
+        reserved = -(-len(read_list(listed)) // (found.threads if kind.cpus != found.cores else 1))
     if reserved and reserved < found.cores:
         said = "CoreSpecCount" if kind.get("corespeccount") else "CpuSpecList"
         seen.add(f"{node}.cpu.system_cores", reserved, f"{how}, {said}: jobs get {found.cores - reserved} cores")
-
-
-def _count(listed: str) -> int:
-    """How many numbers a list such as ``0,4-7`` has."""
-    count = 0
-    for part in listed.split(","):
-        first, _, last = part.strip().partition("-")
-        if first.isdigit() and (last or first).isdigit() and len(first + last) <= 12:
-            count += max(0, int(last or first) - int(first)) + 1
-    return count
 
 
 def note_memory(kind: NodeKind, node: str, seen: Seen) -> None:
