@@ -44,16 +44,10 @@ class BesideBlocks:
     def wheels(self, name: str) -> ListedWheels | None:
         """The hashed wheel list ``wheels/<name>.txt``; None if there is none."""
         if name not in self._wheels:
+            path = self._find("wheels", f"{name}.txt")
             # Stored once it is whole: another thread may look at any moment.
-            self._wheels[name] = self._read_wheels(name)
+            self._wheels[name] = read_wheel_list(path, self._shown(path)) if path is not None else None
         return self._wheels[name]
-
-    def _read_wheels(self, name: str) -> ListedWheels | None:
-        path = self._find("wheels", f"{name}.txt")
-        if path is None:
-            return None
-
-        return read_wheel_list(path, self._shown(path))
 
     def wheel_facts(self) -> WheelFacts:
         """What wheels require, of all collections; what an earlier one says of a version counts."""
@@ -71,21 +65,18 @@ class BesideBlocks:
         """Which packages of distributions and of conda bring an MPI, by ``mpi_packages.yaml``; an earlier collection's
         rows come first."""
         if self._mpi_packages is None:
-            self._mpi_packages = self._read_mpi_packages()
+            from hpcgen.core.config.decoding import convert
+            from hpcgen.core.config.yamlfile import load
+            from hpcgen.core.model.mpi_packages import MpiPackageTable
+
+            paths = (folder / "mpi_packages.yaml" for folder in self._folders)
+            tables = [convert(load(path, self._shown(path)), MpiPackageTable) for path in paths if path.is_file()]
+            self._mpi_packages = MpiPackageTable(
+                mpi_packages=[row for table in tables for row in table.mpi_packages],
+                instead=[row for table in tables for row in table.instead],
+                without=[row for table in tables for row in table.without],
+            )
         return self._mpi_packages
-
-    def _read_mpi_packages(self) -> MpiPackageTable:
-        from hpcgen.core.config.decoding import convert
-        from hpcgen.core.config.yamlfile import load
-        from hpcgen.core.model.mpi_packages import MpiPackageTable
-
-        paths = (folder / "mpi_packages.yaml" for folder in self._folders)
-        tables = [convert(load(path, self._shown(path)), MpiPackageTable) for path in paths if path.is_file()]
-        return MpiPackageTable(
-            mpi_packages=[row for table in tables for row in table.mpi_packages],
-            instead=[row for table in tables for row in table.instead],
-            without=[row for table in tables for row in table.without],
-        )
 
     def lists_for(self, python: str, architecture: str) -> Iterator[tuple[str, ListedWheels]]:
         """What wheel lists have for a Python (``3.12``) and architecture, by their names; nothing rests on them yet.
