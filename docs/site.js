@@ -6,3 +6,10 @@ const reachable = () => {
 };
 document$.subscribe(() => requestAnimationFrame(reachable));
 addEventListener("resize", reachable);
+
+// A pasted message is words to the search: its marks would be operators, and a single digit with them an error.
+const post = Worker.prototype.postMessage;
+Worker.prototype.postMessage = function (message, ...rest) {
+  const words = text => text.replace(/[^\p{L}\p{N}_.+]+/gu, " ").replace(/(?<=^| )\S(?= |$)/g, "").replace(/(?<=^| )[+.]+|[.]+(?= |$)/g, "");
+  return post.call(this, message.type === 2 ? { ...message, data: words(message.data) } : message, ...rest);
+};

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import axe_playwright_python
 import pytest
+import yaml
 from container_tools import need, run
 from matplotlib.image import imread
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, sync_playwright
@@ -37,6 +38,25 @@ VIOLATIONS = """rules => axe.run(document, {resultTypes: ["violations"], ...rule
 CONTRAST = {"runOnly": ["color-contrast"]}
 SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 CUT = "[...document.querySelectorAll('pre code')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.innerText)"
+SEARCHES = Path(__file__).with_name("searches.yaml")
+"""What people paste or type, from public threads, and the pages that answer it."""
+FOUND = """async queries => {
+  const config = JSON.parse(document.querySelector("#__config").textContent);
+  const base = new URL(config.base, location);
+  const index = await (await fetch(new URL("search/search_index.json", base))).json();
+  const worker = new Worker(new URL(config.search, base));
+  const answer = message => new Promise(done => {
+    worker.onmessage = event => done(event.data);
+    worker.postMessage(message);
+  });
+  await answer({type: 0, data: {...index, options: {suggest: false}}});
+  const found = [];
+  for (const query of queries) {
+    found.push((await answer({type: 2, data: query})).data.items.map(pages => pages[0].location.split("#")[0]));
+  }
+  return found;
+}"""
+"""The pages that the theme's own search finds for each query, the best first."""
 NOT_LOADED = "[...document.images].filter(e => !e.complete || !e.naturalWidth).map(e => e.src)"
 
 
@@ -135,3 +155,16 @@ def test_pictures_are_dark_on_dark_pages(page: Page, path: str) -> None:
     dark = [lightness(each) for each in pictures]
     assert min(light) > 0.7
     assert max(dark) < 0.4
+
+
+def test_what_people_paste_finds_its_page(page: Page) -> None:
+    asked = yaml.safe_load(SEARCHES.read_text("utf-8"))
+    opened(page, "")
+    found = page.evaluate(FOUND, [each["query"] for each in asked])
+    missed = [
+        (each["query"], pages[:3])
+        for each, pages in zip(asked, found, strict=True)
+        if not set(each["pages"]) & set(pages[:3])
+    ]
+    assert len(asked) == 60
+    assert len(missed) <= 6, missed

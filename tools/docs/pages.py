@@ -28,6 +28,15 @@ _NO_HEAD = re.compile(r"<thead>\s*<tr>\s*(?:<th[^>]*></th>\s*)+</tr>\s*</thead>"
 """The head of a table whose columns need none."""
 _NO_PROMPT = re.compile(r'<span class="gp">(?!\$)([^<]*)</span>')
 """A comment in what a command prints: the highlighter takes it for the prompt of root."""
+_WEIGHTS = (
+    ("tasks/", 2.0),
+    ("when-a-", 2.0),
+    ("internals/", 0.3),
+    ("architecture", 0.3),
+    ("reference/errors/", 0.7),
+    ("reference/", 0.3),
+)
+"""How much a page counts in a search, by the beginning of its path: what people ask for first, then how, then lists."""
 _LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)]+)\)")
 
 
@@ -64,6 +73,8 @@ def _reference(made: Iterable[str]) -> list[Any]:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Called by MkDocs for each page, generated or not."""
     here = posixpath.dirname(page.file.src_uri)
+    weight = next((weight for start, weight in _WEIGHTS if page.file.src_uri.startswith(start)), 1.0)
+    page.meta.setdefault("search", {"boost": weight})
 
     def shown(found: re.Match[str]) -> str:
         label, target = found.groups()
