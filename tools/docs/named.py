@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from writing import cell, code, prose, table
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.cli.describe import described, one_line
+from hpcgen.core.config.provenance import Fact, counts, facts_of, shown_value
 
 _LISTS = {"block": "Building blocks", "site": "Sites", "stack": "Stacks"}
 
@@ -18,7 +19,11 @@ def pages() -> dict[str, str]:
     catalog = Catalog()
     found = {}
     blocks = catalog.names("block")
-    makers = {"block": _block, "site": _site, "stack": lambda stack: _stack(stack, blocks)}
+    makers = {
+        "block": _block,
+        "site": lambda site: _site(site, facts_of(catalog.site_document(site["name"]))),
+        "stack": lambda stack: _stack(stack, blocks),
+    }
     for kind, title in _LISTS.items():
         names = catalog.names(kind)
         rows = [[f"[{name}]({name}.md)", cell(one_line(catalog, kind, name))] for name in names]
@@ -49,9 +54,10 @@ def _release(release: dict[str, Any]) -> str:
     return "; ".join(words)
 
 
-def _site(site: dict[str, Any]) -> str:
+def _site(site: dict[str, Any], known: Sequence[Fact]) -> str:
+    facts_text = _facts(known)
     if site.get("abstract"):
-        return f"{site.get('title', '')}\n\nWhat several sites have in common.\n"
+        return f"{site.get('title', '')}\n\nWhat several sites have in common.\n\n{facts_text}"
     rows = []
     for name, partition in site["partitions"].items():
         gpu = partition.get("gpu")
@@ -64,7 +70,33 @@ def _site(site: dict[str, Any]) -> str:
         ["MPI of the host", cell(_mpi(site.get("mpi"))) or "none is known"],
     ]
     partitions = table(["name", "CPU", "GPUs of a node"], rows)
-    return f"{site['title']}\n\n{table(['', ''], facts)}\n## Partitions\n\n{partitions}"
+    command = f"hpcgen plan --site {site['name']} --stack mpi-hello"
+    return "\n".join(
+        [
+            f"{site['title']}\n",
+            table(["", ""], facts),
+            f"```sh\n{command}\n```\n\nOn the machine, `hpcgen site doctor {site['name']}` says what differs.\n",
+            f"## Partitions\n\n{partitions}",
+            facts_text,
+        ]
+    )
+
+
+_MARKS = {"verified": "yes", "unverified": "no"}
+
+
+def _facts(known: Sequence[Fact]) -> str:
+    """Every fact with whether somebody read it in its source, the date and the source."""
+    rows = []
+    for fact in known:
+        source = fact.source
+        dated = "" if source is None else source.as_of or source.checked
+        said = "" if source is None else f"{source.from_} ({source.note})" if source.note else source.from_
+        rows.append(
+            [code(fact.path), code(shown_value(fact.value)), _MARKS.get(fact.mark, "unknown"), dated, cell(said)]
+        )
+    head = ["fact", "value", "verified", "as of", "source"]
+    return f"## Facts\n\nIn all: {counts(known)}.\n\n{table(head, rows)}" if rows else ""
 
 
 def _mpi(mpi: dict[str, Any] | None) -> str:

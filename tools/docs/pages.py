@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import built
+import combinations
 import commands
 import fields
 import messages
@@ -42,7 +43,11 @@ _LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)]+)\)")
 
 def on_files(files: Files, config: Any) -> Files:
     """Called by MkDocs with the pages below docs/."""
-    made = {path: text for maker in (commands, fields, named, messages) for path, text in maker.pages().items()}
+    made = {
+        path: text
+        for maker in (combinations, commands, fields, named, messages)
+        for path, text in maker.pages().items()
+    }
     written = [file.src_uri for file in files.documentation_pages()]
     for path, text in made.items():
         files.append(File.generated(config, path, content=text))
