@@ -24,9 +24,11 @@ def pages() -> dict[str, str]:
     refused = markdown(found)
     heads = "".join(f'<th scope="col"><a href="../stacks/{name}/"><span>{name}</span></a></th>' for name in stacks)
     body = "".join(_row(name, marks, stacks, refused) for name, *marks in rows)
-    table = f'<div class="md-typeset__scrollwrap"><table class="matrix"><thead><tr><td></td>{heads}</tr></thead><tbody>{body}</tbody></table></div>'
-    head = f"---\nhide: [toc, navigation]\n---\n\n# Which stack renders where, now\n\n{LEGEND}.\nA mark leads to its reason.\n"
-    return {"reference/matrix.md": f"{head}\n{table}\n\n{refused[refused.index('## How many') :]}"}
+    table = f'<table class="matrix"><thead><tr><td></td>{heads}</tr></thead><tbody>{body}</tbody></table>'
+    head = f"---\nhide: [toc, navigation]\n---\n\n# Which stack renders where, now\n\n{LEGEND}.\n"
+    grid_of_all = f'<div class="md-typeset__scrollwrap">{table}</div>'
+    reasons = refused[refused.index("## How many") :]
+    return {"reference/matrix.md": f"{head}A mark leads to its reason.\n\n{grid_of_all}\n\n{reasons}"}
 
 
 def _row(node: str, marks: list[str], stacks: list[str], refused: str) -> str:
