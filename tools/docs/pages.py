@@ -17,6 +17,7 @@ import built
 import combinations
 import commands
 import fields
+import interface
 import messages
 import named
 from mkdocs.structure.files import File, Files
@@ -45,7 +46,7 @@ def on_files(files: Files, config: Any) -> Files:
     """Called by MkDocs with the pages below docs/."""
     made = {
         path: text
-        for maker in (combinations, commands, fields, named, messages)
+        for maker in (combinations, commands, fields, interface, named, messages)
         for path, text in maker.pages().items()
     }
     written = [file.src_uri for file in files.documentation_pages()]
