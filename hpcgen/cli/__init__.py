@@ -5,17 +5,19 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import click
 
 from hpcgen._version import __version__
-from hpcgen.core.errors import HpcgenError, did_you_mean
+from hpcgen.core.errors import HpcgenError, Problem, did_you_mean
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
+    from hpcgen.cli.terminal import Colour
 
 EVERY_DAY = "every day"
 GROUPS: Mapping[str, Mapping[str, str]] = {
@@ -78,6 +80,8 @@ _IN_ANOTHER = {
 }
 """Commands in the module of another one, of which they are the counterpart, or of what they share."""
 INTERNAL_ERROR = 70
+_EXAMPLE_WIDTH = 76
+"""Of lines of examples: click indents them in 80 columns."""
 
 
 def _be_quiet(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -94,7 +98,25 @@ QUIET = click.Option(
     callback=_be_quiet,
     help="Print only results, warnings and errors: no notes, no progress.",
 )
-"""An option of every command."""
+
+
+def _choose_colour(ctx: click.Context, param: click.Parameter, value: Colour | None) -> None:
+    if value is not None:
+        from hpcgen.cli.terminal import choose_colour
+
+        choose_colour(value)
+
+
+COLOUR = click.Option(
+    ["--color"],
+    type=click.Choice(["auto", "always", "never"]),
+    metavar="WHEN",
+    expose_value=False,
+    callback=_choose_colour,
+    help="Colours in messages: auto (on a terminal, without NO_COLOR), always or never.",
+)
+COMMON = (QUIET, COLOUR)
+"""Options of every command."""
 
 
 class LazyCommands(click.Group):
@@ -123,7 +145,7 @@ class LazyCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         command = self.load(cmd_name)
         if command is not None:
-            _add_quiet(command)
+            _add_common(command)
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -150,12 +172,12 @@ class LazyCommands(click.Group):
         super().format_epilog(ctx, formatter)
 
 
-def _add_quiet(command: click.Command) -> None:
-    """Give a command, or those below it, ``--quiet``."""
-    if not isinstance(command, click.Group) and QUIET not in command.params:
-        command.params.append(QUIET)
+def _add_common(command: click.Command) -> None:
+    """Give a command, or those below it, ``--quiet`` and ``--color``."""
+    if not isinstance(command, click.Group):
+        command.params += [option for option in COMMON if option not in command.params]
     for each in getattr(command, "commands", {}).values():
-        _add_quiet(each)
+        _add_common(each)
 
 
 def _add_examples(command: click.Command, path: str) -> None:
@@ -163,7 +185,12 @@ def _add_examples(command: click.Command, path: str) -> None:
     from hpcgen.cli.examples import examples_of
 
     if path in (examples := examples_of(path.partition(" ")[0])):
-        command.epilog = "\n".join(["\b", "Examples:", *(f"  {line}" for line in examples[path])])
+        shown = [f"  {line}" for line in examples[path]]
+        if sys.stdout.isatty():
+            from hpcgen.cli.terminal import command_lines
+
+            shown = [part for line in examples[path] for part in command_lines(line, "  ", _EXAMPLE_WIDTH)]
+        command.epilog = "\n".join(["\b", "Examples:", *shown])
     for name, each in getattr(command, "commands", {}).items():
         _add_examples(each, f"{path} {name}")
 
@@ -224,7 +251,9 @@ class _Commands(LazyCommands):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.load(args[0]) is None:
-            ctx.fail(f"no command is called {args[0]!r}: {did_you_mean(args[0], self.list_commands(ctx))}")
+            ctx.fail(
+                f"no command is called {args[0]!r}: {did_you_mean(args[0], self.list_commands(ctx), '`hpcgen --help`')}"
+            )
         return super().resolve_command(ctx, args)
 
 
@@ -243,6 +272,15 @@ class _Commands(LazyCommands):
     help="Let the Python of collections run that a fleet or a bundle names; also $HPCGEN_TRUST_COLLECTIONS=1.",
 )
 @click.option("-q", "--quiet", is_flag=True, help=QUIET.help)
+@click.option(
+    "--color",
+    type=COLOUR.type,
+    metavar="WHEN",
+    default="auto",
+    expose_value=False,
+    callback=_choose_colour,
+    help=COLOUR.help,
+)
 @click.option("--debug", is_flag=True, help="Show a traceback when something goes wrong.")
 @click.version_option(__version__, message="hpcgen %(version)s")
 @click.pass_context
@@ -268,13 +306,14 @@ def main() -> NoReturn:
     except HpcgenError as error:
         if debug:
             raise
-        _say_problems(error)
+        _say_problems(error.problems)
         sys.exit(error.exit_code)
     except click.exceptions.Abort:
         sys.exit(130)
     except click.ClickException as error:
-        error.message = _public(error.message)  # type: ignore[misc]
-        error.show()
+        from hpcgen.cli.error_report import problem_of
+
+        _say_problems([problem_of(error)])
         sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader went away, as `head` does; nothing is left to be said on stdout.
@@ -284,13 +323,12 @@ def main() -> NoReturn:
         if debug:
             raise
         if (refused := _refused(error)) is not None:
-            _say_problems(refused)
+            _say_problems(refused.problems)
             sys.exit(refused.exit_code)
-        click.echo(_public(f"hpcgen: internal error: {type(error).__name__}: {error}"), err=True)
-        click.echo(
-            "This is a bug in hpcgen. Run the same command with --debug before the subcommand and report it.",
-            err=True,
-        )
+        from hpcgen.cli.common import ask
+
+        ask(f"internal error: {type(error).__name__}: {error}")
+        ask("this is a bug in hpcgen: run the same command with --debug before the subcommand, and report it")
         sys.exit(INTERNAL_ERROR)
 
 
@@ -302,15 +340,10 @@ def _refused(error: Exception) -> HpcgenError | None:
     return refused(error)
 
 
-def _public(message: str) -> str:
-    """What click and Python repeat of the user's words, without secrets."""
-    from hpcgen.core.secret_rules import without_secrets
+def _say_problems(problems: Sequence[Problem]) -> None:
+    from hpcgen.cli.common import ask
 
-    return without_secrets(message)
-
-
-def _say_problems(error: HpcgenError) -> None:
-    for problem in error.problems:
-        click.echo(f"hpcgen: error: {problem}", err=True)
-    if len(error.problems) > 1:
-        click.echo(f"hpcgen: {len(error.problems)} errors", err=True)
+    for problem in problems:
+        ask(f"error: {problem}")
+    if len(problems) > 1:
+        ask(f"{len(problems)} errors")

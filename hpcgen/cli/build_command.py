@@ -33,6 +33,7 @@ from hpcgen.cli.plugged import ExtensibleCommand
 from hpcgen.cli.project_stack import stack_here
 from hpcgen.cli.provenance import check_statement, write_provenance
 from hpcgen.cli.recorded_plan import plan_of_lock
+from hpcgen.cli.terminal import echo_commands
 from hpcgen.cli.words import EngineChoice
 from hpcgen.core.model.image_paths import NOTEST
 
@@ -226,7 +227,7 @@ def dry_run_of(kit: KitFolder, options: BuildOptions) -> None:
     prepared = prepare(kit, options, "0", Path("BUILD"))
     click.echo("# BUILD is a temporary folder with the files that the recipe copies.")
     for line in commands(prepared):
-        click.echo(line)
+        echo_commands(line)
 
 
 def build_and_tell(kit: KitFolder, options: BuildOptions) -> BuildRecord:

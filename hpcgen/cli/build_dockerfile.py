@@ -13,6 +13,7 @@ from hpcgen.cli.common import catalog_of, say
 from hpcgen.cli.options import PlanOptions
 from hpcgen.cli.project_stack import site_missing, usual_site
 from hpcgen.cli.provenance import write_provenance
+from hpcgen.cli.terminal import echo_commands
 from hpcgen.core.support.places import recorded
 from hpcgen.core.support.quoting import sh
 
@@ -40,7 +41,7 @@ def build_dockerfile(ctx: click.Context, options: PlanOptions, build: BuildComma
     own = _own(ctx, build.dockerfile, options, build)
     if build.dry_run:
         click.echo("# BUILD is a temporary folder with a copy of the Dockerfile.")
-        click.echo("\n".join(commands_of_own(prepare_own(own, build.how, "0", Path("BUILD")))))
+        echo_commands("\n".join(commands_of_own(prepare_own(own, build.how, "0", Path("BUILD")))))
         return
     result = built_and_told(lambda watcher: build_own(own, build.how, watcher))
     write_provenance(result, build.provenance, build.sign)

@@ -11,6 +11,7 @@ import click
 
 from hpcgen.cli.common import PATH, SIGNER, catalog_of, print_json, required_signers, say, shows_progress
 from hpcgen.cli.tables import table
+from hpcgen.cli.terminal import echo
 from hpcgen.cli.words import JOBS, STACK
 from hpcgen.core.errors import InputError, UnknownNameError, did_you_mean
 from hpcgen.core.support.units import files, size
@@ -170,7 +171,7 @@ def _list(lock: Lock, catalog: Catalog, as_json: bool, carried: Collection[str])
 
     rows = [[each.kind, each.name, size(each.size), shown(each.urls[0]) if each.urls else "-"] for each in wants]
     rows += [["image", name, "-", pin.origin] for name, pin in sorted(lock.pins.images.items())]
-    click.echo(table(["kind", "name", "size", "from"], rows, sys.stdout))
+    echo(table(["kind", "name", "size", "from"], rows, sys.stdout))
     known = sum(each.size or 0 for each in wants)
     unknown = sum(each.size is None for each in wants)
     more = f", and {unknown} of unknown size" if unknown else ""
@@ -268,14 +269,14 @@ def diff(old: Path, new: Path, output: Path | None, split: str | None, as_json: 
 
 def _show_difference(title: str, items: Sequence[BundleItem]) -> None:
     """Each file, and a line of sums for each kind."""
-    click.echo(f"{title}: {files(len(items))}, {size(sum(item.size for item in items))}")
+    echo(f"{title}: {files(len(items))}, {size(sum(item.size for item in items))}")
     kinds = list(dict.fromkeys(item.kind for item in items))
     for kind in kinds:
         of_kind = [item for item in items if item.kind == kind]
-        click.echo(f"  {kind}: {files(len(of_kind))}, {size(sum(item.size for item in of_kind))}")
+        echo(f"  {kind}: {files(len(of_kind))}, {size(sum(item.size for item in of_kind))}")
     rows = [[item.kind, item.name, size(item.size), item.path.rpartition("/")[2]] for item in items]
     if rows:
-        click.echo(table(["kind", "name", "size", "file"], rows, sys.stdout))
+        echo(table(["kind", "name", "size", "file"], rows, sys.stdout))
 
 
 @command.command("join")

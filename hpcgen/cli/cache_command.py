@@ -11,6 +11,7 @@ import click
 
 from hpcgen.cli.common import PATH, SIGNER, print_json, say
 from hpcgen.cli.tables import table
+from hpcgen.cli.terminal import echo
 from hpcgen.cli.words import DAYS
 from hpcgen.core.support.units import counted, duration, size
 
@@ -58,7 +59,7 @@ def list_command(folder: Path | None, as_json: bool) -> None:
         say(f"there is nothing in {store.folder}")
         return
     head = ["key", "block", "for", "size", "compiled (UTC)", "took", "signed"]
-    click.echo(table(head, [_row(store, each) for each in found], sys.stdout))
+    echo(table(head, [_row(store, each) for each in found], sys.stdout))
     say(f"{counted(len(found), 'artifact')}, {size(sum(each.record.bytes for each in found))}")
 
 
@@ -96,7 +97,7 @@ def show(artifact: str, folder: Path | None, signers: Path | None, as_json: bool
     }
     width = max(map(len, rows))
     for name, text in rows.items():
-        click.echo(f"{name.ljust(width)}  {text}")
+        echo(f"{name.ljust(width)}  {text}")
 
 
 @command.command("verify")

@@ -10,6 +10,7 @@ from msgspec.structs import asdict
 from hpcgen.cli.common import print_json, say
 from hpcgen.cli.personal import somebody_there
 from hpcgen.cli.tables import table
+from hpcgen.cli.terminal import echo
 
 KINDS = ("images", "build-cache", "unfinished", "cache", "jobs")
 
@@ -51,7 +52,7 @@ def command(kinds: tuple[str, ...], days: float, yes: bool, dry_run: bool, as_js
             say("there is nothing to remove")
             return 0
         rows = [[each.kind, each.about, str(len(each.names)), _size(each.bytes), each.place] for each in found]
-        click.echo(table(["kind", "what", "count", "size", "where"], rows, sys.stdout))
+        echo(table(["kind", "what", "count", "size", "where"], rows, sys.stdout))
         unknown = ", without what has no known size" if any(each.bytes is None for each in found) else ""
         say(f"in all {_size(sum(each.bytes or 0 for each in found))}{unknown}; `hpcgen records` has the built images")
         if dry_run or not (yes or _agreed()):

@@ -333,9 +333,10 @@ def say(message: str) -> None:
 
 def ask(message: str) -> None:
     """What the user has to see, since something is asked then."""
+    from hpcgen.cli.terminal import echo
     from hpcgen.core.secret_rules import without_secrets
 
-    click.echo(f"hpcgen: {without_secrets(message)}", err=True)
+    echo(f"hpcgen: {without_secrets(message)}", err=True)
 
 
 PRINTED = "hpcgen.printed"

@@ -14,6 +14,7 @@ from hpcgen.cli.image_to_read import image_to_read
 from hpcgen.cli.licences import licence_option
 from hpcgen.cli.options import PlanOptions, optional_plan_options
 from hpcgen.cli.tables import table
+from hpcgen.cli.terminal import echo
 from hpcgen.cli.words import IMAGE
 
 if TYPE_CHECKING:
@@ -62,8 +63,8 @@ def command(
         print_json(rows)
     else:
         where = f"{plan.site.name}, partition {plan.partition}"
-        click.echo(f"{what} for {where}, format {plan.format}, run by {plan.engine}\n")
-        click.echo(table(["check", "outcome", "why"], [_row(each) for each in checks], sys.stdout))
+        echo(f"{what} for {where}, format {plan.format}, run by {plan.engine}\n")
+        echo(table(["check", "outcome", "why"], [_row(each) for each in checks], sys.stdout))
         for each, where in zip(checks, places, strict=True):
             if each.outcome == "broken":
                 say(f"broken: {each.name}{f' ({where})' if where else ''}: {each.remedy or 'see there'}, or {OVERRULE}")

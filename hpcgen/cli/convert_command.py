@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from hpcgen.cli.common import START, print_json, say
+from hpcgen.cli.terminal import echo_commands
 from hpcgen.cli.words import IMAGE
 from hpcgen.core.support.units import size
 
@@ -31,7 +32,7 @@ def command(image: str, output: str, force: bool, dry_run: bool, as_json: bool, 
     source, target = parse_image(image, start), parse_output(output)
     if dry_run:
         check_output(target, force)
-        click.echo("\n".join(shown(planned(source, target, Path("WORK"), Marks()))))
+        echo_commands("\n".join(shown(planned(source, target, Path("WORK"), Marks()))))
         return
     from hpcgen.core.support.processes import interruptible
 

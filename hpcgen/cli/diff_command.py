@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hpcgen.cli.common import catalog_of, print_json, say
+from hpcgen.cli.terminal import echo
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -36,7 +37,7 @@ def command(ctx: click.Context, old: str | None, new: str | None, as_json: bool)
     if as_json:
         print_json(found)
     elif found:
-        click.echo(text)
+        echo(text)
     else:
         say("nothing differs")
     return 1 if found else 0

@@ -1,4 +1,4 @@
-"""Errors for programs: with ``--json`` what went wrong is one object on stdout, unless a result is there already."""
+"""The one form of errors; with ``--json`` an object on stdout, unless a result is there already."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def error_data(error: Exception) -> dict[str, object]:
     if isinstance(error, HpcgenError):
         problems, code = error.problems, error.exit_code
     elif isinstance(error, click.ClickException):
-        problems, code = (Problem(error.format_message()),), error.exit_code
+        problems, code = (problem_of(error),), error.exit_code
     else:
         problems, code = (Problem(f"{type(error).__name__}: {error}"),), INTERNAL_ERROR
     own = isinstance(error, HpcgenError)
@@ -42,6 +42,14 @@ def error_data(error: Exception) -> dict[str, object]:
         ],
         "remedies": msgspec.to_builtins(error.remedies) if isinstance(error, HpcgenError) else [],
     }
+
+
+def problem_of(error: click.ClickException) -> Problem:
+    """What click found, in the form of all other errors; its remedy is where the command's usage is."""
+    message = error.format_message().removesuffix(".")
+    ctx = getattr(error, "ctx", None)
+    more = f"`{ctx.command_path} --help` shows the usage" if ctx is not None else ""
+    return Problem(f"{message[:1].lower()}{message[1:]}", remedy=more)
 
 
 def _place(problem: Problem) -> dict[str, object] | None:

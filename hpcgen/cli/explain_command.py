@@ -12,6 +12,7 @@ from hpcgen.cli.common import catalog_of, plan_from, print_json, say
 from hpcgen.cli.options import PlanOptions, word_or_plan_options
 from hpcgen.cli.project_stack import stack_here
 from hpcgen.cli.recorded_plan import named_plan
+from hpcgen.cli.terminal import echo
 from hpcgen.core.errors import HpcgenError, InputError, Problems, UnknownNameError
 from hpcgen.core.model.image_paths import LOCK
 
@@ -42,7 +43,7 @@ def command(ctx: click.Context, origin: str | None, as_json: bool, options: Plan
         if as_json:
             print_json(listed)
         else:
-            click.echo("\n".join(f"{kind}: {', '.join(names)}" for kind, names in listed.items()))
+            echo("\n".join(f"{kind}: {', '.join(names)}" for kind, names in listed.items()))
         return
     found, problems = [], Problems()
     for word in given:
@@ -55,7 +56,7 @@ def command(ctx: click.Context, origin: str | None, as_json: bool, options: Plan
     if as_json:
         print_json(found)
     else:
-        click.echo("\n\n".join(explanation_text(each) for each in found))
+        echo("\n\n".join(explanation_text(each) for each in found))
 
 
 def _there(options: PlanOptions) -> str | None:

@@ -9,6 +9,7 @@ import click
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say
 from hpcgen.cli.project_stack import PROJECT
+from hpcgen.cli.terminal import echo
 from hpcgen.core.config.user_config import configured
 from hpcgen.core.errors import InputError, OutputError
 from hpcgen.core.model.image_paths import OWN_FOLDER
@@ -57,7 +58,7 @@ def command(
     if as_json:
         print_json({"file": None if only_shown else str(file), **_data(draft), "text": text})
     elif only_shown:
-        click.echo(text, nl=False)
+        echo(text, nl=False)
     if not only_shown:
         _write(file, text, force)
         _next_steps(folder, output, draft)
@@ -150,7 +151,7 @@ def _show_changes(file: Path, old: str, new: str) -> None:
         old.splitlines(), new.splitlines(), f"{file} (now)", f"{file} (init)", lineterm="", n=1
     )
     for line in lines:
-        click.echo(without_secrets(line), err=True)
+        echo(without_secrets(line), err=True)
 
 
 def _next_steps(folder: Path, output: str, draft: Draft) -> None:

@@ -11,6 +11,7 @@ import click
 from hpcgen.cli.common import START, print_json, say
 from hpcgen.cli.image_to_read import image_to_read
 from hpcgen.cli.tables import table, word
+from hpcgen.cli.terminal import echo
 from hpcgen.cli.words import IMAGE
 from hpcgen.core.errors import InputError
 from hpcgen.core.support.units import harmless, size
@@ -70,7 +71,7 @@ def _show(found: ImageReference, as_json: bool, part: str | None, contents: bool
     if as_json:
         print_json(told)
         return
-    click.echo(_shown(told))
+    echo(_shown(told))
     for note in told.notes:
         say(f"note: {note}")
 
@@ -93,7 +94,7 @@ def _contents(image: ImageReference, as_json: bool, sbom: bool) -> None:
     else:
         from hpcgen.cli.image_contents import shown_contents
 
-        click.echo(shown_contents(image, facts))
+        echo(shown_contents(image, facts))
     for each in facts.unread if not as_json or sbom else ():
         say(f"note: {harmless(each)}")
 

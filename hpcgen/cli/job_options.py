@@ -21,6 +21,7 @@ from hpcgen.cli.project_stack import (
     stack_here,
     usual_site,
 )
+from hpcgen.cli.terminal import echo
 from hpcgen.cli.words import BLOCK, COUNT, IMAGE, PARTITION, QUEUE, SETTING, SITE, STACK, EngineChoice
 
 if TYPE_CHECKING:
@@ -310,4 +311,4 @@ def _explain(job: ImageJob, request: JobRequest) -> None:
     shape = f"{wanted.nodes} × {wanted.ranks_per_node} × {wanted.threads_per_rank}"
     say(f"nodes × ranks × threads: {shape}, by {plan.engine} on {plan.site.name}, {plan.partition}")
     for line in [*wanted.why(), *explain(plan.site, plan.partition, plan.stack, wanted, request)]:
-        click.echo(f"  {line}", err=True)
+        echo(f"  {line}", err=True)

@@ -12,6 +12,7 @@ import msgspec
 from hpcgen.cli.common import catalog_of, print_json, say
 from hpcgen.cli.fact_ages import TODAY
 from hpcgen.cli.tables import table, word
+from hpcgen.cli.terminal import echo
 from hpcgen.core.errors import HpcgenError
 from hpcgen.core.support.units import counted, some
 
@@ -54,7 +55,7 @@ def command(
         return
     columns = ["name", *(FACTS if facts else OVERVIEW if kind == "sites" else ()), "title", *(["origin"] * origin)]
     rows = [[_cell(entry, column) for column in columns] for entry in shown]
-    click.echo(table([column.replace("_", " ") for column in columns], rows, sys.stdout))
+    echo(table([column.replace("_", " ") for column in columns], rows, sys.stdout))
     if len(shown) < len(entries):
         archived = counted(sum("archived" in entry for entry in entries), "archived site")
         say(f"note: `--all` also lists {archived}, and what other profiles extend")
@@ -86,7 +87,7 @@ def _show_lists(catalog: Catalog, as_json: bool) -> None:
     if as_json:
         print_json(lists)
         return
-    click.echo(table(["what", "count", "command"], [[str(each) for each in row.values()] for row in lists], sys.stdout))
+    echo(table(["what", "count", "command"], [[str(each) for each in row.values()] for row in lists], sys.stdout))
 
 
 def _names(catalog: Catalog, kind: str) -> list[str]:

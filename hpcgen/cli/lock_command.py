@@ -13,6 +13,7 @@ from hpcgen.cli.common import PATH, catalog_of, plan_from, print_json, say
 from hpcgen.cli.licences import licence_option, with_licences
 from hpcgen.cli.options import PlanOptions, optional_plan_options, options_from
 from hpcgen.cli.plugged import fetcher_of
+from hpcgen.cli.terminal import echo
 from hpcgen.core.errors import InputError, Problem, Problems, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ def _tell(old: Lock, new: Lock, as_json: bool) -> bool:
     if as_json:
         print_json(found)
     elif found:
-        click.echo(changes_text(found))
+        echo(changes_text(found))
     else:
         say("nothing changes")
     return bool(found)

@@ -14,6 +14,7 @@ from hpcgen.cli.fact_ages import TODAY, as_data, doubts_of, say_doubts
 from hpcgen.cli.licences import say_licences
 from hpcgen.cli.options import PlanOptions, plan_options
 from hpcgen.cli.tables import table
+from hpcgen.cli.terminal import echo
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -47,17 +48,15 @@ def command(ctx: click.Context, inputs: bool, as_json: bool, today: date, option
     where = f"{plan.site.name}, partition {plan.partition}"
     assembly = assemble(plan, catalog)
     folded = not options.notes and (assembly.details or any(each.severity == "detail" for each in plan.findings))
-    click.echo(
-        f"{plan.stack.name} for {where}, format {plan.format}, run by {plan.engine}{' (--notes)' if folded else ''}\n"
-    )
-    click.echo(table(["block", "version", "stage", "why"], rows, sys.stdout))
+    echo(f"{plan.stack.name} for {where}, format {plan.format}, run by {plan.engine}{' (--notes)' if folded else ''}\n")
+    echo(table(["block", "version", "stage", "why"], rows, sys.stdout))
     if plan.copied:
-        click.echo(f"\n{table(['copied to', 'files', 'size', 'sha256'], _copied_rows(plan), sys.stdout)}")
+        echo(f"\n{table(['copied to', 'files', 'size', 'sha256'], _copied_rows(plan), sys.stdout)}")
     job = plan.job
     queue = f", queue {job.queue}" if job.queue else ""
-    click.echo(f"\njob: {layout_text(job)}{queue}")
+    echo(f"\njob: {layout_text(job)}{queue}")
     for reason in job.why():
-        click.echo(f"  {reason}")
+        echo(f"  {reason}")
     say_licences(plan)
     say_findings(plan, notices(assembly), assembly.details, notes=options.notes)
     say_doubts(options.site or plan.site.name, doubts, options.notes)
@@ -72,7 +71,7 @@ def _show_inputs(plan: Plan, catalog: Catalog, as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    click.echo(table(["block", "kind", "name", "from", "pinned by"], [list(each) for each in rows], sys.stdout))
+    echo(table(["block", "kind", "name", "from", "pinned by"], [list(each) for each in rows], sys.stdout))
 
 
 def _copied_rows(plan: Plan) -> list[list[str]]:

@@ -71,7 +71,7 @@ class ExtensibleCommand(click.Command):
 
     def extend(self) -> None:
         """Load what plug-ins add, once; it stands after the command's own options."""
-        from hpcgen.cli import QUIET
+        from hpcgen.cli import COMMON
 
         more = () if self.is_extended else plugins.OPTIONS.get(str(self.name), ())
         self.is_extended = True
@@ -79,7 +79,7 @@ class ExtensibleCommand(click.Command):
             assert self.callback is not None
             self.callback = load_target(target)(inspect.unwrap(self.callback))
             added: list[click.Parameter] = vars(self.callback)["__click_params__"]
-            at = len(self.params) - (QUIET in self.params)
+            at = len(self.params) - sum(option in self.params for option in COMMON)
             self.params[at:at] = reversed(added)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hpcgen.cli.common import PATH, START, print_json, say
+from hpcgen.cli.terminal import echo
 from hpcgen.cli.words import IMAGE
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def verify(image: str, file: Path | None, signers: Path | None, start: bool, as_
     if as_json:
         print_json(checks)
     else:
-        click.echo(
+        echo(
             table(["check", "outcome", "why"], [[each.name, each.outcome, each.reason] for each in checks], sys.stdout)
         )
     broken = any(each.outcome == "does not hold" for each in checks)

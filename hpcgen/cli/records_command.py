@@ -13,6 +13,7 @@ from msgspec import convert
 from hpcgen.cli.common import PATH, option_group, print_json, print_json_list, say
 from hpcgen.cli.options import Options, in_record
 from hpcgen.cli.tables import table, word
+from hpcgen.cli.terminal import echo
 from hpcgen.cli.words import COUNT, DAYS, WHOLE
 from hpcgen.core.support.units import counted, duration, size
 
@@ -65,7 +66,7 @@ def command(ctx: click.Context, /, as_json: bool, limit: int | None, filters: Re
         say(f"there are {what} in {records_folder()}")
         return
     head = ["id", "when (UTC)", "stack", "site", "engine", "result", "time", "size", "tests"]
-    click.echo(table(head, rows, sys.stdout))
+    echo(table(head, rows, sys.stdout))
 
 
 def _row(record: BuildRecord) -> list[str]:
@@ -89,7 +90,7 @@ def show(record_id: str, as_json: bool) -> None:
         print_json(stored(record_id))
         return
     record = find(record_id)
-    click.echo(described(record, sys.stdout))
+    echo(described(record, sys.stdout))
 
 
 @command.command("provenance")
@@ -125,7 +126,7 @@ def compare_two(first: str, second: str, as_json: bool) -> None:
     if as_json:
         print_json(told)
         return
-    click.echo(compared(told, sys.stdout))
+    echo(compared(told, sys.stdout))
 
 
 @command.command("prune")
@@ -144,7 +145,7 @@ def prune(keep: int | None, dry_run: bool, filters: RecordFilters) -> None:
         raise click.UsageError("this would remove all records: say which, such as --older-than 365 or --keep 100")
     count = freed = 0
     for head, taken in remove(convert(filters, Selection, from_attributes=True), keep or 0, dry_run=dry_run):
-        click.echo(f"{head.id}  {head.started[:10]}  {head.stack}  {head.site}  {head.result}")
+        echo(f"{head.id}  {head.started[:10]}  {head.stack}  {head.site}  {head.result}")
         count, freed = count + 1, freed + taken
     done = "would be removed" if dry_run else "removed"
     say(f"{counted(count, 'record')} {done}, {size(freed)}" if count else "no record is to be removed")

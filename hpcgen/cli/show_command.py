@@ -10,6 +10,7 @@ import msgspec
 
 from hpcgen.cli.common import catalog_of, print_json, say
 from hpcgen.cli.tables import table
+from hpcgen.cli.terminal import echo
 from hpcgen.cli.words import NAMED
 
 if TYPE_CHECKING:
@@ -47,8 +48,8 @@ def command(ctx: click.Context, kind: str, name: str, origin: bool, unverified: 
     from hpcgen.core.support.writing import yaml_text
 
     if origin:
-        click.echo(f"# {path}")
-    click.echo(yaml_text(data, blocks=True), nl=False)
+        echo(f"# {path}")
+    echo(yaml_text(data, blocks=True), nl=False)
 
 
 def _show_facts(catalog: Catalog, name: str, unverified: bool, as_json: bool) -> None:
@@ -71,7 +72,7 @@ def _show_facts(catalog: Catalog, name: str, unverified: bool, as_json: bool) ->
         print_json(data)
         return
     head = ["fact", "value", "file and line", "verified", "as of", "checked", "source"]
-    click.echo(table(head, [_row(fact) for fact in shown], sys.stdout))
+    echo(table(head, [_row(fact) for fact in shown], sys.stdout))
     say(f"{name}: {counts(facts)}")
 
 

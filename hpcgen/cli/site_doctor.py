@@ -13,6 +13,7 @@ import msgspec
 from hpcgen.cli.common import catalog_of, print_json, say
 from hpcgen.cli.described_sites import KINDS, read_files, sources_option
 from hpcgen.cli.fact_ages import TODAY, say_old
+from hpcgen.cli.terminal import echo
 from hpcgen.cli.words import PARTITION, SITE
 from hpcgen.core.errors import TestFailedError
 from hpcgen.core.support.units import some
@@ -129,13 +130,13 @@ def _print(report: Report, unseen: bool) -> None:
     from hpcgen.core.config.provenance import shown_value
 
     for each in report.drift:
-        click.echo(_drift_text(each))
+        echo(_drift_text(each))
     if not unseen:
         return
     for lost in report.unseen:
-        click.echo(f"note: {lost.fact} ({lost.where.file}:{lost.where.line}) could not be detected: {lost.why}")
+        echo(f"note: {lost.fact} ({lost.where.file}:{lost.where.line}) could not be detected: {lost.why}")
     for path, value in report.unsaid.items():
-        click.echo(f"note: the profile does not state {path}; here it is {shown_value(value)}")
+        echo(f"note: the profile does not state {path}; here it is {shown_value(value)}")
 
 
 def _drift_text(drift: Drift) -> str:

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from hpcgen.cli.common import catalog_of, print_json, say
+from hpcgen.cli.terminal import echo
 from hpcgen.cli.words import CLONE, SITE, clone_folders
 from hpcgen.core.support.units import counted, some
 
@@ -52,7 +53,7 @@ def command(ctx: click.Context, name: str, clones: tuple[tuple[str, Path], ...],
 def _print(found: Refreshed) -> None:
     for read in found.files:
         if read.changed:
-            click.echo(_file_text(read))
+            echo(_file_text(read))
     for each in found.unread:
         say(f"not read: {each.source}: {each.why}; it stands for {_names(each.facts)}")
     if found.pages:

@@ -14,6 +14,7 @@ from hpcgen.cli.common import NEW_FILE, PATH, catalog_of, print_json, say, statu
 from hpcgen.cli.new_files import check_absent, check_name, write_new
 from hpcgen.cli.own_job_options import SubmissionOptions, submit_own_call, submitted_options
 from hpcgen.cli.project_stack import wanted_here
+from hpcgen.cli.terminal import echo
 from hpcgen.cli.test_options import ImageTestOptions, job_for_tests, test_options
 from hpcgen.cli.words import IMAGE
 from hpcgen.core.errors import OutputError
@@ -121,7 +122,7 @@ def _write(run: TestRun, image: ImageReference, as_json: bool, junit: Path | Non
     else:
         from hpcgen.cli.test_report import report
 
-        click.echo(report(run, sys.stdout))
+        echo(report(run, sys.stdout))
     if junit is not None:
         from hpcgen.core.support.writing import write_file
         from hpcgen.running.verify.junit import junit_xml

@@ -12,6 +12,7 @@ import click
 from hpcgen.cli import LazyCommands
 from hpcgen.cli.common import PATH, catalog_of, print_json, say
 from hpcgen.cli.tables import table, word
+from hpcgen.cli.terminal import echo
 from hpcgen.cli.words import BLOCK, CLONE, COUNT, clone_folders
 from hpcgen.core.support.units import months_before
 
@@ -103,7 +104,7 @@ def refresh(
         print_json({"findings": found, "added": added})
     elif found:
         rows = [[each.table, each.kind, word(each.version), each.message] for each in found]
-        click.echo(table(["table", "what", "version", "why"], rows, sys.stdout))
+        echo(table(["table", "what", "version", "why"], rows, sys.stdout))
     for each in added:
         say(f"added {each.block} {each.version} to {each.file}" if each.file else f"{each.block}: {each.why}")
     counts = ", ".join(f"{sum(each.kind == kind for each in found)} {kind}" for kind in get_args(Kind))

@@ -76,7 +76,7 @@ def test_the_command_of_an_installed_package_is_one_of_hpcgen(
     assert hpcgen_process("solve", "a.mtx", "--quiet", env=installed).stdout == "solved a.mtx\n"
     said = hpcgen_process("solve", "--help", env=installed).stdout
     assert said.startswith("Usage: hpcgen solve") and said.endswith("Examples:\n    hpcgen solve a.mtx\n")
-    assert "Missing argument 'FILE'" in hpcgen_process("solve", env=installed).stderr
+    assert "missing argument 'FILE'" in hpcgen_process("solve", env=installed).stderr
     assert "did you mean solve?" in hpcgen_process("slove", env=installed).stderr
     assert hpcgen_process("solve", "a", env={**installed, "HPCGEN_ENTRY_POINTS": "0"}).returncode == 2
 
@@ -153,4 +153,4 @@ def test_an_option_that_a_plug_in_adds_is_one_of_the_command(hpcgen: Command) ->
     assert "\n  --all " in hpcgen("build", "--help").stdout
     assert "--force requires --all or --member" in hpcgen("build", "kit", "--force").stderr
     assert "Did you mean '--array'?" in hpcgen("build", "--arry").stderr.replace("(", "").replace(")", "")
-    assert "No such option '--nonsense'" in hpcgen("build", "--all", "--nonsense").stderr
+    assert "no such option '--nonsense'" in hpcgen("build", "--all", "--nonsense").stderr

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say
+from hpcgen.cli.terminal import echo
 from hpcgen.core.errors import HpcgenError, InputError, Problems, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
@@ -72,8 +73,8 @@ def command(
         print_json(answer)
     else:
         for found in answer.affected:
-            click.echo(f"{found.what} ({found.stack} for {found.site})")
-            click.echo("".join(f"  {reason}\n" for reason in found.why), nl=False)
+            echo(f"{found.what} ({found.stack} for {found.site})")
+            echo("".join(f"  {reason}\n" for reason in found.why), nl=False)
         for title in answer.withdrawn:
             say(f"withdrawn, so nothing is affected by it: {title}")
         for word in answer.unknown:

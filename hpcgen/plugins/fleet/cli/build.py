@@ -14,6 +14,7 @@ from hpcgen.cli.build_options import NOT_IN_JOB, Approve, BuildCommandOptions, h
 from hpcgen.cli.common import catalog_of, option_group, print_json, say, shows_progress
 from hpcgen.cli.options import Options, PlanOptions, in_record
 from hpcgen.cli.tables import table
+from hpcgen.cli.terminal import echo, echo_commands
 from hpcgen.cli.words import COUNT, SITE
 from hpcgen.core.errors import HpcgenError, InputError, Problems
 from hpcgen.core.support.units import duration
@@ -278,7 +279,7 @@ def _compile_alone(loaded: LoadedFleet, work: FleetWork, fleet: FleetBuildOption
         print_json([{**job.row, "failed": job.block.key in failed} for job in jobs])
     elif build.dry_run and jobs:
         rows = [[str(each.level), each.block.label, each.state.member.name, _took(each)] for each in jobs]
-        click.echo(table(["level", "block", "compiled for", "time"], rows, sys.stdout))
+        echo(table(["level", "block", "compiled for", "time"], rows, sys.stdout))
     if not build.dry_run:
         say(f"{len(jobs) - len(failed)} compiled, {len(failed)} failed" if jobs else "nothing to compile")
     return next((each.exit_code for each in failed.values()), InputError.exit_code if unplanned else 0)
@@ -325,7 +326,7 @@ def _show(loaded: LoadedFleet, todo: Sequence[MemberState], how: BuildOptions) -
                 write_kit(folder / "kit", make_kit(state.plan, loaded.catalog).all_files)
                 prepared = prepare(read_kit(folder / "kit"), options_of(state, how), "0", Path("BUILD"))
                 for line in commands(prepared):
-                    click.echo(line)
+                    echo_commands(line)
         except HpcgenError as error:
             code = code or error.exit_code
             for problem in error.problems:
@@ -339,7 +340,7 @@ def _summary(outcomes: Sequence[MemberOutcome], as_json: bool) -> None:
     elif outcomes:
         head = ["name", "result", "time", "tests", "image"]
         rows = [[o.name, o.result, f"{o.seconds:.0f} s", o.tests or "-", o.image or o.message] for o in outcomes]
-        click.echo(table(head, rows, sys.stdout))
+        echo(table(head, rows, sys.stdout))
     failed = sum(each.result == "failed" for each in outcomes)
     say(f"{len(outcomes) - failed} built, {failed} failed" if outcomes else "nothing to build")
 

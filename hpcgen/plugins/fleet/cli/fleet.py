@@ -10,6 +10,7 @@ import click
 
 from hpcgen.cli.common import PATH, option_group, print_json, say, say_foreign
 from hpcgen.cli.tables import table
+from hpcgen.cli.terminal import echo
 from hpcgen.cli.trust import allow_of
 from hpcgen.core.errors import InputError, Problems
 from hpcgen.plugins.fleet.cli.gate import GATE_OPTIONS, gate_of
@@ -101,7 +102,7 @@ def _print(states: list[MemberState], changed: bool) -> None:
     for each in states:
         form = each.plan.format if each.plan is not None else "-"
         rows.append([each.member.name, form, each.content[:12] or "-", each.state, each.reason])
-    click.echo(table(["name", "format", "plan", "state", "why"], rows, sys.stdout))
+    echo(table(["name", "format", "plan", "state", "why"], rows, sys.stdout))
 
 
 @command.command("merge")
@@ -145,7 +146,7 @@ def push(ctx: click.Context, fleet_file: Path, lock_file: Path | None) -> None:
     from hpcgen.plugins.fleet.registry_lock import push_lock
 
     loaded = load_fleet(fleet_file, ctx.find_root().obj, allow_of(ctx))
-    click.echo(push_lock(loaded, lock_file or loaded.lock_path))
+    echo(push_lock(loaded, lock_file or loaded.lock_path))
 
 
 @command.command("publish")
@@ -177,4 +178,4 @@ def publish(
         check_key(sign)
     loaded = load_fleet(fleet_file, ctx.find_root().obj, allow_of(ctx))
     for line in publish_images(loaded, lock_file or loaded.lock_path, names, dry_run=dry_run, key=sign, say=say):
-        click.echo(line)
+        echo(line)

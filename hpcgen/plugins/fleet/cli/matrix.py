@@ -13,6 +13,7 @@ import click
 from hpcgen.cli import INTERNAL_ERROR
 from hpcgen.cli.common import catalog_of, print_json, say
 from hpcgen.cli.tables import table, word
+from hpcgen.cli.terminal import echo
 from hpcgen.cli.words import COUNT, SITE, STACK
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _list(found: list[MatrixOutcome]) -> None:
     from hpcgen.plugins.fleet.matrix import node
 
     rows = [[node(o), o.stack, word(o.way), o.result, word(o.software), word(o.why)] for o in found]
-    click.echo(table(["partition", "stack", "way", "result", "software", "why"], rows, sys.stdout))
+    echo(table(["partition", "stack", "way", "result", "software", "why"], rows, sys.stdout))
 
 
 def _grid(found: list[MatrixOutcome]) -> None:
@@ -105,7 +106,7 @@ def _grid(found: list[MatrixOutcome]) -> None:
     first = max((len(row[0]) for row in rows), default=0)
     for numbers in columns_that_fit(stacks, first, width):
         part = [[row[0], *(row[number + 1] for number in numbers)] for row in rows]
-        click.echo(table(["partition", *(stacks[number] for number in numbers)], part, sys.stdout))
-        click.echo()
-    click.echo(table(COUNTED, count_rows(found), sys.stdout))
-    click.echo(f"\n{LEGEND}")
+        echo(table(["partition", *(stacks[number] for number in numbers)], part, sys.stdout))
+        echo()
+    echo(table(COUNTED, count_rows(found), sys.stdout))
+    echo(f"\n{LEGEND}")

@@ -11,6 +11,7 @@ import click
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say, status_line
 from hpcgen.cli.tables import table
+from hpcgen.cli.terminal import echo
 from hpcgen.cli.test_report import printable
 from hpcgen.cli.words import COUNT, PARTITION, SECONDS, SITE
 from hpcgen.core.errors import ConversionFailedError, JobFailedError, Problem
@@ -147,7 +148,7 @@ def bench(
             }
         )
     else:
-        click.echo(report(compared, sys.stdout))
+        echo(report(compared, sys.stdout))
     if not any(each.seconds for each in compared):
         raise JobFailedError([Problem(printable(each.verdict), each.timing.model) for each in compared])
 

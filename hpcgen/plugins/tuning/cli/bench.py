@@ -15,6 +15,7 @@ import click
 from hpcgen.cli.common import PATH, TRUST, catalog_of, option_group, print_json, say, status_line
 from hpcgen.cli.options import DATA, ImageOptions, in_record
 from hpcgen.cli.own_job_options import SubmissionOptions, submit_array, submit_own_call, submitted_options
+from hpcgen.cli.terminal import echo
 from hpcgen.cli.test_report import printable
 from hpcgen.cli.words import COUNT, IMAGE, PARTITION, SECONDS, SITE, EngineChoice
 from hpcgen.core.errors import HpcgenError, JobFailedError, Problem
@@ -131,7 +132,7 @@ def command(
     from hpcgen.plugins.tuning.cli.bench_report import list_of_workloads
 
     if not images and not workloads and not options.here:
-        click.echo(list_of_workloads(sys.stdout))
+        echo(list_of_workloads(sys.stdout))
         return
     if not (images or options.here) or not workloads:
         raise click.UsageError(
@@ -316,7 +317,7 @@ def _write(outcomes: list[BenchOutcome], to: Path | None, as_json: bool, unless:
     if as_json:
         print_json({"variants": data(compared), "measurements": rows, "file": str(to) if to and rows else None})
     else:
-        click.echo(report(compared, sys.stdout))
+        echo(report(compared, sys.stdout))
     if not rows:
         return
     if to is not None:

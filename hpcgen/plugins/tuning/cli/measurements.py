@@ -11,6 +11,7 @@ import click
 from hpcgen.cli.common import PATH, catalog_of, option_group, print_json, print_json_list, say
 from hpcgen.cli.options import Options, in_record
 from hpcgen.cli.tables import table, word
+from hpcgen.cli.terminal import echo
 from hpcgen.core.support.units import counted
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def command(ctx: click.Context, /, as_json: bool, filters: MeasurementFilters) -
         say(f"no such measurements; there are {len(known)}, of {', '.join(known.workloads) or 'no workload'}")
         return
     head = ["workload", "software", "machine", "layout", "value", "date", "counts as", "from"]
-    click.echo(table(head, [_cells(row) for row in rows], sys.stdout))
+    echo(table(head, [_cells(row) for row in rows], sys.stdout))
 
 
 def known_measurements(ctx: click.Context) -> Measurements:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from hpcgen.cli.common import PATH, option_group, print_json, say
 from hpcgen.cli.options import Options, in_record
+from hpcgen.cli.terminal import echo
 from hpcgen.cli.words import COUNT, SHARE, EngineChoice
 from hpcgen.core.errors import InputError, UnknownNameError, did_you_mean
 from hpcgen.plugins.tuning.cli.measurements import known_measurements
@@ -127,7 +128,7 @@ def fit_command(
     text = [model_output.model_text(model, sys.stdout)]
     if laws:
         text.append(model_output.scaling_text(laws, sys.stdout))
-    click.echo("\n\n".join(text))
+    echo("\n\n".join(text))
 
 
 @command.command("show")
@@ -143,7 +144,7 @@ def show(file: Path, as_json: bool) -> None:
         return
     from hpcgen.plugins.tuning.cli.model_output import model_text
 
-    click.echo(model_text(model, sys.stdout))
+    echo(model_text(model, sys.stdout))
 
 
 @command.command("predict")
@@ -168,7 +169,7 @@ def predict(ctx: click.Context, as_json: bool, options: PredictOptions) -> None:
         return
     from hpcgen.plugins.tuning.cli.model_output import prediction_text
 
-    click.echo(prediction_text(found))
+    echo(prediction_text(found))
 
 
 @command.command("efficiency")
@@ -201,7 +202,7 @@ def efficiency(ctx: click.Context, wanted: float | None, limit: int | None, as_j
         return
     from hpcgen.plugins.tuning.cli.model_output import efficiency_text
 
-    click.echo("\n\n".join(efficiency_text(each, sys.stdout) for each in tables))
+    echo("\n\n".join(efficiency_text(each, sys.stdout) for each in tables))
 
 
 @command.command("plot")

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from hpcgen.cli.common import PATH, catalog_of, print_json, say, shown_files
 from hpcgen.cli.licences import say_licences
 from hpcgen.cli.options import CHARGE, RUNNER, SHAPE, PlanOptions, in_record, spelt
+from hpcgen.cli.terminal import echo
 from hpcgen.cli.words import BLOCK, COUNT, FORMAT, PARTITION, QUEUE, SETTING, SITE
 from hpcgen.core.errors import InputError
 from hpcgen.plugins.tuning.requests.records import GraphCompiler
@@ -103,7 +104,7 @@ def command(
         print_json(result.decision)
     else:
         # With a kit the report is a file of it.
-        click.echo(text if output is None else text.partition("\n## ")[0], nl=False)
+        echo(text if output is None else text.partition("\n## ")[0], nl=False)
     # The report has all of them; a warning is also for whoever does not read that.
     if output is not None or as_json:
         for each in result.decision.findings:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from hpcgen.cli.common import PATH, catalog_of, print_json, say, status_line
 from hpcgen.cli.options import in_record
 from hpcgen.cli.own_job_options import SubmissionOptions, submit_array, submit_own_call, submitted_options
+from hpcgen.cli.terminal import echo
 from hpcgen.cli.words import COUNT, IMAGE, SECONDS, WHOLE
 from hpcgen.plugins.tuning.cli.bench import MeasuringOptions, measuring_options, own_file, rows_today, warn_if_busy
 from hpcgen.plugins.tuning.cli.bench_cases import case_of, job_of
@@ -204,11 +205,9 @@ def _finish(case: BenchCase, workload: BenchWorkload, study: TuneStudy, to: Path
     if options.as_json:
         print_json({**data(trials, compared), "measurements": rows, "layout": entry})
     else:
-        click.echo(report(trials, compared, sys.stdout))
+        echo(report(trials, compared, sys.stdout))
         if entry is not None and options.write is None:
-            click.echo(
-                f"\nFor the profile ({case.job.plan.site.name}), by hand or by --write:\n\n{entry.text}", nl=False
-            )
+            echo(f"\nFor the profile ({case.job.plan.site.name}), by hand or by --write:\n\n{entry.text}", nl=False)
     if to is not None and rows:
         say(f"{len(rows)} measurements added to {to}")
     if not rows:
