@@ -68,30 +68,34 @@ def as_data(found: Doubtful, today: datetime.date) -> dict[str, object]:
 
 
 def say_doubts(site: str, found: Doubtful, notes: bool) -> None:
-    """One line of what may no longer hold, and one of what nobody verified; nothing where all is well.
+    """How much may no longer hold and how much nobody verified, on one line; nothing where all is well.
 
     Parameters
     ----------
-    notes: the plan's own notes are shown, which list what is not verified.
+    notes: name what may no longer hold, too; the plan's own notes list what is not verified.
     """
-    say_old(site, found.old)
-    say_unverified(found, "" if notes else "--notes")
+    if notes:
+        say_old(site, found.old)
+    say_unverified(found, "" if notes else "--notes", "" if notes else counted(len(found.old), "fact"))
 
 
-def say_unverified(found: Doubtful, look: str) -> None:
+def say_unverified(found: Doubtful, look: str, old: str = "") -> None:
     """One line of what nobody verified.
 
     Parameters
     ----------
     look: what lists it all; empty where that is shown anyhow, so that only what is from memory is told.
+    old: how many facts may no longer hold, where nothing else says it.
     """
     words = [f"from memory, not verified: {some(found.from_memory, _SHOWN)}"] if found.from_memory else []
+    if found.old and old:
+        words.append(f"{old} may be out of date")
     others = {"fact": (found.not_verified, "of the profile"), "release": (found.releases, "in the release tables")}
     told = [f"{counted(len(what), name)} {where}" for name, (what, where) in others.items() if what]
     if told and look:
-        words.append(f"{' and '.join(told)} not verified ({look})")
+        words.append(f"{' and '.join(told)} not verified")
     if words:
-        say(f"note: {'; '.join(words)}")
+        say(f"note: {'; '.join(words)}" + (f" ({look})" if look and (told or old) else ""))
 
 
 def say_old(site: str, old: Sequence[OldFact], machine: bool = True) -> None:

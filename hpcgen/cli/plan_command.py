@@ -14,7 +14,7 @@ from hpcgen.cli.fact_ages import TODAY, as_data, doubts_of, say_doubts
 from hpcgen.cli.licences import say_licences
 from hpcgen.cli.options import PlanOptions, plan_options
 from hpcgen.cli.tables import table
-from hpcgen.cli.terminal import echo
+from hpcgen.cli.terminal import echo, echo_commands
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 @plan_options
 @click.option("--inputs", is_flag=True, help="List the downloads of the build, and their sources.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole plan, or the inputs, as JSON.")
+@click.option("--why", is_flag=True, help="Show all reasons: for each version, and for each number of the job.")
 @TODAY
-def command(ctx: click.Context, inputs: bool, as_json: bool, today: date, options: PlanOptions) -> None:
-    """Show every block that would be built, in which version and why, and the job's layout."""
+def command(ctx: click.Context, inputs: bool, as_json: bool, why: bool, today: date, options: PlanOptions) -> None:
+    """Show every block that would be built, its version, and the job's layout; with --why all reasons."""
     catalog = catalog_of(ctx)
     options = with_site(catalog, options)
     plan = plan_from(ctx, catalog, options)
@@ -39,28 +40,48 @@ def command(ctx: click.Context, inputs: bool, as_json: bool, today: date, option
         # Beside the plan's own fields: what depends on the day is no part of a plan.
         print_json({**msgspec.to_builtins(plan), "doubtful_facts": as_data(doubts, today)})
         return
-    from hpcgen.launch.job.measured_layouts import layout_text
     from hpcgen.recipe.assemble import assemble, notices
 
-    rows = [
-        [b.name, b.version, "build" if b.build_only else "image", "; ".join(map(str, b.reasons))] for b in plan.blocks
-    ]
-    where = f"{plan.site.name}, partition {plan.partition}"
     assembly = assemble(plan, catalog)
-    folded = not options.notes and (assembly.details or any(each.severity == "detail" for each in plan.findings))
-    echo(f"{plan.stack.name} for {where}, format {plan.format}, run by {plan.engine}{' (--notes)' if folded else ''}\n")
-    echo(table(["block", "version", "stage", "why"], rows, sys.stdout))
-    if plan.copied:
-        echo(f"\n{table(['copied to', 'files', 'size', 'sha256'], _copied_rows(plan), sys.stdout)}")
-    job = plan.job
-    queue = f", queue {job.queue}" if job.queue else ""
-    echo(f"\njob: {layout_text(job)}{queue}")
-    for reason in job.why():
-        echo(f"  {reason}")
+    _show(plan, why)
     say_licences(plan)
     say_findings(plan, notices(assembly), assembly.details, notes=options.notes)
     say_doubts(options.site or plan.site.name, doubts, options.notes)
     say_foreign([plan.site])
+    folded = not options.notes and (assembly.details or any(each.severity == "detail" for each in plan.findings))
+    more = [text for text, there in (("--why: all reasons", not why), ("--notes: all notes", folded)) if there]
+    hint = f" ({', '.join(more)})" if more else ""
+    echo(f"\nnext{hint}:")
+    echo_commands(f"  {_next(plan, options.runner)}")
+
+
+def _show(plan: Plan, why: bool) -> None:
+    """The blocks and the job."""
+    from hpcgen.core.support.units import walltime_text
+    from hpcgen.launch.job.measured_layouts import layout_text
+
+    builder = any(each.build_only for each in plan.blocks)
+    rows = [
+        [each.name, each.version]
+        + (["build" if each.build_only else "image"] if builder else [])
+        + ["; ".join(map(str, each.reasons if why else each.reasons[:1]))]
+        for each in plan.blocks
+    ]
+    where = f"{plan.site.name}, partition {plan.partition}"
+    echo(f"{plan.stack.name} for {where}, format {plan.format}, run by {plan.engine}\n")
+    echo(table(["block", "version", *(["stage"] * builder), "why"], rows, sys.stdout))
+    if plan.copied:
+        echo(f"\n{table(['copied to', 'files', 'size', 'sha256'], _copied_rows(plan), sys.stdout)}")
+    job = plan.job
+    queue = f", queue {job.queue}" if job.queue else ""
+    echo(f"\njob: {layout_text(job)}, {walltime_text(job.walltime_s)}{queue}")
+    for reason in job.why() if why else ():
+        echo(f"  {reason}")
+
+
+def _next(plan: Plan, runner: str | None) -> str:
+    """The command that builds the plan; or its kit, where an engine is named, since ``build`` names one that builds."""
+    return plan.command.replace(" render ", " build " if runner is None else " render -o kit ", 1)
 
 
 def _show_inputs(plan: Plan, catalog: Catalog, as_json: bool) -> None:

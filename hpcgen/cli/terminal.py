@@ -24,7 +24,7 @@ _WORDS = r"""(?:--?[\w-]+ (?=[^\s-]))?(?:[^\s'"]|'[^']*'|"[^"]*")+"""
 _MEANINGS = (
     (r"^((?:hpcgen: )?(?:internal )?error:|broken(?=:)|FAILED)", "red"),
     (r"^((?:hpcgen: )?(?:warning|missing):)", "yellow"),
-    (r"^(\s*(?:remedy|next|expected):)", "green"),
+    (r"^(\s*(?:remedy|expected):|next\b.*:$)", "green"),
 )
 """What the beginning of a line means: an error, a warning, what to do."""
 _colour: Colour = "auto"
@@ -72,7 +72,11 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
 def echo_commands(text: str) -> None:
     """Print lines for a shell; on a terminal a long one is broken where the shell takes what follows for its end."""
     if (width := columns(sys.stdout)) is not None:
-        lines = (command_lines(line, "", width) if line[:1] != "#" else [line] for line in text.split("\n"))
+        margins = [line[: len(line) - len(line.lstrip())] for line in text.split("\n")]
+        lines = (
+            [line] if line[:1] == "#" else command_lines(line, margin, width)
+            for line, margin in zip(text.split("\n"), margins, strict=True)
+        )
         text = "\n".join(part for parts in lines for part in parts)
     click.echo(text)
 

@@ -32,7 +32,7 @@ def foreign(site: Site) -> Problem | None:
     return Problem(
         f"this machine is {here()}, and the image for {site.name} is for {wanted}",
         expected=f"a machine of {wanted} to build it on",
-        remedy=f"build it there, or as a job of the site (hpcgen build --submit); or here with {way}",
+        remedy=f"build it there, or as its job with `hpcgen build --submit`; or here with {way}",
     )
 
 
