@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,16 +17,18 @@ if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.core.config.yamlfile import Document
 
-Found = tuple[Sequence[object], str]
-"""What differs, as records and in words."""
+Found = tuple[Sequence[object], Callable[[int | None], str]]
+"""What differs, as records; and in words, with at most so many in a group."""
+FEW = 5
 
 
 @click.command("diff")
 @click.argument("old", metavar="[OLD", required=False)
 @click.argument("new", metavar="NEW]", required=False)
+@click.option("--all", "everything", is_flag=True, help="Show all differences in full, not the first few.")
 @click.option("--json", "as_json", is_flag=True, help="Print the differences as JSON.")
 @click.pass_context
-def command(ctx: click.Context, old: str | None, new: str | None, as_json: bool) -> int:
+def command(ctx: click.Context, old: str | None, new: str | None, everything: bool, as_json: bool) -> int:
     """Show what differs between two site profiles, or between two of locks, kits and images.
 
     A profile is a name or FILE.yaml; NAME@COMMIT is what git has of it. Without OLD and NEW: what has changed in this
@@ -37,7 +40,7 @@ def command(ctx: click.Context, old: str | None, new: str | None, as_json: bool)
     if as_json:
         print_json(found)
     elif found:
-        echo(text)
+        echo(text(None if everything else FEW))
     else:
         say("nothing differs")
     return 1 if found else 0
@@ -70,7 +73,7 @@ def _plans(old: str, new: str) -> Found:
     one, other = recorded_plan(old), recorded_plan(new)
     locks = (one.sealed(old), other.sealed(new))
     found = planned_changes(one.plan, other.plan, locks, (one.files, other.files))
-    return found, changes_text(found)
+    return found, partial(changes_text, found)
 
 
 def _since_last_build(catalog: Catalog) -> Found:
@@ -83,7 +86,7 @@ def _since_last_build(catalog: Catalog) -> Found:
     old = recorded_kit(wanted_here(catalog, None, say)).plan
     new = replanned(old, catalog, catalog.stack(PROJECT), catalog.stack_document(PROJECT))
     found = planned_changes(old, new)
-    return found, changes_text(found)
+    return found, partial(changes_text, found)
 
 
 def _sites(catalog: Catalog, old: str, new: str) -> Found:
@@ -94,7 +97,7 @@ def _sites(catalog: Catalog, old: str, new: str) -> Found:
         one, other = (_profile(catalog, *side) for side in sides)
         there = {f"{place}/": f"{name.partition('@')[2]}:" for name, place in sides}
         found = site_changes(one, other, there)
-    return found, changes_text(found)
+    return found, partial(changes_text, found)
 
 
 def _profile(catalog: Catalog, name: str, folder: Path) -> Document:

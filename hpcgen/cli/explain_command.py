@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,14 +14,18 @@ from hpcgen.cli.common import catalog_of, plan_from, print_json, say
 from hpcgen.cli.options import PlanOptions, word_or_plan_options
 from hpcgen.cli.project_stack import stack_here
 from hpcgen.cli.recorded_plan import named_plan
-from hpcgen.cli.terminal import echo
+from hpcgen.cli.terminal import echo, echo_commands
 from hpcgen.core.errors import HpcgenError, InputError, Problems, UnknownNameError
 from hpcgen.core.model.image_paths import LOCK
+from hpcgen.core.support.quoting import command as quoted
+from hpcgen.core.support.units import some
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.core.model.plan import Plan
     from hpcgen.planning.explain.case import ExplainCase
+
+_FEW = 6
 
 
 @click.command("explain")
@@ -37,13 +43,17 @@ def command(ctx: click.Context, origin: str | None, as_json: bool, options: Plan
     from hpcgen.planning.explain.case import explanation_text
 
     given = options.words
+    if not given and origin is None and options.site is None and stack_here() is None and _there(options) is None:
+        raise click.UsageError(
+            "say what to explain, and of what: `hpcgen explain WORD --site NAME --stack NAME`, or with --from KIT"
+        )
     case = _case(ctx, origin or _there(options), replace(options, words=()))
     if not given:
         listed = words(case)
         if as_json:
             print_json(listed)
         else:
-            echo("\n".join(f"{kind}: {', '.join(names)}" for kind, names in listed.items()))
+            _ask_for(listed)
         return
     found, problems = [], Problems()
     for word in given:
@@ -57,6 +67,16 @@ def command(ctx: click.Context, origin: str | None, as_json: bool, options: Plan
         print_json(found)
     else:
         echo("\n\n".join(explanation_text(each) for each in found))
+
+
+def _ask_for(listed: Mapping[str, Sequence[str]]) -> None:
+    """Say how to ask, and the first few words of each kind."""
+    echo("Ask for one or more of these words, such as:")
+    first = [names[0] for names in listed.values()][:2]
+    echo_commands(f"  {quoted('hpcgen', *sys.argv[1:], *first)}")
+    echo()
+    echo("\n".join(f"{kind}: {some(names, _FEW)}" for kind, names in listed.items()))
+    echo("\nAlso FILE:LINE of the recipe, the job script or selftest.sh, such as job.slurm:8; --json lists every word.")
 
 
 def _there(options: PlanOptions) -> str | None:

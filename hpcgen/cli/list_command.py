@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
 
 KINDS = {"sites": "site", "stacks": "stack", "blocks": "block", "engines": "engine"}
-OVERVIEW = ("nodes", "gpus", "driver", "mpi", "newest")
+OVERVIEW = ("gpus", "engine", "batch", "nodes")
+_GPUS = 2
 FACTS = ("facts", "verified", "unverified", "without_source", "old")
 
 
@@ -39,8 +40,8 @@ def command(
 ) -> None:
     """List sites, stacks, blocks or engines with a line about each; without an argument, what can be listed.
 
-    Of a site it says whether jobs may have several nodes, the GPUs of a node, whether their driver is known, the host's
-    MPI (with ? where its release was not verified) and the newest date of a source.
+    Of a site it says the GPUs of a node, its engine and batch system, and whether jobs may have several nodes. With
+    --json also the host's MPI, whether the GPUs' driver is known, and the newest date of a source.
     """
     if (facts or everything) and kind != "sites":
         raise click.UsageError(f"{'--facts' if facts else '--all'} is only for sites")
@@ -55,13 +56,14 @@ def command(
         return
     columns = ["name", *(FACTS if facts else OVERVIEW if kind == "sites" else ()), "title", *(["origin"] * origin)]
     rows = [[_cell(entry, column) for column in columns] for entry in shown]
-    echo(table([column.replace("_", " ") for column in columns], rows, sys.stdout))
+    echo(
+        table([column.replace("_", " ") for column in columns], rows, sys.stdout, spare=kind == "sites" and not origin)
+    )
     if len(shown) < len(entries):
         archived = counted(sum("archived" in entry for entry in entries), "archived site")
         say(f"note: `--all` also lists {archived}, and what other profiles extend")
     if old := [str(entry["name"]) for entry in shown if entry.get("old")]:
-        how = "`hpcgen list sites --facts` counts them, `hpcgen site refresh NAME --network` reads their sources again"
-        say(f"note: facts that may be out of date are in the profiles of {some(old)}; {how}")
+        say(f"note: facts may be out of date in the profiles of {some(old)}: `hpcgen list sites --facts`")
 
 
 def _left_out(entry: dict[str, object]) -> bool:
@@ -70,9 +72,7 @@ def _left_out(entry: dict[str, object]) -> bool:
 
 def _cell(entry: dict[str, object], column: str) -> str:
     value = entry.get(column, "")
-    if column == "mpi" and entry.get("mpi_verified") is False:
-        return f"{value}?"
-    return word(", ".join(value) if isinstance(value, list) else value)
+    return word(some(value, _GPUS) if isinstance(value, list) else value)
 
 
 def _show_lists(catalog: Catalog, as_json: bool) -> None:

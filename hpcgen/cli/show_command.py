@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.core.config.provenance import Fact
 
-_WIDE = 48
+_WIDE = 58
+_MOST = 10
 _MARKS = {"verified": "yes", "unverified": "no", "no source": "-"}
 
 
@@ -28,12 +30,17 @@ _MARKS = {"verified": "yes", "unverified": "no", "no source": "-"}
     "--origin", is_flag=True, help="Show the file that it comes from; for a site, file, line and source of each fact."
 )
 @click.option("--unverified", is_flag=True, help="For a site, with --origin: only facts that are not verified.")
+@click.option("--all", "everything", is_flag=True, help="For a site: the whole profile, not a summary.")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 @click.pass_context
-def command(ctx: click.Context, kind: str, name: str, origin: bool, unverified: bool, as_json: bool) -> None:
-    """Show one site (parents merged in), stack, or block with its options and releases."""
+def command(
+    ctx: click.Context, kind: str, name: str, origin: bool, unverified: bool, everything: bool, as_json: bool
+) -> None:
+    """Show one site (parents merged in; a summary without --all), stack, or block with its options and releases."""
     if unverified and (kind != "site" or not origin):
         raise click.UsageError("--unverified requires --origin, and is only for sites")
+    if everything and (kind != "site" or origin):
+        raise click.UsageError("--all is only for sites, and without --origin, which shows every fact")
     catalog = catalog_of(ctx)
     if kind == "site" and origin:
         _show_facts(catalog, name, unverified, as_json)
@@ -45,11 +52,39 @@ def command(ctx: click.Context, kind: str, name: str, origin: bool, unverified: 
     if as_json:
         print_json({"origin": str(path), **data} if origin else data)
         return
+    if kind == "site" and not everything:
+        echo("\n".join(_summary(data)))
+        say(f"note: the whole profile: `hpcgen show site {name} --all`")
+        return
     from hpcgen.core.support.writing import yaml_text
 
     if origin:
         echo(f"# {path}")
     echo(yaml_text(data, blocks=True), nl=False)
+
+
+def _summary(data: Mapping[str, object]) -> list[str]:
+    """At most about 60 lines: what is deeper than two levels is shortened, and of sources only their number is told."""
+    lines = []
+    for key, value in data.items():
+        if key == "sources" and isinstance(value, dict):
+            checked = sum(isinstance(each, dict) and each.get("verified") == "yes" for each in value.values())
+            lines.append(f"sources: {len(value)}, {checked} of them verified")
+        elif isinstance(value, dict) and value:
+            lines.append(f"{key}:")
+            shown = list(value.items())[:_MOST]
+            lines += [f"  {name}: {_short(each)}" for name, each in shown]
+            lines += [f"  … {len(value) - _MOST} more"] if len(value) > _MOST else []
+        else:
+            lines.append(f"{key}: {_short(value)}")
+    return lines
+
+
+def _short(value: object) -> str:
+    from hpcgen.core.config.provenance import shown_value
+
+    text = shown_value(value)
+    return text if len(text) <= _WIDE else f"{text[: _WIDE - 1]}…"
 
 
 def _show_facts(catalog: Catalog, name: str, unverified: bool, as_json: bool) -> None:
@@ -94,12 +129,8 @@ def _as_data(fact: Fact) -> dict[str, object]:
 
 
 def _row(fact: Fact) -> list[str]:
-    from hpcgen.core.config.provenance import shown_value
-
     where = f"{fact.where.file}:{fact.where.line}"
     source = fact.source
     said = "" if source is None else f"{source.from_} ({source.note})" if source.note else source.from_
-    value = shown_value(fact.value)
-    short = value if len(value) <= _WIDE else f"{value[: _WIDE - 1]}…"
     dates = [source.as_of or "-", source.checked] if source is not None else ["-", "-"]
-    return [fact.path, short, where, _MARKS[fact.mark], *dates, said or "-"]
+    return [fact.path, _short(fact.value), where, _MARKS[fact.mark], *dates, said or "-"]

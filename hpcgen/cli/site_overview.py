@@ -21,6 +21,8 @@ class SiteOverview(msgspec.Struct, frozen=True):
     mpi: the host's.
     mpi_verified: whether its release was read in a source; None where the profile names none.
     newest: the youngest date of a source that somebody read.
+    engine: what starts images there.
+    batch: the batch system.
     """
 
     nodes: str
@@ -29,6 +31,8 @@ class SiteOverview(msgspec.Struct, frozen=True):
     mpi: str
     mpi_verified: bool | None
     newest: str
+    engine: str = ""
+    batch: str = ""
 
 
 def overview(facts: Sequence[Sourced]) -> SiteOverview:
@@ -38,13 +42,16 @@ def overview(facts: Sequence[Sourced]) -> SiteOverview:
     release = said.get("mpi.version", mpi)
     gpus = _gpus(facts)
     drivers = [f"{path}.driver" in said for path in gpus]
+    batch, engine = said.get("scheduler.kind"), said.get("containers.preferred")
     return SiteOverview(
-        nodes="several" if mpi is not None else _without_mpi(said.get("scheduler.kind")),
+        nodes="several" if mpi is not None else _without_mpi(batch),
         gpus=list(dict.fromkeys(gpus.values())),
         driver="" if not drivers else "known" if all(drivers) else "some" if any(drivers) else "unknown",
         mpi=" ".join(str(fact.value) for fact in (mpi, said.get("mpi.version")) if fact is not None),
         mpi_verified=None if release is None else release.mark == "verified",
         newest=max((fact.source.date or "" for fact in facts if fact.source and fact.mark == "verified"), default=""),
+        engine=str(engine.value) if engine is not None else "",
+        batch=str(batch.value) if batch is not None and batch.value != "none" else "",
     )
 
 

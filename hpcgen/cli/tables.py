@@ -20,13 +20,19 @@ def word(value: object) -> str:
     return "-" if value is None or value == "" else str(value)
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], out: TextIO) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], out: TextIO, spare: int = 0) -> str:
     """The table as text. Off a terminal no cell is broken, so that lines can be searched.
 
     On a terminal that is too narrow even for the longest words, each row is a paragraph.
+
+    Parameters
+    ----------
+    spare: how many of the last columns are left out where cells would have to be broken for them.
     """
     width = columns(out)
     natural = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+    if spare and width is not None and sum(natural) + len(_GAP) * (len(natural) - 1) > width:
+        return table(head[:-spare], [row[:-spare] for row in rows], out)
     widths = natural if width is None else _widths(head, rows, natural, width)
     if widths is None:
         assert width is not None

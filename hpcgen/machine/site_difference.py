@@ -13,6 +13,7 @@ from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.fields import Record
 from hpcgen.core.support.processes import require_program
+from hpcgen.core.support.units import counted
 
 
 class FactChange(Record, frozen=True):
@@ -41,15 +42,39 @@ def site_changes(old: Document, new: Document, places: Mapping[str, str] = {}) -
     ]
 
 
-def changes_text(found: list[FactChange]) -> str:
-    """One line each, with both values and their places."""
-    lines = []
-    for each in found:
-        sides = ((each.old, each.old_place), (each.new, each.new_place))
-        old, new = (f"{value} [{place}]" if place else "" for value, place in sides)
-        said = f"{old} → {new}" if old and new else f"+ {new}" if new else f"- {old}"
-        lines.append(f"{each.path}: {said}")
+_SHORT = 60
+
+
+def changes_text(found: list[FactChange], most: int | None = None) -> str:
+    """One line each, with both values and their places.
+
+    ``most``: count them, and show so many of each kind, without places and with long values shortened.
+    """
+    if most is None:
+        return "\n".join(_line(each) for each in found)
+    kinds = {
+        "changed": [each for each in found if each.old and each.new],
+        "removed": [each for each in found if not each.new],
+        "added": [each for each in found if not each.old],
+    }
+    lines = [f"{counted(len(found), 'difference')}: {', '.join(f'{len(of)} {kind}' for kind, of in kinds.items())}"]
+    for kind, of_kind in kinds.items():
+        lines += [f"{kind}:"] * bool(of_kind)
+        lines += [f"  {_line(each, short=True)}" for each in of_kind[:most]]
+        lines += [f"  … {len(of_kind) - most} more (--all)"] * (len(of_kind) > most)
     return "\n".join(lines)
+
+
+def _line(each: FactChange, short: bool = False) -> str:
+    if short:
+        old, new = (value if len(value) <= _SHORT else f"{value[: _SHORT - 1]}…" for value, _ in _sides(each))
+    else:
+        old, new = (f"{value} [{place}]" if place else "" for value, place in _sides(each))
+    return f"{each.path}: " + (f"{old} → {new}" if old and new else f"+ {new}" if new else f"- {old}")
+
+
+def _sides(each: FactChange) -> tuple[tuple[str, str], tuple[str, str]]:
+    return (each.old, each.old_place), (each.new, each.new_place)
 
 
 def _said(fact: Fact | None) -> str:

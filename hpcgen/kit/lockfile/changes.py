@@ -367,24 +367,29 @@ def in_order(found: Iterable[Change]) -> list[Change]:
     return sorted(found, key=lambda change: order.index(change.what))
 
 
-def changes_text(found: Sequence[Change]) -> str:
-    """One line each, in groups, aligned; a reason that a whole group shares stands in its title."""
+def changes_text(found: Sequence[Change], most: int | None = None) -> str:
+    """One line each, in groups, aligned; a reason that a whole group shares stands in its title.
+
+    ``most``: of each group, where some may be left out.
+    """
     groups: dict[str, list[Change]] = {}
     for change in found:
         groups.setdefault(change.what, []).append(change)
-    return "\n".join(line for what, group in groups.items() for line in _group(_TITLES[what], group))
+    return "\n".join(line for what, group in groups.items() for line in _group(_TITLES[what], group, most))
 
 
-def _group(title: str, group: Sequence[Change]) -> list[str]:
+def _group(title: str, group: Sequence[Change], most: int | None) -> list[str]:
     shared = group[0].why if len(group) > 2 and len({change.why for change in group}) == 1 else ""
-    rows = [(change.name, _values(change), "" if shared else change.why) for change in group]
+    rows = [(change.name, _values(change), "" if shared else change.why) for change in group[:most]]
     widths = [
-        max((len(row[column]) for row in rows if len(row[column]) <= most), default=0)
-        for column, most in ((0, _WIDEST_NAME), (1, _WIDEST_VALUE))
+        max((len(row[column]) for row in rows if len(row[column]) <= widest), default=0)
+        for column, widest in ((0, _WIDEST_NAME), (1, _WIDEST_VALUE))
     ]
     lines = [f"{title} ({len(group)})" + (f": {shared}" if shared else "")]
     for name, values, why in rows:
         lines.append(f"  {name.ljust(widths[0])}  {values.ljust(widths[1])}  {why}".rstrip())
+    if len(rows) < len(group):
+        lines.append(f"  … {len(group) - len(rows)} more (--all)")
     return lines
 
 

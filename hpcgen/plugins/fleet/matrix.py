@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import sys
 import typing
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
@@ -64,7 +64,7 @@ class MatrixOutcome(msgspec.Struct, frozen=True):
 
     Parameters
     ----------
-    result: ``renders``; ``cpu``, it renders, and leaves the node's GPUs alone; ``refused``; ``bug``, an exception
+    result: ``renders``; ``cpu``, it renders, but does not use the node's GPUs; ``refused``; ``bug``, an exception
         that is no refusal.
     software: the stack's first block with its version, where there is a plan.
     why: on one line, why it leaves the GPUs alone or is refused.
@@ -221,9 +221,10 @@ MARKS: dict[Result, str] = {"renders": "yes", "cpu": "cpu", "refused": "no", "bu
 OTHERWISE = "*"
 """After a mark, where another way of installing has another result."""
 LEGEND = (
-    "yes: renders; cpu: renders, and leaves the node's GPUs alone; no: refused; "
+    "yes: renders; cpu: renders, but does not use the node's GPUs; no: refused; "
     f"{OTHERWISE}: another way of installing has another result"
 )
+SHORT_LEGEND = LEGEND.replace("yes:", "y:").replace("cpu:", "c:").replace("no:", "n:")
 COUNTED = ["stack", *RESULTS]
 
 
@@ -246,6 +247,11 @@ def _mark(ways: Sequence[MatrixOutcome]) -> str:
         return "-"
     usual = next((each for each in ways if each.usual), ways[0])
     return MARKS[usual.result] + (OTHERWISE if len({each.result for each in ways}) > 1 else "")
+
+
+def short_mark(mark: str) -> str:
+    """``y``, ``c``, ``n`` or ``B``, with what follows a mark; a letter that names a column is as it is."""
+    return mark[0] + OTHERWISE * mark.endswith(OTHERWISE)
 
 
 def columns_that_fit(stacks: Sequence[str], first: int, width: int) -> list[list[int]]:
@@ -305,15 +311,29 @@ _KEPT = 4
 _outcomes = msgspec.json.Decoder(list[MatrixOutcome])
 
 
-def remembered(catalog: Catalog, chosen: Sequence[Combination], processes: int) -> Iterator[MatrixOutcome]:
-    """As :func:`outcomes`, but those that were worked out before from the very same files are read."""
-    path = _file(catalog)
+def remembered(
+    catalog: Catalog,
+    chosen: Sequence[Combination],
+    processes: int,
+    fresh: bool = False,
+    show: Callable[[str], None] | None = None,
+) -> Iterator[MatrixOutcome]:
+    """As :func:`outcomes`, but those that were worked out before from the very same files are read.
+
+    Parameters
+    ----------
+    fresh: nothing is read.
+    show: told how many have been planned.
+    """
+    path = None if fresh else _file(catalog)
     known = _read(path) if path is not None else {}
     missing = [each for each in chosen if _key(each) not in known]
     new: dict[tuple[str, ...], MatrixOutcome] = {}
     for each in outcomes(catalog, missing, processes):
         # A bug is looked at again each time, by whoever is mending it.
         new[_key(each)] = each
+        if show is not None:
+            show(f"planned {len(new)} of {len(missing)}")
     if path is not None and new:
         _write(path, {**known, **{key: each for key, each in new.items() if each.result != "bug"}})
     for which in chosen:

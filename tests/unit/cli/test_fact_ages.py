@@ -120,7 +120,7 @@ def test_check_doctor_and_list_tell_it_too(hpcgen: Command, profile: Path, tmp_p
         for day in ("2026-02-01", "2027-06-01")
     }
     assert [each["mine"] for each in of_day.values()] == [0, 2]
-    assert "facts that may be out of date are in the profiles of " in hpcgen(*words, "2027-06-01").stderr
+    assert "facts may be out of date in the profiles of " in hpcgen(*words, "2027-06-01").stderr
 
 
 def test_a_verified_fact_without_a_date_is_told_of_ones_own_profile(hpcgen: Command, profile: Path) -> None:

@@ -68,5 +68,5 @@ def test_a_profile_of_another_commit(hpcgen: Command, tmp_path: Path) -> None:
         subprocess.run(["git", "-C", tmp_path, *words], check=True)
     parent.write_text("name: lab\nextends: workstation\nimage: {distribution: ubuntu}\n")
     for name in ("lab-two", str(child)):
-        said = hpcgen("--collection", str(tmp_path / "ours"), "diff", f"{name}@HEAD", name).stdout
+        said = hpcgen("--collection", str(tmp_path / "ours"), "diff", "--all", f"{name}@HEAD", name).stdout
         assert said.startswith("image.distribution: debian [HEAD:site_profiles/lab.yaml:3] → ubuntu ["), said

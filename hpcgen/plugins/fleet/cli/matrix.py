@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
+from string import ascii_letters
 from typing import TYPE_CHECKING
 
 import click
 
 from hpcgen.cli import INTERNAL_ERROR
-from hpcgen.cli.common import catalog_of, print_json, say
+from hpcgen.cli.common import catalog_of, print_json, say, status_line
 from hpcgen.cli.tables import table, word
-from hpcgen.cli.terminal import echo
+from hpcgen.cli.terminal import columns, echo
 from hpcgen.cli.words import COUNT, SITE, STACK
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def command(
     The reasons are listed where one site or one stack is named, or with --only. Exit 70 if anything but a plan or a
     refusal comes of one.
     """
-    from hpcgen.plugins.fleet.matrix import combinations, counts, outcomes, remembered
+    from hpcgen.plugins.fleet.matrix import combinations, counts, remembered
     from hpcgen.plugins.fleet.matrix import markdown as page
 
     if as_json and markdown:
@@ -70,7 +70,8 @@ def command(
     begun = time.monotonic()
     chosen = combinations(catalog, sites, stacks, way)
     number = processes or min(len(os.sched_getaffinity(0)), MOST_PROCESSES)
-    found = list((outcomes if fresh else remembered)(catalog, chosen, number))
+    with status_line() as show:
+        found = list(remembered(catalog, chosen, number, fresh, show))
     seconds = time.monotonic() - begun
     shown = [each for each in found if only in (None, each.result)]
     if as_json:
@@ -99,14 +100,31 @@ def _list(found: list[MatrixOutcome]) -> None:
 
 
 def _grid(found: list[MatrixOutcome]) -> None:
-    from hpcgen.plugins.fleet.matrix import COUNTED, LEGEND, columns_that_fit, count_rows, grid
+    """The whole of it: where the names of the stacks do not fit beside each other, by a letter for each."""
+    from hpcgen.plugins.fleet.matrix import (
+        COUNTED,
+        LEGEND,
+        SHORT_LEGEND,
+        columns_that_fit,
+        count_rows,
+        grid,
+        short_mark,
+    )
 
     stacks, rows = grid(found)
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
+    width = columns(sys.stdout) or WIDTH
     first = max((len(row[0]) for row in rows), default=0)
-    for numbers in columns_that_fit(stacks, first, width):
-        part = [[row[0], *(row[number + 1] for number in numbers)] for row in rows]
-        echo(table(["partition", *(stacks[number] for number in numbers)], part, sys.stdout))
-        echo()
-    echo(table(COUNTED, count_rows(found), sys.stdout))
-    echo(f"\n{LEGEND}")
+    groups, counted = columns_that_fit(stacks, first, width), count_rows(found)
+    if len(groups) < 2 or len(stacks) > min(len(ascii_letters), (width - first) // 2):
+        for numbers in groups:
+            part = [[row[0], *(row[number + 1] for number in numbers)] for row in rows]
+            echo(table(["partition", *(stacks[number] for number in numbers)], part, sys.stdout))
+            echo()
+        echo(table(COUNTED, counted, sys.stdout))
+        echo(f"\n{LEGEND}")
+        return
+    for name, *marks in [["partition", *ascii_letters[: len(stacks)]], *rows]:
+        echo(f"{name.ljust(first)} {''.join(short_mark(mark).ljust(2) for mark in marks)}".rstrip())
+    keys = dict(zip(stacks, ascii_letters, strict=False))
+    echo(f"\n{table(['', *COUNTED], [[keys.get(row[0], ''), *row] for row in counted], sys.stdout)}")
+    echo(f"\n{SHORT_LEGEND}")

@@ -65,7 +65,18 @@ def command(ctx: click.Context, /, as_json: bool, filters: MeasurementFilters) -
         say(f"no such measurements; there are {len(known)}, of {', '.join(known.workloads) or 'no workload'}")
         return
     head = ["workload", "software", "machine", "layout", "value", "date", "counts as", "from"]
-    echo(table(head, [_cells(row) for row in rows], sys.stdout))
+    sources = list(dict.fromkeys(map(_source, rows)))
+    echo(table(head, [[*_cells(row), f"[{sources.index(_source(row)) + 1}]"] for row in rows], sys.stdout))
+    echo()
+    for number, source in enumerate(sources, 1):
+        echo(f"[{number}] {source}")
+
+
+def _source(row: Measurement) -> str:
+    """Where a row is from, and why it is doubtful, if it is."""
+    from hpcgen.plugins.tuning.measurements.cited import source_of
+
+    return word((f"DOUBTFUL: {row.doubtful}; " if row.doubtful else "") + source_of(row))
 
 
 def known_measurements(ctx: click.Context) -> Measurements:
@@ -77,15 +88,14 @@ def known_measurements(ctx: click.Context) -> Measurements:
 
 
 def _cells(row: Measurement) -> list[str]:
-    from hpcgen.plugins.tuning.measurements.cited import date_of, lacks, source_of
+    from hpcgen.plugins.tuning.measurements.cited import date_of, lacks
     from hpcgen.plugins.tuning.measurements.records import layout_words, software_words, value_words
 
-    doubt = f"DOUBTFUL: {row.doubtful}; " if row.doubtful else ""
     baseline = f" against {software_words(row.baseline)}" if row.baseline else ""
     software = software_words(row.software) + baseline
     unsaid = ", ".join(f"no {each}" for each in lacks(row))
     counts = f"prediction: {unsaid}" if unsaid else "measured"
-    told = [layout_words(row), value_words(row), date_of(row) or "-", counts, word(doubt + source_of(row))]
+    told = [layout_words(row), value_words(row), date_of(row) or "-", counts]
     return [row.workload.name, software, row.hardware.name, *told]
 
 

@@ -155,7 +155,7 @@ def test_the_command_lists_reasons_where_little_is_asked(hpcgen: Command) -> Non
     assert listed.returncode == 0 and "renders" not in listed.stdout
     assert re.search("^darwin:gpu-mi50 +onnxruntime ", listed.stdout, re.MULTILINE)
     shown = hpcgen("matrix", "--site", "darwin", "--site", "workstation", *stacks, "--processes", "1")
-    assert "leaves the node's GPUs alone" in shown.stdout and "darwin:gpu-mi50" in shown.stdout
+    assert "does not use the node's GPUs" in shown.stdout and "darwin:gpu-mi50" in shown.stdout
     assert hpcgen("matrix", "--json", "--markdown").returncode == 2
     assert hpcgen("matrix", "--site", "nowhere").returncode == 4
     assert hpcgen("matrix", "--site", "lrz").returncode == 3
