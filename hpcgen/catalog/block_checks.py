@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,13 @@ from hpcgen.blocks.base import Block
 from hpcgen.blocks.guarded import NOT_YIELDED
 from hpcgen.blocks.requirements import in_range, version_range
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.in_memory import InMemory
 from hpcgen.core.config.inheritance import Merged
 from hpcgen.core.config.yamlfile import Document
-from hpcgen.core.errors import HpcgenError, InputError, Position, Problem, did_you_mean, nearest
+from hpcgen.core.errors import HpcgenError, InputError, Position, Problem, Problems, did_you_mean, nearest
+from hpcgen.core.model.fields import Record
+from hpcgen.core.model.site import Site
 
 # What can be said of a block's source and class without a plan.
 
@@ -85,6 +89,28 @@ STAND_IN = "what children say"
 def completed(document: Document) -> Document:
     """An abstract profile over facts that fit all that it says, so that it can be checked as a whole one is."""
     return Merged(document, InMemory(_open_facts(document.data), STAND_IN))
+
+
+def right_part(document: Document, kind: type[Record], problems: Problems) -> Document:
+    """What is right of a document with mistakes, over stand-ins for what is missing: the other checks go on with it.
+
+    Raises
+    ------
+    InputError: the mistakes that are known; too little is right to find more.
+    """
+    from hpcgen.core.config.diagnostics import without_mistakes
+
+    right = without_mistakes(document, kind)
+    # Stand-ins would hide what a name refers to: they are for a document that is not whole without them.
+    over = completed(right) if kind is Site else Merged(right, InMemory(_STACK, STAND_IN))
+    for rest in (right, over):
+        with suppress(InputError):
+            convert(rest, kind)
+            return rest
+    raise InputError(problems)
+
+
+_STACK = {"name": "unnamed", "title": "-", "blocks": {}, "run": {}}
 
 
 def own_problems(error: InputError) -> list[Problem]:

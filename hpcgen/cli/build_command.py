@@ -27,7 +27,7 @@ from hpcgen.cli.common import (
     with_site,
     with_usual_place,
 )
-from hpcgen.cli.licences import licence_option, require_licences, with_licences
+from hpcgen.cli.licences import check_before_asking, licence_option, require_licences, with_licences
 from hpcgen.cli.options import PlanOptions, in_record, kit_or_plan_options
 from hpcgen.cli.plugged import ExtensibleCommand
 from hpcgen.cli.project_stack import stack_here
@@ -123,6 +123,7 @@ def command(ctx: click.Context, options: PlanOptions, build: BuildCommandOptions
         if build.dry_run:
             dry_run_of(kit, how)
             return
+        check_before_asking(kit.plan, build.accept, how.engine)
         require_licences(kit.plan.licences, build.accept)
         # A kit, a lock or a bundle may be a stranger's; what was planned here is for a profile of the user's.
         trust = build.trust_image or options.site is not None
@@ -198,6 +199,7 @@ def _kit_to_build(
         options = replace(options, format=format)
     plan = plan_from(ctx, catalog, replace(options, command=options.words), usual=False)
     if not build.dry_run:
+        check_before_asking(plan, build.accept, build.engine)
         plan = with_licences(plan, build.accept)
     kit = make_kit(plan, catalog)
     store_kit(folder, kit.all_files)

@@ -12,7 +12,7 @@ from hpcgen.blocks.options import option_problems
 from hpcgen.blocks.requirements import in_range
 from hpcgen.blocks.requirements import version as version_of
 from hpcgen.blocks.ways import wheel_tags
-from hpcgen.catalog.block_checks import is_empty, key_problems
+from hpcgen.catalog.block_checks import is_empty, key_problems, right_part
 from hpcgen.catalog.catalog import Catalog, Virtuals
 from hpcgen.catalog.checks import check_stack
 from hpcgen.catalog.copied import check_copied
@@ -182,7 +182,13 @@ def _check_site(catalog: Catalog, merged: Document) -> Site:
         except InputError as error:
             raise InputError(own_problems(error)) from None
     else:
-        site = catalog.site_from(merged)
+        with problems.caught():
+            convert(merged, Site)
+        if problems:
+            merged = right_part(merged, Site, problems)
+        with problems.caught():
+            catalog.site_from(merged)
+        site = convert(merged, Site)
     from hpcgen.backends.hardware.microarchitecture import has_feature
 
     bases, preferred = catalog.virtuals["base"], site.image.distribution
@@ -198,8 +204,12 @@ def _check_site(catalog: Catalog, merged: Document) -> Site:
 
 def _check_stack(catalog: Catalog, document: Document) -> None:
     """As the planner does, and the options of all blocks that the stack names."""
-    stack = convert(document, Stack)
     problems = Problems()
+    with problems.caught():
+        convert(document, Stack)
+    if problems:
+        document = right_part(document, Stack, problems)
+    stack = convert(document, Stack)
     with problems.caught():
         check_stack(stack, document, catalog)
     with problems.caught():

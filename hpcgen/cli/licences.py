@@ -26,6 +26,15 @@ licence_option = click.option(
 """The option of every command that builds, or pins what is built."""
 
 
+def check_before_asking(plan: Plan, given: Sequence[str], engine: str | None) -> None:
+    """MissingToolError where nothing here can build: nobody is asked about licences for that."""
+    from hpcgen.builders.choosing import choose_builder
+    from hpcgen.planning.licences import open_licences
+
+    if open_licences(plan.licences, given):
+        choose_builder(plan, engine)
+
+
 def with_licences(plan: Plan, given: Sequence[str], before: Sequence[PlannedLicence] = ()) -> Plan:
     """The plan with all its licences accepted.
 

@@ -28,7 +28,8 @@ _WIDE = 100
 
 
 @click.command("doctor")
-@click.argument("name", type=SITE)
+@click.argument("name", required=False, type=SITE)
+@click.option("--site", "named", type=SITE, help="The same as NAME.")
 @click.option("--root", type=_FOLDER, metavar="DIR", help="Examine a captured tree, not this machine.")
 @click.option("--partition", type=PARTITION, help="Which kind of node this is; detected by default.")
 @click.option("--login", is_flag=True, help="This is a login node: skip facts on compute nodes.")
@@ -44,7 +45,8 @@ _WIDE = 100
 @click.pass_context
 def command(
     ctx: click.Context,
-    name: str,
+    name: str | None,
+    named: str | None,
     root: Path | None,
     partition: str | None,
     login: bool,
@@ -58,6 +60,10 @@ def command(
 
     Reads only, without rights and without the network. Ends with 9 if something is wrong that breaks images or jobs.
     """
+    if (name is None) == (named is None):
+        raise click.UsageError("name one site: `hpcgen site doctor NAME`, or --site NAME")
+    name = name or named
+    assert name is not None
     if login and partition is not None:
         raise click.UsageError("--partition and --login exclude each other: a login node is in no partition")
     if sources and (root is not None or login):

@@ -6,6 +6,7 @@ what is allowed; what it does not know is reported in msgspec's own words.
 
 from __future__ import annotations
 
+import copy
 import re
 from typing import Annotated, Any, Literal
 
@@ -48,6 +49,22 @@ def diagnose(doc: Document, value: Any, type_: type[Any], path: Path, said: str)
     return sorted(walk.problems, key=lambda problem: (problem.where, problem.message))
 
 
+def without_mistakes(doc: Document, type_: type[Any]) -> Document:
+    """A document without the values that do not fit a type, or lack a field that they require, at the same places."""
+    walk = _Walk(doc)
+    walk.check(doc.data, shapes.type_info(type_), ())
+    rest, data = copy.copy(doc), copy.deepcopy(doc.data)
+    for path in sorted(set(walk.wrong), key=len, reverse=True):
+        inner: Any = data
+        for step in path[:-1]:
+            inner = inner[step]
+        # The places of what follows in a list must stay.
+        if path and not isinstance(inner, list):
+            del inner[path[-1]]
+    rest.data = data
+    return rest
+
+
 def wrong_value(value: Any, annotation: Any, name: str) -> list[Problem]:
     """The mistakes in a value outside of files, such as a block's option; empty if it is right.
 
@@ -88,6 +105,7 @@ class _Walk:
         self.doc = doc
         self.strict = strict
         self.problems: list[Problem] = []
+        self.wrong: list[Path] = []
 
     def check(self, value: Any, kind: shapes.Type, path: Path) -> None:
         """Report all problems of ``value``, which stands at ``path`` and should be a ``kind``."""
@@ -145,9 +163,11 @@ class _Walk:
                 self.check(item, fields[name].type, (*path, name))
             elif struct.forbid_unknown_fields and name != struct.tag_field:
                 where = self.doc.position((*path, name), key=True)
+                self.wrong.append((*path, name))
                 self.add(f"`{name}` is not known{inside(path)}", where, "", did_you_mean(name, list(fields)))
         for name, field in fields.items():
             if field.required and name not in value:
+                self.wrong.append(path)
                 where = self.doc.position(path)
                 self.add(f"`{name}` is missing{inside(path)}", where, with_example(field.type), f"add `{name}: …`")
         if len(self.problems) == before:
@@ -158,6 +178,7 @@ class _Walk:
         try:
             msgspec.convert(value, struct.cls, strict=self.strict)
         except msgspec.ValidationError as failure:
+            self.wrong.append(path)
             where = self.doc.position(path + _path_in(str(failure)))
             self.add(_without_path(str(failure)), where)
 
@@ -169,6 +190,7 @@ class _Walk:
         for name, item in value.items():
             if not _accepts(bare(kind.key_type), name, self.strict):
                 where = self.doc.position((*path, name), key=True)
+                self.wrong.append((*path, name))
                 message = f"`{name}` cannot be a key{inside(path)}: it must be {noun(kind.key_type)}"
                 self.add(message, where, detail(kind.key_type), hint(kind.key_type, name))
             self.check(item, kind.value_type, (*path, name))
@@ -197,6 +219,7 @@ class _Walk:
             self.add(message, self.doc.position(path), remedy=remedy)
 
     def add_wrong(self, value: Any, kind: shapes.Type, path: Path) -> None:
+        self.wrong.append(path)
         if value is None:
             message = f"{_name(path)} is empty; expected {noun(kind)}"
         else:

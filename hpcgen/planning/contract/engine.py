@@ -25,7 +25,7 @@ def flags(case: ContractCase) -> list[Check]:
         found.append(_too_old(case, reason, "use another engine of the site, or correct the profile", path))
     if known is None or known.version is None:
         reason = f"the version of {case.plan.engine} is unknown, so only options that every release has are used"
-        return found or [holds(name, reason)]
+        return found or [unknown(name, reason, path)]
     here = release_of(known.version, 3)
     for since, what in engine.requires(gpu, known.fakeroot):
         if here < release_of(since, 3):

@@ -31,6 +31,15 @@ def licensed(workshop: Workshop, tmp_path: Path) -> list[str]:
     return ["--site", str(workshop.profile), "--stack", "mpi-hello"]
 
 
+def builder(tmp_path: Path) -> dict[str, str]:
+    """A machine on which an engine is: the question comes before anything is done with it."""
+    (tmp_path / "bin").mkdir()
+    for name in ("ch-image", "docker"):
+        (tmp_path / "bin" / name).write_text("#!/bin/sh\necho 0.38\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    return {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}
+
+
 NOBODY = {"HPCGEN_ACCEPT_LICENCES": ""}
 REFUSED = "Intel Simplified Software License must be accepted by the user: https://"
 
@@ -44,8 +53,11 @@ def test_render_notes_a_licence_and_build_wants_it_accepted(
     assert "building it requires --accept-licence intel-simplified" in rendered.stderr
     [licence] = json.loads((tmp_path / "kit" / "plan.json").read_text())["licences"]
     assert licence["name"] == "intel-simplified" and "accepted" not in licence
+    lacking = hpcgen("build", *words, env={**NOBODY, "PATH": str(tmp_path)})
+    assert lacking.returncode == 69 and REFUSED not in lacking.stderr
+    env = {**NOBODY, **builder(tmp_path)}
     for what in ([*words], ["kit"]):
-        done = hpcgen("build", *what, env=NOBODY)
+        done = hpcgen("build", *what, env=env)
         assert (done.returncode, REFUSED in done.stderr) == (6, True)
         assert "add --accept-licence intel-simplified, or set HPCGEN_ACCEPT_LICENCES=intel-simplified" in done.stderr
 
@@ -80,7 +92,7 @@ def test_a_licence_is_accepted_in_four_ways(hpcgen: Command, workshop: Workshop,
 def test_a_licence_is_asked_for_once_on_a_terminal(workshop: Workshop, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "hpcgen", "build", *licensed(workshop, tmp_path)]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("HPCGEN_")}
-    env = {**clean, "HPCGEN_CONFIG": str(tmp_path / "config.yaml"), "HPCGEN_ENTRY_POINTS": "0", "PATH": str(tmp_path)}
+    env = {**clean, "HPCGEN_CONFIG": str(tmp_path / "config.yaml"), "HPCGEN_ENTRY_POINTS": "0", **builder(tmp_path)}
     asked = on_a_terminal(words, "n\n", env, tmp_path)
     assert "Do you accept it?" in asked and "must be accepted by the user" in asked
     assert not (tmp_path / "config.yaml").exists()
@@ -126,9 +138,9 @@ def test_a_lock_tells_what_was_accepted_and_a_build_from_it_asks_nobody(
         text = sealed_text(each, assembly, open_lock.pins, open_lock.collections)
         assert [one.accepted for one in parse_lock(text, name).plan.licences] == [name == "accepted"]
         (tmp_path / f"{name}.lock").write_text(text)
-    # Without an engine: 6 is a licence that nobody accepted, 69 a program that is missing.
-    env = {**NOBODY, "PATH": str(tmp_path)}
-    codes = [hpcgen("build", "--locked", f"{name}.lock", env=env).returncode for name in ("open", "accepted")]
-    assert codes == [6, 69]
+    # 6 is a licence that nobody accepted, 69 a program that is missing.
+    env, nothing = {**NOBODY, **builder(tmp_path)}, {**NOBODY, "PATH": str(tmp_path)}
+    assert hpcgen("build", "--locked", "open.lock", env=env).returncode == 6
+    assert hpcgen("build", "--locked", "accepted.lock", env=nothing).returncode == 69
     # What moves a lock keeps what was accepted in the old one.
     assert with_licences(open_lock.plan, (), before=plan.licences).licences == plan.licences

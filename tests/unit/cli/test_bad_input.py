@@ -331,3 +331,37 @@ def test_what_a_kit_cannot_follow_any_more_is_refused(hpcgen: Command, words: li
 def test_a_package_that_is_no_block_is_proposed_as_one(hpcgen: Command) -> None:
     done = hpcgen("plan", "--site", "workstation", "--stack", "mpi-hello", "--add", "h5py")
     assert done.returncode == 4 and "--add pip:h5py is a Python package" in done.stderr
+
+
+SITE = """
+name: lab
+title: A lab
+system: {os: linux, distribution: plan9}
+partitions: {a: {nodez: 1, cpu: {target: zen99, cores: 4}, memory: {total_gb: 4}}}
+default_partition: b
+scheduler: {kind: slurm}
+network: {internet: {login: true, compute: true}}
+containers: {preferred: apptainer, engines: {singularity: {}}}
+sources:
+  partitions.z.cpu: {from: a page}
+"""
+STACK = """
+name: mine
+titel: x
+blocks: {pytorch: {versoin: "2"}, nosuchblock: {}, mpi: {options: {a: 1}}, openmpi: {version: ">=9"}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("lab", SITE, ["`distribution` is not known", "`nodez`", "`checked` is missing", "zen99", "apptainer", "'b'"]),
+        ("mine", STACK, ["`run` is missing", "`titel`", "`versoin`", "'nosuchblock'", "an option 'a'", "'>=9'"]),
+    ],
+)
+def test_check_tells_in_one_run_what_later_ones_would(
+    name: str, text: str, told: list[str], hpcgen: Command, tmp_path: Path
+) -> None:
+    (tmp_path / f"{name}.yaml").write_text(text)
+    said = hpcgen("check", f"{name}.yaml").stderr
+    assert [each for each in told if each not in said] == [], said

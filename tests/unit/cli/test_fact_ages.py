@@ -109,7 +109,7 @@ def test_check_doctor_and_list_tell_it_too(hpcgen: Command, profile: Path, tmp_p
     checked = hpcgen("check", str(profile), "--today", "2027-06-01")
     assert (checked.returncode, len(told(checked.stderr))) == (0, 1)
     assert told(hpcgen("check", str(profile), "--today", "2026-02-01").stderr) == []
-    looked = hpcgen("site", "doctor", str(profile), "--today", "2027-06-01")
+    looked = hpcgen("site", "doctor", "--site", str(profile), "--today", "2027-06-01")
     assert "partitions.main.gpu.driver" in told(looked.stderr)[0]
     collection = tmp_path / "ours" / "site_profiles"
     collection.mkdir(parents=True)
