@@ -39,7 +39,7 @@ def _with_mpi(situation: Situation) -> bool:
 
 
 class Application(Block):
-    """A program of one's own, from a git repository, a file or the stack's own code, compiled by the stack's commands.
+    """Your own program, from a git repository, a file or the stack's own code, compiled by the stack's commands.
 
     They run in the folder of the source. What they put into ``$PREFIX``, /opt/application, is in the image; where they
     leave nothing there, the whole folder is, as /opt/application/src. The stack's own code stays where it is. ``CC``,

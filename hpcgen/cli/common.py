@@ -375,7 +375,7 @@ def say_findings(plan: Plan, notices: Sequence[str] = (), details: Sequence[str]
     Parameters
     ----------
     notices, details: of its blocks, as a kit has them.
-    notes: say details too: what is not verified, not checked or built in a special way.
+    notes: say details too, such as facts that are not verified and checks that lack a fact.
     """
     found = [each for each in plan.findings if notes or each.severity != "detail"]
     for each in sorted(found, key=lambda each: each.severity == "detail"):

@@ -202,7 +202,9 @@ DATA = option_group(
     ),
     click.option("--no-bind-check", is_flag=True, help="Do not look here for what is bound: the nodes alone have it."),
 )
-NOTES = click.option("--notes", is_flag=True, help="Show all notes: also on what is not verified or not checked.")
+NOTES = click.option(
+    "--notes", is_flag=True, help="Show all notes: also facts that are not verified, and checks that lack a fact."
+)
 _OPTIONS: list[Decorator] = [
     click.option("--partition", type=PARTITION, help="Kind of node; by default the profile's."),
     click.option("--driver", metavar="VERSION", help="Driver of the nodes' GPUs, instead of the profile's."),

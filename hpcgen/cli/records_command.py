@@ -62,8 +62,11 @@ def command(ctx: click.Context, /, as_json: bool, limit: int | None, filters: Re
         return
     rows = [_row(record) for record in records]
     if not rows:
-        what = "no such records" if filters.given() else "no records yet"
-        say(f"there are {what} in {records_folder()}")
+        say(
+            f"no record in {records_folder()} matches"
+            if filters.given()
+            else f"no builds recorded in {records_folder()} yet"
+        )
         return
     head = ["id", "when (UTC)", "stack", "site", "engine", "result", "time", "size", "tests"]
     echo(table(head, rows, sys.stdout))

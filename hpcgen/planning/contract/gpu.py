@@ -107,8 +107,11 @@ def _unused(case: ContractCase, reason: str, by_driver: bool = False) -> Check:
     return Check("GPU use", "doubtful" if said else "broken", reason, ", or ".join(remedies))
 
 
+_VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
+
+
 def _one(gpu: Gpu) -> str:
-    return gpu.model if gpu.vendor in gpu.model.lower() else f"{gpu.model} of {gpu.vendor}"
+    return gpu.model if gpu.vendor in gpu.model.lower() else f"{_VENDORS[gpu.vendor]} {gpu.model}"
 
 
 def driver(case: ContractCase) -> list[Check]:

@@ -148,10 +148,38 @@ def _apart(wanted: Sequence[float], sizes: Sequence[float], gap: float) -> list[
 _HEIGHT, _GAP, _BETWEEN, _MARGIN, _TITLE = 44.0, 18.0, 46.0, 24.0, 46.0
 _LETTER = 8.1
 """Pixels of a letter at the size of names; a little more than those of common fonts."""
-FILLS = {"named": "#0b4f6c", "image": "#d8ecf3", "build": "#f4f1ea", "input": "#ffffff"}
-TEXTS = {"named": "#ffffff", "image": "#12303b", "build": "#5b5346", "input": "#555555"}
-_STYLE = ".line{fill:none;stroke:#7d95a0;stroke-width:1.4}text{font-family:system-ui,'DejaVu Sans',sans-serif}"
-_LEGEND = (("named", "requested by the stack"), ("image", "in the image"), ("build", "only builds it"))
+FILLS = {
+    "named": ("#e8eefc", "#3b5bdb"),
+    "image": ("#fff3d6", "#d9860a"),
+    "build": ("#f4f5f7", "#868e96"),
+    "input": ("#ffffff", "#868e96"),
+}
+"""Fill and border of a box, as in the pictures of the documentation."""
+_TEXT, _FAINT = "#212529", "#495057"
+_DARK = {
+    "#ffffff": "#1e2129",
+    _TEXT: "#e9ecef",
+    _FAINT: "#ced4da",
+    "#f4f5f7": "#2b2f36",
+    "#e8eefc": "#1d2d5c",
+    "#3b5bdb": "#748ffc",
+    "#fff3d6": "#463408",
+    "#d9860a": "#fab005",
+}
+_STYLE = (
+    ".line{fill:none;stroke-width:1.4}text{font-family:system-ui,'DejaVu Sans',sans-serif}"
+    "@media(prefers-color-scheme:dark){"
+    + "".join(f'[fill="{old}"]{{fill:{new}}}[stroke="{old}"]{{stroke:{new}}}' for old, new in _DARK.items())
+    + "}"
+)
+_ARROW = "needs"
+_LEGEND = (
+    ("named", "requested by the stack"),
+    ("image", "in the image"),
+    ("build", "only builds it"),
+    ("input", "download"),
+    (_ARROW, "needs"),
+)
 
 
 def svg(graph: PlanGraph) -> str:
@@ -159,19 +187,29 @@ def svg(graph: PlanGraph) -> str:
     widths = {node.name: max(len(node.name), len(_below(node))) * _LETTER + 22 for node in graph.nodes}
     layout = layered(widths, [(edge.source, edge.target) for edge in graph.drawn()], _HEIGHT, _GAP, _BETWEEN)
     kinds = {_kind(node) for node in graph.nodes}
-    legend = [each for each in _LEGEND if each[0] in kinds]
+    legend = [each for each in _LEGEND if each[0] in kinds or (each[0] == _ARROW and layout.lines)]
     width = max(layout.width, len(graph.title) * 10, 190 * len(legend)) + 2 * _MARGIN
     height = layout.height + _TITLE + 2 * _MARGIN + 40
     left = round((width - layout.width) / 2, 1)
-    lines = [element("path", d=_curve(points), class_="line") for points in layout.lines.values()]
+    lines = [
+        element("path", d=_curve(points), class_="line", stroke=_FAINT, marker_end="url(#tip)")
+        for points in layout.lines.values()
+    ]
     boxes = [_box(node, *layout.centres[node.name], widths[node.name]) for node in graph.nodes]
     drawing = element("g", *lines, *boxes, transform=f"translate({left} {_TITLE + _MARGIN})")
-    title = element("text", graph.title, x=_MARGIN, y=34, font_size=18, font_weight="bold", fill="#12303b")
+    title = element("text", graph.title, x=_MARGIN, y=34, font_size=18, font_weight="bold", fill=_TEXT)
     style = element("style", Markup(_STYLE))
     look = {"viewBox": f"0 0 {width:.0f} {height:.0f}", "width": f"{width:.0f}", "height": f"{height:.0f}"}
     names = {"role": "img", "aria_label": graph.title, "xmlns": "http://www.w3.org/2000/svg"}
     ground = element("rect", width="100%", height="100%", fill="#ffffff")
-    return element("svg", style, ground, title, drawing, _legend(legend, height - _MARGIN), **look, **names)
+    return element("svg", style, _tip(), ground, title, drawing, _legend(legend, height - _MARGIN), **look, **names)
+
+
+def _tip() -> Markup:
+    """The head of the arrows."""
+    look = {"viewBox": "0 0 10 10", "refX": 9, "refY": 5, "markerWidth": 7, "markerHeight": 7}
+    head = element("path", d="M0 0L10 5L0 10z", fill=_FAINT)
+    return element("defs", element("marker", head, id="tip", orient="auto", **look))
 
 
 def _kind(node: GraphNode) -> str:
@@ -186,10 +224,11 @@ def _below(node: GraphNode) -> str:
 def _box(node: GraphNode, x: float, y: float, width: float) -> Markup:
     kind = _kind(node)
     dashes = {"stroke_dasharray": "5 4"} if kind in ("build", "input") else {}
-    edge = {"fill": FILLS[kind], "stroke": "#0b4f6c", "stroke_width": 1.2, "rx": 6, **dashes}
+    fill, border = FILLS[kind]
+    edge = {"fill": fill, "stroke": border, "stroke_width": 1.2, "rx": 6, **dashes}
     rect = element("rect", x=_px(x - width / 2), y=_px(y - _HEIGHT / 2), width=_px(width), height=_HEIGHT, **edge)
     below = _below(node)
-    text = {"x": _px(x), "text_anchor": "middle", "fill": TEXTS[kind]}
+    text = {"x": _px(x), "text_anchor": "middle", "fill": _TEXT}
     first = element("text", node.name, y=_px(y - 3 if below else y + 5), font_size=14, font_weight="bold", **text)
     second = element("text", below, y=_px(y + 14), font_size=12, **text)
     return element("g", rect, first, *([second] if below else []))
@@ -214,10 +253,15 @@ def _curve(points: Sequence[tuple[float, float]]) -> str:
 def _legend(entries: Sequence[tuple[str, str]], y: float) -> Markup:
     parts, at = [], _MARGIN
     for kind, said in entries:
-        dashes = {"stroke_dasharray": "4 3"} if kind == "build" else {}
-        look = {"fill": FILLS[kind], "stroke": "#0b4f6c", **dashes}
-        parts.append(element("rect", x=at, y=y - 12, width=22, height=14, rx=3, **look))
-        parts.append(element("text", said, x=at + 30, y=y, font_size=13, fill="#333333"))
+        if kind == _ARROW:
+            way = f"M{_px(at)} {_px(y - 5)}L{_px(at + 22)} {_px(y - 5)}"
+            parts.append(element("path", d=way, class_="line", stroke=_FAINT, marker_end="url(#tip)"))
+        else:
+            fill, border = FILLS[kind]
+            dashes = {"stroke_dasharray": "4 3"} if kind in ("build", "input") else {}
+            look = {"fill": fill, "stroke": border, **dashes}
+            parts.append(element("rect", x=at, y=y - 12, width=22, height=14, rx=3, **look))
+        parts.append(element("text", said, x=at + 30, y=y, font_size=13, fill=_TEXT))
         at += 56 + len(said) * _LETTER
     return element("g", *parts)
 

@@ -162,7 +162,9 @@ class ServeKitOptions(Options, frozen=True, kw_only=True):
 @click.option("--time", metavar="TIME", help="Wall time: 36:00:00, 36h or 90m.")
 @click.option("--queue", type=QUEUE, help="Scheduler partition or queue.")
 @click.option("--account", metavar="NAME", help="Account or project that the job is charged to.")
-@click.option("--notes", is_flag=True, help="Show all notes: also on what is not verified or not checked.")
+@click.option(
+    "--notes", is_flag=True, help="Show all notes: also facts that are not verified, and checks that lack a fact."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the choice and its reasons as JSON.")
 @click.pass_context
 @in_record(ServeKitOptions)

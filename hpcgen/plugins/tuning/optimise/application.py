@@ -126,7 +126,7 @@ def with_application(stack: Stack, request: OptimiseRequest, ranks: bool) -> Sta
     run = replace(stack.run, mpi=mpi, **({"command": program, "steps": []} if program else {}))
     name = f"{stack.name[:48]}-{BLOCK}"
     blocks = {**stack.blocks, BLOCK: StackBlock(options=options)}
-    title = f"A program of one's own, compiled over what {stack.name} has"
+    title = f"Your own program, compiled in the image of {stack.name}"
     return replace(stack, name=name, title=title, blocks=blocks, run=run, notes=[], extends=None, suits=[])
 
 

@@ -113,7 +113,7 @@ def test_a_record_of_a_later_release_is_read_as_far_as_it_is_known(folder: Path)
 
 def test_list_show_and_compare(folder: Path, hpcgen: Command) -> None:
     env = {"HPCGEN_RECORDS": str(folder)}
-    assert "no records yet" in hpcgen("records", env=env).stderr
+    assert "no builds recorded in" in hpcgen("records", env=env).stderr
     save(record("aa11-x", tests=[run_of("passed", "skipped", group="gnu 12.2.0")]))
     later = [
         BuiltStep(block="debian 12", about="packages", result="cached"),

@@ -71,7 +71,9 @@ def test_a_picture_has_boxes_that_do_not_overlap_and_lines_that_go_down(graph: P
     assert len(boxes) == len(graph.nodes)
     for (x, y, width, height), (x2, y2, width2, height2) in combinations(boxes, 2):
         assert x + width <= x2 or x2 + width2 <= x or y + height <= y2 or y2 + height2 <= y
-    paths = [path.get("d", "") for path in root.iterfind(f".//{SVG}path")]
+    drawing = root.find(f"{SVG}g")
+    assert drawing is not None
+    paths = [path.get("d", "") for path in drawing.iterfind(f"{SVG}path")]
     assert len(paths) == len(graph.drawn())
     for path in paths:
         numbers = [float(number) for number in re.findall(r"-?[\d.]+", path)]
