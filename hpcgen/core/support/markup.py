@@ -38,3 +38,25 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]], numbers: Sequen
     top = element("thead", element("tr", cells("th", head)))
     body = element("tbody", joined((element("tr", cells("td", row)) for row in rows), "\n"))
     return element("div", element("table", top, body), class_="wide")
+
+
+_PAGE_STYLE = (
+    "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#212529;"
+    "background:#fff}table{border-collapse:collapse}th,td{padding:.2rem .5rem;text-align:left}"
+    "th{border-bottom:1px solid #868e96}.wide{overflow-x:auto}.yes{background:#b2f2bb}.cpu{background:#ffec99}"
+    ".no{background:#ffc9c9}.bug{background:#e599f7}td.yes,td.cpu,td.no,td.bug{color:#212529}svg{max-width:100%}"
+    "svg text{fill:currentColor}@media(prefers-color-scheme:dark){body{color:#e9ecef;background:#1e2129}}"
+)
+
+
+def html_page(title: str, *inside: object) -> str:
+    """A whole page in one file, which loads nothing; its colours follow the reader's choice of light or dark."""
+    head = joined(
+        [
+            Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width">'),
+            element("title", title),
+            element("style", Markup(_PAGE_STYLE)),
+        ]
+    )
+    body = element("body", element("h1", title), *inside)
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head>{body}</html>\n'

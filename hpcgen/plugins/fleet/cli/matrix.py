@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import time
+from pathlib import Path
 from string import ascii_letters
 from typing import TYPE_CHECKING
 
 import click
 
 from hpcgen.cli import INTERNAL_ERROR
-from hpcgen.cli.common import catalog_of, print_json, say, status_line
+from hpcgen.cli.common import PATH, catalog_of, print_json, say, status_line
 from hpcgen.cli.tables import table, word
 from hpcgen.cli.terminal import columns, echo
 from hpcgen.cli.words import COUNT, SITE, STACK
@@ -42,6 +43,7 @@ MOST_TOLD = 12
 )
 @click.option("--processes", type=COUNT, help="How many processes plan; by default one for each CPU, 8 at most.")
 @click.option("--fresh", is_flag=True, help="Plan all again, and take nothing that was worked out before.")
+@click.option("--html", metavar="FILE", type=PATH, help="Also write a page: the whole matrix with its reasons.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, with all problems.")
 @click.option("--markdown", is_flag=True, help="Print a page in Markdown.")
 @click.pass_context
@@ -53,6 +55,7 @@ def command(
     only: str | None,
     processes: int | None,
     fresh: bool,
+    html: Path | None,
     as_json: bool,
     markdown: bool,
 ) -> int:
@@ -74,6 +77,12 @@ def command(
         found = list(remembered(catalog, chosen, number, fresh, show))
     seconds = time.monotonic() - begun
     shown = [each for each in found if only in (None, each.result)]
+    if html is not None:
+        from hpcgen.core.support.writing import write_file
+        from hpcgen.plugins.fleet.matrix_page import matrix_page
+
+        write_file(html, matrix_page(shown))
+        say(f"wrote {html}")
     if as_json:
         print_json({"stacks": counts(found), "combinations": shown})
     elif markdown:

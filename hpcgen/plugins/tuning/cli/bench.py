@@ -24,6 +24,7 @@ from hpcgen.core.support.refusals import unwritable
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.plugins.tuning.bench import BenchOutcome, BenchWorkload
+    from hpcgen.plugins.tuning.bench.comparison import Compared
     from hpcgen.plugins.tuning.measurements.records import Measurement
 
 EXAMPLES = {
@@ -41,6 +42,7 @@ class MeasuringOptions(ImageOptions, frozen=True, kw_only=True):
 
     nodes: int = 1
     to: Path | None = None
+    html: Path | None = None
     as_json: bool = False
 
 
@@ -66,6 +68,7 @@ class BenchOptions(MeasuringOptions, frozen=True, kw_only=True):
 
 measuring_options = option_group(
     click.option("--to", metavar="FILE", type=PATH, help="Add the measurements to this file of JSON lines."),
+    click.option("--html", metavar="FILE", type=PATH, help="Also write a page with a plot: intervals and pairs."),
     click.option("--site", type=SITE, help="Another site than the image's, or your own profile of it."),
     TRUST,
     click.option("--partition", type=PARTITION, help="Kind of node."),
@@ -236,9 +239,9 @@ def _measure(outcomes: list[BenchOutcome], to: Path | None, options: BenchOption
             )
     except KeyboardInterrupt:
         say("warning: interrupted; partial results follow")
-        _write(outcomes, to, options.as_json)
+        _write(outcomes, to, options)
         raise
-    _write(outcomes, to, options.as_json)
+    _write(outcomes, to, options)
     _refuse_nothing(outcomes)
 
 
@@ -275,9 +278,9 @@ def _measure_kept(outcomes: list[BenchOutcome], keep: Path, to: Path | None, opt
     # Others may have added some meanwhile.
     kept.read(rounds)
     if kept.is_added():
-        _write(outcomes, None, options.as_json, f"nothing is added: these rounds of {kept.folder} were added before")
+        _write(outcomes, None, options, f"nothing is added: these rounds of {kept.folder} were added before")
     else:
-        _write(outcomes, to, options.as_json)
+        _write(outcomes, to, options)
         if to is not None:
             kept.note_added()
     _refuse_nothing(outcomes)
@@ -303,7 +306,7 @@ def _refuse_nothing(outcomes: list[BenchOutcome]) -> None:
 NOTHING_KEPT = "results are not saved: you have no collection, and gave no --to FILE"
 
 
-def _write(outcomes: list[BenchOutcome], to: Path | None, as_json: bool, unless: str = NOTHING_KEPT) -> None:
+def _write(outcomes: list[BenchOutcome], to: Path | None, options: BenchOptions, unless: str = NOTHING_KEPT) -> None:
     """Print what there is, and add it to the file; ``unless``: what is said where there is no file for it."""
     from hpcgen.plugins.tuning.bench.comparison import compare
     from hpcgen.plugins.tuning.cli.bench_report import data, report
@@ -314,7 +317,8 @@ def _write(outcomes: list[BenchOutcome], to: Path | None, as_json: bool, unless:
 
         append(to, rows)
     compared = compare(outcomes)
-    if as_json:
+    write_page(options.html, compared)
+    if options.as_json:
         print_json({"variants": data(compared), "measurements": rows, "file": str(to) if to and rows else None})
     else:
         echo(report(compared, sys.stdout))
@@ -324,6 +328,20 @@ def _write(outcomes: list[BenchOutcome], to: Path | None, as_json: bool, unless:
         say(f"{len(rows)} measurements added to {to}")
     else:
         say(unless)
+
+
+def write_page(file: Path | None, compared: list[Compared], verdict: str = "") -> None:
+    """The comparison as a page, where one is asked for."""
+    if file is None:
+        return
+    from hpcgen.core.secret_rules import without_secrets
+    from hpcgen.core.support.quoting import command as quoted
+    from hpcgen.core.support.writing import write_file
+    from hpcgen.plugins.tuning.bench.page import comparison_page
+
+    title = without_secrets(quoted("hpcgen", *sys.argv[1:]))
+    write_file(file, comparison_page(title, compared, verdict))
+    say(f"wrote {file}")
 
 
 def rows_today(outcomes: list[BenchOutcome]) -> list[Measurement]:

@@ -18,7 +18,14 @@ from hpcgen.cli.options import in_record
 from hpcgen.cli.own_job_options import SubmissionOptions, submit_array, submit_own_call, submitted_options
 from hpcgen.cli.terminal import echo
 from hpcgen.cli.words import COUNT, IMAGE, SECONDS, WHOLE
-from hpcgen.plugins.tuning.cli.bench import MeasuringOptions, measuring_options, own_file, rows_today, warn_if_busy
+from hpcgen.plugins.tuning.cli.bench import (
+    MeasuringOptions,
+    measuring_options,
+    own_file,
+    rows_today,
+    warn_if_busy,
+    write_page,
+)
 from hpcgen.plugins.tuning.cli.bench_cases import case_of, job_of
 
 if TYPE_CHECKING:
@@ -192,7 +199,7 @@ def _finish(case: BenchCase, workload: BenchWorkload, study: TuneStudy, to: Path
     """Compare the best with the default, and say what came of it."""
     from hpcgen.core.errors import JobFailedError
     from hpcgen.plugins.tuning.bench.comparison import compare
-    from hpcgen.plugins.tuning.cli.tune_report import data, report
+    from hpcgen.plugins.tuning.cli.tune_report import data, report, verdict
 
     outcomes = _compared(case, workload, study, options)
     rows = rows_today(outcomes)
@@ -201,6 +208,7 @@ def _finish(case: BenchCase, workload: BenchWorkload, study: TuneStudy, to: Path
 
         append(to, rows)
     compared, trials = compare(outcomes), study.trials()
+    write_page(options.html, compared, verdict(compared))
     entry = _entry(compared)
     if options.as_json:
         print_json({**data(trials, compared), "measurements": rows, "layout": entry})

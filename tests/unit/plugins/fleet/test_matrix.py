@@ -149,12 +149,17 @@ def test_columns_go_on_below_where_the_line_is_full() -> None:
     assert columns_that_fit(["a-very-long-name"], 10, 12) == [[0]]
 
 
-def test_the_command_lists_reasons_where_little_is_asked(hpcgen: Command) -> None:
+def test_the_command_lists_reasons_where_little_is_asked(hpcgen: Command, tmp_path: Path) -> None:
     stacks = ("--stack", "onnxruntime", "--stack", "tf-horovod")
     listed = hpcgen("matrix", "--site", "darwin", *stacks, "--only", "refused", "--processes", "1")
     assert listed.returncode == 0 and "renders" not in listed.stdout
     assert re.search("^darwin:gpu-mi50 +onnxruntime ", listed.stdout, re.MULTILINE)
-    shown = hpcgen("matrix", "--site", "darwin", "--site", "workstation", *stacks, "--processes", "1")
+    shown = hpcgen(
+        "matrix", "--site", "darwin", "--site", "workstation", *stacks, "--processes", "1", "--html", "m.html"
+    )
+    page = (tmp_path / "m.html").read_text()
+    assert re.search('class="no" title="[^"]+"><a href="#tf-horovod">', page) and 'class="yes"' in page
+    assert 'id="tf-horovod"' in page and "<script" not in page
     assert "does not use the node's GPUs" in shown.stdout and "darwin:gpu-mi50" in shown.stdout
     assert hpcgen("matrix", "--json", "--markdown").returncode == 2
     assert hpcgen("matrix", "--site", "nowhere").returncode == 4

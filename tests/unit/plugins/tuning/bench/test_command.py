@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -64,8 +65,10 @@ def bench(
 
 
 def test_rows_go_to_the_own_collection_and_the_table_to_stdout(hpcgen: Command, image: Path) -> None:
-    done = bench(hpcgen, image, *GEMM, "--vary", "threads=1,2", own=True)
+    done = bench(hpcgen, image, *GEMM, "--vary", "threads=1,2", "--html", "page.html", own=True)
     assert done.returncode == 0, done.stderr
+    page = ElementTree.fromstring((image.parent / "work" / "page.html").read_text().partition("</head>")[2][:-8])
+    assert len(list(page.iter("{http://www.w3.org/2000/svg}circle"))) == 2, "a dot for each pair"
     assert "gemm      threads=1 framework=numpy  numpy  " in done.stdout
     kept = (image.parent / "own" / "measurements" / "bench.jsonl").read_text()
     rows = [json.loads(line) for line in kept.splitlines()]
