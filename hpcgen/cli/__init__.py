@@ -252,7 +252,7 @@ class _Commands(LazyCommands):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.load(args[0]) is None:
             ctx.fail(
-                f"no command is called {args[0]!r}: {did_you_mean(args[0], self.list_commands(ctx), '`hpcgen --help`')}"
+                f"no command is called {args[0]!r}: {did_you_mean(args[0], self.list_commands(ctx), 'hpcgen --help')}"
             )
         return super().resolve_command(ctx, args)
 

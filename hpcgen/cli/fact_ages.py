@@ -91,7 +91,11 @@ def say_unverified(found: Doubtful, look: str, old: str = "") -> None:
     if found.old and old:
         words.append(f"{old} may be out of date")
     others = {"fact": (found.not_verified, "of the profile"), "release": (found.releases, "in the release tables")}
-    told = [f"{counted(len(what), name)} {where}" for name, (what, where) in others.items() if what]
+    told = [
+        f"{counted(len(what), name)} {where}" if not found.old or not old else counted(len(what), name)
+        for name, (what, where) in others.items()
+        if what
+    ]
     if told and look:
         words.append(f"{' and '.join(told)} not verified")
     if words:

@@ -231,5 +231,5 @@ def did_you_mean(word: str, known: Sequence[str], listing: str = "") -> str:
     if len(known) <= 20:
         return f"known: {', '.join(sorted(known))}"
     if listing:
-        return f"{len(known)} are known, but none is close: {listing} lists them"
+        return f"{len(known)} are known, but none is close: `{listing}` lists them"
     return f"none of the {len(known)} known is close: {', '.join(sorted(known)[:20])} …"

@@ -32,11 +32,11 @@ def foreign(site: Site) -> Problem | None:
     return Problem(
         f"this machine is {here()}, and the image for {site.name} is for {wanted}",
         expected=f"a machine of {wanted} to build it on",
-        remedy=f"build it there, or as its job with `hpcgen build --submit`; or here with {way}",
+        remedy=f"build it there, or with --submit, or here with {way}",
     )
 
 
-_REGISTER = "--emulate, once an emulator is registered (Debian: qemu-user-static)"
+_REGISTER = "--emulate and qemu-user-static"
 
 
 def runs(architecture: str) -> bool:
