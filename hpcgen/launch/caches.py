@@ -122,6 +122,4 @@ def _place(system: FileSystem | None, engine: Engine) -> str:
     if system is None:
         return ""
     shown = system.bind and engine.bind_in_place() and (system.path is not None or not engine.targets_in_image)
-    if not shown:
-        return ""
-    return system.folder or (f"${{{system.variable}}}" if system.variable is not None else system.path or "")
+    return system.place if shown else ""

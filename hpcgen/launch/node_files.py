@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from hpcgen.backends.launchers import launcher_of
 from hpcgen.backends.schedulers import scheduler_for
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.support.quoting import line, quoted
+from hpcgen.core.support.quoting import expanded, line, quoted
 from hpcgen.core.support.templates import Template
 from hpcgen.core.support.traced import Subject, traced
 from hpcgen.core.support.units import counted
+from hpcgen.launch.caches import NODE
 from hpcgen.launch.start import Start
 
 LIMIT_MB = 100_000
@@ -26,12 +27,13 @@ _fill = Template(Path(__file__).with_name("templates") / "node_files.sh").fill
 
 
 def node_folder(plan: Plan) -> str:
-    """The folder of a node for files of a job, as a word of shell: of the profile's file systems the local one."""
-    for kind in ("local", "tmpfs"):
-        for each in plan.site.file_systems.values():
-            if each.kind == kind and (each.path is not None or each.variable is not None):
-                return quoted(each.path) if each.path is not None else f'"${{{each.variable}:-/tmp}}"'
-    return "/tmp"
+    """The folder of a node for files of a job, as a word of shell: the file system for which the profile says so."""
+    node = plan.site.file_system("node")
+    if node is None or not node.place:
+        return NODE
+    if node.folder is None and node.variable is not None:
+        return f'"${{{node.variable}:-{NODE}}}"'
+    return quoted(expanded(node.place))
 
 
 def stages(plan: Plan, how: Start, named: bool) -> bool:

@@ -167,6 +167,11 @@ class FileSystem(Record, frozen=True):
     limit_gb: Gigabytes | None = None
     limit_files: Count | None = None
 
+    @property
+    def place(self) -> str:
+        """Where a user's files go in it, with variables as they are written; "" where the profile does not say."""
+        return self.folder or (f"${{{self.variable}}}" if self.variable is not None else self.path or "")
+
 
 class Layout(Record, frozen=True):
     """A recommended job layout; ``measured`` says by which measurement."""

@@ -39,8 +39,10 @@ class Nodes(Here):
         (folder / "local").mkdir()
         (folder / "data.sqfs").touch()
         (folder / "image.sqfs").write_text("image")
-        local = FileSystem(kind="local", path=str(folder / "local"))
-        self.site = replace(self.site, scheduler=BatchSystem(kind="slurm"), file_systems={"node": local})
+        # Not every node has what is local to some.
+        other = FileSystem(kind="local", path=str(folder / "none"))
+        local = FileSystem(kind="local", path=str(folder / "local"), role="node")
+        self.site = replace(self.site, scheduler=BatchSystem(kind="slurm"), file_systems={"disk": other, "node": local})
 
     def planned(self, nodes: int = 4, **run: object) -> Plan:
         plan = self.plan(nodes)
