@@ -3,7 +3,7 @@
 ``HPCGEN_TEST_OSU`` names the sources of OSU's benchmarks 7, such as a clone of
 https://github.com/sherrywong1220/osu-micro-benchmarks-7.4, which are compiled for the host's Intel MPI. The good runs
 need a machine that does little else: where many programs wait for its processors, a message takes their time slices,
-and the test says so.
+and what is slow is not judged.
 """
 
 from __future__ import annotations
@@ -123,6 +123,7 @@ def no_shared_memory(site: Site) -> Iterator[None]:
 
 def test_a_throttled_network_fails_with_its_cause_and_twenty_good_runs_pass(site: Site, image: Path) -> None:
     expect(site, recorded(site, image))
+    judged = 0
     for number in range(1, 21):
         status, results = run_tests(site, image)
         figures = {name: each["judgement"] for name, each in results.items() if "judgement" in each}
@@ -132,6 +133,9 @@ def test_a_throttled_network_fails_with_its_cause_and_twenty_good_runs_pass(site
         REPORTS.append(f"good run {number}: {'; '.join(told)}")
         assert status == 0, [each["reason"] for each in results.values() if each["result"] == "failed"]
         assert len(figures) == 5
+        judged += all(each["result"] == "good" for each in figures.values())
+    REPORTS.append(f"{judged} of 20 good runs were judged, the others ran on a busy machine")
+    assert judged >= 10
     with throttled(site):
         status, results = run_tests(site, image)
     REPORTS.append(f"throttled: {results['bandwidth']['reason']}")

@@ -57,12 +57,12 @@ class JudgedFigure(RecordPart, frozen=True):
 
     ``measure``: the profile's name of it. ``measured``, ``expected`` and ``limit``, the worst that passes, in ``unit``;
     ``at`` a size in bytes. ``nodes``, ``ranks_per_node``: the layout. ``starts``: how many the best figure is of.
-    ``source``: of what is expected. ``causes``: why it may be slow, by what was seen. ``unknown``: the profile does not
-    say what to expect.
+    ``source``: of what is expected. ``causes``: why it may be slow, by what was seen. ``busy``: other programs used
+    the nodes meanwhile. ``unknown``: the profile does not say what to expect.
     """
 
     measure: str
-    result: Literal["good", "slow", "unknown"]
+    result: Literal["good", "slow", "busy", "unknown"]
     measured: float
     unit: str
     nodes: int

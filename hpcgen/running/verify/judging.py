@@ -12,7 +12,7 @@ from hpcgen.core.model.performance import PRINTED_IN, TIMES, Measure, limit
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.record import Figure, JudgedFigure, TestResult
 from hpcgen.core.model.site import Site
-from hpcgen.running.verify.conditions import NodeCondition, by_tcp, causes_on_nodes, looked_at
+from hpcgen.running.verify.conditions import NodeCondition, by_tcp, faults_on_nodes, looked_at, other_work
 
 START_UP = "start-up"
 REMEDY = (
@@ -118,14 +118,25 @@ def _judged(plan: Plan, result: TestResult, others: dict[str, JudgedFigure], see
         # The time of a start is nobody's benchmark, and has its own column.
         if found.measure == "start_up":
             return result
-        return _with_words(result, f"not judged: {path_of(plan.partition, found.measure)} is unknown")
+        words = f"not judged: {path_of(plan.partition, found.measure)} is unknown"
+        if others_run := _busy(found, seen):
+            result = replace(result, judgement=replace(found, result="busy"))
+            words += f", and {others_run}"
+        return _with_words(result, words)
     more = "at most" if found.measure in TIMES else "at least"
     at = f" at {found.at} bytes" if found.at is not None else ""
     at += f", the best of {found.starts} starts" if found.starts > 1 else ""
     words = f"{found.measured:.4g} {found.unit}{at}, expected {found.expected:.4g} ({more} {found.limit:.4g})"
     if found.result == "good":
         return _with_words(result, words)
-    causes = _causes(plan, found, others, seen) or [_nothing_seen(found, seen)]
+    causes = _causes(plan, found, seen)
+    others_run = _busy(found, seen)
+    if others_run and not causes:
+        # What is slow by the work of others is no fault, and no proof that there is none.
+        result = replace(result, result="skipped", judgement=replace(found, result="busy"))
+        return _with_words(result, f"not judged: {others_run}; {words}")
+    causes += ([others_run] if others_run else []) + _by_companion(found, others, seen)
+    causes = causes or [_nothing_seen(found, seen)]
     name = found.measure.replace("_", " ")
     reason = f"{name} is {words} by {found.source}; likely cause: {'; '.join(causes)}"
     judgement = replace(found, causes=causes)
@@ -136,7 +147,12 @@ def _with_words(result: TestResult, words: str) -> TestResult:
     return replace(result, reason="; ".join(filter(None, [result.reason, words])))
 
 
-def _causes(plan: Plan, found: JudgedFigure, others: dict[str, JudgedFigure], seen: Evidence) -> list[str]:
+def _busy(found: JudgedFigure, seen: Evidence) -> str:
+    work = other_work(seen.conditions.get(found.measure, []))
+    return f"the node is busy: {'; '.join(work)}" if work else ""
+
+
+def _causes(plan: Plan, found: JudgedFigure, seen: Evidence) -> list[str]:
     causes = []
     gpus = found.measure == "nccl_bus_bandwidth"
     if gpus and seen.networks is not None:
@@ -151,19 +167,18 @@ def _causes(plan: Plan, found: JudgedFigure, others: dict[str, JudgedFigure], se
     nodes = seen.conditions.get(found.measure, [])
     if found.measure in _WITHIN_NODE and (words := by_tcp(nodes)):
         causes.append(f"TCP: ranks of one node do not share memory, {words}")
-    causes += causes_on_nodes(nodes)
+    return causes + faults_on_nodes(nodes)
+
+
+def _by_companion(found: JudgedFigure, others: dict[str, JudgedFigure], seen: Evidence) -> list[str]:
     within = others.get(_COMPANIONS.get(found.measure, ""))
-    if within is not None and within.result != "unknown":
-        causes.append(_by_companion(within, seen))
-    return causes
-
-
-def _by_companion(within: JudgedFigure, seen: Evidence) -> str:
+    if within is None or within.result == "unknown":
+        return []
     figure = f"within a node it is {within.measured:.4g} {within.unit}"
     if within.result == "good":
         over = f", over {seen.provider}" if seen.provider else ""
-        return f"the network between the nodes{over}: {figure}, as expected"
-    return f"the nodes, not the network between them: {figure}, which is too slow as well"
+        return [f"the network between the nodes{over}: {figure}, as expected"]
+    return [f"the nodes, not the network between them: {figure}, which is too slow as well"]
 
 
 def _nothing_seen(found: JudgedFigure, seen: Evidence) -> str:

@@ -10,8 +10,9 @@ _FEW = 4
 
 
 def measured_facts(run: TestRun) -> list[JudgedFigure]:
-    """The figures of tests that passed, which a profile can state."""
-    return [each.judgement for each in run.results if each.judgement is not None and each.result == "passed"]
+    """The figures of tests that passed, which a profile can state; none of busy nodes."""
+    passed = [each.judgement for each in run.results if each.judgement is not None and each.result == "passed"]
+    return [each for each in passed if each.result != "busy"]
 
 
 def measured_profile(run: TestRun, name: str, parent: str, image: str) -> str:

@@ -55,7 +55,7 @@ def _measurements(
     results: Iterator[tuple[str, TestResult]] = ((run.started[:10], each) for run in runs for each in run.results)
     for day, result in results:
         had = result.judgement
-        if had is None or had.measure != measure:
+        if had is None or had.measure != measure or had.result == "busy":
             continue
         found = judge(site, partition, measure, result.figures, had.nodes, had.ranks_per_node)
         if found is not None and found.result != "unknown":

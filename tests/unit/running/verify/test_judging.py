@@ -18,10 +18,10 @@ from hpcgen.core.model.record import TestResult as Result
 from hpcgen.core.model.record import TestRun as Run
 from hpcgen.machine.doctor.rules import Report
 from hpcgen.planning.planner import make_plan
-from hpcgen.running.verify.conditions import NodeCondition, causes_on_nodes, read_conditions, watched
+from hpcgen.running.verify.conditions import NodeCondition, faults_on_nodes, other_work, read_conditions, watched
 from hpcgen.running.verify.judging import Evidence, better, judged_results
 from hpcgen.running.verify.judging import judge as judge_at
-from hpcgen.running.verify.measured_facts import measured_profile
+from hpcgen.running.verify.measured_facts import measured_facts, measured_profile
 from hpcgen.running.verify.over_nodes import judged_start
 from hpcgen.running.verify.recorded_figures import with_figures
 from hpcgen.running.verify.starts import StartResult
@@ -155,7 +155,6 @@ def look(node: str = "n1", when: str = "before", **more: Any) -> NodeCondition:
     ("seen", "cause"),
     [
         ([look(cpus=[0]), look(cpus=[0])], "binding: 2 ranks on n1 share 1 processor (0)"),
-        ([look(running=11)], "other work: 11 programs ran on the 8 processors of n1 as the test began"),
         ([look(when="after", clock=[800000, 3500000, 3500000])], "clock: n1 runs at 0.8 of 3.5 GHz, its limit is 3.5"),
         ([look(when="after", clock=[1200000, 1200000, 3500000])], "clock: n1 runs at 1.2 of 3.5 GHz, its limit is 1.2"),
         ([look(), look(when="after", tcp=[5010, 50])], "losses: n1 sent 50 of 5000 TCP segments again"),
@@ -164,7 +163,37 @@ def look(node: str = "n1", when: str = "before", **more: Any) -> NodeCondition:
     ],
 )
 def test_what_is_wrong_on_a_node_is_named(seen: list[NodeCondition], cause: str) -> None:
-    assert causes_on_nodes(seen) == [cause] * bool(cause)
+    assert faults_on_nodes(seen) == [cause] * bool(cause)
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        ([look(running=11)], "11 programs ran on the 8 processors of n1 as the test began"),
+        # Where the kernel counts who waited, the moment of the start does not matter.
+        ([look(running=11, waits=[50.0, 900.0]), look(when="after", waits=[50.4, 904.0])], ""),
+        (
+            [look(waits=[50.0, 900.0]), look(when="after", waits=[52.0, 904.0])],
+            "programs on n1 waited for a processor in 50% of the time",
+        ),
+    ],
+)
+def test_a_slow_figure_of_a_busy_node_is_not_judged(seen: list[NodeCondition], words: str) -> None:
+    assert other_work(seen) == [words] * bool(words)
+    slow = latency(9, 9, 9, 30.0)
+    result = told(plan("ethernet", latency=LATENCY), "latency", slow, Evidence(conditions={"latency": seen}))
+    assert result.judgement is not None
+    if not words:
+        assert (result.result, result.judgement.result) == ("failed", "slow")
+        return
+    assert (result.result, result.judgement.result) == ("skipped", "busy")
+    assert f"not judged: the node is busy: {words}; 30 us at 8 bytes, expected 1.8" in result.reason
+    # What is wrong all the same is a fault, and a figure of a busy node is no fact.
+    lossy = [*seen, look(when="after", tcp=[5010, 50])]
+    fault = told(plan("ethernet", latency=LATENCY), "latency", slow, Evidence(conditions={"latency": lossy}))
+    assert fault.result == "failed" and fault.judgement is not None and len(fault.judgement.causes) == 2
+    unknown = told(plan(), "latency", slow, Evidence(conditions={"latency": seen}))
+    assert measured_facts(Run(started="", site="s", engine="e", results=[unknown])) == []
 
 
 def test_ranks_of_a_node_that_talk_by_tcp_do_not_share_memory() -> None:
