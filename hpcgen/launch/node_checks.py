@@ -26,6 +26,10 @@ SHARED_KB = 1024
 Two ranks of Intel MPI 2021.17 were seen to start in 2 MB and to die in 1 MB.
 """
 
+LOCKED_KB = 512 * 1024
+"""The limit of locked memory below which UCX leaves RDMA out, and goes over TCP. Source: openucx/ucx pull requests
+7930 and 8085."""
+
 PROVIDER_VARIABLES = ("FI_PROVIDER", "I_MPI_OFI_PROVIDER")
 """By these a user chooses the provider of libfabric for every MPI, or for Intel's."""
 
@@ -80,6 +84,15 @@ def shared_memory(plan: Plan, how: Start) -> str:
     least = ranks * SHARED_KB
     todo = "remove what ended jobs left in it, or have it mounted with its usual size, half of the memory"
     return fill("shared_memory", least=str(least), expected=sh(f"{least} kB for {ranks} ranks"), todo=sh(todo))
+
+
+def locked_memory(plan: Plan, how: Start) -> str:
+    """InfiniBand's cards read and write memory that is locked in its place."""
+    if plan.job.nodes == 1 or not plan.stack.run.mpi or plan.fabric.kind != "infiniband":
+        return ""
+    todo = "ulimit -l unlimited where you submit; in Slurm the site sets PropagateResourceLimitsExcept=MEMLOCK"
+    expected = f"{LOCKED_KB} kB or unlimited, or RDMA is left out"
+    return fill("locked_memory", least=str(LOCKED_KB), expected=sh(expected), todo=sh(todo))
 
 
 def caches(plan: Plan, how: Start) -> str:

@@ -128,7 +128,8 @@ def _node(plan: Plan, how: Start, built_for: str, named: bool) -> tuple[str, lis
     first = fill("first", local_rank=number) if plan.job.nodes > 1 and number else ""
     image = node_checks.image(plan, how, named)
     checks = [first, paths, image, node_checks.starts(plan, how), _cpu(plan, built_for), versions, library]
-    checks += [part(plan, how) for part in (node_checks.names, node_checks.variables, node_checks.shared_memory)]
+    others = (node_checks.names, node_checks.variables, node_checks.shared_memory, node_checks.locked_memory)
+    checks += [part(plan, how) for part in others]
     checks.append(_memory(plan))
     helpers = ["finding", *(["there"] if paths else []), *(["older"] if versions else [])]
     helpers += ["sum"] if image or (library and plan.job.nodes > 1) else []

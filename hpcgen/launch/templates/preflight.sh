@@ -111,6 +111,11 @@ preflight_node() { # image, the node that the launcher is started on
     if [ -n "$seen" ] && [ "$seen" -lt @{least} ]; then
         preflight_finding FAILED /dev/shm @{expected} "$seen kB free" @{todo}
     fi
+#: locked_memory
+    seen=$(ulimit -l)
+    if [ "$seen" != unlimited ] && [ "$seen" -lt @{least} ]; then
+        preflight_finding warning 'locked memory (ulimit -l)' @{expected} "$seen kB" @{todo}
+    fi
 #: engine
     word=@{oldest}
     case $1 in

@@ -618,6 +618,15 @@ def test_a_provider_of_the_callers_environment_is_compared_with_the_profile(here
         assert here.run(FI_PROVIDER=same)[0] == 0
 
 
+@pytest.mark.parametrize(("kind", "limit", "told"), [("infiniband", 64, True), ("omni-path", 64, False)])
+def test_too_little_locked_memory_for_infiniband_is_told(here: Here, kind: Any, limit: int, told: bool) -> None:
+    nodes(here, ["node1", "node2"])
+    here.site = replace(here.site, fabric=Fabric(kind=kind))
+    here.program("mpiexec", MPIEXEC.replace("#!/bin/bash", f"#!/bin/bash\nulimit -S -l {limit}"))
+    _, said, _ = here.run(here.plan(nodes=2))
+    assert said.count(f"expected 524288 kB or unlimited, or RDMA is left out; seen: {limit} kB") == told, said
+
+
 def test_a_node_that_does_not_answer_is_missed(here: Here) -> None:
     nodes(here, ["node1", "node1"])
     failed(here, "nodes: expected 2; seen: 1; no answer from the others", plan=here.plan(nodes=2))
