@@ -42,6 +42,10 @@ class Mpich(AutotoolsBlock):
     5.0.2 also has the library of the MPI 5 standard, ``libmpi_abi.so.1``, and ``mpicc_abi``, which links with it. Where
     the profile says ``mpi.abi: mpi5``, programs are linked by that, and any MPI with that library can take its place.
 
+    It sends from the node's memory alone. Compiled with CUDA, it is linked with the driver's library and starts on no
+    machine without a GPU, so neither where images are built; nor does it with ROCm before 4.3.2. ``openmpi`` knows
+    both. Source: pmodels/mpich issues 6667 and 6725, pmodels/yaksa issue 262.
+
     Processes are started by Hydra in the image or by the host's launcher. MPICH speaks PMI-1 by itself, which
     Hydra and Slurm's ``pmi2`` both serve; PMIx it has not.
     """
