@@ -117,9 +117,10 @@ def command(ctx: click.Context, options: PlanOptions, build: BuildCommandOptions
         _submit(ctx, options, build)
         return
     with scratch_folder("hpcgen-kit-") as folder:
-        kit, how = _kit_to_build(ctx, build.keep or folder / "kit", options, build)
+        kit, catalog, lock = _kit_to_build(ctx, build.keep or folder / "kit", options, build)
         if build.approve is not None:
             build.approve(kit, None)
+        how = build.how if catalog is None else _with_artifacts(kit, catalog, lock, build)
         if build.dry_run:
             dry_run_of(kit, how)
             return
@@ -171,8 +172,8 @@ def say_result(record: BuildRecord, as_json: bool) -> None:
 
 def _kit_to_build(
     ctx: click.Context, folder: Path, options: PlanOptions, build: BuildCommandOptions
-) -> tuple[KitFolder, BuildOptions]:
-    """The kit of the lock, the bundle or the plan that is asked for, or the one that was named; how it is built.
+) -> tuple[KitFolder, Catalog | None, Lock | None]:
+    """The kit of the lock, the bundle or the plan that is asked for, its catalog and lock; or the one that was named.
 
     Where something is built, the licences of a plan must be accepted.
     """
@@ -184,11 +185,10 @@ def _kit_to_build(
         catalog, plan, lock = plan_of_lock(ctx, build.locked, build.bundle, options, build.engine)
         store_kit(folder, make_kit(plan, catalog, lock).all_files)
         put_base_beside(plan, folder, catalog.bases)
-        kit_folder = read_kit(folder)
-        return kit_folder, _with_artifacts(kit_folder, catalog, lock, build)
+        return read_kit(folder), catalog, lock
     if (named := named_kit(options)) is not None:
         put_base_beside(named.plan, named.folder, {})
-        return named, build.how
+        return named, None, None
     catalog = catalog_of(ctx)
     options = with_usual_place(catalog, options)
     if options.format is None:
@@ -205,8 +205,7 @@ def _kit_to_build(
     store_kit(folder, kit.all_files)
     put_base_beside(plan, folder, catalog.bases)
     say_findings(plan, kit.notices, kit.details, notes=options.notes)
-    kit_folder = read_kit(folder)
-    return kit_folder, _with_artifacts(kit_folder, catalog, None, build)
+    return read_kit(folder), catalog, None
 
 
 def _with_artifacts(kit: KitFolder, catalog: Catalog, lock: Lock | None, build: BuildCommandOptions) -> BuildOptions:

@@ -39,7 +39,8 @@ class MemberOutcome(msgspec.Struct, frozen=True):
 class BuildSettings(msgspec.Struct, frozen=True):
     """``options`` of each build; ``watcher`` makes what is told of one.
 
-    ``report`` is told of each test run: the member, its image, the results. ``gate``: what advisories keep back.
+    ``report`` is told of each test run: the member, its image, the results. ``gate``: what advisories keep back, of
+    images; plans are judged before, see :func:`~hpcgen.plugins.fleet.gate.refused_plans`.
     """
 
     options: BuildOptions
@@ -75,11 +76,21 @@ def able_here(options: BuildOptions) -> Callable[[MemberState], bool]:
     return able
 
 
-def compile_blocks(loaded: LoadedFleet, jobs: Sequence[ArtifactJob], how: BuildSettings) -> dict[str, HpcgenError]:
+def compile_blocks(
+    loaded: LoadedFleet,
+    jobs: Sequence[ArtifactJob],
+    how: BuildSettings,
+    lacking: Mapping[str, HpcgenError] | None = None,
+) -> dict[str, HpcgenError]:
     """Compile what the store lacks, going on after a failure: what went wrong, by key.
 
     What needs a block that could not be compiled is not tried.
+
+    Parameters
+    ----------
+    lacking: what could not be compiled before, and why.
     """
+    before = lacking or {}
     from hpcgen.builders.artifacts.making import stored_artifacts
 
     failed: dict[str, HpcgenError] = {}
@@ -88,8 +99,9 @@ def compile_blocks(loaded: LoadedFleet, jobs: Sequence[ArtifactJob], how: BuildS
         assert plan is not None
         how.say(f"{block.label}, {number} of {len(jobs)} to compile: for {job.state.member.name}")
         try:
-            for needed in filter(None, map(failed.get, block.needs.values())):
-                raise needed
+            for needed in block.needs.values():
+                if (error := failed.get(needed) or before.get(needed)) is not None:
+                    raise error
             options = options_of(job.state, how.options)
             stored_artifacts(plan, loaded.catalog, None, options, how.watcher(), only=block.name)
         except HpcgenError as error:
@@ -125,13 +137,17 @@ def build_members(
         except HpcgenError as error:
             for problem in error.problems:
                 how.say(f"error: {problem}")
-            message = error.problems[0].message.partition("\n")[0]
-            seconds = time.monotonic() - begun
-            yield MemberOutcome(name, "failed", seconds, message=message, exit_code=error.exit_code)
+            yield failed_member(name, error, time.monotonic() - begun)
             continue
         tests = "not requested" if not state.member.test else "not here: they need the site's MPI"
         tests = f"{run.count('passed')} passed" if run is not None else tests
         yield MemberOutcome(name, "built", time.monotonic() - begun, locked.image, tests)
+
+
+def failed_member(name: str, error: HpcgenError, seconds: float = 0.0) -> MemberOutcome:
+    """What became of a member that was not built."""
+    message = error.problems[0].message.partition("\n")[0]
+    return MemberOutcome(name, "failed", seconds, message=message, exit_code=error.exit_code)
 
 
 def _build_one(loaded: LoadedFleet, state: MemberState, how: BuildSettings) -> tuple[BuildRecord, TestRun | None]:
@@ -142,8 +158,6 @@ def _build_one(loaded: LoadedFleet, state: MemberState, how: BuildSettings) -> t
     plan = state.plan
     if plan is None:
         raise BuildFailedError(state.problems)
-    if how.gate is not None:
-        judge(how.gate, state.member.name, plan, loaded.catalog, how.say)
     options, watcher = options_of(state, how.options), how.watcher()
     options = with_artifacts(plan, loaded.catalog, None, state.content, options, watcher)
     record = build_image(make_kit(plan, loaded.catalog), options, watcher)

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.builders.artifacts.store import ArtifactStore
-from hpcgen.core.errors import HpcgenError, UnknownNameError, did_you_mean
+from hpcgen.core.errors import BuildFailedError, HpcgenError, UnknownNameError, did_you_mean
 from hpcgen.core.support.units import counted, duration
 from hpcgen.plugins.fleet.changes import MemberState
 from hpcgen.plugins.fleet.file import LoadedFleet
@@ -73,6 +73,22 @@ class FleetWork(msgspec.Struct, frozen=True):
                 message = f"no image that is to be built compiles {name!r} so that it can be kept"
                 raise UnknownNameError(message, "--artifact", remedy=did_you_mean(name, sorted(known)))
         return [each for each in self.jobs.values() if not names or each.block.name in names]
+
+    def uncompiled(self, but: Sequence[str]) -> dict[str, HpcgenError]:
+        """What an earlier job was to compile and did not, by key: compiled again it would fail again, hours later.
+
+        Parameters
+        ----------
+        but: names of blocks that are compiled now.
+        """
+        remedy = "the log of the job that compiles it says why; to compile it here: omit --compiled-before"
+        return {
+            key: BuildFailedError(
+                f"{job.block.label} was to be compiled before, and is not in {self.folder}", remedy=remedy
+            )
+            for key, job in self.jobs.items()
+            if job.block.name not in but
+        }
 
     def lacking(self, failed: Mapping[str, HpcgenError]) -> dict[str, HpcgenError]:
         """The members whose blocks could not be compiled, and why: of those that another engine builds nobody knows.

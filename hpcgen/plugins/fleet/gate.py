@@ -16,7 +16,7 @@ from hpcgen.core.errors import HpcgenError, PolicyError, Problem, Problems
 from hpcgen.core.model.lock import Lock
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.record import BuiltImage
-from hpcgen.core.support.units import harmless
+from hpcgen.core.support.units import harmless, some
 from hpcgen.images.reference import ImageReference
 from hpcgen.machine.resting import Dependent, dependent
 from hpcgen.plugins.fleet.advisories import Advisory, read_advisories
@@ -129,6 +129,25 @@ def judge(
         each = with_packages(each, ImageReference(image.kind, image.name), unread)
     for word in gate.hold(each, catalog, image is not None, unread):
         say(f"note: {word}")
+
+
+def refused_plans(
+    gate: Gate, states: Sequence[MemberState], catalog: Catalog, say: Callable[[str], None]
+) -> dict[str, HpcgenError]:
+    """Judge the plan of each member, before anything is compiled for them: the errors by name, of those refused."""
+    refused: dict[str, HpcgenError] = {}
+    for state in states:
+        if state.plan is None:
+            continue
+        try:
+            judge(gate, state.member.name, state.plan, catalog, say)
+        except HpcgenError as error:
+            for problem in error.problems:
+                say(f"error: {problem}")
+            refused[state.member.name] = error
+    if refused:
+        say(f"{some(list(refused))}: refused, and nothing is compiled for them")
+    return refused
 
 
 def judge_members(

@@ -22,6 +22,7 @@ from hpcgen.plugins.fleet.cli.gate import GATE_OPTIONS, gate_of
 
 if TYPE_CHECKING:
     from hpcgen.builders import BuildOptions
+    from hpcgen.core.model.lock import Lock
     from hpcgen.core.model.record import BuildRecord, TestRun
     from hpcgen.kit.folder import KitFolder
     from hpcgen.plugins.fleet.building import BuildSettings, MemberOutcome
@@ -44,6 +45,7 @@ class FleetBuildOptions(Options, frozen=True, kw_only=True):
     reports: Path | None = None
     artifacts_only: bool = False
     artifact: tuple[str, ...] = ()
+    compiled_before: bool = False
     skip_site_tests: bool = False
     array: bool = False
     limit: int | None = None
@@ -85,6 +87,11 @@ _fleet_options = option_group(
         "--artifact", multiple=True, metavar="BLOCK", help="The same for this block, and what it needs; repeatable."
     ),
     click.option(
+        "--compiled-before",
+        is_flag=True,
+        help="With --all or --member: compile nothing else: blocks that the folder of --cache lacks have failed.",
+    ),
+    click.option(
         "--skip-site-tests",
         is_flag=True,
         help="With --all or --member: test no image that needs its site's MPI and names no test_site.",
@@ -96,6 +103,7 @@ _fleet_options = option_group(
     in_record(FleetBuildOptions, "fleet"),
 )
 _OF_MANY = {"fleet_file", "lock_file", "force", "reports", "skip_site_tests", "artifacts_only", "artifact"}
+_OF_MANY |= {"compiled_before"}
 _FLEET = {*_OF_MANY, "array", "limit", "build_on"}
 _OF_JOBS = {"time", "queue", "account"}
 _BOTH = {
@@ -154,22 +162,18 @@ def with_fleets(build_one: BuildOne) -> Callable[..., Any]:
 
 def _approve(ctx: click.Context, advisories: Path, level: Severity) -> Approve:
     """The gate of an image that is built alone."""
-    from hpcgen.cli.recorded_plan import recorded_plan
+    from hpcgen.cli.recorded_plan import RecordedPlan
+    from hpcgen.kit.folder import read_texts
     from hpcgen.plugins.fleet.gate import judge, read_gate
 
     gate, catalog = read_gate(advisories, level), catalog_of(ctx)
+    locks: list[Lock | None] = []
 
     def approve(kit: KitFolder, record: BuildRecord | None) -> None:
-        lock = recorded_plan(str(kit.folder)).sealed("the kit")
-        judge(
-            gate,
-            kit.plan.stack.name,
-            kit.plan,
-            catalog,
-            say,
-            image=record.image if record is not None else None,
-            lock=lock,
-        )
+        if not locks:
+            locks.append(RecordedPlan(kit.plan, read_texts(kit)["hpcgen.lock"]).sealed("the kit"))
+        image = record.image if record is not None else None
+        judge(gate, kit.plan.stack.name, kit.plan, catalog, say, image=image, lock=locks[0])
 
     return approve
 
@@ -197,9 +201,10 @@ def _check_usage(ctx: click.Context, array: bool) -> None:
 
 
 def _check_store(fleet: FleetBuildOptions, build: BuildCommandOptions) -> None:
-    if fleet.compiles_alone and build.how.artifacts is None:
+    if (fleet.compiles_alone or fleet.compiled_before) and build.how.artifacts is None:
+        options = "--compiled-before requires" if fleet.compiled_before else "--artifacts-only and --artifact require"
         needed = "--cache DIR, or `artifacts` in your config file, and no --no-cache"
-        raise click.UsageError(f"--artifacts-only and --artifact require a folder to keep what is compiled: {needed}")
+        raise click.UsageError(f"{options} a folder to keep what is compiled: {needed}")
 
 
 # many images
@@ -209,6 +214,7 @@ def _many(ctx: click.Context, options: PlanOptions, fleet: FleetBuildOptions, bu
     from hpcgen.cli.trust import allow_of
     from hpcgen.plugins.fleet.changes import member_states
     from hpcgen.plugins.fleet.file import load_fleet
+    from hpcgen.plugins.fleet.gate import refused_plans
     from hpcgen.plugins.fleet.records import read_lock, require_room
 
     loaded = load_fleet(fleet.fleet_file or Path("fleet.yaml"), ctx.find_root().obj, allow_of(ctx))
@@ -221,21 +227,28 @@ def _many(ctx: click.Context, options: PlanOptions, fleet: FleetBuildOptions, bu
     if not build.dry_run:
         require_room(lock, locked, [each.member.name for each in todo])
         todo = _accepted(todo, build.accept)
+    gate = gate_of(loaded, fleet.advisories, fleet.fail_on)
+    refused = refused_plans(gate, todo, loaded.catalog, say) if gate is not None else {}
+    todo = [each for each in todo if each.member.name not in refused]
+    code = next((each.exit_code for each in refused.values()), 0)
     if fleet.array:
         _array(loaded, todo, options, fleet, build)
-        return
-    from hpcgen.plugins.fleet.building import able_here, build_members, compile_blocks
+        ctx.exit(code)
+    from hpcgen.plugins.fleet.building import able_here, build_members, compile_blocks, failed_member
 
     work = _work(loaded, todo, build, able_here(build.how))
     if fleet.compiles_alone:
         assert work is not None
-        ctx.exit(_compile_alone(loaded, work, fleet, build))
+        ctx.exit(_compile_alone(loaded, work, fleet, build) or code)
     if build.dry_run:
-        ctx.exit(_show(loaded, todo, build.how))
-    how, lacking = _settings(build.how, fleet.reports, gate_of(loaded, fleet.advisories, fleet.fail_on)), {}
-    if work is not None:
+        ctx.exit(_show(loaded, todo, build.how) or code)
+    how, lacking = _settings(build.how, fleet.reports, gate), {}
+    if work is not None and fleet.compiled_before:
+        lacking = work.lacking(work.uncompiled(()))
+    elif work is not None:
         lacking = work.lacking(compile_blocks(loaded, list(work.jobs.values()), how))
-    outcomes = list(build_members(loaded, todo, lock, how, lacking))
+    outcomes = [failed_member(*each) for each in refused.items()]
+    outcomes += build_members(loaded, todo, lock, how, lacking)
     _summary(outcomes, build.as_json)
     ctx.exit(next((each.exit_code for each in outcomes if each.exit_code), 0))
 
@@ -274,7 +287,8 @@ def _compile_alone(loaded: LoadedFleet, work: FleetWork, fleet: FleetBuildOption
     for problem in unplanned:
         say(f"error: {problem}")
     jobs = work.only(fleet.artifact)
-    failed = {} if build.dry_run else compile_blocks(loaded, jobs, _settings(build.how, None))
+    before = work.uncompiled(fleet.artifact) if fleet.compiled_before else {}
+    failed = {} if build.dry_run else compile_blocks(loaded, jobs, _settings(build.how, None), before)
     if build.as_json:
         print_json([{**job.row, "failed": job.block.key in failed} for job in jobs])
     elif build.dry_run and jobs:
@@ -364,15 +378,18 @@ def _array(
             problems.append(for_others(site, others))
             planned = [each for each in planned if is_for(site, each)]
         job = job_of_build(site, partition, "build-fleet", _NOT_IN_TASK, options)
-        job = replace(job, limit=fleet.limit or 0)
+        words, job = job.words, replace(job, limit=fleet.limit or 0)
         before = ""
+        # Where another engine might compile what one could not, each image tries.
+        first = [] if len({(each.format, each.member.engine) for each in planned}) > 1 else ["--compiled-before"]
         if planned and (work := _work(loaded, planned, build, lambda state: True)) is not None:
-            # A block that fails keeps no image back but those that need it, whose own builds say so.
+            # A block that fails keeps no image back but those that need it, which then end at once.
             for number, level in enumerate(in_levels(work.only(fleet.artifact)), 1):
                 tasks = {"member": [each.state.member.name for each in level]}
                 tasks["artifact"] = [each.block.name for each in level]
                 step = replace(job, name=f"compile-fleet-{number}", tasks=tasks)
                 before = _submitted(step, level[0].state, build.dry_run, before, in_turn=True)
+                job = replace(job, words=[*words, *first])
         if planned and not fleet.compiles_alone:
             job = replace(job, tasks={"member": [each.member.name for each in planned]})
             # A limit is one for all of them, so that they run one after the other.

@@ -8,17 +8,19 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 
 from hpcgen.builders.artifacts.store import ArtifactStore
 from hpcgen.builders.records.store import save
-from hpcgen.core.errors import BuildFailedError
+from hpcgen.core.errors import BuildFailedError, PolicyError
 from hpcgen.core.model.record import BuildRecord, BuiltStep
 from hpcgen.plugins.fleet.changes import member_states
 from hpcgen.plugins.fleet.compiled import FleetWork, fleet_work, in_levels
 from hpcgen.plugins.fleet.file import load_fleet
-from tests.conftest import Command
+from tests.conftest import ROOT, Command
 from tests.unit.builders.artifacts.test_making import CH_CONVERT, CH_IMAGE
 from tests.unit.builders.artifacts.test_store import artifact
+from tests.unit.plugins.fleet.test_affected import osv
 from tests.unit.plugins.fleet.test_large_pipelines import SBATCH
 from tests.unit.running.test_build_job import BUILDING_SITE
 
@@ -86,6 +88,41 @@ def test_a_block_that_fails_is_tried_once_and_keeps_no_other_image_back(
     assert len((tmp_path / "calls").read_text().split()) == 5
 
 
+def test_what_an_earlier_job_could_not_compile_is_not_compiled_again(
+    hpcgen: Command, tmp_path: Path, env: dict[str, str]
+) -> None:
+    words = ("build", "--cache", "store", "--compiled-before", "--member", "md", "--json")
+    done = hpcgen(*words, env=env)
+    (row,) = json.loads(done.stdout)
+    assert (row["result"], done.returncode) == ("failed", BuildFailedError.exit_code)
+    assert row["message"].startswith("libfabric ") and "was to be compiled before, and is not in" in row["message"]
+    assert hpcgen(*words, "--artifact", "gromacs", env=env).returncode == BuildFailedError.exit_code
+    assert not (tmp_path / "calls").exists()
+    for block in ("libfabric", "mpich"):
+        done = hpcgen(*words, "--artifact", block, env=env)
+        assert (done.returncode, "1 compiled, 0 failed" in done.stderr) == (0, True), done.stderr
+    assert hpcgen("build", "--all", "--compiled-before", "--no-cache", env=env).returncode == 2
+
+
+def test_what_advisories_refuse_is_not_compiled(hpcgen: Command, tmp_path: Path, env: dict[str, str]) -> None:
+    """Members are judged before the first block; those that are let through are built."""
+    stack = yaml.safe_load((ROOT / "recipes/gromacs.yaml").read_text())
+    stack["blocks"]["python_packages"] = {"options": {"packages": ["numpy==1.26.4"]}}
+    (tmp_path / "risky.yaml").write_text(yaml.safe_dump({**stack, "name": "risky"}))
+    (tmp_path / "fleet.yaml").write_text(MEMBERS.replace("stack: gromacs", "stack: ./risky.yaml"))
+    advisory = osv("numpy", "PyPI", {"introduced": "0"}) | {"database_specific": {"severity": "HIGH"}}
+    (tmp_path / "osv.json").write_text(json.dumps(advisory))
+    words = ("build", "--all", "--cache", "store", "--advisories", "osv.json", "--fail-on", "high")
+    done = hpcgen(*words, "--artifacts-only", env=env)
+    assert done.returncode == PolicyError.exit_code and "md, md-too: refused" in done.stderr, done.stderr
+    assert [each.record.block for each in ArtifactStore(tmp_path / "store").records()] == ["libfabric", "mpich"]
+    done = hpcgen(
+        "build", "--site", "workstation", "--stack", "./risky.yaml", "--allow-unsupported", *words[2:], env=env
+    )
+    assert done.returncode == PolicyError.exit_code, done.stderr
+    assert len((tmp_path / "calls").read_text().split()) == 2
+
+
 def test_blocks_alone_are_listed_and_compiled(hpcgen: Command, tmp_path: Path, env: dict[str, str]) -> None:
     words = ("build", "--all", "--cache", "store", "--artifacts-only")
     rows = json.loads(hpcgen(*words, "--dry-run", "--json", env=env).stdout)
@@ -133,6 +170,8 @@ def test_an_array_compiles_level_by_level_and_then_builds(
     scripts = (tmp_path / "submitted").read_text().split("#!")[1:]
     waits = [re.findall(r"--dependency=(\S+)", script) for script in scripts]
     assert waits == [[], ["afterany:101"], ["afterany:102"], ["afterany:103"]]
+    # A task of a later job never compiles again what an earlier one could not.
+    assert ["--compiled-before" in script for script in scripts] == [False, True, True, True]
     assert ["    libfabric\n" in scripts[0], "    mpich\n" in scripts[1], "    gromacs\n" in scripts[2]] == [True] * 3
     assert (
         scripts[0]
