@@ -28,6 +28,11 @@ def answer_of(skopeo: str, *words: str, most: int = ANSWER_BYTES) -> bytes:
     return answer.output
 
 
+def is_absent(message: str) -> bool:
+    """Whether a registry said by this that it has no such repository or tag; not that it denies to say so."""
+    return re.search(r"(manifest|name) unknown|not found|\b404\b", message, re.IGNORECASE) is not None
+
+
 def plain(line: str) -> str:
     """A line of skopeo's log, without its time stamp and level."""
     found = re.search(r'msg="((?:[^"\\]|\\.)*)"', line)

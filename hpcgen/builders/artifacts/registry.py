@@ -26,14 +26,13 @@ from hpcgen.core.support.quoting import sh
 from hpcgen.core.support.units import size
 from hpcgen.images.folder import MAX_FILE
 from hpcgen.images.oci_artifact import ArtifactBlob, ArtifactManifest, described, push
-from hpcgen.images.skopeo import REGISTRY, answer_of, at_digest, copy
+from hpcgen.images.skopeo import REGISTRY, answer_of, at_digest, copy, is_absent
 from hpcgen.supply.net.web import WebError
 
 RECORD_TYPE = "application/vnd.hpcgen.artifact.v1+json"
 SIGNATURE = "io.hpcgen.artifact.signature"
 _LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar+gzip"
 _ADDRESS = re.compile(r"docker://[A-Za-z0-9.-]+(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+")
-_ABSENT = re.compile(r"(manifest|name) unknown|\b404\b")
 _MANIFEST_BYTES = 4 * 1024 * 1024
 _LIST_BYTES = 64 * 1024 * 1024
 
@@ -131,7 +130,7 @@ class RegistryRepository(RemotePlace):
             raw = answer_of(self._skopeo(), "inspect", "--raw", f"{self.address}:{key}", most=_MANIFEST_BYTES)
         except FetchError as error:
             why = error.problems[0].message
-            if _ABSENT.search(why):
+            if is_absent(why):
                 raise WebError("it does not have it", again=False) from error
             raise WebError(why, down=True) from error
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -18,14 +19,14 @@ from hpcgen.core.errors import FetchError, InputError
 from hpcgen.core.support.leftovers import scratch_folder
 from hpcgen.core.support.processes import require_program
 from hpcgen.images.oci_artifact import EMPTY, EMPTY_TYPE, ArtifactManifest, described, push
-from hpcgen.images.skopeo import copy
+from hpcgen.images.skopeo import copy, is_absent
 from hpcgen.plugins.fleet.file import LoadedFleet
 from hpcgen.plugins.fleet.publish import PASSWORD, USER, credentials, registry_of
 from hpcgen.plugins.fleet.records import LIMIT, LockedImage, lock_text, read_lock
 
 NAME = "fleet-lock"
 _LOCK_TYPE = "application/vnd.hpcgen.fleet-lock.v1+yaml"
-_ABSENT = re.compile(r"(manifest|name) unknown|\b404\b|not found|\bdenied\b|\b403\b")
+_DENIED = re.compile(r"\bdenied\b|\b403\b|forbidden", re.IGNORECASE)
 """Some registries deny what is not there, to whoever could write it; a wrong password is 401."""
 _REMEDY = f"check the registry's name; it is asked with ${USER} and ${PASSWORD} if these are set, else by skopeo login"
 
@@ -33,30 +34,23 @@ _REMEDY = f"check the registry's name; it is asked with ${USER} and ${PASSWORD} 
 def lock_address(loaded: LoadedFleet) -> str:
     """Where the lock is kept, as skopeo names it; InputError for a fleet without a registry."""
     tag = re.sub(r"[^A-Za-z0-9_.-]", "-", loaded.path.stem).lstrip(".-") or "fleet"
-    return f"docker://{registry_of(loaded)}/{NAME}:{tag[:128]}"
+    return f"docker://{registry_of(loaded)}/{NAME}:{tag[:100]}"
 
 
 def pull_lock(loaded: LoadedFleet) -> dict[str, LockedImage]:
-    """What the registry has of the lock; nothing where there is none yet.
+    """What the registry has of the lock; nothing where there is none yet, or it does not tell whether there is one.
 
     Raises
     ------
     FetchError: the registry does not answer, or does not allow it.
     InputError: what it has is no lock.
     """
-    address, skopeo = lock_address(loaded), _skopeo()
-    with scratch_folder("hpcgen-lock-") as folder:
-        copied = folder / "copied"
-        login = credentials(os.environ, registry_of(loaded), folder)
-        try:
-            # One byte more than a lock may have says that it is too large.
-            copy(skopeo, ["copy", "--preserve-digests"], address, copied, LIMIT.bytes + 1, login)
-        except FetchError as failure:
-            why = failure.problems[0].message
-            if _ABSENT.search(why):
-                return {}
-            raise FetchError(f"the list of builds was not read: {why}", address, remedy=_REMEDY) from failure
-        return read_lock(copied / _layer(copied, address))
+    try:
+        return _read(loaded)
+    except FetchError as failure:
+        if _DENIED.search(failure.problems[0].message):
+            return {}
+        raise
 
 
 def push_lock(loaded: LoadedFleet, path: Path) -> str:
@@ -66,11 +60,46 @@ def push_lock(loaded: LoadedFleet, path: Path) -> str:
 
     Raises
     ------
+    FetchError: what is there cannot be read, so that the entries of others would be lost.
     OutputError: the registry does not take it.
     """
     published = {name: image for name, image in read_lock(path).items() if image.published}
-    data = lock_text({**pull_lock(loaded), **published}).encode()
     address = lock_address(loaded)
+    try:
+        there = _read(loaded)
+    except FetchError as failure:
+        if not _DENIED.search(failure.problems[0].message):
+            raise
+        # Once something is there, a registry that still denies to read would have others' entries overwritten.
+        _write(loaded, published, f"{address}-first")
+        try:
+            there = _read(loaded)
+        except FetchError as again:
+            message = "the registry takes a list of builds and lets nobody read it: what others noted would be lost"
+            remedy = f"let ${USER} read {NAME} there as well; {again.problems[0].message}"
+            raise FetchError(message, address, remedy=remedy) from again
+    _write(loaded, {**there, **published}, address)
+    return address
+
+
+def _read(loaded: LoadedFleet) -> dict[str, LockedImage]:
+    address, skopeo = lock_address(loaded), _skopeo()
+    with scratch_folder("hpcgen-lock-") as folder:
+        copied = folder / "copied"
+        login = credentials(os.environ, registry_of(loaded), folder)
+        try:
+            # One byte more than a lock may have says that it is too large.
+            copy(skopeo, ["copy", "--preserve-digests"], address, copied, LIMIT.bytes + 1, login)
+        except FetchError as failure:
+            why = failure.problems[0].message
+            if is_absent(why):
+                return {}
+            raise FetchError(f"the list of builds was not read: {why}", address, remedy=_REMEDY) from failure
+        return read_lock(copied / _layer(copied, address))
+
+
+def _write(loaded: LoadedFleet, images: Mapping[str, LockedImage], address: str) -> None:
+    data = lock_text(images).encode()
     with scratch_folder("hpcgen-lock-") as folder:
         config, layer = described(EMPTY_TYPE, EMPTY), described(_LOCK_TYPE, data)
         push(
@@ -82,7 +111,6 @@ def push_lock(loaded: LoadedFleet, path: Path) -> str:
             credentials(os.environ, registry_of(loaded), folder),
             _REMEDY,
         )
-    return address
 
 
 def _skopeo() -> str:

@@ -21,11 +21,10 @@ from hpcgen.core.support.hashing import sha256_of
 from hpcgen.core.support.leftovers import scratch_folder
 from hpcgen.core.support.processes import require_program
 from hpcgen.core.support.units import harmless
-from hpcgen.images.commands import ask
 from hpcgen.images.oci_artifact import EMPTY, EMPTY_TYPE, push_copy
 from hpcgen.images.oci_layout import BLOBS, INDEX, LAYOUT, MANIFEST_TYPE, REF_NAME, decoded
 from hpcgen.images.reference import stored_reference
-from hpcgen.images.skopeo import at_digest, plain
+from hpcgen.images.skopeo import answer_of, at_digest, is_absent
 from hpcgen.supply.pin.base_images import checked_copy, raw_manifest
 
 IN_TOTO, CYCLONEDX = "application/vnd.in-toto+json", "application/vnd.cyclonedx+json"
@@ -34,7 +33,6 @@ SSH_SIGNATURE = "application/vnd.hpcgen.ssh-signature"
 _INDEX = "application/vnd.oci.image.index.v1+json"
 _MOST, _MOST_BYTES = 100, 64 * 1024 * 1024
 _PURPOSE, _INSTALL = "put documents beside an image in a registry, and read them", "install skopeo"
-_ABSENT = re.compile(r"manifest unknown|name unknown|not found|404|StatusCode: 404", re.IGNORECASE)
 
 
 class AttachedDocument(msgspec.Struct, frozen=True):
@@ -160,7 +158,7 @@ def _listed(skopeo: str, tag: str, authfile: Path | None) -> list[dict[str, Any]
     try:
         found = decoded(_inspected(skopeo, tag, authfile), tag).get("manifests")
     except FetchError as failure:
-        if _ABSENT.search(failure.problems[0].message):
+        if is_absent(failure.problems[0].message):
             return []
         raise
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
@@ -169,11 +167,11 @@ def _listed(skopeo: str, tag: str, authfile: Path | None) -> list[dict[str, Any]
 
 
 def _inspected(skopeo: str, source: str, authfile: Path | None) -> bytes:
-    answer = ask([skopeo, "inspect", "--raw", *_login("--authfile", authfile), source], limit=_MOST_BYTES)
-    if answer.status:
+    try:
+        return answer_of(skopeo, "inspect", "--raw", *_login("--authfile", authfile), source, most=_MOST_BYTES)
+    except FetchError as failure:
         remedy = "check the name; a registry with a password: skopeo login REGISTRY"
-        raise FetchError(harmless(plain(answer.last_line)), source, remedy=remedy)
-    return answer.output
+        raise FetchError(harmless(failure.problems[0].message), source, remedy=remedy) from failure
 
 
 def _login(option: str, authfile: Path | None) -> list[str]:
