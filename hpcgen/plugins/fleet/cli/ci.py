@@ -16,6 +16,7 @@ from hpcgen.cli.trust import allow_of
 from hpcgen.cli.words import COUNT, IMAGE
 from hpcgen.core.errors import InputError
 from hpcgen.plugins.fleet.cli.fleet import fleet_options
+from hpcgen.plugins.fleet.cli.gate import GATE_OPTIONS
 
 if TYPE_CHECKING:
     from hpcgen.plugins.fleet.file import LoadedFleet
@@ -56,6 +57,9 @@ class PipelineCommandOptions(Options, frozen=True, kw_only=True):
     minutes: int = 350
     store: str = ""
     watch: bool = False
+    advisories: Path | None = None
+    fail_on: str = "low"
+    sign: bool = False
 
 
 @fleet_options
@@ -103,6 +107,11 @@ class PipelineCommandOptions(Options, frozen=True, kw_only=True):
     is_flag=True,
     help="Look for advisories and newer releases every week, and open an issue if there are any.",
 )
+@GATE_OPTIONS[0]
+@GATE_OPTIONS[1]
+@click.option(
+    "--sign", is_flag=True, help="Sign what is published by the SSH key in the pipeline's secret HPCGEN_SIGNING_KEY."
+)
 @click.option("-o", "--output", metavar="FILE", type=NEW_FILE, help="Write it here instead of to stdout.")
 @click.pass_context
 @in_record(PipelineCommandOptions, "given")
@@ -128,6 +137,10 @@ def _pipeline(
         message = "a pipeline does not have the folders of --collection"
         raise InputError(message, "--collection", remedy="name them in the fleet's `collections:`")
     loaded = load_fleet(fleet_file, allow=allow_of(ctx))
+    if given.advisories is None and given.fail_on != "low":
+        raise click.UsageError("--fail-on requires --advisories")
+    if given.sign and not loaded.fleet.registry:
+        raise InputError("nothing is published, so nothing is signed", "--sign", remedy="add `registry:` to the fleet")
     options = _options(service, loaded, jobs, given)
     if jobs:
         texts = _jobs(service, loaded, lock_file, options)
@@ -158,6 +171,9 @@ def _options(service: str, loaded: LoadedFleet, jobs: bool, given: PipelineComma
         minutes=given.minutes,
         store=plain(given.store, "--cache"),
         watch=given.watch,
+        advisories=in_repository(given.advisories, "--advisories") if given.advisories is not None else "",
+        fail_on=given.fail_on,
+        sign=given.sign,
     )
 
 

@@ -14,6 +14,7 @@ from hpcgen.plugins.fleet.changes import MemberState
 from hpcgen.plugins.fleet.pipelines.options import (
     ARM,
     RETRIED,
+    SIGNING,
     WORK,
     PipelineOptions,
     build_kind,
@@ -113,6 +114,8 @@ def _head(options: PipelineOptions) -> list[str]:
     lines = heading("github", "Repository variables", "a runner")
     if options.registry:
         lines.append("Repository secrets: HPCGEN_REGISTRY_USER and HPCGEN_REGISTRY_PASSWORD log in to the registry.")
+    if options.sign:
+        lines.append("HPCGEN_SIGNING_KEY is the SSH key, without a passphrase, that signs what is published.")
     return lines
 
 
@@ -131,12 +134,12 @@ def _action(name: str, /, **inputs: Any) -> dict[str, Any]:
     return {"uses": f"{name}@{ACTIONS[base][0]}", **({"with": inputs} if inputs else {})}
 
 
-def _start() -> list[dict[str, Any]]:
+def _start(options: PipelineOptions) -> list[dict[str, Any]]:
     """The repository and hpcgen; no token is left in the checkout."""
     return [
         _action("actions/checkout", **{"persist-credentials": False}),
         _action("actions/setup-python", **{"python-version": "3.12"}),
-        {"name": "Install hpcgen", "run": f'{RETRIED}\nretried python -m pip install -q "$HPCGEN_REQUIREMENT"\n'},
+        {"name": "Install hpcgen", "run": f"{RETRIED}\nretried python {options.install_command}\n"},
     ]
 
 
@@ -156,7 +159,7 @@ hpcgen ci github --jobs --parts {parts} --fleet "$HPCGEN_FLEET" --lock {LOCK} >>
         **_rights(own, "read"),
         "outputs": {name: f"${{{{ steps.list.outputs.{name} }}}}" for name in names},
         "steps": [
-            *_start(),
+            *_start(options),
             {
                 "name": "Restore the list of last builds",
                 **_restore(),
@@ -173,8 +176,10 @@ def _cache_key() -> str:
 
 
 def _build(options: PipelineOptions, own: bool) -> dict[str, Any]:
-    command = f'hpcgen fleet publish --fleet "$HPCGEN_FLEET" --lock {_LOCK_PART} "$HPCGEN_MEMBER"'
-    publish = [_publish(own, options.branch, command)] if options.registry else []
+    publish = [_publish(own, options.branch, options.publish_command(_LOCK_PART))] if options.registry else []
+    if publish and options.sign:
+        publish[0]["env"]["HPCGEN_SIGNING_KEY"] = "${{ secrets.HPCGEN_SIGNING_KEY }}"
+        publish[0]["run"] = SIGNING + publish[0]["run"]
     job: dict[str, Any] = {
         "name": "${{ matrix.member.name }}",
         "needs": "changed",
@@ -188,7 +193,7 @@ def _build(options: PipelineOptions, own: bool) -> dict[str, Any]:
             "HPCGEN_ACCEPT_LICENCES": "${{ vars.HPCGEN_ACCEPT_LICENCES }}",
             NOTEST: f"${{{{ vars.{NOTEST} }}}}",
         },
-        "steps": [*_start(), _setup(), *_build_steps(options), _reports(), *publish, _part()],
+        "steps": [*_start(options), _setup(), *_build_steps(options), _reports(), *publish, _part()],
     }
     return job
 
@@ -316,7 +321,7 @@ hpcgen fleet merge --fleet "$HPCGEN_FLEET" --lock {LOCK} {WORK}/parts/*.lock
         "timeout-minutes": 30,
         **_rights(own, "write"),
         "steps": [
-            *_start(),
+            *_start(options),
             _restore(),
             *_pull(options, own),
             _action(
@@ -341,7 +346,7 @@ def _watch(options: PipelineOptions) -> dict[str, Any]:
         "permissions": {"contents": "read", "issues": "write"},
         "env": {**watched(options), "GH_REPO": "${{ github.repository }}"},
         "steps": [
-            *_start(),
+            *_start(options),
             {"name": "Ask", "shell": "bash", "run": f"{RETRIED}\n{WATCH}"},
             {"name": "Open an issue", "env": {"GH_TOKEN": "${{ github.token }}"}, "run": GITHUB},
         ],

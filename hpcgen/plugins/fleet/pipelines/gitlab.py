@@ -15,6 +15,7 @@ from hpcgen.plugins.fleet.changes import MemberState
 from hpcgen.plugins.fleet.pipelines.options import (
     ARM,
     RETRIED,
+    SIGNING,
     WORK,
     PipelineOptions,
     build_kind,
@@ -119,6 +120,8 @@ def _head(options: PipelineOptions) -> list[str]:
             "HPCGEN_REGISTRY_USER and HPCGEN_REGISTRY_PASSWORD (masked) log in to the registry; for the project's own",
             "registry GitLab's are taken.",
         ]
+    if options.sign:
+        lines.append("HPCGEN_SIGNING_KEY (type file, protected) is the SSH key, without a passphrase, that signs.")
     if options.watch:
         lines.append(
             "HPCGEN_ISSUE_TOKEN (masked), a project access token with the scope api, opens issues for schedules."
@@ -149,7 +152,7 @@ def _prepare(options: PipelineOptions, *programs: str) -> list[str]:
         f"retried apt-get -qy --no-install-recommends install {packages}; fi",
         f"mkdir -p {WORK}/parts {WORK}/reports",
         f"python3 -m venv {WORK}/venv",
-        f'retried {WORK}/venv/bin/python -m pip install -q "$HPCGEN_REQUIREMENT"',
+        f"retried {WORK}/venv/bin/python {options.install_command}",
         f'export PATH="$PWD/{WORK}/venv/bin:$PATH"',
     ]
 
@@ -166,6 +169,8 @@ def _again(options: PipelineOptions) -> str:
     words = ["--parts", str(options.parts)] if options.parts > 1 else []
     words += ["--minutes", str(options.minutes)]
     words += ["--cache", '"$HPCGEN_STORE"'] if options.store else []
+    words += ["--advisories", '"$HPCGEN_ADVISORIES"', "--fail-on", options.fail_on] if options.advisories else []
+    words += ["--sign"] if options.sign else []
     words += ["--fleet", '"$HPCGEN_FLEET"', "--hpcgen", '"$HPCGEN_REQUIREMENT"', "--lock", LOCK]
     given = {"--runner": {form: ",".join(tags) for form, tags in options.runners.items()}, "--image": options.images}
     for option, values in given.items():
@@ -198,8 +203,12 @@ def _build(form: str, machine: str, options: PipelineOptions) -> dict[str, Any]:
         options.build_command(built),
     ]
     if options.registry:
-        publish = f'hpcgen fleet publish --fleet "$HPCGEN_FLEET" --lock {built} "$HPCGEN_MEMBER"'
-        script.append(f"if {_ON_BRANCH}; then retried {publish}; fi")
+        publish = f"retried {options.publish_command(built)}"
+        if options.sign:
+            keygen = "retried apt-get -q update; retried apt-get -qy --no-install-recommends install openssh-client"
+            script.append(f"if {_ON_BRANCH} && ! command -v ssh-keygen > /dev/null; then {keygen}; fi")
+            publish = f"(\n{SIGNING}{publish}\n)"
+        script.append(f"if {_ON_BRANCH}; then {publish}; fi")
     script.append(f"if [ -f {built} ]; then mv {built} {_LOCK_PART}; fi")
     blocks = {"key": "hpcgen-blocks-$HPCGEN_MEMBER", "paths": [options.kept_store], "when": "always"}
     return {

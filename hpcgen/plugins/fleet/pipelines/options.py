@@ -11,7 +11,8 @@ import msgspec
 from hpcgen._version import __version__
 from hpcgen.core.errors import InputError, Problem
 from hpcgen.core.model.image_paths import NOTEST
-from hpcgen.core.support.quoting import plain
+from hpcgen.core.support.extras import requirements_of
+from hpcgen.core.support.quoting import command, plain
 from hpcgen.plugins.fleet.changes import MemberState
 from hpcgen.plugins.fleet.pipelines.requirement import OPEN
 from hpcgen.recipe.formats import FORMATS
@@ -24,6 +25,15 @@ WORK = ".hpcgen"
 RETRIED = 'retried() { "$@" || { sleep 20; "$@"; } || { sleep 60; "$@"; }; }'
 """A function of the shell: what needs the network gets two more tries."""
 
+SIGNING = """\
+: "${HPCGEN_SIGNING_KEY:?the SSH key that signs, a secret of the pipeline, is not set}"
+key=$(mktemp)
+trap 'rm -f "$key"' EXIT
+# GitLab's variables of the type file are paths.
+if [ -f "$HPCGEN_SIGNING_KEY" ]; then cat "$HPCGEN_SIGNING_KEY"; else printf '%s\\n' "$HPCGEN_SIGNING_KEY"; fi > "$key"
+"""
+"""Writes the key to a file that only its owner can read, and that goes with the shell."""
+
 
 class PipelineOptions(msgspec.Struct, frozen=True):
     """``fleet`` is the file from the repository's top; ``registry`` is empty where nothing is published.
@@ -34,7 +44,9 @@ class PipelineOptions(msgspec.Struct, frozen=True):
     ``requirement`` is what pip installs. ``collections``: those that the fleet names, as in ``PATH``; their Python
     runs in the jobs. ``parts``: matrices (GitHub) or child pipelines (GitLab) that the jobs are spread over.
     ``minutes``: how long one image may take. ``store``: where compiled blocks are kept, as ``build --cache`` takes it.
-    ``watch``: a scheduled job reports what is to be done.
+    ``watch``: a scheduled job reports what is to be done. ``advisories``: those that keep images back, from the
+    repository's top, from the severity ``fail_on`` on; "" for no such gate. ``sign``: what is published is signed by a
+    secret of the pipeline.
     """
 
     fleet: str
@@ -48,6 +60,9 @@ class PipelineOptions(msgspec.Struct, frozen=True):
     minutes: int = 350
     store: str = ""
     watch: bool = False
+    advisories: str = ""
+    fail_on: str = "low"
+    sign: bool = False
 
     def runner(self, form: str, default: Sequence[str]) -> list[str]:
         """Labels of the machine that builds a format."""
@@ -59,6 +74,7 @@ class PipelineOptions(msgspec.Struct, frozen=True):
         """What all jobs are told: whoever lets the pipeline run trusts the collections that lie beside it."""
         told = {"HPCGEN_FLEET": self.fleet, "HPCGEN_REQUIREMENT": self.requirement}
         told |= {"HPCGEN_TRUST_COLLECTIONS": "1"} if self.collections else {}
+        told |= {"HPCGEN_ADVISORIES": self.advisories} if self.advisories else {}
         return told | ({"HPCGEN_STORE": self.store} if self.store else {})
 
     def build_command(self, lock: str) -> str:
@@ -67,7 +83,19 @@ class PipelineOptions(msgspec.Struct, frozen=True):
         return (
             f'hpcgen build --fleet "$HPCGEN_FLEET" --member "$HPCGEN_MEMBER" --lock {lock}{store} '
             f"--reports {WORK}/reports --skip-site-tests"
+            + (f' --advisories "$HPCGEN_ADVISORIES" --fail-on {self.fail_on}' if self.advisories else "")
         )
+
+    @property
+    def install_command(self) -> str:
+        """pip's options that install hpcgen, and what rates advisories where they are asked for."""
+        rating = (requirements_of("advisories") or ["cvss"]) if self.advisories else []
+        return " ".join(["-m pip install -q", '"$HPCGEN_REQUIREMENT"', *map(command, rating)])
+
+    def publish_command(self, lock: str) -> str:
+        """Publishes a member that was built; with a signature after :data:`SIGNING`, in the same shell."""
+        sign = ' --sign "$key"' if self.sign else ""
+        return f'hpcgen fleet publish --fleet "$HPCGEN_FLEET" --lock {lock}{sign} "$HPCGEN_MEMBER"'
 
     @property
     def kept_store(self) -> str:

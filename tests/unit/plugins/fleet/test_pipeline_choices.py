@@ -190,3 +190,41 @@ def test_every_week_an_issue_is_opened_if_there_is_something_to_do(
     if service == "gitlab":
         status, said = week(AFFECTED="1", HPCGEN_ISSUE_TOKEN="")
         assert (status, "no HPCGEN_ISSUE_TOKEN" in said) == (1, True)
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_advisories_keep_images_back_and_what_is_published_is_signed(
+    hpcgen: Command, tmp_path: Path, service: str
+) -> None:
+    """The gate is that of the build; the key is in a file of its own while it is used."""
+    members = "members:\n  - {stack: mpi-hello, site: workstation, format: docker}\n"
+    (tmp_path / "fleet.yaml").write_text("registry: registry.example.org/hpc\n" + members)
+    words = ("ci", service, "--advisories", "osv", "--fail-on", "high", "--sign")
+    done = hpcgen(*words, *(["--jobs"] if service == "gitlab" else []))
+    assert done.returncode == 0, done.stderr
+    pipeline = yaml.safe_load(done.stdout)
+    job = pipeline[".docker" if service == "gitlab" else "jobs"]
+    steps = job["script"] if service == "gitlab" else [each.get("run", "") for each in job["build"]["steps"]]
+    (build,) = (each for each in steps if "hpcgen build" in each)
+    assert '--advisories "$HPCGEN_ADVISORIES" --fail-on high' in build
+    (publish,) = (each for each in steps if "fleet publish" in each)
+    assert any("'cvss>=" in each for each in steps)
+    program = tmp_path / "bin" / "hpcgen"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\nfor word; do [ -f "$word" ] && stat -c %a "$word" && cat "$word"; done; exit 0\n')
+    program.chmod(0o755)
+    (tmp_path / "key").write_text("SECRET\n")
+    env = {
+        "PATH": f"{program.parent}:/usr/bin:/bin",
+        "TMPDIR": str(tmp_path),
+        "HPCGEN_FLEET": "f",
+        "HPCGEN_MEMBER": "m",
+    }
+    before = set(tmp_path.iterdir())
+    for key in ("SECRET", str(tmp_path / "key"), ""):
+        more = {"HPCGEN_SIGNING_KEY": key, "CI_COMMIT_BRANCH": "main", "CI_DEFAULT_BRANCH": "main"}
+        script = f'retried() {{ "$@" || true; }}\n{publish}'
+        ran = subprocess.run(["bash", "-ec", script], env=env | more, capture_output=True, text=True, cwd=tmp_path)
+        assert (ran.returncode != 0, ran.stdout) == ((False, "600\nSECRET\n") if key else (True, "")), ran.stderr
+    assert set(tmp_path.iterdir()) == before
+    assert hpcgen("ci", service, "--fail-on", "high").returncode == 2
