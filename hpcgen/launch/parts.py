@@ -47,6 +47,10 @@ def module_lines(plan: Plan, how: Start) -> list[Traced]:
     return before + [traced(line, Subject("module", each)) for line, each in zip(loads, how.modules, strict=True)]
 
 
+USER_NAMED = ': "${USER:=$(id -un 2> /dev/null || id -u)}"; export USER'
+"""For an engine with ``asks_user``."""
+
+
 def start_part(scheduler: Scheduler, how: Start, name: str, *, folder: bool) -> str:
     """How a script begins: errors end it, and the programs of the host have to be there.
 
@@ -60,6 +64,7 @@ def start_part(scheduler: Scheduler, how: Start, name: str, *, folder: bool) -> 
         "start",
         start=scheduler.start,
         folder="folder=$PWD" if folder else "",
+        user=USER_NAMED if how.engine.asks_user else "",
         programs=[_program(name, word, whose) for word, whose in programs.items()],
     )
 

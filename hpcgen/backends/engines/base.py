@@ -98,7 +98,8 @@ class Engine:
     have to be in the image. ``targets_in_image``: it binds only onto folders that the image has, ``mount_points`` among
     them. ``bind_option``: the one that binds a folder. ``read_only_binds``: what it binds can be closed to changes.
     ``packed_since``: the release since which it mounts squashfs files as data, "" where none does; ``sees_mounts``: it
-    binds what the user has mounted by FUSE, which root is kept out of.
+    binds what the user has mounted by FUSE, which root is kept out of. ``asks_user``: its program refuses to start
+    without the variable USER, which containers, cron and some batch systems do not set.
     ``definition_reads``: signs that no path can have in its definition file. ``tells_version``: its program says with
     ``--version`` which release of the engine this is. ``image_todo``: what the user does with an image file, where it
     starts none; without signs that a shell reads. ``dev_containers``: editors start images of its store.
@@ -147,6 +148,7 @@ class Engine:
     bind_option: ClassVar[str] = ""
     packed_since: ClassVar[str] = ""
     sees_mounts: ClassVar[bool] = False
+    asks_user: ClassVar[bool] = False
     definition_reads: ClassVar[str] = ""
     tells_version: ClassVar[bool] = True
     image_todo: ClassVar[str] = ""

@@ -119,6 +119,7 @@ class Charliecloud(Engine):
     user_namespaces = True
     bind_option = "-b"
     sees_mounts = True
+    asks_user = True
     builder = "ch-image"
     builds_since = ("0.31", "the instructions of the recipe")
     comes_from = "Charliecloud 0.31 or later has it"

@@ -30,6 +30,7 @@ fi
 set -euo pipefail
 @{start}
 @{folder}
+@{user}
 @{programs}
 #: program
 command -v @{program} > /dev/null || { echo @{message} >&2; exit 69; }

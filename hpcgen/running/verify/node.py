@@ -9,6 +9,7 @@ import msgspec
 
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.quoting import sh
+from hpcgen.launch.parts import USER_NAMED
 from hpcgen.launch.start import start
 from hpcgen.recipe.selftest import DRIVER_FILE, GPU_DEVICES
 
@@ -89,7 +90,8 @@ def engine_script(plan: Plan, environment: dict[str, str]) -> str:
     modules = plan.site.system.loading(how.modules)
     missing = f"echo {program} is not on PATH; exit 69"
     version = [f"{program} --version"] if how.engine.tells_version else []
-    return "\n".join([*modules, f"command -v {program} || {{ {missing}; }}", *version, ""])
+    user = [USER_NAMED] if how.engine.asks_user else []
+    return "\n".join([*user, *modules, f"command -v {program} || {{ {missing}; }}", *version, ""])
 
 
 def engine_version(lines: Iterable[str]) -> str:

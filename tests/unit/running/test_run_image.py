@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import shutil
@@ -21,6 +22,7 @@ from hpcgen.core.model.site import SiteEngine
 from hpcgen.images.reference import parse_image
 from hpcgen.running.host_side import laid_out
 from hpcgen.running.image_job import ImageJob, batch_script, choose_engine, direct_script, plan_for_image
+from hpcgen.running.verify.node import engine_script
 from tests.conftest import GOLDEN
 from tests.unit.launch.test_launch import IMAGE, make_plan, site
 
@@ -177,6 +179,21 @@ def test_here_the_launcher_asks_no_batch_system_without_an_allocation(tmp_path: 
     assert "bootstrap fork" in output
     inside = start_here(plan, tmp_path, "directory", str(tmp_path / "image"), SLURM_JOB_ID="7")
     assert "bootstrap slurm" in inside
+
+
+def test_ch_run_is_told_the_user_where_nothing_sets_one(tmp_path: Path) -> None:
+    plan = make_plan("workstation", engine="charliecloud")
+    put(tmp_path, "ch-run")
+    (tmp_path / "ch-run").write_text('#!/bin/sh\necho "$USER"\n')
+    text = direct_script(ImageJob(plan, IMAGE, "demo:1", "ch-image"))
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HPCGEN_PREFLIGHT": "0"}
+    done = subprocess.run(["bash", "-c", text, "run.sh"], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.stdout.strip() == getpass.getuser(), done.stderr
+    # The contract asks the program for its version alone.
+    for more, wanted in (({}, getpass.getuser()), ({"USER": "ada"}, "ada")):
+        words = ["bash", "-c", engine_script(plan, {})]
+        told = subprocess.run(words, env={**env, **more}, capture_output=True, text=True)
+        assert told.stdout.splitlines()[-1] == wanted, told.stderr
 
 
 def test_a_name_in_a_store_is_not_looked_for_as_a_file(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ fi
 set -euo pipefail
 unset SLURM_EXPORT_ENV
 folder=$PWD
+: "${USER:=$(id -un 2> /dev/null || id -u)}"; export USER
 command -v ch-run > /dev/null || { echo 'preflight.sh: ch-run is not on PATH; it comes with the container engine of the site' >&2; exit 69; }
 command -v mpiexec > /dev/null || { echo 'preflight.sh: mpiexec is not on PATH; it comes with the MPI or batch system of the site' >&2; exit 69; }
 

@@ -21,6 +21,7 @@ fi
 set -euo pipefail
 unset SLURM_EXPORT_ENV
 folder=$PWD
+: "${USER:=$(id -un 2> /dev/null || id -u)}"; export USER
 command -v ch-run > /dev/null || { echo 'preflight.sh: ch-run is not on PATH; it comes with the container engine of the site' >&2; exit 69; }
 
 [ "${HPCGEN_PREFLIGHT:-1}" != 0 ] || exit 0
