@@ -45,8 +45,12 @@ class GitTree(Input, frozen=True):
     @property
     def file(self) -> str:
         """The name of its archive: ``REPOSITORY-COMMIT.tar`` with the first 12 digits."""
-        name = self.url.rstrip("/").rsplit("/", 1)[1].removesuffix(".git")
-        return f"{re.sub('[^A-Za-z0-9._+-]', '-', name).lstrip('.-') or 'tree'}-{self.commit[:12]}.tar"
+        return f"{re.sub('[^A-Za-z0-9._+-]', '-', self.name).lstrip('.-') or 'tree'}-{self.commit[:12]}.tar"
+
+    @property
+    def name(self) -> str:
+        """The repository's own name, also where the address is that of the folder ``.git`` in it."""
+        return self.url.rstrip("/").removesuffix("/.git").rsplit("/", 1)[-1].removesuffix(".git")
 
     @property
     def fixed(self) -> bool:
@@ -93,7 +97,7 @@ class GitTree(Input, frozen=True):
         for block, item in inputs:
             rows = view.release(block).trees.values()
             own = next((row.licence for row in rows if (row.url, row.commit) == (item.url, item.commit)), "")
-            name, address = item.url.rsplit("/", 1)[-1].removesuffix(".git"), f"git+{item.url}@{item.commit}"
+            name, address = item.name, f"git+{item.url}@{item.commit}"
             component = Component(
                 f"software:{name}@{item.commit}",
                 "software",

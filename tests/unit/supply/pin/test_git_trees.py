@@ -204,3 +204,10 @@ def _content(folder: Path) -> dict[str, tuple[bool, bytes]]:
         elif path.is_file():
             found[str(path.relative_to(folder))] = (bool(path.stat().st_mode & 0o100), path.read_bytes())
     return found
+
+
+@pytest.mark.parametrize("end", ["", "/", ".git", "/.git"])
+def test_a_repository_has_its_own_name_however_its_address_ends(end: str) -> None:
+    """With none, a bill of materials could not be written."""
+    tree = GitTree(f"https://example.org/group/solver{end}", "a" * 40)
+    assert (tree.name, tree.file) == ("solver", f"solver-{'a' * 12}.tar")
