@@ -31,6 +31,7 @@ from hpcgen.core.model.image_paths import BUILT_WHEELS, SCRATCH
 from hpcgen.core.model.plan import PlannedConda
 from hpcgen.core.model.project import Project
 from hpcgen.core.model.release import Release, ReleaseTree
+from hpcgen.core.model.spack import PlannedSpack
 from hpcgen.core.support.units import DAWN
 
 
@@ -64,7 +65,7 @@ class Context(msgspec.Struct, frozen=True):
     ``find_file`` a text file; blocks call :meth:`wheels`, :meth:`bazel_files` and :meth:`text_file`.
     ``instead``: beside other blocks, the lines that take the place of some of the block's wheel lists; an empty one of
     a line that goes. ``project``: what files of the user's project ask for. ``conda``: what is asked of conda
-    (:mod:`hpcgen.blocks.conda`). ``locked``: the lists of a lock.
+    (:mod:`hpcgen.blocks.conda`), ``spack``: of Spack. ``locked``: the lists of a lock.
     """
 
     me: Chosen
@@ -79,6 +80,7 @@ class Context(msgspec.Struct, frozen=True):
     instead: Mapping[str, str] = {}
     project: Project | None = None
     conda: PlannedConda | None = None
+    spack: PlannedSpack | None = None
     locked: Mapping[str, Sequence[str]] = {}
 
     @property

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hpcgen.backends.hardware.mirrors import conda_mirror, repository_lines
+from hpcgen.blocks.inputs.spack import MIRROR, SpackSources
 from hpcgen.blocks.steps import Archive, BazelFiles, GitTree, Image, command
 from hpcgen.core.model.image_paths import MOUNT, SCRATCH, WHEEL_INDEX, file_path
 from hpcgen.core.model.network import AptMirror, Mirrors, Network
@@ -110,6 +111,14 @@ class Supply:
         """Where the files of conda packages are fetched from, by where each lies in the builder then."""
         return {f"{into}/{each.file}": conda_mirror(self.mirrors, each.url) for each in packages}
 
+    def spack_mirror(self, folder: str) -> str:
+        """Where Spack looks for sources first; ``folder``: that of :meth:`spack_sources`."""
+        return MIRROR
+
+    def spack_sources(self, sources: SpackSources, folder: str) -> list[str]:
+        """Commands that lay out a mirror of Spack; nothing where Spack fetches by itself, by sha256."""
+        return []
+
 
 class BundleSupply(Supply):
     """A bundle, bound at :data:`hpcgen.core.model.image_paths.MOUNT` while the steps run; no remote source is left."""
@@ -164,6 +173,14 @@ class BundleSupply(Supply):
     def conda_sources(self, packages: Sequence[CondaPackage], into: str) -> dict[str, str]:
         """They lie in the bundle, and nothing is fetched."""
         return {f"{MOUNT}/{file_path(each.sha256, each.file)}": "" for each in packages}
+
+    def spack_mirror(self, folder: str) -> str:
+        """The folder that is laid out of the bundle."""
+        return f"file://{folder}"
+
+    def spack_sources(self, sources: SpackSources, folder: str) -> list[str]:
+        """The bundle's files where Spack looks for them."""
+        return sources.bundled_commands(folder)
 
 
 def _checked(sha256: str, path: str) -> list[str]:

@@ -24,6 +24,7 @@ from hpcgen.blocks.inputs.conda import CondaFiles as CondaFiles
 from hpcgen.blocks.inputs.git_tree import GitTree as GitTree
 from hpcgen.blocks.inputs.image import Image as Image
 from hpcgen.blocks.inputs.image import image as image
+from hpcgen.blocks.inputs.spack import SpackSources as SpackSources
 from hpcgen.blocks.inputs.wheel_file import WheelFile as WheelFile
 from hpcgen.blocks.inputs.wheels import InstalledList as InstalledList
 from hpcgen.blocks.inputs.wheels import Wheels as Wheels

@@ -15,10 +15,13 @@ from hpcgen.core.model.project import BLOCK, PackageFile
 
 if TYPE_CHECKING:
     from hpcgen.core.model.conda import CondaFile
+    from hpcgen.core.model.spack import SpackFile
 
 T = TypeVar("T")
 CONDA = "conda_packages"
 """The block whose option ``files`` names files of conda packages."""
+SPACK = "spack_packages"
+"""The block whose option ``files`` names Spack environments."""
 
 
 State = tuple[int, int, int, int] | None
@@ -62,6 +65,12 @@ class ProjectFiles:
         from hpcgen.readers.conda_files import read_conda
 
         return self._all(document, names, CONDA, read_conda, lambda file: file.read)
+
+    def spack(self, document: Document | None, names: Sequence[str]) -> list[SpackFile]:
+        """What Spack environments ask for; as :meth:`packages`."""
+        from hpcgen.readers.spack_env import read_spack
+
+        return self._all(document, names, SPACK, read_spack, lambda file: file.read)
 
     @staticmethod
     def folder(document: Document | None, block: str = BLOCK) -> Path:

@@ -16,7 +16,7 @@ from hpcgen.catalog.block_checks import is_empty, key_problems, right_part
 from hpcgen.catalog.catalog import Catalog, Virtuals
 from hpcgen.catalog.checks import check_stack
 from hpcgen.catalog.copied import check_copied
-from hpcgen.catalog.project import CONDA
+from hpcgen.catalog.project import CONDA, SPACK
 from hpcgen.catalog.trust import Allow, refuse
 from hpcgen.cli.plugged import FileKind, file_kinds
 from hpcgen.cli.project_stack import PROJECT
@@ -232,7 +232,8 @@ def _check_stack(catalog: Catalog, document: Document) -> None:
 def _check_files(catalog: Catalog, stack: Stack, document: Document) -> None:
     """Files of the project that blocks take are there, and have no mistakes."""
     problems = Problems()
-    for name, read in ((PYTHON, catalog.project.packages), (CONDA, catalog.project.conda)):
+    project = catalog.project
+    for name, read in ((PYTHON, project.packages), (CONDA, project.conda), (SPACK, project.spack)):
         files = stack.blocks[name].options.get("files") if name in stack.blocks else None
         if isinstance(files, list):
             with problems.caught():

@@ -14,7 +14,7 @@ from hpcgen.blocks.base import Facts
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.requirements import Requirement
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.catalog.project import CONDA
+from hpcgen.catalog.project import CONDA, SPACK
 from hpcgen.catalog.secret_texts import check_plan
 from hpcgen.core.config.in_memory import InMemory
 from hpcgen.core.config.yamlfile import Document
@@ -24,6 +24,7 @@ from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.plan import BaseImage, Finding, Plan, PlannedBlock, PlannedConda, PlannedMpi
 from hpcgen.core.model.project import BLOCK, Project
 from hpcgen.core.model.site import Site
+from hpcgen.core.model.spack import PlannedSpack
 from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.file_formats import KIT
 from hpcgen.launch.job.layout import job_findings, lay_out
@@ -222,6 +223,7 @@ class _Planner(msgspec.Struct, frozen=True):
             copied=copied,
             project=project,
             conda=self._conda(partition, blocks, asked.stack),
+            spack=self._spack(partition, blocks, asked.stack),
             latest_base=self.latest_base,
             base=self.base,
         )
@@ -237,6 +239,13 @@ class _Planner(msgspec.Struct, frozen=True):
         from hpcgen.planning.conda_request import planned_conda
 
         return planned_conda(self.catalog, self.site, partition, blocks, self._document_of(stack))
+
+    def _spack(self, partition: str, blocks: Sequence[PlannedBlock], stack: Stack) -> PlannedSpack | None:
+        if not any(each.name == SPACK for each in blocks):
+            return None
+        from hpcgen.planning.spack_request import planned_spack
+
+        return planned_spack(self.catalog, self.site, partition, blocks, self._document_of(stack))
 
     def _document_of(self, stack: Stack) -> Document | None:
         """The file that a stack is from."""

@@ -121,7 +121,8 @@ def artifact_plan(plan: Plan, keyed: KeyedBlock) -> Plan:
         open=[],
     )
     blocks = [each for each in plan.blocks if each.name in keyed.blocks]
-    return replace(plan, stack=stack, blocks=blocks, copied=[], project=None, conda=None, findings=[], licences=[])
+    less = replace(plan, stack=stack, blocks=blocks, copied=[], project=None, conda=None, spack=None)
+    return replace(less, findings=[], licences=[])
 
 
 def artifact_assembly(

@@ -16,6 +16,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.decoding import record_from
 from hpcgen.core.errors import ConflictError, InputError, Problem
 from hpcgen.core.model.plan import Finding, Plan, PlannedBlock, PlannedConda
+from hpcgen.core.model.spack import PlannedSpack
 from hpcgen.core.support.units import some
 from hpcgen.core.support.wheel_tags import as_numbers, glibc_of, minor_of
 from hpcgen.recipe.joint_pins import Knowledge, LeftOpen, ListClash, ListInstallation, joined
@@ -248,6 +249,7 @@ def _parts(
             find_file=catalog.beside.text_file,
             project=plan.project,
             conda=_conda(plan, pins),
+            spack=_spack(plan, pins),
             locked=pins.wheels if pins is not None else {},
         )
         yield PlannedPart(planned, catalog.block(planned.name)(), ctx)
@@ -284,6 +286,13 @@ def _conda(plan: Plan, pins: Pins | None) -> PlannedConda | None:
     if plan.conda is None or pins is None or not pins.conda:
         return plan.conda
     return msgspec.structs.replace(plan.conda, packages=pins.conda)
+
+
+def _spack(plan: Plan, pins: Pins | None) -> PlannedSpack | None:
+    """The Spack environment, with what a lock has chosen for it."""
+    if plan.spack is None or pins is None:
+        return plan.spack
+    return msgspec.structs.replace(plan.spack, chosen=pins.spack)
 
 
 def _find_bazel(catalog: Catalog, pins: Pins | None, listed: bool, name: str) -> BazelFiles | None:

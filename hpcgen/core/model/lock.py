@@ -9,6 +9,7 @@ from hpcgen.core.model.bazel import BazelPin
 from hpcgen.core.model.conda import CondaPackage
 from hpcgen.core.model.fields import DatedTag, Digest, Record, Sha256, Text, matching
 from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.spack import SpackPin
 
 StageName = Literal["builder", "final"]
 PackageName = Annotated[str, matching(r"^[A-Za-z0-9][A-Za-z0-9+._-]*$(?!\n)", "the name of an OS package", "libnuma1")]
@@ -120,7 +121,7 @@ class Pins(Record, frozen=True):
     ``images`` by the name that the plan has; ``packages`` by stage; ``wheels``: hashed requirement lines, by the
     name of the wheel list that they stand for; ``trees``: sha256 of the archive of each git tree, by
     ``URL@COMMIT``; ``bazel``: what a Bazel that was run has fetched, by the name of its list; ``conda``: packages that
-    were chosen for what the plan asks of conda; ``epoch``: seconds
+    were chosen for what the plan asks of conda; ``spack``: likewise of Spack; ``epoch``: seconds
     since 1970, the newest date among the package indexes and images, which the build gives to files as
     ``SOURCE_DATE_EPOCH``.
     """
@@ -132,6 +133,7 @@ class Pins(Record, frozen=True):
     trees: dict[Text, Sha256] = {}
     bazel: dict[Text, BazelPin] = {}
     conda: list[CondaPackage] = []
+    spack: SpackPin | None = None
     epoch: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 

@@ -28,6 +28,7 @@ from hpcgen.core.model.nodes import Fabric, GpuVendor
 from hpcgen.core.model.project import GitPackage, Project
 from hpcgen.core.model.reasons import Reason
 from hpcgen.core.model.site import Site
+from hpcgen.core.model.spack import PlannedSpack
 from hpcgen.core.model.stack import CopyTarget, OptionValue, Stack
 from hpcgen.core.support.units import counted, walltime_text
 
@@ -235,7 +236,8 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
 
     ``supply``: whether the build takes its inputs from the network or from a bundle. ``licences``: those that the user
     must accept; when they did is in the person's own config file. ``copied``: the stack's own files, by what is in
-    them. ``project``: the Python packages that files of the user's project ask for; ``conda``: what is asked of conda.
+    them. ``project``: the Python packages that files of the user's project ask for; ``conda``: what is asked of conda;
+    ``spack``: of Spack.
     ``latest_base``: base images are what their moving tags stand for on the day of the build, not the dated ones of the
     release tables. ``base``: the image of others that it starts from. ``extends``: the finished image that it adds to;
     what that has is not built again. ``found``: the image is one that hpcgen did not build, and ``blocks`` are what was
@@ -260,6 +262,7 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     copied: list[PlannedCopy] = []
     project: Project | None = None
     conda: PlannedConda | None = None
+    spack: PlannedSpack | None = None
     latest_base: bool = False
     base: BaseImage | None = None
     extends: ExtendedImage | None = None

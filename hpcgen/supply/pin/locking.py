@@ -21,6 +21,7 @@ from hpcgen.core.model.lock import ImagePin, KeyPin, Lock, Pins, StageName, Stag
 from hpcgen.core.model.mpi_packages import MpiPackageTable
 from hpcgen.core.model.plan import Plan, PlannedConda
 from hpcgen.core.model.project import GitPackage, Project
+from hpcgen.core.model.spack import SpackPin
 from hpcgen.core.support.hashing import file_sha256
 from hpcgen.core.support.leftovers import scratch_folder
 from hpcgen.core.support.places import recorded
@@ -32,6 +33,7 @@ from hpcgen.recipe.formats import format_for
 from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.supply.pin.image_wheels import lock_image_wheels
 from hpcgen.supply.pin.package_manager import check_lockable
+from hpcgen.supply.pin.spack_environment import pinned_spack
 
 if TYPE_CHECKING:
     from hpcgen.supply.pin.bazel_steps import BazelStep
@@ -99,6 +101,9 @@ def make_lock(
         with problems.caught():
             conda = _conda(plan, catalog, old if "wheels" in kept else None, say)
             wheels |= _conda_wheels(plan, catalog, conda, loose, old if "wheels" in kept else None, say)
+        spack: SpackPin | None = None
+        with problems.caught():
+            spack = pinned_spack(plan, loose, pinned, layout, old if "packages" in kept else None, say)
         problems.raise_as(FetchError)
         warnings = hold_chosen(plan, catalog, wheels, allow_unsupported=was_overruled(plan))
         for each in [*warnings, *hold_brought(plan, catalog, found.chains, conda)]:
@@ -110,6 +115,7 @@ def make_lock(
             wheels=wheels,
             trees=trees,
             conda=conda,
+            spack=spack,
             epoch=found.epoch,
         )
         bazel = _bazel(plan, catalog, pins, pinned, before, layout, fetch_bazel, say)

@@ -1,0 +1,89 @@
+"""The Spack environment of a plan: what its files ask for, held against the image's MPI and the nodes' CPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from hpcgen.blocks.spack import MPI_NAMES
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.catalog.project import SPACK, files_of
+from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.errors import ConflictError, InputError, Position, Problems
+from hpcgen.core.model.plan import PlannedBlock
+from hpcgen.core.model.site import Site
+from hpcgen.core.model.spack import PlannedSpack, SpackFile, SpackSettings, SpackSpec
+
+PROVIDERS = (
+    *("cray-mpich", "cray-mvapich2", "fujitsu-mpi", "hpcx-mpi", "intel-oneapi-mpi", "mpi-serial", "mpich", "mpilander"),
+    *("mpt", "msmpi", "mvapich", "mvapich2", "mvapich-plus", "nmad", "openmpi", "spectrum-mpi"),
+)
+"""Packages that provide ``mpi``. Source: spack/spack-packages at v2025.11.0; charmpp and nvhpc, which are more than an
+MPI, are not among them."""
+_NAMES = re.compile(r"(?:^|\^|\s)\s*(?:\[[^]]*\]\s*)?(?:mpi=)?(?:builtin\.)?([a-z0-9][a-z0-9_-]*)")
+
+
+def planned_spack(
+    catalog: Catalog, site: Site, partition: str, blocks: Sequence[PlannedBlock], document: Document | None
+) -> PlannedSpack | None:
+    """The environment of a plan's block; None where it names no file.
+
+    Raises
+    ------
+    InputError: a file cannot be read or has mistakes, each with its place. ConflictError: a spec names another MPI
+    than the image has, or the files do not agree.
+    """
+    block = next(each for each in blocks if each.name == SPACK)
+    names = block.options.get("files")
+    files = catalog.project.spack(document, names if isinstance(names, list) else [])
+    if not files:
+        return None
+    folder = catalog.project.folder(document, SPACK)
+    problems = Problems()
+    mpi = next((each for each in blocks if "mpi" in each.provides), None)
+    for said in [each for file in files for each in (*file.specs, *file.words)]:
+        _one_mpi(said, mpi, Position(str(folder / said.where.file), said.where.line, said.where.column), problems)
+    problems.raise_as(ConflictError)
+    where = document.position(files_of(SPACK)) if document is not None else None
+    return PlannedSpack(
+        files={name: digest for each in files for name, digest in each.read.items()},
+        specs=list(dict.fromkeys(each.spec for file in files for each in file.specs)),
+        packages=_packages(files, where),
+        unify=_unify(files, where),
+        target=site.partitions[partition].cpu.target,
+        notes=[f"{note.where.file}:{note.where.line}: {note.text}" for each in files for note in each.notes],
+    )
+
+
+def _one_mpi(said: SpackSpec, mpi: PlannedBlock | None, where: Position, problems: Problems) -> None:
+    """The image has the one MPI that the plan chose, and Spack builds none."""
+    own = MPI_NAMES.get(mpi.name, "") if mpi is not None else ""
+    others = sorted({*_NAMES.findall(said.spec)} & {*PROVIDERS} - {own})
+    if others:
+        here = f"the image's MPI is {mpi.label}" if mpi is not None else "the stack has no MPI"
+        remedy = f"ask for ^mpi in place of {others[0]}"
+        if block := next((name for name, spack in MPI_NAMES.items() if spack == others[0]), ""):
+            remedy += f", or choose that MPI for the image: --set mpi.provider={block}"
+        problems.add(f"{said.spec!r} brings {others[0]}, and {here}", where, "one MPI", remedy)
+
+
+def _packages(files: Sequence[SpackFile], where: Position | None) -> dict[str, SpackSettings]:
+    found: dict[str, SpackSettings] = {}
+    for file in files:
+        for name, settings in file.packages.items():
+            if found.setdefault(name, settings) != settings:
+                raise ConflictError(
+                    f"the Spack environments say different things of the package {name}",
+                    where,
+                    remedy="say the same of it in each file, or in one alone",
+                )
+    return found
+
+
+def _unify(files: Sequence[SpackFile], where: Position | None) -> str:
+    said = {each.unify for each in files}
+    if len(said) > 1:
+        raise InputError(
+            "the Spack environments have different settings of `concretizer.unify`", where, remedy="set one in all"
+        )
+    return said.pop()
