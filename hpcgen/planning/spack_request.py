@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from hpcgen.backends.hardware.microarchitecture import compiled_for
 from hpcgen.blocks.spack import MPI_NAMES
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.project import SPACK, files_of
@@ -39,6 +40,7 @@ def planned_spack(
     if not files:
         return None
     folder = catalog.project.folder(document, SPACK)
+    compiler = next(each for each in blocks if each.name == "gnu")
     problems = Problems()
     mpi = next((each for each in blocks if "mpi" in each.provides), None)
     for said in [each for file in files for each in (*file.specs, *file.words)]:
@@ -50,7 +52,7 @@ def planned_spack(
         specs=list(dict.fromkeys(each.spec for file in files for each in file.specs)),
         packages=_packages(files, where),
         unify=_unify(files, where),
-        target=site.partitions[partition].cpu.target,
+        target=compiled_for(site.partitions[partition].cpu.target, "gcc", compiler.version),
         notes=[f"{note.where.file}:{note.where.line}: {note.text}" for each in files for note in each.notes],
     )
 

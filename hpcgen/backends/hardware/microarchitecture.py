@@ -49,6 +49,15 @@ def compiler_flags(target: str, compiler: str, version: str) -> tuple[str, ...]:
 
     A CPU that the compiler does not know yet gets the flags of its nearest ancestor that it does know.
     """
+    return _known_to(target, compiler, version)[1]
+
+
+def compiled_for(target: str, compiler: str, version: str) -> str:
+    """The CPU that these flags are for: the target, its nearest ancestor, or else its family."""
+    return _known_to(target, compiler, version)[0]
+
+
+def _known_to(target: str, compiler: str, version: str) -> tuple[str, tuple[str, ...]]:
     node = _target(target)
     for candidate in (node, *node.ancestors):
         try:
@@ -56,8 +65,8 @@ def compiler_flags(target: str, compiler: str, version: str) -> tuple[str, ...]:
         except _archspec().UnsupportedMicroarchitecture:
             continue
         if flags:
-            return tuple(flags.split())
-    return ()
+            return str(candidate.name), tuple(flags.split())
+    return str(node.family.name), ()
 
 
 @lru_cache(maxsize=256)

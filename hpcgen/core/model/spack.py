@@ -91,7 +91,7 @@ class PlannedSpack(Record, frozen=True):
     ----------
     files: sha256 of each file that was read, by path from the folder of the stack's file.
     specs, packages, unify: as :class:`SpackFile` has them.
-    target: archspec's name of the nodes' CPU, which is Spack's too.
+    target: archspec's name, which is Spack's too, of the nodes' CPU, or of the nearest that the compiler knows.
     notes: lines of the files without an effect, and why.
     chosen: what a lock has for it.
     """

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from hpcgen.api import default_catalog, load_site, load_stack, plan
+from hpcgen.backends.hardware.microarchitecture import compiled_for
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import ConflictError, HpcgenError
 from hpcgen.core.model.lock import Pins
@@ -124,6 +125,11 @@ COMMITS = {
     "spack": "0c2be44e4ece21eb091ad5de4c97716b7c6d4c87",
     "spack-packages": "119680aeee8ea802c6111b7167583bddef97e82f",
 }
+
+
+def test_a_cpu_that_gcc_does_not_know_yet_is_the_nearest_that_it_knows() -> None:
+    """Spack refuses a target that the compiler lacks."""
+    assert [compiled_for("zen5", "gcc", version) for version in ("13.3.0", "14.2.0")] == ["zen4", "zen5"]
 
 
 def test_an_environment_may_do_without_mpi(tmp_path: Path) -> None:
