@@ -65,7 +65,7 @@ def pinned_spack(
         finally:
             # What belongs to other users of the namespace could not be removed from outside.
             shell.run("find / -xdev ! -uid 0 -exec chown -h 0:0 {} + 2>/dev/null")
-    pin = _pin(answer)
+    pin = chosen(answer)
     say(f"Spack chose {len({each.package for each in pin.sources})} packages to compile")
     return pin
 
@@ -100,15 +100,21 @@ def _choose(shell: BaseShell, stage: Stage, steps: list[tuple[str, Run]], say: C
 
 
 def _nothing_fits(lines: list[str]) -> ConflictError:
-    said = "\n".join(f"    {public(line, _LINE)}" for line in lines[-_LAST_LINES:] if line.strip())
+    first = next((place for place, line in enumerate(lines) if line.startswith("==> Error")), 0)
+    said = "\n".join(f"    {public(line, _LINE)}" for line in lines[first:][-_LAST_LINES:] if line.strip())
     remedy = "correct the specs as Spack says above"
     if any("fortran" in line.lower() for line in lines):
         remedy += "; for packages in Fortran: --set gnu.fortran=true, and the same of the MPI's block"
     return ConflictError(f"Spack could not choose packages:\n{said}", remedy=remedy)
 
 
-def _pin(answer: bytes) -> SpackPin:
-    """The answer as far as a lock takes it."""
+def chosen(answer: bytes) -> SpackPin:
+    """What ``building_blocks/files/spack_sources.py`` has left, as far as a lock takes it.
+
+    Raises
+    ------
+    ConflictError: a package has a source that no hash pins. FetchError: it is not understood.
+    """
     try:
         said: dict[str, Any] = json.loads(answer)
         loose = sorted({str(each["package"]) for each in said["sources"] if not each["path"]})
