@@ -237,7 +237,7 @@ def _package_settings(ctx: Context, asked: PlannedSpack) -> dict[str, Any]:
     }
     every = said.pop("all", {})
     require = [*every.pop("require", []), f"target={asked.target}"]
-    found: dict[str, Any] = {name: {"buildable": False} for name in ("gcc", "mpi", "cuda")}
+    found: dict[str, Any] = {name: {"buildable": False} for name in ("gcc", "mpi", "cuda", "hip")}
     # A base may have another GCC beside the one that was chosen.
     found["gcc"]["require"] = [f"@{ctx.use('gnu').version.partition('.')[0]}"]
     gcc = {language: ["gcc"] for language in ("c", "cxx", "fortran")}

@@ -44,14 +44,16 @@ def planned_spack(
     problems = Problems()
     mpi = next((each for each in blocks if "mpi" in each.provides), None)
     for said in [each for file in files for each in (*file.specs, *file.words)]:
-        _one_mpi(said, mpi, Position(str(folder / said.where.file), said.where.line, said.where.column), problems)
+        where = Position(str(folder / said.where.file), said.where.line, said.where.column)
+        _one_mpi(said, mpi, where, problems)
+        _gpus(said, bool(block.options.get("cuda")), where, problems)
     problems.raise_as(ConflictError)
-    where = document.position(files_of(SPACK)) if document is not None else None
+    listed = document.position(files_of(SPACK)) if document is not None else None
     return PlannedSpack(
         files={name: digest for each in files for name, digest in each.read.items()},
         specs=list(dict.fromkeys(each.spec for file in files for each in file.specs)),
-        packages=_packages(files, where),
-        unify=_unify(files, where),
+        packages=_packages(files, listed),
+        unify=_unify(files, listed),
         target=compiled_for(site.partitions[partition].cpu.target, "gcc", compiler.version),
         notes=[f"{note.where.file}:{note.where.line}: {note.text}" for each in files for note in each.notes],
     )
@@ -67,6 +69,19 @@ def _one_mpi(said: SpackSpec, mpi: PlannedBlock | None, where: Position, problem
         if block := next((name for name, spack in MPI_NAMES.items() if spack == others[0]), ""):
             remedy += f", or choose that MPI for the image: --set mpi.provider={block}"
         problems.add(f"{said.spec!r} brings {others[0]}, and {here}", where, "one MPI", remedy)
+
+
+def _gpus(said: SpackSpec, cuda: bool, where: Position, problems: Problems) -> None:
+    """Spack builds neither CUDA nor ROCm."""
+    if re.search(r"\+\s*rocm\b", said.spec):
+        problems.add(
+            f"{said.spec!r} needs ROCm, and that of the image cannot be given to Spack yet",
+            where,
+            remedy="ask for ~rocm, or compile the package in `build` of the stack",
+        )
+    if re.search(r"\+\s*cuda\b", said.spec) and not cuda:
+        remedy = "--set spack_packages.cuda=true for the image's CUDA, or ~cuda"
+        problems.add(f"{said.spec!r} needs CUDA, and Spack has that of the image on request only", where, remedy=remedy)
 
 
 def _packages(files: Sequence[SpackFile], where: Position | None) -> dict[str, SpackSettings]:

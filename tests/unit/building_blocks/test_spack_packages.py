@@ -153,10 +153,14 @@ def test_the_image_s_cuda_is_taken_for_the_node_s_gpu(tmp_path: Path) -> None:
     [
         ("hdf5 ^openmpi", "'hdf5 ^openmpi' brings openmpi, and the image's MPI is mpich"),
         ("openmpi@5", "brings openmpi"),
+        ("kokkos+rocm", "needs ROCm"),
+        ("kokkos +cuda cuda_arch=80", "needs CUDA"),
         ("hdf5 ^[virtuals=mpi] intel-oneapi-mpi", "brings intel-oneapi-mpi"),
     ],
 )
-def test_a_second_mpi_is_refused_at_its_place(tmp_path: Path, spec: str, said: str) -> None:
+def test_what_spack_would_build_beside_the_image_s_own_is_refused_at_its_place(
+    tmp_path: Path, spec: str, said: str
+) -> None:
     with pytest.raises(ConflictError) as error:
         planned(tmp_path, f"spack:\n  specs:\n  - bzip2\n  - '{spec}'\n")
     problem = error.value.problems[0]
