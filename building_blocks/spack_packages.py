@@ -97,13 +97,14 @@ class SpackPackages(Block):
         if ctx.spack is None:
             return Environment()
         view = f"{ctx.prefix}/view"
+        libraries = [f"{view}/lib", f"{view}/lib64"]
         return Environment(
-            paths={"PATH": [f"{view}/bin"], "LD_LIBRARY_PATH": [f"{view}/lib"]},
+            paths={"PATH": [f"{view}/bin"], "LD_LIBRARY_PATH": libraries},
             build_paths={
                 "CMAKE_PREFIX_PATH": [view],
                 "CPATH": [f"{view}/include"],
-                "LIBRARY_PATH": [f"{view}/lib"],
-                "PKG_CONFIG_PATH": [f"{view}/lib/pkgconfig"],
+                "LIBRARY_PATH": libraries,
+                "PKG_CONFIG_PATH": [f"{folder}/pkgconfig" for folder in libraries],
             },
         )
 
@@ -143,14 +144,15 @@ class SpackPackages(Block):
         return (ctx.prefix,) if ctx.spack is not None and ctx.spack.chosen is not None else ()
 
     def test(self, ctx: Context) -> list[Test]:
-        """Each program and library finds what it is linked with; the driver's library is the host's."""
+        """Each program and library of the view finds what it is linked with; the driver's library is the host's."""
         if ctx.spack is None:
             return []
-        which = ["-type", "f", "(", "-name", "*.so*", "-o", "-path", "*/bin/*", ")"]
-        linked = command("find", f"{ctx.prefix}/store", *which, "-exec", "ldd", "{}", "+")
+        view = f"{ctx.prefix}/view"
+        # Deeper there may be plugins, which find libraries by the program that loads them.
+        which = ["-maxdepth", "2", "(", "-path", "*/bin/*", "-o", "-path", "*/lib*/*.so*", ")", "-type", "f"]
+        linked = command("find", "-L", f"{view}/", *which, "-exec", "ldd", "{}", "+")
         missing = f"{linked} 2> /dev/null | grep 'not found' | grep -vc 'libcuda.so.1 ' | grep -qx 0"
-        view = Test("view", command("test", "-d", f"{ctx.prefix}/view"))
-        return [view, Test("libraries", missing)]
+        return [Test("view", command("ls", "-d", f"{view}/")), Test("libraries", missing)]
 
     def capabilities(self, ctx: Context) -> Capabilities:
         """What is compiled for NVIDIA's GPUs needs one."""
