@@ -152,9 +152,9 @@ class YamlFile:
         """What it says at ``version``, the format of locks; empty where it says nothing."""
         return str(self._document.data.get("version", ""))
 
-    def place(self, *path: str | int) -> Position:
-        """Where the value at a path from the top stands; the file by its path from the project's folder."""
-        found = self._document.position(path)
+    def place(self, *path: str | int, key: bool = False) -> Position:
+        """Where the value (or key) at a path from the top stands; the file by its path from the project's folder."""
+        found = self._document.position(path, key)
         return Position(self.path, found.line, found.column)
 
     def wrong(self, message: str, path: Sequence[str | int], expected: str = "", remedy: str = "") -> None:
