@@ -115,7 +115,9 @@ def _made_up_stack(dice: random.Random) -> dict[str, Any]:
         blocks = {name: {**(said or {})} for name, said in stack("tf-horovod")["blocks"].items()}
         blocks["tensorflow"] = {"version": a_range(dice, "tensorflow")}
     else:
-        names = dice.sample([*BLOCKS, *virtuals()], dice.choice([1, 2, 2, 3]))
+        # What an application is, a stack has to say: without that it is no stack.
+        known = [name for name in (*BLOCKS, *virtuals()) if name != "application"]
+        names = dice.sample(known, dice.choice([1, 2, 2, 3]))
         blocks = {name: {} for name in names}
         for name in names:
             if name in virtuals() and dice.random() < 0.4:
