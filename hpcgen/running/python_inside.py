@@ -74,12 +74,14 @@ _EACH = (
 class FoundPython(msgspec.Struct, frozen=True):
     """A Python: its ``program`` there, its ``version``, and of the ``modules`` that were asked for those that it has.
 
-    A module's version is "" where no package says which it is.
+    A module's version is "" where no package says which it is. ``start``: the words that start it, where it was asked
+    for by a whole command.
     """
 
     program: AbsolutePath
     version: Version
     modules: dict[Name, Annotated[str, msgspec.Meta(max_length=100)]]
+    start: list[str] = []
 
     def versions(self) -> dict[Name, Version]:
         """Itself and the modules of which the version is known, as reports have it."""
@@ -88,7 +90,8 @@ class FoundPython(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         has = some([f"{name} {version}".strip() for name, version in sorted(self.modules.items())])
-        return f"{self.program} {self.version} with {has}" if self.modules else f"{self.program} {self.version}"
+        started = command(*self.start) if self.start else self.program
+        return f"{started} {self.version} with {has}" if self.modules else f"{started} {self.version}"
 
 
 def python_inside(job: ImageJob, modules: Sequence[str], image: str) -> FoundPython:
@@ -117,18 +120,19 @@ def python_inside(job: ImageJob, modules: Sequence[str], image: str) -> FoundPyt
     return _best(ended, modules, image)
 
 
-def python_here(name: str, modules: Sequence[str]) -> FoundPython:
-    """The same of a Python of this machine, by its path or its name on PATH.
+def python_here(words: Sequence[str], modules: Sequence[str]) -> FoundPython:
+    """The same of a Python that a command of this machine starts: its path or its name on PATH, with words before it.
 
     Raises
     ------
-    MissingToolError: there is none of that name, or it is no Python.
+    MissingToolError: there is no such program, or what it starts is no Python.
     """
     # Not resolved: the link to a Python is what makes an environment of it.
-    program = str(Path(require_program(name, "measure without a container", "name another with --python")).absolute())
-    ended = start_script(f"exec {command(program, '-c', _PROGRAM, *modules)}\n", TIMEOUT_S)
+    program = str(Path(require_program(words[0], "measure without a container", "name another program")).absolute())
     # A wrapper that sets variables is started again, and not what it starts.
-    return msgspec.structs.replace(_best(ended, modules, program), program=program)
+    start = [program, *words[1:]]
+    ended = start_script(f"exec {command(*start, '-c', _PROGRAM, *modules)}\n", TIMEOUT_S)
+    return msgspec.structs.replace(_best(ended, modules, command(*start)), program=program, start=start)
 
 
 def _best(ended: StartResult, modules: Sequence[str], where: str) -> FoundPython:

@@ -91,7 +91,7 @@ def test_a_python_says_what_it_has_without_importing_it(tmp_path: Path, monkeypa
     # A folder of somebody's is no package of the Python, and a module that is looked for is not run.
     (tmp_path / "torch.py").write_text("open('ran', 'w')")
     (tmp_path / "json.py").write_text("open('ran', 'w')")
-    found = python_here(sys.executable, ["msgspec", "torch", "no_such_module"])
+    found = python_here([sys.executable], ["msgspec", "torch", "no_such_module"])
     assert found.program == sys.executable and found.version == ".".join(map(str, sys.version_info[:3]))
     assert found.modules["msgspec"] and "no_such_module" in lacking(found, ["msgspec", "no_such_module"])
     assert not (tmp_path / "ran").exists()

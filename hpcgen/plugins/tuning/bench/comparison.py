@@ -8,7 +8,7 @@ from itertools import groupby
 import msgspec
 
 from hpcgen.core.support.units import counted
-from hpcgen.plugins.tuning.bench.intervals import Interval, geometric, ratio, typical
+from hpcgen.plugins.tuning.bench.intervals import Interval, geometric, over_all, ratio, typical
 from hpcgen.plugins.tuning.bench.running import BenchOutcome
 
 NO_DIFFERENCE = "no difference that the noise does not cover"
@@ -103,6 +103,19 @@ def _against(outcome: BenchOutcome, base: BenchOutcome | None) -> Compared:
     mine, others = ([each.rates[number].value for number in both] for each in (outcome, base))
     pairs = [one / other for one, other in zip(mine, others, strict=True)]
     return Compared(outcome, speed, ratio(mine, others), pairs, max(drift_of(mine), drift_of(others)))
+
+
+def over_workloads(compared: Sequence[Compared]) -> dict[tuple[str, str], Interval]:
+    """By image and variant: how many times as fast it is as the first, in the geometric mean of several workloads.
+
+    Only of what ran in all of them.
+    """
+    names = {each.outcome.workload.name for each in compared}
+    found: dict[tuple[str, str], list[list[float]]] = {}
+    for each in compared:
+        if each.ratio is not None:
+            found.setdefault((each.outcome.case.image, str(each.outcome.variant)), []).append(each.pairs)
+    return {key: over_all(pairs) for key, pairs in found.items() if len(pairs) == len(names) > 1}
 
 
 def drift_of(rates: Sequence[float]) -> float:

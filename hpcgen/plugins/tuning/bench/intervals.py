@@ -53,6 +53,19 @@ def geometric(values: Sequence[float]) -> Interval:
     return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
 
 
+def over_all(groups: Sequence[Sequence[float]]) -> Interval:
+    """The geometric mean of the geometric means of groups, and its interval; Welch and Satterthwaite's freedom."""
+    logs = [[math.log(value) for value in each] for each in groups]
+    mean = statistics.fmean(statistics.fmean(each) for each in logs)
+    if any(len(each) < 2 for each in logs):
+        return Interval(math.exp(mean))
+    parts = [(statistics.variance(each) / len(each), len(each) - 1) for each in logs]
+    total = sum(part for part, _ in parts)
+    freedom = total**2 / sum(part**2 / own for part, own in parts) if total else 1
+    half = student95(max(1, int(freedom))) * math.sqrt(total) / len(groups)
+    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+
+
 def typical(values: Sequence[float]) -> Interval:
     """The median of speeds, with the interval of their geometric mean, widened to the median where that is outside."""
     median, around = statistics.median(values), geometric(values)

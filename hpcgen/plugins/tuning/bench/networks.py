@@ -173,6 +173,23 @@ class Attention(Layer, frozen=True):
         return 8 * length * width * width + 4 * length * length * width
 
 
+class Lstm(Layer, frozen=True):
+    """A recurrent layer over a sequence of vectors: what it says after the last, or after each (``whole``)."""
+
+    units: int
+    whole: bool = True
+
+    def shape(self, given: Shape) -> Shape:
+        return (given[0], self.units) if self.whole else (self.units,)
+
+    def parameters(self, given: Shape) -> int:
+        # Two biases, as PyTorch has them.
+        return 4 * (given[-1] + self.units + 2) * self.units
+
+    def flop(self, given: Shape) -> int:
+        return 8 * given[0] * (given[-1] + self.units) * self.units
+
+
 class Residual(Layer, frozen=True):
     """The sum of two paths; an empty shortcut is the input itself."""
 
@@ -204,6 +221,7 @@ AnyLayer = (
     | First
     | Embedding
     | Attention
+    | Lstm
     | Residual
 )
 
@@ -338,14 +356,25 @@ def _normed(filters: int, kernel: int, stride: int) -> Layers:
     return (Conv(filters=filters, kernel=kernel, stride=stride, bias=False), BatchNorm())
 
 
-def bert_base(length: int) -> NeuralNetwork:
-    """An encoder of the shape of BERT-base, uncased, with its pooler: 109,482,240 parameters."""
-    width, words = 768, 30522
-    layers: list[AnyLayer] = [Embedding(words=words, width=width, places=512), LayerNorm()]
-    for _ in range(12):
+def bert(length: int, layers: int, width: int) -> NeuralNetwork:
+    """An encoder of BERT's shape, uncased, with its pooler: BERT-base has 109,482,240 parameters, small 28,763,648.
+
+    Source of the sizes: github.com/google-research/bert, README.md
+    """
+    words = 30522
+    made: list[AnyLayer] = [Embedding(words=words, width=width, places=512), LayerNorm()]
+    for _ in range(layers):
         wide = (Dense(units=4 * width), Activation(kind="gelu"), Dense(units=width))
-        layers += [Residual(main=(Attention(heads=12),)), LayerNorm(), Residual(main=wide), LayerNorm()]
-    return NeuralNetwork((length,), (*layers, First(), Dense(units=width), Activation(kind="tanh")), width, words=words)
+        made += [Residual(main=(Attention(heads=width // 64),)), LayerNorm(), Residual(main=wide), LayerNorm()]
+    return NeuralNetwork((length,), (*made, First(), Dense(units=width), Activation(kind="tanh")), width, words=words)
+
+
+def lstm() -> NeuralNetwork:
+    """Two recurrent layers of 200 over 35 of 10,000 words, of the size of PyTorch's example word_language_model."""
+    words, width = 10000, 200
+    recurrent = (Lstm(units=width), Lstm(units=width, whole=False))
+    layers = (Embedding(words=words, width=width, places=35), *recurrent, Dense(units=10))
+    return NeuralNetwork((35,), layers, 10, words=words)
 
 
 def gan3d() -> NeuralNetwork:

@@ -46,7 +46,8 @@ def command_of(framework: str, job: Job, request: str, python: FoundPython | Non
     python: that starts it, where that may be another than ``python3``.
     """
     program = f"{NOT_HERE}; {bootstrap(framework)}"
-    start = [python.program if python is not None else "python3", "-c", program, request]
+    own = ["python3"] if python is None else python.start or [python.program]
+    start = [*own, "-c", program, request]
     return ["python3", RANKS_OF[framework], *start] if framework in RANKS_OF and job.ranks > 1 else start
 
 
@@ -95,9 +96,9 @@ Bytes = Annotated[int, msgspec.Meta(ge=1, le=2**50)]
 class RankResult(msgspec.Struct, frozen=True):
     """What one rank measured, as far as an image is believed.
 
-    ``overhead`` in seconds of the first step alone; ``memory`` and ``device_memory``: the most bytes that the process
-    has had at a time, and of a GPU its tensors; ``node``: what the machine calls itself; ``readers``: what of
-    the process reads variables.
+    ``cpu_seconds`` of the processors for a step; ``overhead`` in seconds of the first step alone; ``memory`` and
+    ``device_memory``: the most bytes that the process has had at a time, and of a GPU its tensors; ``node``: what the
+    machine calls itself; ``readers``: what of the process reads variables.
     """
 
     rate: Positive
@@ -111,6 +112,7 @@ class RankResult(msgspec.Struct, frozen=True):
     device_memory: Bytes | None = None
     library: AbsolutePath | None = None
     readers: Annotated[list[Text], msgspec.Meta(max_length=20)] | None = None
+    cpu_seconds: Annotated[float, msgspec.Meta(ge=0)] | None = None
 
 
 class BenchRefusal(msgspec.Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Annotated, Any
@@ -12,6 +13,7 @@ from hpcgen.core.errors import HpcgenError, PolicyError
 from hpcgen.core.model.fields import Text, Version
 from hpcgen.core.support.units import counted, some
 from hpcgen.launch.start import start
+from hpcgen.plugins.tuning.bench.pressure import BUSY
 from hpcgen.plugins.tuning.bench.program import BenchRefusal, RankResult, asked, command_of, read_results
 from hpcgen.plugins.tuning.bench.variants import Variant
 from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
@@ -97,7 +99,9 @@ class Rate(msgspec.Struct, frozen=True):
     ``value`` in the unit of the workload's metric; ``overhead``: seconds that the first step took more, of the slowest
     rank; ``version`` of the framework; ``memory_gb``: what all ranks of the fullest node had, each at its peak;
     ``library``: the allocator that was loaded; ``device_memory_gb``: the same of what their tensors took on GPUs, where
-    the framework tells it; ``readers``: what reads variables there, such as ``libgomp``; None where that is not known.
+    the framework tells it; ``cpu_seconds``: of the processors for a step of all ranks; ``waited``: the share of the
+    time just before in which other programs waited for CPUs, and ``load`` the machine's, where these are known;
+    ``readers``: what reads variables there, such as ``libgomp``; None where that is not known.
     """
 
     value: Positive
@@ -107,6 +111,9 @@ class Rate(msgspec.Struct, frozen=True):
     library: Text = ""
     device_memory_gb: Positive | None = None
     readers: list[Text] | None = None
+    cpu_seconds: Seconds | None = None
+    waited: Seconds | None = None
+    load: Seconds | None = None
 
 
 class BenchOutcome(msgspec.Struct):
@@ -135,6 +142,7 @@ IsWanted = Callable[[BenchWorkload, int], bool]
 OnRound = Callable[[BenchWorkload, int], None]
 OnEnd = Callable[[BenchOutcome], None]
 Starter = Callable[[ImageJob, float], StartResult]
+Look = Callable[[], float | None]
 
 
 def outcomes_for(
@@ -160,6 +168,8 @@ def run_rounds(
     is_wanted: IsWanted = lambda workload, number: True,
     on_round: OnRound = lambda workload, number: None,
     starter: Starter = start_job,
+    look: Look = lambda: None,
+    repeat: int = 0,
 ) -> None:
     """Run every variant of every image once in each round, workload by workload, and note the rates.
 
@@ -175,24 +185,49 @@ def run_rounds(
     is_wanted: whether a round is to be run here, asked just before it would begin.
     on_round: called after each round that was run.
     starter: starts a job here and gives what it printed.
+    look: tells before each start in which share of the time others wait for CPUs.
+    repeat: so many rounds of a workload, at most, are run once more because others waited in them; the quieter counts.
     """
+
+    def run(cells: Sequence[BenchOutcome], number: int) -> None:
+        first = number % len(cells)
+        for cell in [*cells[first:], *cells[:first]]:
+            if cell.reason:
+                continue
+            on_begin(cell, number)
+            waited, load = look(), os.getloadavg()[0]
+            rate = measure(cell, seconds, timeout_s, starter)
+            if isinstance(rate, Rate):
+                cell.rates[number] = msgspec.structs.replace(rate, waited=waited, load=round(load, 2))
+            else:
+                cell.reason = rate
+            on_end(cell)
+
     for _, group in groupby(outcomes, key=lambda each: each.workload.name):
         cells = list(group)
         for number in range(rounds):
-            if not is_wanted(cells[0].workload, number):
-                continue
-            first = number % len(cells)
-            for cell in [*cells[first:], *cells[:first]]:
-                if cell.reason:
-                    continue
-                on_begin(cell, number)
-                rate = measure(cell, seconds, timeout_s, starter)
-                if isinstance(rate, Rate):
-                    cell.rates[number] = rate
-                else:
-                    cell.reason = rate
-                on_end(cell)
-            on_round(cells[0].workload, number)
+            if is_wanted(cells[0].workload, number):
+                run(cells, number)
+                on_round(cells[0].workload, number)
+        for number in busy_rounds(cells)[:repeat]:
+            before = [dict(cell.rates) for cell in cells]
+            waited = waited_in(cells, number)
+            run(cells, number)
+            if waited_in(cells, number) >= waited:
+                for cell, rates in zip(cells, before, strict=True):
+                    cell.rates = rates
+
+
+def waited_in(cells: Sequence[BenchOutcome], number: int) -> float:
+    """The largest share of the time in which others waited for CPUs before a start of this round."""
+    return max((cell.rates[number].waited or 0 for cell in cells if number in cell.rates), default=0.0)
+
+
+def busy_rounds(cells: Sequence[BenchOutcome]) -> list[int]:
+    """The rounds of a workload that others disturbed, those first in which they waited most."""
+    numbers = {number for cell in cells for number in cell.rates}
+    found = [number for number in numbers if waited_in(cells, number) >= BUSY]
+    return sorted(found, key=lambda number: -waited_in(cells, number))
 
 
 def run_variants(
@@ -303,6 +338,7 @@ def _rate(workload: BenchWorkload, results: list[RankResult], nodes: int) -> Rat
         results[0].library or "",
         on_devices / 1e9 if on_devices else None,
         results[0].readers,
+        sum(each.cpu_seconds or 0 for each in results) or None,
     )
 
 

@@ -8,7 +8,7 @@ from functools import cache
 import msgspec
 
 from hpcgen.core.errors import UnknownNameError, did_you_mean
-from hpcgen.plugins.tuning.bench.networks import NeuralNetwork, alexnet, bert_base, gan3d, mlp, mnist_cnn, resnet50
+from hpcgen.plugins.tuning.bench.networks import NeuralNetwork, alexnet, bert, gan3d, lstm, mlp, mnist_cnn, resnet50
 from hpcgen.plugins.tuning.measurements.records import Metric, Workload
 
 FRAMEWORKS = ("pytorch", "tensorflow", "jax", "mpi4py", "numpy")
@@ -25,7 +25,7 @@ class BenchWorkload(msgspec.Struct, frozen=True):
     name: on the command line, where training and inference of a network are two.
     record: what is recorded of it.
     frameworks: those with a program for it, as in :data:`FRAMEWORKS`.
-    network: what learns or infers; without one it is a single operation on ``size`` numbers (gemm: of each side).
+    network: what learns or infers; without one it is a single operation on ``size`` numbers (gemm, fft: of each side).
     ranks: the fewest that it makes sense with.
     adds: what its ranks do at the same time adds up.
     """
@@ -41,8 +41,10 @@ class BenchWorkload(msgspec.Struct, frozen=True):
     adds: bool = True
 
 
-def _network(name: str, title: str, network: NeuralNetwork, batch: int, **known: object) -> BenchWorkload:
-    """A workload of a network; ``known``: further fields of its record."""
+def _network(
+    name: str, title: str, network: NeuralNetwork, batch: int, *frameworks: str, **known: object
+) -> BenchWorkload:
+    """A workload of a network, by all frameworks unless some are named; ``known``: further fields of its record."""
     kind = "inference" if name.endswith("-inference") else "training"
     record = msgspec.convert({"name": name.removesuffix("-inference"), "kind": kind, **known}, Workload)
     flop = network.training_flop if record.kind == "training" else network.inference_flop
@@ -53,11 +55,13 @@ def _network(name: str, title: str, network: NeuralNetwork, batch: int, **known:
         batch=batch,
         shape=list(network.shape),
     )
-    return BenchWorkload(name, record, LEARNT, title, network=network)
+    return BenchWorkload(name, record, frameworks or LEARNT, title, network=network)
 
 
 def _operation(name: str, title: str, metric: Metric, size: int, *frameworks: str) -> BenchWorkload:
-    record = Workload(name=name, kind="hpc", shape=[size, size] if name == "gemm" else [size])
+    record = Workload(name=name, kind="hpc", shape=[size] if name == "stream" else [size, size])
+    if name == "fft":
+        record = msgspec.structs.replace(record, precision="fp64")
     return BenchWorkload(name, record, frameworks, title, metric, size=size)
 
 
@@ -69,8 +73,13 @@ def _all() -> Iterator[BenchWorkload]:
         for ending, title in (("", ""), ("-inference", ", inference")):
             yield _network(name + ending, f"ResNet-50 on {size}x{size}{title}", resnet50(size), batch, layers=50)
     yield _network("gan3d", "a step of a 3D GAN on 25x25x25", gan3d(), 8)
-    yield _network("bert-base-inference", "BERT-base on 128 words, inference", bert_base(128), 1, layers=12)
+    yield _network("bert-base-inference", "BERT-base on 128 words, inference", bert(128, 12, 768), 1, layers=12)
+    for ending, title in (("", ""), ("-inference", ", inference")):
+        yield _network("bert-small" + ending, f"BERT-small on 128 words{title}", bert(128, 4, 512), 8, layers=4)
+    # Keras and JAX have one bias where PyTorch has two.
+    yield _network("lstm", "an LSTM on 35 words", lstm(), 20, "pytorch", layers=2)
     yield _operation("gemm", "a matrix product", "gflops", 2048, "pytorch", "tensorflow", "jax", "numpy")
+    yield _operation("fft", "a convolution by SciPy's Fourier transforms", "gflops", 1024, "numpy")
     yield _operation("stream", "the triad a = b + 3 c", "gigabytes_per_second", 1 << 25, "pytorch", "numpy")
     yield BenchWorkload(
         "allreduce",

@@ -32,7 +32,7 @@ EXAMPLES = {
         "hpcgen bench image.sif --workload mnist-cnn --vary threads=1,2,4",
         "hpcgen bench image.sif --workload resnet50,mlp --vary compiler=none,torch.compile --to bench.jsonl",
         "hpcgen bench docker:tensorflow/tensorflow:2.15.0 tf.sif --workload mnist-cnn",
-        "hpcgen bench tf.sif --here --python venv/bin/python --workload resnet50-inference",
+        "hpcgen bench tf.sif --against venv/bin/python --workload resnet50-inference,mlp --rounds 9 --repeat 9",
     ),
 }
 
@@ -49,7 +49,8 @@ class MeasuringOptions(ImageOptions, frozen=True, kw_only=True):
 class BenchOptions(MeasuringOptions, frozen=True, kw_only=True):
     """How much is measured: ``seconds`` of steps in each of the ``rounds``, each start within ``timeout`` seconds.
 
-    ``keep``: where rounds are kept; ``share``: every how many-th of them is measured by this task of an array.
+    ``against``: a command that is the baseline. ``repeat``: how many disturbed rounds are measured again. ``keep``:
+    where rounds are kept; ``share``: every how many-th of them is measured by this task of an array.
     """
 
     rounds: int = 5
@@ -59,6 +60,8 @@ class BenchOptions(MeasuringOptions, frozen=True, kw_only=True):
     share: int | None = None
     here: bool = False
     python: str | None = None
+    against: str = ""
+    repeat: int | None = None
 
     @property
     def plain(self) -> str | None:
@@ -111,6 +114,13 @@ measuring_options = option_group(
 )
 @click.option("--here", is_flag=True, help="Also measure without a container, by hpcgen's own Python; it comes first.")
 @click.option("--python", metavar="PROGRAM", help="With --here: another Python, such as that of an environment.")
+@click.option(
+    "--against",
+    metavar="COMMAND",
+    default="",
+    help="The baseline: your own command, without hpcgen, that starts a Python.",
+)
+@click.option("--repeat", type=COUNT, metavar="N", help="Repeat up to N rounds of each workload that others disturbed.")
 @click.option("--keep", metavar="FOLDER", type=PATH, help="Keep every round here, and go on with those that are there.")
 @click.option("--share", type=COUNT, metavar="N", help="In a task of an array: only every N-th round, and no table.")
 @click.option("--tasks", type=COUNT, metavar="N", help="With --submit: the rounds in an array of so many tasks.")
@@ -134,10 +144,11 @@ def command(
     from hpcgen.plugins.tuning.cli.bench_cases import cases_of
     from hpcgen.plugins.tuning.cli.bench_report import list_of_workloads
 
-    if not images and not workloads and not options.here:
+    plain = options.here or bool(options.against)
+    if not images and not workloads and not plain:
         echo(list_of_workloads(sys.stdout))
         return
-    if not (images or options.here) or not workloads:
+    if not (images or plain) or not workloads:
         raise click.UsageError(
             "give at least one IMAGE and --workload; `hpcgen bench` without options lists the workloads"
         )
@@ -149,7 +160,7 @@ def command(
     if submission.submit:
         _submit(images, catalog, options, submission)
         return
-    outcomes = outcomes_for(cases_of(images, catalog, options, options.plain), chosen, variants)
+    outcomes = outcomes_for(cases_of(images, catalog, options, options.plain, options.against), chosen, variants)
     _measure(outcomes, options.to or own_file(catalog), options)
 
 
@@ -160,8 +171,11 @@ def _check(options: BenchOptions, submission: SubmissionOptions) -> None:
         raise click.UsageError("--share requires --keep")
     if options.python is not None and not options.here:
         raise click.UsageError("--python requires --here")
-    if options.here and options.nodes > 1:
-        raise click.UsageError("--here measures one node: leave out --nodes")
+    for name, given in (("--here", options.here), ("--against", options.against)):
+        if given and options.nodes > 1:
+            raise click.UsageError(f"{name} measures one node: leave out --nodes")
+    if options.repeat and options.keep is not None:
+        raise click.UsageError("--repeat measures rounds again, and --keep keeps them as they were")
     if submission.tasks is not None and submission.tasks > options.rounds:
         raise click.UsageError(f"{submission.tasks} tasks for {options.rounds} rounds: a task runs whole rounds")
 
@@ -223,6 +237,7 @@ def warn_if_busy() -> None:
 def _measure(outcomes: list[BenchOutcome], to: Path | None, options: BenchOptions) -> None:
     from hpcgen.core.support.processes import interruptible
     from hpcgen.plugins.tuning.bench import run_rounds
+    from hpcgen.plugins.tuning.bench.pressure import waiting
 
     warn_if_busy()
     if options.keep is not None:
@@ -236,6 +251,8 @@ def _measure(outcomes: list[BenchOutcome], to: Path | None, options: BenchOption
                 seconds=options.seconds,
                 timeout_s=options.timeout,
                 on_begin=tell,
+                look=waiting,
+                repeat=options.repeat or 0,
             )
     except KeyboardInterrupt:
         say("warning: interrupted; partial results follow")
@@ -250,6 +267,7 @@ def _measure_kept(outcomes: list[BenchOutcome], keep: Path, to: Path | None, opt
     from hpcgen.core.support.processes import interruptible
     from hpcgen.plugins.tuning.bench import run_rounds
     from hpcgen.plugins.tuning.bench.kept import KeptRounds
+    from hpcgen.plugins.tuning.bench.pressure import waiting
 
     rounds, share = options.rounds, options.share
     kept = KeptRounds(keep, outcomes, options.seconds)
@@ -267,6 +285,7 @@ def _measure_kept(outcomes: list[BenchOutcome], keep: Path, to: Path | None, opt
                 seconds=options.seconds,
                 timeout_s=options.timeout,
                 on_begin=tell,
+                look=waiting,
                 is_wanted=is_wanted,
                 on_round=kept.keep,
             )

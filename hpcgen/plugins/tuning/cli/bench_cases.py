@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import click
 from msgspec.structs import replace
 
 from hpcgen.cli.common import say
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from hpcgen.running.image_job import ImageJob
 
 PLAIN = "no container"
+AGAINST = "against"
+"""What tables call the user's own command."""
 
 
 class _NoSiteError(InputError):
@@ -28,7 +32,7 @@ class _NoSiteError(InputError):
 
 
 def cases_of(
-    images: Sequence[str], catalog: Catalog, options: MeasuringOptions, plain: str | None = None
+    images: Sequence[str], catalog: Catalog, options: MeasuringOptions, plain: str | None = None, against: str = ""
 ) -> list[BenchCase]:
     """Images with their jobs, which can be started from here.
 
@@ -36,7 +40,8 @@ def cases_of(
 
     Parameters
     ----------
-    plain: a Python of this machine, which is measured before them without a container.
+    plain: a Python of this machine, which is measured before them with the variables of their stack.
+    against: a command that starts a Python, which is measured before all as the user starts it.
     """
     from hpcgen.images.reference import parse_image
     from hpcgen.running.here import require_nodes
@@ -47,7 +52,22 @@ def cases_of(
         require_nodes(job, os.environ, "hpcgen bench --submit, or hpcgen bench")
     like = next((each for each in jobs if not each.foreign), jobs[0] if jobs else None)
     found = [_case(image, job, like) for image, job in zip(named, jobs, strict=True)]
-    return found if plain is None else [_plain(plain, like, catalog, options), *found]
+    if plain is not None:
+        found.insert(0, _plain(PLAIN, [plain], like, catalog, options))
+    if against:
+        found.insert(0, _plain(AGAINST, split_words(against), like, catalog, options))
+    return found
+
+
+def split_words(text: str) -> list[str]:
+    """The words of a command of the user's, without the shell; UsageError for quotes that do not end, and for none."""
+    try:
+        words = shlex.split(text)
+    except ValueError as failure:
+        raise click.UsageError(f"--against {text!r} is no command: {failure}") from failure
+    if not words:
+        raise click.UsageError("--against requires a command that starts a Python, such as venv/bin/python")
+    return words
 
 
 def case_of(image: str, catalog: Catalog, options: MeasuringOptions) -> BenchCase:
@@ -135,8 +155,10 @@ def _case(image: ImageReference, job: ImageJob, like: ImageJob | None) -> BenchC
     return BenchCase(str(image), job, identity_of(image), python_inside(job, [*MODULES.values()], str(image)))
 
 
-def _plain(program: str, like: ImageJob | None, catalog: Catalog, options: MeasuringOptions) -> BenchCase:
-    """A Python without a container, with the threads and the variables of an image that it is compared with."""
+def _plain(
+    name: str, words: Sequence[str], like: ImageJob | None, catalog: Catalog, options: MeasuringOptions
+) -> BenchCase:
+    """A Python without a container, with the threads and mostly the variables of an image that it is compared with."""
     from hpcgen.plugins.tuning.bench import BenchCase
     from hpcgen.plugins.tuning.bench.running import MODULES
     from hpcgen.running.foreign import bare, foreign_plan
@@ -145,11 +167,11 @@ def _plain(program: str, like: ImageJob | None, catalog: Catalog, options: Measu
 
     site = catalog.site(options.site) if options.site is not None else _site(catalog, PLAIN, like)
     plan = foreign_plan(bare(site), options.partition or (like.plan.partition if like is not None else None))
-    if like is not None:
+    if like is not None and name == PLAIN:
         run = replace(plan.stack.run, environment=like.plan.stack.run.environment)
         plan = replace(plan, stack=replace(plan.stack, run=run))
-    python = python_here(program, [*MODULES.values()])
-    return BenchCase(PLAIN, _as_large(ImageJob(plan, {}, plain=True), like), python=python)
+    python = python_here(words, [*MODULES.values()])
+    return BenchCase(name, _as_large(ImageJob(plan, {}, plain=True), like), python=python)
 
 
 def _as_large(job: ImageJob, like: ImageJob | None) -> ImageJob:

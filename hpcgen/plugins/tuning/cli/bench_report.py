@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from hpcgen.cli.tables import table
 from hpcgen.cli.test_report import printable
+from hpcgen.core.support.units import counted
+from hpcgen.plugins.tuning.bench.comparison import over_workloads
+from hpcgen.plugins.tuning.bench.pressure import BUSY
 from hpcgen.plugins.tuning.measurements.records import UNITS, Metric
 
 if TYPE_CHECKING:
@@ -37,8 +40,14 @@ def report(compared: Sequence[Compared], out: TextIO) -> str:
         rows.append([outcome.workload.name, *image, str(outcome.variant), outcome.framework, *speed, *ratio])
         rows[-1] += [*(_gigabytes(outcome.memory(metric)) for metric in memory), printable(each.verdict)]
     parts = [table(head, rows, out)]
+    if overall := over_workloads(compared):
+        head = ["over all workloads", "variant", "ratio", "95 %"]
+        rows = [[image, variant, f"{each.value:.3f}", bounds(each)] for (image, variant), each in overall.items()]
+        parts.append(table(head, rows, out))
     notes = list(dict.fromkeys(_not_ours(each.outcome.case) for each in compared if each.outcome.case.python))
-    return "\n\n".join([*parts, *(["\n".join(notes)] if notes else []), *doubt_of(each.ratio for each in compared)])
+    return "\n\n".join(
+        [*parts, *(["\n".join(notes)] if notes else []), *_others(compared), *doubt_of(each.ratio for each in compared)]
+    )
 
 
 def _not_ours(case: BenchCase) -> str:
@@ -46,6 +55,20 @@ def _not_ours(case: BenchCase) -> str:
     known = f"{case.content or 'its files cannot all be read'}; " if case.foreign else ""
     whose = "not built by hpcgen: " if case.foreign else ""
     return f"{case.image}: {whose}{known}{case.python}; not known: {', '.join(case.unknown)}"
+
+
+def _others(compared: Sequence[Compared]) -> list[str]:
+    """In how many starts other programs wanted the CPUs, and what the machine's load was."""
+    rates = [rate for each in compared for rate in each.outcome.rates.values()]
+    waited = [rate.waited for rate in rates if rate.waited is not None]
+    loads = [rate.load for rate in rates if rate.load is not None]
+    if not waited or not loads or max(waited) < BUSY:
+        return []
+    many = sum(each >= BUSY for each in waited)
+    return [
+        f"other programs waited for CPUs before {many} of {counted(len(waited), 'start')}, at most "
+        f"{max(waited):.0%} of the time; load {min(loads):.3g} to {max(loads):.3g}"
+    ]
 
 
 def doubt_of(ratios: Iterable[Interval | None]) -> list[str]:
@@ -67,6 +90,10 @@ def _gigabytes(values: Sequence[float]) -> str:
     return f"{statistics.median(values):.3g} GB" if values else ""
 
 
+_BESIDE = ("cpu_seconds", "waited", "load")
+"""What of each round is told to programs alone."""
+
+
 def data(compared: Sequence[Compared]) -> list[dict[str, Any]]:
     """The same for programs, with the rate and the memory of every round."""
     from hpcgen.plugins.tuning.bench.running import MEMORY
@@ -82,6 +109,7 @@ def data(compared: Sequence[Compared]) -> list[dict[str, Any]]:
             "framework": each.outcome.framework,
             "metric": each.outcome.workload.metric,
             "rates": each.outcome.values,
+            **{name: [getattr(each.outcome.rates[n], name) for n in sorted(each.outcome.rates)] for name in _BESIDE},
             **{metric: each.outcome.memory(metric) for metric in MEMORY},
             "speed": each.speed,
             "ratio": each.ratio,

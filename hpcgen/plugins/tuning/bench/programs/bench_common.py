@@ -60,7 +60,7 @@ def with_allocator(wanted):
 
 
 def timed(step, seconds, together=max, wait=lambda: None):
-    """Seconds of one step, how many were timed, and what the first took more.
+    """Seconds of one step, and of the processors, how many were timed, and what the first took more.
 
     Parameters
     ----------
@@ -78,12 +78,12 @@ def timed(step, seconds, together=max, wait=lambda: None):
     wait()
     about = max((time.perf_counter() - begin) / 2, 1e-9)
     count = together([max(LEAST_STEPS, int(seconds / about))])
-    begin = time.perf_counter()
+    begin, used = time.perf_counter(), time.process_time()
     for _ in range(count):
         step()
     wait()
-    each = (time.perf_counter() - begin) / count
-    return {"step_seconds": each, "steps": count, "overhead": max(first - each, 0.0)}
+    each, used = (time.perf_counter() - begin) / count, (time.process_time() - used) / count
+    return {"step_seconds": each, "cpu_seconds": used, "steps": count, "overhead": max(first - each, 0.0)}
 
 
 def begin():

@@ -1,4 +1,6 @@
-"""Matrix products and the triad with NumPy and the library for linear algebra that it is linked with."""
+"""Matrix products and the triad with NumPy and its library for linear algebra; Fourier transforms with SciPy."""
+
+import math
 
 from bench_common import Cannot, begin, imported, main, timed
 
@@ -20,6 +22,12 @@ def run(asked):
         a, b = (random.rand(n, n).astype(dtype) for _ in range(2))
         found = timed(lambda: np.dot(a, b), asked["seconds"])
         return dict(found, rate=2e-9 * n**3 / found["step_seconds"], version=np.__version__)
+    if asked["workload"] == "fft":
+        fft, a, threads = imported("scipy.fft"), random.rand(n, n).astype(dtype), asked["threads"]
+        kernel = fft.rfft2(random.rand(n, n).astype(dtype))
+        found = timed(lambda: fft.irfft2(fft.rfft2(a, workers=threads) * kernel, workers=threads), asked["seconds"])
+        # Of two transforms of real numbers, by the custom of FFTW's own benchmarks.
+        return dict(found, rate=5e-9 * n * n * math.log2(n * n) / found["step_seconds"], version=np.__version__)
     a, b, c = (random.rand(n).astype(dtype) for _ in range(3))
 
     def triad():

@@ -56,6 +56,16 @@ class Attention(nn.Module):
         return self.output(seen.transpose(1, 2).reshape(batch, length, width))
 
 
+class Lstm(nn.Module):
+    def __init__(self, width, units, whole):
+        super().__init__()
+        self.whole, self.layer = whole, nn.LSTM(width, units, batch_first=True)
+
+    def forward(self, x):
+        said = self.layer(x)[0]
+        return said if self.whole else said[:, -1]
+
+
 class Of(nn.Module):
     """A function as a layer."""
 
@@ -111,6 +121,9 @@ def build_one(each, shape):
         return Of(lambda x: x[:, 0]), shape[1:]
     if kind == "attention":
         return Attention(channels, each["heads"]), shape
+    if kind == "lstm":
+        after = [*places, each["units"]] if each["whole"] else [each["units"]]
+        return Lstm(channels, each["units"], each["whole"]), after
     if kind == "batchnorm":
         return NORM[len(places)](channels), shape
     if kind == "layernorm":

@@ -213,6 +213,25 @@ def test_a_foreign_image_and_no_container_are_compared_with_ours(hpcgen: Command
     assert {each["hardware"]["site"] for each in found.values()} == {"supermuc"}
 
 
+def test_the_users_own_command_is_the_baseline_of_the_same_rounds(hpcgen: Command, image: Path) -> None:
+    modules = image.parent / "modules"
+    words = ("--against", f"env 'PYTHONPATH={modules}' {sys.executable}", "--vary", "threads=1,2", "--json")
+    done = bench(hpcgen, image, *GEMM, *words)
+    assert done.returncode == 0, done.stderr
+    first, _, ours, _ = json.loads(done.stdout)["variants"]
+    assert (first["image"], first["engine"], first["first"]) == ("against", "none", True)
+    assert ours["engine"] == "charliecloud" and len(ours["rates"]) == len(ours["cpu_seconds"]) == 2
+    for words, said in (
+        (("--against", "'"), "is no command"),
+        (("--against", " "), "--against requires a command"),
+        (("--against", "no-such-python -I"), "no-such-python"),
+        (("--against", "python3", "--nodes", "2"), "--against measures one node"),
+        (("--repeat", "2", "--keep", "rounds"), "--repeat measures rounds again"),
+    ):
+        done = bench(hpcgen, image, *GEMM, *words)
+        assert done.returncode in (2, 69) and said in done.stderr, done.stderr
+
+
 def test_a_foreign_image_alone_needs_a_site(hpcgen: Command, foreign: Path) -> None:
     done = bench(hpcgen, foreign, *GEMM)
     assert done.returncode == 3 and "--site NAME|FILE" in done.stderr and "has no record of a site" in done.stderr

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from hpcgen.api import default_catalog
 from hpcgen.core.model.job import JobRequest
 from hpcgen.planning.planner import make_plan
-from hpcgen.plugins.tuning.bench.comparison import NO_DIFFERENCE, compare
+from hpcgen.plugins.tuning.bench.comparison import NO_DIFFERENCE, compare, over_workloads
 from hpcgen.plugins.tuning.bench.program import MARK
 from hpcgen.plugins.tuning.bench.rows import rows_of
 from hpcgen.plugins.tuning.bench.running import BenchCase, BenchOutcome, outcomes_for, run_rounds, run_variants
@@ -75,6 +77,43 @@ def test_rounds_rotate_and_are_compared_in_pairs() -> None:
     assert first.first and first.ratio is None
     assert second.ratio is not None and second.ratio.value == pytest.approx(1.9, rel=0.1)
     assert (second.verdict, third.verdict) == ("faster", NO_DIFFERENCE)
+
+
+def test_rounds_that_others_disturbed_are_run_again_and_the_quieter_counts() -> None:
+    looks = iter([0.0, 0.0, 0.9, 0.0, 0.5, 0.0, 0.0, 0.0, 0.6, 0.0])
+    speeds = iter([10.0, 20.0, 3.0, 20.0, 10.0, 4.0, 10.0, 20.0, 5.0, 5.0])
+    found = run_variants(
+        [case()],
+        [workload_named("mlp")],
+        parse_variants(["threads=1,2"]),
+        rounds=3,
+        starter=starter(lambda asked: next(speeds)),
+        look=lambda: next(looks),
+        repeat=2,
+    )
+    # The second round was repeated without others, the third with more of them than before, so it stays as it was.
+    assert next(looks, None) is None and [each.values for each in found] == [[10, 20, 10], [20, 10, 4]]
+    assert "before 1 of 6 starts, at most 50% of the time; load" in report(compare(found), io.StringIO())
+
+
+def test_workloads_are_summed_up_by_the_geometric_mean() -> None:
+    gains = {"gemm": 2.0, "stream": 0.5, "fft": 8.0}
+    noise = iter([1.0, 1.02, 0.99, 1.01] * 9)
+    found = run_variants(
+        [case("jax"), msgspec.structs.replace(case("jax"), image="other")],
+        [workload_named(name) for name in gains],
+        parse_variants(["framework=numpy"]),
+        rounds=3,
+        starter=starter(lambda asked: next(noise)),
+    )
+    for each in found:
+        if each.case.image == "other":
+            gain = gains[each.workload.name]
+            each.rates = {n: msgspec.structs.replace(r, value=r.value * gain) for n, r in each.rates.items()}
+    ((key, mean),) = over_workloads(compare(found)).items()
+    assert key == ("other", "framework=numpy") and mean.value == pytest.approx(2.0, rel=0.02)
+    assert mean.low is not None and mean.high is not None and 1.9 < mean.low < mean.value < mean.high < 2.1
+    assert "over all workloads" in report(compare(found), io.StringIO())
 
 
 def test_what_cannot_run_has_a_reason_and_is_tried_once() -> None:
