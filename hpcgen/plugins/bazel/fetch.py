@@ -34,7 +34,7 @@ from hpcgen.plugins.bazel.registry_recorder import RegistryRecorder
 from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.supply.net.package_index import find_files
 from hpcgen.supply.net.wheel_index import wheel_index
-from hpcgen.supply.pin.base_shell import BaseShell, base_shell, script_of
+from hpcgen.supply.pin.base_shell import BaseShell, base_shell, laid_out, script_of
 from hpcgen.supply.pin.bazel_steps import BazelStep
 
 Say = Callable[[str], None]
@@ -63,20 +63,16 @@ def fetch_bazel(plan: Plan, assembly: Assembly, step: BazelStep, layout: Path, s
         environment[name] = ",".join(filter(None, [environment.get(name, ""), "127.0.0.1"]))
     authorities = [Path(path) for path in plan.site.network.ca_certificates]
     with base_shell(layout, stage.image.name, environment, several_ids=True) as shell:
-        try:
-            _prepare(shell, stage, step, say)
-            with RegistryRecorder(step.call.registries, authorities) as recorder:
-                say(f"{step.label}: Bazel fetches the inputs of {' '.join(step.call.targets)}")
-                _bazel(shell, step, _fetching(step.call, recorder), say, recorder.failures, recorder.named)
-            found = _fetched(shell, recorder)
-            pin = BazelPin(bazel=step.call.version, call=step.hash, files=listed(found))
-            _check_packages(pin.files, plan)
-            count = number_of_files(len(pin.files))
-            say(f"{step.label}: {count} fetched; Bazel again, only with these and without a network")
-            _again(shell, step, pinned_files(step.call.name, pin), found, say)
-        finally:
-            # What belongs to other users of the namespace could not be removed from outside.
-            shell.run("find / -xdev ! -uid 0 -exec chown -h 0:0 {} + 2>/dev/null")
+        _prepare(shell, stage, step, say)
+        with RegistryRecorder(step.call.registries, authorities) as recorder:
+            say(f"{step.label}: Bazel fetches the inputs of {' '.join(step.call.targets)}")
+            _bazel(shell, step, _fetching(step.call, recorder), say, recorder.failures, recorder.named)
+        found = _fetched(shell, recorder)
+        pin = BazelPin(bazel=step.call.version, call=step.hash, files=listed(found))
+        _check_packages(pin.files, plan)
+        count = number_of_files(len(pin.files))
+        say(f"{step.label}: {count} fetched; Bazel again, only with these and without a network")
+        _again(shell, step, pinned_files(step.call.name, pin), found, say)
     return pin
 
 
@@ -88,10 +84,7 @@ def _prepare(shell: BaseShell, stage: Stage, step: BazelStep, say: Say) -> None:
         shell.put(file.target, read_certificates(file.source))
     for label, each in step.before:
         say(f"{label}: {each.about}")
-        for text_file in each.files:
-            shell.put(text_file.target, text_file.text.encode())
-        words = [command("chmod", "755", file.target) for file in each.files if file.executable]
-        _run(shell, [*words, *each.commands], f"{label}, {each.about},", say)
+        _run(shell, laid_out(shell, each), f"{label}, {each.about},", say)
 
 
 def _fetching(call: BazelCall, recorder: RegistryRecorder) -> list[str]:

@@ -26,9 +26,10 @@ from hpcgen.core.errors import FetchError, InputError, MissingToolError, PolicyE
 from hpcgen.core.support.leftovers import scratch_folder
 from hpcgen.core.support.placing import remove
 from hpcgen.core.support.processes import interruptible, require_program, stream
-from hpcgen.core.support.quoting import sh
+from hpcgen.core.support.quoting import command, sh
 
 if TYPE_CHECKING:
+    from hpcgen.blocks.steps import Run
     from hpcgen.images.oci_layout import LayoutImage
 
 OWN = ".hpcgen"
@@ -249,7 +250,20 @@ def base_shell(
             # Empty, so that no link in it leads to a file of this machine.
             shutil.rmtree(place) if place.is_dir() and not place.is_symlink() else place.unlink(missing_ok=True)
             place.mkdir()
-        yield BaseShell(root, image, environment, several_ids)
+        shell = BaseShell(root, image, environment, several_ids)
+        try:
+            yield shell
+        finally:
+            if several_ids:
+                # What belongs to other users of the namespace could not be removed from outside.
+                shell.run("find / -xdev ! -uid 0 -exec chown -h 0:0 {} + 2>/dev/null")
+
+
+def laid_out(shell: BaseShell, step: Run) -> list[str]:
+    """The commands of a step of the recipe, whose files are put into the image."""
+    for file in step.files:
+        shell.put(file.target, file.text.encode())
+    return [*(command("chmod", "755", file.target) for file in step.files if file.executable), *step.commands]
 
 
 def _take_over(root: Path, name: str) -> None:

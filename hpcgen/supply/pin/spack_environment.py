@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from hpcgen.blocks.spack import ANSWER, CHOOSE
-from hpcgen.blocks.steps import Run, command
+from hpcgen.blocks.steps import Run
 from hpcgen.catalog.project import SPACK
 from hpcgen.core.config.decoding import record_from
 from hpcgen.core.errors import ConflictError, FetchError, Problem, Problems
@@ -26,7 +26,7 @@ from hpcgen.core.secret_rules import public
 from hpcgen.core.support.certificates import read_certificates
 from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.supply.pin.base_images import fetch_image
-from hpcgen.supply.pin.base_shell import BaseShell, base_shell, failed, script_of
+from hpcgen.supply.pin.base_shell import BaseShell, base_shell, failed, laid_out, script_of
 
 _LAST_LINES, _LINE = 40, 300
 
@@ -59,12 +59,8 @@ def pinned_spack(
     fetch_image(images[name], name, plan.site.system.architecture, layout)
     say(f"Spack packages: {len(plan.spack.specs)} requested")
     with base_shell(layout, name, {**stage.arguments, **stage.environment}, several_ids=True) as shell:
-        try:
-            _choose(shell, stage, _steps(plan, stage), say)
-            answer = shell.read([ANSWER]).get(ANSWER, b"")
-        finally:
-            # What belongs to other users of the namespace could not be removed from outside.
-            shell.run("find / -xdev ! -uid 0 -exec chown -h 0:0 {} + 2>/dev/null")
+        _choose(shell, stage, _steps(plan, stage), say)
+        answer = shell.read([ANSWER]).get(ANSWER, b"")
     pin = chosen(answer)
     say(f"Spack chose {len({each.package for each in pin.sources})} packages to compile")
     return pin
@@ -89,10 +85,7 @@ def _choose(shell: BaseShell, stage: Stage, steps: list[tuple[str, Run]], say: C
         shell.put(host_file.target, read_certificates(host_file.source))
     for label, step in steps:
         say(f"{label}: {step.about}")
-        for file in step.files:
-            shell.put(file.target, file.text.encode())
-        modes = [command("chmod", "755", file.target) for file in step.files if file.executable]
-        status, lines = shell.run(script_of([*modes, *step.commands]))
+        status, lines = shell.run(script_of(laid_out(shell, step)))
         if status and step.about == CHOOSE:
             raise _nothing_fits(lines)
         if status:
