@@ -220,11 +220,11 @@ MARKS: dict[Result, str] = {"renders": "yes", "cpu": "cpu", "refused": "no", "bu
 """The cells of a grid."""
 OTHERWISE = "*"
 """After a mark, where another way of installing has another result."""
-LEGEND = (
-    "yes: renders; cpu: renders, but does not use the node's GPUs; no: refused; "
+_LEGEND = (
+    "{}: renders; {}: renders, but does not use the node's GPUs; {}: refused; "
     f"{OTHERWISE}: another way of installing has another result"
 )
-SHORT_LEGEND = LEGEND.replace("yes:", "y:").replace("cpu:", "c:").replace("no:", "n:")
+LEGEND, SHORT_LEGEND = _LEGEND.format("yes", "cpu", "no"), _LEGEND.format("y", "c", "n")
 COUNTED = ["stack", *RESULTS]
 
 
@@ -280,18 +280,34 @@ def markdown(found: Sequence[MatrixOutcome]) -> str:
     """A page: the grid, the counts, and for each stack what is refused or left to the CPU, and why."""
     stacks, rows = grid(found)
     lines = ["# Which stack renders where", "", f"Written by `hpcgen matrix --markdown`. {LEGEND}.", ""]
-    lines += _table(["partition", *stacks], rows)
-    lines += ["", "## How many", "", *_table(COUNTED, count_rows(found))]
-    for stack in stacks:
-        reasons: dict[tuple[Result, str], list[str]] = {}
-        for each in found:
-            if each.stack == stack and each.result != "renders":
-                where = node(each) + (f" ({each.way})" if each.way else "")
-                reasons.setdefault((each.result, each.why), []).append(where)
-        if reasons:
-            body = [[MARKS[result], _cell(why), ", ".join(where)] for (result, why), where in reasons.items()]
-            lines += ["", f"## {stack}", "", *_table(["result", "why", "where"], body)]
+    return "\n".join([*lines, *_table(["partition", *stacks], rows), "", below_grid(found)])
+
+
+def below_grid(found: Sequence[MatrixOutcome]) -> str:
+    """The rest of that page: the counts and the reasons."""
+    lines = ["## How many", "", *_table(COUNTED, count_rows(found))]
+    for stack, body in reasons(found).items():
+        told = [[mark, _cell(why), where] for mark, why, where in body]
+        lines += ["", f"## {stack}", "", *_table(REASONED, told)]
     return "\n".join(lines) + "\n"
+
+
+REASONED = ["result", "why", "where"]
+
+
+def reasons(found: Sequence[MatrixOutcome]) -> dict[str, list[list[str]]]:
+    """For each stack that does not render everywhere: marks, why, and of which partitions and ways that is so."""
+    grouped: dict[str, dict[tuple[Result, str], list[str]]] = {}
+    for each in found:
+        of_stack = grouped.setdefault(each.stack, {})
+        if each.result != "renders":
+            where = node(each) + (f" ({each.way})" if each.way else "")
+            of_stack.setdefault((each.result, each.why), []).append(where)
+    return {
+        stack: [[MARKS[result], why, ", ".join(where)] for (result, why), where in of_stack.items()]
+        for stack, of_stack in grouped.items()
+        if of_stack
+    }
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

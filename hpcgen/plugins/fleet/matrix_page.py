@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hpcgen.core.support.markup import Markup, element, html_page, joined, table
-from hpcgen.plugins.fleet.matrix import COUNTED, LEGEND, MARKS, OTHERWISE, MatrixOutcome, count_rows, grid, node
+from hpcgen.plugins.fleet.matrix import (
+    COUNTED,
+    LEGEND,
+    MARKS,
+    OTHERWISE,
+    REASONED,
+    MatrixOutcome,
+    count_rows,
+    grid,
+    node,
+    reasons,
+)
 
 _CLASSES = {mark: mark.lower() for mark in MARKS.values()}
 
@@ -31,13 +42,6 @@ def matrix_page(found: Sequence[MatrixOutcome]) -> str:
     ]
     heat = element("div", element("table", element("thead", head), element("tbody", joined(body, "\n"))), class_="wide")
     parts: list[object] = [element("p", LEGEND), heat, element("h2", "How many"), table(COUNTED, count_rows(found))]
-    for stack in stacks:
-        reasons: dict[tuple[str, str], list[str]] = {}
-        for each in found:
-            if each.stack == stack and each.result != "renders":
-                where = node(each) + (f" ({each.way})" if each.way else "")
-                reasons.setdefault((MARKS[each.result], each.why), []).append(where)
-        if reasons:
-            told = [[mark, text, ", ".join(where)] for (mark, text), where in reasons.items()]
-            parts += [element("h2", stack, id=stack), table(["result", "why", "where"], told)]
+    for stack, told in reasons(found).items():
+        parts += [element("h2", stack, id=stack), table(REASONED, told)]
     return html_page("Which stack renders where", *parts)
