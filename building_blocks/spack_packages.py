@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from msgspec.structs import asdict
+
 from hpcgen.blocks.base import Block, BlockOptions, Context, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.spack import (
@@ -234,9 +236,7 @@ def _settings(ctx: Context, asked: PlannedSpack) -> str:
 
 def _package_settings(ctx: Context, asked: PlannedSpack) -> dict[str, Any]:
     """What the files say, and the image's own MPI, compiler and CUDA in place of what Spack would build."""
-    said = {
-        name: {key: value for key, value in _fields(each).items() if value} for name, each in asked.packages.items()
-    }
+    said = {name: {key: value for key, value in asdict(each).items() if value} for name, each in asked.packages.items()}
     every = said.pop("all", {})
     require = [*every.pop("require", []), f"target={asked.target}"]
     found: dict[str, Any] = {name: {"buildable": False} for name in ("gcc", "mpi", "cuda", "hip")}
@@ -256,10 +256,6 @@ def _package_settings(ctx: Context, asked: PlannedSpack) -> dict[str, Any]:
         architecture = f"cuda_arch={ctx.capability('spack_packages').replace('.', '')}"
         found["all"]["variants"] = [*every.get("variants", []), "+cuda", architecture]
     return {**found, **{name: {**found.get(name, {}), **each} for name, each in said.items()}}
-
-
-def _fields(settings: Any) -> dict[str, Any]:
-    return {name: getattr(settings, name) for name in settings.__struct_fields__}
 
 
 def _mpi_name(ctx: Context) -> str:

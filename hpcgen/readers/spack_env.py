@@ -171,7 +171,9 @@ def _unify(file: YamlFile, said: Any, notes: list[FileNote]) -> str:
     if not isinstance(said, dict | None):
         file.wrong("`concretizer` is no table", ["spack", "concretizer"], "a table such as {unify: true}")
         return ""
-    for key in (said or {}).keys() - {"unify"}:
+    for key in said or {}:
+        if key == "unify":
+            continue
         text = f"`concretizer.{public(str(key), 60)}` is left out: versions are chosen for the image alone"
         notes.append(FileNote(text, file.place("spack", "concretizer", key, key=True)))
     unify = (said or {}).get("unify", True)
