@@ -92,12 +92,17 @@ def completed(document: Document) -> Document:
 
 
 def right_part(document: Document, kind: type[Record], problems: Problems) -> Document:
-    """What is right of a document with mistakes, over stand-ins for what is missing: the other checks go on with it.
+    """The document, or what is right of one with mistakes, over stand-ins for what is missing.
+
+    The other checks go on with it; mistakes are added to ``problems``.
 
     Raises
     ------
     InputError: the mistakes that are known; too little is right to find more.
     """
+    with problems.caught():
+        convert(document, kind)
+        return document
     from hpcgen.core.config.diagnostics import without_mistakes
 
     right = without_mistakes(document, kind)

@@ -182,10 +182,7 @@ def _check_site(catalog: Catalog, merged: Document) -> Site:
         except InputError as error:
             raise InputError(own_problems(error)) from None
     else:
-        with problems.caught():
-            convert(merged, Site)
-        if problems:
-            merged = right_part(merged, Site, problems)
+        merged = right_part(merged, Site, problems)
         with problems.caught():
             catalog.site_from(merged)
         site = convert(merged, Site)
@@ -205,10 +202,7 @@ def _check_site(catalog: Catalog, merged: Document) -> Site:
 def _check_stack(catalog: Catalog, document: Document) -> None:
     """As the planner does, and the options of all blocks that the stack names."""
     problems = Problems()
-    with problems.caught():
-        convert(document, Stack)
-    if problems:
-        document = right_part(document, Stack, problems)
+    document = right_part(document, Stack, problems)
     stack = convert(document, Stack)
     with problems.caught():
         check_stack(stack, document, catalog)

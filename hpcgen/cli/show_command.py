@@ -13,6 +13,7 @@ from hpcgen.cli.common import catalog_of, print_json, say
 from hpcgen.cli.tables import table
 from hpcgen.cli.terminal import echo
 from hpcgen.cli.words import NAMED
+from hpcgen.core.support.units import shortened
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -83,8 +84,7 @@ def _summary(data: Mapping[str, object]) -> list[str]:
 def _short(value: object) -> str:
     from hpcgen.core.config.provenance import shown_value
 
-    text = shown_value(value)
-    return text if len(text) <= _WIDE else f"{text[: _WIDE - 1]}…"
+    return shortened(shown_value(value), _WIDE)
 
 
 def _show_facts(catalog: Catalog, name: str, unverified: bool, as_json: bool) -> None:
@@ -131,6 +131,5 @@ def _as_data(fact: Fact) -> dict[str, object]:
 def _row(fact: Fact) -> list[str]:
     where = f"{fact.where.file}:{fact.where.line}"
     source = fact.source
-    said = "" if source is None else f"{source.from_} ({source.note})" if source.note else source.from_
-    dates = [source.as_of or "-", source.checked] if source is not None else ["-", "-"]
-    return [fact.path, _short(fact.value), where, _MARKS[fact.mark], *dates, said or "-"]
+    told = [source.as_of or "-", source.checked, source.words or "-"] if source is not None else ["-"] * 3
+    return [fact.path, _short(fact.value), where, _MARKS[fact.mark], *told]

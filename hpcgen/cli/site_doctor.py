@@ -16,7 +16,7 @@ from hpcgen.cli.fact_ages import TODAY, say_old
 from hpcgen.cli.terminal import echo
 from hpcgen.cli.words import PARTITION, SITE
 from hpcgen.core.errors import TestFailedError
-from hpcgen.core.support.units import some
+from hpcgen.core.support.units import shortened, some
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -152,16 +152,12 @@ def _drift_text(drift: Drift) -> str:
     seen = drift.how if drift.seen is None else f"{shown_value(drift.seen)} ({drift.how})"
     lines = [
         f"{drift.severity}: {drift.fact}: {drift.means}",
-        f"  profile: {'(nothing)' if drift.said is None else _short(shown_value(drift.said))} ({place})",
+        f"  profile: {'(nothing)' if drift.said is None else shortened(shown_value(drift.said), _WIDE)} ({place})",
         f"  machine: {seen}",
     ]
     if drift.depends:
         lines.append(f"  depends on it: {some(drift.depends, _SHOWN)}")
     return "\n".join([*lines, f"  remedy: {drift.remedy}"])
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _WIDE else f"{text[: _WIDE - 1]}…"
 
 
 def _data(report: Report) -> dict[str, object]:

@@ -12,7 +12,7 @@ import msgspec
 from hpcgen.cli.common import catalog_of, print_json, say
 from hpcgen.cli.terminal import echo
 from hpcgen.cli.words import CLONE, SITE, clone_folders
-from hpcgen.core.support.units import counted, some
+from hpcgen.core.support.units import counted, shortened, some
 
 if TYPE_CHECKING:
     from hpcgen.machine.site_refresh import ReadFile, Refreshed, RestingFact
@@ -64,14 +64,10 @@ def _file_text(read: ReadFile) -> str:
     since = f"{read.cited} of {read.cited_on}, now {read.newest} of {read.newest_on}"
     file = f"{read.file}:{read.lines}" if read.lines else read.file
     lines = [f"{read.repository} {file}: {read.status} since {since}"]
-    lines += [f"  {fact.path}: {_short(fact.value)} ({fact.place})" for fact in read.facts]
+    lines += [f"  {fact.path}: {shortened(fact.value, _WIDE)} ({fact.place})" for fact in read.facts]
     lines += [f"    {line}" for hunk in read.hunks for line in hunk.splitlines()]
     return "\n".join(lines)
 
 
 def _names(facts: list[RestingFact]) -> str:
     return some([fact.path for fact in facts])
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _WIDE else f"{text[: _WIDE - 1]}…"

@@ -72,13 +72,14 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
 def echo_commands(text: str) -> None:
     """Print lines for a shell; on a terminal a long one is broken where the shell takes what follows for its end."""
     if (width := columns(sys.stdout)) is not None:
-        margins = [line[: len(line) - len(line.lstrip())] for line in text.split("\n")]
-        lines = (
-            [line] if line[:1] == "#" else command_lines(line, margin, width)
-            for line, margin in zip(text.split("\n"), margins, strict=True)
-        )
-        text = "\n".join(part for parts in lines for part in parts)
+        text = "\n".join(part for line in text.split("\n") for part in _as_command(line, width))
     click.echo(text)
+
+
+def _as_command(line: str, width: int) -> list[str]:
+    if line[:1] == "#":
+        return [line]
+    return command_lines(line, line[: len(line) - len(line.lstrip())], width)
 
 
 def _painted(line: str) -> str:

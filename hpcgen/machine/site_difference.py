@@ -13,7 +13,7 @@ from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.fields import Record
 from hpcgen.core.support.processes import require_program
-from hpcgen.core.support.units import counted
+from hpcgen.core.support.units import counted, shortened
 
 
 class FactChange(Record, frozen=True):
@@ -67,7 +67,7 @@ def changes_text(found: list[FactChange], most: int | None = None) -> str:
 
 def _line(each: FactChange, short: bool = False) -> str:
     if short:
-        old, new = (value if len(value) <= _SHORT else f"{value[: _SHORT - 1]}…" for value, _ in _sides(each))
+        old, new = (shortened(value, _SHORT) for value, _ in _sides(each))
     else:
         old, new = (f"{value} [{place}]" if place else "" for value, place in _sides(each))
     return f"{each.path}: " + (f"{old} → {new}" if old and new else f"+ {new}" if new else f"- {old}")

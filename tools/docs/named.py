@@ -90,8 +90,7 @@ def _facts(known: Sequence[Fact]) -> str:
     rows = []
     for fact in known:
         source = fact.source
-        dated = "" if source is None else source.as_of or source.checked
-        said = "" if source is None else f"{source.from_} ({source.note})" if source.note else source.from_
+        dated, said = (source.as_of or source.checked, source.words) if source is not None else ("", "")
         rows.append(
             [code(fact.path), code(shown_value(fact.value)), _MARKS.get(fact.mark, "unknown"), dated, cell(said)]
         )

@@ -153,6 +153,11 @@ class Source(Record, frozen=True, rename={"from_": "from"}):
         return self.as_of if self.dated_by == "source" else None
 
     @property
+    def words(self) -> str:
+        """The source, and what is noted of it."""
+        return f"{self.from_} ({self.note})" if self.note else self.from_
+
+    @property
     def from_memory(self) -> bool:
         """Whether nobody found a source, which profiles and release tables say by these words."""
         return "from memory" in self.from_ or "from memory" in self.note

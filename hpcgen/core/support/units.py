@@ -56,6 +56,11 @@ def harmless(text: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
+def shortened(text: str, most: int) -> str:
+    """A text of at most so many letters, which ends in … where more followed."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def some(words: Sequence[str], most: int = 4) -> str:
     """The first few words, and how many more there are."""
     more = f" and {len(words) - most} more" if len(words) > most else ""

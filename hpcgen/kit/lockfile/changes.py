@@ -14,6 +14,7 @@ from hpcgen.core.model.lock import ImagePin, KeyPin, Lock, PackagePin
 from hpcgen.core.model.plan import PlannedBlock
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.rpm_versions import rpm_version_key
+from hpcgen.core.support.units import shortened
 from hpcgen.kit.lockfile.plan_changes import Change, What, plan_changes
 
 # Differences between the pins of two locks: images, OS packages, keys, and the inputs that their texts list.
@@ -405,4 +406,4 @@ def _short(text: str, what: What) -> str:
     text = re.sub(r"\b([0-9a-f]{12})[0-9a-f]{28,52}\b", r"\1", text)
     if what == "archive":
         text = re.sub(r"https?://\S*/(\S+)", r"\1", text)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return shortened(text, _LONGEST)

@@ -7,6 +7,7 @@ from itertools import groupby
 
 from hpcgen.core.support.markup import Markup, element, html_page, table
 from hpcgen.core.support.processes import printable
+from hpcgen.core.support.units import shortened
 from hpcgen.plugins.tuning.bench.comparison import Compared
 
 _LEFT, _WIDTH, _ROW, _TOP = 300.0, 900.0, 34.0, 14.0
@@ -58,9 +59,8 @@ def _plot(compared: Sequence[Compared]) -> Markup:
     for number, each in enumerate(compared):
         y = _TOP + _ROW * (number + 0.5)
         colour = _GREEN if each.is_confirmed else _BLUE
-        name = str(each.outcome.variant)
-        short = name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
-        parts.append(element("text", short, x=_LEFT - 10, y=y + 4, font_size=13, text_anchor="end"))
+        name = shortened(str(each.outcome.variant), _NAME)
+        parts.append(element("text", name, x=_LEFT - 10, y=y + 4, font_size=13, text_anchor="end"))
         ratio = each.ratio
         if ratio is not None and ratio.low is not None and ratio.high is not None:
             ends = {"x1": x(ratio.low), "x2": x(ratio.high), "y1": y, "y2": y}
