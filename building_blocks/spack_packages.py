@@ -64,7 +64,7 @@ class SpackPackages(Block):
     needs = (
         need("gnu"),
         need("python", ">=3.9,<3.14", build_only=True),
-        need("mpi", when=_with_mpi),
+        need("mpi", when=_with_mpi, providers=MPI_NAMES),
         need("cuda", when=_with_cuda),
     )
 
@@ -259,23 +259,10 @@ def _package_settings(ctx: Context, asked: PlannedSpack) -> dict[str, Any]:
 
 
 def _mpi_name(ctx: Context) -> str:
-    """What Spack calls the image's MPI.
-
-    Raises
-    ------
-    ConflictError: Spack cannot compile over it.
-    """
-    mpi = ctx.use("mpi")
-    if mpi.name not in MPI_NAMES:
-        raise ConflictError(
-            f"Spack's packages cannot be compiled over {mpi.name} yet",
-            expected=f"one of {', '.join(sorted(MPI_NAMES))}",
-            remedy="--set mpi.provider=mpich, which has the binary interface of Intel MPI; or, without MPI, "
-            "--set spack_packages.mpi=false",
-        )
+    """What Spack calls the image's MPI; ConflictError where its packages cannot be compiled over it."""
     if by_standard(ctx.facts):
         raise ConflictError(
             "Spack links programs with the MPI's own library, and the host's MPI takes the place of the standard's",
             remedy="compile the packages in `build` of the stack, by mpicc_abi",
         )
-    return MPI_NAMES[mpi.name]
+    return MPI_NAMES[ctx.use("mpi").name]

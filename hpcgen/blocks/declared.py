@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -82,6 +82,7 @@ class Need(msgspec.Struct, frozen=True):
     when: the need holds only if this is true.
     enough: values of the other's options that are enough for this block, such as ``obtain=wheels``. They become
         the other's defaults where all that need it say the same.
+    providers: of a virtual the blocks that will do; empty for all.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Need(msgspec.Struct, frozen=True):
     build_only: bool = False
     when: Condition | None = None
     enough: Mapping[str, str] = {}
+    providers: tuple[str, ...] = ()
 
 
 def need(
@@ -98,9 +100,10 @@ def need(
     build_only: bool = False,
     when: Condition | None = None,
     enough: Mapping[str, str] | None = None,
+    providers: Iterable[str] = (),
 ) -> Need:
     """Declare a need; see :class:`Need`."""
-    return Need(name, versions, build_only, guarded(when) if when else None, enough or {})
+    return Need(name, versions, build_only, guarded(when) if when else None, enough or {}, tuple(providers))
 
 
 class SiteRange(msgspec.Struct, frozen=True):

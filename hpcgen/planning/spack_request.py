@@ -1,4 +1,4 @@
-"""The Spack environment of a plan: what its files ask for, held against the image's MPI and the nodes' CPU."""
+"""The Spack environment of a plan: what its files ask for, held against what the image has, and the nodes' CPU."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 
 from hpcgen.backends.hardware.microarchitecture import compiled_for
-from hpcgen.blocks.spack import MPI_NAMES
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.project import SPACK, files_of
 from hpcgen.core.config.yamlfile import Document
@@ -14,14 +13,6 @@ from hpcgen.core.errors import ConflictError, InputError, Position, Problems
 from hpcgen.core.model.plan import PlannedBlock
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.spack import PlannedSpack, SpackFile, SpackSettings, SpackSpec
-
-PROVIDERS = (
-    *("cray-mpich", "cray-mvapich2", "fujitsu-mpi", "hpcx-mpi", "intel-oneapi-mpi", "mpi-serial", "mpich", "mpilander"),
-    *("mpt", "msmpi", "mvapich", "mvapich2", "mvapich-plus", "nmad", "openmpi", "spectrum-mpi"),
-)
-"""Packages that provide ``mpi``. Source: spack/spack-packages at v2025.11.0; charmpp and nvhpc, which are more than an
-MPI, are not among them."""
-_NAMES = re.compile(r"(?:^|\^|\s)\s*(?:\[[^]]*\]\s*)?(?:mpi=)?(?:builtin\.)?([a-z0-9][a-z0-9_-]*)")
 
 
 def planned_spack(
@@ -31,8 +22,8 @@ def planned_spack(
 
     Raises
     ------
-    InputError: a file cannot be read or has mistakes, each with its place. ConflictError: a spec names another MPI
-    than the image has, or the files do not agree.
+    InputError: a file cannot be read or has mistakes, each with its place. ConflictError: a spec needs what the image
+    does not have, or the files do not agree.
     """
     block = next(each for each in blocks if each.name == SPACK)
     names = block.options.get("files")
@@ -42,10 +33,13 @@ def planned_spack(
     folder = catalog.project.folder(document, SPACK)
     compiler = next(each for each in blocks if each.name == "gnu")
     problems = Problems()
-    mpi = next((each for each in blocks if "mpi" in each.provides), None)
+    mpi = any("mpi" in each.provides for each in blocks)
+    for file in files if not mpi else []:
+        if file.mpi:
+            text = f"it names {file.mpi}, and the image has no MPI"
+            problems.add(text, str(folder / file.file), remedy="--set spack_packages.mpi=true")
     for said in [each for file in files for each in (*file.specs, *file.words)]:
         where = Position(str(folder / said.where.file), said.where.line, said.where.column)
-        _one_mpi(said, mpi, where, problems)
         _gpus(said, bool(block.options.get("cuda")), where, problems)
     problems.raise_as(ConflictError)
     listed = document.position(files_of(SPACK)) if document is not None else None
@@ -57,18 +51,6 @@ def planned_spack(
         target=compiled_for(site.partitions[partition].cpu.target, "gcc", compiler.version),
         notes=[f"{note.where.file}:{note.where.line}: {note.text}" for each in files for note in each.notes],
     )
-
-
-def _one_mpi(said: SpackSpec, mpi: PlannedBlock | None, where: Position, problems: Problems) -> None:
-    """The image has the one MPI that the plan chose, and Spack builds none."""
-    own = MPI_NAMES.get(mpi.name, "") if mpi is not None else ""
-    others = sorted({*_NAMES.findall(said.spec)} & {*PROVIDERS} - {own})
-    if others:
-        here = f"the image's MPI is {mpi.label}" if mpi is not None else "the stack has no MPI"
-        remedy = f"ask for ^mpi in place of {others[0]}"
-        if block := next((name for name, spack in MPI_NAMES.items() if spack == others[0]), ""):
-            remedy += f", or choose that MPI for the image: --set mpi.provider={block}"
-        problems.add(f"{said.spec!r} brings {others[0]}, and {here}", where, "one MPI", remedy)
 
 
 def _gpus(said: SpackSpec, cuda: bool, where: Position, problems: Problems) -> None:

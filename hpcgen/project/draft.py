@@ -68,6 +68,7 @@ class Draft:
     candidates: the command lines of the project, the likeliest first.
     asked: blocks of packages that the project's list has, with the range that it asks for.
     gpu_package: a package that computes on GPUs and comes from no block.
+    spack: names of the packages that the project's Spack environment asks for.
     torch_of_conda: PyTorch is among the packages of conda.
     """
 
@@ -81,6 +82,7 @@ class Draft:
         self.candidates: list[Any] = []
         self.asked: dict[str, str] = {}
         self.gpu_package = ""
+        self.spack: frozenset[str] = frozenset()
         self.torch_of_conda = False
         self.notebooks = False
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
+from hpcgen.catalog.project import SPACK
 from hpcgen.core.errors import Position
 from hpcgen.core.model.own_project import BuildFile, WantedLibrary
 from hpcgen.core.support.units import counted, some
 from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
 from hpcgen.project.library_rows import BOOST_HEADERS, OVER_SERIAL_HDF5, LibraryRow, libraries
+from hpcgen.project.spack import brought
 from hpcgen.readers.apt_txt import read_apt
 
 _NUMBERS = ("libfftw3-dev", "libgsl-dev", "libgmp-dev", "libmetis-dev", "libnuma-dev", "libopenblas-dev")
@@ -72,7 +74,9 @@ def _of_build(build: BuildFile, packages: _Packages, found: Found, draft: Draft)
     over_mpi = _over_mpi(build)
     for library in build.libraries:
         row = row_of(library.name)
-        if library.name == "Boost":
+        if brought(f"{library.name} {row.names if row is not None else ''}", draft):
+            draft.because(("blocks", SPACK), None, f"{library.asked} finds it there", library.where)
+        elif library.name == "Boost":
             _boost(library, packages, draft)
         elif row is not None and (block := over_mpi.get(row.names)):
             _block_over_mpi(block, row, library, build, draft)
@@ -84,6 +88,7 @@ def _of_build(build: BuildFile, packages: _Packages, found: Found, draft: Draft)
         if (
             row is not None
             and row.apt == "libnetcdf-dev"
+            and not brought("netcdf-fortran", draft)
             and row.names not in over_mpi
             and _for_fortran(library, build)
         ):

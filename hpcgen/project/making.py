@@ -29,6 +29,7 @@ from hpcgen.project.notebooks import (
     without_programs_beside,
 )
 from hpcgen.project.packages import choose_packages
+from hpcgen.project.spack import choose_spack
 from hpcgen.project.started import choose_command
 
 # Files that say something of a project which init does not read: they are named, with what to do.
@@ -37,7 +38,6 @@ _UNREAD = {
     "Pipfile.lock": "`pipenv requirements --hash > requirements.txt` writes the same as a file that is read",
     "Pipfile": "`pipenv requirements --hash > requirements.txt` writes the same as a file that is read",
     "pixi.toml": "`pixi lock` writes pixi.lock, which is read",
-    "spack.yaml": "name the blocks that it asks for; `hpcgen list blocks`",
     "configure": "`build:` in the stack says how it is compiled",
 }
 _COVERED = {
@@ -61,8 +61,9 @@ def name_unread(found: Found, draft: Draft) -> None:
 
 READ = (
     "requirements.txt, pylock.toml, uv.lock, poetry.lock, pdm.lock, pyproject.toml, environment.yml, pixi.lock, "
-    "conda-lock.yml, apt.txt, renv.lock, Project.toml, CMakeLists.txt, meson.build, Cargo.toml, configure.ac, a "
-    "Makefile, a job script, notebooks, a program in Python, R or Julia, or a container file that installs something"
+    "conda-lock.yml, spack.yaml, apt.txt, renv.lock, Project.toml, CMakeLists.txt, meson.build, Cargo.toml, "
+    "configure.ac, a Makefile, a job script, notebooks, a program in Python, R or Julia, or a container file that "
+    "installs something"
 )
 """What a folder may have from which a stack is made."""
 
@@ -91,6 +92,7 @@ def draft_of(top: Path, catalog: Catalog, command: str = "") -> Draft:
         choose_container_packages(container, found, catalog, draft)
     if interactive := are_the_program(notebooks, found, draft):
         choose_notebook_packages(notebooks, found, catalog, draft)
+    choose_spack(found, draft)
     choose_os_packages(found, draft)
     if container is not None:
         choose_container_os_packages(container, draft)

@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Mapping
 
+from hpcgen.catalog.project import SPACK
 from hpcgen.core.model.own_project import FileWord, JobFact, JobField, JobFile, Launched
 from hpcgen.core.secret_rules import secret_name
 from hpcgen.core.support.units import some
@@ -93,7 +94,7 @@ def _bring(draft: Draft) -> None:
         elif (
             not name.startswith(APP)
             and name not in ("python3", "bash", *draft.programs.values())
-            and not draft.has_any(BRING_PYTHON)
+            and not draft.has_any((*BRING_PYTHON, SPACK))
         ):
             draft.remark(f"no known block provides {name}: `hpcgen list blocks`, `os_packages`, or `build`")
 

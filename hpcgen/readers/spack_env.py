@@ -1,6 +1,7 @@
 """spack.yaml: the packages of an environment; what it says of the machine that it was written on is left out.
 
-Source: etc/spack/defaults and lib/spack/spack/schema of spack/spack at v1.1.0; Spack's documentation, "Environments".
+Source: etc/spack/defaults and lib/spack/spack/schema of spack/spack at v1.1.0; Spack's documentation, "Environments"
+and "Including Configuration".
 """
 
 from __future__ import annotations
@@ -11,18 +12,20 @@ from typing import Any
 
 import msgspec
 
-from hpcgen.core.errors import InputError, did_you_mean
+from hpcgen.core.errors import InputError, Position, did_you_mean
 from hpcgen.core.model.project import FileNote
 from hpcgen.core.model.spack import SpackFile, SpackSettings, SpackSpec
-from hpcgen.core.secret_rules import LEAVE_OUT, public, secret_in
+from hpcgen.core.secret_rules import public
+from hpcgen.core.support.units import some
 from hpcgen.readers.data_files import YamlFile
 from hpcgen.readers.folder import WRITTEN_BYTES, ProjectFolder, Readers
+from hpcgen.readers.spack_specs import COMPILED, MPI_PACKAGES, NAME, At, SpecLists, checked, for_any_machine
 
 _OF_HOST = "it is of the machine that the file was written on"
 _DROPPED = {
     "view": "the image has one view, /opt/spack_packages/view",
     "config": "folders and settings of Spack are the image's own",
-    "compilers": "packages are compiled by the distribution's GCC",
+    "compilers": COMPILED,
     "mirrors": "sources come from Spack's public mirror or from the bundle",
     "upstreams": _OF_HOST,
     "modules": "the image has no modules",
@@ -30,38 +33,48 @@ _DROPPED = {
     "container": "hpcgen writes the recipe",
     "env_vars": "variables are set by `run.environment` of the stack",
     "ci": _OF_HOST,
+    "gitlab-ci": _OF_HOST,
     "cdash": _OF_HOST,
 }
 _REFUSED = {
-    "include": "write the specs and settings of the included files into this one",
     "include_concrete": "name the specs themselves",
-    "definitions": "write each spec into `specs`",
     "develop": "bring your own code by `copy` or `git` of the stack, and compile it in `build`",
-    "repos": "only Spack's own package repository is used; compile your own package in `build` of the stack",
-    "toolchains": "packages are compiled by the distribution's GCC: remove it, and the names of toolchains from specs",
+    "toolchains": f"{COMPILED}: remove it, and the names of toolchains from specs",
 }
-_TAKEN = ("specs", "packages", "concretizer")
+_TAKEN = ("specs", "definitions", "packages", "concretizer", "concretization", "include", "repos")
 _SETTINGS = ("version", "variants", "require", "prefer", "conflict")
 _NOT_OF_PACKAGES = {
     "externals": f"{_OF_HOST}; the image's own MPI, compiler and GPU libraries are taken",
+    "paths": f"{_OF_HOST}; the image's own MPI, compiler and GPU libraries are taken",
+    "modules": _OF_HOST,
     "buildable": "the image decides what is built",
     "providers": "the image's MPI and compiler are taken",
-    "compiler": "packages are compiled by the distribution's GCC",
+    "compiler": COMPILED,
     "target": "packages are built for the CPU of the partition",
     "permissions": _OF_HOST,
     "package_attributes": "packages are built as their recipes say",
 }
-_NAME = r"[a-z0-9][a-z0-9_-]{0,99}"
-_SPEC = re.compile(r"[A-Za-z0-9_.,:=@%^~+*/\"'\[\] -]{1,1000}")
-_MACHINE = re.compile(r"(?:^|\s)(target|arch|architecture|os|operating_system|platform|dev_path)\s*=")
-_COMPILER = re.compile(r"%%?\s*(?:\[[^]]*\]\s*)?(?:[a-z,]+=)?([A-Za-z0-9][A-Za-z0-9_-]*)")
-_LANGUAGES = re.compile(r"\b(c|cxx|fortran)=")
+_OF_IMAGE = {
+    **dict.fromkeys(("c", "cxx", "fortran", "gcc"), COMPILED),
+    **dict.fromkeys(("cuda", "hip"), "the image's own GPU libraries are taken"),
+    **dict.fromkeys(MPI_PACKAGES, "the image's own MPI is taken"),
+}
+"""Packages that Spack never builds for an image, so that settings of them have no effect."""
+_TOGETHER = {"together": True, "separately": False, "together_where_possible": "when_possible"}
+"""What ``concretization`` said before ``concretizer.unify`` took its place."""
 
 
 class _Environment(msgspec.Struct):
-    """The one key that such a file has, and its old name."""
+    """The one key that such a file has."""
 
     spack: dict[str, Any] | None = None
+
+
+class _Settings(msgspec.Struct):
+    """What is read of an included file."""
+
+    packages: Any = None
+    concretizer: Any = None
 
 
 def read_environment(folder: ProjectFolder, path: str) -> SpackFile:
@@ -71,6 +84,30 @@ def read_environment(folder: ProjectFolder, path: str) -> SpackFile:
     if top is None:
         raise InputError("this is no environment of Spack", folder.shown(path), "a file that begins with `spack:`")
     notes: list[FileNote] = []
+    _keys(file, top, notes)
+    _repositories(file, top.get("repos"), notes)
+    environment = _Packages(notes)
+    specs = environment.specs(file, top.get("specs"), SpecLists(file, top.get("definitions")))
+    environment.add(file, top.get("packages"), ["spack", "packages"])
+    unify = _TOGETHER.get(str(top.get("concretization")), True)
+    if (said := _unify(file, top.get("concretizer"), ["spack", "concretizer"], notes)) is not None:
+        unify = said
+    for included in _included(file, top.get("include"), notes):
+        settings = included.record(_Settings)
+        environment.add(included, settings.packages, ["packages"])
+        _unify(included, settings.concretizer, ["concretizer"], notes)
+        file.problems += included.problems
+    if not specs and not file.problems:
+        file.wrong("the environment has no specs", ["spack"], "`specs:` and a list", "add the packages to install")
+    file.problems.raise_as(InputError)
+    notes += environment.left_out()
+    notes.sort(key=lambda note: (note.where.file != path, note.where.line))
+    packages = {name: SpackSettings(**each) for name, each in environment.kept.items() if any(each.values())}
+    said_mpi, words = environment.mpi, environment.words
+    return SpackFile(path, specs, words, packages, str(unify).lower(), said_mpi, notes, dict(folder.read))
+
+
+def _keys(file: YamlFile, top: dict[str, Any], notes: list[FileNote]) -> None:
     for key in map(str, top):
         if key in _REFUSED:
             file.wrong(f"`{public(key, 60)}` is not read", ["spack", key], remedy=_REFUSED[key])
@@ -80,108 +117,138 @@ def read_environment(folder: ProjectFolder, path: str) -> SpackFile:
         elif key not in _TAKEN:
             remedy = did_you_mean(key, [*_TAKEN, *_DROPPED, *_REFUSED])
             file.wrong(f"`{public(key, 60)}` is not a key of Spack's environments", ["spack", key], remedy=remedy)
-    specs = _specs(file, top.get("specs"))
-    packages, words = _packages(file, top.get("packages"), notes)
-    unify = _unify(file, top.get("concretizer"), notes)
-    if not specs and not file.problems:
-        file.wrong("the environment has no specs", ["spack"], "`specs:` and a list", "add the packages to install")
-    file.problems.raise_as(InputError)
-    notes.sort(key=lambda note: note.where.line)
-    return SpackFile(path, specs, words, packages, unify, notes, dict(folder.read))
 
 
-def _specs(file: YamlFile, listed: Any) -> list[SpackSpec]:
-    if listed is not None and not isinstance(listed, list):
-        file.wrong("`specs` is no list", ["spack", "specs"], "a list such as [hdf5+mpi, zlib-ng]")
-        return []
-    found = []
-    for number, each in enumerate(listed or []):
-        at: list[str | int] = ["spack", "specs", number]
-        if isinstance(each, str) and each.strip().startswith("$"):
-            file.wrong(f"{public(each, 60)!r} names a list of `definitions`", at, remedy=_REFUSED["definitions"])
-        elif not isinstance(each, str):
-            file.wrong("a spec is no text", at, "a spec such as hdf5@1.14+mpi", "write out each spec of a matrix")
-        elif _checked(file, each, at, named=True):
-            found.append(SpackSpec(each.strip(), file.place(*at)))
-    return found
+def _repositories(file: YamlFile, said: Any, notes: list[FileNote]) -> None:
+    """Spack's own package repository is there, in the release that belongs to it; there is no other."""
+    names = said if isinstance(said, list | dict) else []
+    own = [each for each in names if not re.search(r"(^|/)builtin$", str(each))]
+    if own:
+        remedy = "only Spack's own package repository is used; compile your own package in `build` of the stack"
+        text = f"`repos` has {public(str(own[0]), 60)}, whose packages Spack would not know"
+        file.wrong(text, ["spack", "repos"], remedy=remedy)
+    elif said:
+        text = "`repos` is left out: Spack's own package repository is taken in the release that belongs to Spack's"
+        notes.append(FileNote(text, file.place("spack", "repos", key=True)))
 
 
-def _checked(file: YamlFile, spec: str, at: list[str | int], named: bool) -> bool:
-    """Whether a spec, or a part of one, may decide what is built; what it may not say is a mistake of the file."""
-    said = public(spec, 120)
-    count = len(file.problems)
-    machine, compilers = _MACHINE.search(spec), {each[1] for each in _COMPILER.finditer(spec)}
-    if secret := secret_in(spec):
-        file.wrong(f"a spec contains {secret}, which would be in the image", at, remedy=LEAVE_OUT)
-    elif not _SPEC.fullmatch(spec) or "://" in spec or (named and not re.match(rf"\s*({_NAME}\.)?{_NAME}", spec)):
-        expected = "a package, with version, variants and dependencies: hdf5@1.14+mpi ^zlib-ng"
-        file.wrong(f"{said!r} is not a spec of Spack", at, expected)
-    elif machine is not None:
-        remedy = f"remove {machine[1]}=: packages are built for the base and for the CPU of the partition"
-        file.wrong(f"{said!r} says what it is built for or from", at, remedy=remedy)
-    elif re.search(r"(^|\s|\^)/[a-z0-9]+", spec):
-        file.wrong(f"{said!r} names an installation by its hash", at, remedy="name the package and its version")
-    elif other := sorted(compilers - {"gcc"}):
-        remedy = f"remove %{other[0]}: packages are compiled by the distribution's GCC"
-        file.wrong(f"{said!r} names the compiler {other[0]}", at, "%gcc, or no compiler", remedy)
-    return len(file.problems) == count
-
-
-def _packages(file: YamlFile, said: Any, notes: list[FileNote]) -> tuple[dict[str, SpackSettings], list[SpackSpec]]:
-    """What the file says of packages by their names, and each of these texts where it stands."""
-    if not isinstance(said, dict | None):
-        file.wrong("`packages` is no table", ["spack", "packages"], "packages by their names")
-        return {}, []
-    found: dict[str, SpackSettings] = {}
-    words: list[SpackSpec] = []
-    for name, settings in (said or {}).items():
-        at: list[str | int] = ["spack", "packages", name]
-        if not re.fullmatch(_NAME, str(name)) or not isinstance(settings, dict):
-            file.wrong(f"{public(str(name), 60)!r} is no package with settings", at, "a package's name and a table")
+def _included(file: YamlFile, said: Any, notes: list[FileNote]) -> Iterable[YamlFile]:
+    """Files of the project that an environment includes; the first decides before the later ones."""
+    if not isinstance(said, list | None):
+        file.wrong("`include` is no list", ["spack", "include"], "a list such as [settings/packages.yaml]")
+        return
+    for number, each in enumerate(said or []):
+        at: At = ["spack", "include", number]
+        table = each if isinstance(each, dict) else {"path": each}
+        path = str(table.get("path", ""))
+        if not path or not {*table} <= {"path", "optional", "name"} or re.search(r"://|[$~]", path):
+            remedy = "write what it says into this file, or name a file of the project by its path from here"
+            file.wrong("only files of the project are included", at, "a path such as ../packages.yaml", remedy)
             continue
-        kept: dict[str, list[str]] = {}
-        for key, value in settings.items():
-            if key in _NOT_OF_PACKAGES:
-                text = f"`{key}` of {name} is left out: {_NOT_OF_PACKAGES[key]}"
-                notes.append(FileNote(text, file.place(*at, key, key=True)))
-            elif key not in _SETTINGS:
-                remedy = did_you_mean(str(key), [*_SETTINGS, *_NOT_OF_PACKAGES])
-                file.wrong(f"`{public(str(key), 60)}` is not a setting of packages", [*at, key], remedy=remedy)
-            else:
-                kept[key] = list(_texts(file, value, [*at, key]))
-                words += [SpackSpec(f"{name} {each}", file.place(*at, key)) for each in kept[key]]
-        if any(kept.values()):
-            found[name] = SpackSettings(**kept)
-    return found, words
+        beside = file.folder.beside(file.path, path)
+        if file.folder.holds(beside) and (file.folder.top / beside).is_dir():
+            names = [f"{beside}/{name}.yaml" for name in ("packages", "concretizer")]
+            yield from (YamlFile(file.folder, name, WRITTEN_BYTES) for name in names if file.folder.holds(name))
+        elif file.folder.holds(beside):
+            yield YamlFile(file.folder, beside, WRITTEN_BYTES)
+        elif table.get("optional"):
+            notes.append(FileNote(f"{public(path, 60)} is not there, and is not included", file.place(*at)))
+        else:
+            expected = "a file in the folder of the stack"
+            remedy = (
+                "write the stack into a folder that has both files, and name the environment by its path from there"
+            )
+            file.wrong(f"{public(path, 60)!r} is not there", at, expected, remedy)
 
 
-def _texts(file: YamlFile, value: Any, at: list[str | int]) -> Iterable[str]:
+class _Packages:
+    """What an environment, with the files that it includes, says of packages by their names."""
+
+    def __init__(self, notes: list[FileNote]) -> None:
+        self.notes = notes
+        self.kept: dict[str, dict[str, list[str]]] = {}
+        self.words: list[SpackSpec] = []
+        self.mpi = ""
+        self._left: dict[tuple[str, str, str], list[tuple[str, Position]]] = {}
+
+    def specs(self, file: YamlFile, said: Any, lists: SpecLists) -> list[SpackSpec]:
+        """The specs that are installed."""
+        if not isinstance(said, list | None):
+            file.wrong("`specs` is no list", ["spack", "specs"], "a list such as [hdf5+mpi, zlib-ng]")
+            return []
+        found: dict[str, SpackSpec] = {}
+        for spec, at in lists.specs(said or [], ["spack", "specs"]):
+            if text := self._own(file, spec, at, named=True):
+                found.setdefault(text, SpackSpec(text, file.place(*at)))
+        return list(found.values())
+
+    def add(self, file: YamlFile, said: Any, top: At) -> None:
+        """What a file has in ``packages``; where an earlier one says something else of a setting, that holds, too."""
+        if not isinstance(said, dict | None):
+            return file.wrong("`packages` is no table", top, "packages by their names")
+        for name, settings in (said or {}).items():
+            at = [*top, name]
+            if not re.fullmatch(NAME, str(name)) or not isinstance(settings, dict):
+                file.wrong(f"{public(str(name), 60)!r} is no package with settings", at, "a package's name and a table")
+                continue
+            for key, value in settings.items():
+                self._setting(file, name, str(key), value, [*at, key])
+        return None
+
+    def _setting(self, file: YamlFile, name: str, key: str, value: Any, at: At) -> None:
+        if key not in _SETTINGS and key not in _NOT_OF_PACKAGES:
+            remedy = did_you_mean(key, [*_SETTINGS, *_NOT_OF_PACKAGES])
+            return file.wrong(f"`{public(key, 60)}` is not a setting of packages", at, remedy=remedy)
+        if why := _NOT_OF_PACKAGES.get(key) or _OF_IMAGE.get(name):
+            if value not in ([], {}, None) and (key, value) != ("buildable", True):
+                self._left.setdefault((file.path, key, why), []).append((str(name), file.place(*at, key=True)))
+            return None
+        texts = [text for each, place in _texts(file, value, at) if (text := self._own(file, each, place, named=False))]
+        kept = self.kept.setdefault(name, {})
+        kept[key] = list(dict.fromkeys([*kept.get(key, []), *texts]))
+        self.words += [SpackSpec(f"{name} {each}", file.place(*at)) for each in texts]
+        return None
+
+    def left_out(self) -> list[FileNote]:
+        """The settings without an effect: one note for each key, at the first package that has it."""
+        return [
+            FileNote(f"`{key}` of {some([name for name, _ in said])} is left out: {why}", said[0][1])
+            for (_, key, why), said in self._left.items()
+        ]
+
+    def _own(self, file: YamlFile, spec: str, at: At, named: bool) -> str:
+        """What of a spec counts for every machine; empty where that is nothing, or where the spec is wrong."""
+        if not checked(file, spec, at, named):
+            return ""
+        own = for_any_machine(file, spec, at, named, self.notes)
+        self.mpi = self.mpi or own.mpi
+        return own.text
+
+
+def _texts(file: YamlFile, value: Any, at: At) -> Iterable[tuple[str, At]]:
     """The texts of a setting, which is a text or a list of texts."""
     for number, each in enumerate(value if isinstance(value, list) else [value]):
         place = [*at, number] if isinstance(value, list) else at
         if not isinstance(each, str | int | float) or isinstance(each, bool):
             remedy = "write it as a spec; of `any_of` and `one_of` the one that holds here"
             file.wrong("this is no part of a spec", place, "a text such as +mpi, or a list of texts", remedy)
-        elif _checked(file, str(each), place, named=False):
-            yield str(each).strip()
+        else:
+            yield str(each), place
 
 
-def _unify(file: YamlFile, said: Any, notes: list[FileNote]) -> str:
-    """How Spack holds the specs together."""
+def _unify(file: YamlFile, said: Any, at: At, notes: list[FileNote]) -> bool | str | None:
+    """How Spack holds the specs together; None where nothing is said of it."""
     if not isinstance(said, dict | None):
-        file.wrong("`concretizer` is no table", ["spack", "concretizer"], "a table such as {unify: true}")
-        return ""
+        file.wrong("`concretizer` is no table", at, "a table such as {unify: true}")
+        return None
     for key in said or {}:
-        if key == "unify":
-            continue
-        text = f"`concretizer.{public(str(key), 60)}` is left out: versions are chosen for the image alone"
-        notes.append(FileNote(text, file.place("spack", "concretizer", key, key=True)))
-    unify = (said or {}).get("unify", True)
-    if unify not in (True, False, "when_possible"):
-        file.wrong(
-            f"unify is {public(str(unify), 60)!r}", ["spack", "concretizer", "unify"], "true, false or when_possible"
-        )
-    return str(unify).lower()
+        if key != "unify":
+            text = f"`concretizer.{public(str(key), 60)}` is left out: versions are chosen for the image alone"
+            notes.append(FileNote(text, file.place(*at, key, key=True)))
+    unify: bool | str | None = (said or {}).get("unify")
+    if unify not in (None, True, False, "when_possible"):
+        file.wrong(f"unify is {public(str(unify), 60)!r}", [*at, "unify"], "true, false or when_possible")
+    return unify
 
 
 read_spack = Readers[SpackFile](

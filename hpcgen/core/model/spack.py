@@ -43,6 +43,7 @@ class SpackFile(Record, frozen=True):
     specs: that are installed.
     words: specs of ``packages``, which count only for what is installed.
     unify: as Spack has it: ``true``, ``false`` or ``when_possible``.
+    mpi: an MPI that a spec names; the image's takes its place.
     notes: parts of the file without an effect, and why.
     read: sha256 of what was read, by path.
     """
@@ -52,6 +53,7 @@ class SpackFile(Record, frozen=True):
     words: list[SpackSpec] = []
     packages: dict[Text, SpackSettings] = {}
     unify: Text = ""
+    mpi: Text = ""
     notes: list[FileNote] = []
     read: dict[Text, Digest] = {}
 

@@ -180,14 +180,18 @@ class BlockHere:
         release = self.release(candidate.version)
         for need in self._active_needs(self.choice_for(candidate.version)):
             narrowed = list(self._accepted(need.name, release))
-            if need.versions or not narrowed:
+            if need.providers:
+                allowed: Mapping[str, str] = dict.fromkeys(need.providers, need.versions)
+                origin = self._origin(candidate, None)
+                yield need.name, need.build_only, Requirement(need.name, allowed, origin, need.enough)
+            elif need.versions or not narrowed:
                 asked = self._requirement(need.name, need.versions, self._origin(candidate, None), need.enough)
                 yield need.name, need.build_only, asked
             for accepted in narrowed:
                 versions = release.accepts[accepted]
                 if accepted != need.name:
                     others = {p: "" for p in self.node.catalog.virtuals[need.name] if p != accepted}
-                    allowed: Mapping[str, str] = {accepted: versions, **others}
+                    allowed = {accepted: versions, **others}
                     asked = Requirement(need.name, allowed, self._origin(candidate, ("accepts", accepted)), need.enough)
                 else:
                     origin = self._origin(candidate, ("accepts", accepted))

@@ -55,16 +55,19 @@ ENVIRONMENT = """\
 spack:
   specs:
   - bzip2@1.0.8
-  - hdf5+mpi ^mpich
+  - hdf5+mpi ^mpich@4.0 ^zlib-ng target=x86_64_v3
+  - openmpi@5
   view: /home/me/view
   config: {install_tree: {root: /home/me/spack}}
   concretizer: {unify: when_possible, reuse: true}
   packages:
-    all: {target: [zen4], variants: +pic}
+    all: {target: [zen4], variants: +pic, require: "os=sles15"}
     hdf5: {require: ["@1.14:", +fortran]}
     mpich:
       externals: [{spec: mpich@3.3, prefix: /opt/cray/mpich}]
       buildable: false
+    mpi: {require: [mpich@3], buildable: false}
+    gcc: {version: [9], buildable: true}
 """
 
 
@@ -73,7 +76,7 @@ def test_the_image_s_own_mpi_and_cpu_take_the_place_of_the_host_s(tmp_path: Path
     said = settings(assembly)
     mpi = made.block("mpi")
     assert mpi is not None and made.spack is not None
-    assert said["specs"] == ["bzip2@1.0.8", "hdf5+mpi ^mpich"] and said["concretizer"]["unify"] == "when_possible"
+    assert said["specs"] == ["bzip2@1.0.8", "hdf5+mpi ^zlib-ng"] and said["concretizer"]["unify"] == "when_possible"
     packages = said["packages"]
     assert packages["all"]["require"] == [f"target={made.spack.target}"] and packages["all"]["variants"] == ["+pic"]
     assert packages["gcc"] == {"buildable": False, "require": ["@13"]}
@@ -89,12 +92,18 @@ def test_the_image_s_own_mpi_and_cpu_take_the_place_of_the_host_s(tmp_path: Path
 
 
 LEFT_OUT = (
-    "5: `view",
-    "6: `config",
-    "7: `concretizer.reuse",
-    "9: `target",
-    "12: `externals",
-    "13: `buildable",
+    "4: `^mpich@4.0",
+    "4: `target=x86_64_v3",
+    "5: `openmpi@5",
+    "6: `view",
+    "7: `config",
+    "8: `concretizer.reuse",
+    "10: `os=sles15",
+    "10: `target",
+    "13: `externals",
+    "14: `buildable",
+    "15: `require",
+    "16: `version",
 )
 
 
@@ -148,28 +157,84 @@ def test_the_image_s_cuda_is_taken_for_the_node_s_gpu(tmp_path: Path) -> None:
     assert packages["all"]["variants"] == ["+cuda", "cuda_arch=80"]
 
 
-@pytest.mark.parametrize(
-    ("spec", "said"),
-    [
-        ("hdf5 ^openmpi", "'hdf5 ^openmpi' brings openmpi, and the image's MPI is mpich"),
-        ("openmpi@5", "brings openmpi"),
-        ("kokkos+rocm", "needs ROCm"),
-        ("kokkos +cuda cuda_arch=80", "needs CUDA"),
-        ("hdf5 ^[virtuals=mpi] intel-oneapi-mpi", "brings intel-oneapi-mpi"),
-    ],
-)
-def test_what_spack_would_build_beside_the_image_s_own_is_refused_at_its_place(
-    tmp_path: Path, spec: str, said: str
-) -> None:
+@pytest.mark.parametrize(("spec", "said"), [("kokkos+rocm", "needs ROCm"), ("kokkos +cuda cuda_arch=80", "needs CUDA")])
+def test_gpu_libraries_that_spack_would_build_are_refused_at_their_place(tmp_path: Path, spec: str, said: str) -> None:
     with pytest.raises(ConflictError) as error:
         planned(tmp_path, f"spack:\n  specs:\n  - bzip2\n  - '{spec}'\n")
     problem = error.value.problems[0]
     assert said in problem.message and str(problem.where).endswith("spack.yaml:4:5"), problem
 
 
-@pytest.mark.parametrize("spec", ["hdf5+mpi", "hdf5 ^mpich@4:", "mpileaks", "hdf5 ^mpi", "netcdf-c%gcc"])
-def test_what_uses_the_image_s_mpi_passes(tmp_path: Path, spec: str) -> None:
-    assert planned(tmp_path, f"spack:\n  specs: ['{spec}']\n").spack is not None
+@pytest.mark.parametrize(
+    ("spec", "kept"),
+    [
+        ("hdf5+mpi", "hdf5+mpi"),
+        ("hdf5 ^openmpi@4 fabrics=ucx,auto +pmi ^zlib", "hdf5 ^zlib"),
+        ("hdf5 ^[virtuals=mpi] intel-oneapi-mpi", "hdf5"),
+        ("hdf5 ^mpi@3:", "hdf5 ^mpi@3:"),
+        ('hdf5 cflags="-O3 -g" os=sles15 ^mpich', 'hdf5 cflags="-O3 -g"'),
+        ("mpileaks", "mpileaks"),
+        ("netcdf-c%gcc@8.5.0~dap arch=linux-sles15-zen3", "netcdf-c%gcc~dap"),
+        ("kokkos std=17 cuda_arch=80,90 +hwloc", "kokkos std=17 +hwloc"),
+    ],
+)
+def test_of_a_spec_that_counts_which_holds_for_every_machine(tmp_path: Path, spec: str, kept: str) -> None:
+    made = planned(tmp_path, f"spack:\n  specs:\n  - bzip2\n  - '{spec}'\n").spack
+    assert made is not None and made.specs == ["bzip2", kept]
+    assert all(note.startswith("spack.yaml:4: `") for note in made.notes) and bool(made.notes) == (spec != kept)
+
+
+def test_an_mpi_that_a_file_names_needs_one_in_the_image(tmp_path: Path) -> None:
+    with pytest.raises(ConflictError, match="it names openmpi, and the image has no MPI"):
+        planned(tmp_path, "spack: {specs: [bzip2, openmpi]}\n", provider="", mpi=False)
+
+
+LISTS = """\
+spack:
+  definitions:
+  - compilers: [gcc, gcc@9]
+  - mpis: [mpich, openmpi]
+  - tools: [cmake, ninja@1.11]
+  - tools: [gmake]
+    when: platform == "darwin" or "cray" in platform
+  - tools: [meson]
+    when: not platform == "darwin"
+  - _of_others: [2025.08]
+  - solvers:
+    - matrix:
+      - [hypre, petsc ^zlib-ng]
+      - [+shared, ~shared]
+  specs:
+  - $tools
+  - $solvers
+  - matrix:
+    - [hdf5]
+    - ["@1.12", "@1.14"]
+    - [$^mpis, ^zlib]
+    - [$%compilers]
+  concretization: separately
+"""
+
+
+def test_lists_and_matrices_are_written_out(tmp_path: Path) -> None:
+    made = planned(tmp_path, LISTS).spack
+    assert made is not None and made.unify == "false"
+    assert made.specs == [
+        *("cmake", "ninja@1.11", "meson"),
+        *("hypre +shared", "hypre ~shared", "petsc +shared ^zlib-ng", "petsc ~shared ^zlib-ng"),
+        *("hdf5 @1.12 %gcc", "hdf5 @1.12 %gcc ^zlib", "hdf5 @1.14 %gcc", "hdf5 @1.14 %gcc ^zlib"),
+    ]
+
+
+def test_files_of_the_project_are_included(tmp_path: Path) -> None:
+    (tmp_path / "settings/scope").mkdir(parents=True)
+    (tmp_path / "settings/ours.yaml").write_text("packages: {hdf5: {require: [+fortran]}, all: {target: [zen4]}}\n")
+    (tmp_path / "settings/scope/packages.yaml").write_text("packages: {hdf5: {require: ['@1.14']}}\n")
+    include = "include: [settings/ours.yaml, {path: settings/scope}, {path: settings/none.yaml, optional: true}]"
+    made = planned(tmp_path, f"spack: {{specs: [hdf5], {include}, packages: {{hdf5: {{require: ~shared}}}}}}\n").spack
+    assert made is not None and made.packages["hdf5"].require == ["~shared", "+fortran", "@1.14"]
+    assert sorted(made.files) == ["settings/ours.yaml", "settings/scope/packages.yaml", "spack.yaml"]
+    assert any(note.startswith("settings/ours.yaml:1: `target` of all") for note in made.notes), made.notes
 
 
 @pytest.mark.parametrize(
@@ -178,11 +243,21 @@ def test_what_uses_the_image_s_mpi_passes(tmp_path: Path, spec: str) -> None:
         ("specs: [bzip2]\n", "no environment of Spack"),
         ("spack: {}\n", "has no specs"),
         ("spack: {spec: [bzip2]}\n", "`spec` is not a key"),
-        ("spack: {specs: [bzip2], include: [more.yaml]}\n", "`include` is not read"),
-        ("spack: {specs: [$mine], definitions: [{mine: [bzip2]}]}\n", "`definitions` is not read"),
-        ("spack: {specs: [{matrix: [[bzip2]]}]}\n", "a spec is no text"),
-        ("spack: {specs: [bzip2 target=zen4]}\n", "what it is built for or from"),
-        ("spack: {specs: [bzip2 dev_path=/home/me]}\n", "what it is built for or from"),
+        ("spack: {specs: [bzip2], include: [more.yaml]}\n", "'more.yaml' is not there"),
+        ("spack: {specs: [bzip2], include: [../more.yaml]}\n", "'../more.yaml' is not there"),
+        ("spack: {specs: [bzip2], include: ['https://example.org/a.yaml']}\n", "only files of the project"),
+        ("spack: {specs: [bzip2], include: [{git: x, path: y}]}\n", "only files of the project"),
+        ("spack: {specs: [bzip2], repos: [recipes, builtin]}\n", "`repos` has recipes"),
+        ("spack: {specs: [bzip2], develop: {bzip2: {path: .}}}\n", "`develop` is not read"),
+        ("spack: {specs: [$mine]}\n", "'$mine' names no list"),
+        ("spack: {specs: [bzip2], definitions: [{mine: [$mine]}]}\n", "'$mine' names no list"),
+        ("spack: {specs: [bzip2], definitions: [{mine: [a], when: 'hostname == 1'}]}\n", "more than the platform"),
+        ("spack: {specs: [bzip2], definitions: [{a: [a], b: [b]}]}\n", "this defines no list"),
+        ("spack: {specs: [{matrix: [[bzip2]], exclude: [bzip2]}]}\n", "`exclude` of a matrix is not read"),
+        ("spack: {specs: [{matrix: bzip2}]}\n", "neither a spec nor a matrix"),
+        ("spack: {specs: [bzip2, [7]]}\n", "a spec is no text"),
+        (f"spack: {{specs: [{{matrix: {[['a', 'b']] * 30}}}]}}\n", "more than 1000 specs"),
+        ("spack: {specs: [bzip2 dev_path=/home/me]}\n", "from a folder of your own"),
         ("spack: {specs: ['bzip2%clang']}\n", "names the compiler clang"),
         ("spack: {specs: ['bzip2%c=oneapi']}\n", "names the compiler oneapi"),
         ("spack: {specs: ['hdf5 ^/abcdef1']}\n", "names an installation by its hash"),
@@ -209,6 +284,9 @@ def test_a_missing_file_is_told_by_hpcgen_check_too(tmp_path: Path, hpcgen: Comm
     assert done.returncode != 0 and "the file is not there" in done.stdout + done.stderr
 
 
-def test_an_mpi_that_spack_cannot_use_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConflictError, match="cannot be compiled over intel_mpi"):
-        assemble(planned(tmp_path, "spack: {specs: [hdf5]}", "supermuc", "intel_mpi"), default_catalog())
+def test_the_image_has_an_mpi_that_spack_can_compile_over(tmp_path: Path) -> None:
+    made = planned(tmp_path, "spack: {specs: [hdf5]}", "supermuc", "")
+    mpi = made.block("mpi")
+    assert mpi is not None and mpi.name == "mpich"
+    with pytest.raises(HpcgenError, match="needs mpich or openmpi or mvapich"):
+        planned(tmp_path, "spack: {specs: [hdf5]}", "supermuc", "intel_mpi")
