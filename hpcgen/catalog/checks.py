@@ -159,6 +159,10 @@ def check_stack(stack: Stack, document: Document, catalog: Catalog) -> None:
             at = ["suits", number, field]
             problems += [_unknown(document, at, "framework", each, catalog.names("block")) for each in unknown]
     problems += _run_problems(stack, document)
+    if stack.run.models:
+        from hpcgen.catalog.models import model_problems
+
+        problems += model_problems(stack, document)
     problems += _copy_problems(stack, document, catalog)
     problems += secret_texts(document)
     problems.raise_as(InputError)

@@ -20,7 +20,16 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen render --site workstation --stack tf-horovod --set tensorflow.install=pip",
         "hpcgen render --locked hpcgen.lock -o kit",
     ),
-    "data": ("hpcgen data pack imagenet",),
+    "data": ("hpcgen data fetch --site lumi-c --account project_465000001", "hpcgen data pack imagenet"),
+    "data fetch": (
+        "hpcgen data fetch",
+        "hpcgen data fetch image.sif --trust-image --site leonardo",
+        "hpcgen data fetch --bundle bundle.tar --site leonardo",
+    ),
+    "data pin": (
+        "hpcgen data pin https://example.org/models/segmenter.onnx",
+        "hpcgen data pin https://huggingface.co/google-bert/bert-base-uncased --include '*.safetensors'",
+    ),
     "data pack": (
         "hpcgen data pack imagenet",
         "hpcgen data pack imagenet -o imagenet.sqfs --site lumi-c --fixed-times",

@@ -170,6 +170,11 @@ def job_from(ctx: click.Context, options: JobOptions, start: bool, batch: bool =
     return job
 
 
+def planned_job(ctx: click.Context, options: JobOptions) -> ImageJob:
+    """The same without a word of it, for what comes before the job."""
+    return _job(ctx, job_request(options, options.account, None), options, batch=True, start=True)
+
+
 def asked_words(ctx: click.Context) -> list[str]:
     """The words after ``--``."""
     return [*(ctx.meta.get(_WORDS) or [])]

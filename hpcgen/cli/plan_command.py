@@ -72,6 +72,8 @@ def _show(plan: Plan, why: bool) -> None:
     echo(table(["block", "version", *(["stage"] * builder), "why"], rows, sys.stdout))
     if plan.copied:
         echo(f"\n{table(['copied to', 'files', 'size', 'sha256'], _copied_rows(plan), sys.stdout)}")
+    if plan.stack.run.models:
+        echo(f"\n{table(['model', 'files', 'size', 'from', 'seen at'], _model_rows(plan), sys.stdout)}")
     job = plan.job
     queue = f", queue {job.queue}" if job.queue else ""
     echo(f"\njob: {layout_text(job)}, {walltime_text(job.walltime_s)}{queue}")
@@ -100,3 +102,10 @@ def _copied_rows(plan: Plan) -> list[list[str]]:
     from hpcgen.core.support.units import size
 
     return [[each.to, str(each.files), size(each.bytes), each.sha256] for each in plan.copied]
+
+
+def _model_rows(plan: Plan) -> list[list[str]]:
+    """What is fetched before the job, an entry a row."""
+    from hpcgen.core.support.units import size
+
+    return [[each.name, str(len(each.parts)), size(each.bytes), each.from_, each.to] for each in plan.stack.run.models]

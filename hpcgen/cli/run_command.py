@@ -11,6 +11,7 @@ import click
 from msgspec.structs import replace
 
 from hpcgen.cli.common import PATH, START, print_json, say
+from hpcgen.cli.data_command import fetched
 from hpcgen.cli.job_options import (
     JobCommand,
     JobOptions,
@@ -38,6 +39,7 @@ def command(ctx: click.Context, live: bool, as_json: bool, options: JobOptions) 
 
     job = job_from(ctx, options, start=True, batch=False)
     job = with_live(ctx, job, options) if live else job
+    fetched(job.plan, Path.cwd())
     for note in notes(job, os.environ):
         say(f"note: {note}")
     try:
@@ -86,6 +88,7 @@ def submit(
 
     queueing = queueing_from(queued)
     job = replace(job_from(ctx, options, start), queueing=queueing)
+    fetched(job.plan, folder)
     if changed := another_image(job, folder):
         say(f"note: {changed}")
     submitted = submit(job, folder, output)

@@ -109,12 +109,18 @@ def home_limit(plan: Plan) -> str:
     return " and ".join([*size, *([f"{home.limit_files} files"] if home.limit_files is not None else [])])
 
 
-def _shared(plan: Plan, engine: Engine) -> str:
-    """The user's own folder for downloads; what a variable names may be that of a project."""
+def downloads_folder(plan: Plan) -> str:
+    """The user's own folder for downloads on scratch, with variables as they are written; "" where none is known."""
     scratch = plan.site.file_system("scratch")
-    if scratch is None or not (scratch.folder or scratch.variable) or not (place := _place(scratch, engine)):
+    if scratch is None or not (scratch.folder or scratch.variable):
         return ""
-    return expanded(f"{place}/hpcgen-cache" if scratch.folder else f"{place}/hpcgen-cache-${{USER}}")
+    # What a variable names may be the folder of a project.
+    return f"{scratch.place}/hpcgen-cache" if scratch.folder else f"{scratch.place}/hpcgen-cache-${{USER}}"
+
+
+def _shared(plan: Plan, engine: Engine) -> str:
+    """The same, where it is seen inside."""
+    return expanded(downloads_folder(plan)) if _place(plan.site.file_system("scratch"), engine) else ""
 
 
 def _place(system: FileSystem | None, engine: Engine) -> str:

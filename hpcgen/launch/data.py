@@ -11,6 +11,7 @@ from hpcgen.core.errors import InputError
 from hpcgen.core.model.host_data import NamedData, parse_data
 from hpcgen.core.model.host_mpi import Bind
 from hpcgen.core.model.image_paths import SUBMIT_FOLDER, overlap
+from hpcgen.core.model.models import Model
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import SiteEngine
 from hpcgen.core.support.quoting import FOLDER, Shell, expanded, joined, line, sh
@@ -22,12 +23,15 @@ _SYSTEM = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32
 """Folders of an image into which nothing of the user's is bound."""
 _ABOVE = ("/opt", "/run", "/var", SUBMIT_FOLDER, "/opt/hpcgen")
 """Folders that have to be seen; into some of them something may be bound."""
+_STORE = "HPCGEN_MODELS"
+"""The variable of a job script with the folder of all models."""
 
 
 class BoundData(NamedTuple):
     """What the engine binds, the host's path of it, and the variables that this is made of where the job runs.
 
     ``mounted``: it is a squashfs file, and the job script makes of it the folder that the engine binds.
+    ``model``: it was fetched for the job.
     """
 
     bind: Bind
@@ -35,6 +39,7 @@ class BoundData(NamedTuple):
     variables: list[str]
     packed: bool = False
     mounted: bool = False
+    model: bool = False
 
 
 def data_of(plan: Plan) -> tuple[BoundData, ...]:
@@ -48,16 +53,33 @@ def data_of(plan: Plan) -> tuple[BoundData, ...]:
     PolicyError: the engine cannot bind it.
     """
     given = [parse_data(text, f"run.binds.{number}") for number, text in enumerate(plan.stack.run.binds)]
+    models = models_named(plan.stack.run.models, plan)
     by_engine, found, number = _engine(plan).mounts_packed(), [], 0
-    for each in given:
+    for each in [*given, *models]:
         bind = _bind(plan, each)
         mounted = each.packed and not by_engine
         source = bind.source
         if mounted:
             bind = Bind(source=joined(Shell('"$node_place"'), f"/data-{number}"), target=bind.target)
             number += 1
-        found.append(BoundData(bind, source, each.variables, each.packed, mounted))
+        model = each in models
+        found.append(BoundData(bind, source, [] if model else each.variables, each.packed, mounted, model))
     return tuple(found)
+
+
+def models_named(models: Sequence[Model], plan: Plan) -> list[NamedData]:
+    """Models and data sets of a plan's stack, each below the folder that the job script calls by a variable."""
+    read_only = _engine(plan).read_only_binds
+    return [
+        NamedData(
+            f"${{{_STORE}}}/{each.place}",
+            each.to,
+            read_only,
+            f"run.models.{number}.to",
+            f"the model {each.name}, {each.to},",
+        )
+        for number, each in enumerate(models)
+    ]
 
 
 def check_data(plan: Plan, data: Sequence[NamedData], made: Sequence[str]) -> None:
@@ -79,8 +101,17 @@ def check_data(plan: Plan, data: Sequence[NamedData], made: Sequence[str]) -> No
             raise _no_target(engine, each, target)
 
 
+def models_part(data: Sequence[BoundData], name: str) -> str:
+    """Shell that ends a job before it starts where a model is not there."""
+    sources = [each.source for each in data if each.model]
+    if not sources:
+        return ""
+    return traced(_fill("models", sources=line(sources), file_name=name), Subject("models"))
+
+
 def data_part(data: Sequence[BoundData], name: str) -> str:
     """Shell that ends a job before it starts where its data is not there, or a variable that names it."""
+    data = [each for each in data if not each.model]
     if not data:
         return ""
     names = dict.fromkeys(variable for each in data for variable in each.variables)

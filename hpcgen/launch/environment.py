@@ -169,6 +169,9 @@ def _exported(plan: Plan, engine: Engine, mpi: HostMpi | None, no_pinning: bool)
     of_partition = _read_by(plan, plan.site.partitions[plan.partition].environment)
     found.put(of_partition, "site", f"partitions.{plan.partition}.environment.{{name}}")
     found.put(plan.stack.run.environment, "stack", "run.environment.{name}")
+    if plan.stack.run.models and any(each.variable == "HF_HOME" for block in plan.in_image for each in block.caches):
+        # What ranks need was fetched before: each of them would ask the hub for it again, or wait in vain.
+        found.put({"HF_HUB_OFFLINE": "1"}, "stack", "run.models.0.from", over=False)
     if mpi is not None:
         _put_environment(
             found, plan, {name: mpi.environment[name] for name in mpi.environment if name not in ONLY_INSIDE}

@@ -83,8 +83,12 @@ def packed_part(how: Start, name: str) -> str:
 
 def without_mounted(plan: Plan, how: Start) -> Plan:
     """The plan without the data that only a job script mounts."""
-    texts = [text for text, each in zip(plan.stack.run.binds, how.data, strict=True) if not each.mounted]
-    return replace(plan, stack=replace(plan.stack, run=replace(plan.stack.run, binds=texts)))
+    run = plan.stack.run
+    named = [*run.binds, *run.models]
+    kept = [each for each, data in zip(named, how.data, strict=True) if not data.mounted]
+    binds = [each for each in kept if isinstance(each, str)]
+    models = [each for each in kept if not isinstance(each, str)]
+    return replace(plan, stack=replace(plan.stack, run=replace(run, binds=binds, models=models)))
 
 
 def _mounted(how: Start) -> list[str]:

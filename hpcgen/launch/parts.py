@@ -9,6 +9,7 @@ from hpcgen.backends.engines.base import NO_IMAGE
 from hpcgen.backends.schedulers import Scheduler
 from hpcgen.backends.schedulers.none import Direct
 from hpcgen.core.model.host_mpi import HostMpi
+from hpcgen.core.model.models import MODEL_STORE
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.quoting import FOLDER, joined, line, quoted, sh, sh_assign
 from hpcgen.core.support.templates import Template
@@ -101,6 +102,8 @@ def exports_part(how: Start, scheduler: Scheduler) -> str:
     alone = _alone(how) if isinstance(scheduler, Direct) else []
     if how.caches is not None:
         exports.append(traced(how.caches.export(), Subject("caches")))
+    if how.models:
+        exports.append(traced(fill("model_store", folder=how.models, below=MODEL_STORE), Subject("models")))
     return together([*exports, fill("alone", exports=[f"export {text}" for text in alone]) if alone else ""])
 
 
@@ -149,10 +152,11 @@ def container_part(how: Start, name: str, *, cleans: bool = False) -> str:
 def _data(how: Start, name: str) -> str:
     if not how.data:
         return ""
-    from hpcgen.launch.data import data_part
+    from hpcgen.launch.data import data_part, models_part
     from hpcgen.launch.node_files import packed_part
 
-    return together(filter(None, [data_part(how.data, name), packed_part(how, name)]))
+    parts = [data_part(how.data, name), models_part(how.data, name), packed_part(how, name)]
+    return together(filter(None, parts))
 
 
 def _definition(engine: Engine, name: str, lines: list[str], cleans: bool) -> str:

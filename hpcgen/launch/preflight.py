@@ -152,7 +152,9 @@ def _paths(plan: Plan, how: Start, named: bool) -> str:
         todo = f"use other nodes, or correct {path} of the profile of {site}"
         found.append((weight(plan.site, path), "fabric", todo, list(plan.fabric.devices)))
     found += _collectives(plan, how)
-    binds = [bind.source for bind in how.call.binds]
+    models = [each.bind.source for each in how.data if each.model]
+    found.append(("FAILED", "model", "fetch it: hpcgen data fetch", models))
+    binds = [bind.source for bind in how.call.binds if bind.source not in models]
     found.append(("FAILED", "bind", f"correct mpi.binds of the profile of {site}", binds))
     if mpi := how.mpi:
         for path in mpi.preload:

@@ -18,10 +18,10 @@ from hpcgen.core.errors import PolicyError, Problem
 from hpcgen.core.model.host_mpi import Bind, HostMpi
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import SiteEngine
-from hpcgen.core.support.quoting import Shell
+from hpcgen.core.support.quoting import Shell, expanded, quoted
 from hpcgen.core.support.traced import Subject
 from hpcgen.launch.binding import Binding, binding, gpus_by_launcher
-from hpcgen.launch.caches import Caches, caches_of
+from hpcgen.launch.caches import Caches, caches_of, downloads_folder
 from hpcgen.launch.collectives import by_engine
 from hpcgen.launch.environment import Variables, variables
 from hpcgen.launch.within_node import family, joins
@@ -34,6 +34,7 @@ class Start(msgspec.Struct, frozen=True):
     """The parts of the command line: ``outer`` launcher, container, ``inner`` launcher, ``binding`` of a rank to its
     GPU; then comes the command. ``under_old_driver``: the image's program that starts each rank by a newer CUDA, where
     the node's driver is old. ``data``: what the job has to find on the host. ``caches``: what the programs keep.
+    ``models``: shell for the folder of downloads, where what the job needs was fetched; "" where nothing is.
     """
 
     engine: Engine
@@ -47,6 +48,7 @@ class Start(msgspec.Struct, frozen=True):
     modules: list[str] = []
     data: tuple[BoundData, ...] = ()
     caches: Caches | None = None
+    models: str = ""
 
 
 def start(
@@ -121,6 +123,7 @@ def start(
         call=call,
         data=data,
         caches=caches,
+        models=_models(plan),
         outer=_outer(plan, engine, mpi),
         inner=inner,
         under_old_driver=[image_environment[UNDER_OLD_DRIVER]] if UNDER_OLD_DRIVER in image_environment else [],
@@ -130,11 +133,19 @@ def start(
 
 
 def _data(plan: Plan) -> tuple[BoundData, ...]:
-    if not plan.stack.run.binds:
+    if not plan.stack.run.binds and not plan.stack.run.models:
         return ()
     from hpcgen.launch.data import data_of
 
     return data_of(plan)
+
+
+def _models(plan: Plan) -> str:
+    """Where downloads are kept, as shell that fails nowhere; "" where nothing is fetched for the job."""
+    if not plan.stack.run.models:
+        return ""
+    folder = downloads_folder(plan)
+    return f"$({{ echo {quoted(expanded(folder))}; }} 2> /dev/null || true)" if folder else "$PWD/.cache"
 
 
 def group_subjects(how: Start) -> dict[tuple[str, ...], Subject]:
@@ -167,7 +178,7 @@ def _sealed(plan: Plan, engine: Engine) -> Plan:
             remedy="name another engine with --engine; the image may have to be converted for it (hpcgen convert)",
         )
     systems = {name: replace(each, bind=False) for name, each in plan.site.file_systems.items()}
-    stack = replace(plan.stack, run=replace(plan.stack.run, mpi=False, binds=[]))
+    stack = replace(plan.stack, run=replace(plan.stack.run, mpi=False, binds=[], models=[]))
     return replace(plan, site=replace(plan.site, file_systems=systems), stack=stack)
 
 

@@ -18,18 +18,20 @@ def bind_targets(plan: Plan) -> list[str]:
 
 
 def data_targets(plan: Plan) -> list[str]:
-    """The folders among them for the data that the stack names, where the engine makes none."""
+    """The folders among them for the data and models that the stack names, where the engine makes none."""
     if plan.found is not None:
         return plan.found.folders
-    if not plan.stack.run.binds:
+    run = plan.stack.run
+    if not run.binds and not run.models:
         return []
     from hpcgen.backends.engines import engine_for
     from hpcgen.core.model.host_data import parse_data
 
     if not engine_for(plan.engine).targets_in_image:
         return []
-    data = [parse_data(text, "run.binds") for text in plan.stack.run.binds]
-    return sorted({each.target or each.source for each in data if each.target or each.source.startswith("/")})
+    data = [parse_data(text, "run.binds") for text in run.binds]
+    targets = {each.target or each.source for each in data if each.target or each.source.startswith("/")}
+    return sorted(targets | {each.to for each in run.models})
 
 
 def _binds(plan: Plan) -> list[Bind]:

@@ -15,7 +15,7 @@ from hpcgen.core.model.host_data import NamedData, parse_data
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.stack import Staging
 from hpcgen.core.support.quoting import with_values
-from hpcgen.launch.data import check_data
+from hpcgen.launch.data import check_data, models_named
 from hpcgen.recipe.bind_targets import data_targets
 
 
@@ -49,7 +49,7 @@ class DataRequest(msgspec.Struct, frozen=True):
 
 
 def with_data(plan: Plan, asked: DataRequest | None, recorded: Plan | None = None, own_stack: bool = True) -> Plan:
-    """The plan with all data that its job sees in ``run.binds``, every relative path made absolute.
+    """The plan with all data that its job sees in ``run.binds``, every relative path made absolute, and its models.
 
     Parameters
     ----------
@@ -68,7 +68,10 @@ def with_data(plan: Plan, asked: DataRequest | None, recorded: Plan | None = Non
         if asked.checked:
             _check_here(found.values(), os.environ)
     stage = (asked.stage if asked is not None else None) or plan.stack.run.stage
-    run = replace(plan.stack.run, binds=[data.text for data in found.values()], stage=stage)
+    # What is bound onto the place of a model is taken in its stead.
+    models = [each for each in plan.stack.run.models if asked is not None and own_stack and each.to not in found]
+    check_data(plan, models_named(models, plan), data_targets(recorded or plan))
+    run = replace(plan.stack.run, binds=[data.text for data in found.values()], models=models, stage=stage)
     return replace(plan, stack=replace(plan.stack, run=run))
 
 

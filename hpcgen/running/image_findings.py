@@ -60,8 +60,11 @@ def bind_findings(recorded: Plan, plan: Plan) -> list[Finding]:
 
 def unseen_data(plan: Plan) -> list[Finding]:
     """What the image's record would have shown of this host."""
-    if not plan.stack.run.binds:
+    run = plan.stack.run
+    if not run.binds and not run.models:
         return []
-    message = f"the image was built for a stack that sees {', '.join(plan.stack.run.binds)} of the host"
+    seen = [f"{', '.join(run.binds)} of the host"] if run.binds else []
+    seen += [f"the models {', '.join(each.name for each in run.models)}"] if run.models else []
+    message = f"the image was built for a stack that sees {' and '.join(seen)}"
     remedy = "start it in the folder of that stack, or add --bind"
     return [Finding(name="data", severity="note", message=message, remedy=remedy)]

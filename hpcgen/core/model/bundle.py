@@ -2,15 +2,26 @@
 
 from typing import Annotated, Literal
 
-from hpcgen.core.model.fields import FileName, Record, Sha256, Text, matching
-from hpcgen.core.model.lock import Bytes
+from hpcgen.core.model.fields import Bytes, FileName, Record, Sha256, Text, matching
 
 ItemKind = Literal[
-    "archive", "wheel", "package", "bazel", "image", "hpcgen", "document", "collection", "copied", "conda", "artifact"
+    "archive",
+    "wheel",
+    "package",
+    "bazel",
+    "image",
+    "hpcgen",
+    "document",
+    "collection",
+    "copied",
+    "conda",
+    "artifact",
+    "model",
 ]
 """``package``: of the distribution. ``hpcgen``: hpcgen itself and what it needs. ``document``: lock, indexes, SBOMs.
 ``collection``: a file of a collection that the lock was made with. ``copied``: a file that the stack copies into the
-image, or a list of such. ``artifact``: a file of what a block compiled, in the place of its sources."""
+image, or a list of such. ``artifact``: a file of what a block compiled, in the place of its sources. ``model``: a file
+of ``run.models``, which jobs read and no image has."""
 COLLECTED_FOLDERS = ("site_profiles", "recipes", "building_blocks", "engines", "schedulers", "launchers", "formats")
 """Folders of a collection that hpcgen reads."""
 

@@ -86,6 +86,7 @@ Date = Annotated[str, matching(r"^\d{4}-\d{2}-\d{2}$(?!\n)", "a date: year, mont
 PartialDate = Annotated[str, matching(r"^\d{4}(-\d{2}(-\d{2})?)?$(?!\n)", "a year, a month or a day", "2024-01")]
 Count = Annotated[int, msgspec.Meta(ge=1, description="a whole number of at least 1")]
 WholeNumber = Annotated[int, msgspec.Meta(ge=0, description="a whole number of at least 0")]
+Bytes = Annotated[int, msgspec.Meta(ge=0, description="a number of bytes")]
 RankGpus = Literal["own", "all"]
 Gigabytes = Annotated[float, msgspec.Meta(gt=0, description="gigabytes, more than 0")]
 

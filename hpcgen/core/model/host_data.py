@@ -15,17 +15,21 @@ PACKED = (".sqfs", ".squashfs", ".sqsh")
 
 
 class NamedData(msgspec.Struct, frozen=True):
-    """One of them in its parts. ``target``: "" for the place that it has on the host; ``where``: what names it."""
+    """One of them in its parts. ``target``: "" for the place that it has on the host; ``where``: what names it.
+
+    ``title``: what people call it, where that is not its text.
+    """
 
     source: str
     target: str = ""
     read_only: bool = False
     where: str = "run.binds"
+    title: str = ""
 
     @property
     def text(self) -> str:
         """As it is written."""
-        return ":".join(filter(None, [self.source, self.target, "ro" if self.read_only else ""]))
+        return self.title or ":".join(filter(None, [self.source, self.target, "ro" if self.read_only else ""]))
 
     @property
     def packed(self) -> bool:

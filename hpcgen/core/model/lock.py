@@ -7,7 +7,7 @@ import msgspec
 
 from hpcgen.core.model.bazel import BazelPin
 from hpcgen.core.model.conda import CondaPackage
-from hpcgen.core.model.fields import DatedTag, Digest, Record, Sha256, Text, matching
+from hpcgen.core.model.fields import Bytes, DatedTag, Digest, Record, Sha256, Text, matching
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.spack import SpackPin
 
@@ -44,7 +44,6 @@ HashedLine = Annotated[
 ]
 COLLECTION_NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]*"
 """What a lock calls a collection; a folder of that name is in a bundle."""
-Bytes = Annotated[int, msgspec.Meta(ge=0, description="a number of bytes")]
 
 
 class ImagePin(Record, frozen=True):

@@ -21,6 +21,7 @@ from hpcgen.core.model.fields import (
 )
 from hpcgen.core.model.image_paths import COPY_TARGET
 from hpcgen.core.model.job import JobStep
+from hpcgen.core.model.models import Model
 
 OptionValue = str | int | bool | list[str] | None
 
@@ -46,6 +47,7 @@ class RunSpec(Record, frozen=True):
     ``gpus_per_node``: how many GPUs of a node the program uses; 0: none, so that the job asks for none.
     ``rank_gpus``: what each rank sees, its ``own`` GPUs, or ``all`` of the node where the program chooses by itself.
     ``binds``: data of the host that the program sees inside, which is no part of the image.
+    ``models``: models and data sets that are fetched before the job, once for all its ranks.
     ``stage``: whether the image's file is copied to each node before the start: ``auto`` decides by its size and the
     number of nodes.
     """
@@ -60,6 +62,7 @@ class RunSpec(Record, frozen=True):
     rank_gpus: RankGpus = "own"
     checkpoint: list[Text] = []
     binds: list[Text] = []
+    models: list[Model] = []
     stage: Staging = "auto"
 
 

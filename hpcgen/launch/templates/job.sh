@@ -83,6 +83,13 @@ for path in @{sources}; do
     [ -e "$path" ] || { echo "@{file_name}: $path, which is to be bound, is not on $HOSTNAME" >&2; exit 66; }
     case $path in *[:,]*) echo "@{file_name}: engines read : and , in $path as separators" >&2; exit 66 ;; esac
 done
+#: model_store
+# Where hpcgen puts models and data sets before the job, each in a folder that is named by its content.
+export HPCGEN_MODELS="${HPCGEN_CACHE:-${XDG_CACHE_HOME:-@{folder}}}/@{below}"
+#: models
+for path in @{sources}; do
+    [ -e "$path" ] || { echo "@{file_name}: $path is not on $HOSTNAME; hpcgen data fetch brings it" >&2; exit 66; }
+done
 #: definition
 case @{checked} in
     *[@{signs}]*)

@@ -76,6 +76,10 @@ def bind(case: ExplainCase, target: str) -> Explanation:
     """A folder of the host that the container sees."""
     mpi = case.plan.host_mpi
     found = next((each for each in mpi.binds if each.target == target), None) if mpi is not None else None
+    models = [each.to for each in case.plan.stack.run.models]
+    if found is None and target in models:
+        path = f"run.models.{models.index(target)}.from"
+        return Explanation(kind="bind", name=target, grounds=[case.said_by_stack(path)])
     if found is None and case.start.data:
         return Explanation(kind="bind", name=target, grounds=[case.said_by_stack("run.binds")])
     grounds = [Ground(kind="rule", text="the host's MPI and the libraries that it loads are there")]
@@ -155,6 +159,7 @@ def own(kind: str) -> Explanation:
     rules = {
         "preflight": "checks before the start that the nodes meet the requirements of image and job",
         "caches": "where programs keep what they download and compile, by variables of their blocks",
+        "models": "where `hpcgen data fetch` puts what `run.models` of the stack names; submit and run do that, too",
         "image": "where the build puts the image, unless HPCGEN_IMAGE names another",
         "program": "a program that the start needs, missed here and not in the middle of a job",
         "header": "what the file is for, and the command that recreates it",

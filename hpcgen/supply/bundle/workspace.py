@@ -26,8 +26,12 @@ from hpcgen.supply.bundle.store import sweep, walk, write_through
 from hpcgen.supply.net.part import DiskError
 
 _MARK = "UNFINISHED.txt"
-_MARK_TEXT = "hpcgen is making a bundle here. The same command resumes; if you no longer want it, delete this folder.\n"
+_MARK_TEXT = "hpcgen is fetching files here. The same command resumes; if you no longer want it, delete this folder.\n"
 _STATE = "state.json"
+
+
+class InUseError(OutputError):
+    """Another hpcgen works there now."""
 
 
 class State(msgspec.Struct):
@@ -101,7 +105,7 @@ def workspace(target: Path) -> Iterator[Workspace]:
 
     Raises
     ------
-    OutputError: another hpcgen works there, or it is no place of hpcgen's, or it cannot be written.
+    InUseError: another hpcgen works there. OutputError: it is no place of hpcgen's, or it cannot be written.
     """
     place = Workspace(target)
     if place.folder.is_symlink():
@@ -171,7 +175,7 @@ def _alone(folder: Path) -> int:
         taken = lock(descriptor)
         if taken is False:
             os.close(descriptor)
-            raise OutputError(
+            raise InUseError(
                 f"another hpcgen is working in {folder}", remedy="wait until it has finished, or write elsewhere"
             )
         if taken is None:

@@ -12,7 +12,7 @@ import threading
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
@@ -81,7 +81,7 @@ class Downloader:
     Parameters
     ----------
     jobs: how many at once.
-    ca_files: certificate authorities beside those of the machine.
+    ca_files, tokens: as :class:`~hpcgen.supply.net.web.Web` takes them.
     """
 
     def __init__(
@@ -90,9 +90,10 @@ class Downloader:
         policy: RetryPolicy | None = None,
         ca_files: Sequence[Path] = (),
         watch: Watch | None = None,
+        tokens: Mapping[str, str] | None = None,
     ) -> None:
         self.jobs, self.policy, self.watch = jobs, policy or RetryPolicy(), watch or Watch()
-        self.web = Web(Timeouts(self.policy.connect_s, self.policy.silence_s), ca_files)
+        self.web = Web(Timeouts(self.policy.connect_s, self.policy.silence_s), ca_files, tokens)
         self.stop = threading.Event()
         self.transfers: dict[int, _Transfer] = {}
         self.down: dict[str, int] = {}

@@ -28,7 +28,7 @@ _CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT")
 """Beside ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, which OpenSSL itself reads."""
 _LATER = (408, 425, 429, 500, 502, 503, 504)
 _MEANINGS = {
-    401: "it requires a user name and a password",
+    401: "it requires a user name and a password, or a token",
     403: "it does not allow it",
     404: "it does not have the file",
     407: "the proxy requires a user name and a password",
@@ -117,11 +117,15 @@ class Web:
     Parameters
     ----------
     ca_files: certificate authorities to trust beside those of the machine.
+    tokens: what is sent to a host, by its name and port, over TLS alone: no other host that it redirects to gets it.
     """
 
-    def __init__(self, timeouts: Timeouts | None = None, ca_files: Iterable[Path] = ()) -> None:
+    def __init__(
+        self, timeouts: Timeouts | None = None, ca_files: Iterable[Path] = (), tokens: Mapping[str, str] | None = None
+    ) -> None:
         self.timeouts = timeouts or Timeouts()
         self.ca_files = tuple(ca_files)
+        self.tokens = dict(tokens or {})
         self.proxies = urllib.request.getproxies_environment()
         self._kept = threading.local()
         self._context: ssl.SSLContext | None = None
@@ -170,6 +174,8 @@ class Web:
         given = {"Accept-Encoding": "identity", "User-Agent": "hpcgen", "Accept": "*/*", **headers}
         if credentials is not None and credentials.username is not None:
             given["Authorization"] = _basic(credentials)
+        elif parts.scheme == "https" and (token := self.tokens.get(parts.netloc)):
+            given["Authorization"] = f"Bearer {token}"
         for attempt in (1, 2):
             connection, key, used = self._connection(parts)
             target = urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, ""))

@@ -35,6 +35,7 @@ from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.stages import Assembly
 from hpcgen.supply.net.package_index import find_files
 from hpcgen.supply.net.wheel_index import wheel_licence, wheel_metadata
+from hpcgen.supply.pin.model_files import wanted_files
 from hpcgen.supply.pin.uv_resolver import run_uv
 from hpcgen.supply.pin.wheels import lock_wheels
 
@@ -66,6 +67,7 @@ def wanted(
         *([partial(own_wheels, folder)] if own else []),
     ]
     asks.append(partial(_copied, lock, catalog, folder))
+    asks.append(lambda: [file for model in lock.plan.stack.run.models for file in wanted_files(model).values()])
     asks += [partial(kind.wanted, of_kind, fetcher) for kind, of_kind in by_kind(inputs).items()]
     for ask in asks:
         try:
