@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcgen.blocks.base import Block, BlockOptions, Context
+from hpcgen.blocks.base import Block, Context, need
 from hpcgen.blocks.steps import Environment, Test
 from hpcgen.core.support.wheel_tags import as_numbers
 
@@ -15,22 +15,18 @@ class HugePages(Block):
 
     The image sets ``GLIBC_TUNABLES=glibc.malloc.hugetlb=1``, by which malloc asks the kernel for huge pages, and
     ``THP_MEM_ALLOC_ENABLE=1``, by which PyTorch does for tensors. Programs gain that allocate and free large pieces
-    all the time, and may need somewhat more memory. No page is huge where the node's
-    /sys/kernel/mm/transparent_hugepage/enabled says never. Another allocator reads neither this nor ``keep``.
+    all the time, and may need somewhat more memory; without ``kept_memory``, by which malloc keeps what they free, a
+    training was slower with it. No page is huge where the node's /sys/kernel/mm/transparent_hugepage/enabled says
+    never. Another allocator does not read this.
     """
 
     name = "huge_pages"
-
-    class Options(BlockOptions, frozen=True):
-        """``keep``: malloc keeps what programs free for what they allocate next, up to 4 GiB, and maps nothing anew."""
-
-        keep: bool = True
+    needs = (need("kept_memory"),)
 
     def environment(self, ctx: Context) -> Environment:
         """All variables; the C library's tunable where it knows it."""
         known = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"} if _known(ctx) else {}
-        kept = {"MALLOC_MMAP_THRESHOLD_": str(2**30), "MALLOC_TRIM_THRESHOLD_": str(2**32)} if ctx.options.keep else {}
-        return Environment(both={**known, **kept, "THP_MEM_ALLOC_ENABLE": "1"})
+        return Environment(both={**known, "THP_MEM_ALLOC_ENABLE": "1"})
 
     def notices(self, ctx: Context) -> list[str]:
         """That the base is too old."""

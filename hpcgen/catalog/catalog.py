@@ -29,6 +29,7 @@ from hpcgen.core.config.inheritance import Merged
 from hpcgen.core.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.core.errors import InputError, UnknownNameError, did_you_mean
 from hpcgen.core.model.fields import Name, Record
+from hpcgen.core.model.measured_default import MeasuredDefault, MeasuredDefaults
 from hpcgen.core.model.plan import PlannedBlock
 from hpcgen.core.model.release import AssumedDriver, AssumedDrivers, Release, ReleaseTable
 from hpcgen.core.model.site import Site
@@ -302,6 +303,13 @@ class Catalog:
         paths = [folder / FOLDERS["block"] / "gpu_drivers.yaml" for folder in self.folders]
         tables = [convert(load(path, self.shown(path)), AssumedDrivers) for path in paths if path.is_file()]
         return [row for table in tables for row in table.drivers]
+
+    @cached_property
+    def measured_defaults(self) -> list[MeasuredDefault]:
+        """What images have by default because it was measured to gain; a collection's rows come first."""
+        paths = [folder / FOLDERS["block"] / "measured_defaults.yaml" for folder in self.folders]
+        tables = [convert(load(path, self.shown(path)), MeasuredDefaults) for path in paths if path.is_file()]
+        return [row for table in tables for row in table.measured_defaults]
 
     def identifier(self, name: str) -> str:
         """What is chosen once where this block may be chosen: the virtual that it provides, or the block itself."""

@@ -24,6 +24,7 @@ from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.core.errors import InputError, Position, Problem, Problems, did_you_mean
 from hpcgen.core.model.fields import Record
+from hpcgen.core.model.measured_default import MeasuredDefaults
 from hpcgen.core.model.mpi_packages import MpiPackageTable
 from hpcgen.core.model.project import BLOCK as PYTHON
 from hpcgen.core.model.release import AssumedDrivers, Beside, Concern, DatedImage, Release, ReleaseTable, ReleaseWay
@@ -35,6 +36,7 @@ from hpcgen.planning.code import with_code
 KINDS = {
     "virtuals": "list of providers",
     "drivers": "table of drivers",
+    "measured_defaults": "table of measured defaults",
     "mpi_packages": "table of packages with an MPI",
     "block": "release table",
     "blocks": "stack recipe",
@@ -144,6 +146,7 @@ def check_file(
 
 _TABLES: dict[str, type[Record]] = {
     "table of drivers": AssumedDrivers,
+    "table of measured defaults": MeasuredDefaults,
     "table of packages with an MPI": MpiPackageTable,
 }
 

@@ -42,6 +42,7 @@ from hpcgen.planning.findings import (
 )
 from hpcgen.planning.frameworks import pinned_demands
 from hpcgen.planning.joint_releases import first_joint, with_remedies
+from hpcgen.planning.memory import default_demands, memory_default
 from hpcgen.planning.own_wheels import named_pins
 from hpcgen.planning.project import asked_files, project_of, resolved_with
 from hpcgen.planning.question import (
@@ -276,9 +277,12 @@ class _Planner(msgspec.Struct, frozen=True):
             left = {name: block for name, block in stack.blocks.items() if name not in without}
             less = msgspec.structs.replace(stack, blocks=left)
 
+            here = (self.catalog, self.site, partition, less)
+            memory = default_demands(*here, said, of_all, files.files if files else (), self.kept)
+
             def with_settings(now: Settings) -> list[PlannedBlock]:
                 asked = (self.catalog, self._seen(partition, less, now), partition, less, now, added)
-                return resolve(question_of(*asked, *documents, kept, of_all, late, apart))
+                return resolve(question_of(*asked, *documents, kept, of_all, [*late, *memory], apart))
 
             facts = Facts.of(self.site, partition)
             found = agreeing(with_settings, self.catalog, facts, less, said)
@@ -365,6 +369,7 @@ def _findings(plan: Plan, catalog: Catalog, request: JobRequest, document: Docum
         *job_findings(site, plan.partition, plan.job, request),
         *_assumed(catalog, plan),
         *site_findings(site, plan.partition, document),
+        *memory_default(catalog, plan),
         *release_concerns(catalog, plan.blocks),
         *defaults_given_up(catalog, plan),
         *older_for_packages(plan),

@@ -88,7 +88,8 @@ def unrelated_rows(asked: Asked, plan: Plan | str) -> str:
 @cache
 def _reachable(stack: str) -> frozenset[str]:
     """The blocks that a stack and the needs of blocks lead to, whatever their conditions."""
-    open_ = ["base", "site_trust", "rank_test", *GPU_NETWORK_BLOCKS.values(), *catalog().stack(stack).blocks]
+    by_default = [*GPU_NETWORK_BLOCKS.values(), *(row.adds for row in catalog().measured_defaults)]
+    open_ = ["base", "site_trust", "rank_test", *by_default, *catalog().stack(stack).blocks]
     found: set[str] = set()
     while open_:
         name = open_.pop()

@@ -174,6 +174,7 @@ class Stack(PlanDefaults, frozen=True, kw_only=True, rename={"from_": "from"}):
     ``open``: what the image still lacks, in words; each plan warns of it.
     ``from_``: an image of others that the stages start from, in the place of a distribution's: one of a registry, by
     ``docker://``, its name and its digest, or one of this machine.
+    ``memory``: ``measured``, so that malloc is set where that was measured to gain, or ``plain``.
     ``extends``: the recipe that this one is laid over. ``suits``: what it may be chosen for; no plan has it, nor the
     defaults, which count where the stack is a file of the user's.
     """
@@ -187,6 +188,7 @@ class Stack(PlanDefaults, frozen=True, kw_only=True, rename={"from_": "from"}):
     git: list[GitSource] = []
     build: BuildSpec | None = None
     commands: list[Program | OfferedCommand] = []
+    memory: Literal["measured", "plain"] = "measured"
     notes: list[Text] = []
     open: list[Text] = []
     extends: Name | None = None

@@ -9,6 +9,7 @@ from hpcgen.core.model.plan import PlannedBlock
 from hpcgen.core.model.reasons import Reason
 from hpcgen.core.model.stack import StackBlock
 from hpcgen.planning.explain.case import ExplainCase, Explanation, Ground, Refused
+from hpcgen.planning.memory import gained, measured_row
 from hpcgen.planning.resolver.node import node_of
 
 
@@ -21,6 +22,7 @@ def block(case: ExplainCase, name: str) -> Explanation:
     grounds += [
         _ground(case, planned, each) for each in planned.reasons if not (isinstance(each, Reason) and each.newer)
     ]
+    grounds += _measured(case, planned)
     row = case.release(planned.name, planned.version)
     grounds.append(Ground(kind="release", text=f"{planned.label}: {about}", place=row))
     if (origin := case.artifacts.get(planned.name)) is not None:
@@ -37,6 +39,11 @@ def block(case: ExplainCase, name: str) -> Explanation:
     return Explanation(
         kind="block", name=planned.name, value=planned.version, stage=stage, grounds=grounds, refused=refused, see=see
     )
+
+
+def _measured(case: ExplainCase, planned: PlannedBlock) -> list[Ground]:
+    row = measured_row(case.catalog, case.plan)
+    return [Ground(kind="rule", text=gained(row), source=row.source)] if row and row.adds == planned.name else []
 
 
 def _ground(case: ExplainCase, planned: PlannedBlock, reason: Reason | str) -> Ground:

@@ -1,0 +1,37 @@
+"""Memory that programs free stays theirs, by variables of the C library."""
+
+from __future__ import annotations
+
+from hpcgen.blocks.base import Block, Context
+from hpcgen.blocks.steps import Environment, Test, command
+from hpcgen.core.support.wheel_tags import as_numbers
+
+_ANY = "2.36"
+"""The oldest glibc that was seen to take any threshold; others refuse more than half of a heap, 32 MiB, and are left
+with one that does not grow. Source: do_set_mmap_threshold of its malloc.c
+"""
+
+
+class KeptMemory(Block):
+    """Memory that a program frees is kept for what it allocates next.  Source: https://man7.org/linux/man-pages/man3/mallopt.3.html
+
+    Without it the C library's malloc gives large pieces back at once, and each step of a training or each temporary
+    array is mapped and cleared anew by the kernel. ``MALLOC_MMAP_THRESHOLD_`` has pieces of up to 1 GiB (32 MiB before
+    glibc 2.36) taken from memory that stays, of which each process keeps up to 4 GiB. The most that a program has at a
+    time hardly changes; what it has between its peaks does. Another allocator reads neither variable.
+    """
+
+    name = "kept_memory"
+
+    def environment(self, ctx: Context) -> Environment:
+        """Both thresholds."""
+        return Environment(both={"MALLOC_MMAP_THRESHOLD_": _threshold(ctx), "MALLOC_TRIM_THRESHOLD_": str(2**32)})
+
+    def test(self, ctx: Context) -> list[Test]:
+        """The variable reaches the programs of the image."""
+        return [Test("threshold", command("printenv", "MALLOC_MMAP_THRESHOLD_"), expect=_threshold(ctx))]
+
+
+def _threshold(ctx: Context) -> str:
+    known = as_numbers(str(ctx.base.release.values.get("glibc", "0")))
+    return str(2**30 if known >= as_numbers(_ANY) else 2**25)

@@ -1,0 +1,112 @@
+"""Memory that is freed is kept by default where programs on CPUs were measured to gain by that.
+
+Only thresholds of the C library's malloc are set. No other allocator takes its place by default: with one OpenVINO
+crashes, and what an MPI that watches memory by hooks of its own makes of it was not measured. Programs on GPUs, and
+kinds without a measured row, have what they always had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from hpcgen.blocks.allocator import AllocatorBlock
+from hpcgen.blocks.requirements import Origin, Requirement
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.model.measured_default import MeasuredDefault
+from hpcgen.core.model.plan import Finding, Plan
+from hpcgen.core.model.project import BLOCK, PackageFile
+from hpcgen.core.model.site import Site
+from hpcgen.core.model.stack import Stack
+from hpcgen.core.support.package_names import normal_name
+
+_DECIDES = ("GLIBC_TUNABLES", "LD_PRELOAD", "MALLOC_", "THP_MEM_ALLOC_ENABLE")
+"""Who sets a variable that begins so has chosen."""
+
+
+def default_demands(
+    catalog: Catalog,
+    site: Site,
+    partition: str,
+    stack: Stack,
+    said: Mapping[str, Mapping[str, str]],
+    demands: Sequence[Requirement] = (),
+    files: Iterable[PackageFile] = (),
+    kept: Mapping[str, str] | None = None,
+) -> list[Requirement]:
+    """The demand for the block that an image is to have by default; none where it computes on GPUs or somebody chose.
+
+    Parameters
+    ----------
+    said: what ``--set`` says, by block and option.
+    demands, files: what is asked for beside the stack's blocks, and files of the user's project.
+    kept: versions of an earlier plan's blocks, where there is one: what that had not, this has not.
+    """
+    if site.partitions[partition].gpu is not None or _decided(catalog, site, partition, stack, said):
+        return []
+    blocks = {*stack.blocks, *(name for each in demands for name in each.allowed or ())}
+    row = _row(catalog, blocks, _packages(stack, said, files))
+    if row is None or not catalog.has_block(row.adds) or (kept and row.adds not in kept):
+        return []
+    origin = Origin(f"what was measured of {row.title}", kind="stack")
+    return [Requirement(catalog.identifier(row.adds), {row.adds: ""}, origin, {})]
+
+
+def measured_row(catalog: Catalog, plan: Plan) -> MeasuredDefault | None:
+    """Why a block is there that nobody asked for; None where there is none."""
+    packages = {each.name for each in plan.project.packages} if plan.project is not None else set()
+    row = _row(catalog, {each.name for each in plan.blocks}, packages | _packages(plan.stack, {}, ()))
+    if row is None or row.adds in plan.stack.blocks or all(each.name != row.adds for each in plan.blocks):
+        return None
+    before = plan.extends.blocks if plan.extends is not None else []
+    return row if all(each.name != row.adds for each in before) else None
+
+
+def gained(row: MeasuredDefault) -> str:
+    """What was measured, in words."""
+    most_first = sorted(row.gained.items(), key=lambda each: (-each[1], each[0]))
+    times = ", ".join(f"{name} {times:.2f}" for name, times in most_first)
+    return f"{times} times as fast on {row.on}, {row.measured}"
+
+
+def memory_default(catalog: Catalog, plan: Plan) -> list[Finding]:
+    """What is there by default, and what it gained where it was measured."""
+    row = measured_row(catalog, plan)
+    if row is None:
+        return []
+    message = f"{row.adds} by default for {row.title}: {gained(row)}"
+    remedy = "`memory: plain` in the stack leaves it out"
+    return [Finding(name="memory default", severity="note", message=message, remedy=remedy)]
+
+
+def _decided(catalog: Catalog, site: Site, partition: str, stack: Stack, said: Mapping[str, Mapping[str, str]]) -> bool:
+    """Whether the stack, the profile or ``--set`` says how memory is allocated."""
+    variables = {*stack.run.environment, *site.environment_of(partition)}
+    if stack.memory == "plain" or any(name.startswith(_DECIDES) for name in variables):
+        return True
+    return any(_preloads(catalog, name, stack, said) for name in stack.blocks if catalog.has_block(name))
+
+
+def _preloads(catalog: Catalog, name: str, stack: Stack, said: Mapping[str, Mapping[str, str]]) -> bool:
+    if not issubclass(catalog.block(name), AllocatorBlock):
+        return False
+    asked = {**stack.blocks[name].options, **said.get(name, {})}.get("preload")
+    return asked is True or str(asked).lower() == "true"
+
+
+def _row(catalog: Catalog, blocks: Iterable[str], packages: Iterable[str]) -> MeasuredDefault | None:
+    there, named = {*blocks}, {*packages}
+    return next(
+        (row for row in catalog.measured_defaults if there & {*row.blocks} or named & {*row.packages}),
+        None,
+    )
+
+
+def _packages(stack: Stack, said: Mapping[str, Mapping[str, str]], files: Iterable[PackageFile]) -> set[str]:
+    """Names of the Python packages that are asked for."""
+    asked = {each.name for file in files for each in file.requirements}
+    if BLOCK not in stack.blocks:
+        return asked
+    pins = stack.blocks[BLOCK].options.get("packages")
+    lines = list(pins) if isinstance(pins, list) else []
+    lines += said.get(BLOCK, {}).get("packages", "").split(",")
+    return asked | {normal_name(line.partition("==")[0]) for line in lines if line}
