@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -29,6 +29,7 @@ from hpcgen.core.model.image_paths import SCRATCH
 SOURCE = f"{SCRATCH}/tensorflow"
 BAZEL_ROOT = f"{SCRATCH}/bazel"
 PACKAGED = ("pip", "intel")
+OF_SOURCE = ("mkl", "xla", "copt", "jobs", "memory_mb", "compiler")
 OLD_TOOL = "tensorflow/tools/pip_package/build_pip_package"
 
 Copt = Annotated[
@@ -85,13 +86,14 @@ class Tensorflow(Block):
     class Options(BlockOptions, frozen=True):
         """How TensorFlow gets into the image.
 
-        ``install``: ``source`` compiles it for the partition's CPU (hours), ``pip`` takes the project's wheel,
-        ``intel`` Intel's, for CPUs of x86-64 with oneDNN over OpenMP, ``hub`` starts from the image
-        tensorflow/tensorflow. ``gpu``: for NVIDIA's GPUs, with CUDA, by default where the partition has one. ``mkl``:
-        oneDNN with OpenMP, decided by the version unless given. ``xla``: the XLA compiler. ``copt``: compiler flags
-        beside those for the CPU. ``jobs``: compile steps at a time, Bazel decides if 0. ``memory_mb``: memory in MB
-        that Bazel may plan with, all that it finds if 0. ``compiler``: ``clang`` is what the project's own wheels are
-        made with from 2.13 on. The last five are for ``source`` alone.
+        ``install``: ``pip`` takes the project's wheel, in which oneDNN chooses the CPU's instructions as it runs;
+        ``source`` compiles it for the partition's CPU (hours), ``intel`` takes Intel's wheel, for CPUs of x86-64 with
+        oneDNN over OpenMP, ``hub`` starts from the image tensorflow/tensorflow. ``gpu``: for NVIDIA's GPUs, with CUDA,
+        by default where the partition has one. The others are for ``source`` alone. ``mkl``: oneDNN with OpenMP,
+        decided by the version unless given. ``xla``: the XLA compiler. ``copt``: compiler flags beside those for the
+        CPU. ``jobs``: compile steps at a time, Bazel decides if 0. ``memory_mb``: memory in MB that Bazel may plan
+        with, all that it finds if 0. ``compiler``: ``clang`` is what the project's own wheels are made with from
+        2.13 on.
         """
 
         install: Literal["source", "pip", "intel", "hub"] = "pip"
@@ -102,19 +104,6 @@ class Tensorflow(Block):
         jobs: Natural = 0
         memory_mb: Natural = 0
         compiler: Literal["gcc", "clang"] = "gcc"
-
-    @classmethod
-    def defaults(cls, facts: Facts) -> dict[str, Any]:
-        """From source where the wheel, made for AVX, leaves AVX-512 unused and no GPU does the work."""
-        from hpcgen.backends.hardware.microarchitecture import has_feature
-
-        wide = facts.architecture == "x86_64" and has_feature(facts.partition.cpu.target, "avx512f")
-        return {"install": "source" if wide and facts.partition.gpu is None else "pip"}
-
-    @classmethod
-    def alternatives(cls, facts: Facts) -> dict[str, tuple[str, ...]]:
-        """The project's wheel, of releases of which no source is listed."""
-        return {"install": ("pip",)}
 
     @classmethod
     def site_ranges(cls, facts: Facts) -> list[SiteRange]:
@@ -255,9 +244,14 @@ class Tensorflow(Block):
         return "hours, tens of GB of disk, and about 2 GB of memory for each compile step"
 
     def notices(self, ctx: Context) -> list[str]:
-        """That another compiler is used than was asked for."""
-        unused = ctx.options.compiler == "clang" and not ctx.has("llvm")
-        return ["TensorFlow is compiled with clang only from source and without CUDA"] if unused else []
+        """That options of a build from source do nothing."""
+        options = ctx.options
+        if options.install == "source":
+            unused = options.compiler == "clang" and not ctx.has("llvm")
+            return ["TensorFlow is compiled with clang only from source and without CUDA"] if unused else []
+        plain = self.Options()
+        idle = [name for name in OF_SOURCE if getattr(options, name) != getattr(plain, name)]
+        return [f"tensorflow.{name} is for tensorflow.install=source alone" for name in idle]
 
     def details(self, ctx: Context) -> list[str]:
         """Who fetches what, and what nobody has listed."""

@@ -16,7 +16,9 @@ CATALOG = Catalog()
 
 def compiled(site: str, *settings: str) -> str:
     """The builder's steps of TensorFlow from source."""
-    plan = make_plan(CATALOG, CATALOG.site(site), CATALOG.stack("tf-horovod"), settings=settings)
+    plan = make_plan(
+        CATALOG, CATALOG.site(site), CATALOG.stack("tf-horovod"), settings=[*settings, "tensorflow.install=source"]
+    )
     return steps_text(step for _, step in assemble(plan, CATALOG).builder.steps)
 
 

@@ -31,7 +31,7 @@ PINS = {
     "jax==0.8.1": {CPU: "cpu", NVIDIA: "cuda12", ARM: "cuda13"},
     "tensorflow==2.13.0": {CPU: "pip", NVIDIA: "pip", "supermuc": "pip", AMD: "cannot use them"},
     "tensorflow==2.17.0": {CPU: "pip", NVIDIA: "pip", "supermuc": "pip"},
-    "tensorflow==2.17.1": {"supermuc": "source"},
+    "tensorflow==2.17.1": {"supermuc": "pip"},
     "vllm==0.11.0": {NVIDIA: "pip", ARM: "architecture|capability|vllm"},
     "mpi4py==3.1.6": {CPU: "source", NVIDIA: "source", ARM: "source", AMD: "source"},
     "mpi4py==4.0.3": {CPU: "source", NVIDIA: "source"},

@@ -21,6 +21,7 @@ from hpcgen.core.errors import ConflictError, UnknownNameError
 from hpcgen.core.model.network import Internet, Mirrors, Network
 from hpcgen.core.model.nodes import Cpu, Fabric, Gpu, Memory
 from hpcgen.core.model.site import Partition
+from hpcgen.planning.planner import make_plan
 
 ROOT = Path(__file__).resolve().parents[3]
 BLOCKS = ["python", "python_packages", "cmake", "bazel", "onednn", "tensorflow", "horovod", "onnxruntime"]
@@ -220,18 +221,19 @@ def test_onednn_is_compiled_for_the_cpu() -> None:
 # TensorFlow
 
 
-@pytest.mark.parametrize(
-    ("target", "gpu", "architecture", "install"),
-    [
-        ("skylake_avx512", None, "x86_64", "source"),
-        ("haswell", None, "x86_64", "pip"),
-        ("skylake_avx512", Gpu(vendor="nvidia", model="V100"), "x86_64", "pip"),
-        ("neoverse_v2", None, "aarch64", "pip"),
-    ],
-)
-def test_default_way_of_installing(target: str, gpu: Gpu | None, architecture: str, install: str) -> None:
-    site = facts(target=target, gpu=gpu, architecture=architecture)
-    assert default_catalog().block("tensorflow").defaults(site) == {"install": install}
+def test_a_cpu_with_avx_512_gets_the_wheel_of_the_newest_release() -> None:
+    """oneDNN in it uses AVX-512; hours of Bazel are for who asks for them."""
+    catalog = default_catalog()
+    plan = make_plan(catalog, catalog.site("supermuc"), catalog.stack("tf"))
+    found = plan.block("tensorflow")
+    assert found is not None
+    assert (found.version, found.options["install"]) == ("2.21.0", "pip")
+
+
+def test_options_of_a_source_build_are_said_to_do_nothing_for_a_wheel() -> None:
+    ctx = tensorflow("2.15.1", "6.1.0", options={"install": "pip", "copt": ["-O3"], "jobs": 4})
+    said = default_catalog().block("tensorflow")().notices(ctx)
+    assert said == [f"tensorflow.{name} is for tensorflow.install=source alone" for name in ("copt", "jobs")]
 
 
 def test_cpu_flags_are_literally_in_the_bazel_command() -> None:

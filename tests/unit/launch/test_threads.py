@@ -25,7 +25,7 @@ def test_tensorflow_ignores_what_openmp_reads_and_is_told_by_variables_of_its_ow
 
 
 def test_a_tensorflow_with_openmp_reads_that_ones_variables() -> None:
-    assert told("tf-horovod", **{"tensorflow.mkl": "true"}) == OPENMP
+    assert told("tf-horovod", **{"tensorflow.install": "source", "tensorflow.mkl": "true"}) == OPENMP
 
 
 def test_other_images_have_gccs_openmp() -> None:

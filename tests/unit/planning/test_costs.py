@@ -26,9 +26,9 @@ def test_an_option_of_one_block_leaves_what_is_known_of_the_others() -> None:
     catalog = Catalog()
     usual = hpcgen.plan("supermuc", "tf-horovod", catalog=catalog)
     with mock.patch.object(BlockHere, "_find_needs", autospec=True, side_effect=BlockHere._find_needs) as found:
-        other = hpcgen.plan("supermuc", "tf-horovod", settings=["tensorflow.install=pip"], catalog=catalog)
+        other = hpcgen.plan("supermuc", "tf-horovod", settings=["tensorflow.install=intel"], catalog=catalog)
     assert {call.args[0].name for call in found.call_args_list} <= {"tensorflow"}
-    again = hpcgen.plan("supermuc", "tf-horovod", settings=["tensorflow.install=pip"], catalog=Catalog())
+    again = hpcgen.plan("supermuc", "tf-horovod", settings=["tensorflow.install=intel"], catalog=Catalog())
     assert other == again
     assert hpcgen.plan("supermuc", "tf-horovod", catalog=catalog) == usual
 

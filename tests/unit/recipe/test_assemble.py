@@ -106,7 +106,8 @@ def test_image_has_the_folders_that_are_bound_onto(case: tuple[Plan, Assembly]) 
 
 
 def test_supermuc_image_can_take_the_hosts_mpi_over_omni_path() -> None:
-    plan = make_plan(CATALOG, CATALOG.site("supermuc"), CATALOG.stack("tf-horovod"))
+    source = ["tensorflow.install=source"]
+    plan = make_plan(CATALOG, CATALOG.site("supermuc"), CATALOG.stack("tf-horovod"), settings=source)
     assembly = assemble(plan, CATALOG)
     assert {"/lrz/sys", "/dss/dsshome1/lrz/sys"} <= set(bind_targets(plan))
     assert "/opt/psm2" in assembly.final.copies

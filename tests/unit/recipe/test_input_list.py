@@ -29,7 +29,8 @@ def test_every_input_of_every_block_is_in_the_list() -> None:
 
 
 def test_a_source_build_names_what_bazel_fetches() -> None:
-    words = ["--site", "supermuc", "--stack", "tf-horovod", "--set", "tensorflow.version=2.14.1", "--inputs", "--json"]
+    settings = ["--set", "tensorflow.version=2.14.1", "--set", "tensorflow.install=source"]
+    words = ["--site", "supermuc", "--stack", "tf-horovod", *settings, "--inputs", "--json"]
     done = subprocess.run([sys.executable, "-m", "hpcgen", "plan", *words], capture_output=True, text=True, check=True)
     rows = json.loads(done.stdout)
     bazel = [row for row in rows if row[1] == "bazel"]

@@ -1,6 +1,6 @@
 #!/bin/bash
 # build script of tf-horovod for supermuc, partition thin: tensorflow 2.15.1, horovod 0.28.1, intel_mpi 2019.6.166 on ubuntu 22.04
-# made by hpcgen 0.2.0: hpcgen render --site supermuc --stack tf-horovod
+# made by hpcgen 0.2.0: hpcgen render --site supermuc --stack tf-horovod --set tensorflow.install=source
 # why these versions: plan.json next to this file, or the same command with plan in place of render
 set -euo pipefail
 

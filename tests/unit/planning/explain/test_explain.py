@@ -21,7 +21,9 @@ from tests.conftest import Command
 def case() -> ExplainCase:
     catalog = Catalog()
     site, stack = catalog.site("supermuc"), catalog.stack("tf-horovod")
-    return ExplainCase(make_plan(catalog, site, stack, settings=["tensorflow.jobs=4"]), catalog)
+    return ExplainCase(
+        make_plan(catalog, site, stack, settings=["tensorflow.install=source", "tensorflow.jobs=4"]), catalog
+    )
 
 
 @pytest.mark.parametrize(
