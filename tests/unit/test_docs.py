@@ -9,12 +9,14 @@ from __future__ import annotations
 import doctest
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT, Command
+from tests.helpers.first_screen import commands_of
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r'^```(?:console|\w+ title="([^"]+)")\n(.*?)^```$', re.MULTILINE | re.DOTALL)
@@ -103,7 +105,6 @@ def test_the_examples_of_the_api_page_are_true(tmp_path: Path, monkeypatch: pyte
 def test_the_pictures_are_what_their_script_makes(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The terminal's text too: it is what the commands print now."""
     monkeypatch.syspath_prepend(str(ROOT / "tools" / "docs"))
     import pictures
 
@@ -111,3 +112,17 @@ def test_the_pictures_are_what_their_script_makes(
     if request.config.getoption("--update-golden"):
         pictures.main()
     assert {path.name: path.read_text("utf-8") for path in pictures.FOLDER.iterdir()} == drawn
+
+
+def test_the_terminal_shows_the_commands_above_it(
+    hpcgen: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what `hpcgen init` prints now; the others need engines (tests/containers/test_first_screen.py)."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools" / "docs"))
+    import terminal
+
+    recording = [part.splitlines() for part in terminal.RECORDING.read_text("utf-8").split("\n\n")]
+    shown = [lines[0].removeprefix("$ ") for lines in recording]
+    assert shown == commands_of(ROOT / "README.md") == commands_of(ROOT / "docs" / "index.md")
+    shutil.copytree(ROOT / "examples" / "first-job", tmp_path, dirs_exist_ok=True)
+    assert recording[0][1:] == terminal.shortened(hpcgen("init").stderr.splitlines())

@@ -1,6 +1,6 @@
 """The pictures of README and docs: python tools/docs/pictures.py writes docs/pictures/*.svg.
 
-The terminal's text is what the commands print now. A test says when a picture is no longer what this makes.
+The terminal's text is that of a recorded run (terminal.py). A test says when a picture is no longer what this makes.
 """
 
 from __future__ import annotations
@@ -11,14 +11,9 @@ from pathlib import Path
 
 from drawing import Picture
 from layers import packages
-from terminal import recorded
+from terminal import RECORDING, drawn
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
-SHOWN = (
-    "hpcgen plan --site jupiter --stack pytorch-ddp --nodes 4",
-    "hpcgen -q render --site jupiter --stack pytorch-ddp --nodes 4 --account demo -o kit && ls -C kit",
-    "grep -E '^(#SBATCH --[ntpg]|srun)' kit/job.slurm",
-)
 
 
 def flow() -> Picture:
@@ -119,8 +114,8 @@ def gap() -> Picture:
 
 def drawings() -> dict[str, str]:
     """The text of every picture by its name."""
-    drawn = {each.__name__: each().svg() for each in (flow, sides, chain, gap, packages)}
-    return {f"{name}.svg": text for name, text in drawn.items()} | {"terminal.svg": recorded(SHOWN)}
+    pictures = {f"{each.__name__}.svg": each().svg() for each in (flow, sides, chain, gap, packages)}
+    return pictures | {"terminal.svg": drawn(RECORDING.read_text("utf-8"))}
 
 
 def main() -> None:
