@@ -280,8 +280,8 @@ class Pytorch(Block):
                 "torch.compile will fail: the image has no C++ compiler; --set pytorch.compile=true keeps one in it"
             )
         if not _is_complete(ctx):
-            whose = "ROCm, of which no list has a hash" if ctx.options.accelerator == "rocm" else "Intel's GPUs"
-            notes.append(f"the image has no Triton for {whose}: torch.compile works on the CPU alone")
+            whose = "ROCm" if ctx.options.accelerator == "rocm" else "Intel GPUs"
+            notes.append(f"without Triton for {whose}, torch.compile works on CPUs only")
         return notes
 
     def long_build(self, ctx: Context) -> str:

@@ -12,9 +12,10 @@ import msgspec
 from hpcgen.cli.common import catalog_of, print_json, say
 from hpcgen.cli.fact_ages import TODAY
 from hpcgen.cli.tables import table, word
+from hpcgen.cli.terminal import columns as columns_of
 from hpcgen.cli.terminal import echo
 from hpcgen.core.errors import HpcgenError
-from hpcgen.core.support.units import counted, some
+from hpcgen.core.support.units import counted, shortened, some
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -56,6 +57,8 @@ def command(
         return
     columns = ["name", *(FACTS if facts else OVERVIEW if kind == "sites" else ()), "title", *(["origin"] * origin)]
     rows = [[_cell(entry, column) for column in columns] for entry in shown]
+    if kind == "blocks" and not origin:
+        rows = _one_line_each(rows)
     echo(
         table([column.replace("_", " ") for column in columns], rows, sys.stdout, spare=kind == "sites" and not origin)
     )
@@ -73,6 +76,16 @@ def _left_out(entry: dict[str, object]) -> bool:
 def _cell(entry: dict[str, object], column: str) -> str:
     value = entry.get(column, "")
     return word(some(value, _GPUS) if isinstance(value, list) else value)
+
+
+def _one_line_each(rows: list[list[str]]) -> list[list[str]]:
+    """Blocks without their home pages; on a terminal what does not fit into the line is left out, too."""
+    width = columns_of(sys.stdout)
+    room = None if width is None else width - max(len(name) for name, _ in rows) - 2
+    titles = [title.partition("  Source: ")[0] for _, title in rows]
+    return [
+        [name, title if room is None else shortened(title, room)] for (name, _), title in zip(rows, titles, strict=True)
+    ]
 
 
 def _show_lists(catalog: Catalog, as_json: bool) -> None:

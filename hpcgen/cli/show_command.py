@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _WIDE = 58
 _MOST = 10
+_WIDE_RELEASE, _MOST_RELEASES = 66, 24
 _MARKS = {"verified": "yes", "unverified": "no", "no source": "-"}
 
 
@@ -31,17 +33,17 @@ _MARKS = {"verified": "yes", "unverified": "no", "no source": "-"}
     "--origin", is_flag=True, help="Show the file that it comes from; for a site, file, line and source of each fact."
 )
 @click.option("--unverified", is_flag=True, help="For a site, with --origin: only facts that are not verified.")
-@click.option("--all", "everything", is_flag=True, help="For a site: the whole profile, not a summary.")
+@click.option("--all", "everything", is_flag=True, help="For a site or a block: all of it, not a summary.")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 @click.pass_context
 def command(
     ctx: click.Context, kind: str, name: str, origin: bool, unverified: bool, everything: bool, as_json: bool
 ) -> None:
-    """Show one site (parents merged in; a summary without --all), stack, or block with its options and releases."""
+    """Show one site (parents merged in), stack, or block with its options and releases; a summary without --all."""
     if unverified and (kind != "site" or not origin):
         raise click.UsageError("--unverified requires --origin, and is only for sites")
-    if everything and (kind != "site" or origin):
-        raise click.UsageError("--all is only for sites, and without --origin, which shows every fact")
+    if everything and (kind == "stack" or origin):
+        raise click.UsageError("--all is only for sites and blocks, and without --origin, which shows everything")
     catalog = catalog_of(ctx)
     if kind == "site" and origin:
         _show_facts(catalog, name, unverified, as_json)
@@ -53,9 +55,10 @@ def command(
     if as_json:
         print_json({"origin": str(path), **data} if origin else data)
         return
-    if kind == "site" and not everything:
-        echo("\n".join(_summary(data)))
-        say(f"note: the whole profile: `hpcgen show site {name} --all`")
+    if kind != "stack" and not everything and not origin:
+        echo("\n".join(_summary(data) if kind == "site" else _block_summary(data)))
+        what = "the whole profile" if kind == "site" else "archives, hashes and sources, too"
+        say(f"note: {what}: `hpcgen show {kind} {name} --all`")
         return
     from hpcgen.core.support.writing import yaml_text
 
@@ -79,6 +82,36 @@ def _summary(data: Mapping[str, object]) -> list[str]:
         else:
             lines.append(f"{key}: {_short(value)}")
     return lines
+
+
+def _block_summary(data: Mapping[str, object]) -> list[str]:
+    """A line for each option and release."""
+    # The class's own lines are as wide as its file, not as the terminal.
+    description = re.sub(r"(?<!\n)\n(?!\n)", " ", str(data["description"]))
+    lines = [f"name: {data['name']}", f"description: {description}"]
+    for key in ("provides", "needs", "distributions"):
+        if isinstance(names := data.get(key), list) and names:
+            lines.append(f"{key}: {', '.join(map(str, names))}")
+    for key, told in (("options", str), ("releases", _release)):
+        if isinstance(entries := data[key], dict) and entries:
+            lines.append(f"{key}:")
+            lines += [f"  {name}: {told(each)}" for name, each in list(entries.items())[:_MOST_RELEASES]]
+            more = len(entries) - _MOST_RELEASES
+            lines += [f"  … {more} more"] if more > 0 else []
+    return lines
+
+
+def _release(row: Mapping[str, Mapping[str, object]]) -> str:
+    """What a release accepts and where it can be had, on one line."""
+    parts = [", ".join(f"{block} {versions}" for block, versions in row.get("accepts", {}).items())]
+    for key in ("on", "host", "only"):
+        told = ", ".join(
+            f"{name} {'/'.join(each) if isinstance(each, list) else each}" for name, each in row.get(key, {}).items()
+        )
+        parts.append(f"{key} {told}" if told else "")
+    parts.append("not by default" if row.get("not_default") else "")
+    parts.append("not verified" if row.get("source", {}).get("verified") != "yes" else "")
+    return shortened("; ".join(filter(None, parts)) or "-", _WIDE_RELEASE)
 
 
 def _short(value: object) -> str:

@@ -109,10 +109,10 @@ def base_notes(plan: Plan, images: Iterable[Image], lockable: bool) -> list[str]
     ----------
     lockable: ``hpcgen lock`` has locks for this distribution.
     """
-    remedy = "; hpcgen lock pins it" if lockable else ""
+    remedy = " (hpcgen lock pins it)" if lockable else ""
     places = {image.name: _own(plan, image) for image in images if not image.digest}
     return [
-        f"base image {name}{f', here {place}' if place else ''}: a tag that may move, no digest{remedy}"
+        f"base image {name}{f', here {place},' if place else ''} has no digest and may change{remedy}"
         for name, place in places.items()
         if "@" not in place
     ]

@@ -141,7 +141,7 @@ def _laid_out(job: BuildJob) -> Job:
     site = job.site
     cores = site.partitions[job.partition].cpu.for_jobs
     if site.scheduler.account == "required" and not job.request.account:
-        message = f"{site.name} requires an account, and none was given"
+        message = f"{site.name} requires an account"
         raise PolicyError(message, remedy="add --account NAME")
     request = msgspec.structs.replace(job.request, nodes=1, ranks_per_node=1, threads_per_rank=cores)
     build = Stack(name="build", title="a build", blocks={}, run=RunSpec(command=["hpcgen", "build"], mpi=False))

@@ -206,7 +206,7 @@ def queue_for(job: ImageJob, here: str) -> Scheduler:
     if not queue.takes_jobs:
         raise PolicyError(f"{site.name} has no batch system", remedy=f"start it right here: {here}")
     if site.scheduler.account == "required" and not job.plan.job.account:
-        raise PolicyError(f"{site.name} requires an account, and none was given", remedy="add --account NAME")
+        raise PolicyError(f"{site.name} requires an account", remedy="add --account NAME")
     require_programs(queue, site.name)
     return queue
 

@@ -121,8 +121,8 @@ def job_findings(site: Site, partition_name: str, job: Job, request: JobRequest 
             Finding(
                 name="account",
                 severity="warning",
-                message=f"{site.name} requires an account, and none was given",
-                remedy="add --account, or fill in the marked line of the job script",
+                message=f"{site.name} requires an account",
+                remedy="add --account, or edit the script",
             )
         )
     elif request is not None and request.account and kind == "none":

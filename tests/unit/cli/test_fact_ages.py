@@ -43,7 +43,7 @@ def told(stderr: str) -> list[str]:
 
 def test_a_plan_tells_the_facts_that_it_rests_on_and_that_are_too_old(hpcgen: Command, profile: Path) -> None:
     words = ("plan", "--site", str(profile), "--stack", "pytorch")
-    assert "note: 1 fact may be out of date; " in hpcgen(*words).stderr
+    assert "note: 1 fact may be old; " in hpcgen(*words).stderr
     words = (*words, "--notes")
     (line,) = told(hpcgen(*words).stderr)
     remedy = "run `hpcgen site doctor mine.yaml` there, or `hpcgen site refresh mine.yaml --network`".replace(
@@ -86,12 +86,12 @@ def test_what_is_from_memory_is_told_by_that_word(hpcgen: Command, profile: Path
     profile.write_text(text.replace(driver, known))
     said = hpcgen("plan", "--site", str(profile), "--stack", "pytorch").stderr
     assert re.search(
-        r"note: from memory, not verified: partitions\.main\.gpu\.driver; \d+ facts of the profile not verified", said
+        r"note: from memory, not verified: partitions\.main\.gpu\.driver; \d+ facts of the profile unverified", said
     )
     assert "from memory" not in hpcgen("plan", "--site", str(profile), "--stack", "mpi-hello").stderr
     looked = f"hpcgen show site {profile} --origin --unverified"
     assert re.search(
-        r"from memory, not verified: partitions\.main\.gpu\.driver; \d+ facts of the profile not verified "
+        r"from memory, not verified: partitions\.main\.gpu\.driver; \d+ facts of the profile unverified "
         + re.escape(f"({looked})"),
         hpcgen("check", str(profile)).stderr,
     )

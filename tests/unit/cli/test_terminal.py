@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -50,6 +51,27 @@ def test_a_command_in_a_long_message_can_be_copied_from_a_line_of_its_own() -> N
     copied = "\n".join(lines[start:-1])
     assert re.sub(r" \\\n +", " ", copied).strip() == command
     assert max(map(len, lines)) <= 60
+
+
+@pytest.mark.parametrize(
+    ("command", "most"),
+    [
+        ("plan --site lumi-g --stack pytorch-ddp", 25),
+        ("plan --site jupiter --stack pytorch-ddp --nodes 4", 25),
+        *((f"show block {name}", 60) for name in ("openmpi", "pytorch", "tensorflow", "mpich")),
+        ("show site lumi-g", 60),
+    ],
+)
+def test_what_is_asked_first_fits_a_screen(command: str, most: int, env: dict[str, str], folder: Path) -> None:
+    said = on_a_terminal([sys.executable, "-m", "hpcgen", *command.split()], "", env, folder, COLUMNS)
+    assert len(screen(said)) <= most
+
+
+def test_a_block_is_a_line(hpcgen: Command, env: dict[str, str], folder: Path) -> None:
+    blocks = json.loads(hpcgen("list", "blocks", "--json").stdout)
+    lines = screen(on_a_terminal([sys.executable, "-m", "hpcgen", "list", "blocks"], "", env, folder, COLUMNS))
+    assert [line.split()[0] for line in lines] == ["name", *(each["name"] for each in blocks)]
+    assert max(map(len, lines)) <= COLUMNS
 
 
 def test_colours_are_on_a_terminal_alone(hpcgen: Command, env: dict[str, str], tmp_path: Path) -> None:
