@@ -18,17 +18,10 @@ __all__ = ["BuildOptions", "Watcher", "build_image", "choose_builder"]
 def build_image(kit: Path | Kit, options: BuildOptions | None = None, watcher: Watcher | None = None) -> BuildRecord:
     """Build the image of a kit, and save the record of it.
 
-    Parameters
-    ----------
+    Returns the record; its ``result`` is ``built`` and its ``image`` says where the image is.
+
     kit: the folder that ``render -o`` wrote, or a kit that is not written yet.
     watcher: told about every step and line while the build goes on.
-
-    Returns
-    -------
-    The record; its ``result`` is ``built`` and its ``image`` says where the image is.
-
-    Raises
-    ------
     BuildFailedError: the engine did not build it; under the image's name is what was there before.
     InputError: it is no kit, a certificate of the site is not here, or the engine reads another format.
     MissingToolError: the engine, or what it needs, is not installed here.

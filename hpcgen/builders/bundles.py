@@ -22,13 +22,8 @@ VARIABLE = "HPCGEN_BUNDLE"
 def open_bundle(kit: KitFolder, asked: Path | None, signers: Path | None = None) -> BundleFolder | None:
     """The bundle of a kit, checked; None where the kit's recipe uses the network.
 
-    Parameters
-    ----------
     asked: the bundle's folder; ``$HPCGEN_BUNDLE`` if None.
     signers: a file of allowed signers, one of whom must have signed it.
-
-    Raises
-    ------
     InputError: none is named, it is another lock's, it is damaged, or no engine could be told its path.
     PolicyError: it is not signed by an allowed signer.
     """
@@ -59,9 +54,7 @@ def open_bundle(kit: KitFolder, asked: Path | None, signers: Path | None = None)
 def lock_signer(kit: KitFolder, signers: Path | None) -> str:
     """Who signed the lock of a kit, "" where nobody did or no program here can tell.
 
-    Parameters
-    ----------
-    signers: a file of allowed signers, who are called by their names there.
+    ``signers``: a file of allowed signers, who are called by their names there.
     """
     from hpcgen.core.support.signatures import LOCK as NAMESPACE
     from hpcgen.core.support.signatures import named_signer

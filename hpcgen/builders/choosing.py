@@ -28,10 +28,8 @@ def builders_reading(format: FormatName) -> dict[str, type[Engine]]:
 def choose_builder(plan: Plan, asked: str | None = None) -> Engine:
     """The builder for a plan's recipe: the one that was asked for, or the first that is installed and can build.
 
-    Raises
-    ------
-    InputError: the one that was asked for builds nothing, or reads another format.
-    MissingToolError: it, or every possible one, is not installed or cannot build here.
+    InputError: the one that was asked for builds nothing, or reads another format. MissingToolError: it, or every
+    possible one, is not installed or cannot build here.
     """
     if asked is not None:
         candidates = [builder_for(asked)]
@@ -154,10 +152,8 @@ ADDED = "-extended"
 def adding_engine(image: ImageReference, plan: Plan, asked: str | None = None) -> Engine:
     """The engine whose builds start from an image of this kind: the one asked for, that of the plan, or the first here.
 
-    Raises
-    ------
-    InputError: the one that was asked for cannot start from it, or no engine can.
-    MissingToolError: none that can is installed.
+    InputError: the one that was asked for cannot start from it, or no engine can. MissingToolError: none that can is
+    installed.
     """
     form = image.image_kind.start_form(image.name)
     able = {name: found for name, found in builders().items() if form in found.adds_to}

@@ -141,8 +141,6 @@ State = Literal["running", "done", "cached", "failed"]
 class BuildProgress:
     """The state of every step.
 
-    Parameters
-    ----------
     steps: the steps of the recipe, in its order.
     alone: one step runs at a time, and ends when the next begins; else steps end when the engine says so.
     stopped: what fails now does so because the user wants it.
@@ -248,9 +246,7 @@ LOOK_S = 1.0
 class WriteProgress:
     """Tells a build's progress how much is there.
 
-    Parameters
-    ----------
-    growing: folders and patterns of the files that grow; those older than the build belong to others.
+    ``growing``: folders and patterns of the files that grow; those older than the build belong to others.
     """
 
     def __init__(self, progress: BuildProgress, growing: Iterable[tuple[Path, str]]) -> None:

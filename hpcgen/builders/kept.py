@@ -66,9 +66,7 @@ class KeptThings(msgspec.Struct, frozen=True):
 def kept_things(jobs_days: float = JOBS_DAYS) -> list[KeptThings]:
     """All that is kept, without what is in use; the engines that are installed are asked.
 
-    Parameters
-    ----------
-    jobs_days: how old files of jobs have to be.
+    ``jobs_days``: how old files of jobs have to be.
     """
     found = [*_in_stores(), *kept_files(jobs_days)]
     return [things for things in found if things.names]

@@ -27,14 +27,9 @@ def log_file(asked: Path | None, record: bool, identity: str) -> Iterator[IO[str
     Without a record and without having been asked for, it is a temporary file, which stays only where a failed
     build's message names it.
 
-    Parameters
-    ----------
     asked: the file that was asked for.
     record: whether a record is kept, beside which the log then lies.
     identity: the build's, in the file's name.
-
-    Raises
-    ------
     OutputError: it cannot be written.
     """
     from hpcgen.builders.records.store import records_folder

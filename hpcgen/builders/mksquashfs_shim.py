@@ -29,9 +29,7 @@ exec {called} "$source" "$target" {options} "$@"
 class MksquashfsShim:
     """The shim of one build; there is none where the build writes no squashfs by a converter.
 
-    Parameters
-    ----------
-    converter: see :class:`hpcgen.backends.engines.base.Engine`.
+    ``converter``: see :class:`hpcgen.backends.engines.base.Engine`.
     """
 
     def __init__(self, work: Work, converter: str) -> None:

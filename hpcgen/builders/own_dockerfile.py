@@ -84,10 +84,8 @@ def _unread(own: OwnDockerfile, engine: Engine) -> Iterator[Problem]:
 def chosen_builder(own: OwnDockerfile, asked: str | None) -> Engine:
     """The builder that was asked for, the site's own, or the first that is here and reads the file.
 
-    Raises
-    ------
-    InputError: the one that was asked for reads no Dockerfiles, or not this one.
-    MissingToolError: none is here; the remedy says what to run elsewhere.
+    InputError: the one that was asked for reads no Dockerfiles, or not this one. MissingToolError: none is here; the
+    remedy says what to run elsewhere.
     """
     able = {name: found for name, found in builders().items() if found.reads_dockerfiles}
     if asked is not None:
@@ -154,8 +152,6 @@ def _output(own: OwnDockerfile, engine: Engine, asked: str | None) -> ImageRefer
 def prepare_own(own: OwnDockerfile, options: BuildOptions, token: str, scratch: Path) -> _Whole:
     """Choose who builds it and where it goes, and check what can be checked before anything is started.
 
-    Raises
-    ------
     InputError, MissingToolError, OutputError, PolicyError: see :func:`build_own`.
     """
     site = own.plan.site

@@ -23,8 +23,6 @@ from hpcgen.recipe.formats import format_for
 class BuildOptions(msgspec.Struct, frozen=True):
     """What is asked of a build.
 
-    Parameters
-    ----------
     engine: the program; by the plan and what is installed if None.
     output: the image's file, folder or name; where the job script looks for it if None.
     cache: whether steps may be taken from the engine's cache.
@@ -68,8 +66,6 @@ class Prepared(msgspec.Struct, frozen=True):
 def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) -> Prepared:
     """Choose the builder and the image's place, and check what can be checked before anything is started.
 
-    Raises
-    ------
     InputError, MissingToolError, OutputError, PolicyError: see :func:`build_kit`.
     """
     if options.quick is not None:

@@ -49,8 +49,6 @@ PLACES = {"block": "NAME", "built": "IMAGE", "site": "SITE"}
 class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A known cause.
 
-    Parameters
-    ----------
     name: a short name, for tests and for the documentation.
     patterns: regular expressions; one that is found in a line is enough. Their named groups fill ``{…}`` of the texts.
     details: further regular expressions whose named groups are looked for in the other lines.
@@ -88,8 +86,6 @@ def explain(
 ) -> tuple[str, str] | None:
     """Cause and remedy of a failed build; None if nothing that is known is in its output.
 
-    Parameters
-    ----------
     lines: what the engine printed, best of all everything.
     engine: its name, as in records (``buildah``, ``ch-image``, …).
     status: how it ended: its exit status, or the negative number of a signal.
@@ -177,9 +173,7 @@ class Disks:
     def watch(self, engine: Iterable[BuildFolder], work: Work) -> None:
         """Measure from now on the folders of the engine, hpcgen's own, and the image's.
 
-        Parameters
-        ----------
-        engine: :meth:`hpcgen.backends.engines.base.Engine.places`.
+        ``engine``: :meth:`hpcgen.backends.engines.base.Engine.places`.
         """
         # hpcgen's own folder of one build goes with it; what a person knows is where it lies.
         own = BuildFolder(work.scratch.parent.parent, "temporary files", "set TMPDIR to a folder on a larger disk")

@@ -39,8 +39,6 @@ TAIL = 15
 def build_kit(kit: KitFolder, options: BuildOptions, watcher: Watcher | None = None) -> BuildRecord:
     """Build the image of a kit and keep the record.
 
-    Raises
-    ------
     BuildFailedError: the engine did not build it; the image's final name is as it was before.
     InputError: a certificate of the site is not here; the engine reads another format.
     MissingToolError: the engine, or what it needs, is not installed here.

@@ -53,16 +53,11 @@ def read_archive(
 ) -> dict[str, bytes]:
     """Files of an image whose layers are tar files, perhaps compressed (gzip, bzip2, xz).
 
-    Parameters
-    ----------
     open_layers: opens the layers, the lowest first; called again where a link leads to a path not yet read.
     name: of the image, for messages.
     packed: bytes of the layers as they are stored.
     top: the folder in the archive that is the image's root.
     most: bytes that a file may have.
-
-    Raises
-    ------
     InputError: damaged, of an unknown compression, a file in it is absurdly large, or reading it takes too long.
     """
     limit = ReadingLimit(name, packed, READING_S)

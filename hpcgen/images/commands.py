@@ -34,13 +34,8 @@ class CommandOutput(msgspec.Struct, frozen=True):
 def ask(argv: Sequence[str], *, limit: int = ANSWER_BYTES, before: Callable[[], None] | None = None) -> CommandOutput:
     """Run a program to its end.
 
-    Parameters
-    ----------
     limit: bytes of stdout; more is an InputError, because only an image made to do harm has that much.
     before: called in the child before the program starts.
-
-    Raises
-    ------
     InputError: too long an answer, or none within ``TIMEOUT_S`` seconds.
     """
     with tempfile.TemporaryFile() as complaint:

@@ -200,13 +200,8 @@ def convert(
 ) -> None:
     """Do it.
 
-    Parameters
-    ----------
     force: an image that already exists is replaced, once the new one is whole.
     on_step: told of each step before it begins.
-
-    Raises
-    ------
     BuildFailedError: a program failed; nothing is left under the output's name that was not there before.
     OutputError: it already exists, or cannot be written.
     """

@@ -58,14 +58,9 @@ def push(
 ) -> None:
     """Write an artifact into a folder, and push it.
 
-    Parameters
-    ----------
     files: the contents by digest, large ones where they lie.
     target: as skopeo names it, such as ``docker://registry.example.org/x:1``.
     env: what skopeo has besides the environment, such as a login.
-
-    Raises
-    ------
     OutputError: the registry does not take it.
     """
     write_file(folder / "manifest.json", msgspec.json.encode(manifest), folders=True)

@@ -54,9 +54,7 @@ def compare(kit: StoredKit, catalog: Catalog, name: str) -> Comparison:
 def stack_files(kit: StoredKit, catalog: Catalog, name: str) -> tuple[dict[str, CopiedFile], list[str]]:
     """The stack's own files, which an image has at their places alone: those that are here, and what of them is not.
 
-    Returns
-    -------
-    By their names in the kit; a sentence for each that is missing.
+    Returns them by their names in the kit, and a sentence for each that is missing.
     """
     missing: list[str] = []
     here: dict[str, FileTree] = {}

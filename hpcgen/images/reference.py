@@ -58,12 +58,7 @@ def parse_image(text: str, start: bool = False) -> ImageReference:
     ``podman:NAME``, ``docker:NAME``, ``ch-image:NAME`` and ``oci-archive:FILE`` say it themselves; a path is taken
     for what it holds; another word is looked up in the stores of the engines that are installed.
 
-    Parameters
-    ----------
     start: it may be started where it cannot be read otherwise.
-
-    Raises
-    ------
     UnknownNameError: nothing of that name is here.
     InputError: it is no image, or several stores have the name.
     """

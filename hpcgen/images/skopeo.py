@@ -58,14 +58,9 @@ def copy(
 ) -> None:
     """Copy an image into a folder: its manifest, and its blobs by their digests.
 
-    Parameters
-    ----------
     how: options, those of skopeo itself before the word ``copy``.
     largest: no file may have as many bytes, where that is given.
     env: what skopeo has besides the environment, such as a login.
-
-    Raises
-    ------
     FetchError: it cannot be copied, or has more bytes.
     """
     said: list[str] = []

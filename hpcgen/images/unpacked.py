@@ -18,12 +18,7 @@ from hpcgen.images.reference import ImageReference
 def startable(image: ImageReference, tell: Callable[[str], None] = lambda text: None) -> ImageReference:
     """An image in a form that an engine starts: itself, or what an archive was unpacked to.
 
-    Parameters
-    ----------
     tell: told of an archive that is unpacked.
-
-    Raises
-    ------
     HpcgenError: as :func:`~hpcgen.images.convert.convert`.
     MissingToolError: no engine is here that starts what an archive can become.
     """

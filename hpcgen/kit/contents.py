@@ -36,9 +36,7 @@ class Contents(msgspec.Struct):
 def contents(lock: Lock, items: Sequence[BundleItem], catalog: Catalog) -> Contents:
     """Everything that the lock says of the image.
 
-    Parameters
-    ----------
-    items: of the bundle, which know licences that lock and tables do not.
+    ``items``: of the bundle, which know licences that lock and tables do not.
     """
     assembly = assemble(lock.plan, catalog, lock.pins)
     view = ImageView(

@@ -26,12 +26,7 @@ from hpcgen.core.support.writing import CopiedFile
 
 
 def files_of_trees(trees: Mapping[str, FileTree]) -> dict[str, CopiedFile]:
-    """The files of a kit's folder ``copy/``, by their names in the kit.
-
-    Parameters
-    ----------
-    trees: by where each goes in the image.
-    """
+    """The files of a kit's folder ``copy/``, by their names in the kit. ``trees``: by where each goes in the image."""
     return {
         f"{FOLDER}/{below(file.path, target)}": CopiedFile(file.source, file.sha256, file.executable)
         for target, tree in trees.items()
@@ -53,8 +48,6 @@ def list_text(trees: Mapping[str, FileTree]) -> str:
 def trees_of_list(text: str, plan: Plan, name: str) -> dict[str, FileTree]:
     """The trees of a kit's list, by where each goes; ``name`` is what messages call it.
 
-    Raises
-    ------
     InputError: it is no such list, or not that of the plan.
     """
     lines = parse_list(text, name)
@@ -87,8 +80,6 @@ def check_copied(folder: Path, files: Mapping[str, CopiedFile]) -> None:
 
     Some engines take the folder as a whole, and follow its links.
 
-    Raises
-    ------
     InputError: something is missing, is another file, or does not belong.
     """
     there = set()

@@ -68,12 +68,7 @@ class KitFolder(msgspec.Struct, frozen=True):
 
 
 def read_kit(folder: Path) -> KitFolder:
-    """Read a kit's folder.
-
-    Raises
-    ------
-    InputError: it is no kit, or a file of it is missing or cannot be read.
-    """
+    """Read a kit's folder. InputError: it is no kit, or a file of it is missing or cannot be read."""
     folder = folder.absolute()
     if not (folder / "plan.json").is_file():
         raise InputError(
@@ -214,9 +209,7 @@ def make_context(
 
     InputError where a file that the stack copies is not what the plan says.
 
-    Parameters
-    ----------
-    more: files that are none of the kit, by their paths.
+    ``more``: files that are none of the kit, by their paths.
 
     A file's time is made from its content, because ch-image's cache knows it by name, size, mode and time
     (lib/build.py, src_metadata): so a kit that was written anew costs no step its cache. It knows a folder so, too.

@@ -96,10 +96,7 @@ def plan_text(plan: Plan) -> str:
 def read_plan(data: object, name: str) -> Plan:
     """The plan in what a plan.json says.
 
-    Raises
-    ------
-    InputError: a newer hpcgen wrote it.
-    msgspec.ValidationError: it is no plan of this release.
+    InputError: a newer hpcgen wrote it. msgspec.ValidationError: it is no plan of this release.
     """
     KIT.check(data, name)
     plan = record_from(data, Plan)
@@ -139,10 +136,8 @@ def _json(record: Record) -> str:
 def store_kit(folder: Path, files: Mapping[str, KitFile | CopiedFile]) -> None:
     """Write a kit, whole or not at all, in place of an older one; what is not hpcgen's there stays.
 
-    Raises
-    ------
-    OutputError: as :func:`hpcgen.core.support.writing.write_kit`.
-    InputError: a file that is copied is no longer what was planned.
+    OutputError: as :func:`hpcgen.core.support.writing.write_kit`. InputError: a file that is copied is no longer what
+    was planned.
     """
 
     # Those that the new one names too may have been put there by hand, after a rebuild without them.

@@ -24,10 +24,8 @@ def planned_changes(
 ) -> list[Change]:
     """Every difference, causes before effects.
 
-    Parameters
-    ----------
-    locks: what pins each plan, if something does; what is pinned is compared where both are.
-    files: of the kit of each, by name; they are named where the plans do not say why they differ.
+    ``locks``: what pins each plan, if something does; what is pinned is compared where both are. ``files``: of the kit
+    of each, by name; they are named where the plans do not say why they differ.
     """
     one, other = locks
     found = changes(one, other) if one is not None and other is not None else in_order(plan_changes(old, new))
@@ -41,10 +39,7 @@ def planned_changes(
 def replanned(plan: Plan, catalog: Catalog, stack: Stack, document: Document | None = None) -> Plan:
     """What the words of a plan that was made before come to now; errors as :func:`hpcgen.planning.planner.make_plan`.
 
-    Parameters
-    ----------
-    stack: what stands for the plan's own now.
-    document: its file.
+    ``stack``: what stands for the plan's own now. ``document``: its file.
     """
     from hpcgen.planning.drivers import with_driver
     from hpcgen.planning.planner import make_plan

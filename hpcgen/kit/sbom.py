@@ -251,8 +251,6 @@ def cyclonedx(
 ) -> str:
     """CycloneDX 1.6 JSON.
 
-    Parameters
-    ----------
     items: what the bundle holds, for the licences that are known of it; may be empty.
     catalog: the collections that the lock was made with; the built-in one alone if None.
     artifacts: by block the key of what the bundle has in the place of its sources.

@@ -30,8 +30,6 @@ from hpcgen.running.submission import (
 class BuildJob(msgspec.Struct, frozen=True):
     """What a build job is made of.
 
-    Parameters
-    ----------
     words: options of ``hpcgen`` and its subcommand, as they are typed after ``hpcgen``.
     folder: where they are typed; relative paths in them are from there.
     tasks: with some, the job is an array: for each option that its tasks get, the value for each of them.
@@ -94,10 +92,8 @@ def _place(document: Document | None, *path: str) -> Position | None:
 def build_script(job: BuildJob) -> tuple[str, str]:
     """File name and text of the job's script.
 
-    Raises
-    ------
-    PolicyError: the site requires an account; no queue takes the job; an array where there are none.
-    InputError: a value that cannot be written in a script or its header.
+    PolicyError: the site requires an account; no queue takes the job; an array where there are none. InputError: a
+    value that cannot be written in a script or its header.
     """
     site = job.site
     scheduler = scheduler_for(site.scheduler)
@@ -162,12 +158,7 @@ def _call(job: BuildJob, scheduler: Scheduler) -> list[str]:
 def submit_build(job: BuildJob, plan: Plan) -> Submitted:
     """Write the script among the job's files and submit it in the folder where the build is typed.
 
-    Parameters
-    ----------
     plan: what is built, or the first of it: what follows the job reads the site from it.
-
-    Raises
-    ------
     MissingToolError: the batch system's commands are not here.
     OutputError: the script cannot be written.
     JobFailedError: the batch system refuses the job.

@@ -51,14 +51,9 @@ class DataRequest(msgspec.Struct, frozen=True):
 def with_data(plan: Plan, asked: DataRequest | None, recorded: Plan | None = None, own_stack: bool = True) -> Plan:
     """The plan with all data that its job sees in ``run.binds``, every relative path made absolute, and its models.
 
-    Parameters
-    ----------
     asked: None for a start that sees no data.
     recorded: the plan that the image was built from, which says what folders it has; the plan itself if None.
     own_stack: the stack is the user's, whose word counts on the host.
-
-    Raises
-    ------
     InputError: one cannot be read, would hide what the image needs, or is not on this machine.
     """
     found: dict[str, NamedData] = {}

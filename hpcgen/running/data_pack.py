@@ -65,14 +65,9 @@ def pack(
 ) -> DataPack:
     """Pack a folder with all processors that this process may use. The same files give the same bytes.
 
-    Parameters
-    ----------
     fixed_times: files get the date 0, so that copies of other dates give the same bytes too.
     force: an existing ``output`` is replaced, once the new one is whole.
     tell: told how far it is, every 15 s.
-
-    Raises
-    ------
     InputError: ``folder`` is no folder, or cannot be read. OutputError: ``output`` cannot be written there.
     MissingToolError: mksquashfs is not here. ConversionFailedError: it fails, such as at a file that cannot be read.
     """

@@ -135,10 +135,7 @@ class Follower:
     def follow(self) -> JobResult:
         """Follow until the job has ended and its output is complete.
 
-        Raises
-        ------
-        JobFailedError: the batch system gives no answer any more.
-        KeyboardInterrupt: the job goes on.
+        JobFailedError: the batch system gives no answer any more. KeyboardInterrupt: the job goes on.
         """
         pause = FIRST_ASK_S
         while True:

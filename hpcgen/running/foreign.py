@@ -74,10 +74,8 @@ class ForeignStart(msgspec.Struct, frozen=True):
     ) -> Plan:
         """The laid-out plan for its engine, with the parts of the host that the image can have.
 
-        Parameters
-        ----------
-        folders: where data of the host is to be seen.
-        digest: whether somebody writes down which image it was: every byte of it is read for that.
+        ``folders``: where data of the host is to be seen. ``digest``: whether somebody writes down which image it was:
+        every byte of it is read for that.
         """
         if self.facts is None:
             return plan
@@ -99,8 +97,6 @@ def foreign_plan(
 ) -> Plan:
     """A plan whose blocks are none, or what was seen in the image.
 
-    Raises
-    ------
     UnknownNameError: there is no such partition. PolicyError: the job does not fit the machine.
     """
     name = site.default_partition if partition is None else site.known_partition(partition)
@@ -132,8 +128,6 @@ def foreign_start(
 ) -> ForeignStart:
     """A start of an image by what was read of it; errors as :func:`foreign_plan`.
 
-    Raises
-    ------
     InputError: nothing says which machine this is, or the image cannot be read.
     """
     from hpcgen.images.convert import own_marks
@@ -311,12 +305,7 @@ def _with_remedy(check: Check) -> Check:
 def foreign_findings(
     plan: Plan, facts: ImageFacts, catalog: Catalog, asked: JobRequest, allow_unsupported: bool
 ) -> list[Finding]:
-    """What the user should know before it starts.
-
-    Raises
-    ------
-    PolicyError: a promise is broken, and nobody said to go on.
-    """
+    """What the user should know before it starts. PolicyError: a promise is broken, and nobody said to go on."""
     from hpcgen.planning.contract.verdict import findings_of, problems_of
 
     checks = foreign_checks(plan, facts, catalog)

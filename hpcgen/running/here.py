@@ -51,8 +51,6 @@ def allocation(environ: Mapping[str, str]) -> str:
 def notes(job: ImageJob, environ: Mapping[str, str]) -> list[str]:
     """What the user should know before it starts here.
 
-    Raises
-    ------
     PolicyError: it needs an allocation, and there is none; it cannot be started as it is laid out.
     """
     plan = job.plan
@@ -68,9 +66,7 @@ def notes(job: ImageJob, environ: Mapping[str, str]) -> list[str]:
 def require_nodes(job: ImageJob, environ: Mapping[str, str], what: str) -> None:
     """PolicyError where a job of several nodes cannot be started from here.
 
-    Parameters
-    ----------
-    what: the command that is to be given in an allocation.
+    ``what``: the command that is to be given in an allocation.
     """
     plan = job.plan
     if plan.job.nodes == 1 or _allocates(job) or allocation(environ):
@@ -112,9 +108,7 @@ def asking_words(plan: Plan) -> list[str]:
 def run_to_end(job: ImageJob, output: IO[str] | None = None, *, keep: bool = False) -> RunResult:
     """As :func:`run_here`, with the time that it took.
 
-    Parameters
-    ----------
-    keep: its output is in the result, instead of going to ``output``.
+    ``keep``: its output is in the result, instead of going to ``output``.
     """
     began = time.monotonic()
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") if keep else nullcontext(output) as stream:
@@ -129,12 +123,7 @@ def run_to_end(job: ImageJob, output: IO[str] | None = None, *, keep: bool = Fal
 def run_here(job: ImageJob, output: IO[str] | None = None) -> int:
     """Start it in the present folder and wait; the status with which it ended.
 
-    Parameters
-    ----------
     output: where it writes instead of to stdout.
-
-    Raises
-    ------
     InputError: nothing says what is started.
     MissingToolError: there is no bash.
     KeyboardInterrupt: after what was started has been ended.

@@ -31,8 +31,6 @@ what is asked of the user's own profile alone."""
 class HostSide(msgspec.Struct, frozen=True):
     """What an image is started by.
 
-    Parameters
-    ----------
     recorded: the plan in the image; with the user's profile of its site, where that says the same.
     site: another profile, if that is not so or another was asked for.
     stack_outside: whether variables of the recorded stack are set on the host too, not in the container alone.
@@ -50,15 +48,10 @@ def host_side(
 ) -> HostSide:
     """Whose facts an image is started by.
 
-    Parameters
-    ----------
     recorded: the plan in the image.
     site: the profile that its user named, if any.
     trust: its user says that the image's own record may decide.
     stack: the user's own stack, which decides in the place of the recorded one.
-
-    Raises
-    ------
     InputError: the user has no profile of the recorded name, and names none.
     """
     if trust:
@@ -168,10 +161,8 @@ def laid_out(
 ) -> Plan:
     """A recorded plan with the site, partition and job that are asked for.
 
-    Parameters
-    ----------
-    renewed: ``site`` is another profile of the recorded site, so that the job is as large as the recorded one.
-    anew: the stack says otherwise how it is started, so that nothing of the recorded job's size holds.
+    ``renewed``: ``site`` is another profile of the recorded site, so that the job is as large as the recorded one.
+    ``anew``: the stack says otherwise how it is started, so that nothing of the recorded job's size holds.
     """
     here = site or recorded.site
     name = _partition(recorded, here, partition)

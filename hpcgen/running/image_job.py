@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 class ImageJob(msgspec.Struct, frozen=True):
     """What is started, and how.
 
-    Parameters
-    ----------
     environment: variables of the image, as its recipe sets them.
     image: an absolute path or a name in the engine's store; "" where the kit's job script looks for it.
     kind: where the image lies; None for ``image=""``.
@@ -121,8 +119,6 @@ def plan_for_image(
 ) -> ImageJob:
     """The plan that an image carries, laid out for a site; of one that hpcgen did not build, a plan by what it holds.
 
-    Parameters
-    ----------
     catalog: where the user's own profile of the recorded site is: it decides what happens on the host.
     trust: the image's record may decide that.
     site: another site than the recorded one.
@@ -139,9 +135,6 @@ def plan_for_image(
     allow_unsupported: an image that hpcgen did not build is started although it breaks the contract with the host.
     converted: an archive, which no engine starts, is first made into what the site's engine does.
     signed: an image without a signed statement is refused where the user or the site asks for one.
-
-    Raises
-    ------
     InputError: the image is for a site of which the user has no profile, or nothing says which machine this is.
     PolicyError: nothing allowed here starts this kind of image; the job does not fit the machine; the contract is
         broken by an image that hpcgen did not build; its signature is missing or wrong.
@@ -229,14 +222,9 @@ def plan_for_stack(
 ) -> ImageJob:
     """The job of a stack that is planned anew.
 
-    Parameters
-    ----------
     image: for an image that carries no record; where the kit's job script looks for it if None.
     engine: another engine than the site prefers.
     elsewhere, data: as for :func:`plan_for_image`.
-
-    Raises
-    ------
     PolicyError: the engine is not allowed, or starts no such image; a signature is required and missing or wrong.
     """
 
@@ -255,13 +243,8 @@ def plan_for_stack(
 def direct_script(job: ImageJob, preflight: str = "") -> str:
     """bash that starts the job right here: in an allocation where there is one, else on this machine.
 
-    Parameters
-    ----------
-    preflight: name of the file with :func:`checks` beside the script, "" to start without them.
-
-    Raises
-    ------
-    PolicyError, InputError: as :func:`hpcgen.launch.job_script`.
+    ``preflight``: name of the file with :func:`checks` beside the script, "" to start without them. PolicyError,
+    InputError: as :func:`hpcgen.launch.job_script`.
     """
     if job.plain:
         return plain_script(job.plan)
@@ -284,9 +267,7 @@ def direct_script(job: ImageJob, preflight: str = "") -> str:
 def batch_script(job: ImageJob, preflight: str) -> tuple[str, str]:
     """File name and text of the job script, with the image written in, so that no variable has to reach the job.
 
-    Parameters
-    ----------
-    preflight: name of the file with :func:`checks` in the folder that the job starts in.
+    ``preflight``: name of the file with :func:`checks` in the folder that the job starts in.
     """
     name, text = job_script(
         job.plan,
@@ -325,13 +306,8 @@ def choose_engine(
 ) -> EngineName:
     """The engine that starts an image: the asked one, else of those at hand the site's preferred, else the first.
 
-    Parameters
-    ----------
     elsewhere: it is started on other machines: the site's preferred engine, or one that its profile names, is at hand.
     converted: what no engine starts, every one will.
-
-    Raises
-    ------
     PolicyError: the engine that was asked for cannot start it or is not allowed; none that can is allowed.
     """
     form = kind_for(kind).start_form(name)

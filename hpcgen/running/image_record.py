@@ -19,8 +19,6 @@ _MOST_BYTES = 64 * 1024 * 1024
 def write_image_record(job: ImageJob, folder: Path) -> Path | None:
     """Write it into a folder; None for an image that hpcgen built, which has all of this in itself.
 
-    Raises
-    ------
     OutputError: it cannot be written.
     """
     found = job.plan.found
@@ -48,9 +46,7 @@ def write_image_record(job: ImageJob, folder: Path) -> Path | None:
 def another_image(job: ImageJob, start: Path) -> str:
     """That the last job of this image from a folder rested on other content under the same name; "" where not.
 
-    Parameters
-    ----------
-    start: the folder that jobs start in.
+    ``start``: the folder that jobs start in.
     """
     found = job.plan.found
     if found is None or not found.digest:

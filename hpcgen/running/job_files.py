@@ -21,13 +21,8 @@ OUTPUT, ERRORS = "output", "errors"
 def job_folder(start: Path, name: str) -> Path:
     """A new folder for one job: no other submission, however near in time, has the same.
 
-    Parameters
-    ----------
     start: the folder that the job starts in, made if it is not there.
     name: what the batch system calls the job.
-
-    Raises
-    ------
     OutputError: it cannot be made.
     """
     try:
@@ -64,9 +59,8 @@ def _numbered(text: str, name: str) -> re.Match[str] | None:
 def with_output(site: Site, folder: Path, start: Path, asked: str = "") -> Site:
     """The site whose jobs write where it is asked, or else, unless the profile says where, into the job's folder.
 
-    Parameters
-    ----------
-    folder: of the job; start: where it starts. asked: a name, which may have the patterns of the batch system.
+    ``folder``: of the job; ``start``: where it starts. ``asked``: a name, which may have the patterns of the batch
+    system.
     """
     inside, facts = str(folder.relative_to(start)), site.scheduler
     if asked or facts.output:

@@ -97,13 +97,8 @@ class FoundPython(msgspec.Struct, frozen=True):
 def python_inside(job: ImageJob, modules: Sequence[str], image: str) -> FoundPython:
     """The first Python of an image that has most of the modules.
 
-    Parameters
-    ----------
     job: how the image is started, sealed or not.
     image: its name, for messages.
-
-    Raises
-    ------
     MissingToolError: it has none. JobFailedError: it cannot be started.
     """
     alone = with_layout(job, ["sh", "-c", _EACH, "sh", _PROGRAM, *modules], 1)
@@ -123,8 +118,6 @@ def python_inside(job: ImageJob, modules: Sequence[str], image: str) -> FoundPyt
 def python_here(words: Sequence[str], modules: Sequence[str]) -> FoundPython:
     """The same of a Python that a command of this machine starts: its path or its name on PATH, with words before it.
 
-    Raises
-    ------
     MissingToolError: there is no such program, or what it starts is no Python.
     """
     # Not resolved: the link to a Python is what makes an environment of it.

@@ -28,9 +28,7 @@ SHELL = ("/bin/sh", "-c", "if command -v bash > /dev/null; then exec bash; fi; e
 def live_binds(stack: Stack, folder: Path) -> list[Bind]:
     """The user's own files in the place of those that a stack copied into the image.
 
-    Parameters
-    ----------
-    folder: the one that paths of the stack are from.
+    ``folder``: the one that paths of the stack are from.
     """
     return [Bind(source=str((folder / each.from_).resolve()), target=each.to) for each in stack.copy]
 
@@ -46,13 +44,8 @@ def hidden_by(stack: Stack, binds: Sequence[Bind]) -> str:
 def shell_words(job: ImageJob, folder: Path, words: Sequence[str], *, on_node: bool) -> list[str]:
     """The command that starts a program of an image with the terminal. Its script is written among the job's files.
 
-    Parameters
-    ----------
     folder: where it starts. words: the program and its arguments.
     on_node: the batch system is asked for a node.
-
-    Raises
-    ------
     PolicyError: hpcgen knows no way to start it so at this site, or by this engine.
     MissingToolError: bash, or the batch system's commands, are not here.
     """

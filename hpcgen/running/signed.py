@@ -22,9 +22,7 @@ _REMEDY = "get the image and its statement again from whoever built it; hpcgen v
 def required_by(site: Site, catalog: Catalog) -> str:
     """Who has only signed images started at a site; "" where nobody does.
 
-    Parameters
-    ----------
-    site: which may be from an image's record, so the user's own profile of that name is asked too.
+    ``site``: which may be from an image's record, so the user's own profile of that name is asked too.
     """
     config = found_user_config()
     if config is not None and config.images.require_signature:
@@ -40,10 +38,8 @@ def required_by(site: Site, catalog: Catalog) -> str:
 def require_signed(image: ImageReference | None, site: Site, catalog: Catalog) -> str:
     """The sha256 of an image's file that an allowed signer vouches for; "" where nobody asks, or it is no file.
 
-    Raises
-    ------
-    PolicyError: a signature is asked for, and there is none of this image by an allowed signer.
-    InputError: its statement cannot be read. MissingToolError: ssh-keygen is not here.
+    PolicyError: a signature is asked for, and there is none of this image by an allowed signer. InputError: its
+    statement cannot be read. MissingToolError: ssh-keygen is not here.
     """
     who = required_by(site, catalog)
     if not who:

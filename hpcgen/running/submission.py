@@ -56,16 +56,11 @@ def own_script(
 ) -> str:
     """The job's script.
 
-    Parameters
-    ----------
     directives: options of the header, without the batch system's mark.
     about: what the job does, in a sentence.
     call: lines of shell that end with :func:`own_call`.
     folder: where they are run.
     environment: what :func:`passed_on` gives.
-
-    Raises
-    ------
     InputError: a value that cannot be written in a script.
     """
     scheduler = scheduler_for(site.scheduler)
@@ -147,13 +142,8 @@ class Submitted(msgspec.Struct, frozen=True):
 def submit(job: ImageJob, folder: Path, output: str = "") -> Submitted:
     """Write the script and its preflight into a folder of the job, and submit it.
 
-    Parameters
-    ----------
     folder: where the job starts, made if it is not there; its files go into ``.hpcgen/jobs`` below it.
     output: its output, by default among these files, unless the profile of the site says where.
-
-    Raises
-    ------
     InputError: nothing says what is started.
     PolicyError: the site has no batch system, or requires an account.
     MissingToolError: its commands are not here.
@@ -178,9 +168,7 @@ def submit(job: ImageJob, folder: Path, output: str = "") -> Submitted:
 def with_files(job: ImageJob, start: Path, name: str, output: str = "") -> tuple[ImageJob, Path]:
     """The job with its output among its files, and their new folder.
 
-    Parameters
-    ----------
-    start: where it starts. name: what the batch system calls it. output: as for :func:`submit`.
+    ``start``: where it starts. ``name``: what the batch system calls it. ``output``: as for :func:`submit`.
     """
     own = job_folder(start, name)
     if job.queueing.tasks is not None and not output:
@@ -193,13 +181,8 @@ def with_files(job: ImageJob, start: Path, name: str, output: str = "") -> tuple
 def queue_for(job: ImageJob, here: str) -> Scheduler:
     """The batch system that takes a job.
 
-    Parameters
-    ----------
-    here: the command that does the same without one.
-
-    Raises
-    ------
-    PolicyError: the site has none, or requires an account. MissingToolError: its commands are not here.
+    ``here``: the command that does the same without one. PolicyError: the site has none, or requires an account.
+    MissingToolError: its commands are not here.
     """
     site = job.plan.site
     queue = scheduler_for(site.scheduler)
@@ -223,16 +206,11 @@ def submit_itself(
 ) -> Submitted:
     """Submit a job of that size which calls this very hpcgen with some words, in the folder where they are typed.
 
-    Parameters
-    ----------
     verb: the subcommand, after which the job is called.
     words: options and subcommand, as they are typed after ``hpcgen``.
     about: what it does, in a sentence.
     environment: what :func:`hpcgen.running.submission.passed_on` gives.
     queueing: whether it is an array, each of whose tasks makes that call, and which job's end it waits for.
-
-    Raises
-    ------
     PolicyError, MissingToolError, OutputError, JobFailedError: as :func:`submit`.
     """
     queue = queue_for(job, "the same without --submit")
@@ -254,13 +232,8 @@ def written_and_submitted(
 ) -> Submitted:
     """Write a script and submit it.
 
-    Parameters
-    ----------
     name: what the batch system calls the job.
     start: the folder that it is submitted from, where the job starts.
-
-    Raises
-    ------
     OutputError: the script cannot be written. JobFailedError: the batch system refuses the job.
     """
     write_file(script, text, executable=True)
@@ -277,12 +250,7 @@ def require_programs(queue: Scheduler, site: str) -> None:
 def submit_script(queue: Scheduler, script: Path, before: str, folder: Path) -> str:
     """Submit a script; the job's id.
 
-    Parameters
-    ----------
-    before: what the site wants done first in the shell that submits. folder: where it is submitted.
-
-    Raises
-    ------
+    ``before``: what the site wants done first in the shell that submits. ``folder``: where it is submitted.
     JobFailedError: it is not taken.
     """
     command = queue.submit(script)

@@ -50,8 +50,6 @@ def locked_plan(
 ) -> Plan:
     """The plan in a lock, for a build as it is asked for.
 
-    Parameters
-    ----------
     catalog: learns where the files lie that the stack copies; with the collections of the bundle.
     file: the lock's, beside which they may lie; the present folder if None.
     bundle: the folder of the bundle that the build takes everything from; the network if None.
@@ -59,9 +57,6 @@ def locked_plan(
     mirrors: ``KIND=ADDRESS``, in place of those of the site's profile.
     allow_unsupported: what breaks the contract between image and host becomes a finding instead of an error.
     before: words that stand before the subcommand in the command that makes the same plan.
-
-    Raises
-    ------
     InputError: these collections make another image of the lock; the bundle lacks what the format takes.
     PolicyError: the site has no engine for the format.
     """
@@ -91,10 +86,8 @@ def locked_plan(
 def look_for_copied(catalog: Catalog, lock: Lock, file: Path | None, stack: str | None = None) -> None:
     """Look for what the stack of a lock copies, beside where collections have it.
 
-    Parameters
-    ----------
-    file: the lock, in whose folder they may lie; or they lie in the present one.
-    stack: the file or the name of the stack, beside which they lie.
+    ``file``: the lock, in whose folder they may lie; or they lie in the present one. ``stack``: the file or the name of
+    the stack, beside which they lie.
     """
     if stack is not None:
         catalog.copied.look_beside(stack, lock.plan)

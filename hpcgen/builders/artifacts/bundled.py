@@ -21,9 +21,7 @@ def artifacts_for(
 ) -> dict[str, CarriedArtifact]:
     """What a store has of the blocks of a lock, by their names.
 
-    Parameters
-    ----------
-    tell: told of each block that stays in the bundle by its sources, and why.
+    ``tell``: told of each block that stays in the bundle by its sources, and why.
     """
     found = {}
     for keyed in keyed_blocks(lock.plan, catalog, lock.pins):
@@ -47,9 +45,7 @@ def bundled_store(bundle: Path | None, signers: Path | None) -> ArtifactStore | 
 def hold_taken(bundle: Path, signers: Path | None, taken: Mapping[str, ArtifactOrigin]) -> None:
     """InputError where a build does not unpack what a bundle has in the place of sources.
 
-    Parameters
-    ----------
-    taken: the artifacts that the build unpacks, by block.
+    ``taken``: the artifacts that the build unpacks, by block.
     """
     store = bundled_store(bundle, signers)
     if store is None:

@@ -37,13 +37,7 @@ class ClaimTimes(msgspec.Struct, frozen=True):
 def claimed(path: Path, what: str, tell: Callable[[str], None], times: ClaimTimes | None = None) -> Iterator[None]:
     """Have the claim of that name, once whoever has it now is done, or gone, or took too long.
 
-    Parameters
-    ----------
-    what: that is compiled, for the lines that say who is waited for.
-
-    Raises
-    ------
-    OutputError: the folder cannot be written.
+    ``what``: that is compiled, for the lines that say who is waited for. OutputError: the folder cannot be written.
     """
     times = times or ClaimTimes()
     with explained(path):

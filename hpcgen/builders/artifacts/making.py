@@ -60,10 +60,7 @@ def with_artifacts(
 ) -> BuildOptions:
     """How the kit of a plan is built with a store of artifacts, where the options or the bundle have one.
 
-    Parameters
-    ----------
-    content: the plan hash.
-    compiles: as of :func:`stored_artifacts`, which raises the same errors.
+    ``content``: the plan hash. ``compiles``: as of :func:`stored_artifacts`, which raises the same errors.
     """
     stored = stored_artifacts(plan, catalog, lock, options, watcher, compiles)
     if not stored:
@@ -84,14 +81,9 @@ def stored_artifacts(
 ) -> dict[str, StoredArtifact]:
     """What the store that the options name has of a plan, by block.
 
-    Parameters
-    ----------
     compiles: what the store lacks is brought from where the options say, or compiled, each block in an image of its
         own, and kept. From a bundle it is compiled in the image; what the bundle itself has is taken.
     only: this block alone, and what it is compiled with.
-
-    Raises
-    ------
     BuildFailedError, MissingToolError, OutputError: as :func:`~hpcgen.builders.running.build_kit`.
     """
     own = ArtifactStore(options.artifacts, options.signers) if options.artifacts is not None else None
@@ -209,8 +201,6 @@ def _compiled(asked: _Asked, keyed: KeyedBlock, stored: Mapping[str, StoredArtif
 def _pack(image: ImageReference, keyed: KeyedBlock, root: Path, archive: Path) -> None:
     """Write the folders of a block as an archive, the same bytes for the same files: by name, of one owner and date.
 
-    Raises
-    ------
     BuildFailedError: there is no file in them.
     """
     files = 0
@@ -233,10 +223,8 @@ Member = tuple[tarfile.TarInfo, IO[bytes] | None]
 def _members(image: ImageReference, folders: Sequence[str], made: tarfile.TarFile, root: Path) -> Iterator[Member]:
     """What lies in these folders of an image, by name, with its content; links to one file after that.
 
-    Parameters
-    ----------
-    made: the archive that it is for.
-    root: where all files of an image that is no folder may lie as one archive meanwhile.
+    ``made``: the archive that it is for. ``root``: where all files of an image that is no folder may lie as one archive
+    meanwhile.
     """
     inside = sorted(folder.strip("/") for folder in folders)
     if image.kind == "directory":

@@ -44,13 +44,7 @@ class _Tags(msgspec.Struct, frozen=True):
 class RegistryRepository(RemotePlace):
     """One repository.
 
-    Parameters
-    ----------
-    address: ``docker://registry.example.org/hpc/artifacts``.
-
-    Raises
-    ------
-    InputError: it is no such address.
+    ``address``: ``docker://registry.example.org/hpc/artifacts``. InputError: it is no such address.
     """
 
     def __init__(self, address: str) -> None:
@@ -91,10 +85,8 @@ class RegistryRepository(RemotePlace):
     def add(self, store: ArtifactStore, found: ArtifactEntry) -> bool:
         """Push an artifact of a store, with its signature; whether one that would be taken was not there yet.
 
-        Raises
-        ------
-        OutputError: the registry does not take it.
-        InputError, PolicyError: as of :meth:`~hpcgen.builders.artifacts.store.ArtifactStore.check`.
+        OutputError: the registry does not take it. InputError, PolicyError: as of
+        :meth:`~hpcgen.builders.artifacts.store.ArtifactStore.check`.
         """
         store.check(found)
         signature = read_plain(signature_of(found.path), MAX_BYTES) if store.is_signed(found) else b""

@@ -19,12 +19,7 @@ class RemotePlace(ABC):
 
     @abstractmethod
     def fetch(self, record: Artifact, folder: Path, target: Path) -> None:
-        """Bring the archive of a record that was told before.
-
-        Parameters
-        ----------
-        folder: for its pieces meanwhile.
-        """
+        """Bring the archive of a record that was told before. ``folder``: for its pieces meanwhile."""
 
     @abstractmethod
     def listed(self) -> list[str]:

@@ -31,10 +31,8 @@ def _remote(address: str) -> RemotePlace | None:
 class ArtifactSource:
     """A place that artifacts are brought from; only what a store would take of its own comes into it.
 
-    Parameters
-    ----------
-    address: a folder; ``https://…``, where a web server shows one; or ``docker://…``, a repository of a registry.
-    store: the user's own, whose signers count here, too.
+    ``address``: a folder; ``https://…``, where a web server shows one; or ``docker://…``, a repository of a registry.
+    ``store``: the user's own, whose signers count here, too.
 
     ``gave`` is whether something came.
     """
@@ -47,13 +45,7 @@ class ArtifactSource:
     def bring(self, key: str, tell: Callable[[str], None]) -> StoredArtifact | None:
         """Bring one into the store.
 
-        Parameters
-        ----------
-        tell: told what comes, or why it does not.
-
-        Raises
-        ------
-        OutputError: the store cannot be written.
+        ``tell``: told what comes, or why it does not. OutputError: the store cannot be written.
         """
         if self._down:
             return None

@@ -50,10 +50,8 @@ class ArtifactEntry(NamedTuple):
 class ArtifactStore:
     """The artifacts of one folder.
 
-    Parameters
-    ----------
-    folder: it need not be there yet.
-    signers: a file of allowed signers, one of whom must have signed whatever is taken.
+    ``folder``: it need not be there yet. ``signers``: a file of allowed signers, one of whom must have signed whatever
+    is taken.
     """
 
     def __init__(self, folder: Path, signers: Path | None = None) -> None:
@@ -62,9 +60,7 @@ class ArtifactStore:
     def find(self, key: str, tell: Callable[[str], None] = lambda text: None) -> StoredArtifact | None:
         """The artifact of a key, if it is whole, is what its record says and is signed where it has to be.
 
-        Parameters
-        ----------
-        tell: told why one that is there is not taken.
+        ``tell``: told why one that is there is not taken.
         """
         if not self.record_path(key).exists():
             return None
@@ -85,8 +81,6 @@ class ArtifactStore:
     def put(self, record: Artifact, archive: Path) -> StoredArtifact:
         """Add an artifact, whose archive is copied; one of the same key is replaced.
 
-        Raises
-        ------
         OutputError: the folder cannot be written.
         """
         place = self.archive(record)
@@ -114,10 +108,7 @@ class ArtifactStore:
     def of(self, beginning: str) -> ArtifactEntry:
         """The one whose key begins so, or whose block is called so.
 
-        Raises
-        ------
-        UnknownNameError: there is none.
-        InputError: there are several, or it cannot be read.
+        UnknownNameError: there is none. InputError: there are several, or it cannot be read.
         """
         for path in self.folder.glob(f"[0-9a-f][0-9a-f]/{glob.escape(beginning)}*.json"):
             self._read(path)

@@ -95,8 +95,6 @@ def provenance_text(record: BuildRecord) -> str:
 
     Nobody's name, machine or folder is in it, and no secrets.
 
-    Raises
-    ------
     InputError: the record has no image, or one without a digest.
     """
     image = record.image
@@ -180,13 +178,8 @@ def _run(record: BuildRecord) -> dict[str, Any]:
 def check_provenance(image: ImageReference, file: Path, signers: Path | None = None) -> list[ProvenanceCheck]:
     """Whether a statement is of this image: who signed it, the image's digest, plan and lock in the image.
 
-    Parameters
-    ----------
     file: the statement; its signature is beside it, as FILE.sig.
     signers: a file of allowed signers, one of whom must have signed it.
-
-    Raises
-    ------
     InputError: the file is no such statement, or the image cannot be read.
     MissingToolError: a program that is needed for the signature or the image is not here.
     """
@@ -204,8 +197,6 @@ def check_published(name: str, signers: Path | None = None) -> list[ProvenanceCh
 
     Of several the first counts that an allowed signer made of this image; without one, the first.
 
-    Raises
-    ------
     InputError: there is none, or none that can be read. FetchError: the registry does not give them.
     """
     from hpcgen.core.support.leftovers import scratch_folder

@@ -60,9 +60,7 @@ def records_folder() -> Path:
 def new_id(started: str, site: str, stack: str) -> str:
     """A new record's name: random first, so that a few characters name it, then what the user looks for.
 
-    Parameters
-    ----------
-    started: UTC, ISO 8601.
+    ``started``: UTC, ISO 8601.
     """
     day = re.sub(r"[^0-9]", "", started)[:8]
     return f"{secrets.token_hex(4)}-{stack}-{site}-{day}"
@@ -172,8 +170,6 @@ def of_image(image: ImageReference) -> BuildRecord | None:
 def newest_in(folder: Path, stack: str, site: str | None = None) -> BuildRecord | None:
     """The newest record of an image that was built in a folder.
 
-    Parameters
-    ----------
     folder: an absolute path.
     stack: by its name.
     site: by its name; any if None.
@@ -301,8 +297,6 @@ def prune(chosen: Selection, keep: int, *, dry_run: bool) -> Iterator[tuple[Reco
 
     Records that cannot be read, such as those of a newer release, stay.
 
-    Raises
-    ------
     OutputError: what could not be removed, after all the others are.
     """
     problems = Problems()

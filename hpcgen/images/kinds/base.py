@@ -109,12 +109,7 @@ class ImageKind:
     def read(self, name: str, paths: Sequence[str], most: int = MAX_FILE) -> dict[str, bytes]:
         """Regular files by their absolute path in the image; those that it does not have are not in the answer.
 
-        Parameters
-        ----------
         most: bytes that one of them may have.
-
-        Raises
-        ------
         InputError: the image cannot be read, or is made to do harm.
         MissingToolError: a program that reads this kind of image is not installed.
         UnknownNameError: the store has no image of that name.

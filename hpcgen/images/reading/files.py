@@ -67,8 +67,6 @@ class Content(msgspec.Struct, frozen=True):
 class Look(msgspec.Struct, frozen=True, eq=False):
     """Files that a reader asks for.
 
-    Parameters
-    ----------
     pattern: of their whole path, as the image has it or a link in it.
     examine: makes of a file what the reader needs; without it the name is enough.
     most: bytes that such a file may have.

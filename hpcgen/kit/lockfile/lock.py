@@ -41,10 +41,8 @@ def lock_text(plan: Plan, assembly: Assembly) -> str:
 def sealed_text(plan: Plan, assembly: Assembly, pins: Pins, collections: Mapping[str, str]) -> str:
     """The same with all pins and the whole plan, sealed.
 
-    Parameters
-    ----------
-    assembly: of the plan with the pins.
-    collections: sha256 of every file of a collection that the plan rests on, by its name, the first collection first.
+    ``assembly``: of the plan with the pins. ``collections``: sha256 of every file of a collection that the plan rests
+    on, by its name, the first collection first.
     """
     body = SEALED_HEADER + yaml_text(_overview(plan, assembly))
     for name, value in msgspec.to_builtins(pins).items():
@@ -57,8 +55,6 @@ def sealed_text(plan: Plan, assembly: Assembly, pins: Pins, collections: Mapping
 def read_lock(path: Path) -> Lock:
     """A lock that ``hpcgen lock`` wrote into the file ``path``.
 
-    Raises
-    ------
     InputError: it cannot be read, it was edited, it pins nothing, or a newer hpcgen wrote it.
     """
     try:
@@ -90,13 +86,10 @@ def signature_beside(path: Path) -> str:
 def write_signed(path: Path, text: str, key: Path | None, namespace: str) -> bool:
     """Write a text, and beside it its signature by an SSH key; that of an older text does not stay there.
 
-    Parameters
-    ----------
-    key, namespace: as of :func:`~hpcgen.core.support.signatures.sign`, whose errors it has; no key, no signature.
+    Returns whether the older text was signed and this one is not.
 
-    Returns
-    -------
-    Whether the older text was signed and this one is not.
+    ``key``, ``namespace``: as of :func:`~hpcgen.core.support.signatures.sign`, whose errors it has; no key, no
+    signature.
     """
     from hpcgen.core.support.signatures import sign
     from hpcgen.core.support.writing import write_file

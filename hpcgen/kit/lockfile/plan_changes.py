@@ -51,12 +51,7 @@ _NO_FACTS = ("sources", "notes", "links")
 
 
 def plan_changes(before: Plan, after: Plan, tables: Collection[str] = ()) -> Iterator[Change]:
-    """From the cause to its effects.
-
-    Parameters
-    ----------
-    tables: names of blocks whose release table is known to be another now.
-    """
+    """From the cause to its effects. ``tables``: names of blocks whose release table is known to be another now."""
     if before.hpcgen != after.hpcgen:
         why = "another release writes it"
         yield Change(what="hpcgen", name="hpcgen", old=before.hpcgen, new=after.hpcgen, why=why)

@@ -36,15 +36,10 @@ def files_of(
 ) -> dict[str, KitFile]:
     """All files below the prefix but the record of them.
 
-    Parameters
-    ----------
     job: the image as the site starts it.
     prefix: an absolute path.
     name: what is installed is called so.
     kernel: a Jupyter kernel too.
-
-    Raises
-    ------
     PolicyError: the site's engine starts no commands; a kernel of an image without Python.
     InputError: a path or a value that cannot be written in a script.
     """
@@ -106,8 +101,6 @@ def devcontainer_text(job: ImageJob) -> str:
 
     Source: containers.dev, "Dev Container metadata reference".
 
-    Raises
-    ------
     PolicyError: the image is in no store from which such editors start containers.
     """
     plan = job.plan
@@ -198,9 +191,7 @@ _fill = Template(Path(__file__).with_name("templates") / "completions.txt").fill
 def completion_files(commands: Sequence[InstalledCommand], name: str) -> dict[str, KitFile]:
     """The files of all commands that have words, by their paths below the prefix.
 
-    Parameters
-    ----------
-    name: what is installed is called so.
+    ``name``: what is installed is called so.
     """
     return {
         place.format(each.name): KitFile(_fill(shell, name=name, command=each.name, words=words_of(*each.words)))
@@ -235,15 +226,10 @@ def commands_of(stack: Stack) -> list[InstalledCommand]:
 def wanted_commands(asked: Sequence[str], recorded: Stack, own: Stack | None, *, trust: bool) -> list[InstalledCommand]:
     """What is installed of an image.
 
-    Parameters
-    ----------
     asked: the person's own words, ``NAME`` or ``NAME=PATH``, which decide alone where there are any.
     recorded: the stack in the image, which may be a stranger's.
     own: the person's stack of that name, if there is one.
     trust: the image's record may name programs of this host.
-
-    Raises
-    ------
     InputError: a word is none, two commands have one name, or nobody who may names any.
     """
     if asked:

@@ -84,8 +84,6 @@ def manifest_text(installed: InstallRecord) -> str:
 def read_manifest(path: Path) -> InstallRecord:
     """A record that ``hpcgen install`` wrote.
 
-    Raises
-    ------
     InputError: it cannot be read, is none, is of another name than its folder's, or a newer hpcgen wrote it.
     """
     remedy = f"write it again with: {INSTALL.command}"
@@ -114,8 +112,6 @@ def names_in(prefix: Path) -> list[str]:
 def installed_as(prefix: Path, name: str | None) -> InstallRecord:
     """What is installed under a name, or all there is.
 
-    Raises
-    ------
     UnknownNameError: nothing is, or several things are and no name was given.
     """
     names = names_in(prefix)

@@ -42,20 +42,13 @@ def install(
 ) -> InstallRecord:
     """Write the files of an image below a prefix, in the place of those that it had there.
 
-    Parameters
-    ----------
+    Returns what was recorded.
+
     installed: what is said of them, without files and folders.
     files: path below the prefix → text.
     outside: files elsewhere, by absolute path.
     force: files of it that somebody changed are written over.
     tell: hears of records that are damaged.
-
-    Returns
-    -------
-    What was recorded.
-
-    Raises
-    ------
     OutputError: a file is somebody else's or was changed; it cannot be written. All below the prefix is as before.
     InputError: a newer hpcgen wrote the record of what is replaced.
     """
@@ -93,17 +86,10 @@ def install(
 def uninstall(prefix: Path, name: str | None = None, *, force: bool = False) -> tuple[InstallRecord, list[Path]]:
     """Remove what was installed, and the folders that were made for it where nothing else is in them.
 
-    Parameters
-    ----------
+    Returns what was installed, and the files that were removed.
+
     name: as it was installed; None where it is the only one.
     force: files that somebody changed, too.
-
-    Returns
-    -------
-    What was installed, and the files that were removed.
-
-    Raises
-    ------
     UnknownNameError, InputError: as :func:`installed_as`.
     OutputError: a file was changed, so that nothing was removed; or one cannot be removed.
     """

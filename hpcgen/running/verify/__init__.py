@@ -60,8 +60,8 @@ def verify_image(
 ) -> TestRun:
     """Run the self-tests and the contract's run-time half right here, by the site's own launch line.
 
-    Parameters
-    ----------
+    Returns every result. That tests failed raises nothing: see :func:`failed`. No record is written.
+
     catalog, trust: as for :func:`~hpcgen.running.image_job.plan_for_image`.
     site, partition, engine, ranks_per_node, threads: other than the recorded ones. Where a layout has one rank on
         a node, two are started unless ``ranks_per_node`` says otherwise.
@@ -69,13 +69,6 @@ def verify_image(
     timeout_s: seconds for each start of the image.
     data: as for :func:`~hpcgen.running.image_job.plan_for_image`.
     on_begin: called with the group and name of each test that begins.
-
-    Returns
-    -------
-    Every result. That tests failed raises nothing: see :func:`failed`. No record is written.
-
-    Raises
-    ------
     InputError: the image is for a site of which the user has no profile, or nothing says which machine it is for.
     PolicyError: it cannot be started here, whatever the result would be, such as several nodes without an allocation.
     """
@@ -112,11 +105,9 @@ def job_of_tests(
 ) -> ImageJob:
     """The job in whose layout an image is tested.
 
-    Parameters
-    ----------
-    request: what is asked of it. Of several nodes in the image's record one is used, unless more are asked for.
-    trust, site, partition, engine, account, elsewhere, data: as for
-        :func:`~hpcgen.running.image_job.plan_for_image`, which says what is raised.
+    ``request``: what is asked of it. Of several nodes in the image's record one is used, unless more are asked for.
+    ``trust``, ``site``, ``partition``, ``engine``, ``account``, ``elsewhere``, ``data``: as for
+    :func:`~hpcgen.running.image_job.plan_for_image`, which says what is raised.
     """
     nodes = request.nodes or 1
     job = plan_for_image(
@@ -166,9 +157,7 @@ def failed(run: TestRun) -> list[TestResult]:
 def failure(run: TestRun, remedy: str = "") -> TestFailedError | None:
     """The error with every test that failed; None if none did.
 
-    Parameters
-    ----------
-    remedy: what to do, in place of what each result says.
+    ``remedy``: what to do, in place of what each result says.
     """
     found = failed(run)
     problems = [

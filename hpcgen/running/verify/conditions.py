@@ -42,8 +42,6 @@ _SLOW_CLOCK, _LOWERED_CLOCK, _LOSSES = 0.7, 0.9, 0.002
 class NodeCondition(msgspec.Struct, frozen=True):
     """What a rank saw of its node, ``before`` the test or ``after`` it.
 
-    Parameters
-    ----------
     cpus: those that it may use. processors: how many the node has. running: programs that ran or waited for one.
     clock: of its first processor now, its limit, and what it can do, in kHz; empty where the kernel does not tell.
     tcp: segments that the node sent, and sent again, since it started; empty where the kernel does not tell.

@@ -82,9 +82,7 @@ def engine_tests(plan: Plan, ended: StartResult) -> list[TestResult]:
 def node_tests(plan: Plan, node: ObservedNode | None, ended: StartResult, built_for: str = "") -> list[TestResult]:
     """The CPU has what the image was compiled for; the GPU, its driver and its devices are seen inside.
 
-    Parameters
-    ----------
-    built_for: archspec's name of that CPU, where it is another than the plan's.
+    ``built_for``: archspec's name of that CPU, where it is another than the plan's.
     """
 
     def seen() -> ObservedNode:
@@ -158,9 +156,7 @@ def _gpu_driver(plan: Plan, node: ObservedNode) -> str:
 def rank_tests(plan: Plan, ended: StartResult | None) -> list[TestResult]:
     """One job of the wanted size, one MPI in it, the right one, in the right version, over the right provider.
 
-    Parameters
-    ----------
-    ended: how the rank test ended; None where the stack runs without MPI or the image has no rank test.
+    ``ended``: how the rank test ended; None where the stack runs without MPI or the image has no rank test.
     """
     output = ended.output if ended is not None else ""
     ranks = read_ranks(ended.lines) if ended is not None else Ranks([], {})
@@ -314,9 +310,7 @@ def _within(ranks: Ranks) -> str:
 def collectives_tests(plan: Plan, used: list[str] | None) -> list[TestResult]:
     """GPUs of several nodes reach each other over the network that is meant.
 
-    Parameters
-    ----------
-    used: the networks that NCCL or RCCL named in a test that passed; None where there was none.
+    ``used``: the networks that NCCL or RCCL named in a test that passed; None where there was none.
     """
 
     def check() -> str:

@@ -27,8 +27,6 @@ _BETWEEN_NODES = ("latency", "bandwidth", "nccl_bus_bandwidth")
 class Evidence(msgspec.Struct, frozen=True):
     """What was seen while the tests ran.
 
-    Parameters
-    ----------
     provider: libfabric's provider that MPI named, or ``ucx``; "" if it named none.
     networks: those that NCCL named; None without a test of it. direct: whether it named a direct path to the GPUs.
     conditions: of the nodes, by measure.
@@ -55,9 +53,7 @@ def judge(
 ) -> JudgedFigure | None:
     """Hold figures against the profile's; None where there is no figure at all.
 
-    Parameters
-    ----------
-    nodes, ranks: the layout that was measured, ranks on each node.
+    ``nodes``, ``ranks``: the layout that was measured, ranks on each node.
     """
     fact = site.partitions[partition].performance.get(measure)
     # A block of somebody else's may print another table than it says.

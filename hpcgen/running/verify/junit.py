@@ -16,12 +16,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def junit_xml(run: TestRun, image: str) -> str:
-    """One test suite per block and one for the contract.
-
-    Parameters
-    ----------
-    image: the image's name, for people.
-    """
+    """One test suite per block and one for the contract. ``image``: the image's name, for people."""
     suites = ElementTree.Element(
         "testsuites",
         name=_text(f"{image} on {run.site} by {run.engine}"),

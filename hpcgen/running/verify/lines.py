@@ -39,8 +39,6 @@ OnBegin = Callable[[str, str], None]
 class SelfTestLines:
     """Reads the lines one by one.
 
-    Parameters
-    ----------
     on_begin: called with the group and name of a test that begins.
     on_result: called with each result.
     clock: seconds, for the time of a test.
@@ -76,9 +74,7 @@ class SelfTestLines:
     def finish(self, status: int | None, limit_s: float) -> list[TestResult]:
         """All results, when the script has ended.
 
-        Parameters
-        ----------
-        status: its exit status; None if it was ended because it took longer than ``limit_s`` seconds.
+        ``status``: its exit status; None if it was ended because it took longer than ``limit_s`` seconds.
         """
         how = f"it was ended after {limit_s:g} s" if status is None else f"the start ended with {status_text(status)}"
         if self._open is not None:
@@ -131,8 +127,6 @@ _OPEN_MPI_OFI = re.compile(f"{OPEN_MPI_OFI}(?P<name>[A-Za-z0-9_;]+)")
 class Ranks(msgspec.Struct, frozen=True):
     """The ranks of a job.
 
-    Parameters
-    ----------
     seen: number and size of the job that each rank told, in the order that they came.
     maps: by rank, the MPI and fabric libraries mapped into it.
     version: what the library says it is.

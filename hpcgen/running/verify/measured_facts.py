@@ -18,10 +18,8 @@ def measured_facts(run: TestRun) -> list[JudgedFigure]:
 def measured_profile(run: TestRun, name: str, parent: str, image: str) -> str:
     """A site profile that adds the figures of a run to another profile.
 
-    Parameters
-    ----------
-    name: of the new profile. parent: the profile that it extends, by name or file.
-    image: what was tested, for the source.
+    ``name``: of the new profile. ``parent``: the profile that it extends, by name or file. ``image``: what was tested,
+    for the source.
     """
     # All of a fact but its tolerance is said anew: it takes the parent's place key by key, and null removes one.
     facts = {

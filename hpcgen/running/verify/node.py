@@ -21,8 +21,6 @@ _END = "hpcgen-node:"
 class ObservedNode(msgspec.Struct, frozen=True):
     """What a node tells from inside a container.
 
-    Parameters
-    ----------
     features: names of the first CPU's features, as Linux calls them.
     devices: the device files of GPUs that are seen.
     driver: version of NVIDIA's driver, "" if there is none.

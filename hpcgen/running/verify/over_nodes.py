@@ -32,8 +32,6 @@ _STARTS = 3
 class TestsOverNodes:
     """The tests of one image over several nodes, and what was seen while they ran.
 
-    Parameters
-    ----------
     job: in whose layout they are started.
     timeout_s: seconds for each start.
     on_begin: called with the group and name of each test that begins.
@@ -86,12 +84,7 @@ class TestsOverNodes:
         return replace(result, judgement=judgement)
 
     def judged(self, provider: str) -> list[TestResult]:
-        """All results with what their figures mean.
-
-        Parameters
-        ----------
-        provider: by which the ranks sent, as their MPI says.
-        """
+        """All results with what their figures mean. ``provider``: by which the ranks sent, as their MPI says."""
         seen = Evidence(provider, self.networks, self._direct, self._conditions)
         return judged_results(self._job.plan, self.results, seen)
 
@@ -101,9 +94,7 @@ def judged_start(
 ) -> list[TestResult]:
     """The results of the rank test, of which the one that counts ranks has the time until they had met.
 
-    Parameters
-    ----------
-    ended: how the rank test ended. again: starts it once more, which is done where it took too long.
+    ``ended``: how the rank test ended. ``again``: starts it once more, which is done where it took too long.
     """
     at = next((place for place, each in enumerate(results) if each.name == "ranks" and each.result == "passed"), None)
     if at is None:

@@ -20,10 +20,7 @@ _REMEDY = "test again; if the machine itself has changed, `hpcgen test --nodes N
 def with_figures(report: Report, site: Site, document: Document, records: Iterable[BuildRecord]) -> Report:
     """The report, with each figure of the partition held against the newest measurement of its layout.
 
-    Parameters
-    ----------
-    document: the profile's, for positions.
-    records: of builds, with their tests.
+    ``document``: the profile's, for positions. ``records``: of builds, with their tests.
     """
     runs = sorted(_runs(records, site.name, report.partition), key=lambda each: each.started, reverse=True)
     for measure, fact in site.partitions[report.partition].performance.items():

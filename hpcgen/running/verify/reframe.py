@@ -50,16 +50,11 @@ def reframe_checks(
 ) -> str:
     """The Python file.
 
-    Parameters
-    ----------
     job: as :func:`hpcgen.running.verify.job_of_tests` lays it out.
     selftest: the text of the image's self-test.
     rank_tests: those of the image's recipe.json, for a job of several nodes.
     command: which writes the file, and ``file``, its name: for its head.
     timeout_s: seconds for each start.
-
-    Raises
-    ------
     InputError: the self-test has no test. PolicyError: as :func:`hpcgen.running.image_job.direct_script`.
     """
     plan = job.plan
@@ -162,8 +157,6 @@ def _plain(text: str) -> str:
 def systems_of(words: Iterable[str]) -> list[str]:
     """ReFrame's names of systems that were given, every one without.
 
-    Raises
-    ------
     InputError: one is no name of a system or of a partition of it.
     """
     given = list(words)

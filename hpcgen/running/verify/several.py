@@ -53,8 +53,6 @@ class RanksOutput(msgspec.Struct, frozen=True):
 def rank_tests_of(image: ImageReference) -> list[RankTest] | None:
     """The tests for several nodes that an image's kit names; None where its kit is of a release that had none.
 
-    Raises
-    ------
     InputError: its recipe.json is damaged.
     """
     file = recorded_kit(image).files.get(FACTS_FILE)

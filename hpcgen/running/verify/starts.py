@@ -46,8 +46,6 @@ def start_script(
 ) -> StartResult:
     """Run a bash script.
 
-    Parameters
-    ----------
     timeout_s: seconds after which it, and all that it started, is ended.
     on_line: is given each line as it comes; without it the lines are kept.
     folder: that it runs in, the present one if None.
@@ -81,9 +79,7 @@ def start_job(
 ) -> StartResult:
     """Start an image's job right here, by the site's launch line. Without the preflight: it would look twice.
 
-    Parameters
-    ----------
-    timeout_s, on_line, folder: as for :func:`start_script`.
+    ``timeout_s``, ``on_line``, ``folder``: as for :func:`start_script`.
     """
     left_out = [name for name in os.environ if name.startswith(ADDING)] if job.sealed else []
     return start_script(direct_script(job), timeout_s, on_line, folder=folder, left_out=left_out)
@@ -100,8 +96,6 @@ def with_layout(
 ) -> ImageJob:
     """The same image with another command.
 
-    Parameters
-    ----------
     ranks: ranks on each node.
     environment: variables of the job beside the stack's own.
     threads: of each rank, those of the job if None.

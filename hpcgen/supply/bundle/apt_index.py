@@ -39,13 +39,8 @@ _FORMAT = re.compile(r"https?://www\.debian\.org/doc/(packaging-manuals/)?copyri
 def write_apt_index(bundle: Path, packages: Sequence[BundleItem], epoch: int) -> None:
     """Write ``Packages`` and ``Release``. The same packages give the same bytes.
 
-    Parameters
-    ----------
     bundle: the bundle's folder; the packages lie in it already.
     epoch: the date of the index, in seconds since 1970.
-
-    Raises
-    ------
     InputError: packages that cannot be read, all of them.
     OutputError: the bundle cannot be written.
     """
@@ -161,8 +156,6 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 def read_control(path: Path) -> Deb822:
     """Fields of a package's control file in their order; a value keeps its further lines, each begun with a space.
 
-    Raises
-    ------
     InputError: damaged, or not the package of anything.
     """
     with path.open("rb") as stream:

@@ -24,9 +24,7 @@ from hpcgen.supply.bundle.workspace import Workspace
 class BaseImages:
     """The base images of a lock, in the place where its bundle is made.
 
-    Parameters
-    ----------
-    given: name → skopeo reference, in place of where the lock says that an image is.
+    ``given``: name → skopeo reference, in place of where the lock says that an image is.
     """
 
     def __init__(self, lock: Lock, place: Workspace, given: Mapping[str, str], watch: Watch) -> None:

@@ -71,8 +71,6 @@ class CarriedArtifact(msgspec.Struct, frozen=True):
 class Creation(msgspec.Struct, frozen=True):
     """How a bundle is made.
 
-    Parameters
-    ----------
     reuse: folder of an older bundle; what it has need not be fetched.
     folders: with files that were had by other means; those with the right hash are taken.
     jobs: downloads at once.
@@ -98,13 +96,8 @@ class Creation(msgspec.Struct, frozen=True):
 def create_bundle(lock: Lock, wanted: Wants, target: Path, how: Creation | None = None) -> Manifest:
     """Make a bundle.
 
-    Parameters
-    ----------
     wanted: every file beside base images; or what gives them, called with a folder where files can be made.
     target: a folder that is not there yet, or a file that ends in ``.tar``.
-
-    Raises
-    ------
     FetchError: some inputs were not fetched; what was stays for the next run.
     OutputError: the target already exists, another hpcgen makes it, the disk is full.
     InputError: the wanted files contradict each other, or an input is not as it should be.

@@ -74,13 +74,8 @@ def _sorted(items: Sequence[BundleItem]) -> list[BundleItem]:
 def write_increment(old: Path, new: Path, output: DifferenceTarget) -> Difference:
     """Write what of ``new`` is not in ``old``, with the manifest, the lock and the sums that belong to it.
 
-    Parameters
-    ----------
-    old: a bundle, or its ``bundle.json`` alone; ``new``: a bundle.
-
-    Raises
-    ------
-    InputError: ``new`` is not as its manifest says; OutputError: it cannot be written.
+    ``old``: a bundle, or its ``bundle.json`` alone; ``new``: a bundle. InputError: ``new`` is not as its manifest says;
+    OutputError: it cannot be written.
     """
     before, before_bytes = read_manifest(old)
     source = open_bundle(new)
@@ -105,10 +100,8 @@ def write_increment(old: Path, new: Path, output: DifferenceTarget) -> Differenc
 def join(old: Path, increment: Path, output: DifferenceTarget) -> Manifest:
     """Make the newer bundle of the older one and the increment; every file is checked on the way.
 
-    Raises
-    ------
-    InputError: the increment was made against another bundle, or one of the two is not as it should be.
-    OutputError: the bundle cannot be written.
+    InputError: the increment was made against another bundle, or one of the two is not as it should be. OutputError:
+    the bundle cannot be written.
     """
     before, more = open_bundle(old), open_bundle(increment)
     if INCREMENT not in more.files:

@@ -120,9 +120,7 @@ _BY_ARTIFACTS = """\
 def readme(lock: Lock, artifacts: bool = False) -> str:
     """``README.txt``: what to do with a bundle where hpcgen is not installed.
 
-    Parameters
-    ----------
-    artifacts: some blocks are there as they were compiled.
+    ``artifacts``: some blocks are there as they were compiled.
     """
     held = f"  {BUNDLED_ARTIFACTS + '/':<19}blocks as they were compiled, without their sources\n" if artifacts else ""
     site, stack = lock.plan.site.name, lock.plan.stack.name
@@ -186,10 +184,8 @@ def licences(
 ) -> dict[str, str]:
     """The licence of each file, by its path; empty where it does not say it clearly.
 
-    Parameters
-    ----------
-    wants: the files of ``folder`` by relative path, and what each was wanted as.
-    known: licences by sha256, which need not be looked for again.
+    ``wants``: the files of ``folder`` by relative path, and what each was wanted as. ``known``: licences by sha256,
+    which need not be looked for again.
     """
     found = {path: known[each[0].sha256] for path, each in wants.items() if each[0].sha256 in known}
     said = {path: text for path, each in wants.items() if (text := next((one.licence for one in each), ""))}

@@ -35,8 +35,6 @@ def collected(lock: Lock, catalog: Catalog) -> Iterator[CollectedFile]:
     A whole collection goes along, not only the files that the lock names: blocks may read what lies beside them, and
     the offline machine can plan other sites and stacks with it.
 
-    Raises
-    ------
     InputError: a collection is not here, or too large, or a file has a name that no bundle can have.
     """
     problems = Problems()
@@ -90,8 +88,6 @@ def bundled_collections(bundle: Path, lock: Lock) -> list[Path]:
 def bundled_tree(bundle: Path, copy: PlannedCopy) -> FileTree | None:
     """The files of an entry as they lie in a bundle's folder; None where it has no list of them.
 
-    Raises
-    ------
     InputError: the list is damaged.
     """
     place = bundle / file_path(copy.sha256, COPIED_LIST)

@@ -42,10 +42,8 @@ def parse_size(text: str) -> int:
 class PieceWriter(io.RawIOBase):
     """Takes bytes and writes them into one file, or into files of a given size; they are on the disk at the end.
 
-    Parameters
-    ----------
-    first: the file, or with ``limit`` the name to which ``.000``, ``.001`` … are added.
-    limit: bytes of a piece, None for one file.
+    ``first``: the file, or with ``limit`` the name to which ``.000``, ``.001`` … are added. ``limit``: bytes of a
+    piece, None for one file.
     """
 
     def __init__(self, first: Path, limit: int | None) -> None:
@@ -123,8 +121,6 @@ def write_tar(
 ) -> None:
     """The files of a bundle as a tar file: the same bytes for the same files, by whomever and whenever it is written.
 
-    Parameters
-    ----------
     paths: relative, in the order in which they are to stand.
     epoch: the time that all files get, in seconds since 1970.
     moved: told each path and how many of its bytes more are written.

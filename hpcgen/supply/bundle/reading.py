@@ -40,8 +40,6 @@ class BundleFile(msgspec.Struct, frozen=True):
 class BundleReader:
     """A bundle as it lies somewhere.
 
-    Attributes
-    ----------
     files: what there is to be read, by relative path.
     problems: what there is beside that, in words.
     empty: folders in which there is nothing.
@@ -168,8 +166,6 @@ class _Tar(BundleReader):
 def open_bundle(path: Path) -> BundleReader:
     """A bundle to be read: a folder, ``FILE.tar``, or the first of its pieces, ``FILE.tar.000``.
 
-    Raises
-    ------
     InputError: there is nothing of that kind.
     """
     try:

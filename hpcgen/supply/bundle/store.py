@@ -25,10 +25,7 @@ def hash_all(
 ) -> dict[K, tuple[str, int] | OSError]:
     """sha256 and length of many files at once; what could not be read has the error instead.
 
-    Parameters
-    ----------
-    files: how each is opened, and its size in bytes.
-    title: what is shown, such as ``checking``.
+    ``files``: how each is opened, and its size in bytes. ``title``: what is shown, such as ``checking``.
     """
     watch = watch or Watch()
     progress = TransferProgress(title, len(files), sum(size for _, size in files.values()))
@@ -76,14 +73,10 @@ def fitting(folder: Path, wants: Mapping[str, str], title: str, jobs: int, watch
 def take(source: Path, target: Path, work: Path, sha256: str, link: bool = True) -> bool:
     """Put a file of another bundle into this one, as a hard link where that works, else as a copy.
 
-    Parameters
-    ----------
+    Returns False if the source is not what it should be; then nothing has changed.
+
     work: a folder on the disk of ``target``, for what is not yet checked.
     link: a hard link will do; else it is a copy, since the source is somebody's own.
-
-    Returns
-    -------
-    False if the source is not what it should be; then nothing has changed.
     """
     part = PartialFile(work / f"taken-{secrets.token_hex(6)}")
     try:

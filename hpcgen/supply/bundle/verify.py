@@ -67,15 +67,10 @@ def verify(
 ) -> Verification:
     """Check a bundle: every file, and that manifest, sums, lock and images fit each other.
 
-    Parameters
-    ----------
     path: a folder, a tar file, or the first piece of one.
     lock: the bundle must be that of this lock.
     jobs: how many files are hashed at once.
     signers: a file of allowed signers, one of whom must have signed it.
-
-    Raises
-    ------
     InputError: there is no bundle at all, or a newer hpcgen made it.
     PolicyError: its signature is not that of its manifest, or of no allowed signer.
     """
@@ -116,8 +111,6 @@ def _signer(source: BundleReader, manifest: bytes, signers: Path | None) -> str:
 def check_signed(folder: Path, signers: Path) -> str:
     """Who signed a bundle, whose lock and collections are those of its manifest; all else a build checks.
 
-    Raises
-    ------
     PolicyError: it is not signed by an allowed signer, or one of these files is not as it was signed.
     """
     source = open_bundle(folder)

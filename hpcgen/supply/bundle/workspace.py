@@ -37,10 +37,8 @@ class InUseError(OutputError):
 class State(msgspec.Struct):
     """What one run tells the next.
 
-    Parameters
-    ----------
-    roots: digest of a base image → sha256 of the tar file that was made of it.
-    publishing: pieces that are whole and on their way to their names.
+    ``roots``: digest of a base image → sha256 of the tar file that was made of it. ``publishing``: pieces that are
+    whole and on their way to their names.
     """
 
     roots: dict[str, str] = {}
@@ -193,9 +191,7 @@ def _alone(folder: Path) -> int:
 def explained_disk(place: Workspace, needed: int = 0, whole: int = 0) -> Iterator[None]:
     """What the system says while files are written, as an OutputError in plain words.
 
-    Parameters
-    ----------
-    needed, whole: bytes that are still missing at the beginning of the work, and that the bundle has in all.
+    ``needed``, ``whole``: bytes that are still missing at the beginning of the work, and that the bundle has in all.
     """
     try:
         yield

@@ -40,8 +40,6 @@ _RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)")
 class RetryPolicy(msgspec.Struct, frozen=True):
     """When a download is given up, and how it is tried again.
 
-    Parameters
-    ----------
     connect_s, silence_s: until a connection stands; of silence.
     stall_s, stall_bytes: a transfer that brings fewer bytes in so many seconds is cut off and tried again.
     rounds: how often all addresses of a file are tried without progress (``stall_bytes``).
@@ -102,10 +100,8 @@ class Downloader:
     def fetch(self, downloads: Sequence[Download]) -> None:
         """Fetch all; what is whole stays, and so do the parts of what is not.
 
-        Raises
-        ------
-        FetchError: with every file that was not fetched, and why from each address.
-        DiskError: the disk is full, or the like.
+        FetchError: with every file that was not fetched, and why from each address. DiskError: the disk is full, or the
+        like.
         """
         failures: dict[str, Problem] = {}
         # The largest first: it takes longest, and the small ones fill the gaps.

@@ -40,13 +40,8 @@ class PageError(Exception):
 def read_page(data: bytes, content_type: str, url: str) -> list[IndexFile]:
     """The files that a page names, without those whose name or address cannot be used.
 
-    Parameters
-    ----------
     content_type: as the server says it; for a page of this machine ``text/html``.
     url: where the page was read, after redirects: links are relative to it.
-
-    Raises
-    ------
     PageError: it is no such page, or of a later major version of the format.
     """
     kind = content_type.partition(";")[0].strip().lower()

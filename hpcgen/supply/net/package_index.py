@@ -64,15 +64,10 @@ def find_files(
 ) -> list[WantedFile]:
     """The file of every line, with all addresses that have it.
 
-    Parameters
-    ----------
     lines: ``name==version --hash=sha256:…``; comments and empty lines are allowed.
     indexes: addresses of simple indexes (``https:``, or ``file:`` for a folder); those of pip's own settings if
         None, with their folders of links.
     loopback_http: allow http to this machine itself.
-
-    Raises
-    ------
     InputError: lines that are not pinned by version and sha256, all of them.
     FetchError: files that no index has, all of them, with what was looked at.
     """

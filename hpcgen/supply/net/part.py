@@ -26,9 +26,7 @@ class DiskError(Exception):
 class PartialFile:
     """The beginning of a file, and beside it (``.tag``) the server's mark of the version that it is of.
 
-    Parameters
-    ----------
-    path: of the part; its folder is made when it is needed.
+    ``path``: of the part; its folder is made when it is needed.
     """
 
     def __init__(self, path: Path) -> None:

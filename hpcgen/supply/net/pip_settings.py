@@ -57,8 +57,6 @@ else:
 class PipSettings(msgspec.Struct, frozen=True):
     """What a pip uses.
 
-    Parameters
-    ----------
     indexes: addresses of simple indexes, in pip's order.
     links: folders, files and pages with links to packages.
     cert: a file or folder with certificate authorities, or nothing.
@@ -73,10 +71,7 @@ class PipSettings(msgspec.Struct, frozen=True):
 def pip_settings() -> PipSettings:
     """The settings of the pip beside hpcgen, or of the first Python on PATH that has one.
 
-    Raises
-    ------
-    MissingToolError: there is no pip.
-    InputError: pip cannot read its own configuration, or does not end.
+    MissingToolError: there is no pip. InputError: pip cannot read its own configuration, or does not end.
     """
     # hpcgen's own Python first, since its environment's pip.conf is the nearest.
     names = [sys.executable, shutil.which("python3"), shutil.which("python")]

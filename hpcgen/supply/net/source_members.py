@@ -27,8 +27,6 @@ _READING_S = 60.0
 def source_members(path: Path) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
     """The name of each regular file in a tar or zip archive, and what opens it while it is the current one.
 
-    Raises
-    ------
     UNREADABLE: it cannot be read, or not within the limits.
     """
     limit = ReadingLimit(path.name, path.stat().st_size, _READING_S)

@@ -44,10 +44,8 @@ _CHUNK = 256 * 1024
 class WebError(Exception):
     """Why an address gave nothing.
 
-    Parameters
-    ----------
-    again: it may do better another time; ``wait``: not before so many seconds, as the server asks.
-    down: the host could not even be reached.
+    ``again``: it may do better another time; ``wait``: not before so many seconds, as the server asks. ``down``: the
+    host could not even be reached.
     """
 
     def __init__(self, message: str, again: bool = True, wait: float = 0.0, down: bool = False) -> None:
@@ -93,8 +91,6 @@ def shown(url: str) -> str:
 def tls_context(ca_files: Iterable[Path]) -> ssl.SSLContext:
     """The machine's certificate authorities, those that the environment names, and ``ca_files`` where they exist.
 
-    Raises
-    ------
     WebError: a file holds no certificates.
     """
     context = ssl.create_default_context()
@@ -136,13 +132,8 @@ class Web:
     ) -> Response:
         """The answer to a GET, redirects followed.
 
-        Parameters
-        ----------
         plain: http without TLS is allowed. From https to http no redirect is ever followed.
         on_socket: told the socket of each connection, so that another thread can shut it down.
-
-        Raises
-        ------
         WebError: no answer, or none that has a file.
         """
         origin = urllib.parse.urlsplit(url)

@@ -19,12 +19,7 @@ _BLOCK = 256 * 1024
 
 
 def remote_metadata(web: Web, url: str, *, loopback_http: bool = False) -> str:
-    """The text of METADATA.
-
-    Raises
-    ------
-    WebError: neither the file nor the wheel's parts can be had.
-    """
+    """The text of METADATA. WebError: neither the file nor the wheel's parts can be had."""
     try:
         data, _ = _get(web, f"{url}.metadata", {}, loopback_http)
     except WebError as failure:

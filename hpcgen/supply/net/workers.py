@@ -25,14 +25,9 @@ def work_all(
 
     The threads are daemons: one that hangs in the network never keeps an interrupted program alive.
 
-    Parameters
-    ----------
     work: called in a thread; it returns early once ``stop`` is set. What it raises ends all the work.
     tick: called in this thread every tenth of a second.
     on_stop: called once when the work ends early, to wake threads that wait for something.
-
-    Raises
-    ------
     The first exception that ``work`` or ``tick`` raised, KeyboardInterrupt among them.
     """
     waiting = deque(tasks)

@@ -98,10 +98,8 @@ class AptRelease(msgspec.Struct, frozen=True):
 def key_pins(shell: BaseShell) -> tuple[list[KeyPin], int]:
     """The keys of all indexes that apt has read, and the newest date among the indexes, in seconds since 1970.
 
-    Raises
-    ------
-    PolicyError: an index that no key signed.
-    FetchError: an index that cannot be understood, or nothing in the image verifies signatures.
+    PolicyError: an index that no key signed. FetchError: an index that cannot be understood, or nothing in the image
+    verifies signatures.
     """
     releases = _releases(shell)
     sources = _sources(shell)

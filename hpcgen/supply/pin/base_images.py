@@ -61,8 +61,6 @@ _INSTALL = "install skopeo"
 def image_sources(name: str, mirror: ImageMirror | None, given: Mapping[str, str], pulled: str = "") -> list[str]:
     """Where an image may be found, as skopeo names it, in the order to try.
 
-    Parameters
-    ----------
     name: as the plan has it, such as ``debian:12``.
     mirror: where the site has it; its ``docker`` name, if that starts with ``localhost/``, is of a store here.
     given: references that the user gave, by name; nothing else is tried then.
@@ -85,13 +83,8 @@ def image_sources(name: str, mirror: ImageMirror | None, given: Mapping[str, str
 def pin_image(name: str, sources: Sequence[str], architecture: str, digest: str = "") -> ImagePin:
     """The pin of an image from the first source that has it.
 
-    Parameters
-    ----------
     architecture: the site's, ``x86_64`` or ``aarch64``.
     digest: the one that is asked for, of the image or of an index with it; what the tag stands for if empty.
-
-    Raises
-    ------
     FetchError: none of the sources has it; each says why.
     MissingToolError: skopeo is not installed.
     """
@@ -113,12 +106,7 @@ def fetch_image(
 
     It is there whole or not at all; where it already exists, it is checked and nothing is fetched.
 
-    Parameters
-    ----------
     tell: told of what comes from a registry, with its size.
-
-    Raises
-    ------
     FetchError: it cannot be fetched, is not what the pin says, is of another architecture, or too large for the disk.
     OutputError: the layout cannot be written.
     """

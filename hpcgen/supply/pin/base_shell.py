@@ -232,13 +232,8 @@ def base_shell(
 ) -> Iterator[BaseShell]:
     """Unpack an image of an OCI layout into a temporary folder (``TMPDIR``), which is removed at the end.
 
-    Parameters
-    ----------
     environment: variables of the commands, besides HOME, USER, PATH and the C locale.
     several_ids: whether files may have to be given to other users than root, as packages want it.
-
-    Raises
-    ------
     InputError, MissingToolError, PolicyError: it cannot be unpacked, or nothing here can run a command in it.
     """
     with _scratch() as scratch:
@@ -280,9 +275,7 @@ def _take_over(root: Path, name: str) -> None:
 def _unpack(layout: Path, image: str, root: Path, unread: Sequence[str]) -> None:
     """The image's files; of a single layer by tar alone, which is several times faster.
 
-    Parameters
-    ----------
-    unread: patterns of files that may be left out.
+    ``unread``: patterns of files that may be left out.
     """
     from hpcgen.images.oci_layout import folder_layout
 

@@ -19,13 +19,8 @@ OS_RELEASE = "/etc/os-release"
 def check_base(plan: Plan, catalog: Catalog, name: str, origin: str, layout: Path) -> None:
     """Hold a fetched image against the plan: the machine of its shell, whatever its configuration says, and os-release.
 
-    Parameters
-    ----------
     origin: where it is from.
     layout: the OCI layout that holds it.
-
-    Raises
-    ------
     FetchError: it is another one; the remedy names the plan that it is for, where there is one.
     """
     wanted = wanted_system(plan, catalog.release(plan.blocks[0]).values)

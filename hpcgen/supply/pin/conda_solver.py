@@ -31,13 +31,8 @@ _NOTHING_FITS = "Cannot solve"
 def solve_conda(asked: PlannedConda, program: str, channels: Mapping[str, str]) -> list[CondaPackage]:
     """Every package to install, by name.
 
-    Parameters
-    ----------
     program: the text of ``conda_program.py``.
     channels: the address by which each channel is asked; packages have that of the channel itself.
-
-    Raises
-    ------
     ConflictError: nothing fits what is asked for.
     FetchError: a channel does not answer, or has a package without a sha256.
     MissingToolError: py-rattler is not installed.
@@ -100,10 +95,8 @@ def _package(said: Mapping[str, Any], channels: Mapping[str, str]) -> CondaPacka
 def lock_beside(packages: Sequence[CondaPackage], asked: Sequence[str], architecture: str, glibc: str) -> list[str]:
     """Hashed lines of what is asked of a Python package index, without what the conda packages have already.
 
-    Raises
-    ------
-    ConflictError: no Python is among the packages, or nothing fits beside them.
-    Other errors are those of :func:`hpcgen.supply.pin.wheels.lock_wheels`.
+    ConflictError: no Python is among the packages, or nothing fits beside them. Other errors are those of
+    :func:`hpcgen.supply.pin.wheels.lock_wheels`.
     """
     from hpcgen.supply.pin.wheels import lock_wheels
 

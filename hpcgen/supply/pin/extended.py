@@ -23,14 +23,9 @@ from hpcgen.supply.pin.locking import collection_files
 def lock_of_added(plan: Plan, catalog: Catalog, image: ImageReference, content: str) -> Lock:
     """Everything that the build of an extended image brought.
 
-    Parameters
-    ----------
     plan: that of the image, which says what it was added to.
     image: it is read and not started.
     content: the hash of its plan.
-
-    Raises
-    ------
     InputError: what apt and pip said is not in the image, or is not understood.
     """
     reports = {block.name: report_of(block) for block in added_blocks(plan)}

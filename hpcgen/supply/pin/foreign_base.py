@@ -28,13 +28,8 @@ def stack_base(
 ) -> BaseImage | None:
     """What the image says of itself that a stack names in ``from``; None without one.
 
-    Parameters
-    ----------
     folder: of the stack's file, from which paths are.
     ask_registry: an image that is not here is fetched to be read, and a tag becomes a digest.
-
-    Raises
-    ------
     InputError: it is not here or cannot be built on; there is no digest, and the remedy says which command shows it.
     """
     named = stack.from_
@@ -104,14 +99,9 @@ def fetched_image(
 ) -> Iterator[ImageReference]:
     """An image of a registry, in a folder that goes at the end; it is shown by its name there with its digest.
 
-    Parameters
-    ----------
     name: without ``docker://``.
     architecture: the site's, ``x86_64`` or ``aarch64``; any other is taken for the former.
     tell: told of its size before it is fetched.
-
-    Raises
-    ------
     InputError: it is no such name. FetchError: it cannot be fetched. MissingToolError: skopeo is not installed.
     """
     from hpcgen.supply.pin.base_images import fetch_image, pin_image

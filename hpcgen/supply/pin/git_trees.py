@@ -34,12 +34,8 @@ ASKING_S = 60.0
 def fetch_tree(tree: GitTree, folder: Path) -> str:
     """Make the tree's archive in a folder, named as :attr:`GitTree.file` says; what was there before is replaced.
 
-    Returns
-    -------
-    The archive's sha256.
+    Returns the archive's sha256.
 
-    Raises
-    ------
     InputError: as :func:`online_commands`. MissingToolError: git is not here.
     FetchError: the repository does not answer, does not have the commit, or its files do not fit it.
     """
@@ -63,10 +59,7 @@ def fetch_tree(tree: GitTree, folder: Path) -> str:
 def commit_of(url: str, reference: str) -> str:
     """The commit that a branch or tag has now.
 
-    Raises
-    ------
-    FetchError: the server does not answer, or has no such branch or tag.
-    MissingToolError: there is no git.
+    FetchError: the server does not answer, or has no such branch or tag. MissingToolError: there is no git.
     """
     require_program("git", f"find the commit of {reference} of {url}", "install git")
     tree = GitTree(url, reference)

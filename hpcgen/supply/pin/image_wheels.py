@@ -43,12 +43,7 @@ def lock_image_wheels(
 ) -> dict[str, list[str]]:
     """Hashed lines for every list that no collection has; they fit those that are hashed already.
 
-    Parameters
-    ----------
     old: a lock whose lists stay where they still fit.
-
-    Raises
-    ------
     ConflictError: the packages contradict each other; the resolver's own words say why.
     FetchError, MissingToolError: as :func:`hpcgen.supply.pin.wheels.lock_wheels`.
     """

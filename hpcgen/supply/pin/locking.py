@@ -63,15 +63,10 @@ def make_lock(
 ) -> Lock:
     """Pin everything that the plan leaves open.
 
-    Parameters
-    ----------
     images: skopeo references to take base images from, by their name; the site's mirror or the registry otherwise.
     old, keep: what stays as it is in an older lock: ``images``, ``packages``, ``wheels``.
     fetch_bazel: learns what Bazel fetches by running it; otherwise it is what the older lock or a collection says.
     say: told what is being done.
-
-    Raises
-    ------
     FetchError, InputError, MissingToolError, PolicyError: all that stands in the way, at once where that can be.
     """
     kept = set(keep) if old is not None else set()

@@ -37,12 +37,7 @@ def _one(asked: ListRequest, architecture: str, lists: Sequence[WheelList]) -> W
 
 
 def merged(header: Sequence[str], packages: Mapping[str, Sequence[Resolved]], glibc: Mapping[str, str]) -> str:
-    """The text of the list.
-
-    Parameters
-    ----------
-    packages, glibc: by Python (``3.12``), as in the list for that alone.
-    """
+    """The text of the list. ``packages``, ``glibc``: by Python (``3.12``), as in the list for that alone."""
     lines = list(header)
     for version in sorted({each for each in glibc.values() if each}):
         lines.append(f"# glibc {version}: {' '.join(python for python, each in glibc.items() if each == version)}")

@@ -28,8 +28,6 @@ _MANAGERS: Mapping[str, type[PackageManager]] = {"apt": Apt, "dnf": Dnf}
 class PackageAnswer(msgspec.Struct, frozen=True):
     """What a stage's package step would bring, who vouches for it, and the date of the indexes.
 
-    Parameters
-    ----------
     keys: of the indexes.
     epoch: the newest date of the indexes in seconds since 1970, 0 where none was read.
     chains: from each package that was asked for down to the nearest that is watched, by what depends on what.
@@ -53,21 +51,14 @@ def resolve_packages(
     A base is unpacked once for all stages whose first steps go on where another's end, and its indexes are read again
     only where these steps changed apt's settings.
 
-    Parameters
-    ----------
+    Returns an answer for each stage, in their order.
+
     layout: OCI layout that holds the base images.
     asked: the stages, of which host files, variables, and the steps before their packages are used, each with the
         packages that it asks for.
     manager: the bases' package manager, one of ``LOCKABLE``.
     say: told what is being done.
     watched: whether it is to be known what brings a package.
-
-    Returns
-    -------
-    An answer for each stage, in their order.
-
-    Raises
-    ------
     InputError: a package that the base's repositories do not have, or that has no sha256.
     FetchError: an index could not be read.
     PolicyError: an unsigned index, or nothing here can run the image.

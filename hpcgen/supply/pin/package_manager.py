@@ -44,8 +44,6 @@ class PackageManager(ABC):
     def keys(self) -> tuple[list[KeyPin], int]:
         """Who vouches for the indexes, and the newest date among them, in seconds since 1970.
 
-        Raises
-        ------
         PolicyError: an index for which nobody vouches.
         """
 
@@ -73,10 +71,7 @@ def unsigned(image: str, indexes: Iterable[str], remedy: str) -> PolicyError:
 def index_keys(index: str, seconds: int, good: Mapping[str, str]) -> list[KeyPin]:
     """The keys that vouch for one index.
 
-    Parameters
-    ----------
-    seconds: its date, since 1970.
-    good: key rings, by the fingerprints of the keys.
+    ``seconds``: its date, since 1970. ``good``: key rings, by the fingerprints of the keys.
     """
     date = datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     return [
@@ -88,12 +83,7 @@ def index_keys(index: str, seconds: int, good: Mapping[str, str]) -> list[KeyPin
 def check_file(image: str, file: str, url: str, kind: str) -> None:
     """Raise unless a package file has a sha256 and an address that it can be fetched from again.
 
-    Parameters
-    ----------
     kind: of its hash.
-
-    Raises
-    ------
     FetchError: the address is of another kind.
     InputError: there is no sha256.
     """

@@ -35,9 +35,7 @@ def project_sources(
 ) -> dict[str, list[str]]:
     """Hashed lines by the name of their list; none where the project's files name wheels alone.
 
-    Parameters
-    ----------
-    kept: lists of an older lock, which stay where they have the same packages.
+    ``kept``: lists of an older lock, which stay where they have the same packages.
     """
     project = plan.project
     built = [each for each in project.packages if each.as_source] if project is not None and project.hashed else []

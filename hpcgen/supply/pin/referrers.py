@@ -81,13 +81,8 @@ def attach(
 ) -> None:
     """Push documents beside an image, which others there stay beside too.
 
-    Parameters
-    ----------
     name, digest, manifest: of the image, as :func:`manifest_of` has them.
     authfile: the login, as in containers-auth.json(5); skopeo's own if None.
-
-    Raises
-    ------
     OutputError: they were not pushed. FetchError: the list that is there cannot be read.
     """
     skopeo = require_program("skopeo", _PURPOSE, _INSTALL)

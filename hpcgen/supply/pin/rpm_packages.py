@@ -34,13 +34,8 @@ def rpm_pin(
 ) -> PackagePin:
     """The pin of a package in a repository.
 
-    Parameters
-    ----------
     version: with its epoch, as :func:`edition` makes it.
     kind: of the hash, in upper case.
-
-    Raises
-    ------
     FetchError: it has another address than one that it can be fetched from, or a file of another name.
     InputError: it has no sha256.
     """

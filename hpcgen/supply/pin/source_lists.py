@@ -37,14 +37,9 @@ def source_lists(
 ) -> dict[str, list[str]]:
     """Hashed lines by the name of their list.
 
-    Parameters
-    ----------
     built: source packages with what was read of them.
     there: hashed lines of the environment that they are built in.
     compiler: whether the image is built with one.
-
-    Raises
-    ------
     UnbuildableError: what a build requires is not to be had as wheels.
     """
     by_tools: dict[tuple[str, ...], list[Resolved]] = {}

@@ -48,8 +48,6 @@ _IMPORTED = {"Cython": "cython", "cffi": "cffi", "numpy": "numpy", "pybind11": "
 class SourcePackage(msgspec.Struct, frozen=True):
     """A source package.
 
-    Parameters
-    ----------
     needs: what it requires, with the markers of extras.
     extras: those that it has.
     python: the range of Pythons that it is for.
@@ -71,13 +69,8 @@ class UnknownSource(Exception):
 def read_source(path: Path, name: str, *, needed: bool = True) -> SourcePackage:
     """The source package in a tar or zip file.
 
-    Parameters
-    ----------
-    needed: whether it counts what the package requires, and not only how it is built.
-
-    Raises
-    ------
-    UnknownSource: it does not say so without being run, or cannot be read.
+    ``needed``: whether it counts what the package requires, and not only how it is built. UnknownSource: it does not
+    say so without being run, or cannot be read.
     """
     texts: dict[str, str] = {}
     sources = []

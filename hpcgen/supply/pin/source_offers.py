@@ -61,9 +61,7 @@ class Offer(msgspec.Struct):
 class SourceOffers:
     """What of an index the resolver is offered as source, in a folder where it finds the wheels that stand for it.
 
-    Parameters
-    ----------
-    asked: requirements, by which a version that was withdrawn may be pinned.
+    ``asked``: requirements, by which a version that was withdrawn may be pinned.
     """
 
     def __init__(self, target: WheelTarget, asked: Iterable[str], index: PackageIndex, folder: Path) -> None:
@@ -92,8 +90,6 @@ class SourceOffers:
     def read(self, chosen: Iterable[tuple[str, str]]) -> bool:
         """Read those of the chosen packages that nobody has read; whether the resolver has to be asked again.
 
-        Raises
-        ------
         FetchError: one cannot be fetched.
         """
         keys = [(name, Version(version)) for name, version in chosen]
@@ -145,12 +141,7 @@ class SourceOffers:
 
 
 def fetched_source(file: IndexFile, sha256: str, index: PackageIndex, folder: Path) -> Path:
-    """The file of a source package, with its hash checked.
-
-    Raises
-    ------
-    FetchError: it cannot be fetched, or is another one.
-    """
+    """The file of a source package, with its hash checked. FetchError: it cannot be fetched, or is another one."""
     if file.url.startswith("file:"):
         return local_path(file.url)
     path = folder / f"{sha256}-{file.file}"

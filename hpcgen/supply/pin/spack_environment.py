@@ -41,12 +41,7 @@ def pinned_spack(
 ) -> SpackPin | None:
     """What is chosen for the plan's environment, or an older lock has for the same; None without one.
 
-    Parameters
-    ----------
     loose: the plan's stages without pins. layout: OCI layout for the base images.
-
-    Raises
-    ------
     ConflictError: nothing fits the specs, or a package has a source that no hash pins.
     FetchError: a step before that fails. Other errors as :func:`base_shell`.
     """
@@ -104,8 +99,6 @@ def _nothing_fits(lines: list[str]) -> ConflictError:
 def chosen(answer: bytes) -> SpackPin:
     """What ``building_blocks/files/spack_sources.py`` has left, as far as a lock takes it.
 
-    Raises
-    ------
     ConflictError: a package has a source that no hash pins. FetchError: it is not understood.
     """
     try:

@@ -58,8 +58,6 @@ _OWN = (
 class Request(msgspec.Struct, frozen=True):
     """What is to be resolved.
 
-    Parameters
-    ----------
     sdists: ``name==version`` of packages that are taken as source; what they need must be asked for.
     constraints: ``name==version`` of packages that are there already, if they are needed.
     indexes: addresses of simple indexes, instead of those of pip's settings.
@@ -100,8 +98,6 @@ class Resolved(msgspec.Struct, frozen=True):
 def resolve(request: Request) -> list[Resolved]:
     """Everything to install.
 
-    Raises
-    ------
     ConflictError, FetchError, MissingToolError: as :func:`hpcgen.supply.pin.wheels.lock_wheels`.
     """
     with scratch_folder("hpcgen-wheels-") as folder:

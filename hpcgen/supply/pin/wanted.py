@@ -45,14 +45,9 @@ def wanted(
 ) -> list[WantedFile]:
     """Every file of a lock's bundle, sorted by kind and name, each content once.
 
-    Parameters
-    ----------
     folder: where files may be made that are no downloads (git trees, hpcgen's own wheel).
     own: whether hpcgen itself and what it needs is wanted too.
     compiled: blocks whose sources are not wanted, by their names.
-
-    Raises
-    ------
     FetchError: an index does not have what the lock names.
     InputError: the lock does not fit this hpcgen's collections, or an input cannot be bundled.
     """
@@ -168,13 +163,8 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 def own_wheels(folder: Path) -> list[WantedFile]:
     """hpcgen and its dependencies, so that ``pip install --no-index --find-links`` needs nothing else.
 
-    Parameters
-    ----------
-    folder: hpcgen's own wheel is written there, and must be there until it was fetched.
-
-    Raises
-    ------
-    ConflictError, FetchError, InputError, MissingToolError: what stands in the way, and what to do.
+    ``folder``: hpcgen's own wheel is written there, and must be there until it was fetched. ConflictError, FetchError,
+    InputError, MissingToolError: what stands in the way, and what to do.
     """
     wheel = own_wheel(folder)
     data = wheel.read_bytes()
@@ -238,8 +228,6 @@ def own_wheel(folder: Path) -> Path:
 def rebuild(distribution: importlib.metadata.Distribution, folder: Path) -> Path:
     """The wheel that a package was installed from, put together again from its files.
 
-    Raises
-    ------
     InputError: it cannot be: files are missing, or pip kept no list of them.
     """
     listing = distribution.read_text("RECORD") or ""

@@ -50,14 +50,9 @@ def update_wheel_facts(
 ) -> Path:
     """Write ``requires.json`` of a folder of wheel lists: what is missing is fetched, what is there stays.
 
-    Parameters
-    ----------
     pythons: minor versions, such as ``3.12``, for which it is told which releases have wheels.
     names: packages of which all releases are looked up, since people pin them, and not only those of lists.
     indexes: as for :func:`hpcgen.supply.net.package_index.find_files`.
-
-    Raises
-    ------
     FetchError: an index does not have a listed wheel, or does not give its metadata.
     InputError: a list, or the file that is there, cannot be read.
     """

@@ -36,8 +36,6 @@ def lock_wheels(
 
     The hash is that of the file which pip would install there. uv chooses the versions.
 
-    Parameters
-    ----------
     requirements: in pip's form, without addresses and options.
     python: the version of CPython, exact if possible: dependencies may hang on it.
     glibc: the C library's version, such as ``2.36``.
@@ -45,9 +43,6 @@ def lock_wheels(
     constraints: lines of lists that go into the same environment, with hashes or without.
     indexes: as for :func:`hpcgen.supply.net.package_index.find_files`.
     provided: ``name==version`` of packages that come another way, each with what it requires of the others.
-
-    Raises
-    ------
     ConflictError: there is no solution; the resolver's own last words say why.
     FetchError: an index could not be asked, or lacks a source package.
     InputError: a requirement that is none.
@@ -139,8 +134,6 @@ _AT_A_TIME = 4
 class ListRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Which lists are wanted.
 
-    Parameters
-    ----------
     name: of the lists, without architecture and Python: ``jax-0.10.2``.
     requirements: in pip's form; also ranges that hold versions back.
     pythons: versions of CPython, exact where dependencies may hang on it: ``3.12.3``.
@@ -200,8 +193,6 @@ def pythons_of(releases: Iterable[str]) -> tuple[str, ...]:
 def lock_lists(asked: ListRequest, say: Callable[[str], None] = lambda text: None) -> WheelLists:
     """Resolve every list, and write none; ``say`` is told of each that is done.
 
-    Raises
-    ------
     ConflictError: there is no solution for a Python that was asked for, or for none at all.
     InputError: a name or a requirement that is none, or a list for every Python that is bound to one.
     FetchError, MissingToolError: as :func:`hpcgen.supply.pin.wheels.lock_wheels`.
@@ -289,10 +280,7 @@ def _file(asked: ListRequest, minor: str, architecture: str) -> str:
 def list_head(asked: ListRequest, pythons: str, options: Sequence[str], architecture: str) -> list[str]:
     """The first lines of a list: what it is for, and the command that writes it alone again.
 
-    Parameters
-    ----------
-    pythons: those that it is for, as it says them.
-    options: of the command, those that say for which Pythons.
+    ``pythons``: those that it is for, as it says them. ``options``: of the command, those that say for which Pythons.
     """
     words = [*options, *([] if architecture == "x86_64" else ["--architecture", architecture])]
     words += ["--glibc", asked.glibc] if asked.glibc else []
