@@ -116,10 +116,9 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
 class Fetched(NamedTuple):
     """What a run has left.
 
-    Parameters
-    ----------
-    cached: sha256 → path of each file in Bazel's cache. wheels: the same of the wheels that pip has brought.
-    requests: what rules have asked for. registry: what was read of module registries, by its path: address and content.
+    ``cached``: sha256 → path of each file in Bazel's cache. ``wheels``: the same of the wheels that pip has brought.
+    ``requests``: what rules have asked for. ``registry``: what was read of module registries, by its path: address and
+    content.
     """
 
     cached: Mapping[str, str]

@@ -92,12 +92,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
 
 def read_advisories(path: Path) -> list[Advisory]:
-    """Those of a file, or of the ``.json`` files of a folder.
-
-    Raises
-    ------
-    InputError: a file is no advisory, all of them named.
-    """
+    """Those of a file, or of the ``.json`` files of a folder. InputError: a file is no advisory, all of them named."""
     files = sorted(path.glob("*.json"))[: _MOST_FILES + 1] if path.is_dir() else [path]
     problems = Problems()
     if not files or len(files) > _MOST_FILES:

@@ -44,8 +44,6 @@ class Answer(Record, frozen=True):
 class AffectedQuestion(Record, frozen=True):
     """What is asked. With nothing of all this: whether anything would be planned otherwise now.
 
-    Parameters
-    ----------
     facts: ``SITE:PATH`` of facts that are to change; of a site's parent too.
     advisories: what is known of packages; None where none was asked about.
     blocks: names of blocks; whether one of these would be planned otherwise now.
@@ -84,12 +82,7 @@ class _Packages(msgspec.Struct, frozen=True):
 
 
 def affected_by(known: Sequence[Dependent], catalog: Catalog, question: AffectedQuestion) -> Answer:
-    """What is to be built again.
-
-    Parameters
-    ----------
-    known: locks, kits and images.
-    """
+    """What is to be built again. ``known``: locks, kits and images."""
     found = []
     advisories = [each for each in question.advisories or () if not each.withdrawn]
     unknown = unjudged_ecosystems(advisories)

@@ -86,9 +86,7 @@ def compile_blocks(
 
     What needs a block that could not be compiled is not tried.
 
-    Parameters
-    ----------
-    lacking: what could not be compiled before, and why.
+    ``lacking``: what could not be compiled before, and why.
     """
     before = lacking or {}
     from hpcgen.builders.artifacts.making import stored_artifacts
@@ -120,9 +118,7 @@ def build_members(
 ) -> Iterator[MemberOutcome]:
     """Build each, going on after a failure; what is built, and tested where it is to be, goes into the lock at once.
 
-    Parameters
-    ----------
-    lacking: members that are not built, since what they need could not be compiled, and why.
+    ``lacking``: members that are not built, since what they need could not be compiled, and why.
     """
     for number, state in enumerate(states, 1):
         name = state.member.name
@@ -241,10 +237,7 @@ def array_site(loaded: LoadedFleet, states: Sequence[MemberState], asked: str | 
 
     ``--on`` wins, then the fleet's ``build_on``; without both it is the members' site, if all have the same.
 
-    Raises
-    ------
-    InputError: the members are for several sites.
-    PolicyError: see :func:`hpcgen.running.build_job.check_site`.
+    InputError: the members are for several sites. PolicyError: see :func:`hpcgen.running.build_job.check_site`.
     """
     from hpcgen.running.build_job import check_site
 

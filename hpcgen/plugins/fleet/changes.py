@@ -55,9 +55,7 @@ def member_states(
 ) -> list[MemberState]:
     """Plan what the members, or those of ``names``, ask for, and compare. A member that has no plan is no exception.
 
-    Parameters
-    ----------
-    skip_site_tests: no member is tested that would need its site's MPI, as machines elsewhere do not have it.
+    ``skip_site_tests``: no member is tested that would need its site's MPI, as machines elsewhere do not have it.
     """
     members = [loaded.member(name) for name in names] if names else loaded.members
     answer = functools.cache(functools.partial(_answer, loaded.catalog))

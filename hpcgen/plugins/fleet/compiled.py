@@ -19,8 +19,6 @@ from hpcgen.recipe.artifact_recipes import KeyedBlock, keyed_blocks
 class ArtifactJob(msgspec.Struct, frozen=True):
     """A block that is compiled once for all members that have it.
 
-    Parameters
-    ----------
     state: the member whose plan it is compiled by.
     level: 0 where it needs none of the others, else one more than the highest of those that it needs.
     seconds: that it took before; None where nothing tells.
@@ -47,8 +45,6 @@ class ArtifactJob(msgspec.Struct, frozen=True):
 class FleetWork(msgspec.Struct, frozen=True):
     """What there is to do before images are built, and with them.
 
-    Parameters
-    ----------
     states: the members that are built.
     wanted: what each of them has compiled, by its name.
     jobs: what is to be compiled, by key, each after all that it needs.
@@ -77,9 +73,7 @@ class FleetWork(msgspec.Struct, frozen=True):
     def uncompiled(self, but: Sequence[str]) -> dict[str, HpcgenError]:
         """What an earlier job was to compile and did not, by key: compiled again it would fail again, hours later.
 
-        Parameters
-        ----------
-        but: names of blocks that are compiled now.
+        ``but``: names of blocks that are compiled now.
         """
         remedy = "the log of the job that compiles it says why; to compile it here: omit --compiled-before"
         return {
@@ -93,9 +87,7 @@ class FleetWork(msgspec.Struct, frozen=True):
     def lacking(self, failed: Mapping[str, HpcgenError]) -> dict[str, HpcgenError]:
         """The members whose blocks could not be compiled, and why: of those that another engine builds nobody knows.
 
-        Parameters
-        ----------
-        failed: what went wrong, by key.
+        ``failed``: what went wrong, by key.
         """
         found: dict[str, HpcgenError] = {}
         for state in self.states:
@@ -168,10 +160,8 @@ def fleet_work(
 ) -> FleetWork:
     """What members have compiled, which of it a store lacks, and who compiles that; each is compiled once.
 
-    Parameters
-    ----------
-    folder: the store. How long its artifacts took says how long others of these blocks may.
-    able: whether what a member has can be compiled where it is built.
+    ``folder``: the store. How long its artifacts took says how long others of these blocks may. ``able``: whether what
+    a member has can be compiled where it is built.
     """
     # Members may share a plan.
     of_plans = {state.content: _keyed(loaded, state) for state in {each.content: each for each in todo}.values()}

@@ -66,13 +66,8 @@ class LoadedFleet(msgspec.Struct, frozen=True):
 def load_fleet(path: Path, collections: Sequence[Path] = (), allow: Allow = refuse) -> LoadedFleet:
     """Read a fleet file.
 
-    Parameters
-    ----------
     collections: folders that come before the fleet's own, as ``--collection`` gives them.
     allow: whether the Python of the fleet's own may run.
-
-    Raises
-    ------
     InputError: with every mistake of the file, each with file, line and column.
     PolicyError: it names a collection that the user does not trust.
     """

@@ -37,8 +37,6 @@ class UnjudgedError(HpcgenError):
 class Gate(msgspec.Struct, frozen=True):
     """What is let through.
 
-    Parameters
-    ----------
     rated: advisories with their severity, None where it is not known; none that is withdrawn, or too small to count.
     level: from which on an image is refused.
     exceptions: of the fleet, with the day from which they count no longer. today: such as 2026-11-20.
@@ -52,17 +50,10 @@ class Gate(msgspec.Struct, frozen=True):
     def hold(self, each: Dependent, catalog: Catalog, final: bool, unread: Sequence[str] = ()) -> list[str]:
         """Judge one image.
 
-        Parameters
-        ----------
+        Returns what the fleet's exceptions let through, each with its reason.
+
         final: it is built; a plan may leave open what its image answers.
         unread: what of it could not be read.
-
-        Returns
-        -------
-        What the fleet's exceptions let through, each with its reason.
-
-        Raises
-        ------
         PolicyError: advisories of that severity are about it, all of them. UnjudgedError: that is not known.
         """
         excepted = [advisory for advisory, _ in self.rated if self._excepted(advisory) is not None]
@@ -102,8 +93,6 @@ class Gate(msgspec.Struct, frozen=True):
 def read_gate(path: Path, level: Severity, exceptions: Sequence[AdvisoryException] = ()) -> Gate:
     """The gate by the OSV files of a folder.
 
-    Raises
-    ------
     InputError: a file is no advisory. MissingToolError: the library for CVSS is needed and not installed.
     """
     current = [each for each in read_advisories(path) if not each.withdrawn]

@@ -62,8 +62,6 @@ class Combination(msgspec.Struct, frozen=True):
 class MatrixOutcome(msgspec.Struct, frozen=True):
     """Result for one combination.
 
-    Parameters
-    ----------
     result: ``renders``; ``cpu``, it renders, but does not use the node's GPUs; ``refused``; ``bug``, an exception
         that is no refusal.
     software: the stack's first block with its version, where there is a plan.
@@ -336,10 +334,7 @@ def remembered(
 ) -> Iterator[MatrixOutcome]:
     """As :func:`outcomes`, but those that were worked out before from the very same files are read.
 
-    Parameters
-    ----------
-    fresh: nothing is read.
-    show: told how many have been planned.
+    ``fresh``: nothing is read. ``show``: told how many have been planned.
     """
     path = None if fresh else _file(catalog)
     known = _read(path) if path is not None else {}

@@ -27,8 +27,6 @@ USER, PASSWORD = "HPCGEN_REGISTRY_USER", "HPCGEN_REGISTRY_PASSWORD"
 def push_commands(image: LockedImage, target: str, scratch: Path) -> list[list[str]]:
     """The commands that bring an image to ``target``; a digest is left in ``scratch``/digest where the program can.
 
-    Raises
-    ------
     InputError: the engine that built it pushes no such kind.
     """
     kind, _, name = image.image.partition(":")
@@ -75,12 +73,7 @@ def publish_images(
 
     A push that fails does not keep the others back.
 
-    Parameters
-    ----------
     key: the SSH key that signs a statement of where each comes from, which is put beside it with an SBOM; none if None.
-
-    Raises
-    ------
     InputError: the fleet has no registry; a member that is named was not built.
     OutputError: what could not be pushed, all of it.
     """

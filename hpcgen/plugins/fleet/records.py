@@ -133,10 +133,7 @@ def read_lock(path: Path) -> dict[str, LockedImage]:
 def require_room(path: Path, locked: Collection[str], names: Collection[str]) -> None:
     """InputError if the lock would become too large by what is built next: said before it is built.
 
-    Parameters
-    ----------
-    locked: members that are in the lock.
-    names: members that are built.
+    ``locked``: members that are in the lock. ``names``: members that are built.
     """
     size = path.stat().st_size if path.exists() else 0
     more = len(set(names).difference(locked))
@@ -146,12 +143,7 @@ def require_room(path: Path, locked: Collection[str], names: Collection[str]) ->
 
 
 def lock_text(images: Mapping[str, LockedImage], name: str = "fleet.lock") -> str:
-    """The lock as YAML, members by name.
-
-    Parameters
-    ----------
-    name: what messages call it.
-    """
+    """The lock as YAML, members by name. ``name``: what messages call it."""
     data = {
         FLEET_LOCK.field: FLEET_LOCK.newest,
         "images": {name: msgspec.to_builtins(images[name]) for name in sorted(images)},
@@ -164,8 +156,6 @@ def lock_text(images: Mapping[str, LockedImage], name: str = "fleet.lock") -> st
 def update_lock(path: Path, changes: Mapping[str, LockedImage]) -> None:
     """Put members into the lock, or replace them. Safe while others do the same, on this node or another.
 
-    Raises
-    ------
     OutputError: it cannot be written, or the file system has no locks; the file is as it was.
     """
     with _alone(path):

@@ -40,10 +40,7 @@ def lock_address(loaded: LoadedFleet) -> str:
 def pull_lock(loaded: LoadedFleet) -> dict[str, LockedImage]:
     """What the registry has of the lock; nothing where there is none yet, or it does not tell whether there is one.
 
-    Raises
-    ------
-    FetchError: the registry does not answer, or does not allow it.
-    InputError: what it has is no lock.
+    FetchError: the registry does not answer, or does not allow it. InputError: what it has is no lock.
     """
     try:
         return _read(loaded)
@@ -58,10 +55,8 @@ def push_lock(loaded: LoadedFleet, path: Path) -> str:
 
     What others published stays; who calls this for the same fleet at once has to take turns.
 
-    Raises
-    ------
-    FetchError: what is there cannot be read, so that the entries of others would be lost.
-    OutputError: the registry does not take it.
+    FetchError: what is there cannot be read, so that the entries of others would be lost. OutputError: the registry
+    does not take it.
     """
     published = {name: image for name, image in read_lock(path).items() if image.published}
     address = lock_address(loaded)

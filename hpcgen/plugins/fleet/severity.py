@@ -29,8 +29,6 @@ _CLASSES = {"CVSS_V2": "CVSS2", "CVSS_V3": "CVSS3", "CVSS_V4": "CVSS4"}
 def severity_of(advisory: Advisory) -> Severity | None:
     """The gravest of what its database says in words, else by its vectors; None where neither is there to be read.
 
-    Raises
-    ------
     MissingToolError: it has vectors alone, and the library that knows their scores is not installed.
     """
     ratings = [*(advisory.severity or ()), *(each for one in advisory.affected or () for each in one.severity or ())]

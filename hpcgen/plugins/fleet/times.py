@@ -15,10 +15,7 @@ from hpcgen.recipe.artifact_recipes import KeyedBlock
 class Times:
     """Seconds by what the newest records tell; None where none does.
 
-    Parameters
-    ----------
-    kept: records of a store of artifacts.
-    states: members whose builds are looked up, by their site and stack.
+    ``kept``: records of a store of artifacts. ``states``: members whose builds are looked up, by their site and stack.
     """
 
     def __init__(self, kept: Iterable[Artifact], states: Sequence[MemberState]) -> None:

@@ -35,13 +35,8 @@ def convert_ensemble(
 ) -> EnsembleConversion:
     """Convert models of an ensemble; only where all of them are valid, the result is at ``output``.
 
-    Parameters
-    ----------
     names: of the models.
     command: the command that asked for it, for the report.
-
-    Raises
-    ------
     OutputError: something cannot be written, as on a full disk; what was at ``output`` is untouched.
     PolicyError: no step can be started.
     KeyboardInterrupt: after what was started has been ended.

@@ -72,12 +72,7 @@ def measure_models(
 ) -> list[Timing]:
     """The latencies of models and their variants, with ``origin`` those of their frameworks, too.
 
-    Parameters
-    ----------
     origin: the ensemble file in the folder where the original models lie.
-
-    Raises
-    ------
     InputError: a file is not the one of the report. JobFailedError: a program said nothing that can be used.
     OutputError: the copies cannot be written, as on a full disk.
     """

@@ -135,12 +135,7 @@ def run_in_image(
 ) -> RunReport:
     """Run it in an image, without a network and with nothing of the host but models, data and results.
 
-    Parameters
-    ----------
     threads: of the program, those of the job if None.
-
-    Raises
-    ------
     InputError: the data have no folder in common, or links lead out of it.
     PolicyError: the engine cannot seal a container off. OutputError: there can be no folder for results.
     MissingToolError: an image that hpcgen did not build lacks what computes.

@@ -67,12 +67,7 @@ class ServeKit(msgspec.Struct, frozen=True):
 def serving_kit(asked: ServeRequest, catalog: Catalog, before: Sequence[str] = ()) -> ServeKit:
     """Plan the inference, and write its kit.
 
-    Parameters
-    ----------
     before: words that stand before the subcommand in the command that makes the recipe again.
-
-    Raises
-    ------
     InputError: the folder is none of a conversion; a model is newer than what the runtime there takes.
     UnknownNameError: it has no such model or variant, the site no such partition.
     ConflictError, PolicyError: nothing that was asked for can be had there.

@@ -131,16 +131,12 @@ class ImageRunner:
         **how: Any,
     ) -> None:
         """
-        Parameters
-        ----------
+
         threads: of each step, those of the image's job if None.
         memory_gb: as in :class:`Runner`.
         needs: modules that the image must have, whoever built it.
         tell: told of an archive that is unpacked.
         how: as for :func:`~hpcgen.running.image_job.plan_for_image`, which says what is raised.
-
-        Raises
-        ------
         MissingToolError: the image lacks one of them. JobFailedError: it cannot be started.
         """
         from hpcgen.images.identity import identity_of
@@ -199,14 +195,9 @@ class HereRunner:
 def run_steps(runner: Runner, work: ModelWork, steps: Sequence[str], job: dict[str, Any], timeout_s: float) -> Ended:
     """Run steps of one model, one after the other in one start.
 
-    Parameters
-    ----------
     steps: ``convert``, ``validate``, ``time`` or a variant's name.
     job: what the programs are asked.
     timeout_s: for each step.
-
-    Raises
-    ------
     OutputError: its log or its job cannot be written, as on a full disk.
     KeyboardInterrupt: after what was started has been ended.
     """

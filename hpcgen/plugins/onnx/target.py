@@ -75,13 +75,8 @@ def target_of(
 ) -> OnnxTarget:
     """What computes where an ensemble is to run.
 
-    Parameters
-    ----------
     asked: what the ensemble says; a site in it is a name, or a file's path as the catalog takes it.
     site, partition: named in the place of those.
-
-    Raises
-    ------
     UnknownNameError: there is no such site or partition. InputError: its nodes have no GPU for the provider.
     ConflictError, PolicyError: nothing that was asked for can be had there.
     """

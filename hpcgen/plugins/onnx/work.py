@@ -66,12 +66,8 @@ class ModelWork:
     def make(self, loaded: LoadedEnsemble) -> list[HashedFile]:
         """Make the folder, with copies of what the model needs.
 
-        Returns
-        -------
-        The files with their hashes, as they were copied.
+        Returns the files with their hashes, as they were copied.
 
-        Raises
-        ------
         OutputError: they cannot be written, as on a full disk.
         """
         with explained(self.folder):

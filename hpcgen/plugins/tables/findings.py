@@ -24,8 +24,6 @@ NOTHING_FOUND: tuple[Kind, ...] = ("unread", "untried")
 class TableFinding(msgspec.Struct, frozen=True):
     """What a maintainer should look at.
 
-    Parameters
-    ----------
     table: the block, or the wheel list.
     kind: ``newer``: there is a newer release; ``differs``: others have another hash for a release; ``lapsed``: a reason
         to leave a release out that holds no longer; ``gone``: the index has a file no longer; ``yanked``: its release

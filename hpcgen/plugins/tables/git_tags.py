@@ -61,8 +61,6 @@ def clone_of(url: str, clones: Mapping[str, Path]) -> Path | None:
 def tag_releases(repository: Repository) -> Releases:
     """The releases among a repository's tags, each with its commit.
 
-    Raises
-    ------
     FetchError: the repository does not answer. InputError: the pattern of its tags is no regular expression.
     MissingToolError: git is not here.
     """

@@ -25,13 +25,8 @@ _ON_GITHUB = re.compile(r"https://raw\.githubusercontent\.com/([^/]+/[^/]+)/HEAD
 def listed_releases(listed: UpstreamList, clones: Mapping[str, Path], web: Web | None) -> Releases:
     """The releases that a list names, with the hashes that stand beside them.
 
-    Parameters
-    ----------
     clones: by ``OWNER/NAME``; a file of a repository on GitHub is read in its clone where there is one.
     web: None where no network is used.
-
-    Raises
-    ------
     FetchError: there is no answer, or none that can be read. InputError: the pattern is no regular expression.
     """
     pattern = pattern_of(listed.pattern)

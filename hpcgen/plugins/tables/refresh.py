@@ -45,8 +45,6 @@ _FIELDS: dict[str, Literal["pypi", "spack", "easybuild"]] = {
 class RefreshRequest(msgspec.Struct, frozen=True):
     """What tables are held against.
 
-    Parameters
-    ----------
     blocks: only these tables, and no wheel lists; all if empty.
     spack, easybuild: clones of their recipes.
     index: whether the package index is asked.

@@ -76,13 +76,8 @@ def newest(versions: Iterable[str]) -> str:
 def spack_releases(folder: Path, name: str) -> Releases:
     """The releases in a Spack package; none where the clone does not have it.
 
-    Parameters
-    ----------
     folder: a clone of spack/spack-packages, or of a Spack that still has the packages.
     name: as Spack calls it, ``py-torch``.
-
-    Raises
-    ------
     InputError: the folder holds no Spack packages, or the package cannot be read.
     """
     roots = [folder / part for part in ("repos/spack_repo/builtin/packages", "var/spack/repos/builtin/packages", ".")]
@@ -122,13 +117,8 @@ def _spack_versions(tree: ast.Module, place: str) -> Iterator[tuple[str, Known]]
 def easybuild_releases(folder: Path, name: str) -> Releases:
     """The releases that EasyBuild has recipes of, each with every hash in them; none where the clone has none.
 
-    Parameters
-    ----------
     folder: a clone of easybuilders/easybuild-easyconfigs.
     name: as EasyBuild calls it, ``PyTorch``.
-
-    Raises
-    ------
     InputError: the folder holds no easyconfigs, or one cannot be read.
     """
     root = folder / "easybuild" / "easyconfigs"

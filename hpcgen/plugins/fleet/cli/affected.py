@@ -124,9 +124,7 @@ def _known(
 ) -> tuple[list[Dependent], list[str]]:
     """Kits and locks of the folder, a kit with its lock once, and images; and what could not be looked at.
 
-    Parameters
-    ----------
-    packages: those of images that no lock pins are read from their records.
+    ``packages``: those of images that no lock pins are read from their records.
     """
     from hpcgen.machine.doctor.dependents import kept_in
     from hpcgen.machine.resting import dependent

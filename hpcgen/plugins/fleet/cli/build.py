@@ -132,9 +132,7 @@ BuildOne = Callable[[click.Context, PlanOptions, BuildCommandOptions], None]
 def with_fleets(build_one: BuildOne) -> Callable[..., Any]:
     """What ``hpcgen build`` calls where many images can be asked for, by ``--all`` and ``--member``.
 
-    Parameters
-    ----------
-    build_one: what it calls without a fleet.
+    ``build_one``: what it calls without a fleet.
     """
 
     @_fleet_options
@@ -402,9 +400,7 @@ def _array(
 def _submitted(job: BuildJob, state: MemberState, dry_run: bool, before: str, in_turn: bool) -> str:
     """Hand over an array, in as many as the batch system wants, after a job; the id of the last one.
 
-    Parameters
-    ----------
-    in_turn: each after the one before.
+    ``in_turn``: each after the one before.
     """
     from hpcgen.running.build_job import arrays
 

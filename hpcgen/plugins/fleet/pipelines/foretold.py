@@ -13,9 +13,7 @@ from hpcgen.recipe.formats import format_for
 def foretold(service: str, machine: str, states: Sequence[MemberState], options: PipelineOptions) -> list[str]:
     """Lines for the user.
 
-    Parameters
-    ----------
-    machine: where jobs run by default, as :attr:`~hpcgen.recipe.formats.Format.setup` calls it.
+    ``machine``: where jobs run by default, as :attr:`~hpcgen.recipe.formats.Format.setup` calls it.
     """
     planned = [each for each in states if each.plan is not None]
     lines = [f"warning: {problem}" for each in states for problem in each.problems]

@@ -171,9 +171,7 @@ def heading(service: str, variables: str, machine: str) -> list[str]:
 def dump(data: dict[str, Any], head: Sequence[str], shared: Mapping[str, Any] | None = None) -> str:
     """A pipeline as YAML: keys in their order, scripts of several lines as blocks, ``head`` as comments.
 
-    Parameters
-    ----------
-    shared: what is written once, under an anchor of that name, however often it occurs.
+    ``shared``: what is written once, under an anchor of that name, however often it occurs.
     """
     import yaml
 

@@ -28,8 +28,6 @@ def requirement_from(given: str) -> str:
     pip reads ``file:`` and a path from the folder that it is started in, which is the repository's top, and compares
     the hash (seen with 23.2 and 26.3).
 
-    Raises
-    ------
     InputError: there is no such wheel inside the repository.
     """
     if not given.endswith(".whl") or "://" in given:

@@ -16,8 +16,6 @@ CHANCE = 1e-4
 def compare(model, label, originals, converted, tolerance=None, names=None):
     """A difference for each output.
 
-    Parameters
-    ----------
     label: what the inputs are. originals, converted: arrays in the order of the outputs.
     tolerance: of a variant, for all outputs; by default each output has its own.
     names: of the outputs, where the model's record has none.

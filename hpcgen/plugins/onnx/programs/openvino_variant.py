@@ -5,12 +5,7 @@ from .runtimes import last_line
 
 
 def save(source, folder):
-    """Write ``model.xml`` and ``model.bin``.
-
-    Returns
-    -------
-    The path of ``model.xml``.
-    """
+    """Write ``model.xml`` and ``model.bin``; returns the path of the first."""
     openvino = imported("openvino", "this variant")
     try:
         model = openvino.convert_model(str(source))

@@ -13,12 +13,7 @@ MESSAGE_BYTES = 2**31 - 1
 
 
 def dynamic(source, target, external):
-    """Weights in 8 bits; activations are quantised as the model runs.
-
-    Returns
-    -------
-    Findings.
-    """
+    """Weights in 8 bits; activations are quantised as the model runs. Returns findings."""
     quantization = imported("onnxruntime.quantization", "quantisation")
     with _explained(source):
         quantization.quantize_dynamic(

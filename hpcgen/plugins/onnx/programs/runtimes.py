@@ -17,16 +17,11 @@ __all__ = ["last_line", "open_runtime", "options_of", "placed"]
 def open_runtime(runtime, path, threads, provider="cpu", feeds=None, variant=""):
     """A model, ready to run.
 
-    Parameters
-    ----------
     runtime: ``onnxruntime``, ``openvino`` or ``tvm``.
     path: of ``model.onnx``, or of OpenVINO's ``model.xml``.
     provider: of ONNX Runtime.
     feeds: inputs by name, for whose shapes TVM compiles.
     variant: ``openvino-bf16`` computes in bfloat16, ``tvm-tuned`` takes the schedules in the folder of that name.
-
-    Raises
-    ------
     Cannot: the model, the provider or the precision is not to be had.
     """
     if runtime == "tvm":

@@ -11,8 +11,6 @@ import numpy as np
 def without(model, kept, name, outputs, converted, tolerance=None):
     """The converted outputs with the original's label where its own scores say that there is a tie, and how many.
 
-    Parameters
-    ----------
     kept: the :class:`~programs.reference.Reference`, which names the label and has the scores that decide it.
     name: of the set of inputs. outputs, converted: arrays in the order of the outputs.
     tolerance: of a variant, for all outputs; by default that of the label.

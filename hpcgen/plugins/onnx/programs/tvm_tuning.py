@@ -23,13 +23,9 @@ PER_ITERATION = 16
 def tune(path, folder, threads, feeds, trials, seed):
     """Try schedules, and keep the records of the best in ``folder``.
 
-    Parameters
-    ----------
-    trials: at most, over all operators, those with the largest share of the time first.
+    Returns findings.
 
-    Returns
-    -------
-    Findings.
+    ``trials``: at most, over all operators, those with the largest share of the time first.
     """
     tvm = tvm_for(threads)
     refuse_broken(tvm)

@@ -32,8 +32,6 @@ class KeptRound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class KeptRounds:
     """The rounds of some outcomes in a folder.
 
-    Parameters
-    ----------
     folder: made with the first round.
     outcomes: all that is measured; those of a workload one after the other.
     seconds: how long steps are timed.
@@ -47,8 +45,6 @@ class KeptRounds:
     def read(self, rounds: int) -> None:
         """Give the outcomes what is there of so many rounds.
 
-        Raises
-        ------
         InputError: a file cannot be read, is damaged, or is of something else.
         """
         for workload in self._workloads():

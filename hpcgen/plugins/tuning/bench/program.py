@@ -40,10 +40,8 @@ def module(name, text):
 def command_of(framework: str, job: Job, request: str, python: FoundPython | None = None) -> list[str]:
     """What each rank starts.
 
-    Parameters
-    ----------
-    request: what the program is to do, by :func:`asked`.
-    python: that starts it, where that may be another than ``python3``.
+    ``request``: what the program is to do, by :func:`asked`. ``python``: that starts it, where that may be another than
+    ``python3``.
     """
     program = f"{NOT_HERE}; {bootstrap(framework)}"
     own = ["python3"] if python is None else python.start or [python.program]
@@ -124,8 +122,6 @@ class BenchRefusal(msgspec.Struct, frozen=True):
 def read_results(lines: list[str]) -> list[RankResult | BenchRefusal]:
     """What the ranks of a start said, in the order of their lines.
 
-    Raises
-    ------
     InputError: a line has the mark, but is not what a program writes.
     """
     found: list[RankResult | BenchRefusal] = []

@@ -44,8 +44,6 @@ MEMORY: tuple[Metric, ...] = ("memory_gb", "device_memory_gb")
 class BenchCase(msgspec.Struct, frozen=True):
     """An image that is measured, or a Python without one.
 
-    Parameters
-    ----------
     image: its name for people.
     job: on the nodes that are measured.
     content: the hash of its plan; of an image that hpcgen did not build its own, "" where not all of it can be read.
@@ -176,8 +174,6 @@ def run_rounds(
     A round begins with the variant after the one that the last round began with, so that none always runs first. What
     cannot run is not tried again. After an interrupt the outcomes have what is known so far.
 
-    Parameters
-    ----------
     seconds: how long steps are timed in each start.
     timeout_s: seconds for each start, with all that is imported and compiled in it.
     on_begin: called with what runs next, and the number of the round, from 0.
@@ -288,8 +284,6 @@ def _unfit(cell: BenchOutcome) -> str:
 def job_of(cell: BenchOutcome, seconds: float) -> ImageJob:
     """The image's job with the program as its command, in the variant's layout.
 
-    Raises
-    ------
     PolicyError: it cannot be started so, as several ranks of a stack without MPI.
     """
     variant, (ranks, threads) = cell.variant, layout_of(cell)

@@ -69,8 +69,6 @@ KNOBS: dict[str, Any] = {
 def parse_variants(vary: Sequence[str] = (), layouts: Sequence[str] = ()) -> list[Variant]:
     """Every combination; the first of each is in the first variant, with which the others are compared.
 
-    Raises
-    ------
     InputError: with all that is wrong.
     """
     problems = Problems()
@@ -95,8 +93,6 @@ def parse_variants(vary: Sequence[str] = (), layouts: Sequence[str] = ()) -> lis
 def variant_of(settings: Mapping[str, str]) -> Variant:
     """One variant, by what ``--vary`` calls its settings; ``layout`` is RANKSxTHREADS.
 
-    Raises
-    ------
     InputError: with all that is wrong.
     """
     problems = Problems()

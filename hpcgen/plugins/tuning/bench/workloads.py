@@ -20,8 +20,6 @@ LEARNT = ("pytorch", "tensorflow", "jax")
 class BenchWorkload(msgspec.Struct, frozen=True):
     """One workload.
 
-    Parameters
-    ----------
     name: on the command line, where training and inference of a network are two.
     record: what is recorded of it.
     frameworks: those with a program for it, as in :data:`FRAMEWORKS`.

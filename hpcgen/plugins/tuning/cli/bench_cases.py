@@ -38,10 +38,8 @@ def cases_of(
 
     Those that hpcgen did not build run where the first does that it built, in as many threads.
 
-    Parameters
-    ----------
-    plain: a Python of this machine, which is measured before them with the variables of their stack.
-    against: a command that starts a Python, which is measured before all as the user starts it.
+    ``plain``: a Python of this machine, which is measured before them with the variables of their stack. ``against``: a
+    command that starts a Python, which is measured before all as the user starts it.
     """
     from hpcgen.images.reference import parse_image
     from hpcgen.running.here import require_nodes
@@ -84,10 +82,8 @@ def job_of(
 ) -> ImageJob:
     """The job of an image on one node, or on as many as ``nodes`` says; what is started in it is another matter.
 
-    Parameters
-    ----------
-    submission: where the job goes to the batch system.
-    beside: the job of an image that hpcgen built, on whose site others run where none is named.
+    ``submission``: where the job goes to the batch system. ``beside``: the job of an image that hpcgen built, on whose
+    site others run where none is named.
     """
     from hpcgen.core.model.job import JobRequest
     from hpcgen.images.unpacked import startable

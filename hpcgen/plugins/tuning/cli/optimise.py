@@ -171,8 +171,6 @@ def _asked(request: OptimiseRequest, options: PlanOptions) -> OptimiseRequest:
 def _store(folder: Path, files: dict[str, KitFile | CopiedFile], *, named: bool) -> None:
     """Write a kit; for an image that the request names, the files that start it, which are no kit.
 
-    Raises
-    ------
     OutputError: the folder is something else.
     """
     if not named:

@@ -21,13 +21,8 @@ FOLDER = "measurements"
 def load_measurements(collections: Sequence[Path], shown: Callable[[Path], str] = str) -> Measurements:
     """Every row of every collection; they add up, those of earlier collections first.
 
-    Parameters
-    ----------
     collections: their folders, as in ``Catalog.folders``.
     shown: how messages name a file.
-
-    Raises
-    ------
     InputError: with all that is wrong in all files.
     """
     rows: list[Measurement] = []
@@ -41,12 +36,7 @@ def load_measurements(collections: Sequence[Path], shown: Callable[[Path], str] 
 
 
 def read_file(path: Path, name: str) -> list[Measurement]:
-    """The rows of one file; none of a file that is neither kind.
-
-    Raises
-    ------
-    InputError: with all that is wrong in it.
-    """
+    """The rows of one file; none of a file that is neither kind. InputError: with all that is wrong in it."""
     if path.suffix == ".yaml":
         return rows_of(load(path, name, LONG_LIST))
     return read_lines(path, name) if path.suffix == ".jsonl" else []
@@ -66,8 +56,6 @@ def check_measurements(document: Document | None, path: Path, *_: object) -> Non
 def rows_of(document: Document) -> list[Measurement]:
     """Every row of a table, in its order.
 
-    Raises
-    ------
     InputError: with all that is wrong: fields, names that the file does not explain, doubts about rows it lacks.
     """
     table = convert(document, MeasurementTable)

@@ -29,12 +29,7 @@ class TableLine(dict[str, str]):
 
 
 def read_text(path: Path) -> list[str]:
-    """The lines of a table that another tool wrote.
-
-    Raises
-    ------
-    InputError: it cannot be read, is too large or no text.
-    """
+    """The lines of a table that another tool wrote. InputError: it cannot be read, is too large or no text."""
     try:
         data = read_plain(path, MAX_BYTES)
     except OSError as failure:
@@ -50,8 +45,6 @@ def read_text(path: Path) -> list[str]:
 def lines_of(path: Path, required: set[str], what: str, separator: str) -> Iterator[TableLine]:
     """Each line below the one with the names of the columns.
 
-    Raises
-    ------
     InputError: a column is missing, or a line has another number of cells.
     """
     # Cells of tables separated by commas may be quoted, those of others have quotes of their own.
@@ -83,12 +76,7 @@ def name_from(text: str) -> str:
 
 
 def checked_row(data: dict[str, object], type_: type[T], where: Position) -> T:
-    """A row made of cells; what is wrong is told with its line.
-
-    Raises
-    ------
-    InputError: a cell is not what its field takes.
-    """
+    """A row made of cells; what is wrong is told with its line. InputError: a cell is not what its field takes."""
     return convert(InMemory(data, f"{where.file}:{where.line}"), type_)
 
 
@@ -112,13 +100,7 @@ COLUMNS = (
 def read_modak_csv(path: Path, software: str) -> list[Measurement]:
     """Each line as a measurement in seconds: workload by ``testalgo``, machine by ``cluster``.
 
-    Parameters
-    ----------
-    software: what computed it, which the table does not say.
-
-    Raises
-    ------
-    InputError: with all that is wrong, by line.
+    ``software``: what computed it, which the table does not say. InputError: with all that is wrong, by line.
     """
     rows = []
     problems = Problems()
@@ -177,13 +159,8 @@ _METRICS: dict[str, tuple[Metric, float]] = {
 def read_reframe_log(path: Path, software: str | None) -> tuple[list[Measurement], list[str]]:
     """Each value of each run that passed, and what could not be taken, with the reason.
 
-    Parameters
-    ----------
-    software: what computed it; the programming environment of ReFrame by default.
-
-    Raises
-    ------
-    InputError: this is no such log, or with all that is wrong in it, by line.
+    ``software``: what computed it; the programming environment of ReFrame by default. InputError: this is no such log,
+    or with all that is wrong in it, by line.
     """
     rows: list[Measurement] = []
     left: dict[str, None] = {}

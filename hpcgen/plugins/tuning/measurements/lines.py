@@ -23,13 +23,8 @@ _decoder = msgspec.json.Decoder(Measurement)
 def read_lines(path: Path, name: str) -> list[Measurement]:
     """The rows of a file, in its order.
 
-    Parameters
-    ----------
-    name: what messages call the file.
-
-    Raises
-    ------
-    InputError: it cannot be read, or with everything that is wrong in it, by line and field.
+    ``name``: what messages call the file. InputError: it cannot be read, or with everything that is wrong in it, by
+    line and field.
     """
     try:
         data = read_plain(path, MAX_BYTES)
@@ -65,12 +60,8 @@ def append(path: Path, rows: Iterable[Measurement]) -> int:
 
     A row that is there to the last digit stays the only one, so that what was killed can be done again.
 
-    Returns
-    -------
-    How many were added.
+    Returns how many were added.
 
-    Raises
-    ------
     OutputError: the file cannot be written.
     """
     lines = [msgspec.json.encode(row) for row in rows]

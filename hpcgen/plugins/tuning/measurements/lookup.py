@@ -40,10 +40,8 @@ class Measurements:
     ) -> list[Measurement]:
         """The rows that agree with all that is given, in their order.
 
-        Parameters
-        ----------
-        machine: the name of the hardware, its site, or ``SITE/PARTITION``.
-        doubtful: with those that nobody should trust.
+        ``machine``: the name of the hardware, its site, or ``SITE/PARTITION``. ``doubtful``: with those that nobody
+        should trust.
         """
         if workload is not None:
             rows = self._by_workload.get(workload, [])

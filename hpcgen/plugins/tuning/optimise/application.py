@@ -27,13 +27,8 @@ def checked_build(
 ) -> tuple[OptimiseRequest, list[Finding]]:
     """The request whose own program is pinned and found, and what the user should know of that.
 
-    Parameters
-    ----------
     where: the place of a field in the request's file.
     again: the command that reads the request.
-
-    Raises
-    ------
     InputError: nothing pins the source, or the request has a secret.
     """
     problems = Problems(secret_texts(InMemory(request, "request")))
@@ -75,9 +70,7 @@ def _field(problem: Problem) -> tuple[str, ...]:
 def pinned(build: Build, again: str = "") -> Build:
     """The build with address and pin apart; InputError where nothing pins it.
 
-    Parameters
-    ----------
-    again: the command that reads the request; with ``--pin`` it pins it.
+    ``again``: the command that reads the request; with ``--pin`` it pins it.
     """
     once = f"`{again} --pin` fetches it once and writes that into the request; " if again else ""
     address, hashed, pin = build.src.partition("#sha256=")
@@ -112,9 +105,7 @@ def command_lines(build: Build) -> list[str]:
 def with_application(stack: Stack, request: OptimiseRequest, ranks: bool) -> Stack:
     """The stack with the request's own program, which is compiled after all that the stack has.
 
-    Parameters
-    ----------
-    ranks: whether the program is one of MPI, where no framework says how it is started.
+    ``ranks``: whether the program is one of MPI, where no framework says how it is started.
     """
     build = request.build
     if build is None:

@@ -44,8 +44,6 @@ class Planner(msgspec.Struct, frozen=True):
     def settled(self, candidate: RunCandidate) -> tuple[RunCandidate, Plan]:
         """A candidate with what was open in it, and its plan.
 
-        Raises
-        ------
         HpcgenError: it cannot be planned, or not without compiling where the request allows that not.
         """
         settled, plan = self._with_mpi(candidate)
@@ -88,8 +86,6 @@ class Planner(msgspec.Struct, frozen=True):
     def plan(self, candidate: RunCandidate, layout: LayoutOption | None = None) -> Plan:
         """The plan of a candidate, in a layout that was chosen or in the site's own.
 
-        Raises
-        ------
         HpcgenError: it cannot be planned.
         """
         job = job_request(self.request, candidate.stack.run.mpi, layout)
@@ -131,9 +127,8 @@ def compiled(plan: Plan) -> list[PlannedBlock]:
 def job_request(request: OptimiseRequest, ranks: bool, layout: LayoutOption | None = None) -> JobRequest:
     """What a request asks of the job, in a layout that was chosen or in the site's own.
 
-    Parameters
-    ----------
-    ranks: the program runs as several, which may be as many as the limits allow; one process is one whatever they say.
+    ``ranks``: the program runs as several, which may be as many as the limits allow; one process is one whatever they
+    say.
     """
     limits, wishes = request.limits, request.job
     per_node = limits.ranks_per_node

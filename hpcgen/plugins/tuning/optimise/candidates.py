@@ -52,13 +52,8 @@ class RunCandidate(msgspec.Struct, frozen=True):
 def candidates(catalog: Catalog, request: OptimiseRequest, site: Site, partitions: Sequence[str]) -> list[RunCandidate]:
     """All candidates, the default of each kind before its variants.
 
-    Parameters
-    ----------
-    partitions: of the site, as :func:`fitting_partitions` gives them.
-
-    Raises
-    ------
-    InputError: no stack is what the request asks for.
+    ``partitions``: of the site, as :func:`fitting_partitions` gives them. InputError: no stack is what the request asks
+    for.
     """
     stacks = list(_stacks(catalog, request))
     if not stacks:
@@ -91,12 +86,7 @@ def _ways(request: OptimiseRequest, suited: Suited) -> list[str]:
 
 
 def fitting_partitions(request: OptimiseRequest, site: Site) -> list[str]:
-    """The partitions that have what the request wants of a node, the site's default first.
-
-    Raises
-    ------
-    InputError: none has.
-    """
+    """The partitions that have what the request wants of a node, the site's default first. InputError: none has."""
     if request.partition is not None:
         return [request.partition]
     names = sorted(site.partitions, key=lambda name: name != site.default_partition)

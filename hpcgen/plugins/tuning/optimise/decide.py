@@ -60,8 +60,6 @@ def optimise(
 ) -> Optimised:
     """Choose stack, versions, way of installing, graph compiler, partition and layout.
 
-    Parameters
-    ----------
     site: the target: the profile that the request names, or one made of its infrastructure.
     known: what the choice rests on.
     findings: what reading the request had to say.
@@ -69,9 +67,6 @@ def optimise(
     where: the place of its fields, for messages.
     again: the command that decides the same again.
     terms: what every candidate is planned with.
-
-    Raises
-    ------
     ConflictError: no candidate can be planned; every candidate's reason.
     InputError: the request fits nothing that is known, or nothing pins the program that it brings.
     """
@@ -287,12 +282,7 @@ _DATA = ("location", "format", "size_gb", "prefetch", "cache")
 
 
 def unused(request: OptimiseRequest, layouts: list[LayoutOption]) -> list[Finding]:
-    """A finding for each of them.
-
-    Parameters
-    ----------
-    layouts: those that were measured.
-    """
+    """A finding for each of them. ``layouts``: those that were measured."""
     return [Finding(name="request", severity="note", message=text) for text in _unused(request, layouts)]
 
 

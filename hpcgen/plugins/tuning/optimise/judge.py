@@ -56,9 +56,7 @@ def planned(found: Iterable[RunCandidate], make: MakePlan) -> list[Judged]:
 def judged(candidates: Sequence[Judged], rows: Sequence[Measurement], modelled: Modelled) -> list[Judged]:
     """The candidates with their estimates; the first that has a plan is the default that others are compared with.
 
-    Parameters
-    ----------
-    rows: of the request's workload.
+    ``rows``: of the request's workload.
     """
     default = next((each for each in candidates if each.plan is not None), None)
     if default is None or default.plan is None:

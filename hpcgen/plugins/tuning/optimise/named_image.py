@@ -43,14 +43,9 @@ def image_plan(
 ) -> Plan:
     """The plan that starts the image: no block of it is known, but for the MPI that the request says it has.
 
-    Parameters
-    ----------
     ranks: the program runs as ranks of MPI.
     environment: what a graph compiler that is to be used wants to be set.
     again: the command that decides the same again.
-
-    Raises
-    ------
     PolicyError: the job does not fit the machine.
     """
     gpus = 0 if request.limits.gpus_per_node is None and request.hardware.accelerator is None else None

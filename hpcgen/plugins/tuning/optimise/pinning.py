@@ -24,8 +24,6 @@ _FILE = re.compile(r"\.(?!git$)[A-Za-z][A-Za-z0-9]{0,9}$")
 def pinned_address(build: Build) -> str:
     """The address with what pins it: ``URL@COMMIT`` of the newest commit, or ``URL#sha256=HASH``.
 
-    Raises
-    ------
     FetchError: nothing answers there.
     """
     if _FILE.search(build.src.rpartition("/")[2].partition("@")[0]):
@@ -74,8 +72,6 @@ def _hash_at(url: str) -> str:
 def write_back(path: Path, where: Position, old: str, new: str) -> None:
     """Put the pinned address into the request's file, in the place of the old one.
 
-    Raises
-    ------
     InputError: the file does not have the address as it is.
     """
     text = path.read_text("utf-8")

@@ -11,12 +11,7 @@ from hpcgen.plugins.tuning.optimise.records import Alternative, Decision, Estima
 
 
 def report(decision: Decision, top: int | None = None) -> str:
-    """The decision as Markdown.
-
-    Parameters
-    ----------
-    top: how many of the alternatives are shown, all if None.
-    """
+    """The decision as Markdown. ``top``: how many of the alternatives are shown, all if None."""
     return "\n".join(_lines(decision, top)) + "\n"
 
 

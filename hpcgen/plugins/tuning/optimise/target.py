@@ -36,14 +36,8 @@ _HYDRA = ("hydra", "pmi")
 def target_of(request: OptimiseRequest, catalog: Catalog, today: str) -> tuple[Site, list[Finding]]:
     """The site, and what the user should know of it. Its batch system is the one that the request names.
 
-    Parameters
-    ----------
-    today: the date of the facts that the request itself states.
-
-    Raises
-    ------
-    UnknownNameError: there is no such profile, and the request says nothing that would do for one. InputError: what is
-        described makes none.
+    ``today``: the date of the facts that the request itself states. UnknownNameError: there is no such profile, and the
+    request says nothing that would do for one. InputError: what is described makes none.
     """
     if request.infrastructure is None:
         return _named(request, catalog)

@@ -43,8 +43,6 @@ class RowQuery(NamedTuple):
 def software_of(rows: Iterable[Measurement], wanted: RowQuery) -> Software:
     """The one software of the rows that agrees; what is said of it alone, where that is none or several.
 
-    Raises
-    ------
     InputError: no framework is said then, or something that is not what a field takes.
     """
     found = {repr(row.software): row.software for row in rows if wanted.has(row)}

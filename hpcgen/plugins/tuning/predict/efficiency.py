@@ -45,13 +45,8 @@ def efficiency_table(
 ) -> EfficiencyTable:
     """The table of one series.
 
-    Parameters
-    ----------
     wanted: the least share, more than 0 and at most 1.
     limit: nodes that there are at most; by default twice those that were measured.
-
-    Raises
-    ------
     InputError: the share or the limit is none.
     """
     found = sorted(rows, key=lambda row: row.nodes)

@@ -30,12 +30,7 @@ _TWO_SIDED = 1.96
 def fit(rows: Iterable[Measurement], *, doubtful: bool = False) -> LinearModel:
     """The model of all rows that say how fast something was, and how far off it is for rows it does not know.
 
-    Parameters
-    ----------
     doubtful: take rows, too, that nobody should trust.
-
-    Raises
-    ------
     InputError: there are fewer than three such rows, or they do not differ in anything that is a term.
     MissingToolError: scikit-learn is not installed.
     """

@@ -29,13 +29,7 @@ class HeldOutChoice(NamedTuple):
 def held_out_tests(rows: Sequence[Observation], fit: Fit) -> list[HeldOutTest]:
     """The tests of both models for every change that rows have, with each machine and each workload left out in turn.
 
-    Parameters
-    ----------
-    fit: of the linear model.
-
-    Raises
-    ------
-    MissingToolError: SciPy is not installed.
+    ``fit``: of the linear model. MissingToolError: SciPy is not installed.
     """
     cases: Sequence[LeftOut] = ("machine", "workload")
     found: list[HeldOutTest] = []

@@ -267,8 +267,6 @@ def model_text(model: LinearModel) -> str:
 def read_model(path: Path) -> LinearModel:
     """A model that ``hpcgen model fit -o`` wrote.
 
-    Raises
-    ------
     InputError: it cannot be read, is no model, or a newer hpcgen wrote it.
     """
     remedy = f"write one with: {MODEL.command}"

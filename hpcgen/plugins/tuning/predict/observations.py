@@ -32,12 +32,7 @@ class Observation(NamedTuple):
 
 
 def observations(rows: Iterable[Measurement], *, doubtful: bool = False) -> list[Observation]:
-    """What of the rows says how fast something was.
-
-    Parameters
-    ----------
-    doubtful: take rows, too, that nobody should trust.
-    """
+    """What of the rows says how fast something was. ``doubtful``: take rows, too, that nobody should trust."""
     found = []
     for row in rows:
         if row.metric not in _SPEEDS or (row.doubtful and not doubtful):

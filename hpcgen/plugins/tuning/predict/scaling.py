@@ -77,8 +77,6 @@ class Law(Record, frozen=True, kw_only=True):
     def most_nodes(self, efficiency: float, limit: int) -> int:
         """The largest number of nodes, at most ``limit``, whose efficiency is not below the one that is wanted.
 
-        Raises
-        ------
         InputError: the efficiency is not above 0 and at most 1, or even ``first`` nodes are more than the limit.
         """
         if not 0 < efficiency <= 1:
@@ -189,13 +187,8 @@ class Misfit(NamedTuple):
 def fit_scaling(points: Iterable[ScalingPoint | tuple[int, float]], what: MeasureNext | None = None) -> ScalingModel:
     """The law whose relative errors of points that are left out are smallest.
 
-    Parameters
-    ----------
     points: at least three, of different numbers of nodes; or pairs of nodes and seconds.
     what: the series, for what is to be measured next.
-
-    Raises
-    ------
     InputError: there are too few. MissingToolError: SciPy is not installed.
     """
     given = [
@@ -310,9 +303,7 @@ def _short(value: float) -> float:
 def points_of(rows: Iterable[Measurement], *, doubtful: bool = False) -> list[ScalingPoint]:
     """Rows of one configuration as points; a speed is one over the seconds of a unit of work.
 
-    Parameters
-    ----------
-    doubtful: take rows, too, that nobody should trust.
+    ``doubtful``: take rows, too, that nobody should trust.
     """
     return [
         ScalingPoint(nodes=each.case.nodes, seconds=exp(-each.speed), row=cited(each.row))

@@ -33,12 +33,7 @@ _VENDORS = (
 
 
 class DescribedSite(msgspec.Struct, frozen=True):
-    """A profile as data.
-
-    Parameters
-    ----------
-    missing: paths of what a profile must say besides.
-    """
+    """A profile as data. ``missing``: paths of what a profile must say besides."""
 
     profile: dict[str, Any]
     missing: list[str]
@@ -48,10 +43,8 @@ class DescribedSite(msgspec.Struct, frozen=True):
 def described_site(request: OptimiseRequest, date: str, extends: str | None = None) -> DescribedSite:
     """The profile of the system that a request describes in ``infrastructure``.
 
-    Parameters
-    ----------
-    date: of today, such as 2026-11-20: when these facts were written down.
-    extends: a profile that says what the description does not, such as slurm-cpu. Its own partition `main` is left out.
+    ``date``: of today, such as 2026-11-20: when these facts were written down. ``extends``: a profile that says what
+    the description does not, such as slurm-cpu. Its own partition `main` is left out.
     """
     system = request.infrastructure
     if system is None:

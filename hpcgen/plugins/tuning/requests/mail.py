@@ -32,8 +32,6 @@ _WORDS: dict[str, tuple[Event, ...]] = {
 def read_events(text: str) -> tuple[list[Event], list[str]]:
     """The events of Torque's letters (``abe``) or Slurm's words (``BEGIN,END``), and words that mean none of them.
 
-    Raises
-    ------
     InputError: it is neither.
     """
     text = text.strip()

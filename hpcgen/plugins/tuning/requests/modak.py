@@ -23,9 +23,7 @@ WISHES = ("optimisation", "optimization")
 class Translated(Document):
     """hpcgen's fields, and the places of those of the file that say them.
 
-    Parameters
-    ----------
-    origins: path in the file by the path of the field.
+    ``origins``: path in the file by the path of the field.
     """
 
     def __init__(self, data: dict[str, Any], origins: Mapping[Path, Path], document: Document) -> None:
@@ -55,8 +53,6 @@ def is_modak(data: Mapping[str, Any]) -> bool:
 def translate(document: Document) -> tuple[Translated, list[Finding], bool]:
     """The same request in hpcgen's fields, what of it is not honoured, and whether the released tool knew all fields.
 
-    Raises
-    ------
     InputError: with every mistake of the file, each with file, line and column.
     """
     if "container_file" in document.data:

@@ -48,8 +48,6 @@ Form = Literal["released", "example"]
 class Row(msgspec.Struct, frozen=True):
     """One field.
 
-    Parameters
-    ----------
     path: with ``{a|b}`` for several that mean the same; ``*`` at its end takes any name.
     means: for people: hpcgen's field, or that it is not honoured, and why.
     read: its reader.

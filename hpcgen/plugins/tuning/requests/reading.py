@@ -33,11 +33,9 @@ Dialect = Literal["hpcgen", "listing", "released", "example"]
 class ReadRequest(msgspec.Struct, frozen=True):
     """A request as it was read.
 
-    Parameters
-    ----------
-    findings: what the file says and hpcgen cannot do, or reads in a way that the user should know.
-    where: the place in the file that says a field of the request, such as ``("limits", "nodes")``; of the nearest
-        field above, where the file does not say it.
+    ``findings``: what the file says and hpcgen cannot do, or reads in a way that the user should know. ``where``: the
+    place in the file that says a field of the request, such as ``("limits", "nodes")``; of the nearest field above,
+    where the file does not say it.
     """
 
     request: OptimiseRequest
@@ -47,12 +45,7 @@ class ReadRequest(msgspec.Struct, frozen=True):
 
 
 def read_request(path: Path) -> ReadRequest:
-    """Read a request file.
-
-    Raises
-    ------
-    InputError: with every mistake of the file, each with file, line and column.
-    """
+    """Read a request file. InputError: with every mistake of the file, each with file, line and column."""
     try:
         document = load(path)
     except InputError:
@@ -102,8 +95,6 @@ _LONGEST = 200
 def version_range(text: str) -> str:
     """A range as the resolver reads it: ``2.1`` is ``==2.1.*``, which has 2.1 and 2.1.4, but not 2.11.
 
-    Raises
-    ------
     InputError: it is neither a version nor a range.
     """
     text = text.strip()
@@ -121,13 +112,7 @@ def version_range(text: str) -> str:
 def checked(request: OptimiseRequest, where: Where) -> OptimiseRequest:
     """The request with its version ranges written out.
 
-    Parameters
-    ----------
-    where: the place of a field.
-
-    Raises
-    ------
-    InputError: with all that does not go together.
+    ``where``: the place of a field. InputError: with all that does not go together.
     """
     problems = Problems()
     version, mpi = request.version, request.mpi

@@ -23,8 +23,6 @@ from hpcgen.plugins.tuning.requests.mail import read_events
 class RequestValue(msgspec.Struct, frozen=True):
     """What a value says.
 
-    Parameters
-    ----------
     fields: of hpcgen's request, by their dotted path.
     but: what of it is not honoured, or read in a way that the user should know.
     remedy: what to do about that.

@@ -23,9 +23,7 @@ def gained_before(rows: Iterable[Measurement], default: BenchOutcome, space: Spa
     Rows of one command on one day belong together, and the first of them is what the others are compared with, as
     ``bench`` and ``tune`` write them. They are of the same kind of CPU, kind of workload and framework.
 
-    Parameters
-    ----------
-    default: what the search compares with.
+    ``default``: what the search compares with.
     """
     cpu, record = hardware_of(default.case.job.plan).cpu, default.workload.record
     bases: dict[tuple[Any, ...], Measurement] = {}

@@ -63,12 +63,7 @@ def _began(pid: int) -> str | None:
 
 
 def is_alive(worker: Worker, seen: float, now: float) -> bool:
-    """Whether a process still runs.
-
-    Parameters
-    ----------
-    seen: its last sign of life, in seconds since 1970.
-    """
+    """Whether a process still runs. ``seen``: its last sign of life, in seconds since 1970."""
     if worker.place == this_worker().place:
         return _began(worker.pid) == worker.began
     return now - seen < STALE_S

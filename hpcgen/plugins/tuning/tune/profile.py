@@ -63,8 +63,6 @@ def add_to(path: Path, entry: LayoutEntry) -> None:
 
     A source that the profile has for its layouts stays: each layout says by itself how it was measured.
 
-    Raises
-    ------
     InputError: the file is not written as profiles are; what is to be added is in the message. Nothing has changed.
     OutputError: it cannot be written.
     """

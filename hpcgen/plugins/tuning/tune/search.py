@@ -33,8 +33,6 @@ class _TimeUp(Exception):
 class Search(msgspec.Struct, frozen=True):
     """What is searched, and for how long.
 
-    Parameters
-    ----------
     trials: how many there are to be in all.
     rounds: pairs of each trial: a start of the default and one of the settings, in turns.
     seconds, timeout_s: of each start, as for :func:`hpcgen.plugins.tuning.bench.run_rounds`.
@@ -58,12 +56,7 @@ class Search(msgspec.Struct, frozen=True):
     def run(self, study: TuneStudy, wait: bool = True) -> None:
         """Search until there are enough trials, the time is up, or nothing is left to be tried.
 
-        Parameters
-        ----------
         wait: for the trials of other processes too; those of processes that are gone are tried again here.
-
-        Raises
-        ------
         JobFailedError: the default cannot be measured.
         KeyboardInterrupt: partial results are in the study.
         """
@@ -147,9 +140,7 @@ class Search(msgspec.Struct, frozen=True):
 def hopeless(pairs: Sequence[float], bar: float) -> str:
     """Why a trial need not go on whose pairs gave these ratios to the default; "" if it may be good.
 
-    Parameters
-    ----------
-    bar: a ratio that one of them should reach.
+    ``bar``: a ratio that one of them should reach.
     """
     if len(pairs) < LEAST or max(pairs) >= bar:
         return ""
@@ -161,10 +152,8 @@ def confirm(
 ) -> None:
     """Measure the default and the best in so many fresh pairs, and in as many more while the best seems to be faster.
 
-    Parameters
-    ----------
-    outcomes: the default, and the best if there is one.
-    seconds, timeout_s, starter: as for :func:`hpcgen.plugins.tuning.bench.run_rounds`.
+    ``outcomes``: the default, and the best if there is one. ``seconds``, ``timeout_s``, ``starter``: as for
+    :func:`hpcgen.plugins.tuning.bench.run_rounds`.
     """
 
     def is_wanted(workload: BenchWorkload, number: int) -> bool:

@@ -30,8 +30,6 @@ _NETWORKS: tuple[Kind, ...] = ("training", "inference")
 class Axis(msgspec.Struct, frozen=True):
     """One setting that is varied unless the user says otherwise.
 
-    Parameters
-    ----------
     name: as in ``--vary``.
     frameworks, kinds: for which; all kinds without any.
     architecture: of the CPUs for which it means something; "" for all.
@@ -85,9 +83,7 @@ FIRST = ("compiler", "allocator", _MALLOC)
 def idle(readers: Sequence[str] | None) -> set[tuple[str, str]]:
     """Names and values that nothing reads in an image.
 
-    Parameters
-    ----------
-    readers: what its programs have told; None where that is not known.
+    ``readers``: what its programs have told; None where that is not known.
     """
     if readers is None:
         return set()
@@ -135,13 +131,8 @@ def cell_of(case: BenchCase, workload: BenchWorkload, settings: Settings) -> Ben
 def space_for(case: BenchCase, workload: BenchWorkload, vary: Sequence[str] = (), layouts: Sequence[str] = ()) -> Space:
     """The table's axes for an image and a workload, changed by what the user says.
 
-    Parameters
-    ----------
     vary: ``NAME=VALUE,VALUE``: these values beside the default's; ``NAME=`` leaves the setting as the job has it.
     layouts: RANKSxTHREADS, in place of those that fill the node's cores.
-
-    Raises
-    ------
     InputError: with all that is wrong.
     """
     cell = cell_of(case, workload, {})

@@ -81,8 +81,6 @@ class Lost(Exception):
 class TuneStudy:
     """A study, as one process sees it.
 
-    Parameters
-    ----------
     seed: with the same seed and the same results, the same settings are chosen.
     before: settings that were faster than the default on machines like this one, the fastest first.
     task: of an array, whose tasks are to choose differently.
@@ -121,9 +119,7 @@ class TuneStudy:
     def next(self, wanted: int) -> RunningTrial | None:
         """The next trial, which is this process's now; None where there are enough, or no more combinations.
 
-        Parameters
-        ----------
-        wanted: trials that are measured in all; those that an image refuses count only where they are very many.
+        ``wanted``: trials that are measured in all; those that an image refuses count only where they are very many.
         """
         self._requeue()
         known = self.trials()
@@ -317,13 +313,8 @@ def open_study(
 ) -> TuneStudy:
     """The study of a file, which is made where it is not there.
 
-    Parameters
-    ----------
     about: what is tuned: image, workload and the like, by words for people.
     seed, task, before: as for :class:`TuneStudy`.
-
-    Raises
-    ------
     InputError: it is a study of something else, or no study.
     OutputError: it cannot be written. MissingToolError: Optuna is not installed.
     """

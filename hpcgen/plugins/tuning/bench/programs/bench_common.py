@@ -62,8 +62,6 @@ def with_allocator(wanted):
 def timed(step, seconds, together=max, wait=lambda: None):
     """Seconds of one step, and of the processors, how many were timed, and what the first took more.
 
-    Parameters
-    ----------
     seconds: about how long steps are timed, after one that is not and two that tell how long they take.
     together: of the number of steps that each rank finds, the number that all take.
     wait: returns when the device has done all that was begun.
