@@ -13,8 +13,6 @@ from hpcgen.core.model.caches import Cache
 class Licence(msgspec.Struct, frozen=True):
     """A licence that the user must accept before a build.
 
-    Parameters
-    ----------
     name: what is typed and recorded, such as ``intel-simplified``.
     title: its full name.
     url: where it can be read.
@@ -40,10 +38,8 @@ INTEL_EULA = Licence(
 class GpuUnused(msgspec.Struct, frozen=True):
     """Why programs leave the GPUs of the node alone.
 
-    Parameters
-    ----------
-    reason: for people, after "computes on the CPU: ".
-    by_driver: the node's driver is why, so that another one would change it.
+    ``reason``: for people, after "computes on the CPU: ". ``by_driver``: the node's driver is why, so that another one
+    would change it.
     """
 
     reason: str
@@ -53,8 +49,6 @@ class GpuUnused(msgspec.Struct, frozen=True):
 class Capabilities(msgspec.Struct, frozen=True):
     """Of one block as it was chosen; what is empty says nothing.
 
-    Parameters
-    ----------
     mpi_abi: ``mpich`` or ``openmpi``, of a block that provides MPI. The image's launcher and its ranks are treated as
         those of MPICH or Open MPI accordingly. ``mpi5``: programs are linked with the standard's library; then they are
         treated by ``mpi_flavour``.

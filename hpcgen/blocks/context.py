@@ -152,8 +152,6 @@ class Context(msgspec.Struct, frozen=True):
     def trees(self) -> dict[str, ReleaseTree]:
         """The git trees of this release's row that the block's options ask for, by name.
 
-        Raises
-        ------
         InputError: the row names an option that the block has not.
         """
         options = msgspec.structs.asdict(self.options)
@@ -204,8 +202,6 @@ class Context(msgspec.Struct, frozen=True):
 
         They also say what ``hpcgen lock --fetch-bazel`` runs to learn what Bazel fetches.
 
-        Parameters
-        ----------
         folder: the workspace, which the block's earlier steps have made.
         program: the words before the verb: ``bazel`` with its startup options, and ``env`` with variables before it.
         options, targets: the words after the verb.
@@ -295,10 +291,8 @@ class Context(msgspec.Struct, frozen=True):
     def install_wheel(self, package: str = "", source: Wheels | None = None) -> list[Part]:
         """Parts of a step that installs what a step before, or an artifact, left in :attr:`wheel_folder`.
 
-        Parameters
-        ----------
-        package: its name; else it is installed by the file's, which pip notes as the place that it came from.
-        source: the list with the package's source, where it comes by one.
+        ``package``: its name; else it is installed by the file's, which pip notes as the place that it came from.
+        ``source``: the list with the package's source, where it comes by one.
         """
         pip = ["/opt/python/bin/python", "-m", "pip", "install", "--no-deps", "--no-index"]
         by_name = command(*pip, "--find-links", self.wheel_folder, package)
@@ -324,8 +318,6 @@ class Context(msgspec.Struct, frozen=True):
     ) -> list[Part]:
         """Parts of a step that installs a wheel list with the pip of a Python environment.
 
-        Parameters
-        ----------
         wheels: the list, which becomes a requirements file of the kit.
         into: the environment.
         target, prefix: a folder that takes the packages instead, as ``pip install`` has it.

@@ -10,9 +10,7 @@ def gcc_libraries(*names: str) -> dict[str, list[str]]:
 
     Debian's and openSUSE's names say the number of the binary interface.
 
-    Parameters
-    ----------
-    names: ``libgomp``, ``libquadmath`` or ``libstdc++``, as Red Hat's packages are called.
+    ``names``: ``libgomp``, ``libquadmath`` or ``libstdc++``, as Red Hat's packages are called.
     """
     numbered = [_NUMBERED[name] for name in names]
     return {"apt": numbered, "dnf": list(names), "zypper": list(numbered)}
@@ -21,10 +19,8 @@ def gcc_libraries(*names: str) -> dict[str, list[str]]:
 def gcc_compilers(suffix: str, fortran: bool = False) -> dict[str, list[str]]:
     """Packages of the compilers of a GCC for C, C++ and, if asked for, Fortran, with the headers of the C library.
 
-    Parameters
-    ----------
-    suffix: what the names of its programs end with, such as ``-13``; empty for the distribution's default.
-        openSUSE's packages have the number alone: ``gcc13-c++``.
+    ``suffix``: what the names of its programs end with, such as ``-13``; empty for the distribution's default.
+    openSUSE's packages have the number alone: ``gcc13-c++``.
     """
     suse = f"gcc{suffix.removeprefix('-')}"
     return {

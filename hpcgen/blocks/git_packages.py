@@ -24,10 +24,9 @@ def fetching(packages: Sequence[GitPackage]) -> Packages:
 def built_package(ctx: Context, package: GitPackage, environment: str, complete: bool) -> list[Part]:
     """Parts of a step that builds a package with what is installed, and installs it.
 
-    Parameters
-    ----------
-    environment: the folder of the Python environment. An editable package stays there in ``src``, where pip puts it.
-    complete: all lists have hashes, so that nothing else comes from an index; the build fails if something is missing.
+    ``environment``: the folder of the Python environment. An editable package stays there in ``src``, where pip puts
+    it. ``complete``: all lists have hashes, so that nothing else comes from an index; the build fails if something is
+    missing.
     """
     above = f"{environment}/src" if package.editable else f"{SCRATCH}/git"
     folder = f"{above}/{package.name}"

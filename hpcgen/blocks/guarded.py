@@ -29,9 +29,7 @@ class BlockCodeError(InputError):
 class UnknownPart(KeyError):
     """A name that a block asks its context for, which knows others.
 
-    Parameters
-    ----------
-    whose: what these are, such as ``this block's needs``.
+    ``whose``: what these are, such as ``this block's needs``.
     """
 
     def __init__(self, name: str, whose: str, known: Iterable[str]) -> None:
@@ -111,9 +109,7 @@ def _check_family(packages: Packages, function: Callable[..., Any], args: tuple[
 def _steps(steps: Iterable[Any], function: Callable[..., Any], args: tuple[Any, ...], made: list[Run]) -> Iterator[Run]:
     """Steps as they come; their generator runs the block's code only now.
 
-    Parameters
-    ----------
-    made: the steps that this code makes, to see which of them it does not yield.
+    ``made``: the steps that this code makes, to see which of them it does not yield.
     """
     yielded = set()
     coming = iter(steps)

@@ -18,10 +18,8 @@ PLAIN = f"{SCRATCH}/host_tools.cmake"
 def plain_projects(ctx: Context, projects: Iterable[str]) -> dict[str, str]:
     """CMake's variables by which these projects of a build are compiled without the flags for the partition's CPU.
 
-    Parameters
-    ----------
-    projects: their names as their own ``project()`` has them; the libraries that their programs are linked with must
-        be of them, too.
+    ``projects``: their names as their own ``project()`` has them; the libraries that their programs are linked with
+    must be of them, too.
     """
     return {f"CMAKE_PROJECT_{name}_INCLUDE": PLAIN for name in projects} if ctx.flags else {}
 

@@ -20,13 +20,7 @@ def from_hub(situation: Situation) -> bool:
 def hub_image(ctx: Context, use: str = "hub") -> Image | None:
     """The image that both stages start from; None where another way of installing was chosen.
 
-    Parameters
-    ----------
-    use: the name that the row's ``images`` has it by.
-
-    Raises
-    ------
-    ConflictError: the row has no such image.
+    ``use``: the name that the row's ``images`` has it by. ConflictError: the row has no such image.
     """
     if ctx.options.install != "hub":
         return None

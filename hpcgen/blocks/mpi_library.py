@@ -80,8 +80,6 @@ def _program(ctx: Context, source: str) -> str:
 def need_fortran(ctx: Context) -> None:
     """Refuse what is compiled in Fortran over MPI, where the image's MPI or its compilers lack Fortran.
 
-    Raises
-    ------
     ConflictError: with the options that bring it.
     """
     for name in ("gnu", "mpi"):

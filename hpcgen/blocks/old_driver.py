@@ -11,9 +11,7 @@ from hpcgen.core.model.nodes import Gpu
 def old_driver(gpu: Gpu, oldest: str, what: str) -> GpuUnused | None:
     """That the node's driver is older than ``what`` needs; None where it is not, or not known.
 
-    Parameters
-    ----------
-    what: with the verb, such as ``cuda12 needs``.
+    ``what``: with the verb, such as ``cuda12 needs``.
     """
     if gpu.driver is None or Version(gpu.driver) >= Version(oldest):
         return None

@@ -55,15 +55,10 @@ def block_options(
 ) -> BlockChoice:
     """The options of a block.
 
-    Parameters
-    ----------
     stack: the stack's values.
     settings: values of ``--set``, as text; lists are separated by commas.
     where: function of an option's name that tells where it was said.
     enough: values that stand before the block's own defaults.
-
-    Raises
-    ------
     UnknownNameError: an option that the block does not have, or a value that the option does not take.
     """
     values, problems = _stated(block, (block.defaults(facts), enough or {}, stack, settings), where)

@@ -40,10 +40,7 @@ def python_to_unpack() -> Packages:
 def unpack_wheels(ctx: Context, wheels: Wheels, name: str, *then: Part | Iterable[Part]) -> Run:
     """The step that puts the files of wheels under the prefix by an environment that is made and removed for it.
 
-    Parameters
-    ----------
-    name: what the environment is called after.
-    then: parts of the step that follow.
+    ``name``: what the environment is called after. ``then``: parts of the step that follow.
     """
     environment = f"{SCRATCH}/{name}-venv"
     return run(

@@ -48,8 +48,6 @@ def in_range(text: str, versions: str) -> bool:
 class Origin(msgspec.Struct, frozen=True):
     """Where a requirement comes from.
 
-    Parameters
-    ----------
     by: who asks: a block (``version`` is its own), the stack, the command line; what the site bounds it by.
     place: the position in a file; asked only when somebody wants to know.
     path: the path in the site profile or the stack.
@@ -76,8 +74,6 @@ class Origin(msgspec.Struct, frozen=True):
 class Requirement(msgspec.Struct, frozen=True, eq=False):
     """One requirement on an identifier (a block, or a virtual with all its providers).
 
-    Parameters
-    ----------
     allowed: each acceptable provider with its range; None accepts every provider and version.
     enough: the option values of a smaller form that is enough; empty asks for the whole, None takes every form.
     demanded: whether it must be there; else the requirement holds where something else needs it.

@@ -52,10 +52,8 @@ class Supply:
     def apt_sources(self, distribution: str, values: Any) -> list[str]:
         """Lines of a sources.list that stand for the distribution's own; empty to leave those.
 
-        Parameters
-        ----------
-        distribution: the base block, ``debian`` or ``ubuntu``.
-        values: of its release row: ``codename`` and ``keyring``.
+        ``distribution``: the base block, ``debian`` or ``ubuntu``. ``values``: of its release row: ``codename`` and
+        ``keyring``.
         """
         mirror: AptMirror | None = next(
             (mirror for name, mirror in self.mirrors.apt.items() if name == distribution), None
@@ -83,10 +81,8 @@ class Supply:
     def dnf_repositories(self, distribution: str, values: Any) -> list[str]:
         """Lines of a repository file that stands for all of the distribution's own; empty to leave those.
 
-        Parameters
-        ----------
-        distribution: the base block, ``rockylinux``.
-        values: of its release row: ``repositories`` and ``more_repositories`` by name, ``keyring``.
+        ``distribution``: the base block, ``rockylinux``. ``values``: of its release row: ``repositories`` and
+        ``more_repositories`` by name, ``keyring``.
         """
         mirror = next((mirror for name, mirror in self.mirrors.dnf.items() if name == distribution), None)
         return [] if mirror is None else repository_lines(mirror.archive, values)

@@ -41,15 +41,10 @@ from hpcgen.core.support.quoting import plain
 class TextFile(msgspec.Struct, frozen=True):
     """A text file of the kit that a step finds in the image.
 
-    Parameters
-    ----------
     path: in the kit, such as ``files/requirements/pip-26.3.txt``: people find and read it there.
     target: absolute path in the image.
     text: its content.
     executable: whether it is a program; else everybody may read it and nobody run it.
-
-    Raises
-    ------
     InputError: ``path`` is no plain path below the kit, or ``target`` is not absolute.
     """
 
@@ -69,8 +64,6 @@ class TextFile(msgspec.Struct, frozen=True):
 class ArchiveFile(msgspec.Struct, frozen=True):
     """An archive that a step finds in the image and removes: of any size, and no text.
 
-    Parameters
-    ----------
     path: in the build context; it is no file of the kit.
     target: absolute path in the image.
     source: where it lies now.
@@ -90,8 +83,6 @@ Joins = Literal["", "next", "previous"]
 class Run(msgspec.Struct, frozen=True):
     """One build step: files that it finds in the image, and commands.
 
-    Parameters
-    ----------
     about: a few words for the log and the recipe's comment, e.g. ``configure``.
     commands: simple shell commands, already quoted; see the module's text.
     caches: download caches worth keeping between builds (``pip``), where the format can.
@@ -154,8 +145,6 @@ def pipe(*commands: str) -> Compound:
     ``a | b`` succeeds whenever ``b`` does, and ``pipefail`` is not in every ``/bin/sh``. A command that stops reading
     early, such as ``head``, makes the one before it fail.
 
-    Raises
-    ------
     StepError: fewer than two commands, or one that is not simple.
     """
     if len(commands) < 2:
@@ -278,8 +267,6 @@ class Runtime(msgspec.Struct, frozen=True):
 class Test(msgspec.Struct, frozen=True):
     """One proof inside the image: a command that must succeed; ``device`` names what must be there first.
 
-    Parameters
-    ----------
     expect: text that the output must contain.
     ranks: the command is one rank of a job over several nodes, which ``hpcgen test --nodes`` alone starts: one rank on
         each of ``two`` nodes, a ``pair`` on one node, one on each node (``per_node``), one for each GPU (``per_gpu``),

@@ -144,10 +144,8 @@ _JAVA_TRUST = {
 def bazel_program(ctx: Context, root: str, memory_mb: int) -> list[str]:
     """Bazel, without the server that it would leave running and talk to over a loopback interface.
 
-    Parameters
-    ----------
-    root: the folder for all that it makes and fetches.
-    memory_mb: what it may plan with, a quarter of it for itself; 0 for no limit.
+    ``root``: the folder for all that it makes and fetches. ``memory_mb``: what it may plan with, a quarter of it for
+    itself; 0 for no limit.
     """
     startup = [
         "--batch",

@@ -23,10 +23,8 @@ _NAME = r"[^-]+-[^-]+(-\d[^-]*)?-(?P<python>[^-]+)-(?P<abi>[^-]+)-(?P<platform>[
 class WheelTags(msgspec.Struct, frozen=True):
     """What the name of a wheel says.
 
-    Parameters
-    ----------
-    python: the range of Pythons that install it; empty for all.
-    architecture: ``x86_64``, ``aarch64``; empty for all.
+    ``python``: the range of Pythons that install it; empty for all. ``architecture``: ``x86_64``, ``aarch64``; empty
+    for all.
     """
 
     python: str

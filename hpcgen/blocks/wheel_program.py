@@ -51,9 +51,7 @@ class WheelBlock(Block):
 def share_program(ctx: Context, source: str, name: str = "") -> TextFile:
     """A program of the collection's ``files``, in the block's share folder.
 
-    Parameters
-    ----------
-    name: what it is called there; as in ``files`` if empty.
+    ``name``: what it is called there; as in ``files`` if empty.
     """
     return TextFile(f"files/tests/{source}", f"{ctx.prefix}/share/{name or source}", ctx.text_file(source))
 

@@ -96,8 +96,6 @@ def right_part(document: Document, kind: type[Record], problems: Problems) -> Do
 
     The other checks go on with it; mistakes are added to ``problems``.
 
-    Raises
-    ------
     InputError: the mistakes that are known; too little is right to find more.
     """
     with problems.caught():

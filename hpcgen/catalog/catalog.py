@@ -67,10 +67,8 @@ def reference_from(folder: Path, name: str) -> str:
 class Catalog:
     """Sites, stacks and blocks of a list of collections.
 
-    Parameters
-    ----------
-    collections: folders in order of precedence; the built-in collection is added last.
-    blocks: classes of blocks that come before those of every collection, each with its rows in ``releases``.
+    ``collections``: folders in order of precedence; the built-in collection is added last. ``blocks``: classes of
+    blocks that come before those of every collection, each with its rows in ``releases``.
 
     Loaded files are kept: a catalog sees a file as it was when it was first asked for. Safe to share
     between threads, as a file read twice gives the same record.

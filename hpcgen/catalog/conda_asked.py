@@ -35,14 +35,9 @@ def asked_of_conda(
 ) -> PlannedConda | None:
     """What a plan's block asks for; None where it asks for nothing.
 
-    Parameters
-    ----------
     project: reads the files.
     block: with the options that hold.
     document: the stack's file; of a stack that is in none, paths are from the present folder.
-
-    Raises
-    ------
     InputError, ConflictError: all that is wrong with the files, each at its place.
     """
     said = _words(block)

@@ -45,13 +45,8 @@ class ProjectFiles:
     ) -> list[PackageFile]:
         """What files of Python packages ask for, in their order.
 
-        Parameters
-        ----------
         document: the stack's file; of a stack that is in none, paths are from the present folder.
         names: their paths from its folder. without: packages of them that are not wanted.
-
-        Raises
-        ------
         InputError: a file cannot be read or has mistakes, each with its place.
         """
         from hpcgen.readers.python_files import read_packages

@@ -25,8 +25,6 @@ FIELD = "trusted_collections"
 class Offered(msgspec.Struct, frozen=True):
     """A collection that a file names.
 
-    Parameters
-    ----------
     folder: where it lies.
     by: the file that names it, for people.
     key: what is trusted, as the config file has it: the folder, whatever comes to be in it, or ``sha256:…`` of what

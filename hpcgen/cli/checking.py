@@ -96,13 +96,8 @@ def check_file(
 ) -> list[Site]:
     """Check a file; the sites that images are built for by it: of a profile, or of a fleet's members.
 
-    Parameters
-    ----------
     allow: whether the Python of a fleet's own collections may run.
     profiles: gets a profile with its parents merged in.
-
-    Raises
-    ------
     InputError: every mistake of the file.
     """
     if path.suffix == ".py":

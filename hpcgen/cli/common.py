@@ -159,8 +159,6 @@ def plan_from(
 ) -> Plan:
     """The plan that the command line asks for; UsageError without a site or a stack.
 
-    Parameters
-    ----------
     options: the site is the user's usual one, and the stack that of the present folder, where they name none.
     verb: the subcommand that the plan's own command line names.
     kept: versions of blocks that are tried before all others.
@@ -239,9 +237,7 @@ def with_usual_place(catalog: Catalog, options: PlanOptions) -> PlanOptions:
 def _site_asked_for(catalog: Catalog, options: PlanOptions, personal: bool) -> tuple[Site, PlanOptions]:
     """The site with the mirrors, engine, driver and folder of images that are asked for; the options with all of it.
 
-    Parameters
-    ----------
-    personal: account and folder are those of the user's files, where the options do not say them.
+    ``personal``: account and folder are those of the user's files, where the options do not say them.
     """
     from hpcgen.backends.hardware.mirrors import with_mirrors
     from hpcgen.cli.personal import images_of, with_images
@@ -372,10 +368,8 @@ def shown_files(names: Iterable[str]) -> str:
 def say_findings(plan: Plan, notices: Sequence[str] = (), details: Sequence[str] = (), *, notes: bool = False) -> None:
     """What the user should know of a plan: errors and warnings first, then its notes and what its blocks note.
 
-    Parameters
-    ----------
-    notices, details: of its blocks, as a kit has them.
-    notes: say details too, such as facts that are not verified and checks that lack a fact.
+    ``notices``, ``details``: of its blocks, as a kit has them. ``notes``: say details too, such as facts that are not
+    verified and checks that lack a fact.
     """
     found = [each for each in plan.findings if notes or each.severity != "detail"]
     for each in sorted(found, key=lambda each: each.severity == "detail"):

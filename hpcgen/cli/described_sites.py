@@ -27,13 +27,8 @@ def sources_option(text: str) -> Decorator:
 def read_files(sources: Sequence[tuple[str, Path]], system: str, run_settings: bool = False) -> list[Seen]:
     """What each of the files says.
 
-    Parameters
-    ----------
     system: which system is meant, where a file has several.
     run_settings: a settings file that computes things may be run; else the user is asked on a terminal.
-
-    Raises
-    ------
     InputError: with what is wrong in any of them.
     """
     from hpcgen.machine.site_sources.said import SourceSettings

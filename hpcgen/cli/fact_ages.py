@@ -47,9 +47,7 @@ TODAY = click.option(
 def doubts_of(catalog: Catalog, site: str, plan: Plan, today: datetime.date) -> Doubtful:
     """What is not certain of what a plan rests on: facts of the profile, and rows of release tables.
 
-    Parameters
-    ----------
-    site: the name or the file of the plan's profile.
+    ``site``: the name or the file of the plan's profile.
     """
     from hpcgen.core.config.provenance import sourced_of
     from hpcgen.machine.ages import doubtful
@@ -70,9 +68,7 @@ def as_data(found: Doubtful, today: datetime.date) -> dict[str, object]:
 def say_doubts(site: str, found: Doubtful, notes: bool) -> None:
     """How much may no longer hold and how much nobody verified, on one line; nothing where all is well.
 
-    Parameters
-    ----------
-    notes: name what may no longer hold, too; the plan's own notes list what is not verified.
+    ``notes``: name what may no longer hold, too; the plan's own notes list what is not verified.
     """
     if notes:
         say_old(site, found.old)
@@ -82,10 +78,8 @@ def say_doubts(site: str, found: Doubtful, notes: bool) -> None:
 def say_unverified(found: Doubtful, look: str, old: str = "") -> None:
     """One line of what nobody verified.
 
-    Parameters
-    ----------
-    look: what lists it all; empty where that is shown anyhow, so that only what is from memory is told.
-    old: how many facts may no longer hold, where nothing else says it.
+    ``look``: what lists it all; empty where that is shown anyhow, so that only what is from memory is told. ``old``:
+    how many facts may no longer hold, where nothing else says it.
     """
     words = [f"from memory, not verified: {some(found.from_memory, _SHOWN)}"] if found.from_memory else []
     if found.old and old:
@@ -105,9 +99,7 @@ def say_unverified(found: Doubtful, look: str, old: str = "") -> None:
 def say_old(site: str, old: Sequence[OldFact], machine: bool = True) -> None:
     """One line of the facts that may no longer hold, and what to do.
 
-    Parameters
-    ----------
-    machine: the profile is of a machine, on which the doctor can look, and not only a parent of others.
+    ``machine``: the profile is of a machine, on which the doctor can look, and not only a parent of others.
     """
     if old:
         from hpcgen.core.support.quoting import line

@@ -15,10 +15,8 @@ if TYPE_CHECKING:
 def image_to_read(text: str, start: bool, architecture: str = "") -> AbstractContextManager[ImageReference]:
     """The image that the user names, for as long as it is read; one of a registry is fetched for it.
 
-    Parameters
-    ----------
-    start: it may be started where it cannot be read otherwise.
-    architecture: which one of a registry is meant; this machine's by default.
+    ``start``: it may be started where it cannot be read otherwise. ``architecture``: which one of a registry is meant;
+    this machine's by default.
     """
     if text.startswith("docker://"):
         from hpcgen.supply.pin.foreign_base import fetched_image

@@ -83,8 +83,6 @@ def _write(file: Path, text: str, force: bool) -> None:
     """Write the file. One that is there stays without ``--force``, and what would change is shown; the user's own lines
     stay with it too, as far as it is known what init wrote.
 
-    Raises
-    ------
     OutputError: there is one already.
     """
     from hpcgen.core.support.writing import write_file

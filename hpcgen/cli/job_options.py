@@ -153,10 +153,8 @@ job_options = option_group(
 def job_from(ctx: click.Context, options: JobOptions, start: bool, batch: bool = True) -> ImageJob:
     """The job that the command line asks for; findings, and with ``--explain`` the reasons, are said on stderr.
 
-    Parameters
-    ----------
-    start: the image may be started to be read.
-    batch: it goes to the batch system, so that accounts matter, and what is installed here does not.
+    ``start``: the image may be started to be read. ``batch``: it goes to the batch system, so that accounts matter, and
+    what is installed here does not.
     """
     from hpcgen.catalog.secret_texts import check_request
 

@@ -38,13 +38,8 @@ def check_before_asking(plan: Plan, given: Sequence[str], engine: str | None) ->
 def with_licences(plan: Plan, given: Sequence[str], before: Sequence[PlannedLicence] = ()) -> Plan:
     """The plan with all its licences accepted.
 
-    Parameters
-    ----------
-    before: of an older plan that this one takes the place of; what was accepted there is.
-
-    Raises
-    ------
-    PolicyError: some are not, and nobody is there who can be asked.
+    ``before``: of an older plan that this one takes the place of; what was accepted there is. PolicyError: some are
+    not, and nobody is there who can be asked.
     """
     from hpcgen.planning.licences import all_accepted
 

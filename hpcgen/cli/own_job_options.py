@@ -66,14 +66,9 @@ def submit_own_call(
 ) -> None:
     """Submit this very command line as a job, whose output has the results, and follow it.
 
-    Parameters
-    ----------
     job: whose size, site and account the job has.
     about: what it does, in a sentence.
     more, part, queueing: as for :func:`own_job`.
-
-    Raises
-    ------
     JobFailedError: the job failed.
     """
     from hpcgen.cli.run_command import followed
@@ -97,14 +92,9 @@ def submit_array(
 
     That job runs however the tasks have ended.
 
-    Parameters
-    ----------
     about: as for :func:`submit_own_call`.
     each, end: words that are added for each task, and for the job after them.
     at_end: what that job does.
-
-    Raises
-    ------
     JobFailedError: it failed, or the batch system refuses one of the two.
     """
     from hpcgen.core.model.job import Queueing
@@ -120,8 +110,6 @@ def own_job(
 ) -> Submitted:
     """Submit this command line, without what is of its submission, as a job.
 
-    Parameters
-    ----------
     more: words that are added to it.
     part: what the job's name says beside the subcommand.
     queueing: as for :func:`hpcgen.running.submission.submit_itself`; by default plain.

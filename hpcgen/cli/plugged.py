@@ -45,8 +45,6 @@ class FileKind(NamedTuple):
     def check(self, document: Document | None, path: Path, folders: Sequence[Path], allow: Allow) -> list[Site]:
         """The sites for which it asks for images; InputError with every mistake of the file.
 
-        Parameters
-        ----------
         document: the file as it was read; None if it is no YAML.
         folders: collections beside the built-in one, in which it may name things.
         allow: whether the Python of other collections, which it names, may run.
@@ -108,9 +106,7 @@ def fetcher_of(tool: str) -> BazelFetcher:
 def every_group(installed: bool = True) -> dict[str, dict[str, str]]:
     """All commands with a line about each, by what they are for.
 
-    Parameters
-    ----------
-    installed: those of installed packages, too; the line about one is what its package says of itself.
+    ``installed``: those of installed packages, too; the line about one is what its package says of itself.
     """
     found = {group: dict(lines) for group, lines in GROUPS.items()}
     last = {"help": found.pop("help")}
@@ -124,8 +120,6 @@ def every_group(installed: bool = True) -> dict[str, dict[str, str]]:
 def plugged_command(name: str) -> click.Command | None:
     """The command of a plug-in; None if no plug-in has one of this name.
 
-    Raises
-    ------
     InputError: an installed package names a command that cannot be loaded.
     """
     if name in (own := _own()):

@@ -38,10 +38,7 @@ def required_stack(stack: str | None) -> str:
 def image_here(catalog: Catalog, site: str | None, say: Callable[[str], None]) -> ImageReference | None:
     """The image that was built last in this folder from its stack; None where none was.
 
-    Parameters
-    ----------
-    site: only one for this site.
-    say: is told which it is.
+    ``site``: only one for this site. ``say``: is told which it is.
     """
     from hpcgen.builders.records.store import newest_in
     from hpcgen.images.reference import ImageReference

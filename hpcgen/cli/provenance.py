@@ -31,8 +31,6 @@ def check_statement(file: Path | None, key: Path | None) -> None:
 def write_provenance(record: BuildRecord, file: Path | None, key: Path | None) -> None:
     """Write the statement of a build, if a file for it or a key is named, and its signature, if a key is.
 
-    Raises
-    ------
     InputError: the record has no image with a digest. OutputError: it cannot be written.
     """
     if file is None and key is None:

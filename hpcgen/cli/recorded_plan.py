@@ -50,8 +50,6 @@ def named_plan(origin: str, options: PlanOptions) -> RecordedPlan:
 def recorded_plan(origin: str) -> RecordedPlan:
     """Read a kit's folder, a lock (``FILE.lock``), a plan (``plan.json``) or an image, which is not started.
 
-    Raises
-    ------
     UnknownNameError, InputError: there is no such thing, or it has no plan that can be read.
     """
     path = Path(origin)
@@ -87,9 +85,7 @@ def plan_of_lock(
 ) -> tuple[Catalog, Plan, Lock]:
     """The plan in a lock, or in the lock of a bundle, for a build as it is asked for; the catalog, which it fits.
 
-    Parameters
-    ----------
-    engine: the program that builds, if it is asked for: where no format is, the one that it reads.
+    ``engine``: the program that builds, if it is asked for: where no format is, the one that it reads.
     """
     from hpcgen.core.model.image_paths import LOCK
     from hpcgen.kit.lockfile.lock import read_lock
@@ -131,9 +127,7 @@ def plan_of_lock(
 def _say_signer(lock: Lock, name: str, signers: Path | None, alone: bool) -> None:
     """Say who signed a lock; PolicyError where it was changed since, or one of the signers must have and has not.
 
-    Parameters
-    ----------
-    alone: it is in no bundle, whose own signature stands for it.
+    ``alone``: it is in no bundle, whose own signature stands for it.
     """
     from hpcgen.core.support.signatures import LOCK, named_signer, signer_of
 

@@ -123,9 +123,7 @@ def _short(value: object) -> str:
 def _show_facts(catalog: Catalog, name: str, unverified: bool, as_json: bool) -> None:
     """Print each fact of a profile with its file and line, source, date, and whether it is verified.
 
-    Parameters
-    ----------
-    unverified: only facts that nobody has verified.
+    ``unverified``: only facts that nobody has verified.
     """
     from hpcgen.core.config.provenance import counts, facts_of
 

@@ -12,8 +12,6 @@ from hpcgen.core.config.provenance import Sourced
 class SiteOverview(msgspec.Struct, frozen=True):
     """One line of ``hpcgen list sites``.
 
-    Parameters
-    ----------
     nodes: "several" where a host's MPI starts ranks of several nodes, "untried" where the batch system's own launcher
         would have to start those of the image, "one" where nothing can.
     gpus: of a node, of each kind of node that has any.

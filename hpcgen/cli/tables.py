@@ -25,9 +25,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], out: TextIO, spare
 
     On a terminal that is too narrow even for the longest words, each row is a paragraph.
 
-    Parameters
-    ----------
-    spare: how many of the last columns are left out where cells would have to be broken for them.
+    ``spare``: how many of the last columns are left out where cells would have to be broken for them.
     """
     width = columns(out)
     natural = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]

@@ -28,8 +28,6 @@ class Position(msgspec.Struct, frozen=True, order=True):
 class Problem(msgspec.Struct, frozen=True):
     """One mistake, for the user to read.
 
-    Parameters
-    ----------
     message: what is wrong, one sentence without the place.
     where: the place, if there is one; a :class:`Position` or a word such as ``--set``.
     expected: what would have been right.
@@ -95,8 +93,6 @@ class Problems(list[Problem]):
 class Remedy(msgspec.Struct, frozen=True):
     """A change of what was asked with which there is a plan.
 
-    Parameters
-    ----------
     settings: what ``--set`` says instead, by BLOCK.OPTION; None where it is left out.
     stack: what the stack says instead, by ``BLOCK.version`` or ``BLOCK.provider``; None where it says nothing.
     partition: the kind of node that is named instead.
@@ -118,9 +114,7 @@ class Remedy(msgspec.Struct, frozen=True):
 class HpcgenError(Exception):
     """Base of all errors that the user can mend. ``exit_code`` is documented in docs/exit-codes.md.
 
-    Parameters
-    ----------
-    problems: all of one attempt; or the message of the only one, with its other fields behind it.
+    ``problems``: all of one attempt; or the message of the only one, with its other fields behind it.
 
     ``remedies``: changes of what was asked that were tried, the smallest first.
     """
@@ -220,9 +214,7 @@ def nearest(word: str, known: Sequence[str]) -> str:
 def did_you_mean(word: str, known: Sequence[str], listing: str = "") -> str:
     """The remedy for an unknown word: the nearest known ones, or all of them if there are few.
 
-    Parameters
-    ----------
-    listing: the command that lists them all; without it some are named where there are many.
+    ``listing``: the command that lists them all; without it some are named where there are many.
     """
     if near := nearest(word, known):
         return near

@@ -72,11 +72,9 @@ _MIXED = r"(?=\S*[A-Za-z])(?=\S*\d)[^\s/]{12,}"
 def secret_name(name: str, value: str | None = None, doubtful: bool = True) -> bool:
     """Whether a variable, an option or a key of this name holds a secret.
 
-    Parameters
-    ----------
-    value: what it is set to; None where that is not known. Numbers, paths, variables and words such as ``true`` are
-        no secrets, whatever they are called.
-    doubtful: also where the name may mean something else, as ``KEY`` does, and the value is no plain word.
+    ``value``: what it is set to; None where that is not known. Numbers, paths, variables and words such as ``true`` are
+    no secrets, whatever they are called. ``doubtful``: also where the name may mean something else, as ``KEY`` does,
+    and the value is no plain word.
     """
     sure = _sureness(name)
     if value is None or not sure:
@@ -300,9 +298,7 @@ class PublicWords(NamedTuple):
 def without_secret_words(words: Sequence[str], doubtful: bool = True) -> PublicWords:
     """A command's words: options and variables with a secret are left out, others have it masked.
 
-    Parameters
-    ----------
-    doubtful: as of :func:`secret_name`.
+    ``doubtful``: as of :func:`secret_name`.
     """
     kept: list[str] = []
     left: list[str] = []

@@ -35,8 +35,6 @@ _fill = Template(Path(__file__).with_name("templates") / "binding.sh").fill
 class Binding(msgspec.Struct, frozen=True):
     """What each rank of a node has.
 
-    Parameters
-    ----------
     local_rank: the variable with the rank's number on its node.
     visible: the variable that says which GPUs a process sees; "" where every rank sees all, or the launcher chooses.
     gpus: the numbers of the GPUs, for each rank.
@@ -79,10 +77,7 @@ class Binding(msgspec.Struct, frozen=True):
 def binding(plan: Plan, mpi: HostMpi | None, *, inner: bool) -> Binding | None:
     """What the ranks of a plan's job get; None where there is nothing to divide, or no way to tell a rank's number.
 
-    Parameters
-    ----------
-    mpi: the host's, if its launcher starts the ranks.
-    inner: the image's own launcher starts them.
+    ``mpi``: the host's, if its launcher starts the ranks. ``inner``: the image's own launcher starts them.
     """
     gpu, count = _divided(plan)
     number = local_rank(plan, mpi, inner=inner)
@@ -102,9 +97,7 @@ def binding(plan: Plan, mpi: HostMpi | None, *, inner: bool) -> Binding | None:
 def binding_text(plan: Plan, mpi: HostMpi | None, found: Binding | None) -> str:
     """How the ranks of a node share its GPUs, for people; "" where there is nothing to share.
 
-    Parameters
-    ----------
-    found: what :func:`binding` gives.
+    ``found``: what :func:`binding` gives.
     """
     gpu, _ = _divided(plan)
     if gpu is None:
@@ -144,10 +137,7 @@ def shares_of(ranks: int, gpus: int) -> list[list[int]]:
 def cpus_of(shares: list[list[int]], next_to: list[str], threads: int) -> list[str]:
     """Lists of CPUs for ranks with these GPUs; none at all if a rank would get fewer than it has threads.
 
-    Parameters
-    ----------
-    shares: the GPUs of each rank.
-    next_to: the CPUs next to each GPU, which may be the same for several.
+    ``shares``: the GPUs of each rank. ``next_to``: the CPUs next to each GPU, which may be the same for several.
     """
     if not next_to:
         return []
@@ -184,10 +174,7 @@ def _sees_all(plan: Plan) -> bool:
 def local_rank(plan: Plan, mpi: HostMpi | None, *, inner: bool) -> str:
     """The variable with a rank's number on its node; "" if nothing numbers them, or its name is not known.
 
-    Parameters
-    ----------
-    mpi: the host's, if its launcher starts the ranks.
-    inner: the image's own launcher starts them.
+    ``mpi``: the host's, if its launcher starts the ranks. ``inner``: the image's own launcher starts them.
     """
     if inner:
         return "OMPI_COMM_WORLD_LOCAL_RANK" if plan.mpi.family == "openmpi" else "MPI_LOCALRANKID"

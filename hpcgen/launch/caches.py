@@ -26,8 +26,6 @@ _fill = Template(Path(__file__).with_name("templates") / "caches.sh").fill
 class Caches(msgspec.Struct, frozen=True):
     """Those of a job's programs.
 
-    Parameters
-    ----------
     caches: each variable once.
     node: the folder of each node for what is compiled, as a word.
     shared: the folder for downloads, as a word; "" where the profile names none that is seen inside.

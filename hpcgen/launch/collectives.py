@@ -23,10 +23,8 @@ DEVICES = {("infiniband", NCCL_VERBS): "/dev/infiniband", ("slingshot", NCCL_LIB
 class GpuNetwork(msgspec.Struct, frozen=True):
     """A network of NCCL or RCCL.
 
-    Parameters
-    ----------
-    name: as ``NCCL_NET`` has it.
-    engine: the engine that brings the plugin into the container; "" where the image has what it takes.
+    ``name``: as ``NCCL_NET`` has it. ``engine``: the engine that brings the plugin into the container; "" where the
+    image has what it takes.
     """
 
     name: str
@@ -44,9 +42,7 @@ def gpu_network(plan: Plan, engine: Engine, of: Collection[str] | None = None) -
 
     A plugin in the image was asked for, and is taken before that of the engine.
 
-    Parameters
-    ----------
-    of: libraries of collectives; those of the plan's job if None.
+    ``of``: libraries of collectives; those of the plan's job if None.
     """
     libraries = set(plan.gpu_collectives if of is None else of) - {ONECCL}
     kind = plan.site.gpu_fabric_of(plan.partition)

@@ -43,16 +43,11 @@ def command_start(
 ) -> Start:
     """How a program of an image is started as a command.
 
-    Parameters
-    ----------
     plan: laid out for the site; the size of its job does not matter.
     image_environment: variables of the image's final stage, as they are at its end.
     more_inside: variables that are set in the container alone.
     kernel: it is a Jupyter kernel, which is given a connection file and listens on the network.
     shown: folders of the host that it sees beside those of the plan.
-
-    Raises
-    ------
     PolicyError: an option of the batch system's launcher starts the site's engine, so that a rank cannot.
     """
     job = replace(plan.job, nodes=1, ranks_per_node=1)
@@ -95,9 +90,7 @@ def command_start(
 def between_nodes(plan: Plan, how: Start) -> dict[str, str]:
     """What a command sets as part of a job of several nodes: as such a job of hpcgen, but for what the site says.
 
-    Parameters
-    ----------
-    how: as the command is started on one node.
+    ``how``: as the command is started on one node.
     """
     if not how.engine.started_by_launcher:
         return {}
@@ -117,17 +110,12 @@ def command_script(
 ) -> str:
     """The script that starts a program of an image; or a Jupyter kernel in it.
 
-    Parameters
-    ----------
     plan, image_environment, more_inside: as for :func:`command_start`.
     image: the image's absolute path, or its name in the engine's store.
     named: it is a name.
     kernel: the words inside of which the connection file is the last argument; none for a script that is given a
         program and its arguments.
     shown: as for :func:`command_start`.
-
-    Raises
-    ------
     PolicyError, InputError: as :func:`command_start`, and for a value that cannot be written in a script.
     """
     how = command_start(plan, image_environment, more_inside, kernel=bool(kernel), shown=shown)

@@ -47,10 +47,8 @@ def data_of(plan: Plan) -> tuple[BoundData, ...]:
 
     Relative paths are from the folder that the job is started in.
 
-    Raises
-    ------
-    InputError: a bind that cannot be written, or that would hide what the image needs.
-    PolicyError: the engine cannot bind it.
+    InputError: a bind that cannot be written, or that would hide what the image needs. PolicyError: the engine cannot
+    bind it.
     """
     given = [parse_data(text, f"run.binds.{number}") for number, text in enumerate(plan.stack.run.binds)]
     models = models_named(plan.stack.run.models, plan)
@@ -85,12 +83,7 @@ def models_named(models: Sequence[Model], plan: Plan) -> list[NamedData]:
 def check_data(plan: Plan, data: Sequence[NamedData], made: Sequence[str]) -> None:
     """The errors of :func:`data_of`, where the option or file that names it can still be said.
 
-    Parameters
-    ----------
-    made: the folders for data that the image has, as :func:`hpcgen.recipe.bind_targets.data_targets` gives them.
-
-    Raises
-    ------
+    ``made``: the folders for data that the image has, as :func:`hpcgen.recipe.bind_targets.data_targets` gives them.
     InputError: besides, a place that the image does not have, for an engine that makes none.
     """
     engine = _engine(plan)

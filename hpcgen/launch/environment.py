@@ -98,8 +98,6 @@ def variables(
 ) -> Variables:
     """The variables of a job.
 
-    Parameters
-    ----------
     image: variables of the image's final stage, as they are at its end.
     mpi: the host's MPI, if it takes the place of the image's own.
     inner: the ranks are started by the image's own launcher.

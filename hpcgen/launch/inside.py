@@ -13,8 +13,6 @@ from hpcgen.launch.start import Start
 def inside_image(plan: Plan, how: Start) -> Start:
     """The same without an engine, modules and binds, which are the batch system's.
 
-    Raises
-    ------
     PolicyError: something of the host would be needed inside, or the image is of a kind that it does not start.
     """
     problems = []

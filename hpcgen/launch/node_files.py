@@ -50,9 +50,7 @@ def uses_nodes(plan: Plan, how: Start, named: bool) -> bool:
 def nodes_part(plan: Plan, how: Start, name: str, named: bool) -> str:
     """Shell that puts the image on the nodes, and the function ``leave_nodes`` that takes everything away again.
 
-    Parameters
-    ----------
-    name: what the script calls itself in messages. named: the image is a name in the engine's store.
+    ``name``: what the script calls itself in messages. ``named``: the image is a name in the engine's store.
     """
     if not uses_nodes(plan, how, named):
         return ""

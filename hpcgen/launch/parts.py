@@ -55,10 +55,7 @@ USER_NAMED = ': "${USER:=$(id -un 2> /dev/null || id -u)}"; export USER'
 def start_part(scheduler: Scheduler, how: Start, name: str, *, folder: bool) -> str:
     """How a script begins: errors end it, and the programs of the host have to be there.
 
-    Parameters
-    ----------
-    name: what the script calls itself in messages.
-    folder: the folder that it is started in is noted.
+    ``name``: what the script calls itself in messages. ``folder``: the folder that it is started in is noted.
     """
     programs = {how.engine.command_name(): "container engine", **dict.fromkeys(how.outer[:1], "MPI or batch system")}
     return fill(
@@ -110,9 +107,7 @@ def exports_part(how: Start, scheduler: Scheduler) -> str:
 def container_part(how: Start, name: str, *, cleans: bool = False) -> str:
     """The words that start the image, as an array of the shell; before them what they name of the host.
 
-    Parameters
-    ----------
-    cleans: the script takes away what it put on nodes when it ends.
+    ``cleans``: the script takes away what it put on nodes when it ends.
     """
     gpu = how.engine.driver_in_image and bool(how.call.gpu)
     definition = [quoted(text) for text in how.engine.definition(how.call)]

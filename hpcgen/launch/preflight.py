@@ -53,8 +53,6 @@ COMMON = "x86_64_v2"
 def preflight_text(plan: Plan, how: Start, *, built_for: str = "", named: bool = False, sha256: str = "") -> str:
     """The functions of the preflight, and the lines that call it.
 
-    Parameters
-    ----------
     built_for: archspec's name of the CPU that the image was compiled for, "" if it is that of the plan.
     named: the image is a name in the engine's store, not a file.
     sha256: of its file, which must be that one; "" where nobody asks.

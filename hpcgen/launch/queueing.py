@@ -15,12 +15,7 @@ TASK = "HPCGEN_TASK"
 
 
 def options(queueing: Queueing, scheduler: Scheduler, most_tasks: int | None) -> list[str]:
-    """Options of the header; none for a plain job.
-
-    Parameters
-    ----------
-    most_tasks: of an array at the site, where that is known.
-    """
+    """Options of the header; none for a plain job. ``most_tasks``: of an array at the site, where that is known."""
     asked = []
     if queueing.tasks is not None and queueing.tasks <= (most_tasks or scheduler.array_size):
         asked += scheduler.array(queueing.tasks, queueing.at_once).split("\n")

@@ -52,8 +52,6 @@ def job_script(
 ) -> tuple[str, str]:
     """File name and text of the script that starts a plan's image as a job; its lines know what they are of.
 
-    Parameters
-    ----------
     image_environment: variables of the image's final stage, as they are at its end (nothing to expand).
     image: the image's file or name; where the build script puts it if None.
     direct: for starting it right here, in the present folder, in an allocation or without one.
@@ -66,9 +64,6 @@ def job_script(
     shown: folders of the host that it sees beside that.
     alone: the script is not one of a kit, so that no plan.json lies beside it.
     keep_cache: what programs compile is kept for the next job of the image.
-
-    Raises
-    ------
     PolicyError: the batch system lacks what ``queueing`` asks for; the site's engine or MPI cannot start the job as
         it is laid out.
     InputError: a value that cannot be written in a script or its header.
@@ -135,8 +130,6 @@ def _command(plan: Plan, name: str) -> str:
 def plain_script(plan: Plan) -> str:
     """bash that starts a plan's command right here without a container, with what a job has outside of one.
 
-    Raises
-    ------
     PolicyError: as :func:`job_script`.
     """
     return str(exports_part(start(plan, {}), Direct())) + f"exec {line(plan.job.command)}\n"
@@ -153,15 +146,10 @@ def preflight_script(
 ) -> str:
     """What a job script calls before it starts its command; the user may call it too, in an allocation.
 
-    Parameters
-    ----------
     named: the image is a name in the engine's store, not a file.
     built_for: archspec's name of the CPU that the image was compiled for, if it is not that of the plan's partition.
     more_inside: as for :func:`job_script`.
     sha256: of the image's file, which must be that one; "" where nobody asks.
-
-    Raises
-    ------
     PolicyError, InputError: as :func:`job_script`.
     """
     how = start(plan, image_environment, more_inside)
@@ -204,10 +192,8 @@ def _top(
 ) -> str:
     """All that the user reads first.
 
-    Parameters
-    ----------
-    asked, offered: further directives, and lines that the user can make directives. alone: as for :func:`job_script`.
-    sent: the image that the batch system starts by itself.
+    ``asked``, ``offered``: further directives, and lines that the user can make directives. ``alone``: as for
+    :func:`job_script`. ``sent``: the image that the batch system starts by itself.
     """
     partition = plan.site.partitions[plan.partition]
     header = Header(plan.job_name, plan.job, partition, plan.site.scheduler, sent)
@@ -335,12 +321,7 @@ class StepState(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def steps_text(steps: Sequence[JobStep], run: str) -> str:
-    """The end of a job script that starts steps.
-
-    Parameters
-    ----------
-    run: shell that starts the words in ``$@`` on all ranks.
-    """
+    """The end of a job script that starts steps. ``run``: shell that starts the words in ``$@`` on all ranks."""
     calls = [line(["step", step.name, *step.command]) for step in steps]
     return _fill("steps", count=str(len(steps)), mark=MARK, run=run, steps=calls)
 

@@ -61,15 +61,10 @@ def start(
 ) -> Start:
     """Decide how a plan is started.
 
-    Parameters
-    ----------
     image_environment: variables of the image's final stage, as they are at its end.
     more_inside: variables that are set in the container alone.
     sealed: foreign code runs in it, without a network and with nothing of the host but the folder of the job.
     shown: folders of the host that it sees beside that, sealed or not.
-
-    Raises
-    ------
     PolicyError: several nodes without a launcher that can span them; an engine that lacks what the job needs.
     """
     site_engine = plan.site.containers.engines.get(plan.engine, SiteEngine())
@@ -270,12 +265,7 @@ def _join(plan: Plan, mpi: HostMpi | None) -> int:
 
 
 def start_problems(plan: Plan, engine: Engine, mpi: HostMpi | None) -> list[Problem]:
-    """Why a plan's job cannot be started as it is laid out.
-
-    Parameters
-    ----------
-    mpi: what :func:`host_mpi` gives.
-    """
+    """Why a plan's job cannot be started as it is laid out. ``mpi``: what :func:`host_mpi` gives."""
     problems = []
     job = plan.job
     if job.ranks > 1 and not _uses_mpi(plan):

@@ -54,8 +54,6 @@ KINDS = (
 class OldFact(msgspec.Struct, frozen=True):
     """Facts of one source and kind that may no longer hold.
 
-    Parameters
-    ----------
     path: what the facts have in common of their paths.
     as_of: the source's date; None where it has none, so that nobody knows how old it is.
     months: for how long facts of the kind are believed.
@@ -70,8 +68,6 @@ class OldFact(msgspec.Struct, frozen=True):
 class Doubtful(msgspec.Struct, frozen=True):
     """What is not certain of the facts of a profile, by their paths, and of a plan's releases.
 
-    Parameters
-    ----------
     old: what may no longer hold.
     from_memory: what nobody found a source for.
     not_verified: other facts whose source nobody read, or that have none.

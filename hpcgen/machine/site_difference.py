@@ -98,13 +98,8 @@ _MOST = 64 * 1024 * 1024
 def profiles_at(folder: Path, revision: str, into: Path) -> None:
     """Put the profiles of a folder, as they are at a commit of its git repository, into ``into/site_profiles``.
 
-    Parameters
-    ----------
     folder: the collection's ``site_profiles``.
     revision: whatever git calls a commit, such as ``HEAD~1``, a tag or a hash.
-
-    Raises
-    ------
     InputError: the folder is in no repository, or has no such commit.
     MissingToolError: there is no git.
     """

@@ -39,8 +39,6 @@ _PAGE = re.compile(r"https://(?!github\.com/|gitlab\.com/)[^\s,;]+")
 class Cited(msgspec.Struct, frozen=True):
     """A repository at a commit, as a source names it.
 
-    Parameters
-    ----------
     repository: such as ``github.com/TACC/TACC-Docs``.
     commit: as cited; empty where none is.
     words: what the source says after the commit, where the names of files are.
@@ -66,8 +64,6 @@ Status = Literal["same", "elsewhere", "changed", "gone"]
 class ReadFile(msgspec.Struct, frozen=True, kw_only=True):
     """A cited file, read again.
 
-    Parameters
-    ----------
     lines: those that are cited, such as 12-20; empty where none are.
     cited, newest: the commits; ``cited_on``, ``newest_on``: their days.
     hunks: what changed near the cited lines, or in the file where none are cited; the first few.
@@ -116,13 +112,8 @@ class _Clone(NamedTuple):
 def refreshed(facts: Iterable[Fact], clones: Mapping[str, Path], scratch: Path | None) -> Refreshed:
     """Read the repositories again that a profile's sources cite.
 
-    Parameters
-    ----------
     clones: by OWNER/REPO; what their HEAD is counts as the newest.
     scratch: where repositories without a clone are fetched to; None where the network is not to be used.
-
-    Raises
-    ------
     MissingToolError: there is no git.
     """
     require_program("git", "read the cited repositories", "install git")

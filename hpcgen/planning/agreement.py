@@ -18,9 +18,7 @@ def agreeing(
 ) -> list[PlannedBlock]:
     """The blocks, of which those that are built for one another agree in their options, if they can.
 
-    Parameters
-    ----------
-    resolve: chooses the blocks, with settings beside those of the stack. said: what ``--set`` says.
+    ``resolve``: chooses the blocks, with settings beside those of the stack. ``said``: what ``--set`` says.
     """
     blocks = resolve(said)
     while (more := _agreed(catalog, facts, blocks, stack, said)) is not None:

@@ -24,8 +24,6 @@ TREES, PROGRAM = "git_code", "application"
 def with_code(stack: Stack, document: Document | None = None) -> Stack:
     """The stack with the blocks that its ``git`` and ``build`` stand for, after all others.
 
-    Raises
-    ------
     InputError: ``build`` has no folder to work in, or the stack names one of these blocks as well; with its place.
     """
     asked: dict[str, StackBlock] = {}
@@ -76,10 +74,8 @@ T = TypeVar("T")
 def copied_files(catalog: Catalog, site: Site, stack: Stack, document: Document | None) -> list[PlannedCopy]:
     """The record of the files that a stack copies.
 
-    Raises
-    ------
     InputError: they cannot be copied, or the site's jobs would not see them, or what ``git`` brings; each with its
-        place in ``document``.
+    place in ``document``.
     """
     copied = catalog.copied.planned(stack, document)
 

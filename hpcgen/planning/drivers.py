@@ -69,8 +69,6 @@ def assumed(catalog: Catalog, gpu: Gpu) -> AssumedDriver | None:
 def with_driver(site: Site, partition: str | None, driver: str) -> Site:
     """The site with the driver of ``--driver`` in one partition.
 
-    Raises
-    ------
     InputError: the nodes have no GPU, or it is no version of its driver. UnknownNameError: no such partition.
     """
     name = site.known_partition(partition or site.default_partition)

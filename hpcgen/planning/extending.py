@@ -42,16 +42,11 @@ def extended_plan(
 ) -> Plan:
     """The plan of the whole image, which says what of it the finished one has.
 
-    Parameters
-    ----------
     recorded: the plan of the finished image.
     image: what is known of that, with the blocks of its plan.
     settings: ``--set`` for blocks that are added.
     format: of the recipe, where it is another one than the image was built from.
     network: how the build reaches what it takes, where that is not as the image's site has it.
-
-    Raises
-    ------
     ConflictError: a package or a block that is asked for does not suit what is there; both are named.
     InputError: nothing is added, or a place in the image is taken.
     HpcgenError: as :func:`hpcgen.planning.planner.make_plan`.

@@ -24,10 +24,8 @@ _facts_of = lru_cache(maxsize=8)(sourced_of)
 def site_findings(site: Site, partition: str, document: Document) -> list[Finding]:
     """Which facts of the profile nobody has verified, and which were old when somebody looked them up.
 
-    Parameters
-    ----------
-    partition: kind of node; what is said of the others is left out.
-    document: the profile's, with its parents merged in.
+    ``partition``: kind of node; what is said of the others is left out. ``document``: the profile's, with its parents
+    merged in.
     """
     others = tuple(f"partitions.{other}." for other in site.partitions if other != partition)
     facts = [fact for fact in _facts_of(document) if not fact.path.startswith(others)]

@@ -18,9 +18,7 @@ from hpcgen.core.model.project import BLOCK
 def required_frameworks(catalog: Catalog, name: str, extras: Iterable[str] = ()) -> list[str]:
     """The distributions of blocks that a package of the index requires, as far as the release table knows.
 
-    Parameters
-    ----------
-    name: of the package, in its normal form. extras: of it that are wanted.
+    ``name``: of the package, in its normal form. ``extras``: of it that are wanted.
     """
     rows = catalog.releases(BLOCK).values() if BLOCK in catalog.names("block") else ()
     known = next((row.values.get("requires", {}) for row in rows), {})
@@ -34,9 +32,7 @@ def framework_demands(
 ) -> Iterator[Requirement]:
     """Requirements on the blocks of what a package requires.
 
-    Parameters
-    ----------
-    by: the package and where it is asked for. without: blocks whose packages come another way.
+    ``by``: the package and where it is asked for. ``without``: blocks whose packages come another way.
     """
     for distribution in required_frameworks(catalog, name, extras):
         block = catalog.distributions[distribution]

@@ -31,10 +31,7 @@ def with_gpu_memory(
     They stay as they are where the host's MPI takes the place of the image's, where the stack or ``--set`` says such an
     option of any of them, and where another block or release would have to change.
 
-    Parameters
-    ----------
-    resolve: chooses the blocks, with settings beside those of the stack.
-    said: what ``--set`` says.
+    ``resolve``: chooses the blocks, with settings beside those of the stack. ``said``: what ``--set`` says.
     """
     options = _options(catalog, blocks)
     replaced = facts.mpi is not None and facts.mpi.shown_inside

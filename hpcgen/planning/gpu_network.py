@@ -23,9 +23,7 @@ def wanted(plan: Plan, catalog: Catalog, kept: Mapping[str, str]) -> Requirement
     Engine and image may bring it; a stack or profile that sets ``NCCL_NET`` has chosen; and a plan that is to keep what
     there was keeps that there was none.
 
-    Parameters
-    ----------
-    kept: versions of an earlier plan's blocks, where there is one.
+    ``kept``: versions of an earlier plan's blocks, where there is one.
     """
     kind = plan.site.gpu_fabric_of(plan.partition)
     block = GPU_NETWORK_BLOCKS.get(GPU_NETWORKS.get(kind, ""))

@@ -36,12 +36,7 @@ TRIED = 12
 def first_joint(choose: Callable[[Sequence[Apart]], T], catalog: Catalog) -> T:
     """The first choice whose lists go together.
 
-    Parameters
-    ----------
     choose: makes a plan in which these releases are apart.
-
-    Raises
-    ------
     ListClashError: the first clash, where nothing else could be tried, with the releases of all that were.
     NoPlanError: the request leaves no other releases; with that clash.
     """

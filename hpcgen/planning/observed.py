@@ -53,10 +53,8 @@ class SeenBlocks(msgspec.Struct):
 def seen(facts: ImageFacts, catalog: Catalog, abi: str = "") -> SeenBlocks:
     """What was read of an image, in the form of blocks, the base first.
 
-    Parameters
-    ----------
-    catalog: whose tables say which driver a release of CUDA asks for.
-    abi: of the host's MPI; of several in the image, one with this binary interface is taken.
+    ``catalog``: whose tables say which driver a release of CUDA asks for. ``abi``: of the host's MPI; of several in the
+    image, one with this binary interface is taken.
     """
     found = SeenBlocks()
     _add_base(found, facts)

@@ -41,10 +41,8 @@ def unlisted_blocks(catalog: Catalog, asked: Sequence[tuple[str, str]], kept: Co
     """Blocks whose packages are installed as a project's own wheels: those asked for in versions that no table has,
     and those that are built for such a one.
 
-    Parameters
-    ----------
-    asked: block and range of each package of the project that a block provides.
-    kept: blocks that decide the version themselves.
+    ``asked``: block and range of each package of the project that a block provides. ``kept``: blocks that decide the
+    version themselves.
     """
     found = {block for block, versions in asked if block not in kept and not is_listed(catalog, block, versions)}
     while more := {block for block, _ in asked if block not in {*found, *kept} and _needs(catalog, block) & found}:
@@ -72,9 +70,7 @@ def named_pins(
 ) -> NamedPins:
     """Separate what blocks provide from the other packages that are named with a version.
 
-    Parameters
-    ----------
-    stack: with what ``--add`` names. document: of the stack, for positions.
+    ``stack``: with what ``--add`` names. ``document``: of the stack, for positions.
     """
     block = stack.blocks.get(BLOCK, StackBlock())
     by_set = said.get(BLOCK, {}).get(PACKAGES)

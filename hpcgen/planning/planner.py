@@ -81,8 +81,6 @@ def make_plan(
 ) -> Plan:
     """Resolve a stack for a site.
 
-    Parameters
-    ----------
     partition: kind of node; the profile's default if None.
     settings: ``BLOCK.OPTION=VALUE`` texts; also ``BLOCK.version=RANGE`` and ``VIRTUAL.provider=BLOCK``.
     added: names of blocks or virtuals that the stack does not have, and the image is to.
@@ -96,9 +94,6 @@ def make_plan(
     kept: versions of blocks that are tried before all others, by the block's name.
     unchecked: parts of the contract that are not asked, such as ``network`` for a lock.
     base: what the image says of itself that the stack names in `from`.
-
-    Raises
-    ------
     UnknownNameError, InputError, ConflictError, PolicyError: see hpcgen.core.errors.
     """
     wanted = job or JobRequest()

@@ -72,12 +72,7 @@ def asked_files(
 ) -> RequestedFiles | None:
     """The project's files that a stack, or ``--set``, names, and its own list; None if it has neither.
 
-    Parameters
-    ----------
     named: packages that are not of a file and count as if they were.
-
-    Raises
-    ------
     InputError: a file, or the list, has mistakes, each with its place.
     UnknownNameError: no file has a group of that name.
     """
@@ -137,14 +132,9 @@ def resolved_with(
 ) -> list[PlannedBlock]:
     """The blocks of a plan, with those that bring packages of the files.
 
-    Parameters
-    ----------
     said: blocks whose version ``--set`` names, which then decides, whatever a file says.
     resolve: chooses the blocks, with further requirements, versions of blocks that are tried first, and blocks of the
         stack that give way to the project's own wheels.
-
-    Raises
-    ------
     ConflictError: the packages hang on the Python, and the Python on the blocks that bring them.
     """
     fixed = list(_pythons(asked))
@@ -267,8 +257,6 @@ def _selected(asked: RequestedFiles, catalog: Catalog, python: str, architecture
 def project_of(asked: RequestedFiles, catalog: Catalog, blocks: Sequence[PlannedBlock], architecture: str) -> Project:
     """The plan's record of the files, for the chosen Python and base.
 
-    Raises
-    ------
     ConflictError: two files want different versions of one package; each with both lines.
     """
     python = _python(blocks)

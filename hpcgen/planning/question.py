@@ -99,8 +99,6 @@ def question_of(
 ) -> Question:
     """The question for the resolver.
 
-    Parameters
-    ----------
     said: what ``--set`` says, by block and option.
     added: names of the stack's blocks that ``--add`` brought.
     kept: versions of blocks that are tried before all others.
@@ -202,8 +200,6 @@ class Added(NamedTuple):
 def added_packages(catalog: Catalog, stack: Stack, added: Sequence[str]) -> Added:
     """Separate packages from blocks. A Python package that a block brings becomes a requirement on that block.
 
-    Raises
-    ------
     InputError: a kind that is none, or no name or version of a package; all of them.
     """
     found = Added(stack, [], [])

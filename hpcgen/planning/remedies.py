@@ -39,13 +39,8 @@ COMBINED = 2000
 def explained(question: Question, asked: PlanRequest, site: Site, plan: Callable[[PlanRequest], Plan]) -> ConflictError:
     """The error if there is no plan: the clash, and remedies.
 
-    Parameters
-    ----------
-    plan: makes the whole plan of what is asked, or raises an HpcgenError.
-
-    Raises
-    ------
-    InputError: only blocks that need each other stand in the way.
+    ``plan``: makes the whole plan of what is asked, or raises an HpcgenError. InputError: only blocks that need each
+    other stand in the way.
     """
     clash = clash_of(question)
     changes, trials = _Changes(question, clash, asked, site), _Trials(asked, plan, of_gpus=True)

@@ -30,10 +30,8 @@ def reproduce(
 ) -> str:
     """The command that gives the same result, where the files that it names are in the present folder.
 
-    Parameters
-    ----------
-    before: words that stand before the subcommand ``verb``.
-    base_images: where base images were taken from, by their names.
+    ``before``: words that stand before the subcommand ``verb``. ``base_images``: where base images were taken from, by
+    their names.
     """
     words = ["hpcgen", *before, verb, "--site", recorded(site), "--stack", recorded(stack)]
     places = (("--partition", partition), ("--driver", driver), ("--engine", engine), ("--format", format))

@@ -21,9 +21,7 @@ def merged(written: str, own: str, new: str) -> BothStacks | None:
 
     Where both changed the same lines, those of ``own`` stay.
 
-    Parameters
-    ----------
-    written: what init wrote last time. own: what the user made of it. new: what init would write now.
+    ``written``: what init wrote last time. ``own``: what the user made of it. ``new``: what init would write now.
     """
     before, mine, theirs = (text.splitlines(keepends=True) for text in (written, own, new))
     in_mine, in_theirs = _places(before, mine), _places(before, theirs)

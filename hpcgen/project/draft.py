@@ -21,8 +21,6 @@ Path = tuple[str | int, ...]
 class Guess(Record, frozen=True):
     """One value of the stack.
 
-    Parameters
-    ----------
     path: where it stands in the stack: ``run``, ``command``.
     why: the reason, for the user.
     where: the line of the project that says it, if one does.
@@ -56,8 +54,6 @@ _ORDER = {"mpi": 1, "cmake": 2, "gnu": 2, "python_packages": 3, "conda_packages"
 class Draft:
     """What is known so far.
 
-    Attributes
-    ----------
     data: the stack, as plain data.
     guesses: the reasons, in their order; several may be about one value.
     remarks: what is said beside it.

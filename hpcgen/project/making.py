@@ -71,13 +71,8 @@ READ = (
 def draft_of(top: Path, catalog: Catalog, command: str = "") -> Draft:
     """A stack for the project in a folder.
 
-    Parameters
-    ----------
     top: the folder. Its files are read, bounded; nothing of them is run, and nothing is written.
     command: which of the project's command lines is taken, by its number or a part of its text; else the likeliest.
-
-    Raises
-    ------
     InputError: the folder cannot be read, or there is nothing in it from which a stack could be made, or no such
         command line.
     """

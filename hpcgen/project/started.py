@@ -50,13 +50,8 @@ BRING_PYTHON = ("python", "python_packages", "conda_packages", "mpi4py")
 def choose_command(found: Found, draft: Draft, asked: str = "", *, scripts: bool = True) -> None:
     """The ``run`` of the stack.
 
-    Parameters
-    ----------
     asked: the number of one of the command lines of the project, or a part of its text; empty for the likeliest.
     scripts: a script in R or Julia may be the program because it is the likeliest of them; beside notebooks it is not.
-
-    Raises
-    ------
     InputError: there is none of this number or with this text.
     """
     draft.candidates = candidates_of(found, draft)

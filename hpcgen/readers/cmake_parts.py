@@ -85,10 +85,8 @@ def tokens(text: str) -> list[str]:
 class Condition:
     """What the words of ``if()`` come to: True, False, or None where that is not known.
 
-    Parameters
-    ----------
-    values: the variables. holds: whether the project has a path. doubted: whether a variable may have another value,
-    or one although nothing here sets it. targets: what is built so far.
+    ``values``: the variables. ``holds``: whether the project has a path. ``doubted``: whether a variable may have
+    another value, or one although nothing here sets it. ``targets``: what is built so far.
     """
 
     def __init__(
@@ -209,9 +207,8 @@ def off_by_default(
 ) -> dict[str, BuildOption]:
     """The options that MPI needs, and the threads of a program with ranks, by their names.
 
-    Parameters
-    ----------
-    off: options that are off. values: variables that are set. over_mpi: MPI is looked for without any of them.
+    ``off``: options that are off. ``values``: variables that are set. ``over_mpi``: MPI is looked for without any of
+    them.
     """
     found: dict[str, BuildOption] = {}
     for subject in ("MPI", "OpenMP"):

@@ -58,13 +58,8 @@ class ProjectFolder:
     def text(self, path: str, asked: Position | None = None, most: int = WRITTEN_BYTES) -> str:
         """What a file holds.
 
-        Parameters
-        ----------
         path: from the folder.
         asked: where another file names it. most: bytes that it may have, with all that were read before it.
-
-        Raises
-        ------
         InputError: it is outside, missing, not valid UTF-8, or too large.
         """
         where = self.at(asked) if asked is not None else self.shown(path)
@@ -113,10 +108,8 @@ T = TypeVar("T")
 class Readers(Generic[T]):
     """Readers of files of one kind.
 
-    Parameters
-    ----------
-    what: the kind, for messages. expected: names of such files, likewise.
-    rows: a pattern of names and the reader of such files; the first that fits is taken.
+    ``what``: the kind, for messages. ``expected``: names of such files, likewise. ``rows``: a pattern of names and the
+    reader of such files; the first that fits is taken.
     """
 
     def __init__(self, what: str, expected: str, rows: Sequence[tuple[str, Callable[[ProjectFolder, str], T]]]) -> None:
@@ -125,13 +118,8 @@ class Readers(Generic[T]):
     def read(self, top: Path, path: str) -> T:
         """What a file says.
 
-        Parameters
-        ----------
         top: the project's folder.
         path: of the file, from the folder.
-
-        Raises
-        ------
         InputError: a file of another kind, and all that is wrong in this one, each at its place.
         """
         name = path.rpartition("/")[2]

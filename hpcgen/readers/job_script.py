@@ -55,9 +55,8 @@ def script_of(
 ) -> JobFile:
     """A file of which the directives are known, with what its text starts.
 
-    Parameters
-    ----------
-    line: where the text begins in the file. other: reads another script of the project. own: names of its programs.
+    ``line``: where the text begins in the file. ``other``: reads another script of the project. ``own``: names of its
+    programs.
     """
     known = variables_of(job.facts)
     body = Script(job.file, known, line, True, other, own).read(text)

@@ -114,8 +114,6 @@ def selected(
 ) -> list[PackageRequirement]:
     """The packages that are wanted there, sorted by name; of each place of the file one.
 
-    Parameters
-    ----------
     python, architecture: as for :func:`environment`.
     groups: names of groups and extras.
     brought: packages that somebody else brings, with all that they need.

@@ -161,8 +161,6 @@ def _put_in(text: str, values: dict[str, FileWord]) -> str:
 def compiler_here(role: str, value: str, over_mpi: bool, by_sources: bool, fortran: bool) -> str | None:
     """The value for an image, where a file names a compiler that no image has; None where it has it.
 
-    Parameters
-    ----------
     role: of the variable: CC, CXX, FC, LD, …. value: what the file gives it.
     over_mpi: the project is compiled with MPI. by_sources: only its sources say so, the file's compilers have none.
     fortran: something of the project is in Fortran, which a linker may be for.

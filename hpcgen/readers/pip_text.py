@@ -158,13 +158,8 @@ def from_git(
 ) -> GitRequirement:
     """A package of a repository.
 
-    Parameters
-    ----------
     named: its name with extras. url: of the repository. reference: what is taken of it; empty for its main branch.
     folder: of the package in the repository. marker: in which environments. moves: a branch or a tag will do.
-
-    Raises
-    ------
     Fault: as :func:`git_requirement`.
     """
     if not _REPOSITORY.fullmatch(url):

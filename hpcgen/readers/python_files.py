@@ -43,14 +43,9 @@ _PYTHON: Readers[PackageFile] = Readers(
 def read_packages(top: Path, path: str, without: Collection[str] = ()) -> PackageFile:
     """What a file asks for, and of a lock what the project itself does, where a file beside it says that.
 
-    Parameters
-    ----------
     top: the folder of the project.
     path: of the file, from there.
     without: packages that are not wanted, of a list without hashes; what is wrong with their lines does no harm.
-
-    Raises
-    ------
     InputError: the file cannot be read, has mistakes, each with its place, or is of no known kind.
     """
     try:

@@ -191,9 +191,7 @@ class _Reading:
     def _own_project(self, line: _Line, path: str, extras: str) -> bool:
         """A line for the project itself: what its own files ask for counts; its code comes by ``copy``.
 
-        Returns
-        -------
-        Whether the path is that of a project in the folder.
+        Returns whether the path is that of a project in the folder.
         """
         places = [self.folder.beside(line.where.file, f"{path}/{name}") for name in _SAYS_NEEDS]
         known = [place for place in places if self.folder.holds(place)]

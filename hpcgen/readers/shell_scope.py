@@ -79,13 +79,8 @@ class Frame(NamedTuple):
 class Scope:
     """What the script has set up to here.
 
-    Parameters
-    ----------
-    skip: leave out what a condition excludes if nothing is set from outside.
-
-    Attributes
-    ----------
-    doubts: variables that have another value if some condition holds. assigned: all that the script sets.
+    ``skip``: leave out what a condition excludes if nothing is set from outside. ``doubts``: variables that have
+    another value if some condition holds. ``assigned``: all that the script sets.
     """
 
     def __init__(self, skip: bool) -> None:

@@ -41,11 +41,9 @@ _ENVIRONMENT = re.compile(r"(^|/)(activate|conda\.sh|\.?bashrc|\.?bash_profile)$
 class Script(Scope):
     """The commands of a script, one after the other.
 
-    Parameters
-    ----------
-    path: of the script. known: variables of the batch system, as its directives say them. line: where the text begins.
-    skip: leave out what a condition excludes if nothing is set from outside. other: the text of another script of the
-    project; None where there is none of this path. own: names of programs of the project.
+    ``path``: of the script. ``known``: variables of the batch system, as its directives say them. ``line``: where the
+    text begins. ``skip``: leave out what a condition excludes if nothing is set from outside. ``other``: the text of
+    another script of the project; None where there is none of this path. ``own``: names of programs of the project.
     """
 
     def __init__(

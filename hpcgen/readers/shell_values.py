@@ -31,8 +31,6 @@ def plain(word: str) -> str:
 class Values:
     """Variables, arrays and arguments, and the words that they are in.
 
-    Attributes
-    ----------
     plain: variables with the text that they have. lists: arrays.
     arguments: of the function that is called; None in the script itself, which is taken to be started without any.
     patterns: words with a ``*`` outside of quotes, for which a shell would put names of files.

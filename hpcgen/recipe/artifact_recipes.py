@@ -54,13 +54,7 @@ class KeyedBlock(NamedTuple):
 def keyed_blocks(plan: Plan, catalog: Catalog, pins: Pins | None = None) -> list[KeyedBlock]:
     """The blocks of a plan that can be kept, in build order; none where nothing says which base image it is.
 
-    Parameters
-    ----------
-    pins: exact versions and digests of a lock.
-
-    Raises
-    ------
-    InputError, ConflictError: as :func:`hpcgen.recipe.parts.parts_of`.
+    ``pins``: exact versions and digests of a lock. InputError, ConflictError: as :func:`hpcgen.recipe.parts.parts_of`.
     """
     if plan.extends is not None or plan.found is not None:
         return []
@@ -130,8 +124,6 @@ def artifact_assembly(
 ) -> Assembly:
     """The one stage of such an image. It has no self-test: that of each image which is made with the block is one.
 
-    Parameters
-    ----------
     plan: as :func:`artifact_plan` made it.
     whole: of which it made it: on the versions of their Python packages, all its blocks have to agree.
     stored: artifacts that it is compiled with.

@@ -34,10 +34,7 @@ class StoredArtifact(NamedTuple):
 def with_artifacts(parts: Sequence[PlannedPart], stored: Mapping[str, StoredArtifact]) -> list[PlannedPart]:
     """The parts of a builder, those that are stored without their steps, and without tools that nothing else needs.
 
-    Parameters
-    ----------
-    parts: in build order, the base first.
-    stored: artifacts by the names of their blocks.
+    ``parts``: in build order, the base first. ``stored``: artifacts by the names of their blocks.
     """
     if not stored:
         return list(parts)

@@ -59,16 +59,11 @@ def assemble(
 ) -> Assembly:
     """Ask every block of the plan for its part and put the stages together.
 
-    Parameters
-    ----------
     pins: exact versions and digests of a lock, which then stand in the recipe.
     content: the plan hash, if the same image is meant that another recipe makes (from a bundle, with other
         mirrors); computed from the stages if None.
     listed: with every file that Bazel is known to fetch, as a list of inputs shows.
     stored: what was compiled before, by the names of the blocks; ``content`` is then that of the plan without it.
-
-    Raises
-    ------
     InputError: two blocks give one variable different values, or claim the base image both.
     InputError, ConflictError: as :func:`hpcgen.recipe.parts.parts_of`.
     """

@@ -30,11 +30,9 @@ LOCKABLE = ("apt", "dnf")
 class BaseSystem(msgspec.Struct, frozen=True):
     """What a base image has to be.
 
-    Parameters
-    ----------
-    architecture: as registries and dpkg call it, or where packages are not Debian's, as ``uname -m`` does.
-    os_id, version: ``ID`` and ``VERSION_ID`` of its os-release, which may say more than ``version`` after a point;
-        both empty where the table of the distribution does not say its ``os_id``.
+    ``architecture``: as registries and dpkg call it, or where packages are not Debian's, as ``uname -m`` does.
+    ``os_id``, ``version``: ``ID`` and ``VERSION_ID`` of its os-release, which may say more than ``version`` after a
+    point; both empty where the table of the distribution does not say its ``os_id``.
     """
 
     architecture: str
@@ -51,12 +49,7 @@ class BaseSystem(msgspec.Struct, frozen=True):
 
 
 def wanted_system(plan: Plan, values: Mapping[str, Any]) -> BaseSystem:
-    """What the base images of a plan have to be.
-
-    Parameters
-    ----------
-    values: of the release row of its distribution.
-    """
+    """What the base images of a plan have to be. ``values``: of the release row of its distribution."""
     architecture: str = plan.site.system.architecture
     if values.get("package_manager") == "apt":
         architecture = PLATFORMS[architecture]
@@ -105,9 +98,7 @@ def base_for(plan: Plan, image: Image) -> Image:
 def base_notes(plan: Plan, images: Iterable[Image], lockable: bool) -> list[str]:
     """One line for each base image that no digest pins.
 
-    Parameters
-    ----------
-    lockable: ``hpcgen lock`` has locks for this distribution.
+    ``lockable``: ``hpcgen lock`` has locks for this distribution.
     """
     remedy = " (hpcgen lock pins it)" if lockable else ""
     places = {image.name: _own(plan, image) for image in images if not image.digest}
@@ -144,14 +135,9 @@ TRACES = ("/var/cache/ldconfig/aux-cache", "/var/log/alternatives.log", "/var/lo
 def install(manager: str, names: Sequence[str], pinned: bool, told: str = "") -> list[str]:
     """Commands that install packages and leave no downloads behind.
 
-    Parameters
-    ----------
     manager: ``values.package_manager`` of the base's release row.
     names: packages, with a version each where ``pinned``.
     told: a file for what apt says of the packages that it fetches, with their hashes; other managers say nothing.
-
-    Raises
-    ------
     InputError: no such package manager is known.
     """
     if manager not in _INSTALL:

@@ -28,8 +28,6 @@ def clash_problem(
 ) -> Problem:
     """The problem of rules that cannot hold together.
 
-    Parameters
-    ----------
     others: all rules, of which the demands on the package in question are told too if needed.
     installed: the lists of the environment, each with its block.
     known: the versions that could be chosen, by package.

@@ -48,8 +48,6 @@ def _has(image: ExtendedImage | None, block: PlannedBlock) -> bool:
 def added_parts(plan: Plan, parts: Sequence[PlannedPart]) -> list[PlannedPart]:
     """The parts of blocks that are added.
 
-    Raises
-    ------
     PolicyError: what a finished image cannot be given without a builder stage, all of it at once, with the reasons.
     """
     names = {each.name for each in added_blocks(plan)}

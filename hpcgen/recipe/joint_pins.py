@@ -38,8 +38,6 @@ class ListInstallation(NamedTuple):
 class Knowledge(NamedTuple):
     """What is known beside the lists that are installed.
 
-    Parameters
-    ----------
     facts: what wheels require; asked only where lists or a project's packages meet.
     others: the lines of all lists that are for this Python, architecture and C library, by the name of the list.
     constraints: ranges of the project for packages that something else needs.
@@ -53,10 +51,8 @@ class Knowledge(NamedTuple):
 class LeftOpen(NamedTuple):
     """What of an environment's packages no list decides.
 
-    Parameters
-    ----------
-    ranges: of packages that the user names, and that no list has with a hash in that version: the joint range.
-    provided: packages that come another way than by a list, with their version.
+    ``ranges``: of packages that the user names, and that no list has with a hash in that version: the joint range.
+    ``provided``: packages that come another way than by a list, with their version.
     """
 
     ranges: dict[str, str]
@@ -73,8 +69,6 @@ class ListClash(NamedTuple):
 class JoinedLists(NamedTuple):
     """Result for lists that share an environment.
 
-    Parameters
-    ----------
     instead: by block the lines that take the place of others; an empty one of a line that goes.
     problems: packages of which no version is right for all; the same as clashes.
     doubts: packages of which nobody knows whether the chosen version is right for all.
@@ -111,10 +105,8 @@ def joined(
 ) -> JoinedLists:
     """One version for each package of an environment that several blocks' lists have.
 
-    Parameters
-    ----------
-    installed: lists in the order in which they are installed.
-    python, architecture: of the image, for markers and for the commands in remedies.
+    ``installed``: lists in the order in which they are installed. ``python``, ``architecture``: of the image, for
+    markers and for the commands in remedies.
     """
     found = JoinedLists({}, [], [], {}, set(), [])
     for folder in dict.fromkeys(each.folder for each in installed):

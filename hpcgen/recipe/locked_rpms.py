@@ -31,8 +31,6 @@ _DATED_SINCE = (4, 18)
 def install_rpms(pins: Mapping[str, PackagePin], keys: Sequence[KeyPin], name: str, supply: Supply) -> list[Part]:
     """The list of packages with their hashes, and the commands that fetch, check and install them.
 
-    Parameters
-    ----------
     pins: by the names of the packages.
     keys: those that may have signed them; their files are in the image.
     name: of the list.

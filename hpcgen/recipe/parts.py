@@ -77,8 +77,6 @@ class PlannedPart(msgspec.Struct, frozen=True):
 class Parts(NamedTuple):
     """All parts of a plan, in its order.
 
-    Parameters
-    ----------
     loose: requirements of the wheel lists that nobody has made with hashes, by the list's name.
     installed: the wheel lists that go into Python environments, in the order of the steps.
     doubts: what is not known of their packages.
@@ -127,13 +125,8 @@ class _Lists:
 def parts_of(plan: Plan, catalog: Catalog, pins: Pins | None = None, listed: bool = False) -> Parts:
     """The parts of a plan, whose wheel lists agree on each package of an environment that they share.
 
-    Parameters
-    ----------
     pins: exact versions and digests of a lock.
     listed: read what Bazel fetches also where nothing is pinned.
-
-    Raises
-    ------
     InputError: the plan was made with other collections and does not fit these.
     ConflictError: two lists ask for different versions of a package, or one is made for a newer C library than the
         base has.

@@ -41,10 +41,8 @@ DRIVER_FILE = "/proc/driver/nvidia/version"
 def selftest_script(plan: Plan, tests: list[tuple[str, list[Test]]], folders: Sequence[str] = ()) -> str:
     """The script for a plan.
 
-    Parameters
-    ----------
-    tests: pairs of a block's label and its tests.
-    folders: where the blocks' programs are; whatever calls MPI is looked for below them.
+    ``tests``: pairs of a block's label and its tests. ``folders``: where the blocks' programs are; whatever calls MPI
+    is looked for below them.
     """
     lines: list[str] = []
     for label, block_tests in tests:
@@ -118,9 +116,7 @@ def _started(words: list[str]) -> list[str]:
 def rank_tests(plan: Plan, tests: list[tuple[str, list[Test]]]) -> list[RankTest]:
     """Those that are started as ranks of a job over several nodes, for the kit's recipe.json.
 
-    Parameters
-    ----------
-    tests: pairs of a block's name and its tests.
+    ``tests``: pairs of a block's name and its tests.
     """
     return [
         RankTest(

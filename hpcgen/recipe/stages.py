@@ -76,8 +76,6 @@ class Assembly(msgspec.Struct):
     def files(self) -> dict[str, TextFile]:
         """The text files of the steps by their path in the kit, the self-test among them.
 
-        Raises
-        ------
         InputError: two steps have different files of one path.
         """
         found: dict[str, TextFile] = {}

@@ -21,8 +21,6 @@ _CONFLICTS = 8
 class VersionCandidate(NamedTuple):
     """A version of a package.
 
-    Parameters
-    ----------
     version: empty where a range decides, of which ``hpcgen lock`` or pip takes the newest.
     line: as a wheel list has it, with its hash; empty where nobody has one.
     listed: the list of a collection that has it, where that is none of the environment.
@@ -36,8 +34,6 @@ class VersionCandidate(NamedTuple):
 class VersionRule(NamedTuple):
     """A range on a package.
 
-    Parameters
-    ----------
     package: in its normal form.
     by: who says so: a block with its version, a package with its version.
     place: the line of the user's file that says so, if one does.

@@ -84,8 +84,6 @@ def engine_called(word: str) -> type[Engine] | None:
 def preferring(site: Site, word: str, where: str) -> Site:
     """The site with this as its preferred engine; unchanged where its profile does not have or allow that one.
 
-    Raises
-    ------
     InputError: no engine is called so. ``where``: the file that names it.
     """
     found = engine_called(word)
@@ -101,8 +99,6 @@ def preferring(site: Site, word: str, where: str) -> Site:
 def builder_for(name: str) -> Engine:
     """The engine that builds, by the name of its builder or its own.
 
-    Raises
-    ------
     InputError: it is none, or one that only starts images.
     """
     found = engine_called(name)
@@ -136,9 +132,7 @@ def job_image(plan: Plan, stack: str = "") -> str:
 
     A file is in the site's folder of images where that is on this machine, else in the current folder.
 
-    Parameters
-    ----------
-    stack: what stands for the stack's name.
+    ``stack``: what stands for the stack's name.
     """
     site_engine = plan.site.containers.engines.get(plan.engine)
     engine = engine_for(plan.engine, site_engine.version if site_engine is not None else None)

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 class Call(msgspec.Struct, frozen=True):
     """One start of a container, without its command.
 
-    Parameters
-    ----------
     image, folder: the image, and the folder that the job is started in; words.
     binds: host paths to be seen inside.
     file_systems: folders of the host to be seen inside in their own place, those of them that the node has; words.
@@ -180,10 +178,7 @@ class Engine:
     def extended_name(self, content: str, file: str) -> str:
         """How a recipe names a finished image that is a file or folder.
 
-        Parameters
-        ----------
-        content: the hash of the plan that it was built from.
-        file: its name beside the kit.
+        ``content``: the hash of the plan that it was built from. ``file``: its name beside the kit.
         """
         return file
 
@@ -216,10 +211,8 @@ class Engine:
     def requires(self, gpu: str, fakeroot: bool) -> list[tuple[str, str]]:
         """The releases that options of every kit came with, each with the option.
 
-        Parameters
-        ----------
-        gpu: the vendor of the node's GPUs, "" without.
-        fakeroot: whether the profile says that it builds with ``--fakeroot``.
+        ``gpu``: the vendor of the node's GPUs, "" without. ``fakeroot``: whether the profile says that it builds with
+        ``--fakeroot``.
         """
         return []
 
@@ -279,9 +272,7 @@ class Engine:
 
         The kernel forbids it between user namespaces, and each container without setuid has one of its own.
 
-        Parameters
-        ----------
-        mpi: as ``Call.mpi``.
+        ``mpi``: as ``Call.mpi``.
         """
         return not self.user_namespaces
 
@@ -294,18 +285,14 @@ class Engine:
 
         Both are "" where the engine itself says so best. The second is text within double quotes of a shell.
 
-        Parameters
-        ----------
-        named: ``$image`` is a name in the engine's store, though it starts files too.
+        ``named``: ``$image`` is a name in the engine's store, though it starts files too.
         """
         return ("", "") if named else ('[ ! -e "$image" ]', NO_IMAGE)
 
     def header_options(self, call: Call, image: str) -> list[tuple[str, str]]:
         """Options of Slurm's job header by which a node sets the image up once for all ranks, and their values.
 
-        Parameters
-        ----------
-        image: its name.
+        ``image``: its name.
         """
         return []
 
@@ -337,10 +324,8 @@ class Engine:
     def enter(self, root: str, chroot: list[str]) -> list[str]:
         """The words that run a command as root in an image's files, with the host's network; none if it cannot.
 
-        Parameters
-        ----------
-        root: the folder with the files, which the command may change.
-        chroot: words that go there, for whoever is root of a mount namespace.
+        ``root``: the folder with the files, which the command may change. ``chroot``: words that go there, for whoever
+        is root of a mount namespace.
         """
         return []
 

@@ -130,8 +130,6 @@ class BundleFolder(msgspec.Struct, frozen=True):
 class Work(msgspec.Struct, frozen=True):
     """One build.
 
-    Parameters
-    ----------
     kit: the kit's folder.
     recipe: the file that the engine reads.
     context: the folder that it is read with.
@@ -170,13 +168,8 @@ class Work(msgspec.Struct, frozen=True):
 def file_target(output: str, token: str, kinds: Mapping[str, ImageKindName]) -> Target:
     """A file or folder, with a temporary name beside it that has the same ending.
 
-    Parameters
-    ----------
-    kinds: what the name's endings stand for; without one of them it is a folder.
-
-    Raises
-    ------
-    OutputError: its folder is not there or cannot be written, or something else has the name.
+    ``kinds``: what the name's endings stand for; without one of them it is a folder. OutputError: its folder is not
+    there or cannot be written, or something else has the name.
     """
     from hpcgen.core.support.placing import PARTIAL, refusal
 

@@ -441,10 +441,8 @@ def _context(work: Work) -> str:
 def base_script(name: str) -> str:
     """Functions of bash for the base images of a build.
 
-    Parameters
-    ----------
-    name: :data:`CHECK`: ``check_bases NAME DIGEST…`` fails for an image that was pulled and is another one;
-        :data:`TELL`: ``base_words NAME ARGUMENT…`` says which words ``ch-image build`` is given for imported images.
+    ``name``: :data:`CHECK`: ``check_bases NAME DIGEST…`` fails for an image that was pulled and is another one;
+    :data:`TELL`: ``base_words NAME ARGUMENT…`` says which words ``ch-image build`` is given for imported images.
     """
     return Template(Path(__file__).with_name(name)).fill()
 

@@ -22,14 +22,9 @@ BIND_IN_PLACE = r'"  \"$path:$path\","'
 def edf(call: Call, annotations: Mapping[str, str], signs: str, more: Sequence[str] = ()) -> list[str]:
     """The lines of the file.
 
-    Parameters
-    ----------
     annotations: what hooks of the site are told.
     signs: what no path can have, because the engine reads it.
     more: further fields, as lines.
-
-    Raises
-    ------
     InputError: a bind has one of these signs.
     """
     lines = [

@@ -69,15 +69,11 @@ def rest_file(work: Work) -> Path:
 def kept_stage(work: Work, part: KeptPart, cache: Path, about: Iterable[str]) -> KeptStage | None:
     """What of a build is kept.
 
-    Parameters
-    ----------
+    Returns None where it cannot be kept: others may write in the folder, or its name would have to be quoted.
+
     part: where it stands in the recipe.
     cache: the folder of the engine's downloads.
     about: what else decides the result: the engine and its version, who builds.
-
-    Returns
-    -------
-    None where it cannot be kept: others may write in the folder, or its name would have to be quoted.
     """
     folder = cache / FOLDER
     if not _PLAIN_PATH.fullmatch(str(folder)) or (folder.exists() and not own(folder)):

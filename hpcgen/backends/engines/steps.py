@@ -38,8 +38,6 @@ _INSTRUCTION = r"([A-Za-z]+)\s+(.*)"
 class Step(msgspec.Struct, frozen=True):
     """One step.
 
-    Parameters
-    ----------
     block: the block with its version, or ``hpcgen``.
     about: what is done.
     stage: 1 or 2.
@@ -98,9 +96,7 @@ Reader = Callable[[str], Iterable[Event]]
 def dockerfile_steps(text: str, labels: Labels | None = None) -> Recipe:
     """Steps of a Dockerfile: its ``FROM``, ``RUN`` and ``COPY`` instructions.
 
-    Parameters
-    ----------
-    labels: of its ``RUN`` instructions; None for a kit of hpcgen 0.1.0.
+    ``labels``: of its ``RUN`` instructions; None for a kit of hpcgen 0.1.0.
     """
     steps: list[Step] = []
     instructions: list[int] = []
@@ -163,9 +159,7 @@ def _label(keyword: str, words: str) -> StepLabel:
 def definition_steps(text: str, labels: Labels | None = None) -> Recipe:
     """Steps of a definition file: each stage's base, then what its section ``%post`` does.
 
-    Parameters
-    ----------
-    labels: of the steps that name themselves by number as they begin; None for a kit of hpcgen 0.1.0.
+    ``labels``: of the steps that name themselves by number as they begin; None for a kit of hpcgen 0.1.0.
     """
     bases = [line.split(":", 1)[1].strip() for line in text.splitlines() if line.lower().startswith("from:")]
     steps: list[Step] = []

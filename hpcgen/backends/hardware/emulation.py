@@ -54,9 +54,7 @@ def check_architecture(site: Site, emulate: bool) -> None:
 def emulator_of(architecture: str, registered: Path = REGISTERED) -> str:
     """What programs of an architecture are started by, as the kernel knows it; empty if there is none.
 
-    Parameters
-    ----------
-    registered: the folder with a file for each interpreter.
+    ``registered``: the folder with a file for each interpreter.
     """
     machine = _MACHINES[architecture]
     for path in sorted(registered.glob("*")):

@@ -42,10 +42,8 @@ def _target(name: str) -> Any:
 def compiler_flags(target: str, compiler: str, version: str) -> tuple[str, ...]:
     """Flags such as ``-march=skylake-avx512 -mtune=skylake-avx512``.
 
-    Parameters
-    ----------
-    target: archspec's name of the CPU.
-    compiler, version: the compiler in the builder, such as ``gcc`` and ``12.2.0``.
+    ``target``: archspec's name of the CPU. ``compiler``, ``version``: the compiler in the builder, such as ``gcc`` and
+    ``12.2.0``.
 
     A CPU that the compiler does not know yet gets the flags of its nearest ancestor that it does know.
     """

@@ -33,13 +33,8 @@ _FIELDS: dict[str, Any] = {"apt": AptMirror, "apt-security": AptMirror, "dnf": D
 def with_mirrors(site: Site, words: Sequence[str]) -> Site:
     """The site with the mirrors of ``--mirror`` in place of its own of the same kind; its others stay.
 
-    Parameters
-    ----------
     words: ``KIND=ADDRESS``, each kind at most once. ``apt`` stands for the archive of Debian and of Ubuntu: only
         the one that the image is based on is used.
-
-    Raises
-    ------
     InputError: not of that form, a kind named twice, an address that is not https or cannot stand in a recipe.
     UnknownNameError: no such kind. Every mistake is told at once.
     """
@@ -177,10 +172,8 @@ def names_image(mirrors: Mirrors, name: str, format: str) -> str:
 def image_mirror(mirrors: Mirrors, name: str, pulled: str = "") -> ImageMirror | None:
     """Where a base image is found: by the mirror that names it, else in the site's registry, by its own path there.
 
-    Parameters
-    ----------
-    name: as mirrors name it, with the tag that moves.
-    pulled: the name with the tag that is asked for there, if that is another.
+    ``name``: as mirrors name it, with the tag that moves. ``pulled``: the name with the tag that is asked for there, if
+    that is another.
     """
     named = mirrors.images.get(name)
     registry, path = split_image(pulled or name)
@@ -204,14 +197,9 @@ def repository_lines(archive: str, values: Mapping[str, Any]) -> list[str]:
     as it would without a mirror. Only packages with a signature of ``keyring`` are installed; a mirror that does not
     answer is an error, not a reason to go on without it.
 
-    Parameters
-    ----------
     archive: the folder of the mirror that holds the releases.
     values: of a release: ``repositories`` by name, each the path below ``archive``; ``more_repositories``, the
         same, which are there for a step that names them; ``keyring``.
-
-    Raises
-    ------
     InputError: the release says none of that.
     """
     missing = [name for name in ("repositories", "more_repositories", "keyring") if name not in values]

@@ -31,12 +31,7 @@ _OF_FLAVOUR = {"openmpi": "prte", "cray-mpich": "pals"}
 
 
 def launcher_of(mpi: HostMpi, batch: BatchSystem) -> Launcher:
-    """What starts an MPI's ranks.
-
-    Raises
-    ------
-    UnknownNameError: nothing is called so.
-    """
+    """What starts an MPI's ranks. UnknownNameError: nothing is called so."""
     name = mpi.launcher
     if name in MPI_PROGRAMS:
         return LAUNCHERS.find(_OF_FLAVOUR.get(mpi.flavour, "hydra"))(mpi, batch, name)

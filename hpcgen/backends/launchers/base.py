@@ -12,8 +12,6 @@ from hpcgen.core.model.job import Job
 class Launcher:
     """Base of the launchers. A class makes words; it starts nothing itself.
 
-    Attributes
-    ----------
     name: its kind, as profiles name it in ``mpi.launcher``.
     program: what is called, where the profile names no other.
     of_mpi: it comes with an MPI or a site, and finds the nodes of a job by itself; else it is a batch system's own.
@@ -32,9 +30,8 @@ class Launcher:
     def words(self, job: Job, gpus_per_rank: int = 0) -> list[str]:
         """The words before the command, with the ranks of a job.
 
-        Parameters
-        ----------
-        gpus_per_rank: GPUs that it is to give each rank, where :meth:`binds_gpus` says that it can; 0 if it is not to.
+        ``gpus_per_rank``: GPUs that it is to give each rank, where :meth:`binds_gpus` says that it can; 0 if it is not
+        to.
         """
         raise NotImplementedError
 

@@ -59,8 +59,6 @@ class Header(msgspec.Struct, frozen=True):
 class JobState(msgspec.Struct, frozen=True):
     """What is known of a job at one moment.
 
-    Parameters
-    ----------
     word: the system's own word for the state.
     good: it ended as it should; meant for ``phase="ended"`` alone.
     reason: why it waits, or why it ended.
@@ -90,8 +88,6 @@ GONE = JobState("gone", "unknown")
 class Scheduler:
     """Base of the batch systems.
 
-    Attributes
-    ----------
     name: as profiles name it in ``scheduler.kind``.
     title: as people write it.
     file_name: what a job script is called.
@@ -242,9 +238,7 @@ class Scheduler:
     def launch(self, job: Job, pmi: Sequence[str]) -> list[str]:
         """The words of its own launcher, before the command.
 
-        Parameters
-        ----------
-        pmi: what the launcher offers to ranks, by the profile.
+        ``pmi``: what the launcher offers to ranks, by the profile.
         """
         raise NotImplementedError
 
@@ -261,9 +255,7 @@ class Scheduler:
 
         None where hpcgen knows no way to start a command so.
 
-        Parameters
-        ----------
-        threads: that the command may use.
+        ``threads``: that the command may use.
         """
         return None
 
@@ -336,9 +328,7 @@ class Scheduler:
 def option(name: str, value: str | int, join: str = "=", of: Subject | None = None) -> str:
     """``name=value`` of a header, which has no quoting; InputError for what cannot be written there.
 
-    Parameters
-    ----------
-    of: what the line is of: ``of_job("nodes")``, ``of_fact("scheduler.output")``.
+    ``of``: what the line is of: ``of_job("nodes")``, ``of_fact("scheduler.output")``.
     """
     text = f"{name}{join}{directive(str(value), name)}"
     return text if of is None else traced(text, of)

@@ -40,8 +40,6 @@ class Pinned(NamedTuple):
 class Fetcher(msgspec.Struct, frozen=True):
     """What a kind may ask for the files of a bundle; behind the functions is the network.
 
-    Parameters
-    ----------
     mirrors: of the site. pins: of the lock. folder: where files may be made that are no downloads.
     release: a block's row of its release table.
     find_files: the files of hashed lines of wheel lists, by the addresses of indexes; None: those of pip's settings.
@@ -59,8 +57,6 @@ class Fetcher(msgspec.Struct, frozen=True):
 class ImageView(msgspec.Struct, frozen=True):
     """What a kind may ask of the image of a lock for a bill of materials.
 
-    Parameters
-    ----------
     installs: the wheel lists that the builder's steps install, in their order.
     copies: paths that the final stage takes from the builder.
     licences: of the bundle's files, by their sha256; no bundle, no files.
@@ -116,8 +112,6 @@ class Input(msgspec.Struct, frozen=True):
     def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[WantedFile]:
         """What a bundle holds of all inputs of the kind, with the size in bytes where somebody says it.
 
-        Raises
-        ------
         FetchError: it is not to be had. InputError: it cannot be bundled.
         """
         raise NotImplementedError

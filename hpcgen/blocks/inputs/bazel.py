@@ -61,10 +61,8 @@ _ALONE = [
 class BazelCall(msgspec.Struct, frozen=True):
     """How a step builds targets of a Bazel workspace: ``program`` is all before the verb.
 
-    Parameters
-    ----------
-    name: of the list of what it fetches. version: of Bazel. folder: the workspace.
-    registries: addresses of module registries, where they are others than Bazel's own.
+    ``name``: of the list of what it fetches. ``version``: of Bazel. ``folder``: the workspace. ``registries``:
+    addresses of module registries, where they are others than Bazel's own.
     """
 
     name: str
@@ -164,8 +162,6 @@ class BazelFiles(Input, frozen=True):
     def distdir_commands(self, version: str) -> list[str]:
         """Commands that lay out the folder for Bazel ``version``, as links into the bundle.
 
-        Raises
-        ------
         InputError: the list is empty: nobody has made it.
         """
         self.require()
@@ -186,8 +182,6 @@ class BazelFiles(Input, frozen=True):
     def bazel_words(self, version: str) -> list[str]:
         """Options of ``bazel build`` and ``bazel fetch`` that go with :meth:`distdir_commands`.
 
-        Raises
-        ------
         InputError: as there.
         """
         self.require()
@@ -267,8 +261,6 @@ def pinned_files(name: str, pin: BazelPin) -> BazelFiles:
 def read_bazel_files(path: Path, shown: str) -> BazelFiles:
     """The list in a file, ``building_blocks/bazel/NAME.yaml``; it is called as the file is, without ``.yaml``.
 
-    Raises
-    ------
     InputError: the file is not such a list, or contradicts itself about one address.
     """
     from hpcgen.core.config.decoding import convert

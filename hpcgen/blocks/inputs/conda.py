@@ -22,8 +22,6 @@ LOOSE = "range of versions"
 class CondaFiles(Input, frozen=True):
     """The packages of one environment.
 
-    Parameters
-    ----------
     folder: the environment's folder in the image.
     channels: their addresses, in order of precedence.
     asked: what is asked for, in conda's form.

@@ -115,8 +115,6 @@ class GitTree(Input, frozen=True):
     def online_commands(self, into: str) -> list[str]:
         """Commands that fetch exactly that commit into a new folder; git alone is needed.
 
-        Raises
-        ------
         InputError: the address is not https, or the commit is neither one nor the name of a branch or tag.
         """
         self.check()
@@ -134,8 +132,6 @@ class GitTree(Input, frozen=True):
     def bundled_commands(self, sha256: str, into: str) -> list[str]:
         """Commands that check and unpack the tree's archive of a bundle; ``sha256`` as the lock pins it.
 
-        Raises
-        ------
         InputError: as :meth:`online_commands`, or the lock does not pin the tree.
         """
         self.check()

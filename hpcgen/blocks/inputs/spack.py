@@ -28,8 +28,6 @@ LOOSE = "a range of versions"
 class SpackSources(Input, frozen=True):
     """What the packages of one environment are made from.
 
-    Parameters
-    ----------
     folder: of the installed packages in the image.
     specs: what is asked for.
     sources: of all that is compiled; None where nothing has been chosen yet.

@@ -23,8 +23,6 @@ def convert(doc: Document, type_: type[T], at: Sequence[str | int] = ()) -> T:
     Text becomes a number or a boolean where the type requires one, so nobody has to quote a version
     or leave quotes off a count.
 
-    Raises
-    ------
     InputError: with all that is wrong, each with file, line and column.
     """
     path = tuple(at)
@@ -52,13 +50,8 @@ def convert(doc: Document, type_: type[T], at: Sequence[str | int] = ()) -> T:
 def record_from(data: Any, type_: type[T], strict: bool = True) -> T:
     """Data that a program wrote as JSON or YAML, such as a kit's plan, as a record.
 
-    Parameters
-    ----------
-    strict: text does not stand for a number.
-
-    Raises
-    ------
-    msgspec.ValidationError: with what is wrong in plain words, each mistake with the path of its field.
+    ``strict``: text does not stand for a number. msgspec.ValidationError: with what is wrong in plain words, each
+    mistake with the path of its field.
     """
     try:
         return msgspec.convert(data, type_, strict=strict)

@@ -36,9 +36,7 @@ Path = tuple[str | int, ...]
 def diagnose(doc: Document, value: Any, type_: type[Any], path: Path, said: str) -> list[Problem]:
     """The mistakes in a value at a path of a document, in the order of the file.
 
-    Parameters
-    ----------
-    said: msgspec's own message, for what the walk does not find.
+    ``said``: msgspec's own message, for what the walk does not find.
     """
     walk = _Walk(doc)
     walk.check(value, shapes.type_info(type_), path)
@@ -68,9 +66,7 @@ def without_mistakes(doc: Document, type_: type[Any]) -> Document:
 def wrong_value(value: Any, annotation: Any, name: str) -> list[Problem]:
     """The mistakes in a value outside of files, such as a block's option; empty if it is right.
 
-    Parameters
-    ----------
-    name: what messages call it.
+    ``name``: what messages call it.
     """
     walk = _Walk(InMemory({}, ""))
     walk.check(value, shapes.type_info(annotation), (name,))
@@ -80,10 +76,7 @@ def wrong_value(value: Any, annotation: Any, name: str) -> list[Problem]:
 def in_words(value: Any, type_: type[Any], said: str, strict: bool = True) -> str:
     """The first mistakes in data that a program wrote, on one line, each with the path of its field.
 
-    Parameters
-    ----------
-    said: msgspec's own message, for what the walk does not find.
-    strict: text does not stand for a number.
+    ``said``: msgspec's own message, for what the walk does not find. ``strict``: text does not stand for a number.
     """
     walk = _Walk(InMemory({}, ""), strict)
     walk.check(value, shapes.type_info(type_), ())

@@ -26,13 +26,8 @@ class FieldPlace(Position, frozen=True):
 class InMemory(Document):
     """A record, or plain data, instead of a file.
 
-    Parameters
-    ----------
     value: the record or mapping; paths in it may be :class:`pathlib.Path`.
     name: what messages call it, such as ``site lab``.
-
-    Raises
-    ------
     InputError: it has text that cannot be written, as Python makes of bytes that are no UTF-8.
     """
 
@@ -64,8 +59,6 @@ class InMemory(Document):
 def checked(record: T, name: str) -> T:
     """The record anew, with every field held against its type.
 
-    Raises
-    ------
     InputError: with all that is wrong, each with its field.
     """
     return convert(InMemory(record, name), type(record))

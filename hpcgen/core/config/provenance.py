@@ -21,8 +21,6 @@ Mark = Literal["verified", "unverified", "no source"]
 class Sourced(msgspec.Struct, frozen=True):
     """One value of a profile, and its source.
 
-    Parameters
-    ----------
     path: such as ``mpi.version``; a list is one fact.
     value: as YAML has it.
     source: what stands for it; None if nothing does.
@@ -86,8 +84,6 @@ def sourced_of(document: Document) -> list[Sourced]:
     A source covers what stands under its path, and the longest path counts. It speaks for values of its own file and
     of the parents of that file: a value that a child says anew is not covered by the source of its parent.
 
-    Raises
-    ------
     InputError: a source that is none.
     """
     return [fact for _, fact in _sourced(document)]

@@ -43,8 +43,6 @@ def user_config_path(environment: Mapping[str, str] | None = None) -> Path | Non
 def cache_folder(part: str = "") -> Path:
     """``hpcgen/PART`` in ``$XDG_CACHE_HOME`` or ``~/.cache``: what can be made again.
 
-    Raises
-    ------
     RuntimeError: the user has no home.
     """
     base = os.environ.get("XDG_CACHE_HOME", "")
@@ -63,8 +61,6 @@ def _home() -> Path | None:
 def load_user_config() -> UserConfig:
     """The settings of the file, with every path absolute; defaults if there is no file.
 
-    Raises
-    ------
     InputError: it cannot be read, or is wrong; every mistake with its file, line and column.
     """
     path = user_config_path()
@@ -84,8 +80,6 @@ def found_user_config() -> UserConfig | None:
 def usual(field: str, site: str | None, stack: Stack | None = None, name: str = "") -> tuple[str, str] | None:
     """A default of the user's, and the file that says it: the stack, where that is a file of the user's, then this one.
 
-    Parameters
-    ----------
     field: of :class:`~hpcgen.core.model.fields.PlanDefaults`.
     site: what is said for others does not count; None for the field ``site`` itself.
     name: what messages call the stack.
@@ -195,18 +189,11 @@ def accept(field: str, names: Iterable[str], date: str) -> Path:
     The file is written whole or not at all. Everything else in it, comments too, stays as it is: the lines are put
     into the text. Where that cannot be done safely nothing is written.
 
-    Parameters
-    ----------
+    Returns the file.
+
     field: ``licences`` or ``trusted_collections``.
     names: what the field's keys are.
     date: such as 2026-11-20.
-
-    Returns
-    -------
-    The file.
-
-    Raises
-    ------
     InputError: the file is wrong, what is accepted cannot be a key, or the field is written in a way that no line can
         be added to.
     OutputError: it cannot be written.
@@ -239,10 +226,7 @@ def accept(field: str, names: Iterable[str], date: str) -> Path:
 def with_entries(text: str, field: str, new: Mapping[str, str]) -> str | None:
     """The text of a config file with more in one field; None where that cannot be done line by line.
 
-    Parameters
-    ----------
-    text: a file that could be read.
-    new: name → date, none of which is there.
+    ``text``: a file that could be read. ``new``: name → date, none of which is there.
     """
     import yaml  # type: ignore[import-untyped, unused-ignore]
 

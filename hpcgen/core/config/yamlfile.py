@@ -44,8 +44,6 @@ LONG_LIST = Limit(16 * 1024 * 1024)
 class Document:
     """The contents of one file, with positions.
 
-    Attributes
-    ----------
     data: the file's mapping: ``dict``, ``list``, ``str``, ``bool`` and ``None``, nothing else.
     name: the file as shown to people.
     file: the file itself; None if it is from elsewhere.
@@ -78,10 +76,8 @@ class Document:
     def position(self, path: Sequence[str | int] = (), key: bool = False) -> Position:
         """Where the value at ``path`` starts; of the nearest existing parent, if there is no such value.
 
-        Parameters
-        ----------
-        path: mapping keys and list indices from the top, such as ``("partitions", "cpu", 0)``.
-        key: give the place of the last key instead of its value.
+        ``path``: mapping keys and list indices from the top, such as ``("partitions", "cpu", 0)``. ``key``: give the
+        place of the last key instead of its value.
         """
         if self._root is None:
             from hpcgen.core.config.plain_yaml import compose
@@ -123,14 +119,9 @@ def says(data: Any, path: Sequence[str | int]) -> bool:
 def load(path: Path, shown: str | None = None, limit: Limit = _USUAL) -> Document:
     """Read a YAML file.
 
-    Parameters
-    ----------
     path: the file.
     shown: how to name it in messages, if not by ``path``.
     limit: of its size.
-
-    Raises
-    ------
     InputError: it cannot be read, or is not the plain kind of YAML that :func:`loads` takes.
     """
     name = str(path) if shown is None else shown
@@ -169,11 +160,9 @@ def load(path: Path, shown: str | None = None, limit: Limit = _USUAL) -> Documen
 def loads(text: str, name: str, limit: Limit = _USUAL) -> Document:
     """Read YAML from ``text``; ``name`` is shown in messages in place of a file.
 
-    Raises
-    ------
-    InputError: with all that is wrong, each with its place: not YAML; no mapping at the top; a key that
-    stands twice or is not text; an anchor, alias, tag, merge key or second document; control characters;
-    more bytes than ``limit`` allows, or more than ``MAX_DEPTH`` levels.
+    InputError: with all that is wrong, each with its place: not YAML; no mapping at the top; a key that stands twice or
+    is not text; an anchor, alias, tag, merge key or second document; control characters; more bytes than ``limit``
+    allows, or more than ``MAX_DEPTH`` levels.
     """
     _check_size(len(text.encode("utf-8", "surrogatepass")), name, limit)
     return _read(text.removeprefix("\ufeff"), name)

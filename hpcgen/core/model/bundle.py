@@ -38,8 +38,6 @@ BundlePath = Annotated[
 class WantedFile(Record, frozen=True):
     """One file that a bundle must hold.
 
-    Parameters
-    ----------
     name: what people call it, such as ``tensorflow-cpu 2.15.1``.
     file: the file's own name.
     urls: where it is fetched from, the first that answers; ``https:`` or ``file:``, for packages of a

@@ -13,8 +13,6 @@ Kind = Literal["image", "system", "package", "python", "conda", "software", "pro
 class Component(msgspec.Struct, frozen=True):
     """One thing with a version.
 
-    Parameters
-    ----------
     ref: unique in the SBOM. block: the block that it is of, empty for OS packages and the base.
     sha256: of the file that it came in. url: where that file is fetched from, where the lock says so.
     where: the folder of the image that it is in, empty if it is spread.

@@ -35,8 +35,6 @@ INDEPENDENT = "noarch"
 class CondaPackage(Record, frozen=True):
     """One package in one build.
 
-    Parameters
-    ----------
     subdir: the folder of its channel: ``linux-64``, ``noarch``.
     size: of the file, in bytes, where it is known.
     depends: what it says that it needs, in conda's form: ``libzlib >=1.3.1,<2.0a0``.
@@ -71,8 +69,6 @@ class CondaPackage(Record, frozen=True):
 class CondaNeed(Record, frozen=True):
     """One package that a file asks for.
 
-    Parameters
-    ----------
     spec: as conda writes it: ``numpy >=1.26,<3``, ``conda-forge::mpich=4.*=external_*``.
     name: of the package alone.
     where: file, line and column that say so; the file by its path from the folder of the project.
@@ -102,8 +98,6 @@ class CondaPlatform(Record, frozen=True):
 class CondaFile(Record, frozen=True):
     """The conda packages of one file of a user's project.
 
-    Parameters
-    ----------
     file: its path from the project's folder.
     kind: what it is; all but an ``environment`` are locks.
     name: of the environment, where it has one.

@@ -45,13 +45,8 @@ class NamedData(msgspec.Struct, frozen=True):
 def parse_data(text: str, where: str, base: str | None = None) -> NamedData:
     """The parts of ``SRC[:DST[:ro]]``.
 
-    Parameters
-    ----------
     where: the option or field that says it, for messages.
     base: the folder that a relative path is from; it stays relative if None.
-
-    Raises
-    ------
     InputError: it cannot be read so.
     """
     try:

@@ -20,10 +20,8 @@ class Shown(msgspec.Struct, frozen=True, order=True):
 class ImagePackage(msgspec.Struct, frozen=True, order=True, omit_defaults=True):
     """A package of an image.
 
-    Parameters
-    ----------
-    where: the folder or database that says so; of a lock, its part.
-    source, source_version: the source package that a package of Debian is built from, and its version.
+    ``where``: the folder or database that says so; of a lock, its part. ``source``, ``source_version``: the source
+    package that a package of Debian is built from, and its version.
     """
 
     kind: Literal["os", "python", "conda"]

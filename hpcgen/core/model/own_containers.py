@@ -14,8 +14,6 @@ Manager = Literal["", "apt", "dnf", "zypper"]
 class Installed(Record, frozen=True):
     """What lines of a shell install.
 
-    Parameters
-    ----------
     manager: whose names ``system`` has; of several the first.
     system: packages of the distribution.
     python: requirements in pip's form. ``conda``: the same of conda, with ``channels``.
@@ -39,8 +37,6 @@ class Installed(Record, frozen=True):
 class ContainerFile(Record, frozen=True):
     """A Dockerfile, a definition file or the like.
 
-    Parameters
-    ----------
     base: the image that it starts from.
     variables: ``NAME=VALUE``, as programs in the image see them.
     folder: where its command starts. ``copied``: where it has the project's own folder.

@@ -10,8 +10,6 @@ from hpcgen.core.model.own_project import FileWord
 class LanguageProject(Record, frozen=True):
     """What a file of a project in R or Julia says.
 
-    Parameters
-    ----------
     version: of the language that it is for; empty for any.
     packages: their names, in the file's order. ``locked``: whether it has the one version of each.
     others: those of them that come from elsewhere than the language's own archive; ``bioconductor``: from that.

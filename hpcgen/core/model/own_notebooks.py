@@ -10,10 +10,8 @@ from hpcgen.core.model.own_containers import Installed
 class Notebook(Record, frozen=True):
     """A notebook: its language, what its cells import, and what they install.
 
-    Parameters
-    ----------
-    language: of its kernel, in lower case; empty where it does not say.
-    as_text: whether it is a text in MyST's Markdown rather than .ipynb.
+    ``language``: of its kernel, in lower case; empty where it does not say. ``as_text``: whether it is a text in MyST's
+    Markdown rather than .ipynb.
     """
 
     file: Text

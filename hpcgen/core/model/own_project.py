@@ -41,10 +41,8 @@ class ProgramFile(Record, frozen=True):
 class WantedLibrary(Record, frozen=True):
     """A library that a build looks for.
 
-    Parameters
-    ----------
-    asked: the words of the file: ``find_package(Kokkos 3.0 REQUIRED)``, ``-lfftw3``.
-    required: the build fails without it, as far as can be seen. ``parts``: of it, by the file's own names.
+    ``asked``: the words of the file: ``find_package(Kokkos 3.0 REQUIRED)``, ``-lfftw3``. ``required``: the build fails
+    without it, as far as can be seen. ``parts``: of it, by the file's own names.
     """
 
     name: Text
@@ -57,9 +55,7 @@ class WantedLibrary(Record, frozen=True):
 class BuildOption(Record, frozen=True):
     """A switch of a build that is off by default, and that the stack turns on.
 
-    Parameters
-    ----------
-    word: what turns it on, a word of the build's command line. ``said``: what the file says of it.
+    ``word``: what turns it on, a word of the build's command line. ``said``: what the file says of it.
     """
 
     word: Text
@@ -70,9 +66,7 @@ class BuildOption(Record, frozen=True):
 class CompilerFlag(Record, frozen=True):
     """An option of a compiler that code needs.
 
-    Parameters
-    ----------
-    language: by CMake's names: CXX, Fortran. said: why it needs it.
+    ``language``: by CMake's names: CXX, Fortran. ``said``: why it needs it.
     """
 
     language: Literal["CXX", "Fortran"]
@@ -84,8 +78,6 @@ class CompilerFlag(Record, frozen=True):
 class BuildFile(Record, frozen=True):
     """The programs, options and needs in the files of one build system: CMakeLists.txt, a Makefile, configure.ac, ….
 
-    Parameters
-    ----------
     folder: where the build starts, from the project's folder; empty for that itself.
     mpi, fortran, gpus: what asks for MPI, for a Fortran compiler, and for one of code for GPUs.
     gpu_block: the block that has that compiler, where the build cannot do without.
@@ -144,8 +136,6 @@ class JobFact(Record, frozen=True):
 class Launched(Record, frozen=True):
     """A command line that a job script starts.
 
-    Parameters
-    ----------
     words: without the launcher and a container's runtime; variables of the script that are known are put in. Others
         stand there as in a shell, and where the sign itself is meant, ``\\$`` does.
     launcher: what starts its ranks; empty where nothing does.
@@ -181,8 +171,6 @@ class Launched(Record, frozen=True):
 class JobFile(Record, frozen=True):
     """A job script, or another that starts programs: what it asks of the batch system, and what it starts.
 
-    Parameters
-    ----------
     batch: the batch system by its name in profiles; empty for what is no job script.
     other: directives that say nothing of a job's size.
     variables: that it exports, with plain values. ``secrets``: the names of variables that may be secret.
@@ -225,8 +213,6 @@ class ImportedName(Record, frozen=True):
 class PythonSource(Record, frozen=True):
     """A Python file.
 
-    Parameters
-    ----------
     program: where it asks whether it is the program.
     parallel: what says that it computes on several ranks. spawns: what starts them by itself.
     runs: where it does something as it is read, without a function.

@@ -132,8 +132,6 @@ class PlannedCopy(Record, frozen=True):
 class PlannedConda(Record, frozen=True):
     """The conda request of a project's files and the stack's options, for the nodes' platform.
 
-    Parameters
-    ----------
     files: sha256 of each file that was read, by path from the folder of the stack's file.
     subdir: the platform, by conda's name.
     channels: their addresses, in order of precedence.

@@ -15,8 +15,6 @@ FileKind = Literal["requirements", "pylock", "uv", "poetry", "pdm", "pyproject",
 class Needed(Record, frozen=True):
     """A dependency of a package of a lock, or of the project itself.
 
-    Parameters
-    ----------
     name: of the other, in its normal form.
     version: which of several versions in the lock is meant; empty where there is only one.
     extras: of the other that are wanted.
@@ -41,8 +39,6 @@ class KnownWheel(Record, frozen=True):
 class PackageRequirement(Record, frozen=True):
     """One Python package that a file asks for.
 
-    Parameters
-    ----------
     name: in its normal form (PEP 503): ``scikit-learn``.
     where: file, line and column that say so; the file by its path from the folder of the project.
     extras: of it that are wanted, sorted.
@@ -87,11 +83,9 @@ class PackageRequirement(Record, frozen=True):
 class GitRequirement(PackageRequirement, frozen=True, kw_only=True):
     """A package that a file takes from a git repository.
 
-    Parameters
-    ----------
-    url: of the repository. commit: all 40 digits; None of what moves. folder: of the package in the repository; empty
-        for its top. reference: a branch or tag, or HEAD, where no commit is named.
-    editable: it is used from the repository's own files (``-e``), which may be more than it installs.
+    ``url``: of the repository. ``commit``: all 40 digits; None of what moves. ``folder``: of the package in the
+    repository; empty for its top. ``reference``: a branch or tag, or HEAD, where no commit is named. ``editable``: it
+    is used from the repository's own files (``-e``), which may be more than it installs.
     """
 
     url: SourceAddress
@@ -118,8 +112,6 @@ class FileNote(Record, frozen=True):
 class PackageFile(Record, frozen=True):
     """The Python packages of one file of a user's project, with the files that it includes.
 
-    Parameters
-    ----------
     file: its path from the project's folder.
     kind: what it is.
     locked: whether it has every package that is installed in one version; else versions are still to be chosen.
@@ -182,8 +174,6 @@ ProjectPath = Annotated[
 class ProjectPackage(Record, frozen=True):
     """One package that is installed as the file says.
 
-    Parameters
-    ----------
     name: in its normal form (PEP 503).
     asked: in pip's form without marker and hashes: ``dask[array]>=2024.1``.
     origin: file and line: ``uv.lock:31``.
@@ -254,8 +244,6 @@ class GitPackage(Record, frozen=True):
 class Project(Record, frozen=True):
     """The Python packages of a project's files, for one Python on one architecture.
 
-    Parameters
-    ----------
     files: sha256 of each file that was read, by path from the folder of the stack's file.
     groups: extras and dependency groups that were asked for.
     hashed: every package has one version and its hashes: nothing else is installed.

@@ -53,8 +53,6 @@ _NOT_NEWER: dict[Rule, str] = {
 class Reason(Record, frozen=True):
     """Why a block is in a plan, what bounds its versions, or why it is not the next newer version.
 
-    Parameters
-    ----------
     rule: which kind of reason it is.
     by: who asks, refuses or bounds: a block, ``stack NAME``, ``--set NAME``, a fact of the node, an option; what a
         block says of the site's fact.
@@ -173,8 +171,6 @@ _JOB_RULES: dict[JobRule, str] = {
 class JobReason(Record, frozen=True):
     """Where a number of a job is from.
 
-    Parameters
-    ----------
     field: which one.
     rule: what decided it.
     by: the partition of the layout, the stack, the site, the number of cores or nodes.

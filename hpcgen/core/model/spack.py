@@ -38,8 +38,6 @@ class SpackSpec(Record, frozen=True):
 class SpackFile(Record, frozen=True):
     """What a spack.yaml asks for.
 
-    Parameters
-    ----------
     specs: that are installed.
     words: specs of ``packages``, which count only for what is installed.
     unify: as Spack has it: ``true``, ``false`` or ``when_possible``.
@@ -61,8 +59,6 @@ class SpackFile(Record, frozen=True):
 class SpackSource(Record, frozen=True):
     """A file that a package is made from.
 
-    Parameters
-    ----------
     package: name and version: ``bzip2@1.0.8``.
     path: where Spack's mirrors have it, below ``_source-cache/archive``.
     url: its own address; "" where that is not https.
@@ -89,8 +85,6 @@ class SpackPin(Record, frozen=True):
 class PlannedSpack(Record, frozen=True):
     """The Spack environment of a project's files.
 
-    Parameters
-    ----------
     files: sha256 of each file that was read, by path from the folder of the stack's file.
     specs, packages, unify: as :class:`SpackFile` has them.
     target: archspec's name, which is Spack's too, of the nodes' CPU, or of the nearest that the compiler knows.

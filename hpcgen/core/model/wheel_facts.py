@@ -18,12 +18,10 @@ Bounds = Annotated[
 class WheelFacts(Record, frozen=True):
     """Facts of wheels' own metadata, and of their names in the package index.
 
-    Parameters
-    ----------
-    needs: ``Requires-Dist`` by ``name==version``, names in their normal form, with markers, without those of extras.
-        None: there is no wheel of that version, so that nobody can tell.
-    pythons: of packages with compiled parts, by architecture and Python (``3.12``), the range of releases that have a
-        wheel; a Python for which no release has one is missing.
+    ``needs``: ``Requires-Dist`` by ``name==version``, names in their normal form, with markers, without those of
+    extras. None: there is no wheel of that version, so that nobody can tell. ``pythons``: of packages with compiled
+    parts, by architecture and Python (``3.12``), the range of releases that have a wheel; a Python for which no release
+    has one is missing.
     """
 
     needs: dict[Text, list[Text] | None] = {}

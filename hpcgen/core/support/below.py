@@ -25,12 +25,7 @@ def is_below(name: str) -> bool:
 def folder_of(directory: Path, name: str, make: bool = False) -> Iterator[int]:
     """The open folder of the file ``name`` below ``directory``.
 
-    Parameters
-    ----------
     make: make the folders between that are not there.
-
-    Raises
-    ------
     OSError: a folder between is missing, or is a link.
     ValueError: ``name`` leads out of ``directory``.
     """

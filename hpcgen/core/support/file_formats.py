@@ -35,13 +35,8 @@ class FileFormat(NamedTuple):
     def check(self, data: object, name: str) -> None:
         """Refuse what a newer release wrote; anything that is no mapping is left to its own reader.
 
-        Parameters
-        ----------
         data: what is in the file.
         name: what messages call it.
-
-        Raises
-        ------
         NewerFormatError: its number is not known here.
         InputError: it has something else for a number.
         """
@@ -62,8 +57,6 @@ class FileFormat(NamedTuple):
     def not_understood(self, data: object, name: str, said: object) -> InputError:
         """What to raise where a file's number is known, but not all that is in it.
 
-        Parameters
-        ----------
         data: what is in the file, as far as it could be read.
         name: what messages call it.
         said: what is not understood.

@@ -30,13 +30,8 @@ class GitFailure(Exception):
 def git_output(words: Sequence[str], environment: Mapping[str, str], timeout_s: float) -> bytes:
     """What git prints.
 
-    Parameters
-    ----------
     words: with the program first.
     environment: the caller's, which decides what settings count and what may be reached; it is made silent here.
-
-    Raises
-    ------
     GitFailure: it ended with an error, or did not end in time.
     """
     silent = {**environment, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}

@@ -173,8 +173,6 @@ def work_folder(
 ) -> Iterator[tuple[Path, int]]:
     """A temporary folder, and the descriptor that locks it, which programs inherit that work in it.
 
-    Parameters
-    ----------
     prefix: how its name begins; what killed processes have left of that name goes first.
     leaving: called with each such folder before it goes.
     where: the folder that it is made in; by default that of temporary files.

@@ -31,8 +31,6 @@ _EXTENDED = (
 class ReadingLimit:
     """The limits for reading one image.
 
-    Parameters
-    ----------
     name: of the image, for messages.
     packed: its bytes on the disk.
     seconds: after which reading it ends; None for what takes as long as it takes, such as a conversion.

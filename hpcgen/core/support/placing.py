@@ -20,9 +20,7 @@ PARTIAL = ".hpcgen-"
 def put_in_place(temporary: Path, final: Path) -> Path | None:
     """Give a whole image its final name; what had it before goes only then.
 
-    Returns
-    -------
-    What could not be removed of the older image, if there is such.
+    Returns what could not be removed of the older image, if there is such.
     """
     try:
         if final.is_dir() and not final.is_symlink():
@@ -113,8 +111,6 @@ def replace_together(
 ) -> None:
     """Change files of a folder together, or none of them; all others are left alone.
 
-    Parameters
-    ----------
     files: their paths in it.
     retired: those that go, if they are there.
     marker: the one of ``files`` that leaves first and comes last: where it is, all are.

@@ -57,19 +57,15 @@ def stream(
     What it prints is never kept as a whole: a program that prints faster than its lines are taken has to wait, and a
     line longer than :data:`~hpcgen.core.support.processes.LONGEST_LINE` is cut, which is said at its end.
 
-    Parameters
-    ----------
+    Returns the exit status; negative for a signal, and then what the program had started is ended too: it would hold
+    the output open for as long as it runs. If this process is interrupted, or a callback raises, the program and all
+    that it started are ended before the exception goes on.
+
     env: the whole environment; this process's own if None.
     on_tick: called at least every ``tick_s`` seconds, to keep a display alive.
     keeps: open files that the program has open, too.
     before: called in the child before the program starts.
     on_update: called with what a program writes over again in a line that has not ended: its progress.
-
-    Returns
-    -------
-    The exit status; negative for a signal, and then what the program had started is ended too: it would
-    hold the output open for as long as it runs. If this process is interrupted, or a callback raises, the
-    program and all that it started are ended before the exception goes on.
     """
     pieces = _Pieces()
     process: subprocess.Popen[bytes] | None = None

@@ -75,10 +75,8 @@ def lua(word: str, what: str = "the word") -> str:
 def docker_env(name: str, value: str) -> str:
     r"""One ``ENV`` instruction that BuildKit, buildah and ch-image (0.31 and later) read alike.
 
-    Raises
-    ------
     InputError: ``name`` is no variable name; as :func:`plain`; a ``$`` or ``\`` in ``value``, which ch-image cannot
-        read back as they were.
+    read back as they were.
     """
     _check_env_name(name)
     return _instruction("ENV", name, value)
@@ -111,8 +109,6 @@ def docker_arg(name: str, value: str) -> str:
 
     Without quotes where none are needed: in an ``ARG``, ch-image (0.31 and 0.45 seen) takes them as part of the value.
 
-    Raises
-    ------
     InputError: as :func:`docker_env`.
     """
     _check_env_name(name)
@@ -137,10 +133,7 @@ def docker_label(key: str, value: str) -> str:
 def directive(value: str, what: str = "the value") -> str:
     """``value`` itself, if it can stand in a ``#SBATCH`` or ``#PBS`` line, which has no quoting.
 
-    Raises
-    ------
-    InputError: it is empty or has anything but letters, digits and
-    ``. _ / + @ % : , = & | * ^ ~ ! ( ) [ ] -``.
+    InputError: it is empty or has anything but letters, digits and ``. _ / + @ % : , = & | * ^ ~ ! ( ) [ ] -``.
     """
     if re.fullmatch(_DIRECTIVE, value):
         return value

@@ -31,8 +31,6 @@ COLLECTIONS: list[Path] = []
 class Registry(Generic[T]):
     """Classes of one kind by name.
 
-    Parameters
-    ----------
     kind: what one of them is called in messages, such as ``engine``.
     folder: the folder of a collection that holds one file each; with ``hpcgen.`` before it, the entry-point group.
     built_in: hpcgen's own, by name, as ``module:Class``.

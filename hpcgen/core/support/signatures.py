@@ -59,13 +59,8 @@ def sign(data: bytes, key: Path, namespace: str) -> str:
 def signer_of(what: str, data: bytes, signature: str, namespace: str, allowed: Path | None = None) -> Signer:
     """Who signed some bytes.
 
-    Parameters
-    ----------
     what: what messages call them. signature: "" where there is none.
     allowed: a file of allowed signers, one of whom it has to be; without one, whoever has the key.
-
-    Raises
-    ------
     PolicyError: nobody signed them, they were changed since, or none of the allowed signers did.
     InputError: the file of allowed signers cannot be read.
     """

@@ -12,8 +12,6 @@ _NOTHING: Mapping[int, Subject] = MappingProxyType({})
 class Subject(NamedTuple):
     """The subject of a line of a kit's file.
 
-    Parameters
-    ----------
     kind: what sort of thing: ``step``, ``variable``, ``base``, ``job``, ``fact``, …;
         :mod:`hpcgen.planning.explain` tells more of each.
     name: which one: a variable's name, ``BLOCK VERSION: WHAT`` of a step, the path of a fact.

@@ -67,12 +67,7 @@ def write_file(path: Path, text: str | bytes | CopiedFile, executable: bool = Fa
 
     Permissions are those of any new file (the umask decides), with ``x`` where ``executable``.
 
-    Parameters
-    ----------
     folders: make the folders above it where they are not there.
-
-    Raises
-    ------
     OutputError: ``path`` is something else than a file, or it cannot be written; nothing has changed.
     InputError: what is to be copied there is not what it is to be; nothing has changed.
     """
@@ -110,18 +105,12 @@ def write_kit(
 ) -> None:
     """Write a folder of files that belong together, whole or not at all.
 
-    Parameters
-    ----------
     directory: absent, an empty folder, or an older kit. Other files in an older kit are left alone.
     files: file → content; a file is a plain name, or a path of plain names with ``/`` between them.
     retired: names that an older kit may have and that go away if they are not among ``files``, so that
         a kit for another scheduler or engine does not leave the old job script behind.
-
     is_kit: whether a folder that is not empty is an older kit.
     also_retired: more such names, read from the older kit when it is whole.
-
-    Raises
-    ------
     OutputError: ``directory`` is something else, or it cannot be written; what was there is unchanged.
     """
     if _MARKER not in files:
@@ -168,13 +157,8 @@ def write_among(
 ) -> None:
     """Write files that belong together into a folder that is :func:`settled`, whole or not at all.
 
-    Parameters
-    ----------
     files, retired: as for :func:`write_kit`; those of ``retired`` that are among ``files`` are replaced.
     marker: the one of ``files`` that says of the others that they are there.
-
-    Raises
-    ------
     OutputError: something else than a file stands in the way, or it cannot be written; what was there is unchanged.
     """
     with explained(directory):

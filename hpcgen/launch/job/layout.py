@@ -36,14 +36,9 @@ def resolve_job(
 ) -> Job:
     """The job of a stack on one kind of node, which fits it.
 
-    Parameters
-    ----------
     partition_name: a partition of the profile.
     request: what the user asked for; it wins over the site's layouts, and these over one rank on all cores.
     recorded_seconds: the time that an image's record has, where none is asked for.
-
-    Raises
-    ------
     InputError: the time limit is none.
     PolicyError: the job does not fit the machine; every reason at once.
     """

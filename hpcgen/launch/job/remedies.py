@@ -70,9 +70,7 @@ def changes(site: Site, partition: str, stack: Stack, request: JobRequest) -> It
 def refusal(problems: Sequence[Problem], found: Iterable[JobChange], works: Callable[[JobChange], bool]) -> PolicyError:
     """The error of a job that does not fit; the last of its problems has what helps against all.
 
-    Parameters
-    ----------
-    works: whether the whole question has an answer with a change; what has none is not told.
+    ``works``: whether the whole question has an answer with a change; what has none is not told.
     """
     told: list[JobChange] = []
     for change in found:

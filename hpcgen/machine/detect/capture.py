@@ -318,9 +318,7 @@ class _Names:
 def stub(library: Library, text: bytes = b"", architecture: str = "x86_64") -> bytes:
     """A library with this name, these needs and these texts, and no code.
 
-    Parameters
-    ----------
-    text: what else is in it, for those who search it for a version.
+    ``text``: what else is in it, for those who search it for a version.
 
     >>> stub(Library("libmpi.so.12"))[:4]
     b'\\x7fELF'

@@ -33,8 +33,6 @@ _MOST_FILES = 100
 class NeededLibrary(msgspec.Struct, frozen=True):
     """A library that is needed.
 
-    Parameters
-    ----------
     path: where the loader finds it; "" where it finds none, or it comes from elsewhere.
     by: the name of the first that asks for it, "" for those that were asked about.
     library: what it says of itself, None where it was not read.
@@ -51,8 +49,6 @@ def closure(
 ) -> list[NeededLibrary]:
     """These libraries and all that they need, each name once, in the order in which a loader comes to them.
 
-    Parameters
-    ----------
     starts: their paths.
     folders: which the loader searches first, as ``LD_LIBRARY_PATH`` names them.
     left: names of libraries that come from elsewhere, so that what they need here is no matter.

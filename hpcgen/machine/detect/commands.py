@@ -30,8 +30,6 @@ SLURM_CONF = (
 class ProbeCommand(msgspec.Struct, frozen=True):
     """A program and its words.
 
-    Parameters
-    ----------
     argv: ``{node}`` stands for this machine's short name, ``{init}`` for the module system's script.
     slurm: it asks Slurm; started only where a slurm.conf is, since it asks the network's name service for one else.
     timeout_s: after which it is ended, with all that it started.

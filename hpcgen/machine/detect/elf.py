@@ -32,8 +32,6 @@ _VERNEED, _VERNEEDNUM = 0x6FFFFFFE, 0x6FFFFFFF
 class Library(msgspec.Struct, frozen=True):
     """A shared library.
 
-    Parameters
-    ----------
     soname: the name that programs ask for.
     needed: names of the libraries that it asks for.
     runpath: folders that it names for them.

@@ -63,8 +63,6 @@ LIVE = "the machine itself"
 def profile_of(seen: Seen, name: str, date: str, where: str = LIVE, options: str = "--detect") -> NewProfile:
     """Write a profile.
 
-    Parameters
-    ----------
     date: of the day, such as 2026-11-20: that of what the machine itself shows. Files and a captured tree may be older
         by then, so of these it is only the day of reading.
     where: what was looked at, for the head of the file.

@@ -13,8 +13,6 @@ NODE = "node"
 class SeenFact(msgspec.Struct, frozen=True):
     """One fact.
 
-    Parameters
-    ----------
     path: as in a profile (``mpi.version``); of the node itself ``node.cpu.target``.
     value: plain data, as YAML would have it.
     how: where it was read, for people: a file, or a command.

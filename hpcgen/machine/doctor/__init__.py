@@ -78,13 +78,8 @@ def _forget_mpi(seen: Seen, why: str) -> None:
 def which_partition(site: Site, seen: Seen, asked: str | None, queue: str) -> tuple[str, str]:
     """The partition, and why it is taken to be that one.
 
-    Parameters
-    ----------
     asked: the name that somebody gave.
     queue: what the batch system calls the job's partition; "" outside of a job.
-
-    Raises
-    ------
     UnknownNameError: the profile has no partition of the name that was given.
     """
     known = list(site.partitions)
@@ -138,13 +133,8 @@ def report_on(
 ) -> Report:
     """Compare the profile of a name, or in a file, with a machine.
 
-    Parameters
-    ----------
     partition: which kind of node it is; found out if None. queue: the partition of the job that this runs in.
     login: it is a login node: what the profile says of compute nodes is left out.
-
-    Raises
-    ------
     InputError: the profile is wrong. UnknownNameError: there is no such profile or partition.
     """
     site = catalog.site(name)
@@ -175,13 +165,8 @@ _ENGINES = "containers.engines."
 def report_on_files(catalog: Catalog, name: str, seen: Seen, partition: str | None = None) -> Report:
     """Compare the profile of a name, or in a file, with what files say of the system.
 
-    Parameters
-    ----------
     seen: of :func:`hpcgen.machine.detect.detection.combine`.
     partition: which kind of node is compared; the profile's default if None.
-
-    Raises
-    ------
     InputError: the profile is wrong. UnknownNameError: there is no such profile or partition.
     """
     site, document = catalog.site(name), catalog.site_document(name)

@@ -81,8 +81,6 @@ def examine(
 ) -> Report:
     """Compare a profile with a machine.
 
-    Parameters
-    ----------
     own_file: the profile's own file, as the facts name it.
     facts: of :func:`hpcgen.core.config.provenance.facts_of`.
     presences: of :func:`hpcgen.machine.doctor.examine.look`.
@@ -255,10 +253,7 @@ def _unsaid(work: _Examination) -> dict[str, Any]:
 class FactKind(msgspec.Struct, frozen=True):
     """A kind of fact that names paths or modules.
 
-    Parameters
-    ----------
-    path: as a regular expression.
-    severity: how grave it is if one is gone. means: what follows.
+    ``path``: as a regular expression. ``severity``: how grave it is if one is gone. ``means``: what follows.
     """
 
     path: str
@@ -269,10 +264,8 @@ class FactKind(msgspec.Struct, frozen=True):
 class Presence(msgspec.Struct, frozen=True):
     """What became of one such fact.
 
-    Parameters
-    ----------
-    gone: what is not there. unknown: why nothing can be said of it; "" where it was looked for.
-    found: how many of its paths are there.
+    ``gone``: what is not there. ``unknown``: why nothing can be said of it; "" where it was looked for. ``found``: how
+    many of its paths are there.
     """
 
     fact: Fact

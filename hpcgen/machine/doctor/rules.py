@@ -199,8 +199,6 @@ COMPARISONS: dict[str, Compare] = {
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How facts of one path are compared.
 
-    Parameters
-    ----------
     path: ``*`` stands for one name.
     compare: the name of one of ``COMPARISONS``.
     grave: how grave it is if the machine has less, more, or something else.
@@ -253,8 +251,6 @@ ORDER: tuple[Severity, ...] = ("error", "warning", "note")
 class Drift(msgspec.Struct, frozen=True):
     """One fact of the profile that does not hold on the machine.
 
-    Parameters
-    ----------
     fact: its path in the profile, such as ``partitions.thin.cpu.cores``.
     severity: ``error`` breaks images or jobs; ``warning`` is an update that the profile has not followed.
     said: the profile's value. seen: the machine's; None for what is gone.
@@ -288,8 +284,6 @@ class Unseen(msgspec.Struct, frozen=True):
 class Report(msgspec.Struct, frozen=True):
     """All of one examination.
 
-    Parameters
-    ----------
     partition: the kind of node that this one was compared as; "" for a login node. chosen: why that one.
     agree: facts that hold.
     unsaid: what the machine shows and the profile leaves open: path → value.

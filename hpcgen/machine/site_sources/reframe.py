@@ -265,13 +265,8 @@ os._exit(0)
 def run_settings(path: str, name: str) -> SourceFacts:
     """What a settings file gives when it is run. Who calls this has asked the user.
 
-    Parameters
-    ----------
-    path: the file. name: what messages call it.
-
-    Raises
-    ------
-    InputError: it ends with an error, takes longer than ``TIMEOUT_S`` seconds, or gives no mapping.
+    ``path``: the file. ``name``: what messages call it. InputError: it ends with an error, takes longer than
+    ``TIMEOUT_S`` seconds, or gives no mapping.
     """
     command = ProbeCommand(
         (sys.executable, "-I", "-B", "-c", _PROGRAM, str(Path(path).absolute())), timeout_s=TIMEOUT_S

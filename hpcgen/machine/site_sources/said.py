@@ -19,8 +19,6 @@ Step = str | int
 class SourceFacts:
     """What a file says.
 
-    Parameters
-    ----------
     data: mappings, lists and scalars; of YAML the scalars are text.
     name: the file, as messages show it.
     line_of: the line of what stands at a path; None where nobody knows lines.

@@ -20,8 +20,6 @@ from hpcgen.readers.folder import ProjectFolder
 class SourceKind(msgspec.Struct, frozen=True):
     """A kind of file.
 
-    Parameters
-    ----------
     read: the folder that may be read, the file in it, what was asked → what it says.
     usual: the file's name in a folder that was given; "" where the folder itself is read.
     shared: files may be links to elsewhere in the folder that holds the one that was given.
@@ -45,14 +43,9 @@ SOURCES: dict[str, SourceKind] = {
 def read_source(kind: str, path: Path, asked: SourceSettings) -> Seen:
     """The facts of one source.
 
-    Parameters
-    ----------
     kind: of :data:`SOURCES`.
     path: the file, or the folder that has it.
     asked: what else the person said.
-
-    Raises
-    ------
     InputError: it is not there, or is not what it should be; with the places.
     """
     source = SOURCES[kind]

@@ -289,14 +289,9 @@ _FILES = ("packages.yaml", "network.yaml", "compilers.yaml", "upstreams.yaml", "
 def read_stackinator(folder: ProjectFolder, file: str, asked: SourceSettings) -> Seen:
     """The facts of a cluster's folder.
 
-    Parameters
-    ----------
     folder: that which holds it: files of clusters are often links to what several share.
     file: the cluster's folder in it.
     asked: is not used.
-
-    Raises
-    ------
     InputError: it is no such folder, or its files are not as Spack's are.
     """
     files = [path for name in _FILES if folder.holds(path := posixpath.normpath(f"{file}/{name}"))]

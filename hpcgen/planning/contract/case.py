@@ -26,8 +26,6 @@ Outcome = Literal["holds", "broken", "doubtful", "unknown", "skipped"]
 class Check(msgspec.Struct, frozen=True):
     """One promise between image and host.
 
-    Parameters
-    ----------
     outcome: ``doubtful`` may hold or not; ``unknown``: a fact is missing; ``skipped``: it does not arise.
     reason: what it rests on, one sentence.
     expected, remedy: what would have been right, and what to do.
@@ -58,8 +56,6 @@ class Untried(NamedTuple):
 class ContractCase(msgspec.Struct, frozen=True):
     """A plan, and the facts of its image that the checks use.
 
-    Parameters
-    ----------
     engine: the engine that starts the image, in the version of the profile.
     host: the host's MPI, where its launcher starts the ranks.
     capabilities: of each block, by its name.

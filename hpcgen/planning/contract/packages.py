@@ -52,9 +52,7 @@ def chosen(case: ContractCase, lines: Iterable[str]) -> list[Check]:
     What the files lock was held before. A build for GPUs that no line asks for is doubtful at most: some packages
     need NVIDIA's libraries everywhere, and run without.
 
-    Parameters
-    ----------
-    lines: requirements with versions and hashes, of lists of the user's own packages.
+    ``lines``: requirements with versions and hashes, of lists of the user's own packages.
     """
     project = case.plan.project
     named = {each.name: each for each in project.packages} if project is not None else {}
@@ -80,10 +78,8 @@ def chosen(case: ContractCase, lines: Iterable[str]) -> list[Check]:
 def by_accident(case: ContractCase, owners: Mapping[str, str], lines: Iterable[str]) -> dict[str, Check]:
     """What the index brings as a dependency of something, by the block that exists for it and the plan does not have.
 
-    Parameters
-    ----------
-    owners: the block that brings a package, by its name.
-    lines: as for :func:`chosen`, of the list beside the blocks.
+    ``owners``: the block that brings a package, by its name. ``lines``: as for :func:`chosen`, of the list beside the
+    blocks.
     """
     there = {*(each.name for each in case.plan.blocks), *(each.block for each in case.untried.values())}
     found = {}

@@ -25,9 +25,7 @@ def packages(case: ContractCase) -> list[Check]:
 def brought(case: ContractCase, chains: Iterable[Sequence[str]]) -> list[Check]:
     """The packages that bring an MPI by what they depend on.
 
-    Parameters
-    ----------
-    chains: each from a package that was asked for down to an MPI's own.
+    ``chains``: each from a package that was asked for down to an MPI's own.
     """
     block = case.mpi
     if block is None:

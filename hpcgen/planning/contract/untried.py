@@ -87,9 +87,7 @@ def _for_gpu(case: ContractCase, package: ProjectPackage, release: Release, gpu:
 def brought(case: ContractCase, every: Sequence[ProjectPackage]) -> Iterator[Check]:
     """What such wheels bring with them, or lack, for the GPUs that the job asks for.
 
-    Parameters
-    ----------
-    every: all that is installed, such wheels and what they require among it.
+    ``every``: all that is installed, such wheels and what they require among it.
     """
     gpu, theirs = case.partition.gpu, names(case)
     if gpu is None or not theirs or not gpus_asked(case):

@@ -142,9 +142,7 @@ def checks_of(case: ContractCase, without: Collection[str] = (), only: Collectio
 def problems_of(checks: Sequence[Check], place: Callable[[str], Position | str | None]) -> list[Problem]:
     """Problems for all broken checks, each at the fact of the profile that decides.
 
-    Parameters
-    ----------
-    place: tells the position of a fact in the profile.
+    ``place``: tells the position of a fact in the profile.
     """
     return [
         Problem(
@@ -196,13 +194,8 @@ def hold_chosen(
 ) -> list[Finding]:
     """Findings against the chosen packages, as warnings.
 
-    Parameters
-    ----------
     wheels: hashed lines by the name of their list, as a lock pins them.
     allow_unsupported: what is broken is a warning too.
-
-    Raises
-    ------
     PolicyError: all that is broken, where it is not allowed; BroughtFrameworkError if further blocks may mend it.
     """
     lines = [line for own in OWN for name in with_sources(own, wheels) for line in wheels[name]]
@@ -230,13 +223,8 @@ def hold_brought(
 ) -> list[Finding]:
     """Findings against packages that bring a second MPI by what they depend on, as warnings.
 
-    Parameters
-    ----------
     chains: each from an OS package that was asked for down to an MPI's own.
     chosen: conda packages.
-
-    Raises
-    ------
     PolicyError: all of them, unless the plan was made although it breaks the contract.
     """
     if plan.block("mpi") is None or not (chains or chosen):

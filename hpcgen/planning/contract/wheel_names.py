@@ -22,8 +22,6 @@ package index on 2026-11-28. nvidia-physicsnemo 1.0 still required one, and ever
 class Hosts(msgspec.Struct, frozen=True):
     """Packages of the index that contain an MPI or need something of the host.
 
-    Parameters
-    ----------
     mpi_wheels: packages that are an MPI, or have one inside, with its name.
     cpu_wheels: features of an x86-64 CPU without which a package does not start, by its name with a range.
     cuda_drivers: the oldest driver of NVIDIA's for each CUDA.

@@ -20,10 +20,8 @@ _LINE = re.compile(r"(?P<file>.+):(?P<line>[1-9]\d{0,6})")
 def explain(case: ExplainCase, word: str) -> list[Explanation]:
     """Explain a word, or a line (``FILE:LINE``) of the kit's recipe, job script or self-test.
 
-    Raises
-    ------
-    UnknownNameError: the kit has nothing of that name, with the nearest that it has.
-    InputError: a line that the file does not have.
+    UnknownNameError: the kit has nothing of that name, with the nearest that it has. InputError: a line that the file
+    does not have.
     """
     found = _LINE.fullmatch(word)
     if found is not None and (name := found["file"].rpartition("/")[2]) in case.files:

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 class ExplainCase:
     """A plan with what is made of it, each worked out when somebody asks.
 
-    Parameters
-    ----------
     site, stack: what profile and recipe are called here, where that is not what the plan calls them.
     lock: what pins the plan, if something does.
     artifacts: of an image, the blocks that were compiled before it.
@@ -124,9 +122,7 @@ class ExplainCase:
     def fact(self, path: str, what: str = "") -> Ground:
         """The value of the plan's site at a path, with its place in the profile here.
 
-        Parameters
-        ----------
-        what: more words, such as what follows from it.
+        ``what``: more words, such as what follows from it.
         """
         path = path.replace("*", self.plan.partition)
         value = value_at(msgspec.to_builtins(self.plan.site), path)
@@ -161,9 +157,7 @@ class ExplainCase:
     def said_in_list(self, block: str, option: str, number: int, otherwise: str = "") -> Ground:
         """The origin of a word of such an option: a line of the stack, or the command line.
 
-        Parameters
-        ----------
-        otherwise: an ``--add`` that can have done so.
+        ``otherwise``: an ``--add`` that can have done so.
         """
         path, setting = f"blocks.{block}.options.{option}.{number}", f"{block}.{option}"
         if setting in self.plan.settings:
@@ -231,9 +225,7 @@ F = TypeVar("F", bound=_Read)
 class AskedFiles:
     """Facts of the project's files that the plan does not have; nothing without the files.
 
-    Parameters
-    ----------
-    document: the stack's file, if it is here; without one, paths are from the present folder.
+    ``document``: the stack's file, if it is here; without one, paths are from the present folder.
     """
 
     def __init__(self, plan: Plan, catalog: Catalog, document: Document | None) -> None:
@@ -306,10 +298,8 @@ _TITLES: dict[GroundKind, str] = {
 class Ground(Record, frozen=True):
     """One reason.
 
-    Parameters
-    ----------
-    kind: who says it. text: what it says. place: the file and line, as far as they are known here.
-    source: what stands for a fact of the profile.
+    ``kind``: who says it. ``text``: what it says. ``place``: the file and line, as far as they are known here.
+    ``source``: what stands for a fact of the profile.
     """
 
     kind: GroundKind

@@ -53,9 +53,7 @@ class PlanGraph(Record, frozen=True):
 def graph_of(plan: Plan, inputs: Mapping[str, Sequence[tuple[str, str]]] | None = None) -> PlanGraph:
     """The graph of a plan.
 
-    Parameters
-    ----------
-    inputs: kind and name of each thing that the build of a block fetches, by the block's name.
+    ``inputs``: kind and name of each thing that the build of a block fetches, by the block's name.
     """
     names = {name: block for block in plan.blocks for name in (block.name, *block.provides)}
     named = list({names[each].name: names[each] for each in plan.stack.blocks if each in names}.values())

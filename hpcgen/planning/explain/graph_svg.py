@@ -32,8 +32,6 @@ class Drawing(msgspec.Struct, frozen=True):
 def layered(widths: Mapping[str, float], edges: Sequence[Edge], height: float, gap: float, between: float) -> Drawing:
     """Lay out a graph without circles.
 
-    Parameters
-    ----------
     widths: of each node, in the order in which they are placed at first; pixels, as all lengths.
     edges: from what needs to what is needed.
     height: of a layer's nodes. gap: between two of them. between: from layer to layer.

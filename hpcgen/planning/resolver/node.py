@@ -371,8 +371,6 @@ class ResolverNode:
     ) -> list[tuple[Requirement, list[Candidate]]]:
         """For each fact and option that rules some candidates out: the requirement that says so, and these.
 
-        Parameters
-        ----------
         blocks: what the candidates are of, by name and form.
         order: what the order of the candidates rests on.
         by_default: as if no default gave way.

@@ -31,10 +31,8 @@ def header(plan: Plan, what: str = "", *, alone: bool = False) -> list[str]:
 
     Named are the blocks that the stack asks for, with the MPI, and the base.
 
-    Parameters
-    ----------
-    what: the kind of file, such as ``build script of ``; "" for the recipe itself.
-    alone: the file is not one of a kit, so that no other lies beside it.
+    ``what``: the kind of file, such as ``build script of ``; "" for the recipe itself. ``alone``: the file is not one
+    of a kit, so that no other lies beside it.
     """
     asked = [block for name in (*plan.stack.blocks, "mpi") if (block := plan.block(name)) is not None]
     named = {block.name: f"{block.name} {block.version}" for block in asked if not block.build_only}
@@ -63,8 +61,6 @@ def commented(lines: list[str]) -> str:
 class Format:
     """Base of the formats: a writer, which knows no block and no site by name.
 
-    Attributes
-    ----------
     name: as ``--format`` names it.
     recipe_file: the file of a kit that holds the recipe.
     engine_file: the file that engines read; where it is not ``recipe_file``, it is what that has in a here-document.
@@ -98,8 +94,6 @@ class Format:
     def recipe(self, plan: Plan, assembly: Assembly) -> Written:
         """The text of :attr:`recipe_file`, and what its steps are for.
 
-        Raises
-        ------
         InputError, PolicyError: something in the stages cannot be written in this format.
         """
         raise NotImplementedError

@@ -61,8 +61,6 @@ def script(
 ) -> str:
     """A build script: the template of that name, with what all of them have.
 
-    Parameters
-    ----------
     variable, about: as for :func:`arguments`.
     notes: more lines for its top.
     values: what this template has beside.
@@ -80,9 +78,7 @@ def script_part(plan: Plan, name: str, /, **values: str) -> str:
 def arguments(plan: Plan, name: str, about: str) -> str:
     """Lines by which a build script reads its words, into the variable ``name``; ``--help`` tells them.
 
-    Parameters
-    ----------
-    about: what the script does, for its help.
+    ``about``: what the script does, for its help.
     """
     bundled, architecture = plan.supply == "bundle", plan.site.system.architecture
     common = template("common.sh")
@@ -155,9 +151,7 @@ def context(plan: Plan, assembly: Assembly, certified: bool = True) -> str:
 def stack_files(plan: Plan, put: bool) -> list[str]:
     """Lines by which a build script checks the stack's own files; none where there are none.
 
-    Parameters
-    ----------
-    put: they are put into the folder ``$context``; else the recipe takes the kit's folder of them, as a whole.
+    ``put``: they are put into the folder ``$context``; else the recipe takes the kit's folder of them, as a whole.
     """
     if not plan.copied:
         return []

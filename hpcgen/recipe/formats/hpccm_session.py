@@ -73,10 +73,7 @@ def primitive(
 def emit(stages: Sequence[Sequence[Primitive]], kind: str) -> Written:
     """A recipe: its text, and the labels of the primitives in the order in which they stand there.
 
-    Parameters
-    ----------
-    stages: the primitives of each stage, in order, the final one last.
-    kind: ``docker`` or ``singularity``.
+    ``stages``: the primitives of each stage, in order, the final one last. ``kind``: ``docker`` or ``singularity``.
     """
     with _LOCK:
         module_alone("hpccm.primitives")

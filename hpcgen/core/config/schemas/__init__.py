@@ -18,10 +18,8 @@ _VALUES = ("default", "examples", "enum", "const", "propertyNames", "pattern", "
 def schema_text(record: type, names: Mapping[str, Sequence[str]]) -> str:
     """The JSON Schema of a kind of file, as text.
 
-    Parameters
-    ----------
-    record: what the file is read into, such as :class:`~hpcgen.core.model.site.Site`.
-    names: what each registry knows (``{"formats": ["docker", …]}``), which files can name.
+    ``record``: what the file is read into, such as :class:`~hpcgen.core.model.site.Site`. ``names``: what each registry
+    knows (``{"formats": ["docker", …]}``), which files can name.
     """
     from hpcgen.core.config.decoding import schema
 
@@ -88,9 +86,7 @@ def editor_comment(profile: Path | None = None) -> str:
 
     Source: the README of yaml-language-server, "Using inlined schema": an address, a relative or an absolute path.
 
-    Parameters
-    ----------
-    profile: the profile's file; beside the package the path is relative, so that it holds in every checkout.
+    ``profile``: the profile's file; beside the package the path is relative, so that it holds in every checkout.
     """
     schema = Path(__file__).resolve().parent / "site.json"
     checkout = schema.parents[4]

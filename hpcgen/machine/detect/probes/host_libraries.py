@@ -24,10 +24,8 @@ has an older libtinfo. The host's, which may be older, would come before them fo
 class HostLibraries(msgspec.Struct, frozen=True):
     """What detection says of them.
 
-    Parameters
-    ----------
-    folders: of ``mpi.libraries``. binds: of ``mpi.binds``. glibc: of ``mpi.glibc``.
-    notes: all libraries by what becomes of them, for people.
+    ``folders``: of ``mpi.libraries``. ``binds``: of ``mpi.binds``. ``glibc``: of ``mpi.glibc``. ``notes``: all
+    libraries by what becomes of them, for people.
     """
 
     folders: list[str]
@@ -39,8 +37,6 @@ class HostLibraries(msgspec.Struct, frozen=True):
 def of_host(machine: Machine, root: str, starts: Iterable[str], folders: Sequence[str]) -> HostLibraries:
     """What an image needs of the host.
 
-    Parameters
-    ----------
     root: of the MPI.
     starts: the MPI's library, and those that drive the fabric.
     folders: which the loader is to search first.
