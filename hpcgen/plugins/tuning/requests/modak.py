@@ -12,7 +12,7 @@ from hpcgen.core.config.diagnostics import wrong_value
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import InputError, Position, Problems, did_you_mean
 from hpcgen.core.model.plan import Finding
-from hpcgen.plugins.tuning.requests.modak_fields import CHOSEN_BY, ROWS, Row, expanded
+from hpcgen.plugins.tuning.requests.modak_fields import CHOSEN_BY, Row, expanded, rows
 from hpcgen.plugins.tuning.requests.records import OptimiseRequest
 from hpcgen.plugins.tuning.requests.values import FRAMEWORKS
 
@@ -76,7 +76,7 @@ def translate(document: Document) -> tuple[Translated, list[Finding], bool]:
 def _tree() -> dict[str, Any]:
     """Rows by the keys that lead to them."""
     tree: dict[str, Any] = {"infrastructure": None, "job": {"infrastructure": None}}
-    for row in ROWS:
+    for row in rows():
         for steps in expanded(row.path):
             node = tree
             for step in steps[:-1]:

@@ -258,6 +258,11 @@ def app_name(value: Any, _file: Mapping[str, Any]) -> RequestValue:
     return RequestValue({"framework": name} if name in FRAMEWORKS else {"mpi.library": LIBRARIES[name]})
 
 
+def library(value: Any, _file: Mapping[str, Any]) -> RequestValue:
+    """An MPI."""
+    return RequestValue({"mpi.library": LIBRARIES[_known(value, list(LIBRARIES))]})
+
+
 def app_version(value: Any, file: Mapping[str, Any]) -> RequestValue:
     """The version of what ``app_name`` names."""
     optimisation = optimisation_of(file)
@@ -283,3 +288,28 @@ def _known(value: Any, words: Sequence[str]) -> str:
         several = "write one of them" if "/" in text else ""
         raise InputError(f"it cannot be {value!r}", expected=expected, remedy=several or nearest(text, words))
     return text
+
+
+OF_A_FIELD: Mapping[str, Callable[..., Reader]] = {
+    each.__name__: each for each in (as_it_is, command, lines, lower, memory)
+}
+READERS: Mapping[str, Reader] = {
+    each.__name__: each
+    for each in (
+        app_name,
+        app_version,
+        arguments,
+        cache,
+        copied_variables,
+        dependency,
+        error_file,
+        executable,
+        library,
+        notifications,
+        parallelisation,
+        prefetch,
+        started,
+        wall_time,
+    )
+}
+"""By the names that the table of fields has them by; those of a field are given it first."""

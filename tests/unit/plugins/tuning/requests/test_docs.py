@@ -16,10 +16,10 @@ TEXT = (ROOT / "docs" / "requests.md").read_text("utf-8") + PAGE.read_text("utf-
 BLOCKS = re.findall(r"(?s)^```(?:yaml|json)\n(.*?)^```$", TEXT, re.MULTILINE)
 TABLE = re.compile(r"(?s)(<!-- fields of MODAK -->\n).*?(<!-- end of the fields -->)")
 SHORT = {
-    fields.DATA: "optimisation.app_type-KIND.data",
-    fields.AI: "optimisation.app_type-ai_training",
-    fields.HPC: "optimisation.app_type-hpc",
-    fields.FRAMEWORK: "ai_framework-NAME",
+    fields.steps()["DATA"]: "optimisation.app_type-KIND.data",
+    fields.steps()["AI"]: "optimisation.app_type-ai_training",
+    fields.steps()["HPC"]: "optimisation.app_type-hpc",
+    fields.steps()["FRAMEWORK"]: "ai_framework-NAME",
     "{parallelisation-mpi|mpi|parallelisation-openmp|openmp}": "{parallelisation-mpi|parallelisation-openmp}",
     "{parallelisation-mpi|mpi}": "parallelisation-mpi",
     "{parallelisation-openmp|openmp}": "parallelisation-openmp",
@@ -29,7 +29,7 @@ SHORT = {
 
 def table() -> str:
     lines = ["| field | here |", "|---|---|"]
-    for row in fields.ROWS:
+    for row in fields.rows():
         path = row.path
         for long, short in SHORT.items():
             path = path.replace(long, short)

@@ -9,7 +9,7 @@ import pytest
 
 from hpcgen.core.config.yamlfile import loads
 from hpcgen.core.errors import InputError
-from hpcgen.plugins.tuning.requests.modak_fields import ROWS, Row, expanded
+from hpcgen.plugins.tuning.requests.modak_fields import Row, expanded, rows
 from hpcgen.plugins.tuning.requests.reading import ReadRequest, request_from
 
 LISTING = {
@@ -283,7 +283,7 @@ def sample(row: Row) -> Any:
     return SAMPLES.get(name, 2 if any(part in name for part in NUMBERS) else "1.5")
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.path.rpartition(".")[2])
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row.path.rpartition(".")[2])
 def test_no_field_is_passed_over_in_silence(row: Row) -> None:
     """Each says a field of the request, or is a finding; the two that may be left as they are say so in their row."""
     said = row.read(sample(row), {})
@@ -292,5 +292,5 @@ def test_no_field_is_passed_over_in_silence(row: Row) -> None:
 
 
 def test_no_field_has_two_rows() -> None:
-    paths = [steps for row in ROWS for steps in expanded(row.path)]
+    paths = [steps for row in rows() for steps in expanded(row.path)]
     assert len(paths) == len(set(paths)) > 150
