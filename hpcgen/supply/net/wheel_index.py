@@ -17,54 +17,23 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
+import msgspec
+
 from hpcgen.core.model.bundle import BundleItem
 from hpcgen.core.support.package_names import licence_expression
+from hpcgen.core.support.templates import table
 from hpcgen.supply.net.source_members import UNREADABLE, source_members
 
 _METADATA_BYTES = 1024 * 1024
 
-_CLASSIFIERS = {
-    "Boost Software License 1.0 (BSL-1.0)": "BSL-1.0",
-    "CC0 1.0 Universal (CC0 1.0) Public Domain Dedication": "CC0-1.0",
-    "Eclipse Public License 1.0 (EPL-1.0)": "EPL-1.0",
-    "Eclipse Public License 2.0 (EPL-2.0)": "EPL-2.0",
-    "European Union Public Licence 1.1 (EUPL 1.1)": "EUPL-1.1",
-    "European Union Public Licence 1.2 (EUPL 1.2)": "EUPL-1.2",
-    "GNU Affero General Public License v3": "AGPL-3.0-only",
-    "GNU Affero General Public License v3 or later (AGPLv3+)": "AGPL-3.0-or-later",
-    "GNU General Public License v2 (GPLv2)": "GPL-2.0-only",
-    "GNU General Public License v2 or later (GPLv2+)": "GPL-2.0-or-later",
-    "GNU General Public License v3 (GPLv3)": "GPL-3.0-only",
-    "GNU General Public License v3 or later (GPLv3+)": "GPL-3.0-or-later",
-    "GNU Lesser General Public License v2 (LGPLv2)": "LGPL-2.0-only",
-    "GNU Lesser General Public License v2 or later (LGPLv2+)": "LGPL-2.0-or-later",
-    "GNU Lesser General Public License v3 (LGPLv3)": "LGPL-3.0-only",
-    "GNU Lesser General Public License v3 or later (LGPLv3+)": "LGPL-3.0-or-later",
-    "ISC License (ISCL)": "ISC",
-    "MIT License": "MIT",
-    "MIT No Attribution License (MIT-0)": "MIT-0",
-    "Mozilla Public License 1.0 (MPL)": "MPL-1.0",
-    "Mozilla Public License 1.1 (MPL 1.1)": "MPL-1.1",
-    "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
-    "Python Software Foundation License": "PSF-2.0",
-    "The Unlicense (Unlicense)": "Unlicense",
-    "Universal Permissive License (UPL)": "UPL-1.0",
-    "zlib/libpng License": "Zlib",
-}
-"""Licence classifiers that can mean one SPDX licence only. "BSD License" and "Apache Software License" are not among
-them: they stand for several. Source: https://peps.python.org/pep-0639/appendix-mapping-classifiers/"""
 
-_FREE_TEXT = (
-    (r"apache(-| software| licen[cs]e| software licen[cs]e)*,?( version)?[ -]v?2(\.0)?", "Apache-2.0"),
-    (r"(the )?mit( licen[cs]e)?", "MIT"),
-    (r"(modified |new )?bsd[ -]3([ -]clause)?( licen[cs]e)?|3[ -]clause bsd( licen[cs]e)?", "BSD-3-Clause"),
-    (r"bsd[ -]2([ -]clause)?( licen[cs]e)?|2[ -]clause bsd( licen[cs]e)?", "BSD-2-Clause"),
-    (r"isc( licen[cs]e)?", "ISC"),
-    (r"mpl[ -]2(\.0)?|mozilla public licen[cs]e 2\.0", "MPL-2.0"),
-    (r"psf-2\.0", "PSF-2.0"),
-    (r"(the )?unlicense", "Unlicense"),
-)
-"""What the older ``License`` field, which is free text, is believed to mean when it says exactly this."""
+class _Licences(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    classifiers: dict[str, str]
+    free_text: dict[str, str]
+
+
+def _licences() -> _Licences:
+    return table(Path(__file__).with_name("wheel_licences.yaml"), _Licences)
 
 
 def wheel_index(items: Iterable[BundleItem]) -> str:
@@ -92,7 +61,7 @@ def metadata_licence(text: str) -> str:
     if expression := str(fields.get("License-Expression", "")).strip():
         return licence_expression(expression)
     said = [str(each).rpartition("::")[2].strip() for each in fields.get_all("Classifier", []) if "License ::" in each]
-    licences = {_CLASSIFIERS.get(each, "") for each in said if each != "OSI Approved"}
+    licences = {_licences().classifiers.get(each, "") for each in said if each != "OSI Approved"}
     if len(licences) == 1 and (only := licences.pop()):
         return only
     parts = re.split(r" (OR|AND) ", str(fields.get("License", "")).strip()[:200])
@@ -101,7 +70,8 @@ def metadata_licence(text: str) -> str:
 
 
 def _free_text(text: str) -> str:
-    return next((licence for form, licence in _FREE_TEXT if re.fullmatch(form, text, re.IGNORECASE)), "")
+    rows = _licences().free_text.items()
+    return next((licence for form, licence in rows if re.fullmatch(form, text, re.IGNORECASE)), "")
 
 
 def wheel_metadata(path: Path) -> str:
