@@ -152,7 +152,8 @@ class Follower:
         if state is None:
             if time.monotonic() - self.heard > DEAF_S:
                 message = f"the batch system has not answered for {DEAF_S:.0f} s; job {self.submitted.id} may continue"
-                raise JobFailedError(message, remedy=f"later: {' '.join(self.submitted.queue.look(self.submitted.id))}")
+                looking = [*self.submitted.queue.looking, self.submitted.id]
+                raise JobFailedError(message, remedy=f"later: {' '.join(looking)}")
             return
         self.heard = time.monotonic()
         if state.phase == "gone" and not self.shown:
@@ -179,7 +180,7 @@ class Follower:
         if line and line != self.shown:
             id = self.submitted.id
             if state.phase == "waiting" and self.shown.startswith("runs"):
-                cancel = " ".join(self.submitted.queue.cancel(id))
+                cancel = " ".join([*self.submitted.queue.cancelling, id])
                 self.say(
                     f"job {id} was put back into its queue, and will run again from its start (or cancel it: {cancel})"
                 )

@@ -135,7 +135,7 @@ class Submitted(msgspec.Struct, frozen=True):
     @property
     def hint(self) -> str:
         """How the user finds it again, and stops it."""
-        look, cancel = (" ".join(words(self.id)) for words in (self.queue.look, self.queue.cancel))
+        look, cancel = (" ".join([*words, self.id]) for words in (self.queue.looking, self.queue.cancelling))
         return f"look at it with `{look}`, cancel it with `{cancel}`"
 
 

@@ -96,6 +96,7 @@ class Scheduler:
     before_modules: shell that comes before modules are loaded, where a job's shell does not know of them.
     account_option: how the account is asked for, to be completed by the user.
     programs: without these no job can be submitted and followed.
+    looking, cancelling: the words before a job's id by which the user looks at it, and by which it is cancelled.
     needs: what a profile has to say of it beyond its kind, by the names below ``scheduler``.
     records_after_s: how long after a job's end it may not know how that was.
     output_at_end: the output file appears when the job has ended.
@@ -147,6 +148,8 @@ class Scheduler:
     before_modules: ClassVar[str] = ""
     account_option: ClassVar[str] = ""
     programs: ClassVar[tuple[str, ...]] = ()
+    looking: ClassVar[tuple[str, ...]] = ()
+    cancelling: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[tuple[str, ...]] = ()
     records_after_s: ClassVar[float] = 0.0
     output_at_end: ClassVar[bool] = False
@@ -195,6 +198,12 @@ class Scheduler:
     def starts_images(self, facts: BatchSystem) -> bool:
         """Whether it starts a job's image by itself and runs the script inside."""
         return False
+
+    def account(self, header: Header) -> list[str]:
+        """How the job's account is asked for; nothing without one."""
+        name = self.account_option.rstrip(" =")
+        account, join = header.job.account, self.account_option.removeprefix(name)
+        return [option(name, account, join, of_job("account"))] if account else []
 
     def directives(self, header: Header) -> list[str]:
         """Options of the job's header, without the mark. InputError for what cannot be written there."""
@@ -310,14 +319,6 @@ class Scheduler:
 
     def read(self, status: int, output: str, errors: str) -> JobState | None:
         """The state in the answer of such a command; None if the system could not be reached."""
-        raise NotImplementedError
-
-    def look(self, job_id: str) -> list[str]:
-        """The command by which the user looks at the job."""
-        raise NotImplementedError
-
-    def cancel(self, job_id: str) -> list[str]:
-        """The command that cancels it."""
         raise NotImplementedError
 
     def default_files(self, name: str, job_id: str, facts: BatchSystem) -> tuple[str, str]:

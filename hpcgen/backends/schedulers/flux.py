@@ -49,6 +49,8 @@ class Flux(Scheduler):
     mark = "# flux:"
     account_option = "--bank="
     programs = ("flux",)
+    looking = ("flux", "jobs")
+    cancelling = ("flux", "cancel")
     interactive = "flux alloc"
     job_variable = "FLUX_ENCLOSING_ID"
     launcher = "flux"
@@ -76,8 +78,7 @@ class Flux(Scheduler):
             "--exclusive",
         ]
         lines += queue_options(header, "--queue")
-        if job.account:
-            lines.append(option("--bank", job.account, of=of_job("account")))
+        lines += self.account(header)
         return lines + site_options(header)
 
     def launch(self, job: Job, pmi: Sequence[str]) -> list[str]:
@@ -114,12 +115,6 @@ class Flux(Scheduler):
         if lines:
             return _state(lines[-1].split("|", len(FIELDS) - 1))
         return GONE if "unknown" in errors.lower() or status == 0 else None
-
-    def look(self, job_id: str) -> list[str]:
-        return ["flux", "jobs", job_id]
-
-    def cancel(self, job_id: str) -> list[str]:
-        return ["flux", "cancel", job_id]
 
     def default_files(self, name: str, job_id: str, facts: BatchSystem) -> tuple[str, str]:
         """The profile's templates, or Flux's own."""

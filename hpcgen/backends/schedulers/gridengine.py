@@ -48,6 +48,8 @@ class GridEngine(Scheduler):
     before_modules = "shopt -q login_shell || . /etc/profile"
     account_option = "-P "
     programs = ("qsub", "qstat", "qacct")
+    looking = ("qstat", "-j")
+    cancelling = ("qdel",)
     needs = ("parallel_environment",)
     records_after_s = 90.0
     interactive = "qrsh"
@@ -103,8 +105,7 @@ class GridEngine(Scheduler):
             of = of_fact("scheduler.memory_request")
             lines.append(option("-l", f"{facts.memory_request}={memory_of_slot(header)}", " ", of))
         lines += queue_options(header, "-q", " ")
-        if job.account:
-            lines.append(option("-P", job.account, " ", of_job("account")))
+        lines += self.account(header)
         return lines + site_options(header, self.resource_form)
 
     def slots(self, header: Header) -> list[str]:
@@ -144,12 +145,6 @@ class GridEngine(Scheduler):
             return _of_qacct(output)
         unknown = "<unknown_jobs" in output or "not found" in errors or "accounting" in errors
         return GONE if unknown else None
-
-    def look(self, job_id: str) -> list[str]:
-        return ["qstat", "-j", job_id]
-
-    def cancel(self, job_id: str) -> list[str]:
-        return ["qdel", job_id]
 
     def default_files(self, name: str, job_id: str, facts: BatchSystem) -> tuple[str, str]:
         """``NAME.oID``, or the profile's with its variables."""

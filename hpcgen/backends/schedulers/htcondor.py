@@ -64,6 +64,8 @@ class HtCondor(Scheduler):
     mark = "#CONDOR"
     account_option = "accounting_group = "
     programs = ("condor_submit", "condor_q")
+    looking = ("condor_q", "-better-analyze")
+    cancelling = ("condor_rm",)
     interactive = "condor_submit -interactive"
     job_variable = "_CONDOR_JOB_AD"
     node_count = "1"
@@ -102,8 +104,7 @@ class HtCondor(Scheduler):
         # The attribute is that of CERN and other sites, which choose machines by it; elsewhere it means nothing.
         lines += [option(name, job.walltime_s, " = ", of_job("walltime_s")) for name in _LIMITS]
         lines += _commands(queue_options(header, "--MY.JobFlavour"))
-        if job.account:
-            lines.append(option("accounting_group", job.account, " = ", of_job("account")))
+        lines += self.account(header)
         return lines + _commands(site_options(header))
 
     def array(self, tasks: int, limit: int | None) -> str:
@@ -137,12 +138,6 @@ class HtCondor(Scheduler):
         if status != 0:
             return None
         return _state(records[0]) if records and isinstance(records[0], dict) else GONE
-
-    def look(self, job_id: str) -> list[str]:
-        return ["condor_q", "-better-analyze", job_id]
-
-    def cancel(self, job_id: str) -> list[str]:
-        return ["condor_rm", job_id]
 
     def default_files(self, name: str, job_id: str, facts: BatchSystem) -> tuple[str, str]:
         """Those of the first job of a cluster."""

@@ -42,6 +42,8 @@ class Lsf(Scheduler):
     mark = "#BSUB"
     account_option = "-P "
     programs = ("bsub", "bjobs")
+    looking = ("bjobs", "-l")
+    cancelling = ("bkill",)
     output_at_end = True
     interactive = "bsub -Is"
     job_variable = "LSB_JOBID"
@@ -95,8 +97,7 @@ class Lsf(Scheduler):
         if header.gpus and facts.gpu_request != "none":
             lines.append(option("-gpu", f"num={header.gpus}", " ", of_job("gpus_per_node")))
         lines += queue_options(header, "-q", " ")
-        if job.account:
-            lines.append(option("-P", job.account, " ", of_job("account")))
+        lines += self.account(header)
         return lines + site_options(header)
 
     def mail(self, events: Sequence[str], address: str) -> list[str]:
@@ -128,12 +129,6 @@ class Lsf(Scheduler):
         if lines:
             return _state(*(part.strip() for part in lines[-1].split("|", FIELDS.count(" "))))
         return GONE if UNKNOWN_JOB in errors + output else None
-
-    def look(self, job_id: str) -> list[str]:
-        return ["bjobs", "-l", job_id]
-
-    def cancel(self, job_id: str) -> list[str]:
-        return ["bkill", job_id]
 
     def default_files(self, name: str, job_id: str, facts: BatchSystem) -> tuple[str, str]:
         """The profile's, or that of the header, with the job's id."""

@@ -13,6 +13,7 @@ class Pbs(Torque):
     name = "pbs"
     memory_forms = {"mem": ("mem={}mb", "node")}
     title = "PBS"
+    looking = ("qstat", "-x", "-f")
     wished = {**WISHED, "array": "-J {}"}
     nodes_in_request = False
     kind_of_node = ""
@@ -46,7 +47,3 @@ class Pbs(Torque):
     def ask(self, job_id: str) -> list[list[str]]:
         """With finished jobs, then without for a server that keeps no history."""
         return [["qstat", "-x", "-f", job_id], ["qstat", "-f", job_id]]
-
-    def look(self, job_id: str) -> list[str]:
-        """qstat with finished jobs."""
-        return ["qstat", "-x", "-f", job_id]

@@ -46,6 +46,8 @@ class Pjm(Scheduler):
     )
     account_option = "-g "
     programs = ("pjsub", "pjstat")
+    looking = ("pjstat", "-v")
+    cancelling = ("pjdel",)
     output_at_end = True
     interactive = "pjsub --interact"
     job_variable = "PJM_JOBID"
@@ -79,8 +81,7 @@ class Pjm(Scheduler):
         if memory := self.memory(header):
             lines.append(traced(memory, of_job("memory_per_rank_gb", "ranks_per_node")))
         lines += queue_options(header, "-L rscgrp")
-        if job.account:
-            lines.append(option("-g", job.account, " ", of_job("account")))
+        lines += self.account(header)
         return lines + site_options(header, self.resource_form)
 
     def mail(self, events: Sequence[str], address: str) -> list[str]:
@@ -109,12 +110,6 @@ class Pjm(Scheduler):
             ended = int(code) if code != "-" and phase == "ended" else None
             return JobState(phase=phase, word=word, good=word == "EXT" and ended == 0, exit_status=ended)
         return GONE if status == 0 else None
-
-    def look(self, job_id: str) -> list[str]:
-        return ["pjstat", "-v", job_id]
-
-    def cancel(self, job_id: str) -> list[str]:
-        return ["pjdel", job_id]
 
     def default_files(self, name: str, job_id: str, facts: BatchSystem) -> tuple[str, str]:
         """``NAME.ID.out``, or the profile's with ``%j`` and ``%n``."""

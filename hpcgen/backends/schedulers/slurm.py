@@ -58,6 +58,8 @@ class Slurm(Scheduler):
     start = "unset SLURM_EXPORT_ENV"
     account_option = "--account="
     programs = ("sbatch", "scontrol")
+    looking = ("squeue", "-j")
+    cancelling = ("scancel",)
     interactive = "salloc"
     # man salloc; --get-user-env is for root there.
     interactive_lacks = ("--export", "--get-user-env", "--requeue", "--no-requeue", "--open-mode")
@@ -123,8 +125,7 @@ class Slurm(Scheduler):
         ]
         queue = queue_options(header, "--partition")
         lines += queue
-        if job.account:
-            lines.append(option("--account", job.account, of=of_job("account")))
+        lines += self.account(header)
         own = site_options(header)
         if not header.gpus:
             own = [line for line in own if not line.startswith(_GPU_OPTIONS)]
@@ -210,12 +211,6 @@ class Slurm(Scheduler):
             return _of_scontrol(output)
         lines = output.strip().splitlines()
         return _of_sacct(lines[-1]) if lines and lines[-1].count("|") == SACCT.count(",") else GONE
-
-    def look(self, job_id: str) -> list[str]:
-        return ["squeue", "-j", job_id]
-
-    def cancel(self, job_id: str) -> list[str]:
-        return ["scancel", job_id]
 
     def default_files(self, name: str, job_id: str, facts: BatchSystem) -> tuple[str, str]:
         """The profile's patterns, or Slurm's own."""

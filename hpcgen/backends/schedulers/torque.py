@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import ClassVar
 
 from hpcgen.backends.schedulers.base import (
     GONE,
@@ -55,6 +56,8 @@ class Torque(Scheduler):
     start = 'cd "${PBS_O_WORKDIR:-.}"'
     account_option = "-A "
     programs = ("qsub", "qstat")
+    looking: ClassVar[tuple[str, ...]] = ("qstat", "-f")
+    cancelling = ("qdel",)
     memory_forms = {"pmem": (",pmem={}mb", "slot")}
     output_at_end = True
     interactive = "qsub -I"
@@ -84,8 +87,7 @@ class Torque(Scheduler):
         lines = [named, "-S /bin/bash", *file_options(header, "-o", "-e")]
         lines += self.resources(header)
         lines += queue_options(header, "-q", " ")
-        if header.job.account:
-            lines.append(option("-A", header.job.account, " ", of_job("account")))
+        lines += self.account(header)
         return lines + site_options(header, self.resource_form)
 
     def resources(self, header: Header) -> list[str]:
@@ -117,12 +119,6 @@ class Torque(Scheduler):
         if UNKNOWN_JOB.search(errors + output) or status == 0:
             return GONE
         return None
-
-    def look(self, job_id: str) -> list[str]:
-        return ["qstat", "-f", job_id]
-
-    def cancel(self, job_id: str) -> list[str]:
-        return ["qdel", job_id]
 
     def default_files(self, name: str, job_id: str, facts: BatchSystem) -> tuple[str, str]:
         """``NAME.oNUMBER`` and ``NAME.eNUMBER``, or what the profile names."""

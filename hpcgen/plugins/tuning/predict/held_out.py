@@ -14,7 +14,7 @@ from hpcgen.plugins.tuning.predict.left_out import FEWEST_FOLDS, Fit, folds, qua
 from hpcgen.plugins.tuning.predict.linear import Coefficients
 from hpcgen.plugins.tuning.predict.observations import Observation
 from hpcgen.plugins.tuning.predict.pairs import PairCase, RatioPair, pairs, shrunk_ratio
-from hpcgen.plugins.tuning.predict.prediction import HeldOutTest, LeftOut, ModelName
+from hpcgen.plugins.tuning.predict.prediction import HeldOutTest, LeftOut, ModelName, six_digits
 from hpcgen.plugins.tuning.predict.terms import RunConditions, described
 
 
@@ -99,11 +99,11 @@ def _test(change: str, left_out: LeftOut, by: ModelName, questions: Sequence[Hel
         groups=len(gains),
         questions=len(questions),
         answered=len(answered),
-        cost_percent=_short(_mean(chosen)),
+        cost_percent=six_digits(_mean(chosen)),
         fixed="always" if fixed is always else "never",
-        fixed_cost_percent=_short(_mean(fixed)),
-        gain_low=_short(_mean(gains) - around) if enough else None,
-        gain_high=_short(_mean(gains) + around) if enough else None,
+        fixed_cost_percent=six_digits(_mean(fixed)),
+        gain_low=six_digits(_mean(gains) - around) if enough else None,
+        gain_high=six_digits(_mean(gains) + around) if enough else None,
         half=_half(answered),
         better=enough and _mean(gains) - around > 0,
     )
@@ -126,12 +126,8 @@ def _half(answered: Sequence[HeldOutChoice]) -> float | None:
     if count < FEWEST_FOLDS:
         return None
     error = sqrt(_mean([_mean(errors) for errors in squares.values()]))
-    return _short(error * quantile(count - 1) * sqrt(1 + 1 / count))
+    return six_digits(error * quantile(count - 1) * sqrt(1 + 1 / count))
 
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.6g}")

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from hpcgen.core.support.extras import extra
 from hpcgen.plugins.tuning.predict.linear import Coefficients, Spread
 from hpcgen.plugins.tuning.predict.observations import Observation
-from hpcgen.plugins.tuning.predict.prediction import LEVEL, Situation
+from hpcgen.plugins.tuning.predict.prediction import LEVEL, Situation, six_digits
 from hpcgen.plugins.tuning.predict.terms import identity
 
 MOST_FOLDS = 60
@@ -142,8 +142,8 @@ def _spread(
         folds=len(squares),
         predicted=predicted,
         refused=refused,
-        error=_short(error),
-        half=_short(error * quantile(len(squares) - 1) * sqrt(1 + 1 / len(squares)))
+        error=six_digits(error),
+        half=six_digits(error * quantile(len(squares) - 1) * sqrt(1 + 1 / len(squares)))
         if len(squares) >= FEWEST_FOLDS
         else None,
     )
@@ -154,7 +154,3 @@ def quantile(freedom: int) -> float:
     with extra("model", "fit models"):
         from scipy.stats import t
     return float(t.ppf((1 + LEVEL) / 2, freedom))
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.6g}")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-import msgspec
+from typing import Literal
 
 from hpcgen.core.model.fields import Count, Name, Record, Text
 from hpcgen.plugins.tuning.measurements.cited import RowUsed
@@ -14,7 +12,6 @@ LEVEL = 0.95
 """The share of the intervals that should hold what is measured."""
 REACH = 2.0
 """How many times beyond the smallest or largest number of the rows a model may still be asked."""
-NodeCount = Annotated[int, msgspec.Meta(ge=1)]
 Situation = Literal["known", "new machine", "new workload", "new machine and workload"]
 LeftOut = Literal["machine", "workload"]
 ModelName = Literal["linear", "pairs"]
@@ -94,3 +91,8 @@ class HeldOutTest(Record, frozen=True):
         model = "pairs of rows" if self.by == "pairs" else "the linear model"
         fixed = f"{self.fixed} taking it costs {self.fixed_cost_percent:.1f} %"
         return f"of each {self.left_out} left out in turn, a choice by {model} costs {self.cost_percent:.1f} %, {fixed}"
+
+
+def six_digits(value: float) -> float:
+    """A number as it is kept: more of its digits say nothing."""
+    return float(f"{value:.6g}")

@@ -16,7 +16,7 @@ from hpcgen.core.support.extras import extra
 from hpcgen.plugins.tuning.measurements.cited import RowUsed, cited
 from hpcgen.plugins.tuning.measurements.records import Measurement, Positive
 from hpcgen.plugins.tuning.predict.observations import observations
-from hpcgen.plugins.tuning.predict.prediction import LEVEL, MeasureNext, Prediction, PredictionRefusal
+from hpcgen.plugins.tuning.predict.prediction import LEVEL, MeasureNext, Prediction, PredictionRefusal, six_digits
 from hpcgen.plugins.tuning.predict.terms import identity
 
 # Laws of scaling: the time of fixed work on a number of nodes as a sum of terms, none of them negative.
@@ -266,7 +266,7 @@ def _candidate(form: str, points: Sequence[ScalingPoint]) -> LawCandidate:
     left = count - estimated - 1
     correction = 2 * estimated * (estimated + 1) / left if left > 0 else inf
     aicc = count * log(max(rest / count, _EXACT**2)) + 2 * estimated + correction
-    return LawCandidate(form=form, error=_short(sqrt(sum(e**2 for e in errors) / count)), aicc=_short(aicc))
+    return LawCandidate(form=form, error=six_digits(sqrt(sum(e**2 for e in errors) / count)), aicc=six_digits(aicc))
 
 
 def _factors(terms: Sequence[str], points: Sequence[ScalingPoint]) -> list[float]:
@@ -293,11 +293,7 @@ def _step(points: Sequence[ScalingPoint]) -> float:
         abs(log(other.nodes * other.seconds / (one.nodes * one.seconds))) / max(1.0, log2(other.nodes / one.nodes))
         for one, other in pairs
     ]
-    return _short(max(changes))
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.6g}")
+    return six_digits(max(changes))
 
 
 def points_of(rows: Iterable[Measurement], *, doubtful: bool = False) -> list[ScalingPoint]:
