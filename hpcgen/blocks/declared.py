@@ -74,6 +74,8 @@ Condition = Callable[[Situation], bool]
 class Need(msgspec.Struct, frozen=True):
     """That a block requires another block, or a virtual such as ``mpi``, beside it.
 
+    Parameters
+    ----------
     name: block or virtual.
     versions: accepted range; a release row may narrow it in ``accepts``.
     build_only: only the builder stage has it.

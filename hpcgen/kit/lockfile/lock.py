@@ -55,6 +55,8 @@ def sealed_text(plan: Plan, assembly: Assembly, pins: Pins, collections: Mapping
 def read_lock(path: Path) -> Lock:
     """A lock that ``hpcgen lock`` wrote into the file ``path``.
 
+    Raises
+    ------
     InputError: it cannot be read, it was edited, it pins nothing, or a newer hpcgen wrote it.
     """
     try:
