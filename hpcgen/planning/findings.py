@@ -8,17 +8,50 @@ from hpcgen.backends.hardware.microarchitecture import compiler_flags
 from hpcgen.blocks.requirements import version
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.concerns import concerns_about
+from hpcgen.core.config.in_memory import InMemory
 from hpcgen.core.config.provenance import sourced_of
 from hpcgen.core.config.yamlfile import Document
+from hpcgen.core.model.job import JobRequest
 from hpcgen.core.model.plan import Finding, Plan, PlannedBlock
 from hpcgen.core.model.reasons import Reason
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack, StackBlock
 from hpcgen.core.support.units import some
+from hpcgen.launch.job.layout import job_findings
+from hpcgen.planning.memory import memory_default
 from hpcgen.planning.resolver.node import node_of
 
 _facts_of = lru_cache(maxsize=8)(sourced_of)
 """Many stacks are planned for one site, whose facts are the same each time."""
+
+
+def findings_of_plan(plan: Plan, catalog: Catalog, request: JobRequest, document: Document | None) -> list[Finding]:
+    """All of them, and those about the job; ``document``: the profile's, with its parents merged in."""
+    site = plan.site
+    document = document or catalog.document_of(site) or InMemory(site, f"site {site.name}")
+    return [
+        *_open_questions(plan.stack),
+        *job_findings(site, plan.partition, plan.job, request),
+        *_assumed(catalog, plan),
+        *site_findings(site, plan.partition, document),
+        *memory_default(catalog, plan),
+        *_release_concerns(catalog, plan.blocks),
+        *_defaults_given_up(catalog, plan),
+        *_older_for_packages(plan),
+        *_compiled_for_older_cpu(catalog, plan),
+        *_unsolved_packages(catalog, plan),
+        *_unverified_releases(catalog, plan),
+    ]
+
+
+def _assumed(catalog: Catalog, plan: Plan) -> list[Finding]:
+    """What is assumed of the node."""
+    gpu = plan.site.partitions[plan.partition].gpu
+    if gpu is None or not gpu.driver_assumed:
+        return []
+    from hpcgen.planning.drivers import assumption
+
+    return assumption(catalog, plan)
 
 
 def site_findings(site: Site, partition: str, document: Document) -> list[Finding]:
@@ -47,13 +80,13 @@ def site_findings(site: Site, partition: str, document: Document) -> list[Findin
     ]
 
 
-def open_questions(stack: Stack) -> list[Finding]:
+def _open_questions(stack: Stack) -> list[Finding]:
     """What the stack says that the image still lacks."""
     remedy = "bring it, then remove the line from `open` of the stack"
     return [Finding(name="open", severity="warning", message=text, remedy=remedy) for text in stack.open]
 
 
-def defaults_given_up(catalog: Catalog, plan: Plan) -> list[Finding]:
+def _defaults_given_up(catalog: Catalog, plan: Plan) -> list[Finding]:
     """Options whose default gave way to a release that cannot be had with it."""
     node, found = node_of(catalog, plan.site, plan.partition), []
     for block in plan.blocks:
@@ -69,7 +102,7 @@ def defaults_given_up(catalog: Catalog, plan: Plan) -> list[Finding]:
     return found
 
 
-def older_for_packages(plan: Plan) -> list[Finding]:
+def _older_for_packages(plan: Plan) -> list[Finding]:
     """Blocks of which no newer release goes with the Python packages of the others."""
     return [
         Finding(name="python-packages", severity="note", message=f"no newer {block.name} than {block.version}: {why}")
@@ -80,7 +113,7 @@ def older_for_packages(plan: Plan) -> list[Finding]:
     ]
 
 
-def compiled_for_older_cpu(catalog: Catalog, plan: Plan) -> list[Finding]:
+def _compiled_for_older_cpu(catalog: Catalog, plan: Plan) -> list[Finding]:
     """That the compiler of the user's own code does not know the CPU yet, and which one does."""
     gnu, cpu = plan.block("gnu"), plan.site.partitions[plan.partition].cpu.target
     own = [each.name for each in plan.blocks if catalog.has_block(each.name) and catalog.block(each.name).of_project]
@@ -107,7 +140,7 @@ UNSOLVED = "unsolved-packages"
 """The finding that a lock settles."""
 
 
-def unsolved_packages(catalog: Catalog, plan: Plan) -> list[Finding]:
+def _unsolved_packages(catalog: Catalog, plan: Plan) -> list[Finding]:
     """Packages of the project of which no table knows what they require: a plan uses no network, and a lock does."""
     project = plan.project
     if project is None or project.hashed:
@@ -123,7 +156,7 @@ def unsolved_packages(catalog: Catalog, plan: Plan) -> list[Finding]:
     return [Finding(name=UNSOLVED, severity="note", message=message, remedy=remedy)]
 
 
-def unverified_releases(catalog: Catalog, plan: Plan) -> list[Finding]:
+def _unverified_releases(catalog: Catalog, plan: Plan) -> list[Finding]:
     """One finding that names the chosen releases whose row nobody has verified."""
     blocks = unverified_blocks(catalog, plan)
     if not blocks:
@@ -145,7 +178,7 @@ def unverified_blocks(catalog: Catalog, plan: Plan) -> list[PlannedBlock]:
     return [block for block, source in told if source is None or source.verified == "no"]
 
 
-def release_concerns(catalog: Catalog, blocks: list[PlannedBlock]) -> list[Finding]:
+def _release_concerns(catalog: Catalog, blocks: list[PlannedBlock]) -> list[Finding]:
     """A warning for each concern of the release tables about a chosen release: it is insecure, or unmaintained."""
     return [
         Finding(name=each.kind, severity="warning", message=f"{block.label}: {each.message}", remedy=each.remedy)

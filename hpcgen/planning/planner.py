@@ -16,33 +16,23 @@ from hpcgen.blocks.requirements import Requirement
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.project import CONDA, SPACK
 from hpcgen.catalog.secret_texts import check_plan
-from hpcgen.core.config.in_memory import InMemory
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import HpcgenError, InputError, PolicyError, Problem, Problems
 from hpcgen.core.model.fields import EngineName, FormatName
 from hpcgen.core.model.job import JobRequest
-from hpcgen.core.model.plan import BaseImage, Finding, Plan, PlannedBlock, PlannedConda, PlannedMpi
+from hpcgen.core.model.plan import BaseImage, Plan, PlannedBlock, PlannedConda, PlannedMpi
 from hpcgen.core.model.project import BLOCK, Project
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.spack import PlannedSpack
 from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.file_formats import KIT
-from hpcgen.launch.job.layout import job_findings, lay_out
+from hpcgen.launch.job.layout import lay_out
 from hpcgen.planning.agreement import Settings, agreeing
 from hpcgen.planning.code import copied_files, with_code
-from hpcgen.planning.findings import (
-    compiled_for_older_cpu,
-    defaults_given_up,
-    older_for_packages,
-    open_questions,
-    release_concerns,
-    site_findings,
-    unsolved_packages,
-    unverified_releases,
-)
+from hpcgen.planning.findings import findings_of_plan
 from hpcgen.planning.frameworks import pinned_demands
 from hpcgen.planning.joint_releases import first_joint, with_remedies
-from hpcgen.planning.memory import default_demands, memory_default
+from hpcgen.planning.memory import default_demands
 from hpcgen.planning.own_wheels import named_pins
 from hpcgen.planning.project import asked_files, project_of, resolved_with
 from hpcgen.planning.question import (
@@ -180,7 +170,7 @@ class _Planner(msgspec.Struct, frozen=True):
         wrong = Problems([*misfits, *([] if self.allow_unsupported else broken)])
         if wrong:
             raise MisfitError(wrong, idle)
-        findings = [*promised.findings, *_findings(draft, self.catalog, request, self.site_document)]
+        findings = [*promised.findings, *findings_of_plan(draft, self.catalog, request, self.site_document)]
         findings.sort(key=lambda finding: finding.severity in ("note", "detail"))
         # By what other names somebody finds the site says nothing of what is built for it.
         nameless = msgspec.structs.replace(self.site, aliases=[])
@@ -353,35 +343,6 @@ def _as_launched(block: PlannedBlock, capabilities: Capabilities) -> PlannedBloc
         kmp=capabilities.kmp,
         gpu_runtime=capabilities.gpu_runtime,
     )
-
-
-def _findings(plan: Plan, catalog: Catalog, request: JobRequest, document: Document | None) -> list[Finding]:
-    """Other findings: about the job, and about unverified facts."""
-    site = plan.site
-    document = document or catalog.document_of(site) or InMemory(site, f"site {site.name}")
-    return [
-        *open_questions(plan.stack),
-        *job_findings(site, plan.partition, plan.job, request),
-        *_assumed(catalog, plan),
-        *site_findings(site, plan.partition, document),
-        *memory_default(catalog, plan),
-        *release_concerns(catalog, plan.blocks),
-        *defaults_given_up(catalog, plan),
-        *older_for_packages(plan),
-        *compiled_for_older_cpu(catalog, plan),
-        *unsolved_packages(catalog, plan),
-        *unverified_releases(catalog, plan),
-    ]
-
-
-def _assumed(catalog: Catalog, plan: Plan) -> list[Finding]:
-    """What is assumed of the node."""
-    gpu = plan.site.partitions[plan.partition].gpu
-    if gpu is None or not gpu.driver_assumed:
-        return []
-    from hpcgen.planning.drivers import assumption
-
-    return assumption(catalog, plan)
 
 
 def in_format(plan: Plan, format: FormatName, allow_unsupported: bool = False) -> Plan:

@@ -9,7 +9,7 @@ import pytest
 import hpcgen
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.model.fields import Source
-from hpcgen.planning.planner import site_findings
+from hpcgen.planning.findings import site_findings
 
 MINE = """\
 name: mine
