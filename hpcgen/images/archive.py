@@ -133,8 +133,8 @@ def _by_zstd(stream: IO[bytes], name: str, limit: ReadingLimit) -> IO[bytes]:
     program = shutil.which("zstd")
     if program is None:
         raise InputError(
-            f"a layer of {name} is compressed with zstd, and the program zstd is not on PATH",
-            remedy="install it; or skopeo copy --dest-compress-format gzip oci-archive:IMAGE oci-archive:OTHER",
+            f"{name} has parts that are compressed with zstd, and the program zstd is not on PATH",
+            remedy="install it; an image: skopeo copy --dest-compress-format gzip oci-archive:IMAGE oci-archive:OTHER",
         )
     plain = tempfile.TemporaryFile(prefix="hpcgen-")  # noqa: SIM115 - as long as it is read
     with tempfile.NamedTemporaryFile(prefix="hpcgen-") as packed:
@@ -146,7 +146,7 @@ def _by_zstd(stream: IO[bytes], name: str, limit: ReadingLimit) -> IO[bytes]:
                 limit.take(len(data))
                 plain.write(data)
     if process.returncode:
-        raise InputError(f"a layer of {name} cannot be unpacked by zstd", remedy="copy the image again")
+        raise InputError(f"what {name} has cannot be unpacked by zstd", remedy="copy it again")
     plain.seek(0)
     return plain
 

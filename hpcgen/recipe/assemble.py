@@ -25,7 +25,7 @@ from hpcgen.core.errors import InputError, Problems
 from hpcgen.core.model.image_paths import ARTIFACTS_LABEL, CONTENT_LABEL, KIT, SCRATCH, SELFTEST, overlap
 from hpcgen.core.model.plan import ExtendedImage, Plan
 from hpcgen.core.support.hashing import sha256_of
-from hpcgen.recipe.bases import LOCKABLE, base_check, base_for, base_labels, base_notes
+from hpcgen.recipe.bases import base_check, base_for, base_labels, base_notes
 from hpcgen.recipe.bind_targets import bind_targets, bound_onto
 from hpcgen.recipe.locked_rpms import undated_rpms
 from hpcgen.recipe.package_steps import (
@@ -85,9 +85,7 @@ def assemble(
         builder = builder_stage(plan, _without_compiled(parts, stored), pins)
         final = _stage("final", plan, parts, pins)
         _fill_final(final, plan, parts, script, pins, builder)
-    unpinned = (
-        base_notes(plan, (builder.image, final.image), package_manager(parts) in LOCKABLE) if not plan.extends else []
-    )
+    unpinned = base_notes(plan, (builder.image, final.image)) if not plan.extends else []
     return Assembly(
         builder=builder,
         final=final,

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 
 CHECK = "check the base image"
-LOCKABLE = ("apt", "dnf")
-"""Package managers whose packages a lock can pin."""
 
 
 class BaseSystem(msgspec.Struct, frozen=True):
@@ -95,15 +93,11 @@ def base_for(plan: Plan, image: Image) -> Image:
     return chosen.on(plan.site.system.architecture)
 
 
-def base_notes(plan: Plan, images: Iterable[Image], lockable: bool) -> list[str]:
-    """One line for each base image that no digest pins.
-
-    ``lockable``: ``hpcgen lock`` has locks for this distribution.
-    """
-    remedy = " (hpcgen lock pins it)" if lockable else ""
+def base_notes(plan: Plan, images: Iterable[Image]) -> list[str]:
+    """One line for each base image that no digest pins."""
     places = {image.name: _own(plan, image) for image in images if not image.digest}
     return [
-        f"base image {name}{f', here {place},' if place else ''} has no digest and may change{remedy}"
+        f"base image {name}{f', here {place}' if place else ''}: a tag that may move, no digest; hpcgen lock pins it"
         for name, place in places.items()
         if "@" not in place
     ]
@@ -132,18 +126,23 @@ TRACES = ("/var/cache/ldconfig/aux-cache", "/var/log/alternatives.log", "/var/lo
 """What package tools leave that differs from one build to the next."""
 
 
-def install(manager: str, names: Sequence[str], pinned: bool, told: str = "") -> list[str]:
-    """Commands that install packages and leave no downloads behind.
-
-    manager: ``values.package_manager`` of the base's release row.
-    names: packages, with a version each where ``pinned``.
-    told: a file for what apt says of the packages that it fetches, with their hashes; other managers say nothing.
-    InputError: no such package manager is known.
-    """
+def known_manager(values: Mapping[str, Any]) -> str:
+    """The package manager of a base by the values of its release row; InputError where hpcgen does not know it."""
+    manager = str(values["package_manager"])
     if manager not in _INSTALL:
         message = f"hpcgen knows no package manager {manager!r}"
         expected = f"{' or '.join(_INSTALL)} as package_manager in the row of the base"
         raise InputError(message, expected=expected, remedy="correct the release table of the base")
+    return manager
+
+
+def install(manager: str, names: Sequence[str], pinned: bool, told: str = "") -> list[str]:
+    """Commands that install packages and leave no downloads behind.
+
+    manager: one that :func:`known_manager` knows.
+    names: packages, with a version each where ``pinned``.
+    told: a file for what apt says of the packages that it fetches, with their hashes; other managers say nothing.
+    """
     commands = _INSTALL[manager](names, pinned)
     return [commands[0], _apt_tells(names, told), *commands[1:]] if told and manager == "apt" else commands
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hpcgen.blocks.steps import Packages, Run, run
-from hpcgen.recipe.bases import install
+from hpcgen.recipe.bases import install, known_manager
 from hpcgen.recipe.locked_rpms import install_rpms
 from hpcgen.recipe.parts import PlannedPart, in_stage
 
@@ -40,9 +40,9 @@ def install_step(
     what, manager = "the project's packages" if late else "packages", package_manager(parts)
     if pinned is not None and names:
         now = {name: pin for name, pin in sorted(pinned.added.items()) if (name in pinned.late) == late}
-        if pins is not None and now and manager == "dnf":
+        if pins is not None and now and manager != "apt":
             file = f"{stage}-late" if late else stage
-            return [("distribution", run(what, install_rpms(now, pins.keys, file, parts[0].ctx.supply)))]
+            return [("distribution", run(what, install_rpms(manager, now, pins.keys, file, parts[0].ctx.supply)))]
         names = [f"{name}={pin.version}" for name, pin in now.items()]
     if not names:
         return []
@@ -50,8 +50,8 @@ def install_step(
 
 
 def package_manager(parts: list[PlannedPart]) -> str:
-    """The one of the base."""
-    return str(parts[0].ctx.base.release.values["package_manager"])
+    """The one of the base; InputError where hpcgen does not know it."""
+    return known_manager(parts[0].ctx.base.release.values)
 
 
 def package_names(stage: str, parts: list[PlannedPart]) -> list[str]:

@@ -63,6 +63,13 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *words: Any) -> None:
         pass
 
+    def do_HEAD(self) -> None:
+        """As zypper asks whether a file is there."""
+        data = self.owner.files.get(self.path.lstrip("/"))
+        self.send_response(200 if data is not None else 404)
+        self.send_header("Content-Length", str(len(data or b"")))
+        self.end_headers()
+
     def do_GET(self) -> None:
         owner = self.owner
         path = self.path.rpartition("/")[2] if self.path.startswith("http") else self.path.lstrip("/")

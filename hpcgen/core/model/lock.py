@@ -105,7 +105,8 @@ class StagePackages(Record, frozen=True):
 class KeyPin(Record, frozen=True):
     """A key that signed a package index: its fingerprint, the key ring in the image, and the index with its date.
 
-    Of a repository for dnf: a key that may have signed its packages, ``keyring`` with ``file://`` before it.
+    Of a repository for dnf: a key that may have signed its packages, ``keyring`` with ``file://`` before it. For zypper
+    the ``keyring`` is the key's package in rpm's database, ``gpg-pubkey-…``.
     """
 
     fingerprint: Fingerprint

@@ -1,15 +1,12 @@
 """Which keys signed the package indexes that apt read, each with the key ring that the source allows.
 
-apt has checked the signatures when it read the indexes; here its verifier (gpgv, or sqv from Debian 13 on) is asked
-once more, in the image, for the fingerprints. Sources: sources.list(5) and apt-get(8) "indextargets"; apt's
-methods/sqv.cc and apt-pkg/contrib/gpgv.cc for how a signed text is taken apart; GnuPG's doc/DETAILS for the status
-lines; RFC 4880, 6.2 (armour) and 7 (cleartext signatures).
+apt has checked the signatures when it read the indexes; here they are checked once more for the fingerprints.
+Sources: sources.list(5) and apt-get(8) "indextargets"; apt's methods/sqv.cc and apt-pkg/contrib/gpgv.cc for how a
+signed text is taken apart; RFC 4880, 7 (cleartext signatures).
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
@@ -20,7 +17,8 @@ import msgspec
 from hpcgen.core.errors import FetchError
 from hpcgen.core.model.lock import KeyPin
 from hpcgen.core.support.deb822 import paragraphs
-from hpcgen.supply.pin.base_shell import OWN, BaseShell, quoted
+from hpcgen.supply.pin.base_shell import BaseShell, quoted
+from hpcgen.supply.pin.index_signatures import KEY_BLOCK, SignedIndex, dearmoured, signers
 from hpcgen.supply.pin.package_manager import index_keys, unsigned
 
 APT_GET = (
@@ -36,28 +34,13 @@ them all anew whenever it starts. Here it reads them once. Its second cache is o
 change. Source: apt.conf(5), "Dir::Cache" and "Acquire::GzipIndexes"; debuerreotype's debuerreotype-minimizing-config.
 """
 _TARGETS = "$(CREATED_BY)|$(FILENAME)|$(REPO_URI)|$(RELEASE)|$(METAKEY)"
-_FINGERPRINT = re.compile(r"[0-9A-F]{40}|[0-9A-F]{64}")
 _SIGNATURE = "-----BEGIN PGP SIGNATURE-----"
-_KEY = "-----BEGIN PGP PUBLIC KEY BLOCK-----"
 
 _LIST_SOURCES = """
 eval "$(apt-config shell LIST Dir::Etc::sourcelist/f PARTS Dir::Etc::sourceparts/d)"
 for file in "$LIST" "$PARTS"/*; do
   if [ -f "$file" ]; then echo "$file"; fi
 done
-"""
-
-# Defines verify RING SIGNATURE TEXT, which prints what the verifier says.
-_VERIFY = f"""
-cd /{OWN}
-if command -v gpgv > /dev/null; then
-  verify() {{ gpgv --status-fd 1 --keyring "$1" "$2" "$3" 2> /dev/null; }}
-elif command -v sqv > /dev/null; then
-  verify() {{ sqv --keyring "$1" "$2" "$3" 2> /dev/null; }}
-else
-  echo "neither gpgv nor sqv is in the image"
-  exit 3
-fi
 """
 
 
@@ -103,8 +86,10 @@ def key_pins(shell: BaseShell) -> tuple[list[KeyPin], int]:
     """
     releases = _releases(shell)
     sources = _sources(shell)
-    rings = [_rings(shell, release, sources) for release in releases]
-    good = _verified(shell, releases, rings)
+    good = signers(
+        shell,
+        [SignedIndex(each.text.encode(), each.signature, _rings(shell, each, sources)) for each in releases],
+    )
     bad = [f"{each.uri} {each.suite}" for each, found in zip(releases, good, strict=True) if not found]
     if bad:
         remedy = "remove [trusted=yes] from the source, and name its key ring with signed-by"
@@ -195,7 +180,7 @@ def _rings(shell: BaseShell, release: AptRelease, sources: Sequence[AptSource]) 
     fitting = [s for s in sources if s.uri.rstrip("/") == release.uri.rstrip("/") and s.suite == release.suite]
     rings: dict[str, bytes] = {}
     for source in fitting:
-        if _KEY in source.signed_by:
+        if KEY_BLOCK in source.signed_by:
             rings[f"the key in {source.file}"] = dearmoured(source.signed_by.encode())
         else:
             paths = [path for path in re.split(r"[,\s]+", source.signed_by) if path.startswith("/")]
@@ -206,61 +191,3 @@ def _rings(shell: BaseShell, release: AptRelease, sources: Sequence[AptSource]) 
     paths = [f"/etc/apt/trusted.gpg.d/{name}" for name in names if name.endswith((".gpg", ".asc"))]
     found = shell.read([*paths, "/etc/apt/trusted.gpg"])
     return {path: dearmoured(data) for path, data in found.items() if data}
-
-
-def dearmoured(data: bytes) -> bytes:
-    """An OpenPGP key ring in binary form; as it is if it has no armour."""
-    if not data.lstrip().startswith(b"-----BEGIN PGP"):
-        return data
-    result = b""
-    for block in data.decode("ascii", "replace").replace("\r\n", "\n").split(_KEY)[1:]:
-        # An empty line ends the armour's headers; the last line before the end may be a checksum.
-        _, _, body = block.partition("\n\n")
-        lines = body.partition("-----END")[0].split()
-        try:
-            result += base64.b64decode("".join(line for line in lines if not line.startswith("=")))
-        except binascii.Error:
-            continue
-    return result
-
-
-# who signed
-
-
-def _verified(
-    shell: BaseShell, releases: Sequence[AptRelease], rings: Sequence[dict[str, bytes]]
-) -> list[dict[str, str]]:
-    """For each index the fingerprints of the keys whose signatures are good, with the ring that has them."""
-    script = [_VERIFY]
-    names: dict[tuple[int, int], str] = {}
-    for number, (release, allowed) in enumerate(zip(releases, rings, strict=True)):
-        shell.put(f"/{OWN}/{number}.text", release.text.encode())
-        shell.put(f"/{OWN}/{number}.signature", release.signature)
-        for other, (name, data) in enumerate(sorted(allowed.items())):
-            shell.put(f"/{OWN}/{number}-{other}.ring", data)
-            names[number, other] = name
-            paths = " ".join(
-                f"/{OWN}/{path}" for path in (f"{number}-{other}.ring", f"{number}.signature", f"{number}.text")
-            )
-            script.append(f"echo '= {number} {other}'\nverify {paths} || true")
-    lines = shell.check("\n".join(script), "verifying the package indexes")
-    return _good(lines, names, len(releases))
-
-
-def _good(lines: Iterable[str], names: dict[tuple[int, int], str], count: int) -> list[dict[str, str]]:
-    """Primary keys' fingerprints from gpgv's status lines, or the lines of sqv, which has nothing else."""
-    found: list[dict[str, str]] = [{} for _ in range(count)]
-    number, ring, good = 0, "", False
-    for line in lines:
-        words = line.split()
-        if words[:1] == ["="] and len(words) == 3:
-            number = int(words[1])
-            ring = names[number, int(words[2])]
-        elif words[:1] == ["[GNUPG:]"] and len(words) > 1:
-            if words[1] in ("NEWSIG", "GOODSIG", "EXPKEYSIG", "REVKEYSIG", "EXPSIG", "BADSIG"):
-                good = words[1] == "GOODSIG"
-            elif words[1] == "VALIDSIG" and good and _FINGERPRINT.fullmatch(words[-1]):
-                found[number].setdefault(words[-1], ring)
-        elif len(words) == 1 and _FINGERPRINT.fullmatch(words[0]):
-            found[number].setdefault(words[0], ring)
-    return found

@@ -145,11 +145,11 @@ class BaseShell:
             raise failed(self.image, what, lines, status)
         return lines
 
-    def read(self, paths: Sequence[str]) -> dict[str, bytes]:
-        """Files of the image by their path; links are followed inside it alone."""
-        from hpcgen.images.folder import read_folder
+    def read(self, paths: Sequence[str], most: int | None = None) -> dict[str, bytes]:
+        """Files of the image by their path, of at most so many bytes; links are followed inside it alone."""
+        from hpcgen.images.folder import MAX_FILE, read_folder
 
-        return read_folder(str(self.root), paths)
+        return read_folder(str(self.root), paths, MAX_FILE if most is None else most)
 
     def put(self, path: str, data: bytes) -> None:
         """Write a file into the image, in place of what is there; InputError if a link leads out of it."""

@@ -7,17 +7,17 @@ Sources: dnf's documentation, "DNF API Reference"; dnf 4.14, cli/cli.py, for how
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from hpcgen.core.errors import FetchError, InputError, Problem
-from hpcgen.core.model.lock import KeyPin, PackagePin
+from hpcgen.core.model.lock import KeyPin
 from hpcgen.recipe.locked_rpms import KEY_FILE
 from hpcgen.supply.pin.base_shell import OWN, failed, quoted
-from hpcgen.supply.pin.package_manager import ANOTHER, PackageManager, index_keys, unsigned
-from hpcgen.supply.pin.rpm_packages import edition, present, rpm_pin
+from hpcgen.supply.pin.package_manager import ANOTHER, index_keys, unsigned
+from hpcgen.supply.pin.rpm_packages import RpmManager, RpmPackage
 
 _PROGRAM = Path(__file__).with_name("dnf_question.txt")
 _UPDATE = ["dnf", "-y", "-q", "--setopt=*.skip_if_unavailable=False", "makecache"]
@@ -38,29 +38,16 @@ class _Repository(msgspec.Struct, frozen=True):
     keys: list[tuple[str, str]]
 
 
-class _Package(msgspec.Struct, frozen=True):
-    name: str
-    epoch: str
-    version: str
-    architecture: str
-    kind: str
-    hash: str
-    size: int
-    url: str
-    needs: list[str] = []
-    """Names of the others."""
-
-
 class _Answer(msgspec.Struct, frozen=True):
     problems: list[str]
     repositories: list[_Repository] = []
-    packages: list[_Package] = []
+    packages: list[RpmPackage] = []
 
 
-class Dnf(PackageManager):
+class Dnf(RpmManager):
     """dnf 4 of Rocky Linux and its kind."""
 
-    _packages: Sequence[_Package] = ()
+    program = "dnf"
     settings = ("etc/dnf", "etc/yum.repos.d", "etc/pki")
 
     def update(self) -> None:
@@ -85,38 +72,9 @@ class Dnf(PackageManager):
         ]
         return pins, max((each.date for each in repositories), default=0)
 
-    def present(self) -> dict[str, str]:
-        """As rpm lists them."""
-        return present(self.shell)
-
-    def added(self, names: Sequence[str]) -> dict[str, PackagePin]:
-        """What dnf would download, without weak dependencies."""
-        found: dict[str, PackagePin] = {}
-        self._packages = self._ask(names).packages
-        for each in self._packages:
-            pin = rpm_pin(
-                self.shell.image,
-                each.name,
-                edition(each.epoch, each.version),
-                each.architecture,
-                each.kind.upper(),
-                each.hash,
-                each.size,
-                each.url,
-            )
-            if each.name in found:
-                raise InputError(
-                    f"{self.shell.image}: dnf would install {each.name} twice: "
-                    f"{found[each.name].version}.{found[each.name].architecture} and {pin.version}.{pin.architecture}",
-                    expected="one version of a package, of one architecture",
-                    remedy="request packages without another architecture, such as .i686",
-                )
-            found[each.name] = pin
-        return {name: found[name] for name in sorted(found)}
-
-    def depends(self, names: Collection[str]) -> Mapping[str, Collection[str]]:
-        """As the packages' own requirements say."""
-        return {each.name: each.needs for each in self._packages}
+    def found(self, names: Sequence[str]) -> Sequence[RpmPackage]:
+        """As dnf's own solver says, without weak dependencies."""
+        return self._ask(names).packages
 
     def _ask(self, names: Sequence[str]) -> _Answer:
         self.shell.put(f"/{OWN}/dnf_question.py", _PROGRAM.read_bytes())

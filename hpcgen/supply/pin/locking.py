@@ -32,7 +32,6 @@ from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.formats import format_for
 from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.supply.pin.image_wheels import lock_image_wheels
-from hpcgen.supply.pin.package_manager import check_lockable
 from hpcgen.supply.pin.spack_environment import pinned_spack
 
 if TYPE_CHECKING:
@@ -72,7 +71,6 @@ def make_lock(
     kept = set(keep) if old is not None else set()
     plan = _with_commits(plan, old if "wheels" in kept else None, say)
     loose = assemble(plan, catalog)
-    check_lockable(plan.blocks[0], loose.manager)
     before = old.pins if old is not None else Pins()
     with scratch_folder("hpcgen-lock-") as folder:
         layout = folder / "images"

@@ -21,8 +21,9 @@ from hpcgen.supply.pin.base_shell import BaseShell, base_shell, script_of
 from hpcgen.supply.pin.brought_by import chains_to
 from hpcgen.supply.pin.dnf_packages import Dnf
 from hpcgen.supply.pin.package_manager import PackageManager
+from hpcgen.supply.pin.zypper_packages import Zypper
 
-_MANAGERS: Mapping[str, type[PackageManager]] = {"apt": Apt, "dnf": Dnf}
+_MANAGERS: Mapping[str, type[PackageManager]] = {"apt": Apt, "dnf": Dnf, "zypper": Zypper}
 
 
 class PackageAnswer(msgspec.Struct, frozen=True):
@@ -49,14 +50,14 @@ def resolve_packages(
     """What the package steps of stages would bring into their base images, and who vouches for it.
 
     A base is unpacked once for all stages whose first steps go on where another's end, and its indexes are read again
-    only where these steps changed apt's settings.
+    only where these steps changed its settings.
 
     Returns an answer for each stage, in their order.
 
     layout: OCI layout that holds the base images.
     asked: the stages, of which host files, variables, and the steps before their packages are used, each with the
         packages that it asks for.
-    manager: the bases' package manager, one of ``LOCKABLE``.
+    manager: the bases' package manager.
     say: told what is being done.
     watched: whether it is to be known what brings a package.
     InputError: a package that the base's repositories do not have, or that has no sha256.

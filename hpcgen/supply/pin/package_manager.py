@@ -10,21 +10,9 @@ from typing import ClassVar
 
 from hpcgen.core.errors import FetchError, InputError, PolicyError, Problem
 from hpcgen.core.model.lock import KeyPin, PackagePin
-from hpcgen.core.model.plan import PlannedBlock
-from hpcgen.recipe.bases import LOCKABLE
 from hpcgen.supply.pin.base_shell import BaseShell
 
 ANOTHER = "the base is not as its distribution makes it: --image NAME=REFERENCE names another"
-
-
-def check_lockable(base: PlannedBlock, manager: str) -> None:
-    """PolicyError for a base with a package manager whose packages cannot be pinned."""
-    if manager not in LOCKABLE:
-        raise PolicyError(
-            f"the packages of {base.name} {base.version} cannot be pinned: its package manager is {manager}",
-            expected="a base with apt or dnf: debian, ubuntu or rockylinux",
-            remedy="choose one with --set base.provider=debian; render without a lock works for every base",
-        )
 
 
 class PackageManager(ABC):

@@ -69,7 +69,7 @@ def test_packages_of_opensuse_are_installed_by_zypper(hpcgen: Command) -> None:
 
 
 def test_a_package_manager_that_nobody_knows_is_told() -> None:
-    from hpcgen.recipe.bases import install
+    from hpcgen.recipe.bases import known_manager
 
     with pytest.raises(InputError, match="knows no package manager 'pacman'"):
-        install("pacman", ["gcc"], False)
+        known_manager({"package_manager": "pacman"})

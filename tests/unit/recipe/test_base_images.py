@@ -24,6 +24,7 @@ from hpcgen.core.support.hashing import sha256_of
 from hpcgen.kit.kit import make_kit
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble, content_hash
+from hpcgen.recipe.bases import wanted_system
 from tests.conftest import Command
 
 CATALOG = Catalog()
@@ -315,7 +316,8 @@ def test_a_distribution_that_says_no_name_is_held_to_the_architecture_alone(tmp_
         CATALOG.stack("mpi-hello"),
         settings=("base.provider=opensuse_leap", "base.version=15.6"),
     )
-    assert check_of(leap, "builder")[1].startswith("case \"$found.\" in 'x86_64 '*) ;; ")
+    assert check_of(leap, "builder")[1].startswith("case \"$found.\" in 'x86_64 opensuse-leap 15.6.'*) ;; ")
+    assert wanted_system(leap, {"package_manager": "zypper"}).begins == "x86_64 "
 
 
 def test_a_point_release_is_the_release(tmp_path: Path) -> None:

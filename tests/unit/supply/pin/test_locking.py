@@ -254,14 +254,3 @@ def test_apt_of_another_architecture_is_not_asked_where_nothing_starts_it(
     ):
         make_lock(msgspec.structs.replace(asked, site=site), CATALOG)
     assert "packages" not in network.asked
-
-
-def test_other_package_managers_are_refused_with_what_works(network: Network) -> None:
-    """Said before anything is fetched."""
-    asked = make_plan(
-        CATALOG, CATALOG.site("workstation"), CATALOG.stack("mpi-hello"), settings=["base.provider=opensuse_leap"]
-    )
-    with pytest.raises(PolicyError, match="its package manager is zypper") as caught:
-        make_lock(asked, CATALOG)
-    assert "rockylinux" in str(caught.value)
-    assert network.asked == []

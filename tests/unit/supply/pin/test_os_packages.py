@@ -17,8 +17,9 @@ from hpcgen.core.errors import FetchError, HpcgenError, InputError, PolicyError
 from hpcgen.core.model.lock import KeyPin, PackagePin, StagePackages
 from hpcgen.recipe.stages import Stage
 from hpcgen.supply.pin import os_packages
-from hpcgen.supply.pin.apt_keys import dearmoured, split_signed
+from hpcgen.supply.pin.apt_keys import split_signed
 from hpcgen.supply.pin.base_shell import BaseShell
+from hpcgen.supply.pin.index_signatures import dearmoured
 from hpcgen.supply.pin.os_packages import resolve_packages
 
 LISTS = "/var/lib/apt/lists/example.org_debian_dists_bookworm_"
@@ -97,7 +98,7 @@ class Base:
                 return status, text.splitlines()
         return 0, []
 
-    def read(self, paths: Sequence[str]) -> dict[str, bytes]:
+    def read(self, paths: Sequence[str], most: int | None = None) -> dict[str, bytes]:
         return {path: self.files[path] for path in paths if path in self.files}
 
     def put(self, path: str, data: bytes) -> None:
