@@ -42,8 +42,6 @@ _RECORD = re.compile(
 _MOST_PACKAGES = 5000
 _ALIKE = {"almalinux": "rocky", "rhel": "rocky", "centos": "rocky", "ol": "rocky"}
 """Distributions made of the same sources, with the same C library and package manager, by their ID."""
-_BY_NAME = {"opensuse-leap": "opensuse_leap"}
-"""Blocks whose tables do not say the ID."""
 
 
 class Readable(Protocol):
@@ -158,7 +156,7 @@ def _base_block(catalog: Catalog, name: str, os_id: str, version: str) -> tuple[
     known = []
     for block in catalog.virtuals["base"]:
         for release, row in catalog.releases(block).items():
-            called = row.values.get("os_id") or next((id for id, each in _BY_NAME.items() if each == block), "")
+            called = row.values.get("os_id", "")
             known.append(f"{called} {release}")
             if called == _ALIKE.get(os_id, os_id) and f"{version}.".startswith(f"{release}."):
                 return block, release
