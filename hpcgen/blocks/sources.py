@@ -39,9 +39,7 @@ class Supply:
 
         https alone, also after a redirect; a mirror of the site is used where there is one.
         """
-        url = archive.url
-        if self.mirrors.files is not None:
-            url = archive.mirrored(self.mirrors.files)
+        url = archive.fetched_from(self.mirrors.files)
         bring = command("curl", "-fsSL", "--proto", "=https", "--retry", "3", "-o", target, url)
         return [f"mkdir -p {SCRATCH}", bring, *_checked(archive.sha256, target)]
 

@@ -253,23 +253,27 @@ class WriteProgress:
         self.progress, self.growing = progress, list(growing)
         self._began = time.time()
         self._looked = 0.0
-        self._told = False
+        self._percent = self._size = ""
 
     def update(self, text: str) -> None:
         """A program has written something over again in its line."""
         found = _PERCENT.search(text)
         if found is not None and self.progress.writes():
-            self._told = True
-            self.progress.written = f"{found[1]} %"
+            self._percent = f"{found[1]} %"
+            self._tell()
 
     def look(self) -> None:
-        """Measure the files, where no program tells more."""
-        if self._told or time.monotonic() - self._looked < LOOK_S or not self.progress.writes():
+        """Measure the files; beside a program's own share, which may stand while a large file is packed."""
+        if time.monotonic() - self._looked < LOOK_S or not self.progress.writes():
             return
         self._looked = time.monotonic()
         found = (path for folder, pattern in self.growing for path in folder.glob(pattern))
         count = max((_size(path, self._began) for path in found), default=0)
-        self.progress.written = size(count) if count else ""
+        self._size = size(count) if count else ""
+        self._tell()
+
+    def _tell(self) -> None:
+        self.progress.written = ", ".join(filter(None, (self._percent, self._size)))
 
 
 def _size(path: Path, since: float) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpcgen.cli.common import PATH, SIGNER, catalog_of, print_json, required_signers, say, shows_progress
+from hpcgen.cli.common import PATH, SIGNER, WHEEL_FOLDERS, catalog_of, print_json, required_signers, say, shows_progress
 from hpcgen.cli.tables import table
 from hpcgen.cli.terminal import echo
 from hpcgen.cli.words import JOBS, STACK
@@ -38,6 +38,7 @@ def command() -> None:
 @click.option(
     "--files", "folders", multiple=True, metavar="DIR", type=PATH, help="A folder with files that you already have."
 )
+@WHEEL_FOLDERS
 @click.option("--jobs", type=JOBS, default=8, metavar="N", help="Parallel downloads; by default 8.")
 @click.option("--image", "images", multiple=True, metavar="NAME=REFERENCE", help="Take a base image from here.")
 @click.option("--sign", metavar="KEY", type=PATH, help="Sign the manifest with this SSH key.")
@@ -56,6 +57,7 @@ def create(
     split: str | None,
     reuse: Path | None,
     folders: tuple[Path, ...],
+    wheel_folders: tuple[Path, ...],
     jobs: int,
     images: tuple[str, ...],
     sign: Path | None,
@@ -78,8 +80,10 @@ def create(
     from hpcgen.supply.bundle.create import Creation, create_bundle
     from hpcgen.supply.bundle.parts import parse_size
     from hpcgen.supply.locked import look_for_copied
+    from hpcgen.supply.net.pip_settings import look_in
     from hpcgen.supply.pin.wanted import lacking, wanted
 
+    look_in(wheel_folders)
     lock = read_lock(lock_file)
     if sign is not None:
         from hpcgen.core.support.signatures import check_key

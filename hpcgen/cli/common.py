@@ -90,6 +90,14 @@ SIGNER = click.option(
     type=PATH,
     help="Require a signature by one of the allowed signers in this file; by default that of your config file.",
 )
+WHEEL_FOLDERS = click.option(
+    "--wheel-dir",
+    "wheel_folders",
+    multiple=True,
+    metavar="DIR",
+    type=PATH,
+    help="A folder whose wheels are used too, by their hash; pip's own find-links are in any case.",
+)
 EMULATION = click.option(
     "--emulate",
     is_flag=True,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from hpcgen.cli.common import PATH, catalog_of, plan_from, print_json, say
+from hpcgen.cli.common import PATH, WHEEL_FOLDERS, catalog_of, plan_from, print_json, say
 from hpcgen.cli.licences import licence_option, with_licences
 from hpcgen.cli.options import PlanOptions, optional_plan_options, options_from
 from hpcgen.cli.plugged import fetcher_of
@@ -37,6 +37,7 @@ PARTS = ("images", "packages", "wheels")
     metavar="NAME=REFERENCE",
     help="Take a base image from here: debian:12=oci-archive:FILE, or another skopeo reference.",
 )
+@WHEEL_FOLDERS
 @click.option("--check", is_flag=True, help="Write nothing; show what would change and why. Exit 1 if anything would.")
 @click.option(
     "--update",
@@ -58,6 +59,7 @@ def command(
     ctx: click.Context,
     output: Path | None,
     images: tuple[str, ...],
+    wheel_folders: tuple[Path, ...],
     check: bool,
     updates: tuple[str, ...],
     run_bazel: bool,
@@ -74,6 +76,7 @@ def command(
     from hpcgen.core.support.writing import check_folder_of
     from hpcgen.kit.lockfile.lock import read_lock
     from hpcgen.planning.licences import accepted_before
+    from hpcgen.supply.net.pip_settings import look_in
     from hpcgen.supply.pin.locking import make_lock, portable_origin, told_images
 
     if as_json and not (check or updates):
@@ -84,6 +87,7 @@ def command(
         check_key(sign)
     target = output or Path("hpcgen.lock")
     check_folder_of(target)
+    look_in(wheel_folders)
     old = read_lock(target) if check or updates else None
     catalog = catalog_of(ctx)
     given, fetch_bazel = _given(images), fetcher_of("bazel") if run_bazel else None
@@ -103,6 +107,8 @@ def command(
     changed = _tell(old, lock, as_json) if old is not None else True
     if not check:
         write_lock(target, lock, sign)
+        if wheel_folders:
+            say("a build fetches no wheel from --wheel-dir: hpcgen bundle create --wheel-dir takes them along, by hash")
     return 1 if check and changed else 0
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from hpcgen.core.errors import InputError, Problem, Problems, UnknownNameError, did_you_mean
 from hpcgen.core.model.fields import Url
-from hpcgen.core.model.network import AptMirror, DnfMirror, ImageMirror, Mirrors, Registry
+from hpcgen.core.model.network import AptMirror, DnfMirror, FilesMirror, ImageMirror, Mirrors, Registry
 from hpcgen.core.model.site import Site
 from hpcgen.core.secret_rules import secret_in
 
@@ -27,7 +27,14 @@ _EXAMPLES = {
 _APT_DISTRIBUTIONS: tuple[Literal["debian", "ubuntu"], ...] = ("debian", "ubuntu")
 # What the field of the profile is that the address becomes; its pattern has the last word.
 _PLAIN = ("pip", "conda", "files")
-_FIELDS: dict[str, Any] = {"apt": AptMirror, "apt-security": AptMirror, "dnf": DnfMirror, **dict.fromkeys(_PLAIN, Url)}
+_FIELDS: dict[str, Any] = {
+    "apt": AptMirror,
+    "apt-security": AptMirror,
+    "dnf": DnfMirror,
+    "pip": Url,
+    "conda": Url,
+    "files": FilesMirror,
+}
 
 
 def with_mirrors(site: Site, words: Sequence[str]) -> Site:
@@ -113,6 +120,8 @@ def _address_problems(kind: str, address: str) -> list[Problem]:
     if kind == "images":
         return wrong(*_registry_mistake(address)) if not _fits(Registry, address) else []
     scheme, found, rest = address.partition("://")
+    if kind == "files" and (address.startswith("/") or scheme == "file") and _fits(FilesMirror, address):
+        return []
     if not found or scheme.lower() != "https":
         remedy = "name a server that supports https"
         if kind.startswith("apt") and scheme.lower() == "http":
@@ -142,7 +151,7 @@ def _registry_mistake(address: str) -> tuple[str, str]:
 
 
 def _fits(field: Any, address: str) -> bool:
-    value: Any = address if field in (Url, Registry) else {"archive": address}
+    value: Any = address if field in (Url, FilesMirror, Registry) else {"archive": address}
     try:
         msgspec.convert(value, field)
     except msgspec.ValidationError:

@@ -29,7 +29,12 @@ class Archive(Input, frozen=True):
 
     def mirrored(self, mirror: str) -> str:
         """Its address on a mirror, which has files by their names."""
-        return f"{mirror.rstrip('/')}/{quote(self.name)}"
+        place = f"file://{mirror}" if mirror.startswith("/") else mirror
+        return f"{place.rstrip('/')}/{quote(self.name)}"
+
+    def fetched_from(self, mirror: str | None) -> str:
+        """Where the steps of a build fetch it: they do not see a folder of the host."""
+        return self.mirrored(mirror) if mirror is not None and mirror.startswith("https:") else self.url
 
     def entry(self) -> dict[str, Any]:
         return {self.key: self.url, "sha256": self.sha256}
@@ -38,7 +43,7 @@ class Archive(Input, frozen=True):
         yield Pinned("archive", self.name, self.url, f"sha256:{self.sha256}")
 
     def unmirrored(self, mirrors: Mirrors) -> str:
-        return "source archives" if mirrors.files is None else ""
+        return "source archives" if self.fetched_from(mirrors.files) == self.url else ""
 
     @classmethod
     def recorded(cls, entry: Mapping[str, Any]) -> list[str]:

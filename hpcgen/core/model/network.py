@@ -110,8 +110,20 @@ class ImageMirror(Record, frozen=True):
     bootstrap: Literal["docker", "docker-archive", "localimage", "oci", "oci-archive", "oras"] = "docker"
 
 
+FilesMirror = Annotated[
+    str,
+    matching(
+        r"^(https://[A-Za-z0-9.-]+(:[0-9]{1,5})?|file://|(?=/))(/[A-Za-z0-9._~/+@%:,=-]*)?$(?!\n)",
+        "an https:// address, or a folder as a path or a file:// address, without spaces or quotes",
+        "https://mirror.example.org/sources",
+    ),
+]
+
+
 class Mirrors(Record, frozen=True):
     """Mirrors of the build host; ``files`` holds archives by their file name, ``images`` base images by name.
+
+    ``files`` may be a folder of the machine that makes bundles; the steps of a build do not see it.
 
     ``conda`` has every channel by the path that it has on its own host: ``conda-forge``, ``pkgs/main``.
     ``registry`` has every base image that ``images`` does not name, by the path that it has in its own registry.
@@ -121,7 +133,7 @@ class Mirrors(Record, frozen=True):
     dnf: dict[Literal["rockylinux"], DnfMirror] = {}
     pip: Url | None = None
     conda: Url | None = None
-    files: Url | None = None
+    files: FilesMirror | None = None
     images: dict[ImageReference, ImageMirror] = {}
     registry: Registry | None = None
 

@@ -97,13 +97,13 @@ class PackageIndex:
     """The indexes, folders and pages that are looked at, and what was read there. For use by many threads."""
 
     def __init__(self, indexes: Sequence[str] | None = None, *, loopback_http: bool = False) -> None:
-        links: tuple[str, ...] = ()
+        from hpcgen.supply.net.pip_settings import named_folders, pip_settings
+
+        links = named_folders()
         ca_files: list[Path] = []
         if indexes is None:
-            from hpcgen.supply.net.pip_settings import pip_settings
-
             settings = pip_settings()
-            indexes, links = settings.indexes, settings.links
+            indexes, links = settings.indexes, (*links, *settings.links)
             ca_files = [Path(settings.cert)] if settings.cert else []
         self.indexes = [with_password(address.rstrip("/") + "/") for address in indexes]
         self.links = [with_password(_address(link)) for link in links]

@@ -14,10 +14,12 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
-from hpcgen.core.errors import InputError, MissingToolError
+from hpcgen.core.errors import InputError, MissingToolError, Problems
 from hpcgen.core.support.processes import NOT_HERE
 
 _TIMEOUT_S = 600
@@ -65,6 +67,29 @@ class PipSettings(msgspec.Struct, frozen=True):
     indexes: tuple[str, ...]
     links: tuple[str, ...]
     cert: str
+
+
+_FOLDERS: list[str] = []
+
+
+def look_in(folders: Sequence[Path]) -> None:
+    """Have folders of packages looked at as well, whatever index is asked, until other ones are named.
+
+    Raises
+    ------
+    InputError: with all that are no folders.
+    """
+    problems = Problems()
+    for each in folders:
+        if not each.is_dir():
+            problems.add(f"{each} is not a folder", "--wheel-dir", "a folder with .whl files")
+    problems.raise_as(InputError)
+    _FOLDERS[:] = [str(each.absolute()) for each in folders]
+
+
+def named_folders() -> tuple[str, ...]:
+    """What :func:`look_in` was told."""
+    return tuple(_FOLDERS)
 
 
 @functools.cache

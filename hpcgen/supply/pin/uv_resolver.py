@@ -31,7 +31,7 @@ from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.wheel_tags import WheelTarget, best_wheel
 from hpcgen.readers.locked import file_name
 from hpcgen.supply.net.package_index import PackageIndex
-from hpcgen.supply.net.pip_settings import pip_settings
+from hpcgen.supply.net.pip_settings import named_folders, pip_settings
 from hpcgen.supply.pin.source_metadata import SourcePackage
 from hpcgen.supply.pin.source_offers import SourceOffers, searched_in_vain, stand_in
 
@@ -321,7 +321,7 @@ def _index_words(indexes: Sequence[str] | None) -> list[str]:
     Of two indexes that have a version, uv tells the files of the one that comes first, and the default index is the
     last. Those of this machine come last: their files are looked at anyway, a remote index's pages would be asked for.
     """
-    links = () if indexes is not None else pip_settings().links
+    links = named_folders() if indexes is not None else (*named_folders(), *pip_settings().links)
     indexes = indexes if indexes is not None else pip_settings().indexes
     words = [word for link in links for word in ("--find-links", link)]
     if not indexes:

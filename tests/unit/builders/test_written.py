@@ -60,6 +60,19 @@ def test_else_the_size_of_the_file_is_told(tmp_path: Path, name: str) -> None:
     assert progress.written == ("" if name == "older" else "12.4 MB")
 
 
+def test_the_size_goes_on_where_a_program_stands_at_its_share(tmp_path: Path) -> None:
+    """mksquashfs stays at 1 % for a minute of a large image on a busy machine."""
+    progress = writing()
+    progress.take(Event("begin", 1))
+    written = WriteProgress(progress, [(tmp_path, "*")])
+    written.update("[=         ] 100/8078   1%")
+    (tmp_path / "image").write_bytes(b"x" * 12_400_000)
+    written.look()
+    assert progress.written == "1 %, 12.4 MB"
+    written.update("[=         ] 101/8078   1%")
+    assert progress.written == "1 %, 12.4 MB"
+
+
 def test_in_a_log_it_is_told_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     display = PlainDisplay(said.append)

@@ -115,7 +115,7 @@ def _building(plan: Plan, build: Build, local: str | None) -> list[str]:
     else:
         archive, mirror = Archive(build.src, str(build.sha256)), plan.site.network.mirrors.files
         file = archive.name
-        url = archive.url if mirror is None else archive.mirrored(mirror)
+        url = archive.fetched_from(mirror)
         source = [
             command("curl", "-fsSL", "--proto", "=https", "--retry", "3", "-o", file, url),
             f"{command('echo', f'{build.sha256}  {file}')} | sha256sum -c -",

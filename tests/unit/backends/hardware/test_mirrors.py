@@ -149,6 +149,20 @@ def test_pip_and_archives() -> None:
     assert all(" https://mirror.example.org/sources/" in line for line in fetched)
 
 
+@pytest.mark.parametrize("folder", ["/srv/sources", "file:///srv/sources"])
+def test_a_folder_of_archives_is_for_bundles(folder: str) -> None:
+    """The steps of a build would not find it."""
+    from hpcgen.blocks.steps import Archive
+
+    given = with_mirrors(site(), [f"files={folder}"])
+    fetched = [line for line in rendered(given).splitlines() if "curl -fsSL" in line]
+    assert fetched and all("https://" in line and "/srv/sources" not in line for line in fetched)
+    archive = Archive("https://example.org/a/tool-1.tar.gz", "0" * 64)
+    mirrors = given.network.mirrors
+    assert mirrors.files is not None and archive.mirrored(mirrors.files) == "file:///srv/sources/tool-1.tar.gz"
+    assert archive.unmirrored(mirrors) == "source archives"
+
+
 @pytest.mark.parametrize(
     ("base", "folder", "dated"), [("debian", "library", True), ("rockylinux", "rockylinux", False)]
 )
@@ -281,7 +295,9 @@ def test_an_unknown_kind_names_the_nearest_or_all() -> None:
         ("pip=", "no address"),
         ("pip=mirror.example.org/simple", "is not https"),
         ("files=ftp://mirror.example.org/", "is not https"),
-        ("files=file:///srv/mirror", "is not https"),
+        ("files=file://other/srv/mirror", "is not https"),
+        ("files=srv/mirror", "is not https"),
+        ("pip=file:///srv/mirror", "is not https"),
         ("pip=https://", "is not an address"),
         ("pip=https://mirror.example.org:99999999/", "is not an address"),
         ("files=https://mirror.example.org/a?b", "? or #"),

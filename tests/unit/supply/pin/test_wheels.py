@@ -17,7 +17,8 @@ from hpcgen.core.errors import ConflictError, FetchError, InputError, MissingToo
 from hpcgen.core.model.bundle import BundleItem
 from hpcgen.core.support import limits
 from hpcgen.core.support.wheel_tags import WheelTarget, best_wheel, platforms
-from hpcgen.supply.net.pip_settings import pip_settings
+from hpcgen.supply.net.package_index import find_files
+from hpcgen.supply.net.pip_settings import look_in, pip_settings
 from hpcgen.supply.net.wheel_index import metadata_licence, wheel_index, wheel_licence
 from hpcgen.supply.pin import uv_resolver
 from hpcgen.supply.pin.uv_resolver import Request
@@ -56,6 +57,26 @@ def test_markers_and_versions_are_those_of_the_target(tmp_path: Path) -> None:
     found = lock_wheels(["top"], "3.8.10", "aarch64", "2.31", indexes=[address])
     arm = next(path for path in others if "arm" in path.name)
     assert found == [line(arm, "only-arm", "1.0"), line(old, "only-old", "1.0"), line(top, "top", "1.0")]
+
+
+def test_wheels_of_a_named_folder_are_taken_by_their_hash_beside_any_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the index is one of pip's settings or a site's mirror; the folder has no page and no hashes."""
+    own = wheel(tmp_path / "own", "mine", "1.0+site", needs=["pack"])
+    pack = wheel(tmp_path, "pack", "1.0")
+    address = index(tmp_path, pack)
+    look_in([own.parent])
+    try:
+        found = lock_wheels(["mine"], "3.11", "x86_64", "2.31", indexes=[address])
+        assert found == [line(own, "mine", "1.0+site"), line(pack, "pack", "1.0")]
+        assert [each.urls for each in find_files(found, [address])] == [[own.as_uri()], [pack.as_uri()]]
+        monkeypatch.setenv("PIP_INDEX_URL", address)
+        assert lock_wheels(["mine"], "3.11", "x86_64", "2.31") == found
+    finally:
+        look_in([])
+    with pytest.raises(InputError, match="is not a folder"):
+        look_in([own])
 
 
 def test_the_pages_of_a_remote_index_are_not_read_again_for_what_uv_tells(
