@@ -88,7 +88,7 @@ class Application(Block):
         source, commit, sha256 = ctx.options.source, ctx.options.commit, ctx.options.sha256
         if not source:
             expected = "options: {source: https://…, commit: … or sha256: …, commands: […]}"
-            raise InputError("nothing says what the block application compiles", expected=expected)
+            raise InputError("the block application has nothing to compile", expected=expected)
         if commit:
             return GitTree(source, commit)
         if sha256:

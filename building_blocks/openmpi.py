@@ -146,7 +146,7 @@ class Openmpi(AutotoolsBlock):
         if host is None or host.flavour != "openmpi":
             return []
         does = "which takes its place" if host.shown_inside else "which starts its ranks"
-        reason = f"the host's Open MPI {host.version}, {does}: the same major release, not a newer one"
+        reason = f"the host's Open MPI {host.version}, {does}: same major release, and no newer"
         parts = [int(part) for part in host.version.split(".") if part.isdecimal()]
         # Where the profile knows the series alone, such as 5.0, any release of it may be there.
         newest = f"<={host.version}" if len(parts) > 2 else "<" + ".".join(map(str, [*parts[:-1], parts[-1] + 1]))

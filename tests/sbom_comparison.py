@@ -38,7 +38,7 @@ def _differences(
     named: dict[str, dict[str, str]], dpkg_list: Mapping[str, str], pip_list: Mapping[str, str]
 ) -> list[str]:
     lines = []
-    # What is built from source is no package of an index, and pip lists it all the same.
+    # What is built from source is not a package of an index, and pip lists it all the same.
     python = named["software"] | named["python"]
     for kind, real, said in (("package", dpkg_list, named["package"]), ("python", pip_list, python)):
         for name, version in sorted(real.items()):

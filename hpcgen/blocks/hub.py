@@ -26,7 +26,7 @@ def hub_image(ctx: Context, use: str = "hub") -> Image | None:
         return None
     if use not in ctx.release.images:
         raise ConflictError(
-            f"{ctx.me.name} {ctx.version} has no image of its own that uses the distribution's Python",
+            f"{ctx.me.name} {ctx.version} has no image that uses the distribution's Python",
             remedy=f"choose a version with images in {ctx.me.name}.yaml, or {ctx.me.name}.install=pip",
         )
     return image(ctx.release.images[use])

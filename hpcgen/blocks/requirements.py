@@ -30,7 +30,7 @@ def version(text: str) -> Version:
 def version_range(text: str) -> SpecifierSet:
     """A parsed range; a bare version means exactly that version. InputError if it is neither."""
     if len(text) > LONGEST_RANGE:
-        raise InputError(f"{text[:40]!r}… is no version range", expected=f"at most {LONGEST_RANGE} characters")
+        raise InputError(f"{text[:40]!r}… is not a version range", expected=f"at most {LONGEST_RANGE} characters")
     try:
         return SpecifierSet(f"=={text}" if text[:1].isdigit() else text)
     except InvalidSpecifier:

@@ -68,14 +68,14 @@ def lock_signer(kit: KitFolder, signers: Path | None) -> str:
     except MissingToolError:
         return ""
     except PolicyError:
-        return "nobody: its signature is of another lock"
+        return "no one: its signature is for another lock"
 
 
 def _check_path(folder: Path) -> None:
     """Engines take a path with a place to bind it to in one word, and several binds with commas between them."""
     if any(sign in str(folder) for sign in ":,"):
         raise InputError(
-            f"engines do not accept the path {folder}, because of its : or ,",
+            f"engines do not accept the path {folder}, which contains : or ,",
             "--bundle",
             remedy="name a link to it: ln -s DIR bundle, and --bundle bundle",
         )

@@ -115,7 +115,7 @@ def check_base_beside(plan: Plan, kit: Path) -> None:
     if not place.exists():
         raise InputError(
             f"the kit starts from {base.file}{known} which is not beside it",
-            remedy=f"put it into {kit}, or build where it lies in the present folder; a bundle contains it",
+            remedy=f"put it into {kit}, or build in the folder where it is; a bundle contains it",
         )
     if base.digest and place.is_file() and f"sha256:{file_sha256(place)}" != base.digest:
         raise InputError(

@@ -68,7 +68,7 @@ def read_dockerfile(file: Path, context: Path | None, plan: Plan) -> OwnDockerfi
     if len(data) > MOST_BYTES:
         raise InputError(f"{file} has more than {MOST_BYTES} bytes", "--dockerfile", remedy="name a Dockerfile")
     if all(keyword != "FROM" for _, keyword, _ in dockerfile_instructions(text)):
-        raise InputError(f"{file} has no FROM: it is no Dockerfile", "--dockerfile", remedy="name a Dockerfile")
+        raise InputError(f"{file} has no FROM: it is not a Dockerfile", "--dockerfile", remedy="name a Dockerfile")
     return OwnDockerfile(file.absolute(), folder, plan, text)
 
 
@@ -77,7 +77,7 @@ def _unread(own: OwnDockerfile, engine: Engine) -> Iterator[Problem]:
     for pattern, why in engine.not_read.items():
         for found in re.finditer(pattern, own.text, re.MULTILINE | re.IGNORECASE):
             line = own.text.count("\n", 0, found.end()) + 1
-            remedy = "build with podman, buildah or docker (--engine), or write it otherwise"
+            remedy = "build with podman, buildah or docker (--engine), or rewrite it"
             yield Problem(f"{own.file}:{line}: {engine.builder_name()} does not build this: {why}", remedy=remedy)
 
 
@@ -95,7 +95,7 @@ def chosen_builder(own: OwnDockerfile, asked: str | None) -> Engine:
                 f"{engine.name} reads no Dockerfiles",
                 "--engine",
                 expected=" or ".join(able),
-                remedy="let another engine build it; what it makes is then converted for the site",
+                remedy="build it with another engine; the result is converted for the site",
             )
         candidates = [type(engine)]
     else:

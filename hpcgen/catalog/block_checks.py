@@ -69,7 +69,7 @@ def class_problems(catalog: Catalog, block: type[Block], shown: str) -> Iterator
     names = [*catalog.names("block"), *catalog.virtuals]
     for need in block.needs:
         if need.name not in names:
-            yield Problem(f"it needs {need.name!r}, which is no block", shown, remedy=did_you_mean(need.name, names))
+            yield Problem(f"it needs {need.name!r}, which is not a block", shown, remedy=did_you_mean(need.name, names))
         try:
             version_range(need.versions or ">=0")
         except HpcgenError as error:

@@ -180,7 +180,7 @@ def _copy_problems(stack: Stack, document: Document, catalog: Catalog) -> list[P
         for _, _, other in places[:index]:
             if overlap(place, other):
                 message = f"{place} and {other} are the same place, or one is inside the other"
-                problems.add(message, where, "a place of its own for each")
+                problems.add(message, where, "a different place for each")
     return problems
 
 
@@ -194,7 +194,7 @@ def _run_problems(stack: Stack, document: Document) -> list[Problem]:
             problems.append(Problem(f"the step {step.name} starts nothing", where, "a list of words as its command"))
         if step.name in [each.name for each in run.steps[:number]]:
             where = document.position(["run", "steps", number, "name"])
-            problems.append(Problem(f"two steps are called {step.name}", where, "a name of its own for each"))
+            problems.append(Problem(f"two steps are called {step.name}", where, "a different name for each"))
     return problems
 
 
@@ -213,9 +213,9 @@ def wrong_facts(site: Site, document: Document) -> Problems:
         problems.append(wrong.at(document.position(["mpi", "abi"])))
     if site.mpi is not None and site.mpi.bind_modules and site.mpi.root is None:
         problems.add(
-            "nothing says where the MPI that mpi.bind_modules show lies inside, which ranks are checked for",
+            "where the MPI of mpi.bind_modules is in the container is unknown, so ranks cannot be checked for it",
             document.position(["mpi", "bind_modules"], key=True),
-            remedy="write the folder that it lies below into mpi.root, such as /opt/cray",
+            remedy="set mpi.root to its folder, such as /opt/cray",
         )
     if site.system.module_paths and site.system.modules == "valet":
         problems.add(

@@ -125,17 +125,17 @@ def _check(found: CondaPlatform, subdir: str, shown: str) -> None:
             problems.add(
                 f"{each.exact} is for {each.subdir}, and the nodes are {subdir}",
                 shown,
-                remedy="write the lock anew with the tool that wrote it",
+                remedy="regenerate the lock with the tool that wrote it",
             )
         if names.setdefault(each.name, each) is not each:
             problems.add(
                 f"the lock has both {names[each.name].exact} and {each.exact}",
                 shown,
-                remedy="write the lock anew with the tool that wrote it",
+                remedy="regenerate the lock with the tool that wrote it",
             )
     for wheel in found.wheels:
         if wheel.sha256 is None or not re.fullmatch(_PINNED, f"{wheel.name}=={wheel.version}"):
-            message = f"{wheel.name or wheel.url} of the lock is no release of a package index with a sha256"
+            message = f"{wheel.name or wheel.url} of the lock is not a package index release with a sha256"
             remedy = "lock a release; `copy` in the stack brings your own code into the image"
             problems.add(message, shown, remedy=remedy)
     if found.wheels and "pip" not in names:
@@ -143,6 +143,6 @@ def _check(found: CondaPlatform, subdir: str, shown: str) -> None:
             "the lock has packages of a Python package index, but not pip, which installs them",
             shown,
             "pip among the conda packages",
-            "add it and lock anew: pixi add pip",
+            "add it and update the lock: pixi add pip",
         )
     problems.raise_as(ConflictError)

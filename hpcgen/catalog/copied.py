@@ -105,7 +105,7 @@ class CopiedFiles:
             return self._known[copy.sha256]
         raise InputError(
             f"the files that {plan.stack.name} copies to {copy.to} are not here: {why}",
-            expected=f"{files(copy.files)}, {size(copy.bytes)}, whose list has the sha256 {copy.sha256}",
+            expected=f"{files(copy.files)}, {size(copy.bytes)}, list sha256 {copy.sha256}",
             remedy="put it below the folder of the stack's file again and run the command there, name that file "
             "(bundle create --stack FILE) or its collection (--collection DIR), or use the lock's bundle, which has it",
         )
@@ -234,8 +234,8 @@ def files_of(folder: Path, entry: Copied) -> list[tuple[str, Path]]:
     problems.raise_as(InputError)
     if not found:
         raise InputError(
-            f"nothing is copied of {entry.from_!r}: it has no file, or `ignore` leaves out all of them",
-            remedy="take the entry out of `copy`, or patterns out of `ignore` and .hpcgenignore",
+            f"nothing is copied from {entry.from_!r}: it has no files, or `ignore` matches all of them",
+            remedy="remove the entry from `copy`, or patterns from `ignore` and .hpcgenignore",
         )
     return found
 
@@ -243,7 +243,7 @@ def files_of(folder: Path, entry: Copied) -> list[tuple[str, Path]]:
 def _ignored(folder: Path) -> list[str]:
     """What the folder itself says is to stay behind, and the list in which it does.
 
-    InputError: the list is no text of a bounded size, or has a pattern that would bring something back, as git's can.
+    InputError: the list is not text of a bounded size, or has a pattern that would bring something back, as git's can.
     """
     file = folder / IGNORE
     if not os.path.lexists(file):

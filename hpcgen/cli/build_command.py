@@ -60,9 +60,7 @@ if TYPE_CHECKING:
     type=PATH,
     help="Build without a network from this bundle: a KIT that was rendered for it, or its lock.",
 )
-@click.option(
-    "--dockerfile", metavar="FILE", type=PATH, help="Build this Dockerfile of yours for --site; nothing is added to it."
-)
+@click.option("--dockerfile", metavar="FILE", type=PATH, help="Build your own Dockerfile for --site, unchanged.")
 @click.option("--context", metavar="DIR", type=PATH, help="What --dockerfile copies from; by default its own folder.")
 @SIGNER
 @click.option(
@@ -244,8 +242,8 @@ def built_and_told(build: Callable[[Watcher], BuildRecord]) -> BuildRecord:
     try:
         record = build(display(say, shows_progress()))
     except KeyboardInterrupt:
-        say("stopped: no image was made, and what had its name before is still there")
-        say("the same command goes on after the last finished step, which the engine keeps until `hpcgen clean`")
+        say("stopped: no image was made, the previous image of that name is unchanged")
+        say("the same command continues after the last finished step, which the engine keeps until `hpcgen clean`")
         raise
     image = record.image
     assert image is not None

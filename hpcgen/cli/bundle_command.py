@@ -226,7 +226,7 @@ def verify(
     say(f"{bundle} is {what} ({about_it}): {verdict.files} files, {size(verdict.bytes)}")
     say(f"it is signed by {verdict.signer}" if verdict.signer else "it is not signed")
     if labels := sorted({each.name for each in verdict.manifest.items if each.kind == "artifact"}):
-        say(f"it has no sources of {', '.join(labels)}, but what was compiled of them")
+        say(f"it has compiled artifacts instead of sources for {', '.join(labels)}")
     if verdict.collections:
         say(f"it brings {', '.join(verdict.collections)} (in collections/); its Python runs once you trust it")
     for folder in verdict.left_behind:

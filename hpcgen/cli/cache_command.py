@@ -214,7 +214,7 @@ def prune(days: float | None, max_size: float | None, force: bool, dry_run: bool
     if not force and gone:
         named = {each.key: build.id for build in load_all() for each in build.artifacts.values()}
         for record in (each.record for each in gone if each.record.key in named):
-            text = f"{record.label} ({record.key[:12]}) stays: the record of a build names it ({named[record.key]})"
+            text = f"{record.label} ({record.key[:12]}) stays: a build record refers to it ({named[record.key]})"
             say(f"{text}; --force removes it")
         gone = [each for each in gone if each.record.key not in named]
     for path in broken:
@@ -227,7 +227,7 @@ def prune(days: float | None, max_size: float | None, force: bool, dry_run: bool
         path.unlink(missing_ok=True)
     for each in gone:
         store.remove(each)
-    say(f"removed {counted(len(broken) + len(gone), 'artifact')}; {size(store.sweep())} of archives that none names")
+    say(f"removed {counted(len(broken) + len(gone), 'artifact')}; {size(store.sweep())} of unreferenced archives")
 
 
 def _too_much(known: list[ArtifactEntry], days: float | None, most_gb: float | None) -> list[ArtifactEntry]:

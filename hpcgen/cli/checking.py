@@ -343,7 +343,7 @@ def _circle_problems(catalog: Catalog, document: Document, block: str) -> list[P
             if need.name == block:
                 way = ", which needs ".join([*path[1:], block])
                 message = f"{block} needs {way}: none of them can be built first"
-                return [Problem(message, document.position(["block"]), remedy="take one of these needs out")]
+                return [Problem(message, document.position(["block"]), remedy="remove one of these needs")]
             if need.name not in seen:
                 seen.add(need.name)
                 open_.append((need.name, [*path, need.name]))

@@ -24,7 +24,7 @@ KINDS = ("images", "build-cache", "unfinished", "cache", "jobs")
     default=7,
     show_default=True,
     metavar="DAYS",
-    help="Of the files of jobs, those in which nothing has changed for so long.",
+    help="Only job files unchanged for this long.",
 )
 @click.option("--yes", is_flag=True, help="Remove what is listed without asking.")
 @click.option("--dry-run", is_flag=True, help="Only list what would be removed.")
@@ -49,7 +49,7 @@ def command(kinds: tuple[str, ...], days: float, yes: bool, dry_run: bool, as_js
         return 0
     if not as_json:
         if not found:
-            say("there is nothing to remove")
+            say("nothing to remove")
             return 0
         rows = [[each.kind, each.about, str(len(each.names)), _size(each.bytes), each.place] for each in found]
         echo(table(["kind", "what", "count", "size", "where"], rows, sys.stdout))
@@ -62,7 +62,7 @@ def command(kinds: tuple[str, ...], days: float, yes: bool, dry_run: bool, as_js
         print_json([{**asdict(things), "left": left[position]} for position, things in enumerate(found)])
     for position, things in enumerate(found):
         if left[position]:
-            say(f"warning: {things.place}: not removed, since it is in use or not yours: {', '.join(left[position])}")
+            say(f"warning: {things.place}: not removed: in use, or not yours: {', '.join(left[position])}")
     gone = sum(len(things.names) - len(left[position]) for position, things in enumerate(found))
     say(f"removed {gone} of {sum(len(things.names) for things in found)}")
     return 1 if any(left.values()) else 0

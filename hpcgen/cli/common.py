@@ -102,10 +102,10 @@ EMULATION = click.option(
     "--emulate",
     is_flag=True,
     envvar=EMULATE,
-    help="Build for another architecture than this machine's, by the emulator that is registered here: slowly.",
+    help="Build for another architecture than this machine's with the registered emulator (slow).",
 )
 START = click.option(
-    "--start", is_flag=True, help="Start IMAGE to read it where nothing else can: a SIF that is no squashfs."
+    "--start", is_flag=True, help="Start IMAGE to read it if there is no other way, as for a SIF without squashfs."
 )
 
 
@@ -131,7 +131,7 @@ def required_signers(ctx: click.Context) -> Path | None:
 
     named = ctx.params.get("signers")
     if named is not None and not any(ctx.params.get(each) for each in ("bundle", "locked", "store")):
-        raise click.UsageError("--signer is about what is built from: it requires --bundle, --locked or --cache")
+        raise click.UsageError("--signer checks the build's sources: it requires --bundle, --locked or --cache")
     return allowed_signers(named)
 
 
@@ -149,7 +149,7 @@ def named_kit(options: PlanOptions) -> KitFolder | None:
             else "give one KIT (a folder that hpcgen render -o wrote), or --site"
         )
     if more := options.given(free=("words", "notes")):
-        raise click.UsageError(f"{', '.join(more)}: a kit contains the whole plan; give --site and --stack instead")
+        raise click.UsageError(f"{', '.join(more)}: a kit is a finished plan; give --site and --stack instead")
     from hpcgen.kit.folder import read_kit
 
     return read_kit(Path(words[0]))
@@ -238,7 +238,7 @@ def with_usual_place(catalog: Catalog, options: PlanOptions) -> PlanOptions:
     if with_it.containers.preferred != site.containers.preferred:
         options = replace(options, runner=with_it.containers.preferred)
     elif engine is not None and with_it is site:
-        say(f"note: the profile of {site.name} has no engine {engine[0]}, which {engine[1]} names, or forbids it")
+        say(f"note: the profile of {site.name} lacks or forbids the engine {engine[0]} named by {engine[1]}")
     return options
 
 

@@ -29,7 +29,7 @@ POLICY = 6
 @click.command("contract")
 @optional_plan_options
 @licence_option
-@click.option("--image", type=IMAGE, help="Check this image, whoever built it, by what it has in it.")
+@click.option("--image", type=IMAGE, help="Check this image by its contents; any image will do.")
 @START
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects as JSON.")
 def command(
@@ -82,7 +82,7 @@ def _of_image(
 
     for option, given in (("--stack", options.stack), ("--set", options.settings), ("--add", options.added)):
         if given:
-            raise click.UsageError(f"{option} is for an image that is to be built: leave it or --image out", ctx)
+            raise click.UsageError(f"{option} is for an image that is still to be built: omit it or --image", ctx)
     site = catalog.site(options.site) if options.site is not None else None
     request = job_request(options, options.account, list(options.command))
     if site is not None and request.nodes is None and scheduler_for(site.scheduler).takes_jobs:

@@ -28,7 +28,7 @@ def command() -> None:
 @command.command("pack")
 @click.argument("folder", metavar="DIR", type=PATH)
 @click.option("--output", "-o", metavar="FILE", type=PATH, help="The file, ending in .sqfs; by default DIR.sqfs.")
-@click.option("--site", type=SITE, help="Compress as its engines can mount it; by default for any engine.")
+@click.option("--site", type=SITE, help="Compress so that its engines can mount it; by default for any engine.")
 @click.option(
     "--compressor", type=click.Choice(["gzip", "zstd"]), help="Instead of what the profile of the site allows."
 )

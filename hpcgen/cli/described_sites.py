@@ -37,7 +37,7 @@ def read_files(sources: Sequence[tuple[str, Path]], system: str, run_settings: b
     def may_run(file: str, why: str) -> bool:
         if run_settings or not somebody_there():
             return run_settings
-        ask(f"{file} computes some of its values ({why}); they are known only if it is run, as Python and as you")
+        ask(f"{file} computes some of its values ({why}); they are known only if it is run, as Python with your rights")
         return click.confirm("Run it?", default=False, err=True)
 
     return read_sources(sources, SourceSettings(system, may_run))

@@ -51,12 +51,12 @@ def _compared(ctx: click.Context, old: str | None, new: str | None) -> Found:
     if old is None:
         return _since_last_build(catalog)
     if new is None:
-        raise click.UsageError("name two things to be compared, or none")
+        raise click.UsageError("name two things to compare, or none")
     profiles = [_is_profile(catalog, name) for name in (old, new)]
     if all(profiles):
         return _sites(catalog, old, new)
     if any(profiles):
-        raise click.UsageError("a site profile is compared with a site profile; locks, kits and images with each other")
+        raise click.UsageError("compare a site profile with a site profile; locks, kits and images with each other")
     return _plans(old, new)
 
 

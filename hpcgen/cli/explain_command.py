@@ -45,7 +45,7 @@ def command(ctx: click.Context, origin: str | None, as_json: bool, options: Plan
     given = options.words
     if not given and origin is None and options.site is None and stack_here() is None and _there(options) is None:
         raise click.UsageError(
-            "say what to explain, and of what: `hpcgen explain WORD --site NAME --stack NAME`, or with --from KIT"
+            "name what to explain, and from what: `hpcgen explain WORD --site NAME --stack NAME`, or with --from KIT"
         )
     case = _case(ctx, origin or _there(options), replace(options, words=()))
     if not given:
@@ -86,7 +86,7 @@ def _there(options: PlanOptions) -> str | None:
     folders = [Path(word.rpartition(":")[0]).parent for word in options.words if "/" in word] or [Path()]
     kit = next((str(folder) for folder in folders if (folder / "plan.json").is_file()), None)
     if kit is None and stack_here() is not None and Path(LOCK).is_file():
-        say(f"answers are from {LOCK} of this folder; --site plans anew")
+        say(f"answers come from {LOCK} in this folder; --site makes a new plan")
         return LOCK
     return kit
 
@@ -105,9 +105,9 @@ def _case(ctx: click.Context, origin: str | None, options: PlanOptions) -> Expla
     for name, there in found.files.items():
         if name in case.files and case.files[name] != there:
             raise InputError(
-                f"{name} of {origin} differs from the file that this hpcgen makes of its plan: "
+                f"{name} of {origin} differs from what this hpcgen renders from its plan: "
                 f"hpcgen {found.plan.hpcgen} wrote it, the collections changed, or the user edited it",
-                remedy="render the kit again, and explain that",
+                remedy="render the kit again and explain the new one",
             )
     return case
 

@@ -24,7 +24,7 @@ WRITTEN = f"{OWN_FOLDER}/init"
 @click.command("init")
 @click.argument("folder", default=".", type=PATH)
 @click.option("--dry-run", is_flag=True, help="Print the stack, and write nothing; as does -o -.")
-@click.option("--force", is_flag=True, help=f"Change an existing {PROJECT}; lines of your own stay.")
+@click.option("--force", is_flag=True, help=f"Change an existing {PROJECT}; your own lines stay.")
 @click.option(
     "-o", "--output", metavar="NAME", default=PROJECT, help=f"Name of the file in FOLDER, by default {PROJECT}."
 )
@@ -63,8 +63,8 @@ def command(
         _write(file, text, force)
         _next_steps(folder, output, draft)
     if draft.problems:
-        again = "" if only_shown else ", then let `hpcgen init --force` look again"
-        say(f"warning: files of the project have mistakes: mend them{again}")
+        again = "" if only_shown else ", then run `hpcgen init --force` again"
+        say(f"warning: files of the project have mistakes: fix them{again}")
     draft.problems.raise_as(InputError)
 
 
@@ -97,7 +97,7 @@ def _write(file: Path, text: str, force: bool) -> None:
             for line, new in both.kept.items():
                 say(f"note: {file}:{line}: your own lines stay; init has {new or 'nothing'} there")
     if old == wanted:
-        say(f"{file}: already up to date" + (", with lines of your own" if old != text else ""))
+        say(f"{file}: already up to date" + (", including your own lines" if old != text else ""))
         if force or old == text:
             _remember(file, text)
         return

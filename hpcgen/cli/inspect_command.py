@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 @click.option(
     "--contents",
     is_flag=True,
-    help="Read what is in it, as of images that hpcgen did not build: MPI, fabric, GPU code.",
+    help="Read its contents (MPI, fabric, GPU code), as for images that hpcgen did not build.",
 )
-@click.option("--sbom", is_flag=True, help="Print what is in it as a bill of materials (CycloneDX).")
+@click.option("--sbom", is_flag=True, help="Print its contents as a bill of materials (CycloneDX).")
 @START
 def command(image: str, as_json: bool, part: str | None, contents: bool, sbom: bool, start: bool) -> None:
     """Show what an image was built from, for which site, and by which hpcgen; of other images what is in them.

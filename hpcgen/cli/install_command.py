@@ -82,7 +82,7 @@ def command(
     place = Path(".devcontainer", installed.name, "devcontainer.json")
     outside = {absolute(devcontainer) / place: devcontainer_text(job)} if devcontainer is not None else {}
     if options.kernel and not may_have(job.plan, "ipykernel"):
-        say("warning: nothing in the plan of the image asks for ipykernel, without which the kernel does not start")
+        say("warning: the image's plan does not include ipykernel, without which the kernel does not start")
     done = install(prefix, installed, files, outside, force=options.force, tell=say)
     if as_json:
         print_json({"prefix": str(prefix), **manifest_data(done)})
@@ -150,7 +150,7 @@ def _described(
         name = record_from(options.name or plan.stack.name, Name)
     except msgspec.ValidationError as failure:
         raise InputError(
-            f"{options.name!r} is no name", "--name", expected="lower-case letters, digits, . _ -"
+            f"{options.name!r} is not a name", "--name", expected="lower-case letters, digits, . _ -"
         ) from failure
     installed = InstallRecord(
         hpcgen=__version__,

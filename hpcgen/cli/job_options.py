@@ -59,11 +59,9 @@ queueing_options = option_group(
     click.option(
         "--checkpoint",
         metavar="TIME",
-        help="So long before the time limit run the stack's checkpoint command, such as 5m.",
+        help="Run the stack's checkpoint command this long before the time limit, such as 5m.",
     ),
-    click.option(
-        "--requeue", is_flag=True, help="Put the job back into the queue after its checkpoint, and if a node fails."
-    ),
+    click.option("--requeue", is_flag=True, help="Requeue the job after its checkpoint, and if a node fails."),
     in_record(QueueingOptions, "queued"),
 )
 """A command gets them as ``queued: QueueingOptions``."""
@@ -83,7 +81,7 @@ def _array(text: str) -> tuple[int, int | None]:
     """How many tasks, and how many of them at a time."""
     found = _ARRAY.fullmatch(text)
     if found is None:
-        raise click.BadParameter(f"{text!r} is no number of tasks, such as 10 or 10%2", param_hint="--array")
+        raise click.BadParameter(f"{text!r} is not a number of tasks, such as 10 or 10%2", param_hint="--array")
     return int(found[1]), int(found[2]) if found[2] else None
 
 
@@ -134,7 +132,7 @@ job_options = option_group(
     click.option(
         "--stage",
         type=click.Choice(["auto", "node", "none"]),
-        help="Whether the image's file is copied to each node first; auto: where its size × nodes is large.",
+        help="Whether to copy the image file to each node first; auto: if size × nodes is large.",
     ),
     click.option(
         "--allow-unsupported", is_flag=True, help="With --stack, or an image that hpcgen did not build: go on."
@@ -143,7 +141,7 @@ job_options = option_group(
     click.option(
         "--keep-cache", is_flag=True, help="Keep what programs compile at run time for the next job of this image."
     ),
-    click.option("--explain", is_flag=True, help="Say which layouts and queues were considered, and why."),
+    click.option("--explain", is_flag=True, help="Show which layouts and queues were considered, and why."),
     click.pass_context,
     in_record(JobOptions),
 )
@@ -191,8 +189,8 @@ def with_live(ctx: click.Context, job: ImageJob, options: JobOptions) -> ImageJo
     if not binds:
         raise click.UsageError(f"--live: {name} copies nothing into the image", ctx)
     if hidden := hidden_by(stack, binds):
-        say(f"warning: --live hides what the build made in {hidden}: build it there again, or start without --live")
-    say("live: " + ", ".join(f"{bind.source} in the place of {bind.target}" for bind in binds))
+        say(f"warning: --live hides build results in {hidden}: rebuild them there, or omit --live")
+    say("live: " + ", ".join(f"{bind.source} instead of {bind.target}" for bind in binds))
     return replace(job, shown=(*job.shown, *binds))
 
 

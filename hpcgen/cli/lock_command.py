@@ -162,9 +162,7 @@ def _moved(
     """
     for name in old.own_collections:
         if name not in catalog.names_of_folders:
-            say(
-                f"warning: the lock was made with the collection {name}, which is not here: name it by --collection DIR"
-            )
+            say(f"warning: the lock was made with the collection {name}, which is missing: pass --collection DIR")
     # What a lock's own command does not say was not asked for.
     usual = options.site is not None and options.stack is not None
     if not usual:

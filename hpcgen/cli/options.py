@@ -171,7 +171,7 @@ SHAPE = option_group(
     click.option(
         "--rank-gpus",
         type=click.Choice(["own", "all"]),
-        help="Whether each rank sees its own GPUs, or all of its node and chooses by itself.",
+        help="Whether each rank sees only its own GPUs, or all GPUs of the node.",
     ),
     click.option("--time", metavar="TIME", help="Wall time: 36:00:00, 36h or 90m."),
     click.option("--job-name", metavar="NAME", type=JOB_NAME, help="Name of the job; by default that of its stack."),
@@ -200,7 +200,7 @@ DATA = option_group(
         metavar="SRC[:DST[:ro]]",
         help="Show a folder or file of the host inside; once for each. $NAME has the value that it has in the job.",
     ),
-    click.option("--no-bind-check", is_flag=True, help="Do not look here for what is bound: the nodes alone have it."),
+    click.option("--no-bind-check", is_flag=True, help="Do not check binds here: only the nodes have them."),
 )
 NOTES = click.option(
     "--notes", is_flag=True, help="Show all notes: also facts that are not verified, and checks that lack a fact."
@@ -237,7 +237,7 @@ _OPTIONS: list[Decorator] = [
     click.option(
         "--latest-base",
         is_flag=True,
-        help="Start from the base image that its tag stands for today, not from the dated one of the release table.",
+        help="Start from today's base image of that tag, not the dated one in the release table.",
     ),
     click.option("--allow-unsupported", is_flag=True, help="Go on even if the contract with the host is broken."),
     click.option("--nodes", type=COUNT, help="Nodes of the job."),

@@ -44,7 +44,7 @@ class SubmissionOptions(Options, frozen=True, kw_only=True):
 
 
 submitted_options = option_group(
-    click.option("--submit", is_flag=True, help="Do it as a job of the site, and follow that."),
+    click.option("--submit", is_flag=True, help="Run as a job of the site, and follow it."),
     click.option("--no-follow", is_flag=True, help="With --submit: print the job's id and do not wait for it."),
     click.option("--time", metavar="TIME", help="With --submit: wall time."),
     click.option("--queue", type=QUEUE, help="With --submit: scheduler partition or queue."),

@@ -165,5 +165,5 @@ def _strangers_command(name: str, target: str) -> click.Command:
         message = f"the command {name} of an installed package cannot be loaded: {type(error).__name__}: {error}"
         raise InputError(message, target, remedy=remedy) from error
     if not isinstance(command, click.Command):
-        raise InputError(f"the command {name} of an installed package is no click command", target, remedy=remedy)
+        raise InputError(f"the command {name} of an installed package is not a click command", target, remedy=remedy)
     return command

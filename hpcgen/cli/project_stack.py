@@ -105,7 +105,7 @@ def site_missing(catalog: Catalog, stack: str) -> click.UsageError:
     fit = sites_of_host(catalog, os.uname().nodename)
     shown = f"this host's name fits {' or '.join(fit)}" if fit else "`hpcgen list sites` shows them"
     saved = f"`site: {fit[0] if fit else 'NAME'}` in {PROJECT} or in your config file saves the option"
-    return click.UsageError(f"--site is missing: for which site is {stack} to be planned? {shown}; {saved}")
+    return click.UsageError(f"--site is missing: plan {stack} for which site? {shown}; {saved}")
 
 
 def changed_since(catalog: Catalog, recorded: Plan) -> str:

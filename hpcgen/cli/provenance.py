@@ -45,7 +45,7 @@ def write_provenance(record: BuildRecord, file: Path | None, key: Path | None) -
         assert record.image is not None
         file = statement_beside(ImageReference(record.image.kind, record.image.name))
     if write_signed(file, text, key, PROVENANCE):
-        say(f"warning: {file} was signed; it is new now, and is not (--sign KEY)")
+        say(f"warning: {file} was signed; the new one is not (--sign KEY)")
     say(f"wrote {file}" + (f"; signed in {signature_of(file)}" if key is not None else ""))
 
 

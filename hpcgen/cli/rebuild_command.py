@@ -76,7 +76,7 @@ def _strangers(kit: StoredKit, catalog: Catalog, name: str) -> list[str]:
     if side is not None and side.site is None and side.stack_outside:
         return []
     asked = asked_of_host(plan)
-    return [f"its job script is by the image's own record of {plan.site.name}, not by a profile of yours: {asked}"]
+    return [f"its job script is from the image's record of {plan.site.name}, not from your profile: {asked}"]
 
 
 def _remarks(comparison: Comparison) -> list[str]:

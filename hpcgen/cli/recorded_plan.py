@@ -98,7 +98,7 @@ def plan_of_lock(
         say(f"{bundle} is signed by {check_signed(bundle, signers)}")
     if bundle is not None and not (bundle / LOCK).exists():
         raise InputError(
-            f"{bundle} is no bundle's folder: it has no {LOCK}",
+            f"{bundle} is not a bundle's folder: it has no {LOCK}",
             "--bundle",
             remedy=f"name the folder of a bundle, or make one: hpcgen bundle create --lock FILE -o {sh(str(bundle))}",
         )

@@ -35,9 +35,11 @@ class RecordFilters(Options, frozen=True, kw_only=True):
 _filters = option_group(
     click.option("--site", metavar="NAME", help="Only builds for this site."),
     click.option("--stack", metavar="NAME", help="Only builds of this stack."),
-    click.option("--result", type=click.Choice(["built", "failed", "interrupted"]), help="Only builds that ended so."),
-    click.option("--older-than", type=DAYS, metavar="DAYS", help="Only builds that began longer ago."),
-    click.option("--newer-than", type=DAYS, metavar="DAYS", help="Only builds that began since then."),
+    click.option(
+        "--result", type=click.Choice(["built", "failed", "interrupted"]), help="Only builds with this result."
+    ),
+    click.option("--older-than", type=DAYS, metavar="DAYS", help="Only builds started before that."),
+    click.option("--newer-than", type=DAYS, metavar="DAYS", help="Only builds started since then."),
     in_record(RecordFilters, "filters"),
 )
 
@@ -151,7 +153,7 @@ def prune(keep: int | None, dry_run: bool, filters: RecordFilters) -> None:
         echo(f"{head.id}  {head.started[:10]}  {head.stack}  {head.site}  {head.result}")
         count, freed = count + 1, freed + taken
     done = "would be removed" if dry_run else "removed"
-    say(f"{counted(count, 'record')} {done}, {size(freed)}" if count else "no record is to be removed")
+    say(f"{counted(count, 'record')} {done}, {size(freed)}" if count else "no records to remove")
 
 
 def described(record: BuildRecord, out: TextIO) -> str:

@@ -91,7 +91,7 @@ def _recipe_only(plan: Plan, catalog: Catalog, lock: Lock | None, notes: bool) -
 
     assembly = assemble(plan, catalog) if lock is None else assemble(plan, catalog, lock.pins, lock.content)
     click.echo(format_for(plan.format).recipe(plan, assembly).text, nl=False)
-    say("building it requires the kit's other files too: render with -o DIR")
+    say("building requires the kit's other files, too: render with -o DIR")
     if plan.copied:
         say("the files that the stack copies are in a kit only")
     say_licences(plan)

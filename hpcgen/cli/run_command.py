@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @click.command("run", cls=JobCommand)
 @job_options
-@click.option("--live", is_flag=True, help="Show the project's own files in the place of those copied into the image.")
+@click.option("--live", is_flag=True, help="Show the project's own files instead of those copied into the image.")
 @click.option("--json", "as_json", is_flag=True, help="Print how it ended as JSON; its own output goes to stderr.")
 def command(ctx: click.Context, live: bool, as_json: bool, options: JobOptions) -> None:
     """Start IMAGE right here, as the site starts it, and wait until it ends."""
@@ -45,7 +45,7 @@ def command(ctx: click.Context, live: bool, as_json: bool, options: JobOptions) 
     try:
         ended = run_to_end(job, sys.stderr if as_json else None)
     except KeyboardInterrupt:
-        say("stopped: the program was ended; what it wrote is still there, and the same command starts it anew")
+        say("stopped: the program was ended; its output is kept, and the same command starts it again")
         raise
     if as_json:
         print_json({**job_data(job), "exit_status": ended.exit_status, "seconds": ended.seconds})

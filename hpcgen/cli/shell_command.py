@@ -13,7 +13,7 @@ from hpcgen.cli.job_options import JobCommand, JobOptions, asked_words, job_data
 
 @click.command("shell", cls=JobCommand)
 @job_options
-@click.option("--live", is_flag=True, help="Show the project's own files in the place of those copied into the image.")
+@click.option("--live", is_flag=True, help="Show the project's own files instead of those copied into the image.")
 @click.option("--json", "as_json", is_flag=True, help="Print the command that would be started as JSON; start nothing.")
 def command(ctx: click.Context, live: bool, as_json: bool, options: JobOptions) -> None:
     """A shell in IMAGE, here or with --nodes or --queue on a node; a COMMAND is started in its place.
@@ -26,7 +26,7 @@ def command(ctx: click.Context, live: bool, as_json: bool, options: JobOptions) 
     on_node = options.nodes is not None or options.queue is not None
     job = job_from(ctx, options, start=True, batch=on_node)
     if not job.image:
-        raise click.UsageError("give an IMAGE: a shell is in one that is built", ctx)
+        raise click.UsageError("give an IMAGE: a shell needs a built image", ctx)
     if live:
         job = with_live(ctx, job, options)
     if not on_node:

@@ -65,9 +65,9 @@ def command(
     name = name or named
     assert name is not None
     if login and partition is not None:
-        raise click.UsageError("--partition and --login exclude each other: a login node is in no partition")
+        raise click.UsageError("--partition and --login exclude each other: login nodes belong to no partition")
     if sources and (root is not None or login):
-        raise click.UsageError("--from compares only with files: without --root and --login")
+        raise click.UsageError("--from compares with files only: omit --root and --login")
     from hpcgen.core.config.provenance import sourced_of
     from hpcgen.machine.ages import old_facts
 

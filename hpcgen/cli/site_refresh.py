@@ -55,9 +55,9 @@ def _print(found: Refreshed) -> None:
         if read.changed:
             echo(_file_text(read))
     for each in found.unread:
-        say(f"not read: {each.source}: {each.why}; it stands for {_names(each.facts)}")
+        say(f"not read: {each.source}: {each.why}; source of {_names(each.facts)}")
     if found.pages:
-        say(f"note: pages, which are for you to read: {some([page.source for page in found.pages])}")
+        say(f"note: pages to read yourself: {some([page.source for page in found.pages])}")
 
 
 def _file_text(read: ReadFile) -> str:

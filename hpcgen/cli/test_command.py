@@ -107,7 +107,7 @@ def _record(run: TestRun, image: ImageReference, file: Path, site: str | None) -
     from hpcgen.running.verify.measured_facts import measured_facts, measured_profile
 
     if not measured_facts(run):
-        say(f"note: nothing was recorded in {file}: no test that measures something passed")
+        say(f"note: nothing was recorded in {file}: no measuring test passed")
         return
     # A profile in a file is found from the new one's folder.
     parent = os.path.relpath(site, file.parent) if site is not None and site.endswith(".yaml") else run.site

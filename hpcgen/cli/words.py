@@ -70,7 +70,7 @@ class StepType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gene
 
         name, _, text = str(value).partition("=")
         if not re.search(NAME_PATTERN, name):
-            self.fail(f"{value!r} is no step: write NAME=COMMAND, such as 'prepare=python prepare.py'", param, ctx)
+            self.fail(f"{value!r} is not a step: write NAME=COMMAND, such as 'prepare=python prepare.py'", param, ctx)
         try:
             words = shlex.split(text)
         except ValueError as failure:

@@ -54,7 +54,7 @@ def ask(argv: Sequence[str], *, limit: int = ANSWER_BYTES, before: Callable[[], 
                 raise InputError(
                     f"{argv[0]} printed more than {limit} bytes",
                     expected="a file of a kit",
-                    remedy="the image has no kit of hpcgen's there; build it again",
+                    remedy="the image has no hpcgen kit there; build it again",
                 )
             status = process.wait()
         size = complaint.seek(0, os.SEEK_END)

@@ -139,7 +139,7 @@ class _Maker:
 
     def copied(self) -> list[Component]:
         """The stack's own files; what software they may be, nobody here knows."""
-        note = "of the stack, whose own files they are; the sha256 is that of their list in the image's kit"
+        note = "of the stack; the sha256 is that of their list in the image's kit"
         return [
             Component(f"file:{c.to}", "file", c.to, c.sha256[:12], sha256=c.sha256, where=c.to, note=note)
             for c in self.lock.plan.brought

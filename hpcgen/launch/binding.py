@@ -109,7 +109,7 @@ def binding_text(plan: Plan, mpi: HostMpi | None, found: Binding | None) -> str:
     elif gpus_by_launcher(plan, mpi):
         text = "the launcher gives each rank its own"
     elif found is None:
-        text = "every rank sees all of the node: hpcgen does not know how this launcher numbers the ranks of a node"
+        text = "every rank sees all of the node: how this launcher numbers the ranks of a node is unknown"
     else:
         parts = ", whose tiles are devices" if gpu.tiles > 1 else ""
         text = f"each rank sees its own{parts}, by {found.visible}"

@@ -120,7 +120,7 @@ def _bind(plan: Plan, data: NamedData) -> Bind:
     engine = _engine(plan)
     if data.read_only and not engine.read_only_binds and not data.packed:
         raise InputError(
-            f"{data.text}: {engine.name} cannot bind a folder so that it is not changed",
+            f"{data.text}: {engine.name} cannot bind a folder read-only",
             data.where,
             remedy="leave :ro out, or take another engine",
         )

@@ -21,7 +21,7 @@ def inside_image(plan: Plan, how: Start) -> Start:
         message = f"the batch system starts files of Apptainer, and images for {how.engine.name} are of another kind"
         problems.append(Problem(message, "scheduler.container_universe", remedy=remedy))
     if how.outer or how.call.binds:
-        message = "in an image that the batch system has started neither the host's launcher nor its MPI is there"
+        message = "an image started by the batch system has neither the host's launcher nor its MPI"
         problems.append(Problem(message, "scheduler.container_universe", remedy=remedy))
     if problems:
         raise PolicyError(problems)

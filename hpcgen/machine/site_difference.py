@@ -111,7 +111,7 @@ def profiles_at(folder: Path, revision: str, into: Path) -> None:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         why = said[-1] if said else "it has more than 64 MiB of profiles"
         raise InputError(
-            f"git has no profiles of {folder} at {revision!r}: {why}",
+            f"git has no profiles in {folder} at {revision!r}: {why}",
             expected="a commit, tag or branch of the profile's repository",
         )
     target = into / "site_profiles"

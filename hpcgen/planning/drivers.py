@@ -80,7 +80,7 @@ def with_driver(site: Site, partition: str | None, driver: str) -> Site:
         Version(driver)
         gpu = msgspec.convert(changed, Gpu)
     except (msgspec.ValidationError, InvalidVersion):
-        raise InputError(f"{driver!r} is no version of a driver", OPTION, "such as 550.54.15") from None
+        raise InputError(f"{driver!r} is not a driver version", OPTION, "such as 550.54.15") from None
     if gpu.vendor == "amd" and (wrong := wrong_amd_driver(driver)):
         raise InputError([wrong.at(OPTION)])
     return msgspec.structs.replace(site, partitions={**site.partitions, name: msgspec.structs.replace(node, gpu=gpu)})

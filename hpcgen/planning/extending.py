@@ -77,7 +77,7 @@ def extended_plan(
         raise _by_kind_of_image(error) from None
     if planned.project is not None:
         names = some([each.asked for each in planned.project.packages])
-        remedy = "build the image anew with it, by --add or in its stack"
+        remedy = "rebuild the image with it, by --add or in its stack"
         raise InputError(f"no release table has {names}", "--add", remedy=remedy)
     plan = _whole(recorded, planned, added, copied, image)
     if taken := plan.contradiction():

@@ -329,7 +329,7 @@ def _package(
                 f"{each.asked} does not go with {first.name} {first.version} of {first.origin}",
                 asked.shown(each.where),
                 "one version of each package",
-                "write the lock anew, or name only one of the files",
+                "regenerate the lock, or name only one of the files",
             )
     direct = _is_direct(asked, first.name)
     if locked is not None:

@@ -154,7 +154,7 @@ def choose_container_packages(file: ContainerFile, found: Found, catalog: Catalo
         _conda(file, draft)
     elif installed.conda:
         names = some([each.text for each in installed.conda])
-        text = f"also installed by conda: {names}; `conda_packages` installs such packages, into a Python of its own"
+        text = f"also installed by conda: {names}; `conda_packages` installs such packages, into its own Python"
         draft.remark(text, installed.conda[0].where)
     if asked and not of_conda:
         lines = [each.asked for each in asked]

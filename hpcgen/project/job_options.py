@@ -59,7 +59,7 @@ def choose_options(job: JobFile, facts: list[JobFact], draft: Draft) -> None:
         names = ", ".join(dict.fromkeys(each.text for each in job.sourced))
         draft.remark(f"{job.file} reads in {names}, which init does not", job.sourced[0].where)
     if job.unclosed is not None:
-        draft.remark("a quote or bracket here is never closed: init reads no further", job.unclosed)
+        draft.remark("unclosed quote or bracket: init reads no further", job.unclosed)
     if job.modules:
         names = ", ".join(dict.fromkeys(each.text for each in job.modules))
         text = f"modules ({names}) are not in an image: add the blocks or os_packages that the program needs"

@@ -108,7 +108,7 @@ def _beside_conda(
     # An older ``jupyter`` or ``notebook`` for an older Python has a kernel, and not the server that is started.
     new = [each for each in tools if each not in named and not (each == "ipykernel" and named & _FOR_JUPYTER)]
     if new and locked:
-        draft.remark(f"the lock has no {' and no '.join(new)}, which notebooks need: lock it anew with them", where)
+        draft.remark(f"the lock has no {' and no '.join(new)}, which notebooks need: update the lock with them", where)
     elif new:
         draft.put(
             ("blocks", "conda_packages"),
@@ -213,18 +213,16 @@ def choose_server(notebooks: list[Notebook], draft: Draft) -> None:
     draft.because(
         ("run", "command"),
         None,
-        "where nobody may log in to nodes, --ip takes the node's own name instead (other users reach it then, with the "
-        "token), and `ssh -L 8888:NODE:8888 LOGIN-NODE` leads there",
+        "where users cannot log in to nodes, set --ip to the node's name (other users can then reach it, with the "
+        "token), and use `ssh -L 8888:NODE:8888 LOGIN-NODE`",
     )
     plain = next((each for each in notebooks if not each.as_text), None)
     if plain is not None:
         line = f"hpcgen submit -- {command('jupyter', 'execute', '--inplace', plain.file)}"
-        draft.because(
-            ("run", "command"), None, f"without a person: `{line}` runs all of its cells and saves the results"
-        )
+        draft.because(("run", "command"), None, f"unattended: `{line}` runs all cells and saves the results")
     draft.remark(
         "the server listens on 127.0.0.1 of its node alone: the comments on `command` have the ssh line that reaches "
-        "it; docker and podman have a network of their own, where it cannot be reached"
+        "it; docker and podman have a separate network, where it cannot be reached"
     )
 
 

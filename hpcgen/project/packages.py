@@ -232,7 +232,7 @@ def _meant(packages: PackageFile, draft: Draft) -> PackageFile:
     options["without"] = [each.name for each in wrong]
     options["requirements"] = sorted({each.name for each in meant})
     for old, new in zip(wrong, meant, strict=True):
-        text = f"{old.name} is no package of that name in the index: {new.name} in its place, in no version"
+        text = f"{old.name} is not on the index under that name: replaced by {new.name}, without a version"
         draft.because(("blocks", BLOCK), None, text, old.where)
     return replace(packages, requirements=[*(each for each in packages.requirements if each not in wrong), *meant])
 

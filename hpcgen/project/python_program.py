@@ -219,7 +219,7 @@ def find_modules(found: Found, draft: Draft) -> None:
             roots |= dict.fromkeys(modules.roots(source), source.file)
             spawns = next((each.spawns for each in modules.reached([source]) if each.spawns), None)
             if spawns is not None and "mpi" not in draft.blocks:
-                text = f"{spawns.text} starts processes of its own on the node: `--gpus N` gives it N GPUs"
+                text = f"{spawns.text} starts its own processes on the node: `--gpus N` gives it N GPUs"
                 draft.remark(text, spawns.where)
     for words in commands_of(draft.data["run"]):
         if "-m" in words[:-1] and (path := modules.module(words[words.index("-m") + 1])):

@@ -242,7 +242,7 @@ def say_line(each: Launched, words: list[str], found: Found, draft: Draft, secre
     if each.container or each.image:
         image = f" ({each.image})" if each.image else ""
         by = f"`{each.container} IMAGE`{image}" if each.container else f"the image {each.image}"
-        draft.remark(f"{by} is left out: the image of this stack takes its place", each.where)
+        draft.remark(f"{by} is left out: the image of this stack replaces it", each.where)
     for text, said in (
         (each.before, "left out before the command"),
         (each.dropped, "left out behind the command"),
@@ -312,7 +312,7 @@ def _say_unknown(each: Launched, words: list[str], draft: Draft, secrets: set[st
     if each.patterns:
         draft.remark(f"no shell puts names of files in for {', '.join(each.patterns)}: name them", each.where)
     if stand := [word for word in placeholders(each) if any(word in text for text in words)]:
-        draft.remark(f"stands for a value of yours, put it into the command: {', '.join(stand)}", each.where)
+        draft.remark(f"placeholder, put your value into the command: {', '.join(stand)}", each.where)
 
 
 def _say_places(each: Launched, words: list[str], found: Found, draft: Draft) -> None:

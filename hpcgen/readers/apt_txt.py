@@ -27,7 +27,7 @@ def read_apt(folder: ProjectFolder, path: str, problems: Problems) -> list[FileW
                 found.setdefault(word, FileWord(word, where))
             else:
                 problems.add(
-                    f"{word[:80]!r} is no name of a package",
+                    f"{word[:80]!r} is not a package name",
                     folder.at(where),
                     "the names of Debian's or Ubuntu's packages, such as libnuma-dev",
                     _remedy(word),

@@ -106,6 +106,6 @@ def _with_others(build: BuildFile, others: list[str]) -> BuildFile:
         return build
     shown = ", ".join(others[:6]) + (" …" if len(others) > 6 else "")
     said = FileWord(
-        f"{build.folder} is what is compiled; other folders with a build of their own: {shown}", build.programs[0].where
+        f"{build.folder} is what is compiled; other folders with their own build: {shown}", build.programs[0].where
     )
     return replace(build, remarks=[*build.remarks, said])

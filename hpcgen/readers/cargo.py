@@ -108,7 +108,7 @@ class _Cargo:
         if examples:
             self.options.append(BuildOption("--examples", "the programs of this library are its examples", where))
             self.programs += [Built(f"{release}/examples/{each}", where, "", "mpi" in each) for each in examples]
-            self.remarks.append(FileWord("no program of its own: its examples are compiled", where))
+            self.remarks.append(FileWord("no program: its examples are compiled", where))
 
     def _needs(self, data: dict[str, Any], file: TomlFile) -> None:
         for name, value in _table(data, "dependencies").items():

@@ -51,7 +51,7 @@ def read_environment(folder: ProjectFolder, path: str) -> CondaFile:
                     notes += asked.notes
                     refused += asked.refused
                 else:
-                    file.wrong(f"{key!r} is no list that conda knows", at, "`pip:` and a list, or a package")
+                    file.wrong(f"{key!r} is not a list that conda knows", at, "`pip:` and a list, or a package")
         elif not (name := spec_name(each)):
             remedy = "name the package and, where it is not in the file's channels, CHANNEL::NAME"
             file.wrong(f"{public(each, 120)!r} names no package of conda", at, EXPECTED, remedy if "/" in each else "")
@@ -91,7 +91,9 @@ def _channels(file: YamlFile, named: list[str]) -> list[str]:
                 "remove it, and have a mirror that asks for none",
             )
         elif not _CHANNEL.fullmatch(each) or len(each) > 300:
-            file.wrong(f"{public(each, 120)!r} is no channel", at, "a name such as conda-forge, or https://HOST/PATH")
+            file.wrong(
+                f"{public(each, 120)!r} is not a channel", at, "a name such as conda-forge, or https://HOST/PATH"
+            )
     return [each.rstrip("/") for each in named]
 
 
@@ -112,7 +114,7 @@ def _of_pip(file: YamlFile, listed: list[str], at: list[str | int]) -> PackageFi
 # Explicit lists of packages, as ``conda list --explicit --sha256`` and conda-lock write them.
 MARK = "@EXPLICIT"
 _HASH = re.compile(r"(sha256:)?([0-9a-f]{64})")
-_AGAIN = "write it anew: conda list --explicit --sha256"
+_AGAIN = "regenerate it: conda list --explicit --sha256"
 
 
 def read_explicit(folder: ProjectFolder, path: str) -> CondaFile:
@@ -136,7 +138,7 @@ def read_explicit(folder: ProjectFolder, path: str) -> CondaFile:
         package = conda_package(wrong, Locked(url, match[2] if match else None), _AGAIN)
         packages += [package] if package is not None else []
     if not marked:
-        problems.add("this is no explicit list of conda packages", folder.shown(path), f"a line {MARK}", _AGAIN)
+        problems.add("this is not an explicit list of conda packages", folder.shown(path), f"a line {MARK}", _AGAIN)
     platforms = sorted({each.subdir for each in packages} - {INDEPENDENT})
     if len(platforms) > 1:
         problems.add(f"the list has packages for {' and '.join(platforms)}", folder.shown(path), "one platform", _AGAIN)

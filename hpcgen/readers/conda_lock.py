@@ -12,7 +12,7 @@ from hpcgen.readers.folder import ProjectFolder
 
 DEFAULT = "main"
 """The category of what is wanted anyhow."""
-_AGAIN = "write it anew: conda-lock"
+_AGAIN = "regenerate it: conda-lock"
 
 
 class _Hash(msgspec.Struct):

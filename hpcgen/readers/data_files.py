@@ -92,7 +92,7 @@ class Reader:
         value = table.get(key, None if needed else "")
         if isinstance(value, str) and value.isprintable():
             return value
-        said = f"{key} is missing" if value is None else f"{key} is no text on one line"
+        said = f"{key} is missing" if value is None else f"{key} is not text on one line"
         self.wrong(said, where, f'a text such as {key} = "…"')
         return ""
 
@@ -101,7 +101,7 @@ class Reader:
         value = table.get(key, [])
         if isinstance(value, list) and all(isinstance(each, str) and each.isprintable() for each in value):
             return value
-        self.wrong(f"{key} is no list of texts", where, f'a list such as {key} = ["…"]')
+        self.wrong(f"{key} is not a list of strings", where, f'a list such as {key} = ["…"]')
         return []
 
     def table(self, table: Any, key: str, where: Position) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class Reader:
         value = table.get(key, {})
         if isinstance(value, dict):
             return value
-        self.wrong(f"{key} is no table", where, f"a table, as below [{key}]")
+        self.wrong(f"{key} is not a table", where, f"a table, as below [{key}]")
         return {}
 
     def tables(self, table: Any, key: str, where: Position) -> list[dict[str, Any]]:
@@ -117,7 +117,7 @@ class Reader:
         value = table.get(key, [])
         if isinstance(value, list) and all(isinstance(each, dict) for each in value):
             return value
-        self.wrong(f"{key} is no list of tables", where, f"tables, as below [[{key}]]")
+        self.wrong(f"{key} is not a list of tables", where, f"tables, as below [[{key}]]")
         return []
 
     def wrong(self, message: str, where: Position, expected: str = "", remedy: str = "") -> None:

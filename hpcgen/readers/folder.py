@@ -126,7 +126,7 @@ class Readers(Generic[T]):
         for pattern, reader in self.rows:
             if re.fullmatch(pattern, name):
                 return reader(ProjectFolder(top), path)
-        raise InputError(f"{path!r} is no file of {self.what} that hpcgen reads", expected=self.expected)
+        raise InputError(f"{path!r} is not a file of {self.what} that hpcgen reads", expected=self.expected)
 
 
 MOST_ENTRIES = 20_000

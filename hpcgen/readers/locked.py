@@ -18,7 +18,7 @@ from hpcgen.readers.pip_text import is_marker, is_version
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+!-]*")
 _SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
-MADE_ANEW = "have the tool that wrote the lock write it anew"
+MADE_ANEW = "regenerate the lock with the tool that wrote it"
 
 
 def file_name(address: str) -> str:
@@ -76,15 +76,19 @@ def _hashes_of(wheels: Sequence[KnownWheel], sdist: KnownWheel | None) -> list[s
 def _check(reader: Reader, package: PackageRequirement) -> None:
     """That name, version, marker and names of files are what they should be; what is not is a problem of the reader."""
     if not _NAME.fullmatch(package.name):
-        reader.wrong(f"{package.name!r} is no name of a package", package.where, "such as numpy", MADE_ANEW)
+        reader.wrong(f"{package.name!r} is not a package name", package.where, "such as numpy", MADE_ANEW)
     if not is_version(package.version):
-        reader.wrong(f"{package.version!r} is no version of {package.name}", package.where, "such as 1.26.4", MADE_ANEW)
+        reader.wrong(
+            f"{package.version!r} is not a version of {package.name}", package.where, "such as 1.26.4", MADE_ANEW
+        )
     if package.marker and not is_marker(package.marker):
         message = f"the marker of {package.name} cannot be read: {package.marker[:120]!r}"
         reader.wrong(message, package.where, "such as python_version < '3.12'", MADE_ANEW)
     for each in [*package.wheels, *([package.sdist] if package.sdist is not None else [])]:
         if not _FILE.fullmatch(each.file):
-            reader.wrong(f"{each.file[:120]!r} is no name of a file of {package.name}", package.where, "", MADE_ANEW)
+            reader.wrong(
+                f"{each.file[:120]!r} is not the name of a file of {package.name}", package.where, "", MADE_ANEW
+            )
 
 
 def environment(python: str, architecture: str) -> dict[str, str]:

@@ -56,7 +56,7 @@ def _check(reader: Reader, metadata: dict[str, Any], header: Position) -> tuple[
     version = reader.text(metadata, "lock_version", header, needed=True)
     if version and not version.startswith("4."):
         where = reader.file.key("metadata", "lock_version")
-        reader.wrong(f"the lock has version {version}", where, "4, which PDM 2 writes", "write it anew: pdm lock")
+        reader.wrong(f"the lock has version {version}", where, "4, which PDM 2 writes", "regenerate it: pdm lock")
     elif version and _NEEDED not in reader.texts(metadata, "strategy", header):
         message = "the lock does not say which package is for which group and Python"
         remedy = f"pdm lock --strategy {_NEEDED}, with PDM 2.11 or newer"

@@ -38,7 +38,7 @@ class Fault(Exception):
 def requirement(text: str, where: Position, hashes: list[str] | None = None) -> PackageRequirement:
     """One requirement; :class:`Fault` where it is none, or names its package by an address or a path."""
     if len(text) > LONGEST or not text.isprintable():
-        raise Fault(f"{public(text, 60)!a}… is no requirement", WRITE)
+        raise Fault(f"{public(text, 60)!a}… is not a requirement", WRITE)
     if _ADDRESS.search(text):
         raise Fault(
             f"{public(text, 120)!r} names a package by an address",
@@ -52,7 +52,7 @@ def requirement(text: str, where: Position, hashes: list[str] | None = None) -> 
                 f"{public(text, 120)!r} is a path on this machine",
                 "code of your own comes into the image by `copy` in the stack",
             ) from None
-        raise Fault(f"{public(text, 120)!r} is no requirement", WRITE) from None
+        raise Fault(f"{public(text, 120)!r} is not a requirement", WRITE) from None
     return PackageRequirement(
         name=normal_name(parsed.name),
         where=where,
@@ -164,15 +164,15 @@ def from_git(
     """
     if not _REPOSITORY.fullmatch(url):
         raise Fault(
-            f"{public(url, 120)!r} is no https address of a repository",
+            f"{public(url, 120)!r} is not the https address of a repository",
             "write NAME @ git+https://HOST/PATH@COMMIT, without a user or a password",
         )
     try:
         parsed = Requirement(f"{named} ; {marker}" if marker.strip() else named)
     except (InvalidRequirement, RecursionError):
-        raise Fault(f"{public(named, 80)!r} is no name of a package", f"write NAME @ git+{url}@COMMIT") from None
+        raise Fault(f"{public(named, 80)!r} is not a package name", f"write NAME @ git+{url}@COMMIT") from None
     if folder and not _FOLDER.fullmatch(folder):
-        raise Fault(f"{public(folder, 80)!r} is no folder of a repository", "write subdirectory=PATH, without ..")
+        raise Fault(f"{public(folder, 80)!r} is not a folder of a repository", "write subdirectory=PATH, without ..")
     commit = reference if _COMMIT.fullmatch(reference) else None
     named_so = bool(re.search(GIT_REFERENCE, reference or "HEAD")) and not _PART.fullmatch(reference)
     if commit is None and not (moves and named_so):

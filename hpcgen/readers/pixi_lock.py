@@ -18,7 +18,7 @@ from hpcgen.readers.data_files import YamlFile
 from hpcgen.readers.folder import ProjectFolder
 
 VERSIONS = ("5", "6", "7")
-_AGAIN = "write it anew: pixi lock"
+_AGAIN = "regenerate it: pixi lock"
 
 
 class _Channel(msgspec.Struct):

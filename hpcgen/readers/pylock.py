@@ -21,7 +21,7 @@ def read_pylock(folder: ProjectFolder, path: str) -> PackageFile:
     version = reader.text(data, "lock-version", top, needed=True)
     if version and not re.fullmatch(r"1\.\d+", version):
         where = file.key("", "lock-version")
-        reader.wrong(f"the lock has version {version}", where, "1.0", "write it anew with a tool that writes 1.0")
+        reader.wrong(f"the lock has version {version}", where, "1.0", "regenerate it with a tool that writes 1.0")
     tables = reader.tables(data, "packages", top)
     found = [_package(reader, number, table) for number, table in enumerate(tables)]
     python = reader.text(data, "requires-python", top)

@@ -149,7 +149,7 @@ class _Reading:
             elif isinstance(entry, dict) and isinstance(entry.get("include-group"), str):
                 found += self._group(table, entry["include-group"], (*above, named))
             else:
-                self.reader.wrong(f"an entry of {named} is no requirement", where, EXPECTED)
+                self.reader.wrong(f"an entry of {named} is not a requirement", where, EXPECTED)
         return found
 
     def poetry(self) -> tuple[list[PackageRequirement], dict[str, list[PackageRequirement]], str]:
@@ -296,7 +296,7 @@ def _text(table: dict[str, Any], key: str) -> str:
     value = table.get(key, "")
     if isinstance(value, str) and value.isprintable():
         return value
-    raise Fault(f"{key} is no text on one line", "write it as a text in quotes")
+    raise Fault(f"{key} is not text on one line", "write it as a text in quotes")
 
 
 # pyproject.toml's table [project], or Poetry's: what the project is called and which commands it has.
@@ -323,6 +323,6 @@ def read_project_table(folder: ProjectFolder, path: str) -> ProjectTable:
         if isinstance(target, str) and _TARGET.fullmatch(target):
             scripts[command] = FileWord(target, where)
         elif isinstance(target, str):
-            reader.wrong(f"{target[:80]!r} is no function of a module", where, "such as package.module:main")
+            reader.wrong(f"{target[:80]!r} is not a function of a module", where, "such as package.module:main")
     reader.problems.raise_as(InputError)
     return ProjectTable(said.get("name"), said.get("description"), scripts)

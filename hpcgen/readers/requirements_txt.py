@@ -136,7 +136,7 @@ class _Reading:
     def line(self, line: _Line, held: bool) -> None:
         """One line: a requirement, or an option."""
         if variable := _VARIABLE.search(line.text):
-            self._wrong(line, f"{variable[0]} stands for a variable of whoever runs pip", "write the value itself")
+            self._wrong(line, f"{variable[0]} is a variable of the user who runs pip", "write the value itself")
         elif line.text.startswith("-"):
             self._option(line, held)
         else:
@@ -161,7 +161,7 @@ class _Reading:
         elif name in _OTHER:
             self._wrong(line, f"{name} is an option of pip that hpcgen does not take from a file", _OTHER[name])
         elif name not in _HARMLESS:
-            self._wrong(line, f"{name} is no option that hpcgen knows", did_you_mean(name, _KNOWN))
+            self._wrong(line, f"{name} is not an option that hpcgen knows", did_you_mean(name, _KNOWN))
 
     def _requirement(self, line: _Line, held: bool) -> None:
         own = _OWN.fullmatch(line.text.partition(" #")[0].strip())
@@ -177,7 +177,7 @@ class _Reading:
             return
         for each in wrong if len(wrong) == len(hashes) else ():
             self._wrong(
-                line, f"{each[:80]!r} is no sha256", "write --hash=sha256: and 64 digits, as pip hash prints them"
+                line, f"{each[:80]!r} is not a sha256", "write --hash=sha256: and 64 digits, as pip hash prints them"
             )
         try:
             accepted = [each for each in hashes if each not in wrong]

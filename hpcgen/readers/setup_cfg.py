@@ -54,7 +54,7 @@ class _Config:
             self._parsed.read_string(text)
         except configparser.Error as failure:
             where = Position(folder.shown(path), getattr(failure, "lineno", None) or 1, 1)
-            raise InputError("this is no file of sections and keys", where, "such as [options]") from None
+            raise InputError("not an INI file of sections and keys", where, "such as [options]") from None
 
     def keys(self, section: str) -> list[str]:
         """Those of a section."""

@@ -143,7 +143,7 @@ class _Setup:
         except (SyntaxError, ValueError, RecursionError, MemoryError) as failure:
             line = getattr(failure, "lineno", None) or 1
             raise InputError(
-                "this is no Python that can be read",
+                "not valid Python",
                 Position(folder.shown(path), line, 1),
                 remedy="write its requirements into requirements.txt",
             ) from None

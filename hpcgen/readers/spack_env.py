@@ -82,7 +82,7 @@ def read_environment(folder: ProjectFolder, path: str) -> SpackFile:
     file = YamlFile(folder, path, WRITTEN_BYTES)
     top = file.record(_Environment).spack
     if top is None:
-        raise InputError("this is no environment of Spack", folder.shown(path), "a file that begins with `spack:`")
+        raise InputError("not a Spack environment", folder.shown(path), "a file that begins with `spack:`")
     notes: list[FileNote] = []
     _keys(file, top, notes)
     _repositories(file, top.get("repos"), notes)
@@ -135,7 +135,7 @@ def _repositories(file: YamlFile, said: Any, notes: list[FileNote]) -> None:
 def _included(file: YamlFile, said: Any, notes: list[FileNote]) -> Iterable[YamlFile]:
     """Files of the project that an environment includes; the first decides before the later ones."""
     if not isinstance(said, list | None):
-        file.wrong("`include` is no list", ["spack", "include"], "a list such as [settings/packages.yaml]")
+        file.wrong("`include` is not a list", ["spack", "include"], "a list such as [settings/packages.yaml]")
         return
     for number, each in enumerate(said or []):
         at: At = ["spack", "include", number]
@@ -174,7 +174,7 @@ class _Packages:
     def specs(self, file: YamlFile, said: Any, lists: SpecLists) -> list[SpackSpec]:
         """The specs that are installed."""
         if not isinstance(said, list | None):
-            file.wrong("`specs` is no list", ["spack", "specs"], "a list such as [hdf5+mpi, zlib-ng]")
+            file.wrong("`specs` is not a list", ["spack", "specs"], "a list such as [hdf5+mpi, zlib-ng]")
             return []
         found: dict[str, SpackSpec] = {}
         for spec, at in lists.specs(said or [], ["spack", "specs"]):
@@ -185,11 +185,13 @@ class _Packages:
     def add(self, file: YamlFile, said: Any, top: At) -> None:
         """What a file has in ``packages``; where an earlier one says something else of a setting, that holds, too."""
         if not isinstance(said, dict | None):
-            return file.wrong("`packages` is no table", top, "packages by their names")
+            return file.wrong("`packages` is not a table", top, "packages by their names")
         for name, settings in (said or {}).items():
             at = [*top, name]
             if not re.fullmatch(NAME, str(name)) or not isinstance(settings, dict):
-                file.wrong(f"{public(str(name), 60)!r} is no package with settings", at, "a package's name and a table")
+                file.wrong(
+                    f"{public(str(name), 60)!r} is not a package with settings", at, "a package's name and a table"
+                )
                 continue
             for key, value in settings.items():
                 self._setting(file, name, str(key), value, [*at, key])
@@ -239,7 +241,7 @@ def _texts(file: YamlFile, value: Any, at: At) -> Iterable[tuple[str, At]]:
 def _unify(file: YamlFile, said: Any, at: At, notes: list[FileNote]) -> bool | str | None:
     """How Spack holds the specs together; None where nothing is said of it."""
     if not isinstance(said, dict | None):
-        file.wrong("`concretizer` is no table", at, "a table such as {unify: true}")
+        file.wrong("`concretizer` is not a table", at, "a table such as {unify: true}")
         return None
     for key in said or {}:
         if key != "unify":

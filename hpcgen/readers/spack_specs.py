@@ -55,7 +55,9 @@ class SpecLists:
         self._lists: dict[str, list[str]] = {}
         self._left = _MOST
         if not isinstance(said, list | None):
-            file.wrong("`definitions` is no list", ["spack", "definitions"], "a list such as [{tools: [cmake, ninja]}]")
+            file.wrong(
+                "`definitions` is not a list", ["spack", "definitions"], "a list such as [{tools: [cmake, ninja]}]"
+            )
             return
         for number, each in enumerate(said or []):
             self._define(each, ["spack", "definitions", number])
@@ -86,7 +88,7 @@ class SpecLists:
         if isinstance(said, dict):
             found = self._matrix(said, at)
         elif not isinstance(said, str | int | float):
-            self.file.wrong("a spec is no text", at, "a spec such as hdf5@1.14+mpi")
+            self.file.wrong("a spec is not text", at, "a spec such as hdf5@1.14+mpi")
         elif not (name := str(said).strip()).startswith("$"):
             found = [name]
         else:

@@ -26,7 +26,7 @@ def read_uv_lock(folder: ProjectFolder, path: str) -> PackageFile:
     data, top = file.data, Position(path, 1, 1)
     if data.get("version") != 1:
         where = file.key("", "version")
-        reader.wrong(f"the lock has version {data.get('version')!r}", where, "1", "write it anew: uv lock")
+        reader.wrong(f"the lock has version {data.get('version')!r}", where, "1", "regenerate it: uv lock")
     found: list[PackageRequirement] = []
     roots: list[Needed] = []
     ranges: dict[str, str] = {}

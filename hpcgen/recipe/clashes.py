@@ -91,7 +91,7 @@ def _remedy(rules: Sequence[VersionRule], installed: Installed, python: Chosen |
         f"choose another release of {'one of them' if len(blocks) > 1 else blocks[0]} ({releases})" if blocks else ""
     )
     if any(rule.place for rule in rules):
-        own = "change the version in your file (a lock is written anew by its tool)"
+        own = "change the version in your file (regenerate a lock with its tool)"
         return f"{own}, or {other}" if other else own
     anew = next(_commands(rules, lists, python, architecture), "")
     return f"{other or 'change the versions that you ask for'}, or leave one out{anew}"

@@ -70,7 +70,7 @@ def _refused(part: PlannedPart, build_only: set[str]) -> Iterator[Problem]:
     if others := sorted({each.key for each in part.inputs if not isinstance(each, Wheels)}):
         reasons.append(f"it is made from {some([_KINDS.get(each, each) for each in others])}")
     if part.block.base_image(part.ctx, "final") is not None:
-        reasons.append("it comes with a base image of its own")
+        reasons.append("it comes with its own base image")
     if wanted := build_packages(part):
         reasons.append(f"its build asks for the OS packages {some(wanted)}")
     if reasons:

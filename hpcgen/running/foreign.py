@@ -225,7 +225,7 @@ def _with_mpi(plan: Plan, facts: ImageFacts, catalog: Catalog) -> Plan:
         return plan
     against = _against(case)
     if not against:
-        message = f"the host's {host.flavour} {host.version} takes the place of {_mpi_of(plan)}"
+        message = f"the host's {host.flavour} {host.version} replaces {_mpi_of(plan)}"
         return _told(plan, message)
     understood = case.mpi_capabilities.pmi
     common = [each for each in host.pmi if each in understood]

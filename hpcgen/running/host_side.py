@@ -70,7 +70,7 @@ def host_side(
                 Problem(
                     f"the image was built for {name}, and no profile of that site is here; the image's own record "
                     "must not decide what runs on this host",
-                    expected="a profile of yours",
+                    expected="your own profile",
                     remedy="--site NAME|FILE, or --trust-image if the image is from somebody you trust",
                 )
             ]

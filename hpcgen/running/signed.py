@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hpcgen.images.reference import ImageReference
 
 _FIELD = "images.require_signature"
-_REMEDY = "get the image and its statement again from whoever built it; hpcgen verify IMAGE says more"
+_REMEDY = "ask the builder of the image for both again; hpcgen verify IMAGE says more"
 
 
 def required_by(site: Site, catalog: Catalog) -> str:
@@ -51,14 +51,14 @@ def require_signed(image: ImageReference | None, site: Site, catalog: Catalog) -
         raise PolicyError(message, expected="IMAGE, whose statement can be checked", remedy="name the image")
     signers = allowed_signers()
     if signers is None:
-        message = f"{who} requires an image signed by someone you allow, and you name nobody"
+        message = f"{who} requires an image signed by an allowed signer, and you have none"
         raise PolicyError(
             message, expected="a file of allowed signers", remedy="add `signers: FILE` to your config file"
         )
     file = statement_beside(image)
     if not file.exists():
         raise PolicyError(
-            f"{image} has no statement of where it comes from, and {who} requires one",
+            f"{image} has no provenance statement, and {who} requires one",
             expected=f"{file}, signed in {file}.sig",
             remedy="get both from whoever built it; who has the record writes them with "
             "hpcgen records provenance ID -o FILE --sign KEY",

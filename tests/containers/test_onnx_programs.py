@@ -108,7 +108,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "estimator": (file_model("sklearn", "isomap.pkl"), "no converter to ONNX knows the estimator Isomap"),
     "version": (file_model("sklearn", "old.pkl"), "was written by scikit-learn 1.3.0, and here is scikit-learn 1."),
     "opset": (file_model("onnx", "new.onnx"), "it has opset 99, and "),
-    "cut": (file_model("onnx", "cut.onnx"), "cut.onnx is no ONNX model, or was cut short"),
+    "cut": (file_model("onnx", "cut.onnx"), "cut.onnx is not an ONNX model, or is truncated"),
 }
 
 

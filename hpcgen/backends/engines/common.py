@@ -56,7 +56,7 @@ class ByReference(Engine):
 
     def missing_image(self, named: bool) -> tuple[str, str]:
         """A file; whether there is an image of a name, the start itself says best."""
-        return _NO_REFERENCE, f"$image is no name of an image, and {self.name} starts no files: {self.image_todo}"
+        return _NO_REFERENCE, f"$image is not an image name, and {self.name} starts no files: {self.image_todo}"
 
 
 # How engines that do as Podman does are told of a node's GPUs: by CDI names, or by device files.

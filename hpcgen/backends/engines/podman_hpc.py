@@ -39,7 +39,7 @@ class PodmanHpc(Podman):
 
     def unsupported_reason(self, gpu: str) -> str:
         """Modules for other GPUs than NVIDIA's."""
-        return f"it has no module for GPUs of {gpu}" if gpu not in ("", "nvidia") else ""
+        return f"it has no module for {gpu} GPUs" if gpu not in ("", "nvidia") else ""
 
     def ranks_together(self, mpi: str) -> bool:
         """With ``--mpi`` alone; ``--openmpi-pmix`` has ``shared_run: False``. Source: etc/modules.d, as above."""

@@ -28,7 +28,7 @@ class Pyxis(Enroot):
 
     def unsupported_reason(self, gpu: str) -> str:
         """NVIDIA's driver has a hook; AMD's devices are in the host's /dev, and its libraries in the image."""
-        return f"enroot has no hook for GPUs of {gpu}" if gpu not in ("", "nvidia", "amd") else ""
+        return f"enroot has no hook for {gpu} GPUs" if gpu not in ("", "nvidia", "amd") else ""
 
     def ranks_together(self, mpi: str) -> bool:
         """They share one container."""

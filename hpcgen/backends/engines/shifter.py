@@ -51,7 +51,7 @@ class Shifter(ByReference):
 
     def unsupported_reason(self, gpu: str) -> str:
         """What is known of modules is for NVIDIA's GPUs."""
-        return f"it has no known module for GPUs of {gpu}" if gpu not in ("", "nvidia") else ""
+        return f"it has no known module for {gpu} GPUs" if gpu not in ("", "nvidia") else ""
 
     def header_options(self, call: Call, image: str) -> list[tuple[str, str]]:
         """What the start line says, for Slurm's plugin."""

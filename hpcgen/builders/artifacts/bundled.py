@@ -57,10 +57,8 @@ def hold_taken(bundle: Path, signers: Path | None, taken: Mapping[str, ArtifactO
         store.find(each.record.key, why.append)
     if missing or why:
         labels = ", ".join(each.record.label for each in missing) or "some blocks"
-        message = (
-            f"the bundle has no sources of {labels}, but what was compiled of them, which this build does not take"
-        )
+        message = f"the bundle has no sources of {labels}, only compiled artifacts, which this build does not use"
         remedy = f"build by the bundle alone, with no kit: hpcgen build --bundle {sh(str(bundle))}"
         if why:
-            remedy = "have them signed in the store, and make the bundle again; or one without --artifacts"
+            remedy = "sign them in the store and recreate the bundle, or create one without --artifacts"
         raise InputError("; ".join([message, *why]), "--bundle", remedy=remedy)

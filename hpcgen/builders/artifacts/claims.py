@@ -77,7 +77,7 @@ def _taken(path: Path, what: str, tell: Callable[[str], None], times: ClaimTimes
         if clock - begun - told >= times.tell_s:
             told = clock - begun
             after = f", for {duration(told)} now" if told > times.look_s else ""
-            tell(f"{what} is being compiled on {owner}; it is waited for{after}")
+            tell(f"waiting for {what}, which is being compiled on {owner}{after}")
         time.sleep(times.look_s)
 
 

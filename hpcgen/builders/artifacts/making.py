@@ -107,7 +107,7 @@ def stored_artifacts(
             stored[keyed.name] = found
     of_bundle = bundled is not None and any(each.place == str(bundled.folder) for each in stored.values())
     if options.signers is None and (of_bundle or any(each.gave for each in sources)):
-        watcher.note("warning: no signature of them was required: name whom you trust as `signers` in your config file")
+        watcher.note("warning: no signature was required: list trusted signers as `signers` in your config file")
     return stored
 
 

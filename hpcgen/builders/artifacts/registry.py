@@ -128,7 +128,7 @@ class RegistryRepository(RemotePlace):
         try:
             return at_digest(self.address, f"sha256:{sha256_of(raw)}"), msgspec.json.decode(raw, type=ArtifactManifest)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise WebError("what it has under this key is no artifact", again=False) from error
+            raise WebError("what is stored under this key is not an artifact", again=False) from error
 
     def _skopeo(self) -> str:
         return require_program("skopeo", f"reach {self.address}", "install skopeo")

@@ -37,7 +37,7 @@ PLAN, LOCK = "plan", "hpcgen.lock"
 """Names of two of the resolved dependencies."""
 MAX_BYTES = 16 * 1024 * 1024
 _ENDING = ".provenance.json"
-_REMEDY = "get it again from whoever built the image"
+_REMEDY = "ask the builder of the image for it again"
 _NO_DIGEST = "a folder has no digest: its files change one by one, and copies differ in owners and dates"
 _PERSONAL = ("--account", "--image-directory")
 """Options of a recorded command that are about its user, each with one value; they do not decide what is built."""
@@ -218,7 +218,7 @@ def check_published(name: str, signers: Path | None = None) -> list[ProvenanceCh
             except InputError as failure:
                 damaged += failure.problems
     if not found:
-        message = f"{name}, {digest}, has no statement of where it comes from beside it in its registry"
+        message = f"{name}, {digest}, has no provenance statement in its registry"
         raise InputError(damaged or message, remedy="hpcgen fleet publish --sign KEY puts one there")
     return next((checks for checks in found if all(each.outcome == "holds" for each in checks)), found[0])
 
@@ -243,7 +243,7 @@ def _statement(data: bytes, file: Path) -> tuple[_BuildDefinition, list[str]]:
         found = told.get(field) if isinstance(told, dict) else None
         if found != expected:
             said = f"its {field} is {ascii(found)[:100]}" if found is not None else f"it has no {field}"
-            raise InputError(f"{file} is no provenance of SLSA: {said}", expected=expected, remedy=_REMEDY)
+            raise InputError(f"{file} is not an SLSA provenance statement: {said}", expected=expected, remedy=_REMEDY)
     try:
         statement = record_from(told, _Statement)
     except (msgspec.ValidationError, RecursionError) as failure:
@@ -253,7 +253,7 @@ def _statement(data: bytes, file: Path) -> tuple[_BuildDefinition, list[str]]:
         raise InputError(
             f"{file} is of a build by something else: its buildType is {ascii(definition.build_type)[:100]}",
             expected=BUILD_TYPE,
-            remedy="hpcgen reads its own statements; for this one there is the program that wrote it",
+            remedy="hpcgen reads only its own statements; use the program that wrote it",
         )
     subject = [each.sha256 for each in statement.subject if each.sha256]
     if not subject:
@@ -294,7 +294,7 @@ def _content(image: ImageReference, definition: _BuildDefinition) -> Iterator[Pr
         yield ProvenanceCheck("plan", "unknown", f"the image's kit cannot be read: {failure.problems[0].message}")
         return
     if kit is None:
-        yield ProvenanceCheck("plan", "unknown", "the image has no kit of hpcgen's")
+        yield ProvenanceCheck("plan", "unknown", "the image has no hpcgen kit")
         return
     lock = sha256_of(kit.files[LOCK].text)
     for name, said, found in ((PLAN, definition.sha256(PLAN), kit.content), (LOCK, definition.sha256(LOCK), lock)):

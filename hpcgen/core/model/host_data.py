@@ -53,7 +53,7 @@ def parse_data(text: str, where: str, base: str | None = None) -> NamedData:
         msgspec.convert(text, DataBind)
     except msgspec.ValidationError:
         example = "SRC[:DST[:ro]], such as $SCRATCH/imagenet:/data:ro, without further : and , in it"
-        raise InputError(f"{text!r} is no bind", where, expected=example) from None
+        raise InputError(f"{text!r} is not a bind", where, expected=example) from None
     source, _, rest = text.partition(":")
     target, _, mode = rest.partition(":")
     try:

@@ -30,7 +30,7 @@ def folder_of(directory: Path, name: str, make: bool = False) -> Iterator[int]:
     ValueError: ``name`` leads out of ``directory``.
     """
     if not is_below(name):
-        raise ValueError(f"{name!r} is no path below a folder")
+        raise ValueError(f"{name!r} is not a path below a folder")
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     opened = [os.open(directory, flags)]
     try:

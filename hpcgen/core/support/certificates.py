@@ -33,14 +33,14 @@ def read_certificates(path: str) -> bytes:
         raise InputError(
             f"the site's certificate {path} cannot be read: {failure.strerror}",
             _FIELD,
-            remedy="make it readable for whoever builds",
+            remedy="make it readable for the user who builds",
         ) from failure
     if b"PRIVATE KEY-----" in data:
         raise InputError(
             f"{path} has a private key, which would go into the image",
             _FIELD,
             expected="only the certificate of the authority",
-            remedy="put the certificate into a file of its own, and name that",
+            remedy="put the certificate into a separate file, and name that",
         )
     if b"-----BEGIN CERTIFICATE-----" not in data or len(data) > MAX_BYTES:
         raise InputError(

@@ -149,7 +149,7 @@ def wrong_name(name: str) -> str:
     Lists have a line for each file, and the shell and coreutils read them in build scripts.
     """
     if name in ("", ".", ".."):
-        return "it is no name of a file"
+        return "not a file name"
     if not name.isprintable():
         return "it has control characters or is not UTF-8"
     if "\\" in name:

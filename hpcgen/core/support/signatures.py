@@ -31,7 +31,7 @@ class Signer(msgspec.Struct, frozen=True):
     name: str = ""
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.key})" if self.name else f"{self.key}, which nobody has vouched for"
+        return f"{self.name} ({self.key})" if self.name else f"{self.key}, which is not a trusted key"
 
 
 def check_key(key: Path) -> None:
@@ -96,7 +96,7 @@ def named_signer(what: str, data: bytes, signature: str, namespace: str, allowed
 
 def _refused(message: str, allowed: Path | None) -> PolicyError:
     expected = f"a signature by one of the signers in {allowed}" if allowed is not None else "an intact signature"
-    return PolicyError(message, expected=expected, remedy="get it again from whoever signs it")
+    return PolicyError(message, expected=expected, remedy="ask the signer for it again")
 
 
 def _run(words: list[str], data: bytes | None = None) -> subprocess.CompletedProcess[bytes]:

@@ -281,7 +281,7 @@ PATHS = (
     FactKind(r"mpi\.(gpu\.[^.]+\.)?(libraries|preload)", "error", _MPI),
     FactKind(r"mpi\.(gpu\.[^.]+\.)?binds", "error", "a missing path cannot be bound, so the container does not start"),
     FactKind(r"(partitions\..+\.)?fabric\.devices", "error", "ranks fall back to a slower network, or do not start"),
-    FactKind(r"(partitions\..+\.)?fabric\.libraries", "error", "the image has no libraries of its own for this fabric"),
+    FactKind(r"(partitions\..+\.)?fabric\.libraries", "error", "the image has no libraries for this fabric"),
     FactKind(r"system\.module_paths", "warning", "the job script looks for modules there"),
     FactKind(r"containers\.image_directory", "error", "jobs look for their images there"),
     FactKind(r"network\.ca_certificates", "error", "builds copy the certificate into the image first"),

@@ -95,7 +95,7 @@ def read_output(folder: ProjectFolder, file: str, data: PbsData) -> None:
             current = data.object((match[1] or "node").lower(), match[2], how)
         else:
             expected = "output of qmgr -c 'print server', pbsnodes -a or qstat -Qf"
-            problems.append(Problem(f"{stripped[:80]!r} is no line of it", Position(shown, number, 1), expected))
+            problems.append(Problem(f"{stripped[:80]!r} is not a valid line", Position(shown, number, 1), expected))
             if len(problems) >= _MOST_PROBLEMS:
                 break
     if problems:
@@ -154,7 +154,7 @@ def _json(text: str, shown: str, data: PbsData) -> None:
     try:
         read = json.loads(text)
     except (ValueError, RecursionError) as failure:
-        message = f"this is no JSON: {str(failure)[:80]}"
+        message = f"this is not valid JSON: {str(failure)[:80]}"
         raise InputError(message, shown, remedy="give what the command prints without -F json") from None
     found = False
     for key, kind in (("Server", "server"), ("Queue", "queue"), ("nodes", "node")):

@@ -37,7 +37,7 @@ def read_literal(text: str, name: str) -> Literal | None:
             tree = ast.parse(text)
     except SyntaxError as failure:
         where = Position(name, failure.lineno or 1, failure.offset or 1)
-        raise InputError(f"this is no Python: {failure.msg}", where, "a settings file of ReFrame's") from None
+        raise InputError(f"this is not valid Python: {failure.msg}", where, "a settings file of ReFrame's") from None
     except (ValueError, RecursionError, MemoryError) as failure:
         raise InputError(
             f"this cannot be read as Python: {str(failure)[:80] or 'it is nested too deeply'}",

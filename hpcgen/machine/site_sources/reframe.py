@@ -63,7 +63,7 @@ def read_reframe(folder: ProjectFolder, file: str, asked: SourceSettings) -> See
             "its site_configuration is computed, not written out",
             name,
             "site_configuration = {…}",
-            "add --run-settings, which runs the file in a process of its own",
+            "add --run-settings, which runs the file in a separate process",
         )
     return facts_of(said, asked.system)
 

@@ -69,7 +69,7 @@ def _read(
         elif (said := _pairs(line)) is None:
             problems.append(
                 Problem(
-                    f"{line[:80]!r} is no line of slurm.conf",
+                    f"{line[:80]!r} is not a line of slurm.conf",
                     where,
                     f"KEY=VALUE pairs, separated by blanks, at most {MOST_KEYS}",
                     "quote a value with blanks, or write the key before it",
@@ -192,7 +192,7 @@ class HostLists:
         for part in bracket[1:-1].split(","):
             match = _RANGE.fullmatch(part.strip())
             if match is None:
-                raise HostListError(f"{part.strip()[:40]!r} is no range of numbers")
+                raise HostListError(f"{part.strip()[:40]!r} is not a range of numbers")
             first, last = int(match[1]), int(match[2] or match[1])
             if last < first:
                 raise HostListError(f"the range {part.strip()} ends before it begins")

@@ -81,7 +81,7 @@ def read_files(folder: ProjectFolder, files: list[str]) -> Seen:
         tops = {str(key).rstrip(":"): key for key in said.data}
         if not set(tops) & set(_TOPS):
             expected = f"one of {', '.join(_TOPS)} at the top"
-            raise InputError("this is no configuration of Spack's", said.name, expected, "name another file")
+            raise InputError("not a Spack configuration", said.name, expected, "name another file")
         for name, steps in _sections(said, tops):
             if name == "packages":
                 externals += _externals(said, steps) + _old_externals(said, steps, seen)
@@ -131,7 +131,7 @@ def _externals(said: SourceFacts, steps: tuple[Any, ...]) -> list[External]:
             match = _SPEC.match(spec)
             if match is None:
                 where = said.how(*place)
-                raise InputError(f"{spec[:80]!r} is no spec", where, "such as openmpi@4.1.6", "write `spec:`")
+                raise InputError(f"{spec[:80]!r} is not a spec", where, "such as openmpi@4.1.6", "write `spec:`")
             modules = [text for each in said.listed(*place, "modules") if isinstance(text := each, str)]
             prefix = said.text(*place, "prefix")
             prefix = prefix if prefix == "/" else prefix.rstrip("/")
@@ -297,9 +297,7 @@ def read_stackinator(folder: ProjectFolder, file: str, asked: SourceSettings) ->
     files = [path for name in _FILES if folder.holds(path := posixpath.normpath(f"{file}/{name}"))]
     if not any(path.endswith("packages.yaml") for path in files):
         expected = "a folder with packages.yaml, and network.yaml or compilers.yaml"
-        raise InputError(
-            "this is no cluster of Stackinator's", folder.shown(file), expected, "name the cluster's folder"
-        )
+        raise InputError("not a Stackinator cluster", folder.shown(file), expected, "name the cluster's folder")
     seen = read_files(folder, files)
     seen.notes.append(f"{folder.shown(file)}: recipes and environments of stacks do not describe the system")
     return seen

@@ -104,7 +104,7 @@ def mpi(case: ContractCase, packages: Sequence[CondaPackage]) -> Iterator[Check]
         theirs = next(abi for abi, library in MPI_LIBRARIES.items() if library == row.library)
         outer = each.build.startswith(_EXTERNAL)
         if case.mpi is None:
-            said = "needs an MPI of the image, and the stack has none" if outer else "is an MPI of its own"
+            said = "needs an MPI of the image, and the stack has none" if outer else "is a second MPI"
             reason = f"{each.exact} of the lock {said}: jobs on several nodes are not checked against the host's"
             yield Check(NAME, "doubtful", reason, "add `mpi` to the blocks of the stack, and lock an external build")
         elif outer and theirs != family:

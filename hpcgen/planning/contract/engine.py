@@ -76,7 +76,7 @@ def within_node(case: ContractCase) -> Check:
         how = "without user namespaces" if setuid(plan) or not case.engine.user_namespaces else "as one container"
         return holds(name, f"{engine} starts the ranks of a node {how}: they may read each other's memory")
     told = apart_settings(plan, case.engine, case.host)
-    reason = f"{engine} gives each rank a user namespace of its own: none may read another's memory, and messages are"
+    reason = f"{engine} gives each rank its own user namespace: ranks cannot read each other's memory, so messages are"
     reason += f" copied twice{f' ({some(list(told))})' if told else ''}"
     path = f"containers.engines.{engine}.version"
     if case.engine.version is None:

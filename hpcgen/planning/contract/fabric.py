@@ -183,7 +183,7 @@ def _between_gpus(case: ContractCase) -> Check:
         return _by_sockets(case, who)
     if plan.gpu_collectives == [ONECCL]:
         told = f" (FI_PROVIDER: {plan.fabric.provider})" if plan.fabric.provider else ""
-        reason = f"{who} sends by the libfabric of its own wheels{told}, which nobody tried over {kind}"
+        reason = f"{who} sends by the libfabric of its own wheels{told}, which is untested over {kind}"
         return unknown(NAME, reason, case.site.fabric_path(plan.partition, "provider"))
     network = gpu_network(plan, case.engine)
     if network is not None:

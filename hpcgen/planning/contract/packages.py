@@ -87,7 +87,9 @@ def by_accident(case: ContractCase, owners: Mapping[str, str], lines: Iterable[s
         name, version = _pin(line)
         block = owners.get(normal_name(name.partition("[")[0]), "")
         if block and block not in there:
-            reason = f"a package of yours requires {name} {version}, of which the index has one build for all machines"
+            reason = (
+                f"one of your packages requires {name} {version}, of which the index has one build for all machines"
+            )
             remedy = f"--add {block}: the block installs the build for the site's GPUs, CPU and MPI"
             found[block] = Check(NAME, "broken", reason, remedy, f"the block {block}")
     return found

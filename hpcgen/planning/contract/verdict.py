@@ -168,7 +168,7 @@ def findings_of(checks: Sequence[Check]) -> list[Finding]:
     ]
     missing = list(dict.fromkeys(each.name for each in checks if each.outcome == "unknown"))
     if missing:
-        message = f"the profile does not say enough to check {', '.join(missing)}"
+        message = f"the profile lacks facts to check {', '.join(missing)}"
         found.append(Finding(name="contract", severity="detail", message=message, remedy="see hpcgen contract"))
     return found
 

@@ -58,7 +58,7 @@ def of_line(case: ExplainCase, name: str, line: int) -> list[Explanation]:
         raise InputError(f"{name} has {len(lines)} lines, not {line}", expected=f"{name}:1 to {name}:{len(lines)}")
     subject = subjects_of(text).get(line - 1)
     if subject is None:
-        said = "a line that every such file has: no fact, block or option decides about it"
+        said = "a line of every such file, independent of facts, blocks and options"
         return [Explanation(kind="line", name=lines[line - 1].strip(), grounds=[Ground(kind="rule", text=said)])]
     return of_subject(case, subject)
 

@@ -8,7 +8,7 @@ from hpcgen.launch.job.queues import limits
 from hpcgen.planning.explain.case import ExplainCase, Explanation, Ground, Refused
 
 _RULES = {
-    "collectives": "so that GPUs and processes of several nodes find each other by the network that is meant",
+    "collectives": "so that GPUs and processes of several nodes use the intended network",
     "scheduler": "the launcher of the host's MPI needs it in jobs of this batch system",
     "engine": "ranks of a node are in containers that may not read each other's memory, which the MPI would do",
     "pinning": "the start line keeps each rank to its CPUs, and the MPI must not do it again",
@@ -146,7 +146,7 @@ def command(case: ExplainCase) -> Explanation:
 
 def unset(case: ExplainCase) -> Explanation:
     """Variables of the host that the container must not see."""
-    grounds = [Ground(kind="rule", text=f"the image lacks what they name, or has another version: {' '.join(HARMFUL)}")]
+    grounds = [Ground(kind="rule", text=f"the image lacks these files, or has other versions: {' '.join(HARMFUL)}")]
     if case.plan.mpi.host_settings:
         names = " ".join(case.plan.mpi.host_settings)
         grounds.append(Ground(kind="rule", text=f"they say where another MPI than the image's has its files: {names}"))
@@ -158,7 +158,7 @@ def own(kind: str) -> Explanation:
     """Lines of every job script."""
     rules = {
         "preflight": "checks before the start that the nodes meet the requirements of image and job",
-        "caches": "where programs keep what they download and compile, by variables of their blocks",
+        "caches": "where programs keep downloads and compiled code, by their blocks' variables",
         "models": "where `hpcgen data fetch` puts what `run.models` of the stack names; submit and run do that, too",
         "image": "where the build puts the image, unless HPCGEN_IMAGE names another",
         "program": "a program that the start needs, missed here and not in the middle of a job",

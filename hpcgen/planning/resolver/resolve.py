@@ -30,7 +30,7 @@ class NoPlanError(ConflictError):
     def __init__(self, question: Question) -> None:
         self.question = question
         super().__init__(
-            "no choice of versions fits everything that was asked",
+            "no choice of versions meets all requests",
             remedy="`hpcgen plan` shows which requirements clash, and possible remedies",
         )
 

@@ -185,7 +185,8 @@ def _read_log(shell: BaseShell) -> list[Requested]:
     with open(descriptor, "rb") as stream:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise InputError(
-                "Bazel's log of its downloads is no file", remedy="use another release, or lock without --fetch-bazel"
+                "Bazel's log of its downloads is not a file",
+                remedy="use another release, or lock without --fetch-bazel",
             )
         return requested(stream)
 

@@ -182,7 +182,7 @@ def _of_pip(found: Fetched, problems: list[Problem]) -> Iterator[BazelFile]:
             name, version, _, _ = parse_wheel_filename(file)
         except InvalidWheelFilename:
             problems.append(
-                Problem(f"a rule left {file!r}, which is no wheel's name", remedy="use another release of the block")
+                Problem(f"a rule left {file!r}, which is not a wheel name", remedy="use another release of the block")
             )
             continue
         yield BazelFile(_repository(name), sha256, (), file, f"{name}=={version}", pip=True)

@@ -105,7 +105,7 @@ def read_advisories(path: Path) -> list[Advisory]:
             found.append(msgspec.json.decode(read_plain(file, _MOST_BYTES), type=Advisory))
         except (OSError, ValueError, RecursionError) as failure:
             problems.add(
-                f"{file} is no advisory in OSV's format: {failure}", expected="a JSON file with id and affected"
+                f"{file} is not an advisory in OSV's format: {failure}", expected="a JSON file with id and affected"
             )
     problems.raise_as(InputError)
     return found

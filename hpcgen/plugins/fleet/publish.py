@@ -159,7 +159,7 @@ def _record_of(name: str, image: LockedImage) -> BuildRecord:
     record = of_image(ImageReference(kind, place))
     if record is None or record.content != image.content:
         raise InputError(
-            f"{name}: there is no record here of the build that made {place}, so nobody can state where it comes from",
+            f"{name}: there is no record here of the build that made {place}, so its origin cannot be stated",
             remedy=f"publish it on the machine that built it, or build it again: hpcgen build --member {name} --force",
         )
     return record

@@ -110,7 +110,7 @@ _HEAD = """\
 # Written by hpcgen: the last successful build of each member of the fleet. A member is built again when the hash of
 # its plan has changed, or when it is not in here.
 """
-LIMIT = Limit(LONG_LIST.bytes, "split the fleet: each fleet.yaml has a lock of its own")
+LIMIT = Limit(LONG_LIST.bytes, "split the fleet: each fleet.yaml has its own lock")
 _ENTRY_BYTES = 1024
 """More than a member takes: some 380, and a long path or name in a registry."""
 

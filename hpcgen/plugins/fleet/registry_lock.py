@@ -70,7 +70,9 @@ def push_lock(loaded: LoadedFleet, path: Path) -> str:
         try:
             there = _read(loaded)
         except FetchError as again:
-            message = "the registry takes a list of builds and lets nobody read it: what others noted would be lost"
+            message = (
+                "the registry accepts a list of builds but does not let you read it: others' entries would be lost"
+            )
             remedy = f"let ${USER} read {NAME} there as well; {again.problems[0].message}"
             raise FetchError(message, address, remedy=remedy) from again
     _write(loaded, {**there, **published}, address)
@@ -120,5 +122,5 @@ def _layer(copied: Path, address: str) -> str:
     except (OSError, ValueError, msgspec.MsgspecError):
         found = None
     if found is None:
-        raise InputError("this is no list of builds", address, "one layer", "remove it from the registry")
+        raise InputError("this is not a list of builds", address, "one layer", "remove it from the registry")
     return found[1]

@@ -108,7 +108,7 @@ def _check_model(loaded: LoadedEnsemble, name: str, model: EnsembleModel, proble
                 expected = f"a file {' or '.join(endings)}" + (
                     " with an array for each input" if len(endings) == 1 else ""
                 )
-                problems.add(f"{path} is no file of test data", place, expected)
+                problems.add(f"{path} is not a test data file", place, expected)
             _check_given(loaded, path, problems, place)
 
 
@@ -133,7 +133,7 @@ def _check_source(loaded: LoadedEnsemble, name: str, model: EnsembleModel, probl
     if model.converters is not None:
         given = document.position((*at, "converters"))
         if not model.converters.endswith(".py"):
-            problems.add(f"{model.converters} is no file of Python", given, "FILE.py, which registers converters")
+            problems.add(f"{model.converters} is not a Python file", given, "FILE.py, which registers converters")
         _check_given(loaded, model.converters, problems, given)
     if model.factory is not None:
         _check_given(loaded, model.factory.partition(":")[0], problems, document.position((*at, "factory")))

@@ -113,7 +113,7 @@ def _copy(folder: Path, file: HashedFile, work: ModelWork) -> None:
     """Copy a file of the result; only what the report tells of is given to programs."""
     parts = PurePosixPath(file.path).parts
     if parts[0] != work.model or not 1 < len(parts) <= _DEEPEST or ".." in parts:
-        raise InputError(f"{file.path!a} is no file of {work.model}", expected="a path such as MODEL/model.onnx")
+        raise InputError(f"{file.path!a} is not a file of {work.model}", expected="a path such as MODEL/model.onnx")
     source, target = folder / file.path, work.folder / file.path
     try:
         stream = open_plain(source)

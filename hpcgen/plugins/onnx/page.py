@@ -24,7 +24,7 @@ from hpcgen.plugins.tuning.bench.intervals import Interval
 
 _fill = Template(Path(__file__).with_name("templates") / "report.html").fill
 _TIMES = """
-Each figure is the median of the rounds; a round measures every runtime once, in a process of its own, and the ratio is
+Each figure is the median of the rounds; a round measures every runtime once, in a separate process, and the ratio is
 taken round by round against the first of the model and batch, with its 95 % interval.
 """
 

@@ -111,7 +111,7 @@ def check_place(output: Path) -> None:
             raise OutputError(f"cannot write {output}: its folder does not exist", "--output", remedy="mkdir -p")
         return
     if output.is_symlink() or not output.is_dir():
-        raise OutputError(f"{output} is no folder", "--output", remedy="name a new folder with -o")
+        raise OutputError(f"{output} is not a folder", "--output", remedy="name a new folder with -o")
     found = sorted(each.name for each in output.iterdir())
     if not found:
         return

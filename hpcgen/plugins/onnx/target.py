@@ -258,7 +258,7 @@ def _with_opsets(target: OnnxTarget, catalog: Catalog) -> OnnxTarget:
     known = known_opsets(catalog, target.engine, target.runtime)
     label = f"{target.engine} {target.runtime}"
     if not known:
-        reason = f"which opsets {label} takes is not known here: the conversion uses the opsets of its own runtime"
+        reason = f"which opsets {label} takes is unknown: the conversion uses its own runtime's opsets"
     else:
         parts = f"opset {known['opset']} (ai.onnx.ml {known['ml']}) and IR version {known['ir']}"
         reason = f"{label} takes models up to {parts} (building_blocks/{target.engine}.yaml)"

@@ -139,7 +139,7 @@ class ModelWork:
     def paths(self) -> list[Path]:
         """The files of the model and of its variants as they lie here; errors as :meth:`files`."""
         if not _is_folder(self.result):
-            raise self._strange(self.result, "it is no folder")
+            raise self._strange(self.result, "it is not a folder")
         found: list[Path] = []
         for path in files_below(self.result):
             if not stat.S_ISREG(path.lstat().st_mode):

@@ -70,7 +70,7 @@ def _in_index(text: str, index: PackageIndex) -> str:
     try:
         asked = Requirement(text)
     except InvalidRequirement:
-        raise InputError(f"{text} is no requirement", expected="a name and a range: certifi>=2026.1") from None
+        raise InputError(f"{text} is not a requirement", expected="a name and a range: certifi>=2026.1") from None
     files, failed = index.project(asked.name)
     if not files and failed:
         raise FetchError("; ".join(failed), remedy="check pip's settings, or try again later")

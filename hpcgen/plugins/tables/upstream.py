@@ -62,7 +62,7 @@ def pattern_of(text: str) -> re.Pattern[str]:
     except re.error as error:
         why = str(error)
     told = "a regular expression with `{version}` once, and `{sha256}` at most once"
-    raise InputError(f"{text} is no pattern: {why}", expected=told)
+    raise InputError(f"{text} is not a pattern: {why}", expected=told)
 
 
 def newest(versions: Iterable[str]) -> str:

@@ -235,7 +235,7 @@ class DockerFormat(Format):
         if assembly.builder.host_files:
             notes.append(f"build.sh puts the site's certificates into {CERTIFICATE_FOLDER}/ next to the kit's files")
         if plan.supply == "bundle":
-            notes.append("the bundle is a build context of its own, called bundle; no step has a network")
+            notes.append("the bundle is the build context `bundle`; no step has a network")
         top = commented([*header(plan), *assembly.base_notes, *notes])
         # The line asks a registry for its frontend, which a build without a network cannot.
         syntax = "# syntax=docker/dockerfile:1\n" if plan.supply == "network" else ""

@@ -240,9 +240,9 @@ def wanted_commands(asked: Sequence[str], recorded: Stack, own: Stack | None, *,
         programs = [each.program if isinstance(each, OfferedCommand) else each for each in recorded.commands]
         names = " ".join(f"--command {word}" for word in programs) or "--command NAME=/PATH/IN/THE/IMAGE"
         raise InputError(
-            f"there is no stack {recorded.name} of yours, and the image's own record must not decide which commands "
+            f"you have no stack {recorded.name}, and the image's own record must not decide which commands "
             "exist on this host",
-            expected="a stack of yours with `commands`",
+            expected="your own stack with `commands`",
             remedy=f"{names}; or --stack FILE, or --trust-image if the image is from somebody you trust",
         )
     problems = Problems()

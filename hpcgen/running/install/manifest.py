@@ -93,7 +93,7 @@ def read_manifest(path: Path) -> InstallRecord:
     except OSError as failure:
         raise InputError(f"{path} cannot be read: {failure.strerror}", remedy=remedy) from failure
     except (msgspec.DecodeError, RecursionError) as failure:
-        raise InputError(f"{path} is no record of hpcgen install: {failure}", remedy=remedy) from failure
+        raise InputError(f"{path} is not a record of hpcgen install: {failure}", remedy=remedy) from failure
     INSTALL.check(plain, str(path))
     try:
         found = record_from(plain, InstallRecord)

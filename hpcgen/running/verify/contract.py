@@ -315,7 +315,7 @@ def collectives_tests(plan: Plan, used: list[str] | None) -> list[TestResult]:
 
     def check() -> str:
         if not plan.gpu_collectives:
-            raise SkippedTest("no library of collectives between GPUs: MPI and Gloo name no network of their own")
+            raise SkippedTest("no library of collectives between GPUs: MPI and Gloo do not report a network")
         if used is None:
             raise SkippedTest("no test between GPUs passed; the block nccl_tests has one")
         if not used:

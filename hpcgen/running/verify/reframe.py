@@ -163,6 +163,6 @@ def systems_of(words: Iterable[str]) -> list[str]:
     for word in given:
         if not re.fullmatch(r"[A-Za-z0-9_*.+-]{1,100}(:[A-Za-z0-9_*.+-]{1,100})?", word):
             raise InputError(
-                f"{word!r} is no system of ReFrame's", "--system", "SYSTEM or SYSTEM:PARTITION, such as daint:gpu"
+                f"{word!r} is not a ReFrame system", "--system", "SYSTEM or SYSTEM:PARTITION, such as daint:gpu"
             )
     return given or ["*"]

@@ -316,7 +316,7 @@ def _as_oci(raw: bytes, source: str) -> bytes:
         return raw
     if kind != _DOCKER_MANIFEST:
         raise FetchError(
-            f"{source} has a manifest of kind {kind}", expected="OCI, or Docker's schema 2", remedy="push it anew"
+            f"{source} has a manifest of kind {kind}", expected="OCI, or Docker's schema 2", remedy="push it again"
         )
     layers = [{**_plain_descriptor(each), "mediaType": _layer_kind(each, source)} for each in manifest["layers"]]
     return _manifest(_plain_descriptor(manifest["config"]), layers)
@@ -340,7 +340,7 @@ def _rebuilt(raw: bytes, source: str, folder: Path) -> bytes:
     if missing:
         raise FetchError(
             f"{source}: {', '.join(missing)} was not copied",
-            remedy="try again; if it is so again, the image in that storage is damaged: fetch it anew",
+            remedy="try again; if it is so again, the image in that storage is damaged: fetch it again",
         )
     described = [{"digest": digest, "size": path.stat().st_size} for digest, path in sized]
     return _manifest(described[0], [{**each, "mediaType": _PLAIN_LAYER} for each in described[1:]])

@@ -64,7 +64,7 @@ def _of_registry(catalog: Catalog, name: str, site: Site, ask_registry: bool) ->
     told, _, digest = name.partition("@")
     stored_reference("", told)
     if digest and not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
-        raise InputError(f"{digest!r} is no digest", expected="sha256: and 64 lower-case hexadecimal digits")
+        raise InputError(f"{digest!r} is not a digest", expected="sha256: and 64 lower-case hexadecimal digits")
     if not digest and not ask_registry:
         show = f"skopeo inspect --format '{{{{.Digest}}}}' {sh(REGISTRY + name)}"
         raise InputError(

@@ -157,7 +157,7 @@ def _listed(skopeo: str, tag: str, authfile: Path | None) -> list[dict[str, Any]
             return []
         raise
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise InputError(f"{tag} is no list of manifests", remedy="another program has that tag: remove it there")
+        raise InputError(f"{tag} is not a list of manifests", remedy="another program has that tag: remove it there")
     return found
 
 

@@ -197,7 +197,7 @@ def _checked(lines: Iterator[str] | map[str]) -> Iterator[str]:
         try:
             said = Requirement(line)
         except InvalidRequirement:
-            raise UnknownSource(f"it requires {line[:80]!r}, which is no requirement") from None
+            raise UnknownSource(f"it requires {line[:80]!r}, which is not a requirement") from None
         if said.url is not None or not line.isprintable():
             raise UnknownSource(f"it requires {said.name} by an address")
         yield str(said)

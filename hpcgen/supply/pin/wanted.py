@@ -242,7 +242,7 @@ def rebuild(distribution: importlib.metadata.Distribution, folder: Path) -> Path
         else:
             missing.append(name)
     name, version = distribution.metadata["Name"], distribution.version
-    remedy = f"install {name} anew, with pip install --force-reinstall {name}=={version}"
+    remedy = f"reinstall {name}: pip install --force-reinstall {name}=={version}"
     if missing:
         shown = ", ".join(missing[:5])
         raise InputError(f"the installation of {name} lacks {len(missing)} files: {shown}", remedy=remedy)

@@ -102,7 +102,7 @@ def check(request: Request) -> None:
             if Requirement(line).url is not None or not line.isprintable():
                 raise InvalidRequirement(line)
         except InvalidRequirement:
-            problems.add(f"{line!r} is no requirement", expected="such as numpy or h5py==3.11.0")
+            problems.add(f"{line!r} is not a requirement", expected="such as numpy or h5py==3.11.0")
     target = request.target
     for value, pattern, example in (
         (target.python, r"3\.\d{1,2}(\.\d{1,2})?", "3.11.2"),

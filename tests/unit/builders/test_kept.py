@@ -63,7 +63,7 @@ def test_a_cache_is_listed_with_its_size_and_removed_on_request(places: Path, cl
     assert result.exists() and image.exists()
     assert [each["left"] for each in clean("--yes")] == [[], []]
     assert not result.exists() and not image.exists()
-    assert "there is nothing to remove" in hpcgen("clean", cwd=places / "here").stderr
+    assert "nothing to remove" in hpcgen("clean", cwd=places / "here").stderr
 
 
 def test_what_hpcgen_did_not_make_stays(places: Path, clean: Clean) -> None:
@@ -126,7 +126,7 @@ def test_what_an_engine_still_uses_is_told(places: Path, hpcgen: Command) -> Non
     done = hpcgen("clean", "images", "--yes", cwd=places / "here")
     assert done.returncode == 1
     assert "not known" in done.stdout
-    assert "warning: docker: not removed, since it is in use or not yours: sha256:abc" in done.stderr
+    assert "warning: docker: not removed: in use, or not yours: sha256:abc" in done.stderr
 
 
 PODMAN = """\

@@ -1,4 +1,4 @@
-"""A Dockerfile of the user's: who builds it, where the image goes, and what is no Dockerfile."""
+"""A Dockerfile of the user's: who builds it, where the image goes, and what is not a Dockerfile."""
 
 from __future__ import annotations
 

@@ -310,7 +310,7 @@ def test_check_reads_the_files_that_a_stack_names(hpcgen: Command, tmp_path: Pat
     )
     done = hpcgen("check", str(tmp_path / "mine.yaml"))
     assert done.returncode == 3
-    assert f"{tmp_path}/environment.yml:1:22: 'npm' is no list that conda knows" in done.stderr
+    assert f"{tmp_path}/environment.yml:1:22: 'npm' is not a list that conda knows" in done.stderr
     assert "gone.yml: the file is not there" in done.stderr
 
 

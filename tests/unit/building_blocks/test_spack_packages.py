@@ -255,7 +255,7 @@ def test_files_of_the_project_are_included(tmp_path: Path) -> None:
         ("spack: {specs: [bzip2], definitions: [{a: [a], b: [b]}]}\n", "this defines no list"),
         ("spack: {specs: [{matrix: [[bzip2]], exclude: [bzip2]}]}\n", "`exclude` of a matrix is not read"),
         ("spack: {specs: [{matrix: bzip2}]}\n", "neither a spec nor a matrix"),
-        ("spack: {specs: [bzip2, [7]]}\n", "a spec is no text"),
+        ("spack: {specs: [bzip2, [7]]}\n", "a spec is not text"),
         (f"spack: {{specs: [{{matrix: {[['a', 'b']] * 30}}}]}}\n", "more than 1000 specs"),
         ("spack: {specs: [bzip2 dev_path=/home/me]}\n", "from a folder of your own"),
         ("spack: {specs: ['bzip2%clang']}\n", "names the compiler clang"),

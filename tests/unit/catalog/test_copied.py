@@ -189,7 +189,7 @@ def refused(path: Path) -> str:
         ("  - {from: models, to: '/opt/x y'}", ":6:24: `to` must be"),
         ("  - {from: models, to: /opt/python/lib}", ":6:24: /opt/python is where the block python is installed"),
         (f"{MODELS}\n  - {{from: one, to: /opt/models/one}}", ":7:21: /opt/models/one and /opt/models are"),
-        ("  - {from: models, to: /opt/x, ignore: ['*']}", ":6:12: nothing is copied of 'models'"),
+        ("  - {from: models, to: /opt/x, ignore: ['*']}", ":6:12: nothing is copied from 'models'"),
     ],
 )
 def test_mistakes_have_their_place(copy: str, said: str, tmp_path: Path) -> None:

@@ -325,7 +325,7 @@ def test_what_a_kit_cannot_follow_any_more_is_refused(hpcgen: Command, words: li
     """It was passed over in silence, and the image was another one than people thought."""
     done = hpcgen("build", str(GOLDEN / "supermuc" / "mpi-hello"), "--dry-run", *words)
     assert done.returncode == 2, done.stderr
-    assert f"error: {named}: a kit contains the whole plan; give --site and --stack instead" in done.stderr
+    assert f"error: {named}: a kit is a finished plan; give --site and --stack instead" in done.stderr
 
 
 def test_a_package_that_is_no_block_is_proposed_as_one(hpcgen: Command) -> None:

@@ -92,7 +92,7 @@ MISTAKES = [
     ("def packages(self, ctx):\n        return Packages(build={'dnf': ['gcc']})", "packages for dnf only"),
     ("def biuld(self, ctx):\n        yield run('x', 'true')", "mumps.py:11:1: a block has no method biuld()"),
     ("def biuld(self, ctx):\n        yield run('x', 'true')", "did you mean build?"),
-    ("needs = (need('pyhton'),)", "it needs 'pyhton', which is no block\n  remedy: did you mean python or pytorch?"),
+    ("needs = (need('pyhton'),)", "it needs 'pyhton', which is not a block\n  remedy: did you mean python or pytorch?"),
     ("needs = (need('mpi', '=>4'),)", "'=>4' is not a version range"),
     ("provides = ('mpi',)", "it provides mpi, and virtuals.yaml does not list it"),
     ("__doc__ = ''", "Mumps has no docstring"),

@@ -52,7 +52,7 @@ def test_details_of_a_plan_are_one_word_until_they_are_asked_for(hpcgen: Command
         for line in notes
     )
     unknown = hpcgen("plan", "--site", "leonardo", "--stack", "pytorch", "--notes").stderr
-    assert "hpcgen: note: the profile does not say enough to check GPU driver" in unknown
+    assert "hpcgen: note: the profile lacks facts to check GPU driver" in unknown
     assert "hpcgen: note: not verified in the profile of alps: " in whole.stderr
     by_block = "hpcgen: note: The build accepts the Intel End User License Agreement"
     assert by_block in hpcgen("plan", "--site", "supermuc", "--stack", "mpi-hello", "--notes").stderr
@@ -85,9 +85,7 @@ def test_plan_notes_what_render_notes(hpcgen: Command) -> None:
     planned, rendered = (hpcgen(verb, *words).stderr for verb in ("plan", "render"))
     # What only the day makes of the profile's facts is said by the plan alone.
     planned = re.sub(r"hpcgen: note: (may be out of date|from memory, not verified): .*\n", "", planned)
-    assert planned == rendered.replace(
-        "hpcgen: building it requires the kit's other files too: render with -o DIR\n", ""
-    )
+    assert planned == rendered.replace("hpcgen: building requires the kit's other files, too: render with -o DIR\n", "")
 
 
 def test_the_older_spellings_of_show_and_schema_still_work(hpcgen: Command) -> None:

@@ -100,7 +100,7 @@ def test_a_name_that_hpcgen_has_is_not_replaced(hpcgen_process: Command, install
     ("name", "why"),
     [
         ("broken", "ModuleNotFoundError: No module named 'some_solver.missing'"),
-        ("number", "is no click command"),
+        ("number", "is not a click command"),
     ],
 )
 def test_a_command_that_cannot_be_loaded_is_the_fault_of_its_package(

@@ -40,7 +40,7 @@ def test_an_edited_file_is_named(hpcgen: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("supermuc",), "name two things to be compared, or none"),
+        (("supermuc",), "name two things to compare, or none"),
         (("kit", "supermuc"), "a site profile is compared with a site profile"),
         ((), "there is no hpcgen.yaml in this folder"),
         (("supermuc@nowhere", "supermuc"), "no profiles of"),

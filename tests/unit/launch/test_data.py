@@ -76,9 +76,9 @@ def test_what_is_not_here_is_an_error_before_the_queue(job: Command, tmp_path: P
         ("data:/mnt", "where the job's own folder is seen"),
         ("/etc/ssl", "/etc of the image"),
         ("data:/a/../usr", "/usr of the image"),
-        ("data:relative", "is no bind"),
-        ("a,b:/data", "is no bind"),
-        ("data:/x:rx", "is no bind"),
+        ("data:relative", "is not a bind"),
+        ("a,b:/data", "is not a bind"),
+        ("data:/x:rx", "is not a bind"),
         ("$(id):/x", "cannot be expanded"),
         ("~root/x:/x", "cannot be expanded"),
     ],
@@ -123,7 +123,7 @@ def test_charliecloud_binds_onto_folders_of_the_image(hpcgen: Command, tmp_path:
     refused = hpcgen("job", *site, "--bind", "data:/data")
     assert refused.returncode == 3 and "--bind " in refused.stderr and ":/mnt/1, or name /data" in refused.stderr
     assert f"-b {tmp_path}/data:/mnt/1" in hpcgen("job", *site, "--bind", "data:/mnt/1").stdout
-    assert "cannot bind a folder so that it is not changed" in hpcgen("job", *site, "--bind", "data:/mnt/1:ro").stderr
+    assert "cannot bind a folder read-only" in hpcgen("job", *site, "--bind", "data:/mnt/1:ro").stderr
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_a_job_after_another(kind: str, after: str) -> None:
         ("hlrs-testbed", "mpi-hello", ["--array", "2"], "cannot submit arrays to Torque"),
         ("workstation", "mpi-hello", ["--after", "7"], "no jobs that wait for others"),
         ("workstation", "mpi-hello", ["--requeue"], "--requeue"),
-        ("supermuc", "mine", ["--array", "x"], "is no number of tasks"),
+        ("supermuc", "mine", ["--array", "x"], "is not a number of tasks"),
     ],
 )
 def test_what_cannot_be_had_is_refused(

@@ -79,7 +79,7 @@ def test_devices_of_the_fabric_are_named_too(tmp_path: Path) -> None:
 def test_an_image_file_is_refused_with_what_to_do(tmp_path: Path, image: str) -> None:
     done = run_job(tmp_path, kit(tmp_path, "sarus-suite").files["job.slurm"].text, image=image)
     assert (done.returncode, done.stdout) == (66, "")
-    assert f"{image} is no name of an image, and sarus-suite starts no files" in done.stderr
+    assert f"{image} is not an image name, and sarus-suite starts no files" in done.stderr
     assert "sarusctl migrate NAME" in done.stderr and "HPCGEN_IMAGE" in done.stderr
 
 

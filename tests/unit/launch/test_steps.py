@@ -118,8 +118,8 @@ def test_the_command_line_of_a_plan_has_its_steps(hpcgen: Command) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--step", "work 0"], "is no step: write NAME=COMMAND"),
-        (["--step", "One=work"], "is no step: write NAME=COMMAND"),
+        (["--step", "work 0"], "is not a step: write NAME=COMMAND"),
+        (["--step", "One=work"], "is not a step: write NAME=COMMAND"),
         (["--step", "one="], "the step one has no command"),
         (["--step", "one='"], "the command of the step one cannot be read"),
         (["--step", "one=a", "--step", "one=b"], "two steps are called one"),

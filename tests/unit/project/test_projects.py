@@ -104,7 +104,7 @@ def test_lines_of_the_users_own_stay(hpcgen: Command, project: Path) -> None:
     own = file.read_text("utf-8").replace("title: ", "title: Our ").replace("\nrun:", "\nrun:\n  binds: [data:/data]")
     file.write_text(own, "utf-8")
     done = hpcgen("init", project.name, "--force")
-    assert "already up to date, with lines of your own" in done.stderr and file.read_text("utf-8") == own
+    assert "already up to date, including your own lines" in done.stderr and file.read_text("utf-8") == own
     (project / "requirements.txt").write_text("numpy\n", "utf-8")
     done = hpcgen("init", project.name)
     assert done.returncode == 7 and "python_packages" in done.stderr and "-  binds" not in done.stderr, done.stderr

@@ -120,7 +120,7 @@ SHAPES = {
         },
         ["pytorch"],
         ["python3", "/app/train.py", "--env", "swing", "--data", "/path/to/data"],
-        remarks=["stands for a value of yours, put it into the command: /path/to/data"],
+        remarks=["placeholder, put your value into the command: /path/to/data"],
     ),
     "code for GPUs that is compiled when it runs": Shape(
         {
@@ -519,7 +519,7 @@ SHAPES = {
         },
         ["pytorch", "mpi"],
         [*RANKS, "python3", "/app/train.py", "--model", "<your_model>", "--lr", "1"],
-        remarks=["stands for a value of yours, put it into the command: <your_model>"],
+        remarks=["placeholder, put your value into the command: <your_model>"],
     ),
     "a line that shows help, and a late import of what nobody knows": Shape(
         {

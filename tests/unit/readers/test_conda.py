@@ -248,7 +248,7 @@ def test_an_explicit_list_needs_a_sha256_of_each(tmp_path: Path) -> None:
     assert messages(error) == [
         "conda-linux-64.lock:1:1 zlib has no sha256 in the lock",
         "conda-linux-64.lock:2:3 'https://x.example.org/y.zip' is not the address of a conda package",
-        "conda-linux-64.lock this is no explicit list of conda packages",
+        "conda-linux-64.lock this is not an explicit list of conda packages",
     ]
 
 

@@ -50,7 +50,7 @@ def test_a_build_has_nothing_of_the_tests_in_its_image(tmp_path: Path) -> None:
 
 
 def test_a_home_that_cannot_be_written_to_keeps_no_caches(tmp_path: Path) -> None:
-    """As in a read-only image: /dev/null is no folder, not even root's."""
+    """As in a read-only image: /dev/null is not a folder, not even root's."""
     written = Check("caches", 'touch "$XDG_CACHE_HOME/compiled"; echo "$XDG_CACHE_HOME"', expect=str(tmp_path))
     done = run(tmp_path, written, build=False, HOME="/dev/null/home", XDG_CACHE_HOME="")
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "ok       block 1: caches")

@@ -88,7 +88,7 @@ def test_it_is_known_by_all_that_it_holds(image: ImageReference) -> None:
 
 def test_a_python_says_what_it_has_without_importing_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    # A folder of somebody's is no package of the Python, and a module that is looked for is not run.
+    # A folder of somebody's is not a package of the Python, and a module that is looked for is not run.
     (tmp_path / "torch.py").write_text("open('ran', 'w')")
     (tmp_path / "json.py").write_text("open('ran', 'w')")
     found = python_here([sys.executable], ["msgspec", "torch", "no_such_module"])

@@ -200,7 +200,7 @@ def _version_elsewhere(machine: Machine, root: str, folder: str, flavour: str) -
 
 def _facts(machine: Machine, each: Installation, seen: Seen) -> None:
     how = f"{each.file}, SONAME {each.library.soname}"
-    seen.add("mpi.flavour", each.flavour, f"{each.file}, by its texts and its dependencies")
+    seen.add("mpi.flavour", each.flavour, f"{each.file}, by its strings and dependencies")
     seen.add("mpi.version", each.version, each.version_from)
     seen.add("mpi.abi", each.abi, how)
     seen.add("mpi.root", each.root, each.file)

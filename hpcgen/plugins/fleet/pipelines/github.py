@@ -147,7 +147,7 @@ def _changed(options: PipelineOptions, own: bool) -> dict[str, Any]:
     parts = options.parts
     script = f"""\
 mkdir -p {WORK}
-# A member without a plan is in the list too, and fails in a job of its own.
+# A member without a plan is in the list too, and fails in a separate job.
 hpcgen ci github --jobs --parts {parts} --fleet "$HPCGEN_FLEET" --lock {LOCK} >> "$GITHUB_OUTPUT"
 """
     names = [_output(number) for number in range(parts)]

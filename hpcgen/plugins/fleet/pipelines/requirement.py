@@ -43,5 +43,5 @@ def doubt(requirement: str) -> str:
     if re.search(r"#sha256=[0-9a-f]{64}\b|git\+[^#]*@[0-9a-f]{40,64}(#|$)", requirement):
         return ""
     if re.search(r"://|\bfile:", requirement):
-        return f"{requirement} has neither a commit nor a hash: what is installed may change without a word"
-    return f"{requirement} is looked up by its name, which hpcgen has on no index: anybody may take it there"
+        return f"{requirement} has neither a commit nor a hash, so what is installed may change unnoticed"
+    return f"{requirement} is looked up by name on the index, where hpcgen has not registered it: anyone could"

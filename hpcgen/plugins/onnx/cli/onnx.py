@@ -118,7 +118,7 @@ def runner_of(
 
     if running.here:
         if running.image or running.host or running.engine:
-            raise click.UsageError("--here runs in no image: leave out --image, --on and --engine")
+            raise click.UsageError("--here uses no image: leave out --image, --on and --engine")
         return HereRunner(running.threads, running.memory)
     if running.image is None and loaded is None:
         raise click.UsageError("say --image IMAGE, or --here")
@@ -182,5 +182,5 @@ class ProviderChoice(click.Choice):  # type: ignore[type-arg,unused-ignore]  # g
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Source: click's documentation of parameter types."""
         if str(value) in _NOT_THERE:
-            self.fail(f"{value!r} is no provider here: {_NOT_THERE[str(value)]}", param, ctx)
+            self.fail(f"{value!r} is not a provider here: {_NOT_THERE[str(value)]}", param, ctx)
         return super().convert(value, param, ctx)

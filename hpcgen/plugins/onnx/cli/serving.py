@@ -70,7 +70,7 @@ def run(
     if running.here == bool(running.image):
         raise click.UsageError("say either --image IMAGE or --here")
     if running.here and (running.host or running.engine):
-        raise click.UsageError("--here runs in no image: leave out --on and --engine")
+        raise click.UsageError("--here uses no image: leave out --on and --engine")
     request = RunRequest(
         models=folder,
         model=model,

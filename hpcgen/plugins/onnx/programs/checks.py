@@ -36,7 +36,7 @@ def _check_whole(path, model):
         onnx.checker.check_model(str(path), full_check=strict)
         shape_inference.infer_shapes_path(str(path), str(inferred), check_type=strict, strict_mode=strict)
     except onnx.checker.ValidationError as failure:
-        raise model.wrong(f"{path.name} is no valid ONNX model: {failure}", "export it again") from failure
+        raise model.wrong(f"{path.name} is not a valid ONNX model: {failure}", "export it again") from failure
     except shape_inference.InferenceError as failure:
         raise model.wrong(
             f"shapes or types in {path.name} contradict each other: {failure}", "export it again"

@@ -55,7 +55,7 @@ def _know_texts(model, found):
             continue
         if not found:
             raise model.wrong(
-                f"nothing says which texts its input {put.name} takes: it has no categories and no vocabulary",
+                f"the valid texts for its input {put.name} are unknown: it has neither categories nor a vocabulary",
                 "name test data: data: [FILE.npz], with an array of text for each such input",
             )
         arrays = [feeds[put.name] for _, feeds in found]

@@ -188,7 +188,7 @@ def refuse_differences(model, record, original):
         return
     changes = changed_by(original)
     if changes:
-        raise keeping(model, changes, "so that what it computes depends on the runs before")
+        raise keeping(model, changes, "so its results depend on previous runs")
     raise model.wrong(
         f"the converted model computes something else: {failure_of(wrong[0])}"
         + (f" ({len(wrong)} of {len(record['differences'])} comparisons failed)" if len(wrong) > 1 else ""),

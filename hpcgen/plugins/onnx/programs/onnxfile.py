@@ -23,7 +23,7 @@ def load(path, model, weights=True):
             raise
         size = Path(path).stat().st_size
         raise model.wrong(
-            f"{Path(path).name} is no ONNX model, or was cut short: its {size} bytes cannot be read ({failure})",
+            f"{Path(path).name} is not an ONNX model, or is truncated: its {size} bytes cannot be read ({failure})",
             "copy the file again and compare its checksum, or export the model again",
         ) from failure
 

@@ -17,7 +17,7 @@ class Original:
         self.proto = onnxfile.load(self.path, model)
         graph = self.proto.graph
         if not graph.node and not graph.output:
-            raise model.wrong(f"{model.file} is no ONNX model: it has no graph", "export the model again")
+            raise model.wrong(f"{model.file} is not an ONNX model: it has no graph", "export the model again")
         here = checks.newest_opset()
         limit = min(each for each in (model.opset, asked.get("opset"), here) if each)
         checks.check_opset(model, self.proto, limit, asked)

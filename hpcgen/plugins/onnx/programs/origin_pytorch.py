@@ -80,7 +80,7 @@ class Original:
 
     def _unreadable(self, failure):
         return self.model.wrong(
-            f"{self.model.file} is no file of torch.save, or was cut short: {str(failure).splitlines()[0]}",
+            f"{self.model.file} was not written by torch.save, or is truncated: {str(failure).splitlines()[0]}",
             "copy the file again, or save it again with torch.save",
         )
 
@@ -135,7 +135,7 @@ class Original:
             self.program = torch.export.load(str(GIVEN / self.model.file))
         except Exception as failure:
             raise self.model.wrong(
-                f"{self.model.file} is no program of torch.export that torch {torch.__version__} reads: {failure}",
+                f"{self.model.file} is not a torch.export program that torch {torch.__version__} reads: {failure}",
                 "write it with torch.export.save by the same version of torch, or name that version",
             ) from failure
         return self.program.module()

@@ -59,7 +59,7 @@ class Original:
             ) from failure
         except (pickle.UnpicklingError, EOFError, ValueError, KeyError, IndexError) as failure:
             raise self.model.wrong(
-                f"{file} is no file of pickle or joblib, or was cut short: {type(failure).__name__}: {text(failure)}",
+                f"{file} is not from pickle or joblib, or is truncated: {type(failure).__name__}: {text(failure)}",
                 "copy the file again, or write it again with joblib.dump",
             ) from failure
         except Exception as failure:

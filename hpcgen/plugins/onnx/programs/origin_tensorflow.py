@@ -80,7 +80,7 @@ class Original:
             return keras.models.load_model(GIVEN / self.model.file, compile=False, safe_mode=False)
         except Exception as failure:
             raise self.model.wrong(
-                f"{self.model.file} is no model that Keras {keras.__version__} reads: {text(failure)}",
+                f"{self.model.file} is not a model that Keras {keras.__version__} reads: {text(failure)}",
                 "save it with model.save('NAME.keras'); name a file that defines its own layers in include",
             ) from failure
 
@@ -108,7 +108,7 @@ class Original:
             self.loaded = tf.saved_model.load(str(GIVEN / file))
         except Exception as failure:
             raise self.model.wrong(
-                f"{file} is no SavedModel: {text(failure)}", "name the folder that has saved_model.pb"
+                f"{file} is not a SavedModel: {text(failure)}", "name the folder that has saved_model.pb"
             ) from failure
         signatures = dict(self.loaded.signatures)
         if name not in signatures:

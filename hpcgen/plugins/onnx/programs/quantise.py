@@ -26,7 +26,7 @@ def static(source, target, external, sets):
     """Weights and activations in 8 bits, their ranges from data. ``sets``: inputs by name, one after the other."""
     quantization = imported("onnxruntime.quantization", "quantisation")
     if not sets:
-        raise Cannot("there are no data to calibrate with", "name some under calibration or data")
+        raise Cannot("no calibration data", "name some under calibration or data")
 
     class Reader(quantization.CalibrationDataReader):
         def __init__(self):

@@ -86,9 +86,9 @@ class Trials:
             return self._refuse(label, axes, why)
         if any(not each.size for each in outputs):
             shapes = ", ".join(str(list(each.shape)) for each in outputs)
-            return self._refuse(label, axes, f"what it gives there is empty: {shapes}")
+            return self._refuse(label, axes, f"its output there is empty: {shapes}")
         if any(each.dtype.kind == "f" and np.isnan(each).all() for each in outputs):
-            return self._refuse(label, axes, "what it gives there is no number, as of a mask that covers all")
+            return self._refuse(label, axes, "its output there is not a number, as with a mask that covers everything")
         self.kept.sets.append((label, feeds, outputs, drawn))
         return True
 

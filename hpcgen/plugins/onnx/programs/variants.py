@@ -99,7 +99,7 @@ def ort_level(made):
         options.add_session_config_entry("session.optimized_model_external_initializers_min_size_in_bytes", "1024")
     ort.InferenceSession(str(made.source), options, providers=["CPUExecutionProvider"])
     if made.variant == "ort-all":
-        made.findings.append("its layout is that of this machine's CPU: make it anew on another kind")
+        made.findings.append("its layout is that of this machine's CPU: make it again on another kind")
 
 
 def transformer(made):

@@ -273,7 +273,7 @@ def _unfit(cell: BenchOutcome) -> str:
     ranks = layout_of(cell)[0] * plan.job.nodes
     if python is not None and max(ranks, cell.workload.ranks) > 1:
         where = "without a container" if cell.case.job.plain else "in an image that hpcgen did not build"
-        return f"several ranks are not started {where}"
+        return f"several ranks cannot be started {where}"
     if ranks < cell.workload.ranks:
         return f"it needs {counted(cell.workload.ranks, 'rank')}: --layout {cell.workload.ranks}x1"
     if cell.variant.batch and cell.workload.network is None:
@@ -316,7 +316,7 @@ def _rate(workload: BenchWorkload, results: list[RankResult], nodes: int) -> Rat
     counts: set[Any] = {each.parameters for each in results}
     if workload.network is not None and counts != {workload.record.parameters}:
         return f"the program built another network: {counts} parameters, not {workload.record.parameters}"
-    # On one node a container may have a name of its own for each rank.
+    # On one node a container may have a different name for each rank.
     by_node: dict[str, list[RankResult]] = {}
     for each in results:
         by_node.setdefault(each.node if nodes > 1 else "", []).append(each)

@@ -115,7 +115,7 @@ def _joined(parts: Sequence[dict[str, Any]]) -> Variant:
 def _layout(text: str, problems: Problems) -> dict[str, Any]:
     found = _LAYOUT.fullmatch(text)
     if found is None:
-        problems.add(f"{text!r} is no layout", "--layout", "ranks on the node x threads of each, such as 2x8")
+        problems.add(f"{text!r} is not a layout", "--layout", "ranks on the node x threads of each, such as 2x8")
         return {}
     return {"ranks": int(found[1]), "threads": int(found[2])}
 

@@ -62,7 +62,7 @@ def split_words(text: str) -> list[str]:
     try:
         words = shlex.split(text)
     except ValueError as failure:
-        raise click.UsageError(f"--against {text!r} is no command: {failure}") from failure
+        raise click.UsageError(f"--against {text!r} is not a command: {failure}") from failure
     if not words:
         raise click.UsageError("--against requires a command that starts a Python, such as venv/bin/python")
     return words
@@ -132,7 +132,7 @@ def _site(catalog: Catalog, image: str, beside: ImageJob | None) -> Site:
         return catalog.site(own[0])
     raise _NoSiteError(
         Problem(
-            f"nothing says which machine this is: {image} has no record of a site",
+            f"the machine is unknown: {image} has no record of a site",
             expected="--site NAME|FILE",
             remedy="hpcgen site new NAME --detect -o NAME.yaml describes this machine",
         )

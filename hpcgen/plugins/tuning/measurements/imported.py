@@ -53,7 +53,7 @@ def lines_of(path: Path, required: set[str], what: str, separator: str) -> Itera
     columns = [each.strip() for each in next(read, [])]
     if missing := sorted(required - set(columns)):
         raise InputError(
-            f"{what} has the columns {', '.join(missing)}; this file lacks them",
+            f"{what} has the columns {', '.join(missing)}; which this file lacks",
             Position(str(path), 1, 1),
             f"{separator.join(sorted(required))} in the first line",
         )

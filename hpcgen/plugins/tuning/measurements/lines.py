@@ -51,7 +51,10 @@ def _row(line: bytes, name: str, number: int) -> Measurement:
     except (msgspec.DecodeError, RecursionError) as failure:
         # One that was interrupted while it was written.
         raise InputError(
-            f"this is no JSON: {failure}", Position(name, number, 1), "one measurement on a line", "remove the line"
+            f"this is not valid JSON: {failure}",
+            Position(name, number, 1),
+            "one measurement on a line",
+            "remove the line",
         ) from failure
 
 

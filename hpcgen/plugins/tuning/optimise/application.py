@@ -48,7 +48,7 @@ def checked_build(
     found = [Finding(name="build", severity="note", message=message)]
     if request.hardware.accelerator not in (None, "none") and request.framework is None and request.stack is None:
         message = "no stack for own programs supports GPUs, so the job requests none"
-        remedy = "name a `stack` that has it, such as one of yours with the block cuda"
+        remedy = "name a `stack` that has it, such as your own with the block cuda"
         found.append(Finding(name="build", severity="warning", message=message, remedy=remedy))
     if not run.command:
         message = "the request builds a program and does not say which command starts it, so the stack's own is started"

@@ -74,7 +74,7 @@ def candidates(catalog: Catalog, request: OptimiseRequest, site: Site, partition
                     found.append(RunCandidate(stack, partition, suited, install, settings, added, mpi))
     if not found:
         raise InputError(
-            f"{request.framework} is installed in no way of {', '.join(request.install)}", remedy="leave out `install`"
+            f"{request.framework} cannot be installed by {', '.join(request.install)}", remedy="leave out `install`"
         )
     return found
 

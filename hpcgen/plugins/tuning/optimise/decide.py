@@ -116,7 +116,7 @@ def _in_one_process(request: OptimiseRequest, found: Sequence[Judged]) -> tuple[
     alone = msgspec.structs.replace(request, workload=msgspec.structs.replace(request.workload, distributed=False))
     if not request.workload.distributed or wants_ranks(alone):
         return None
-    message = f"no stack of several ranks can be planned, so this is one of a single process: {found[0].refused}"
+    message = f"no stack with several ranks can be planned, so this one runs a single process: {found[0].refused}"
     return alone, Finding(name="distributed", severity="warning", message=message, remedy=_OPEN)
 
 

@@ -144,7 +144,7 @@ def _findings(plan: Plan, request: OptimiseRequest) -> list[Finding]:
     reference = str(request.container)
     told = [f"{reference} is started as it is: {UNKNOWN}"]
     if not is_file(reference) and "@sha256:" not in reference:
-        told.append(f"what {reference} is may change: the name is no digest (NAME@sha256:…)")
+        told.append(f"what {reference} is may change: the name is not a digest (NAME@sha256:…)")
     if (mpi := plan.blocks[0].mpi) is not None:
         said = mpi.flavour
         told.append(

@@ -39,7 +39,7 @@ def with_storage(site: Site, wishes: JobWishes) -> tuple[Site, list[Finding]]:
         return site, []
     found = {name: each for name, each in site.file_systems.items() if each.use == storage_words(wishes.storage)}
     if not found:
-        message = f"job.storage: no file system of {site.name} is of the class {wishes.storage}, as far as is known"
+        message = f"job.storage: {site.name} has no known file system of class {wishes.storage}"
         remedy = "name a folder in `run.arguments`, or describe the system's `storage` in `infrastructure`"
         return site, [Finding(name="job", severity="warning", message=message, remedy=remedy)]
     places = ", ".join(str(each.path) for each in found.values())

@@ -278,7 +278,7 @@ def read_model(path: Path) -> LinearModel:
     except OSError as failure:
         raise InputError(f"the model {path} cannot be read: {failure.strerror}", remedy=remedy) from failure
     except (msgspec.DecodeError, RecursionError) as failure:
-        raise InputError(f"{path} is no model: {failure}", remedy=remedy) from failure
+        raise InputError(f"{path} is not a model: {failure}", remedy=remedy) from failure
     MODEL.check(plain, str(path))
     try:
         found = record_from(plain, LinearModel)

@@ -124,7 +124,7 @@ def _file_systems(system: Infrastructure, notes: list[str]) -> dict[str, Any]:
     for url, kind in storage.items():
         place = urlsplit(url)
         if place.scheme != "file" or place.netloc or not place.path.startswith("/"):
-            notes.append(f"{url} is no folder of the nodes, and left out")
+            notes.append(f"{url} is not a folder of the nodes, and left out")
             continue
         words = re.sub(r"[^a-z0-9._-]+", "-", place.path.lower()).strip("-._") or "root"
         found[words[:64]] = {"kind": "other", "path": place.path, "use": storage_words(kind)}

@@ -45,7 +45,7 @@ def read_events(text: str) -> tuple[list[Event], list[str]]:
         if word not in _WORDS:
             expected = "Torque's letters a, b, e and f, such as abe, or Slurm's words, such as BEGIN,END,FAIL"
             raise InputError(
-                f"{word!r} is no notification", expected=expected, remedy=nearest(word.upper(), list(_WORDS))
+                f"{word!r} is not a notification", expected=expected, remedy=nearest(word.upper(), list(_WORDS))
             )
         events += _WORDS[word]
         left_out += [] if _WORDS[word] else [word]

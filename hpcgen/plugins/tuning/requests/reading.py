@@ -199,6 +199,6 @@ def _node(node: InfrastructureNode, at: Callable[..., Position], problems: Probl
 def _limits(request: OptimiseRequest, where: Where, problems: Problems) -> None:
     limits = request.limits
     if limits.walltime is not None and not re.search("[1-9]", limits.walltime):
-        problems.add(f"{limits.walltime} is no time for a job", where(("limits", "walltime")), "more than 0")
+        problems.add(f"{limits.walltime} is not a time for a job", where(("limits", "walltime")), "more than 0")
     if request.job.notify and request.job.email is None:
         problems.add("`notify` without the address to write to", where(("job", "notify")), "", "add `email: …`")

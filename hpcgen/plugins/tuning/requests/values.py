@@ -138,7 +138,7 @@ def command(field: str) -> Reader:
         try:
             words = shlex.split(str(value).replace("\\\n", " "), comments=False)
         except ValueError as failure:
-            raise InputError(f"it is no command line: {str(failure).lower()}", remedy="close the quote") from None
+            raise InputError(f"it is not a command line: {str(failure).lower()}", remedy="close the quote") from None
         found = list(dict.fromkeys(_VARIABLE.findall(str(value))))
         if not found:
             return RequestValue({field: words})

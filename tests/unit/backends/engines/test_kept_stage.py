@@ -89,7 +89,7 @@ def test_a_project_that_changes_starts_from_what_is_kept(builds: Builds) -> None
     kept.chmod(0o644)
     (only,) = builds.commands(work)
     assert only.cached > 5 and only.words[-1] == str(work.scratch / "rest.def")
-    # What others could have written is no part of an image.
+    # What others could have written is not a part of an image.
     kept.chmod(0o666)
     assert len(builds.commands(work)) > 1
 

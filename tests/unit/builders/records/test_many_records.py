@@ -70,7 +70,7 @@ def test_prune_removes_what_is_chosen_with_its_log_and_says_it(hpcgen: Command, 
     assert (done.stdout, "2 records removed" in done.stderr) == (dry.stdout, True)
     left = ["c3-x.json", "c3-x.log", "d4-x.json", "later.json"]
     assert sorted(path.name for path in folder.iterdir()) == left
-    assert "no record is to be removed" in hpcgen("records", "prune", "--older-than", "30", env=env).stderr
+    assert "no records to remove" in hpcgen("records", "prune", "--older-than", "30", env=env).stderr
 
 
 def test_prune_keeps_the_newest_of_what_is_chosen(hpcgen: Command, folder: Path) -> None:

@@ -120,7 +120,7 @@ def test_every_pattern_has_words_and_an_example_that_fits() -> None:
         ),
         ("mpich.fortran=yes", "--set: `mpich.fortran` must be true or false, not 'yes'\n  remedy: write true\n"),
         ("mpich.version=>= 4 !", "--set mpich.version: '>= 4 !' is not a version range"),
-        (f"mpich.version={'9' * 5000}", f"--set mpich.version: '{'9' * 40}'… is no version range"),
+        (f"mpich.version={'9' * 5000}", f"--set mpich.version: '{'9' * 40}'… is not a version range"),
     ],
 )
 def test_a_setting_is_told_what_it_takes(hpcgen: Command, setting: str, said: str) -> None:

@@ -37,7 +37,7 @@ def locked(request: pytest.FixtureRequest) -> Lock:
 
 @pytest.fixture(scope="module")
 def pip_lock() -> Lock:
-    """TensorFlow from wheels, MPICH compiled, CMake in the builder alone."""
+    """TensorFlow from wheels, MPICH compiled, CMake in the builder only."""
     return lock()
 
 

@@ -58,7 +58,7 @@ def machine(folder: Path, files: Files, command: str = "apptainer-version") -> P
         (USER | {"/usr/bin/squashfuse": WITHOUT}, "gzip"),
         (USER | {"/usr/bin/squashfuse": WITHOUT, "/opt/tools/bin/squashfuse": WITH}, "zstd"),
         (USER | {"/usr/bin/squashfuse_ll": WITHOUT, f"{LIBEXEC}/squashfuse_ll": WITH}, "zstd"),
-        # One that holds what decompresses, and one that is no program, tell nothing.
+        # One that holds what decompresses, and one that is not a program, tell nothing.
         (USER | {"/usr/bin/squashfuse": library("", needed=("libc.so.6",))}, None),
         (USER | {"/usr/bin/squashfuse": "#!/bin/sh\n"}, None),
         # A script in front of an installation that lies elsewhere.

@@ -75,12 +75,12 @@ def test_the_whole_cluster() -> None:
 
 
 def test_mistakes_are_told_together_with_their_lines(tmp_path: Path) -> None:
-    text = "NodeName=c[1-4 CPUs=4\nPartitionName=a Nodes=c[3-1]\nthis is no line\n"
+    text = "NodeName=c[1-4 CPUs=4\nPartitionName=a Nodes=c[3-1]\nthis is not a line\n"
     with pytest.raises(InputError) as caught:
         read(written(tmp_path, text))
-    assert "slurm.conf:3:1: 'this is no line' is no line of slurm.conf" in str(caught.value)
+    assert "slurm.conf:3:1: 'this is not a line' is not a line of slurm.conf" in str(caught.value)
     with pytest.raises(InputError) as caught:
-        read(written(tmp_path, text.replace("this is no line\n", "")))
+        read(written(tmp_path, text.replace("this is not a line\n", "")))
     assert "slurm.conf:1:1: 'c[1-4': a bracket that is not closed" in str(caught.value)
     assert "slurm.conf:2:1: 'c[3-1]': the range 3-1 ends before it begins" in str(caught.value)
 

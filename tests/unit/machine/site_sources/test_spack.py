@@ -84,8 +84,8 @@ def test_the_os_of_a_spec(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("packages:\n  mpich:\n    externals:\n    - {prefix: /opt}\n", "'' is no spec"),
-        ("something: else\n", "this is no configuration of Spack's"),
+        ("packages:\n  mpich:\n    externals:\n    - {prefix: /opt}\n", "'' is not a spec"),
+        ("something: else\n", "not a Spack configuration"),
         ("packages: [\n", "packages.yaml:"),
         ("packages: &a {b: *a}\n", "packages.yaml:1"),
     ],

@@ -91,7 +91,7 @@ def test_what_is_not_known_is_one_note(workshop: Workshop) -> None:
     facts = {"mpi.glibc": None, "system.glibc": None, "mpi.pmi": [], "fabric": {"kind": "efa"}}
     plan = workshop.plan(changed(OMNI_PATH, facts), "hello", settings=["mpi.provider=plain_mpi"])
     assert [each.message for each in plan.findings if each.name == "contract"] == [
-        "the profile does not say enough to check C library, PMI, fabric provider"
+        "the profile lacks facts to check C library, PMI, fabric provider"
     ]
 
 

@@ -283,7 +283,7 @@ def test_nothing_to_look_at_is_not_the_same_as_nothing_affected(hpcgen: Command,
 def test_what_is_no_advisory_is_told_with_its_file(hpcgen: Command, kept: Path) -> None:
     (kept / "bad.json").write_text("{")
     done = hpcgen("affected", "--in", str(kept), "--advisory", str(kept / "bad.json"))
-    assert done.returncode == 3 and "bad.json is no advisory in OSV's format" in done.stderr
+    assert done.returncode == 3 and "bad.json is not an advisory in OSV's format" in done.stderr
 
 
 @pytest.mark.parametrize(

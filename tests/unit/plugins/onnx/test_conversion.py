@@ -126,7 +126,7 @@ def test_a_valid_ensemble_is_put_in_its_place_with_its_report(tmp_path: Path) ->
         ("os.rmdir('said'); os.symlink('/etc', 'said')", "is invalid|ended"),
         ("os.remove(f'{model}/model.onnx'); os.symlink('/etc/passwd', f'{model}/model.onnx')", "not a regular file"),
         ("os.makedirs(f'{model}/deep/er'); open(f'{model}/deep/er/x', 'w')", "so deep"),
-        ("os.rename(model, 'moved'); os.symlink('/etc', model)", "it is no folder"),
+        ("os.rename(model, 'moved'); os.symlink('/etc', model)", "it is not a folder"),
     ],
 )
 def test_a_model_that_is_not_valid_leaves_the_older_result(tmp_path: Path, more: str, message: str) -> None:

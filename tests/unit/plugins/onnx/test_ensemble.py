@@ -86,7 +86,7 @@ def test_an_ensemble_names_its_models_and_their_files(folder: Path) -> None:
         ("absolute: 1e-3", "absolute: -1", ["10:29", "at least 0"]),
         ("target: {provider: cpu}", "target: {partition: gpu}", ["2:21", "without its site"]),
         ("  old:\n", "  said:\n", ["18:3", "no model can be called said"]),
-        ("file: trees.pkl", "file: trees.pkl\n    converters: data.npy", ["16:17", "data.npy is no file of Python"]),
+        ("file: trees.pkl", "file: trees.pkl\n    converters: data.npy", ["16:17", "data.npy is not a Python file"]),
         ("file: trees.pkl", "file: trees.pkl\n    converters: gone.py", ["16:17", "there is no gone.py"]),
         ("include: [helpers]", "include: [nothing]", ["22:11", "there is no nothing"]),
     ],

@@ -85,7 +85,7 @@ def test_a_report_leads_to_no_other_files(folder: Path, path: str) -> None:
     report = json.loads((folder / "report.json").read_text())
     report["models"]["a"]["files"][0]["path"] = path
     (folder / "report.json").write_text(json.dumps(report))
-    with pytest.raises(InputError, match="is no file of a"):
+    with pytest.raises(InputError, match="is not a file of a"):
         measured(folder)
 
 

@@ -56,7 +56,7 @@ def test_lengths_at_which_the_original_gives_no_number_are_no_trial() -> None:
     made = tried(of, run)
     assert lengths(of, made) == [(10,), (5,), (15,)]
     assert [each["refused"] for each in made.refused] == [
-        "what it gives there is no number, as of a mask that covers all"
+        "its output there is not a number, as with a mask that covers everything"
     ]
 
 

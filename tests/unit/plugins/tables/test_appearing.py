@@ -49,7 +49,7 @@ def git(folder: Path, *words: str) -> str:
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A repository with the tags v1.9.0, v1.10.0 (annotated), v1.11.0rc1, v1.11.0 and one that is no release."""
+    """A repository with the tags v1.9.0, v1.10.0 (annotated), v1.11.0rc1, v1.11.0 and one that is not a release."""
     folder = tmp_path / "makers-tool"
     folder.mkdir()
     git(folder, "init", "-q")
@@ -230,7 +230,7 @@ def test_a_list_that_does_not_arrive_is_told(collection: Path, server: FileServe
 
 @pytest.mark.parametrize("text", ["v{version}(", "{version}-{version}", "v1"])
 def test_a_pattern_that_is_none_is_told(text: str) -> None:
-    with pytest.raises(InputError, match="is no pattern"):
+    with pytest.raises(InputError, match="is not a pattern"):
         pattern_of(text)
 
 

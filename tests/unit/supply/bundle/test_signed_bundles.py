@@ -33,7 +33,7 @@ def test_a_bundle_says_who_signed_it(tmp_path: Path, keys: Path, hpcgen: Command
     done = hpcgen("bundle", "verify", target, "--signer", str(keys / "signers"))
     assert done.returncode == 0 and f"it is {ALICE}" in done.stderr, done.stderr
     done = hpcgen("bundle", "verify", target)
-    assert done.returncode == 0 and "which nobody has vouched for" in done.stderr, done.stderr
+    assert done.returncode == 0 and "which is not a trusted key" in done.stderr, done.stderr
 
 
 def test_the_signature_is_all_that_differs_and_sums_hold(tmp_path: Path, keys: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_record_says_who_signed_the_lock(tmp_path: Path, keys: Path) -> None:
     signature.write_text(sign(lock.text.encode(), keys / "eve", LOCK))
     assert "nobody has vouched for" in lock_signer(read_kit(tmp_path / "kit"), keys / "signers")
     signature.write_text(sign(b"another", keys / "alice", LOCK))
-    assert lock_signer(read_kit(tmp_path / "kit"), None) == "nobody: its signature is of another lock"
+    assert lock_signer(read_kit(tmp_path / "kit"), None) == "no one: its signature is for another lock"
 
 
 def test_where_no_program_can_tell_a_required_signature_is_an_error(

@@ -87,7 +87,7 @@ def test_pip_gets_what_conda_has_not_for_its_python(monkeypatch: pytest.MonkeyPa
         return [f"{name} --hash=sha256:{'a' * 64}" for name in ("numpy==2.1.0", "pandas==2.2.3", "tzdata==2025.2")]
 
     monkeypatch.setattr("hpcgen.supply.pin.wheels.lock_wheels", lock_wheels)
-    # tzdata of conda-forge is no Python package.
+    # tzdata of conda-forge is not a Python package.
     rows = [("python", "3.12.4", "zlib"), ("numpy", "2.1.0", "python_abi 3.12.*"), ("tzdata", "2025b", "x")]
     there = [
         CondaPackage(

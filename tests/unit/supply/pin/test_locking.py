@@ -129,7 +129,7 @@ def test_a_framework_of_which_only_the_index_knows_that_it_is_required_comes_by_
     (tmp_path / "mine.yaml").write_text(f"name: s\ntitle: t\nblocks: {blocks}\nrun: {{command: [python3, app.py]}}\n")
     done = CliRunner().invoke(cli, ["lock", "--site", "workstation", "--stack", "mine.yaml"])
     assert done.exit_code == 0, done
-    assert "a package of yours requires torch 2.15.0" in done.output
+    assert "one of your packages requires torch 2.15.0" in done.output
     lock = read_lock(tmp_path / "hpcgen.lock")
     assert lock.plan.block("pytorch") is not None and lock.plan.command.endswith("--add pytorch")
     assert not any("not solved yet" in each.message for each in lock.plan.findings)

@@ -161,7 +161,7 @@ def test_what_its_build_requires_and_compiles_is_read(tmp_path: Path) -> None:
         ({"pyproject.toml": "= " + "[" * 100_000}, "pyproject.toml cannot be read"),
         ({"pyproject.toml": "a = " + "[" * 100_000}, "pyproject.toml cannot be read"),
         (egg("pack", "needed @ https://example.org/needed.whl"), "requires needed by an address"),
-        (egg("pack", "a b"), "'a b', which is no requirement"),
+        (egg("pack", "a b"), "'a b', which is not a requirement"),
     ],
 )
 def test_what_does_not_say_what_it_requires_is_refused(tmp_path: Path, files: dict[str, str], why: str) -> None:

@@ -403,7 +403,7 @@ def allreduce(asked, machine):
 def run(asked):
     if asked["compiler"] not in ("", "none"):
         raise Cannot(
-            "JAX compiles everything by XLA, and has no compiler {}".format(asked["compiler"]),
+            "JAX always compiles with XLA; it has no compiler {}".format(asked["compiler"]),
             "name another compiler, or none",
         )
     if asked["interop"]:

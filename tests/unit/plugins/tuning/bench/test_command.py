@@ -222,7 +222,7 @@ def test_the_users_own_command_is_the_baseline_of_the_same_rounds(hpcgen: Comman
     assert (first["image"], first["engine"], first["first"]) == ("against", "none", True)
     assert ours["engine"] == "charliecloud" and len(ours["rates"]) == len(ours["cpu_seconds"]) == 2
     for words, said in (
-        (("--against", "'"), "is no command"),
+        (("--against", "'"), "is not a command"),
         (("--against", " "), "--against requires a command"),
         (("--against", "no-such-python -I"), "no-such-python"),
         (("--against", "python3", "--nodes", "2"), "--against measures one node"),

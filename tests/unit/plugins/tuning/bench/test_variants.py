@@ -45,7 +45,7 @@ def test_without_anything_there_is_one_and_no_combination_twice() -> None:
         (["env.A B=1"], [], "an environment variable's name"),
         (["env.A=1\n2"], [], "a line break"),
         ([], ["2*8"], "such as 2x8"),
-        ([], ["0x8"], "'0x8' is no layout"),
+        ([], ["0x8"], "'0x8' is not a layout"),
     ],
 )
 def test_refusals(vary: list[str], layouts: list[str], said: str) -> None:

@@ -79,7 +79,7 @@ def test_what_is_not_said_is_missing_and_named() -> None:
     told = " ".join(each.message for each in got.findings)
     assert "lacks required facts of a profile: system.os, containers, network" in told
     assert "nothing is known of mpi, fabric, system.glibc" in told
-    assert "s3://far is no folder of the nodes" in told
+    assert "s3://far is not a folder of the nodes" in told
 
 
 def test_the_scheduler_may_be_said_by_the_target() -> None:

@@ -28,7 +28,7 @@ def test_letters_and_words_are_read(text: str, events: list[Event], left_out: li
 
 @pytest.mark.parametrize("text", ["events", "abx", "BEGIN;rm", "", "begin,END"])
 def test_other_text_is_no_notification(text: str) -> None:
-    with pytest.raises(InputError, match="is no notification"):
+    with pytest.raises(InputError, match="is not a notification"):
         read_events(text)
 
 

@@ -169,7 +169,7 @@ def test_the_number_of_build_jobs_is_put_in() -> None:
 
 def test_quotes_keep_words_together() -> None:
     assert application(arguments="-n 'a b' \\\n --x=\"c d\"").request.run.arguments == ["-n", "a b", "--x=c d"]
-    with pytest.raises(InputError, match="`arguments` is no command line: no closing quotation"):
+    with pytest.raises(InputError, match="`arguments` is not a command line: no closing quotation"):
         application(arguments="'a")
 
 

@@ -78,7 +78,7 @@ REFUSED = {
     "examples/optimisation_dsl": ("5:16: `app_type` cannot be", "7:19: `cpu_type` cannot be", "8:19: `acc_type`"),
     "examples/job_data": (
         "17:31: `standard_output_file` must be a file's path",
-        "24:37: `request_event_notification`: 'events' is no notification",
+        "24:37: `request_event_notification`: 'events' is not a notification",
         "25:24: `email_address` must be an e-mail address",
         "39:16: `src` must be an https:// address",
         "50:21: `cpu_type` cannot be 'x86/arm/amd/power'",

@@ -72,7 +72,7 @@ def test_all_mistakes_are_told_at_once_each_at_its_place() -> None:
         (f"{SHORT}compilers: {{use: xla, without: [xla]}}\n", "4:18: xla is to be used and may not be chosen"),
         (f"{SHORT}compilers: {{use: xla, allow: []}}\n", "4:18: xla is to be used and may not be chosen"),
         (f"{SHORT}job: {{notify: [end]}}\n", "4:15: `notify` without the address"),
-        (f"{SHORT}limits: {{walltime: 0h}}\n", "4:20: 0h is no time for a job"),
+        (f"{SHORT}limits: {{walltime: 0h}}\n", "4:20: 0h is not a time for a job"),
         (f"{SHORT}limits: {{efficiency: 0}}\n", "4:22: `efficiency` must be a number more than 0"),
         (f'{SHORT}job: {{name: "a\\nb"}}\n', "4:13: `name` must be at most 64 letters"),
     ],
