@@ -32,9 +32,9 @@ class EndSoon(Exception):
     """Raised by a callback if a program has to end within moments, because it does harm while it runs."""
 
 
-def require_program(program: str, purpose: str, remedy: str = "", path: str | None = None) -> str:
+def require_program(program: str, purpose: str, remedy: str = "") -> str:
     """The full path of a program; MissingToolError that says what it is for and where it comes from."""
-    found = shutil.which(program, path=path)
+    found = shutil.which(program)
     if found is None:
         raise MissingToolError(f"{program} is not on PATH; it is needed to {purpose}", remedy=remedy)
     return found

@@ -185,7 +185,6 @@ Number = float | Literal["nan", "inf", "-inf"]
 """JSON has no word for these three."""
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, description="seconds, more than 0")]
-Step = Literal["convert", "variant", "time", "run"]
 Exporter = Literal[
     "torch dynamo",
     "torch trace",

@@ -213,11 +213,11 @@ def save(proto, path, asked):
         onnx.save_model(proto, str(path))
 
 
-def describe(path, external=()):
+def describe(path):
     """The record of a file below the folder of its model."""
     path = Path(path)
     proto = onnx.load(str(path), load_external_data=False)
-    found, parameters = set(external), 0
+    found, parameters = set(), 0
     for graph in graphs(proto):
         for each in graph.initializer:
             size = 1

@@ -108,10 +108,6 @@ def coefficients(rows: Sequence[Observation]) -> Coefficients | None:
     )
 
 
-def _row(row: Observation, found: Coefficients) -> ModelRow:
-    return ModelRow(row=cited(row.row), level=row.level, position=_rounded(found.parts(row.terms)))
-
-
 def _values(row: Observation, columns: Sequence[TermColumn]) -> list[float]:
     values = [column.value(row.terms) for column in columns]
     if row.baseline_terms is None:

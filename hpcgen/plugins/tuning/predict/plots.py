@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-KINDS = ("png", "svg")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6A3D9A", "#444444")
 """Told apart by those who see few colours, too (Okabe and Ito's, and two more)."""
 MARKERS = "osD^vPX*"
