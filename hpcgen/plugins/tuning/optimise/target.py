@@ -1,8 +1,9 @@
-"""The site that a request is for: a profile, or one made of the system that the request describes."""
+"""The site that a request is for, a profile or one made of what it describes; and what it wishes of the job there."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from packaging.version import Version
 
 from hpcgen.backends.hardware.mpi_abi import MPI_PMI, abi_of
 from hpcgen.backends.schedulers import SCHEDULERS, scheduler_for
+from hpcgen.backends.schedulers.base import Scheduler
 from hpcgen.catalog.catalog import Catalog, is_file_name
 from hpcgen.core.config.in_memory import InMemory
 from hpcgen.core.errors import UnknownNameError
@@ -18,10 +20,9 @@ from hpcgen.core.model.host_mpi import HostMpi
 from hpcgen.core.model.plan import Finding
 from hpcgen.core.model.site import Partition, Site
 from hpcgen.plugins.tuning.optimise.nearest import nearest_first
-from hpcgen.plugins.tuning.optimise.wishes import wished_options, with_storage
-from hpcgen.plugins.tuning.requests.described_site import described_site
+from hpcgen.plugins.tuning.requests.described_site import described_site, storage_words
 from hpcgen.plugins.tuning.requests.mail import mail_directives
-from hpcgen.plugins.tuning.requests.records import OptimiseRequest
+from hpcgen.plugins.tuning.requests.records import JobWishes, OptimiseRequest
 
 _GENERIC = ("nvidia", "amd")
 """Vendors of GPUs of which there is a profile that stands for any cluster; ``-cpu`` stands for the others."""
@@ -204,3 +205,40 @@ def with_wishes(site: Site, request: OptimiseRequest) -> tuple[Site, list[Findin
         site = replace(site, partitions=nodes)
     site, more = with_storage(site, wishes)
     return site, [*said, *more]
+
+
+def wished_options(batch: Scheduler, wishes: JobWishes) -> tuple[list[str], list[str]]:
+    """Options, and the names of wishes that there are none for."""
+    options, lost = [], []
+    for name, value in _said(wishes):
+        option = batch.wish("whole_environment" if (name, value) == ("environment", "") else name, value)
+        if option:
+            options.append(option)
+        elif not (name == "nodes" and batch.nodes_in_request):
+            lost.append(name)
+    return options, lost
+
+
+def _said(wishes: JobWishes) -> Iterator[tuple[str, str]]:
+    """What is wished for, with its value; empty of what is simply wished for."""
+    for name in ("after", "array", "begin", "exclusive", "qos", "nodes", "environment"):
+        value = getattr(wishes, name)
+        if value:
+            yield name, ",".join(value) if isinstance(value, list) else "" if value is True else str(value)
+
+
+def with_storage(site: Site, wishes: JobWishes) -> tuple[Site, list[Finding]]:
+    """The site whose file systems of a class are seen in the job's containers."""
+    if wishes.storage is None:
+        return site, []
+    found = {name: each for name, each in site.file_systems.items() if each.use == storage_words(wishes.storage)}
+    if not found:
+        message = f"job.storage: {site.name} has no known file system of class {wishes.storage}"
+        remedy = "name a folder in `run.arguments`, or describe the system's `storage` in `infrastructure`"
+        return site, [Finding(name="job", severity="warning", message=message, remedy=remedy)]
+    places = ", ".join(str(each.path) for each in found.values())
+    seen = {name: replace(each, bind=True) for name, each in found.items()}
+    message = f"of the storage class {wishes.storage} is {places}, which the job sees in its own place"
+    return replace(site, file_systems={**site.file_systems, **seen}), [
+        Finding(name="job", severity="note", message=message)
+    ]
