@@ -171,6 +171,8 @@ def prepare_own(own: OwnDockerfile, options: BuildOptions, token: str, scratch: 
         rows_for(ImageReference(target.kind, target.temporary), output)
     for program, purpose in engine.requires_programs(target).items():
         require_program(program, purpose)
+    if options.pgp_key:
+        output.image_kind.check_signing_key(options.pgp_key)
     recipe = dockerfile_steps(own.text, [])
     steps = [*recipe.steps, *engine.later_steps(target)]
     recipe = msgspec.structs.replace(recipe, steps=steps)
@@ -218,6 +220,9 @@ class _OwnRun(BuildRun):
         built = ImageReference(self.work.target.kind, self.work.target.temporary)
         self.watcher.note(f"convert it to {self.final}")
         convert(built, self.final, force=True, on_step=lambda line: self.write(f"+ {line}"))
+
+    def image(self) -> ImageReference:
+        return self.final or super().image()
 
     def built(self) -> BuiltImage:
         if self.final is None:

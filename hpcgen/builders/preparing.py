@@ -16,6 +16,7 @@ from hpcgen.builders.artifacts.quick import QuickRecipe
 from hpcgen.builders.bundles import open_bundle
 from hpcgen.builders.choosing import check_base_beside, choose_builder
 from hpcgen.core.support.processes import require_program
+from hpcgen.images.kinds import kind_for
 from hpcgen.kit.folder import KitFolder, check_host_files
 from hpcgen.recipe.formats import format_for
 
@@ -37,6 +38,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     artifact_sources: folders, ``https://`` addresses of such, and ``docker://`` ones of repositories of registries,
         from which those are brought that it lacks.
     quick: the recipe that is built in place of the kit's, for the same image.
+    pgp_key: the fingerprint of the OpenPGP key that signs the image itself; "" for none.
     """
 
     engine: str | None = None
@@ -52,6 +54,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     artifacts: Path | None = None
     artifact_sources: tuple[str, ...] = ()
     quick: QuickRecipe | None = None
+    pgp_key: str = ""
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -83,6 +86,8 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
     target = builder.target(kit.plan, options.output, token)
     for program, purpose in builder.requires_programs(target).items():
         require_program(program, purpose)
+    if options.pgp_key:
+        kind_for(target.kind).check_signing_key(options.pgp_key)
     recipe = builder.recipe(kit.recipe, kit.facts.steps if kit.facts is not None else None)
     steps = [*recipe.steps, *builder.later_steps(target)]
     form = format_for(kit.plan.format)

@@ -29,6 +29,7 @@ from hpcgen.core.support.hashing import file_sha256
 from hpcgen.core.support.placing import put_in_place, remove
 from hpcgen.core.support.processes import interruptible, printable, stream
 from hpcgen.core.support.striping import stripe
+from hpcgen.images.reference import ImageReference
 from hpcgen.kit.copied import check_copied
 from hpcgen.kit.folder import KitFolder, make_context
 
@@ -118,15 +119,31 @@ class BuildRun:
             self._stopped(built)
             raise
         self._stopped(built)
-        return self._keep("built", image=self.built())
+        try:
+            self._sign()
+        finally:
+            # An image that could not be signed is built all the same.
+            record = self._keep("built", image=self.built())
+        return record
 
     def publish(self) -> None:
         """Give the whole image its final name."""
         self._run_all(self.builder.publish(self.work))
 
+    def image(self) -> ImageReference:
+        """The image that has its final name."""
+        return ImageReference(self.work.target.kind, self.work.target.name)
+
     def built(self) -> BuiltImage:
         """Size and digest of the result."""
         return self.builder.built_image(self.work.target)
+
+    def _sign(self) -> None:
+        """Sign the image itself, after the display has ended: a passphrase may be asked for."""
+        if key := self.options.pgp_key:
+            image = self.image()
+            image.image_kind.sign(image.name, key)
+            self.watcher.note(f"signed {image} with the OpenPGP key {key}")
 
     def _scratch(self) -> None:
         """Everything that the commands want to find."""

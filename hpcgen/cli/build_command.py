@@ -85,7 +85,12 @@ if TYPE_CHECKING:
     "--provenance", metavar="FILE", type=PATH, help="Write where the image comes from, as a statement (in-toto, SLSA)."
 )
 @click.option(
-    "--sign", metavar="KEY", type=PATH, help="Sign it with this SSH key, as FILE.sig; by default beside the image."
+    "--sign",
+    metavar="KEY",
+    type=PATH,
+    multiple=True,
+    help="Sign it with this SSH key, as FILE.sig; by default beside the image. With pgp:FINGERPRINT, a key in "
+    "Apptainer's keyring, sign the SIF file itself. May be repeated.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
 @licence_option
@@ -100,7 +105,7 @@ def command(ctx: click.Context, options: PlanOptions, build: BuildCommandOptions
     from hpcgen.core.support.leftovers import scratch_folder
 
     required_signers(ctx)
-    check_statement(build.provenance, build.sign)
+    check_statement(build.provenance, build.keys.ssh)
     if build.dockerfile is not None or build.context is not None:
         from hpcgen.cli.build_dockerfile import build_dockerfile
 
@@ -131,7 +136,7 @@ def command(ctx: click.Context, options: PlanOptions, build: BuildCommandOptions
         result = build_and_tell(kit, how)
         if build.approve is not None:
             build.approve(kit, result)
-    write_provenance(result, build.provenance, build.sign)
+    write_provenance(result, build.provenance, build.keys.ssh)
     failed = None
     if build.prove:
         result, failed = _prove(ctx, result, build.record, trust)

@@ -44,7 +44,7 @@ def build_dockerfile(ctx: click.Context, options: PlanOptions, build: BuildComma
         echo_commands("\n".join(commands_of_own(prepare_own(own, build.how, "0", Path("BUILD")))))
         return
     result = built_and_told(lambda watcher: build_own(own, build.how, watcher))
-    write_provenance(result, build.provenance, build.sign)
+    write_provenance(result, build.provenance, build.keys.ssh)
     image = result.image
     assert image is not None
     say(f"what it holds: hpcgen inspect {sh(str(ImageReference(image.kind, image.name)))}")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hpcgen.core.model.plan import Plan
     from hpcgen.core.model.record import BuildRecord
     from hpcgen.core.model.site import Site
+    from hpcgen.core.support.signing_keys import SigningKeys
     from hpcgen.kit.folder import KitFolder
     from hpcgen.running.build_job import BuildJob
 
@@ -32,8 +33,8 @@ class BuildCommandOptions(Options, frozen=True, kw_only=True):
 
     ``dockerfile``: the user's own, in place of a plan; ``context``: the folder that its build sees.
     ``store``: the folder in which compiled blocks are kept. ``provenance``: the file for the statement of where the
-    image comes from, and ``sign`` the key that signs it. ``approve``: of a plug-in, is asked before and after the build
-    and raises where it does not go on.
+    image comes from; ``sign``: the keys that sign it, or the image. ``approve``: of a plug-in, is asked before and
+    after the build and raises where it does not go on.
     """
 
     engine: str | None = None
@@ -55,12 +56,19 @@ class BuildCommandOptions(Options, frozen=True, kw_only=True):
     record: bool = True
     log: Path | None = None
     provenance: Path | None = None
-    sign: Path | None = None
+    sign: tuple[Path, ...] = ()
     as_json: bool = False
     accept: tuple[str, ...] = ()
     submit: bool = False
     no_follow: bool = False
     approve: Approve | None = None
+
+    @property
+    def keys(self) -> SigningKeys:
+        """What signs. InputError where ``sign`` names no such keys."""
+        from hpcgen.core.support.signing_keys import signing_keys
+
+        return signing_keys(self.sign)
 
     @property
     def how(self) -> BuildOptions:
@@ -81,6 +89,7 @@ class BuildCommandOptions(Options, frozen=True, kw_only=True):
             signers=required_signers(click.get_current_context()),
             artifacts=None if self.no_cache else artifact_store(self.store),
             artifact_sources=tuple(configured("artifact_sources", ())),
+            pgp_key=self.keys.pgp,
         )
 
     def has_lock(self, options: PlanOptions) -> bool:

@@ -70,11 +70,13 @@ def write_provenance(record: BuildRecord, file: Path | None, key: Path | None) -
 def verify(image: str, file: Path | None, signers: Path | None, start: bool, as_json: bool) -> int:
     """Check that IMAGE is what a statement of build --provenance is about, and who signed that.
 
-    Of docker://NAME it is the statement that fleet publish --sign put beside it in the registry.
+    Of docker://NAME it is the statement that fleet publish --sign put beside it in the registry. Signatures that a SIF
+    file itself carries (apptainer sign) are checked by the OpenPGP keys among the allowed signers; then it needs no
+    statement.
 
     Exit 6 if something does not hold, or if the image has no digest to be known by.
     """
-    from hpcgen.builders.records.provenance import check_provenance, check_published, statement_beside
+    from hpcgen.builders.records.provenance import check_image, check_published
     from hpcgen.cli.contract_command import POLICY
     from hpcgen.cli.tables import table
     from hpcgen.core.config.user_config import allowed_signers
@@ -84,8 +86,7 @@ def verify(image: str, file: Path | None, signers: Path | None, start: bool, as_
     if published != image and file is None:
         checks = check_published(published, allowed)
     else:
-        found = parse_image(image, start)
-        checks = check_provenance(found, file or statement_beside(found), allowed)
+        checks = check_image(parse_image(image, start), file, allowed)
     if as_json:
         print_json(checks)
     else:
@@ -94,4 +95,5 @@ def verify(image: str, file: Path | None, signers: Path | None, start: bool, as_
         )
     broken = any(each.outcome == "does not hold" for each in checks)
     unknown = any(each.name == "digest" and each.outcome == "unknown" for each in checks)
-    return POLICY if broken or unknown else 0
+    nothing = all(each.outcome == "unknown" for each in checks)
+    return POLICY if broken or unknown or nothing else 0

@@ -6,7 +6,7 @@ import os
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import msgspec
@@ -31,23 +31,32 @@ class CommandOutput(msgspec.Struct, frozen=True):
         return lines[-1] if lines else f"exit status {self.status}"
 
 
-def ask(argv: Sequence[str], *, limit: int = ANSWER_BYTES, before: Callable[[], None] | None = None) -> CommandOutput:
+def ask(
+    argv: Sequence[str],
+    *,
+    limit: int = ANSWER_BYTES,
+    before: Callable[[], None] | None = None,
+    env: Mapping[str, str] | None = None,
+    seconds: float = TIMEOUT_S,
+) -> CommandOutput:
     """Run a program to its end.
 
     limit: bytes of stdout; more is an InputError, because only an image made to do harm has that much.
     before: called in the child before the program starts.
-    InputError: too long an answer, or none within ``TIMEOUT_S`` seconds.
+    env: variables besides the environment.
+    seconds: how long it may take.
+    InputError: too long an answer, or none within that time.
     """
     with tempfile.TemporaryFile() as complaint:
         process = subprocess.Popen(
             list(argv),
-            env={**os.environ, "LC_ALL": "C"},
+            env={**os.environ, "LC_ALL": "C", **(env or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=complaint,
             preexec_fn=before,
         )
-        with _ended(process, argv[0]):
+        with _ended(process, argv[0], seconds):
             assert process.stdout is not None
             output = process.stdout.read(limit + 1)
             if len(output) > limit:

@@ -18,6 +18,8 @@ from hpcgen.images.commands import ANSWER_BYTES, ask
 
 REGISTRY = "docker://"
 """What a name in a registry begins with."""
+WITHOUT_POLICY = "--insecure-policy"
+"""For what is no image: the machine's policy.json, which may demand signatures of images, does not decide."""
 
 
 def answer_of(skopeo: str, *words: str, most: int = ANSWER_BYTES) -> bytes:

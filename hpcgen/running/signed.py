@@ -44,7 +44,7 @@ def require_signed(image: ImageReference | None, site: Site, catalog: Catalog) -
     who = required_by(site, catalog)
     if not who:
         return ""
-    from hpcgen.builders.records.provenance import check_provenance, statement_beside
+    from hpcgen.builders.records.provenance import check_carried, check_provenance, statement_beside
 
     if image is None:
         message = f"{who} requires a signed image, and none is named"
@@ -55,10 +55,13 @@ def require_signed(image: ImageReference | None, site: Site, catalog: Catalog) -
         raise PolicyError(
             message, expected="a file of allowed signers", remedy="add `signers: FILE` to your config file"
         )
-    file = statement_beside(image)
+    carried, file = check_carried(image, signers), statement_beside(image)
+    if carried is not None and carried.outcome == "holds":
+        return image.image_kind.digest(image.name).removeprefix("sha256:")
     if not file.exists():
+        other = f"; {carried.name}: {carried.reason}" if carried is not None else ""
         raise PolicyError(
-            f"{image} has no provenance statement, and {who} requires one",
+            f"{image} has no provenance statement, and {who} requires one{other}",
             expected=f"{file}, signed in {file}.sig",
             remedy="get both from whoever built it; who has the record writes them with "
             "hpcgen records provenance ID -o FILE --sign KEY",

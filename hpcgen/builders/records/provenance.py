@@ -36,6 +36,8 @@ BUILDER = "https://hpcgen.example.org/builder/"
 PLAN, LOCK = "plan", "hpcgen.lock"
 """Names of two of the resolved dependencies."""
 MAX_BYTES = 16 * 1024 * 1024
+CARRIED = "signature in the image"
+"""What that check is called."""
 _ENDING = ".provenance.json"
 _REMEDY = "ask the builder of the image for it again"
 _NO_DIGEST = "a folder has no digest: its files change one by one, and copies differ in owners and dates"
@@ -190,6 +192,24 @@ def check_provenance(image: ImageReference, file: Path, signers: Path | None = N
     except OSError as failure:
         raise InputError(f"{image} cannot be read: {failure.strerror}") from failure
     return [_signed(data, file, signers), _digest(digest, subject), *_content(image, definition)]
+
+
+def check_image(image: ImageReference, file: Path | None, signers: Path | None = None) -> list[ProvenanceCheck]:
+    """As :func:`check_provenance`, and the signatures that the image itself carries, which need no statement.
+
+    ``file``: None for the usual place.
+    """
+    carried = check_carried(image, signers)
+    found = [carried] if carried is not None else []
+    if found and file is None and not statement_beside(image).exists():
+        return found
+    return [*found, *check_provenance(image, file or statement_beside(image), signers)]
+
+
+def check_carried(image: ImageReference, signers: Path | None) -> ProvenanceCheck | None:
+    """Of the signatures that an image itself carries; None where there are none. InputError: it cannot be read."""
+    carried = image.image_kind.signature(image.name, signers)
+    return ProvenanceCheck(CARRIED, carried.outcome, carried.reason) if carried is not None else None
 
 
 def check_published(name: str, signers: Path | None = None) -> list[ProvenanceCheck]:

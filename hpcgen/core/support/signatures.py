@@ -78,7 +78,7 @@ def signer_of(what: str, data: bytes, signature: str, namespace: str, allowed: P
             raise _refused(f"the signature of {what} is not one of these bytes: {_last(done)}", allowed)
         if allowed is None:
             return Signer(found[1])
-        listed = ["-f", str(allowed.absolute())]
+        listed = ["-f", str(_ssh_signers(allowed, Path(folder)))]
         names = _run(["find-principals", "-s", str(file), *listed], b"").stdout.decode("utf-8", "replace").splitlines()
         for name in names:
             if _run(["verify", *told, *listed, "-I", name], data).returncode == 0:
@@ -92,6 +92,17 @@ def named_signer(what: str, data: bytes, signature: str, namespace: str, allowed
         with suppress(PolicyError):
             return signer_of(what, data, signature, namespace, allowed)
     return signer_of(what, data, signature, namespace)
+
+
+def _ssh_signers(allowed: Path, folder: Path) -> Path:
+    """The allowed signers without OpenPGP keys, which are no lines of ssh-keygen's; ``folder``: for a copy."""
+    from hpcgen.core.support.signing_keys import public_keys, without_public_keys
+
+    if not public_keys(allowed):
+        return allowed.absolute()
+    copy = folder / "signers"
+    copy.write_text(without_public_keys(allowed), "utf-8")
+    return copy
 
 
 def _refused(message: str, allowed: Path | None) -> PolicyError:

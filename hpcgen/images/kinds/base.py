@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 
+from hpcgen.core.errors import InputError
 from hpcgen.images.folder import MAX_FILE
 from hpcgen.images.roots import Marks
 
 if TYPE_CHECKING:
     from hpcgen.images.reading.files import ImageFileSource
+
+
+class CarriedSignature(msgspec.Struct, frozen=True):
+    """What is to be said of the signatures that an image itself carries."""
+
+    outcome: Literal["holds", "does not hold", "unknown"]
+    reason: str
 
 
 class ConversionStep(msgspec.Struct, frozen=True):
@@ -83,12 +91,14 @@ class ImageKind:
     """One kind of image: how it is recognised, read without a start, and converted.
 
     ``name``: as records and ``KIND:NAME`` have it. ``stored``: it is a name in an engine's store, not a file or folder.
+    ``signs_itself``: an image can carry signatures.
     ``spelled``: it is shown as ``KIND:NAME``, since the name alone does not say it. ``endings``: of file names, that
     which hpcgen gives first. ``conversions``: the single conversions from it. ``tagged``: the store gives names a tag.
     """
 
     name: ClassVar[str]
     stored: ClassVar[bool] = False
+    signs_itself: ClassVar[bool] = False
     spelled: ClassVar[bool] = False
     tagged: ClassVar[bool] = False
     endings: ClassVar[tuple[str, ...]] = ()
@@ -151,6 +161,26 @@ class ImageKind:
 
         path = Path(name)
         return f"sha256:{file_sha256(path)}" if not self.stored and path.is_file() else ""
+
+    def signature(self, name: str, signers: Path | None) -> CarriedSignature | None:
+        """Of the signatures that an image carries, by a file of allowed signers; None where it carries none."""
+        return None
+
+    def check_signing_key(self, fingerprint: str) -> None:
+        """InputError, MissingToolError: an image of this kind cannot be signed here by that OpenPGP key."""
+        raise InputError(
+            f"an image of the kind {self.name} carries no signature of its own",
+            "--sign",
+            "an SSH key, or -o IMAGE.sif",
+            "hpcgen fleet publish --sign pgp:FINGERPRINT signs images in a registry",
+        )
+
+    def sign(self, name: str, fingerprint: str) -> None:
+        """Sign an image by the OpenPGP key that was checked.
+
+        OutputError: it was not signed.
+        """
+        self.check_signing_key(fingerprint)
 
     def bytes_on_disk(self, name: str) -> int | None:
         """How much it takes; None where nobody can tell. OSError if it cannot be read."""

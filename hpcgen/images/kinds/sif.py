@@ -7,11 +7,19 @@ import struct
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import NamedTuple
 
 from hpcgen.core.errors import InputError, MissingToolError
 from hpcgen.images.commands import ask
 from hpcgen.images.folder import COPY_AGAIN, MAX_FILE
-from hpcgen.images.kinds.base import ConversionRule, ConversionStep, ConversionTask, ImageKind, conversion_command
+from hpcgen.images.kinds.base import (
+    CarriedSignature,
+    ConversionRule,
+    ConversionStep,
+    ConversionTask,
+    ImageKind,
+    conversion_command,
+)
 from hpcgen.images.kinds.directory import marked
 from hpcgen.images.kinds.squashfs import list_squashfs, read_squashfs
 from hpcgen.images.reading.files import ImageFileSource
@@ -20,16 +28,21 @@ from hpcgen.images.reading.sources import SquashfsSource
 # SIF: numbers are little-endian, without gaps. Source: apptainer/sif, pkg/sif/sif.go and descriptor.go.
 _HEADER = struct.Struct("<32s10s3s3s16s8q")
 _DESCRIPTOR = struct.Struct("<i?3I7q128s384s")
-_PARTITION, _SQUASHFS, _PRIMARY = 0x4004, 1, 2
+_PARTITION, _SIGNATURE, _SQUASHFS, _PRIMARY = 0x4004, 0x4005, 1, 2
 _MAX_DESCRIPTORS = 4096
 _START = "if you trust the image, --start has it started to read it"
 
 
-def sif_squashfs_offset(path: str) -> int | None:
-    """Where the root file system begins in a SIF; None if it is no plain squashfs (ext3, encrypted, OCI layers).
+class _Object(NamedTuple):
+    """One row of the table that is in use: what it is, where it begins, and what its kind has to say of it."""
 
-    InputError: the file is no SIF, or its table is damaged.
-    """
+    kind: int
+    start: int
+    extra: bytes
+
+
+def _objects(path: str) -> tuple[list[_Object], int]:
+    """The table of a SIF, and the size of the file. InputError: it is no SIF, or damaged."""
     try:
         with open(path, "rb") as stream:
             header = _HEADER.unpack(stream.read(_HEADER.size))
@@ -41,13 +54,22 @@ def sif_squashfs_offset(path: str) -> int | None:
             size = stream.seek(0, 2)
     except (OSError, struct.error) as failure:
         raise InputError(f"{path} cannot be read as a SIF image: {failure}", remedy=COPY_AGAIN) from failure
-    for at in range(0, len(table) - _DESCRIPTOR.size + 1, _DESCRIPTOR.size):
-        entry = _DESCRIPTOR.unpack_from(table, at)
-        kind, used, start, extra = entry[0], entry[1], entry[5], entry[-1]
-        if used and kind == _PARTITION:
-            file_system, part = struct.unpack_from("<2i", extra)
+    whole = range(0, len(table) - _DESCRIPTOR.size + 1, _DESCRIPTOR.size)
+    rows = (_DESCRIPTOR.unpack_from(table, at) for at in whole)
+    return [_Object(row[0], row[5], row[-1]) for row in rows if row[1]], size
+
+
+def sif_squashfs_offset(path: str) -> int | None:
+    """Where the root file system begins in a SIF; None if it is no plain squashfs (ext3, encrypted, OCI layers).
+
+    InputError: the file is no SIF, or its table is damaged.
+    """
+    objects, size = _objects(path)
+    for each in objects:
+        if each.kind == _PARTITION:
+            file_system, part = struct.unpack_from("<2i", each.extra)
             if part == _PRIMARY:
-                return start if file_system == _SQUASHFS and 0 < start < size else None
+                return each.start if file_system == _SQUASHFS and 0 < each.start < size else None
     return None
 
 
@@ -86,6 +108,7 @@ class SifKind(ImageKind):
     """A file with a root file system, which is a squashfs as a rule."""
 
     name = "sif"
+    signs_itself = True
     endings = (".sif",)
     conversions = (
         ConversionRule("sif", "directory", ("unsquashfs",), 2, _unsquash_sif),
@@ -96,6 +119,25 @@ class SifKind(ImageKind):
         ConversionRule("oci-archive", "sif", ("apptainer",), 3, apptainer_build("apptainer", "oci-archive:")),
         ConversionRule("oci-archive", "sif", ("singularity",), 3, apptainer_build("singularity", "oci-archive:")),
     )
+
+    def signature(self, name: str, signers: Path | None) -> CarriedSignature | None:
+        """As Apptainer judges it."""
+        from hpcgen.images.sif_signatures import judged
+
+        signed = any(each.kind == _SIGNATURE for each in _objects(name)[0])
+        return judged(name, signers) if signed else None
+
+    def check_signing_key(self, fingerprint: str) -> None:
+        """It has to be in Apptainer's own keyring."""
+        from hpcgen.images.sif_signatures import key_number
+
+        key_number(fingerprint)
+
+    def sign(self, name: str, fingerprint: str) -> None:
+        """In the file, by Apptainer."""
+        from hpcgen.images.sif_signatures import sign_sif
+
+        sign_sif(name, fingerprint)
 
     def recognises(self, path: Path, first: bytes) -> bool:
         """By its mark, which follows the line that starts it as a program."""

@@ -16,9 +16,11 @@ from hpcgen.core.errors import InputError, OutputError, Problems
 from hpcgen.core.model.record import BuildRecord
 from hpcgen.core.support.processes import require_program, stream
 from hpcgen.core.support.quoting import sh
+from hpcgen.core.support.signing_keys import NO_KEYS, SigningKeys
 from hpcgen.images.reference import ImageReference
 from hpcgen.plugins.fleet.changes import published_name
 from hpcgen.plugins.fleet.file import LoadedFleet
+from hpcgen.plugins.fleet.image_signatures import check_gnupg_key, sign_file, sign_published
 from hpcgen.plugins.fleet.records import LockedImage, read_lock, update_lock
 
 USER, PASSWORD = "HPCGEN_REGISTRY_USER", "HPCGEN_REGISTRY_PASSWORD"
@@ -66,22 +68,25 @@ def publish_images(
     names: Sequence[str],
     *,
     dry_run: bool,
-    key: Path | None = None,
+    keys: SigningKeys = NO_KEYS,
     say: Callable[[str], None],
 ) -> Iterator[str]:
     """Push, note it in the lock, and yield each image's name in the registry; the commands alone with ``dry_run``.
 
     A push that fails does not keep the others back.
 
-    key: the SSH key that signs a statement of where each comes from, which is put beside it with an SBOM; none if None.
-    InputError: the fleet has no registry; a member that is named was not built.
+    keys: the SSH key signs a statement of where each comes from, which is put beside it with an SBOM; the OpenPGP key
+        the image itself.
+    InputError: the fleet has no registry; a member that is named was not built; there is no such key.
     OutputError: what could not be pushed, all of it.
     """
     chosen = _chosen(loaded, read_lock(lock), names)
+    if keys.pgp and not dry_run:
+        _check_pgp(keys.pgp, [image for image, _ in chosen.values()])
     problems = Problems()
     for name, (image, target) in chosen.items():
         with problems.caught():
-            yield from _publish(name, image, target, lock, dry_run, key, say)
+            yield from _publish(name, image, target, lock, dry_run, keys, say)
     problems.raise_as(OutputError)
 
 
@@ -119,7 +124,7 @@ def _publish(
     target: str,
     lock: Path,
     dry_run: bool,
-    key: Path | None,
+    keys: SigningKeys,
     say: Callable[[str], None],
 ) -> Iterator[str]:
     # Beside the system's own temporary files may be little room: an unpacked image is large.
@@ -130,7 +135,12 @@ def _publish(
             for words in commands:
                 yield " ".join(sh(word) for word in words)
             return
-        record = _record_of(name, image) if key is not None else None
+        reference = _reference(image)
+        if keys.pgp and reference.image_kind.signs_itself:
+            if sign_file(reference, keys.pgp):
+                say(f"{name}: signed {reference} with the OpenPGP key {keys.pgp}")
+            keys = msgspec.structs.replace(keys, pgp="")
+        record = _record_of(name, image) if keys.ssh is not None else None
         say(f"{name}: pushing to {target}")
         environment = {**os.environ, **credentials(os.environ, target, scratch)}
         for words in commands:
@@ -143,41 +153,83 @@ def _publish(
                 )
         told = scratch / "digest"
         digest = told.read_text().strip() if told.exists() else ""
-        if key is not None and record is not None:
-            digest = _attach(record, target, key, scratch)
-            say(f"{name}: put its statement and SBOM beside {digest}")
+        if keys != NO_KEYS:
+            digest = _sign(record, target, digest, keys, scratch, lambda line: say(f"{name}: {line}"))
     changed = msgspec.structs.replace(image, published=target, digest=digest or image.digest)
     update_lock(lock, {name: changed})
     yield target
+
+
+def _check_pgp(fingerprint: str, images: Sequence[LockedImage]) -> None:
+    """Errors where a keyring has no such key, before anything is pushed."""
+    kinds = {(image_kind := _reference(image).image_kind).name: image_kind for image in images}
+    for kind in kinds.values():
+        if kind.signs_itself:
+            kind.check_signing_key(fingerprint)
+    if any(not kind.signs_itself for kind in kinds.values()):
+        check_gnupg_key(fingerprint)
+
+
+def _reference(image: LockedImage) -> ImageReference:
+    kind, _, place = image.image.partition(":")
+    return ImageReference(kind, place)
 
 
 def _record_of(name: str, image: LockedImage) -> BuildRecord:
     """The record of the build that made an image; InputError where it is not on this machine."""
     from hpcgen.builders.records.store import of_image
 
-    kind, _, place = image.image.partition(":")
-    record = of_image(ImageReference(kind, place))
+    reference = _reference(image)
+    record = of_image(reference)
     if record is None or record.content != image.content:
         raise InputError(
-            f"{name}: there is no record here of the build that made {place}, so its origin cannot be stated",
+            f"{name}: there is no record here of the build that made {reference.name}, so its origin cannot be stated",
             remedy=f"publish it on the machine that built it, or build it again: hpcgen build --member {name} --force",
         )
     return record
 
 
-def _attach(record: BuildRecord, target: str, key: Path, scratch: Path) -> str:
-    """Put a signed statement and an SBOM beside what was pushed; its digest there, which the statement is about."""
+def _sign(
+    record: BuildRecord | None,
+    target: str,
+    pushed: str,
+    keys: SigningKeys,
+    scratch: Path,
+    say: Callable[[str], None],
+) -> str:
+    """Sign what was pushed, as the keys do it; its digest there.
+
+    ``pushed``: the digest that the program told which pushed it; "" where none did.
+    """
+    from hpcgen.supply.pin.referrers import manifest_of
+
+    login = scratch / "config.json"
+    authfile = login if login.exists() else None
+    digest, manifest = manifest_of(target, authfile)
+    if pushed and digest != pushed:
+        raise OutputError(
+            f"{target} is {digest} in the registry, and {pushed} was pushed: it is not signed",
+            remedy="find out who else pushes to this name, and publish it again",
+        )
+    if keys.pgp:
+        sign_published(target, digest, keys.pgp, authfile)
+        say(f"signed {digest} with the OpenPGP key {keys.pgp}")
+    if keys.ssh is not None and record is not None:
+        _attach(record, target, digest, manifest, keys.ssh, authfile)
+        say(f"put its statement and SBOM beside {digest}")
+    return digest
+
+
+def _attach(record: BuildRecord, target: str, digest: str, manifest: bytes, key: Path, authfile: Path | None) -> None:
+    """Put a signed statement and an SBOM beside what was pushed, by its digest there, which the statement is about."""
     from hpcgen.builders.records.provenance import provenance_text
     from hpcgen.core.support.signatures import PROVENANCE, sign
     from hpcgen.images.reading.bill import bill_of_materials
     from hpcgen.images.reading.facts import image_facts
-    from hpcgen.supply.pin.referrers import CYCLONEDX, IN_TOTO, SSH_SIGNATURE, AttachedDocument, attach, manifest_of
+    from hpcgen.supply.pin.referrers import CYCLONEDX, IN_TOTO, SSH_SIGNATURE, AttachedDocument, attach
 
     image = record.image
     assert image is not None
-    login = scratch / "config.json"
-    authfile = login if login.exists() else None
-    digest, manifest = manifest_of(target, authfile)
     there = msgspec.structs.replace(image, name=target, digest=digest)
     statement = provenance_text(msgspec.structs.replace(record, image=there)).encode()
     signature = sign(statement, key, PROVENANCE).encode()
@@ -187,4 +239,3 @@ def _attach(record: BuildRecord, target: str, key: Path, scratch: Path) -> str:
         AttachedDocument(CYCLONEDX, ((CYCLONEDX, bill.encode()),)),
     )
     attach(target, digest, manifest, documents, authfile)
-    return digest

@@ -19,7 +19,7 @@ from hpcgen.core.errors import FetchError, InputError
 from hpcgen.core.support.leftovers import scratch_folder
 from hpcgen.core.support.processes import require_program
 from hpcgen.images.oci_artifact import EMPTY, EMPTY_TYPE, ArtifactManifest, described, push
-from hpcgen.images.skopeo import copy, is_absent
+from hpcgen.images.skopeo import WITHOUT_POLICY, copy, is_absent
 from hpcgen.plugins.fleet.file import LoadedFleet
 from hpcgen.plugins.fleet.publish import PASSWORD, USER, credentials, registry_of
 from hpcgen.plugins.fleet.records import LIMIT, LockedImage, lock_text, read_lock
@@ -86,7 +86,7 @@ def _read(loaded: LoadedFleet) -> dict[str, LockedImage]:
         login = credentials(os.environ, registry_of(loaded), folder)
         try:
             # One byte more than a lock may have says that it is too large.
-            copy(skopeo, ["copy", "--preserve-digests"], address, copied, LIMIT.bytes + 1, login)
+            copy(skopeo, [WITHOUT_POLICY, "copy", "--preserve-digests"], address, copied, LIMIT.bytes + 1, login)
         except FetchError as failure:
             why = failure.problems[0].message
             if is_absent(why):

@@ -266,16 +266,16 @@ def _largest(skopeo: str, source: str, folder: Path, tell: Callable[[str], None]
 
 
 def checked_copy(
-    skopeo: str, source: str, architecture: str, folder: Path, largest: int = 0
+    skopeo: str, source: str, architecture: str, folder: Path, largest: int = 0, how: Sequence[str] = ()
 ) -> tuple[str, bytes, dict[str, Path]]:
     """Copy an image into a folder: the digest that a pin has, the OCI manifest, and its checked blobs.
 
-    No file may have as many bytes as ``largest``, where that is given.
+    No file may have as many bytes as ``largest``, where that is given. ``how``: more options of skopeo itself.
     """
     rebuilt = source.startswith(_REBUILT)
-    options = ["--override-os=linux", f"--override-arch={PLATFORMS[architecture]}"]
-    how = ["--dest-decompress"] if rebuilt else ["--preserve-digests"]
-    skopeo_copy(skopeo, [*options, "copy", *how], source, folder, largest)
+    options = [*how, "--override-os=linux", f"--override-arch={PLATFORMS[architecture]}"]
+    kept = "--dest-decompress" if rebuilt else "--preserve-digests"
+    skopeo_copy(skopeo, [*options, "copy", kept], source, folder, largest)
     raw = (folder / "manifest.json").read_bytes()
     manifest = _rebuilt(raw, source, folder) if rebuilt else _as_oci(raw, source)
     blobs = {}

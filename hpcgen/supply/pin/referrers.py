@@ -24,7 +24,7 @@ from hpcgen.core.support.units import harmless
 from hpcgen.images.oci_artifact import EMPTY, EMPTY_TYPE, push_copy
 from hpcgen.images.oci_layout import BLOBS, INDEX, LAYOUT, MANIFEST_TYPE, REF_NAME, decoded
 from hpcgen.images.reference import stored_reference
-from hpcgen.images.skopeo import answer_of, at_digest, is_absent
+from hpcgen.images.skopeo import WITHOUT_POLICY, answer_of, at_digest, is_absent
 from hpcgen.supply.pin.base_images import checked_copy, raw_manifest
 
 IN_TOTO, CYCLONEDX = "application/vnd.in-toto+json", "application/vnd.cyclonedx+json"
@@ -133,7 +133,9 @@ def attached(name: str, digest: str, kind: str) -> Iterator[dict[str, bytes]]:
         if document.get("artifactType") != kind or not isinstance(subject, dict) or subject.get("digest") != digest:
             continue
         with scratch_folder("hpcgen-referrers-") as folder:
-            found, manifest, blobs = checked_copy(skopeo, source, "x86_64", folder / "one", _MOST_BYTES)
+            # The machine's policy may demand signatures of images; these documents have their own.
+            how = [WITHOUT_POLICY]
+            found, manifest, blobs = checked_copy(skopeo, source, "x86_64", folder / "one", _MOST_BYTES, how)
             if found == each["digest"]:
                 layers = decoded(manifest, source)["layers"]
                 yield {str(layer.get("mediaType")): blobs[layer["digest"]].read_bytes() for layer in layers}

@@ -360,13 +360,36 @@ def test_layers_and_links_without_end_are_input_errors(tmp_path: Path) -> None:
         recorded_kit(parse_image(str(oci_archive(tmp_path / "links.oci", [links]))))
 
 
-def test_a_sif_that_only_a_start_reads_is_started_when_asked_alone(tmp_path: Path, hpcgen: Command) -> None:
+def sif(path: Path, *more: int) -> None:
+    """A SIF with a file system that is no squashfs, and empty objects of other kinds."""
     head = b"#!/usr/bin/env run-singularity\n".ljust(32, b"\0") + b"SIF_MAGIC\0" + b"01\0" + b"02\0" + bytes(16)
-    head += struct.pack("<8q", 0, 0, 0, 1, 128, 585, 1024, 0)
-    partition = struct.pack(
-        "<i?3I7q128s384s", 0x4004, True, 1, 1, 0, 1024, 0, 0, 0, 0, 0, 0, b"", struct.pack("<2i", 2, 2)
-    )
-    (tmp_path / "a.sif").write_bytes((head + partition).ljust(4096, b"\0"))
+    head += struct.pack("<8q", 0, 0, 0, 1 + len(more), 128, 585 * (1 + len(more)), 4096, 0)
+    for number, kind in enumerate((0x4004, *more), 1):
+        of_kind = struct.pack("<2i", 2, 2) if kind == 0x4004 else b""
+        head += struct.pack("<i?3I7q128s384s", kind, True, number, 1, 0, 4096, 0, 0, 0, 0, 0, 0, b"", of_kind)
+    path.write_bytes(head.ljust(8192, b"\0"))
+
+
+def test_a_signature_in_a_sif_is_unknown_where_nobody_can_judge_it(tmp_path: Path, hpcgen: Command) -> None:
+    sif(tmp_path / "plain.sif")
+    sif(tmp_path / "signed.sif", 0x4005)
+    (tmp_path / "ssh").write_text("alice@example.org ssh-ed25519 AAAA\n")
+    key = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nAAAA\n-----END PGP PUBLIC KEY BLOCK-----\n"
+    (tmp_path / "both").write_text((tmp_path / "ssh").read_text() + key)
+    env = {"PATH": str(tmp_path)}
+    assert "cannot be read" in hpcgen("verify", "plain.sif", env=env).stderr
+    for signers, why in (
+        ([], "no allowed signers are named"),
+        (["--signer", "ssh"], "has no OpenPGP key"),
+        (["--signer", "both"], "apptainer is not on PATH"),
+    ):
+        done = hpcgen("verify", "signed.sif", *signers, env=env)
+        assert done.returncode == 6 and "signature in the image  unknown" in done.stdout, done.stderr
+        assert why in " ".join(done.stdout.split())
+
+
+def test_a_sif_that_only_a_start_reads_is_started_when_asked_alone(tmp_path: Path, hpcgen: Command) -> None:
+    sif(tmp_path / "a.sif")
     env = with_programs(tmp_path, apptainer=f'echo "$@" >> {tmp_path}/started; echo "No such file" >&2; exit 1')
     for command in (
         ["inspect", "a.sif"],

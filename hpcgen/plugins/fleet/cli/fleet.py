@@ -22,22 +22,24 @@ if TYPE_CHECKING:
 EXAMPLES = {
     "fleet": ("hpcgen fleet", "hpcgen fleet --changed --json"),
     "fleet publish": ("hpcgen fleet publish --dry-run",),
+    "fleet policy": ("hpcgen fleet policy --signer keys.asc --lookaside https://example.org/signatures",),
     "fleet merge": ("hpcgen fleet merge one.lock other.lock",),
     "fleet pull-lock": ("hpcgen fleet pull-lock",),
     "fleet push-lock": ("hpcgen fleet push-lock",),
 }
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
+_FLEET = click.option(
+    "--fleet",
+    "fleet_file",
+    default="fleet.yaml",
+    show_default=True,
+    metavar="FILE",
+    type=_FILE,
+    help="The list of images.",
+)
 fleet_options = option_group(
-    click.option(
-        "--fleet",
-        "fleet_file",
-        default="fleet.yaml",
-        show_default=True,
-        metavar="FILE",
-        type=_FILE,
-        help="The list of images.",
-    ),
+    _FLEET,
     click.option(
         "--lock",
         "lock_file",
@@ -153,7 +155,12 @@ def push(ctx: click.Context, fleet_file: Path, lock_file: Path | None) -> None:
 @fleet_options
 @click.option("--dry-run", is_flag=True, help="Only print the commands.")
 @click.option(
-    "--sign", metavar="KEY", type=PATH, help="Put a statement signed by this SSH key, and an SBOM, beside each image."
+    "--sign",
+    metavar="KEY",
+    type=PATH,
+    multiple=True,
+    help="Put a statement signed by this SSH key, and an SBOM, beside each image. With pgp:FINGERPRINT, sign each "
+    "image itself, for apptainer verify and the policies of podman and skopeo. May be repeated.",
 )
 @click.argument("names", nargs=-1, metavar="[NAME...]")
 @click.pass_context
@@ -162,7 +169,7 @@ def publish(
     fleet_file: Path,
     lock_file: Path | None,
     dry_run: bool,
-    sign: Path | None,
+    sign: tuple[Path, ...],
     names: tuple[str, ...],
 ) -> None:
     """Push images to the fleet's registry, as REGISTRY/NAME:HASH; by default those that are not there yet.
@@ -171,11 +178,48 @@ def publish(
     own login.
     """
     from hpcgen.core.support.signatures import check_key
+    from hpcgen.core.support.signing_keys import signing_keys
     from hpcgen.plugins.fleet.file import load_fleet
     from hpcgen.plugins.fleet.publish import publish_images
 
-    if sign is not None:
-        check_key(sign)
+    keys = signing_keys(sign)
+    if keys.ssh is not None:
+        check_key(keys.ssh)
     loaded = load_fleet(fleet_file, ctx.find_root().obj, allow_of(ctx))
-    for line in publish_images(loaded, lock_file or loaded.lock_path, names, dry_run=dry_run, key=sign, say=say):
+    for line in publish_images(loaded, lock_file or loaded.lock_path, names, dry_run=dry_run, keys=keys, say=say):
         echo(line)
+
+
+@command.command("policy")
+@_FLEET
+@click.option(
+    "--signer",
+    "signers",
+    metavar="FILE",
+    type=PATH,
+    help="The OpenPGP keys, one of which must have signed; by default those in the signers of your config file.",
+)
+@click.option("--lookaside", required=True, metavar="URL", help="Where the signatures are: https://… or file:///….")
+@click.option("-o", "--output", metavar="DIR", type=PATH, help="Write both files below this folder; by default stdout.")
+@click.pass_context
+def policy(ctx: click.Context, fleet_file: Path, signers: Path | None, lookaside: str, output: Path | None) -> None:
+    """Write what has podman, buildah and skopeo take only signed images of the fleet's registry.
+
+    An administrator adds both files to /etc/containers. Images of other registries are taken as before.
+    """
+    from hpcgen.core.config.user_config import allowed_signers
+    from hpcgen.core.support.writing import write_file
+    from hpcgen.plugins.fleet.file import load_fleet
+    from hpcgen.plugins.fleet.image_signatures import policy_files
+    from hpcgen.plugins.fleet.publish import registry_of
+
+    keys = allowed_signers(signers)
+    if keys is None:
+        raise click.UsageError("--signer FILE is missing, and your config file has no signers")
+    registry = registry_of(load_fleet(fleet_file, ctx.find_root().obj, allow_of(ctx)))
+    for name, text in policy_files(registry, keys, lookaside).items():
+        if output is None:
+            echo(f"# {name}\n{text}")
+        else:
+            write_file(output / name, text, folders=True)
+            say(f"wrote {output / name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import stat
 from concurrent.futures import ThreadPoolExecutor
@@ -333,6 +334,28 @@ def test_publishing_notes_the_digest_and_skips_what_is_there(hpcgen: Command, tm
     fake.write_text("#!/bin/sh\necho no such host >&2\nexit 125\n")
     failed = hpcgen("fleet", "publish", "mpi-hello-supermuc", env=env)
     assert (failed.returncode, "no such host" in failed.stderr, "status 125" in failed.stderr) == (7, True, True)
+
+
+def test_a_policy_has_the_openpgp_keys_of_the_signers(hpcgen: Command, tmp_path: Path) -> None:
+    write_fleet(tmp_path)
+    key = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nAAAA\n-----END PGP PUBLIC KEY BLOCK-----\n"
+    (tmp_path / "signers").write_text(f"alice@example.org ssh-ed25519 AAAA\n{key}")
+    words = ["fleet", "policy", "--signer", "signers", "--lookaside", "https://sigs.example.org/hpc"]
+    assert hpcgen(*words, "-o", "made").returncode == 0
+    policy = json.loads((tmp_path / "made/policy.json").read_text())
+    assert policy["default"] == [{"type": "insecureAcceptAnything"}]
+    (demanded,) = policy["transports"]["docker"]["registry.example.org/hpc"]
+    assert base64.b64decode(demanded.pop("keyData")).decode() == key
+    assert demanded == {"type": "signedBy", "keyType": "GPGKeys"}
+    where = (tmp_path / "made/registries.d/registry.example.org-hpc.yaml").read_text()
+    assert yaml.safe_load(where)["docker"]["registry.example.org/hpc"]["lookaside"] == "https://sigs.example.org/hpc"
+    printed = hpcgen(*words).stdout
+    assert (tmp_path / "made/policy.json").read_text() in printed and where in printed
+    refused = hpcgen(*words[:-1], "sigs.example.org")
+    assert refused.returncode == 3 and "no address of a lookaside" in refused.stderr
+    (tmp_path / "signers").write_text("alice@example.org ssh-ed25519 AAAA\n")
+    refused = hpcgen(*words)
+    assert refused.returncode == 3 and "has no OpenPGP key" in refused.stderr
 
 
 def with_docker(folder: Path) -> dict[str, str]:
