@@ -86,9 +86,9 @@ class Zypper(RpmManager):
         """As zypper's own solver says, without what is only recommended."""
         chosen = self._chosen(names)
         offers = self._offers({name for name, _, _ in chosen})
-        each = [self._offered(offers, *one) for one in sorted(chosen)]
-        found = [_package(repository, package, [one for _, one in each]) for repository, package in each]
-        return self._with_sha256(found)
+        taken = [self._offered(offers, *each) for each in sorted(chosen)]
+        others = [package for _, package in taken]
+        return self._with_sha256([_package(repository, package, others) for repository, package in taken])
 
     def _chosen(self, names: Sequence[str]) -> set[tuple[str, str, str]]:
         """Name, version and architecture of what would be installed."""
@@ -96,10 +96,7 @@ class Zypper(RpmManager):
         text = "\n".join(lines)
         if status:
             remedy = "check the package's name for this distribution"
-            said = re.findall(
-                r'<message type="error">(.*?)</message>|<description>(Problem: .*?)</description>', text, re.S
-            )
-            told = [" ".join(unescape(one or other).split()) for one, other in said] or lines[-5:]
+            told = [" ".join(unescape(each).split()) for each in _SAID.findall(text)] or lines[-5:]
             raise InputError(Problem(f"{self.shell.image}: {each}", remedy=remedy) for each in told)
         summary = re.search(r"<install-summary\b.*</install-summary>", text, re.S)
         try:
@@ -118,10 +115,8 @@ class Zypper(RpmManager):
         listed = re.search(r"<repo-list>.*</repo-list>", "\n".join(lines), re.S)
         try:
             return [
-                _Repository(
-                    each.attrib["alias"], (each.findtext("url") or "").rstrip("/"), int(each.attrib["priority"])
-                )
-                for each in (ElementTree.fromstring(listed[0]) if listed is not None else ())
+                _Repository(each.attrib["alias"], each.findtext("url", "").rstrip("/"), int(each.attrib["priority"]))
+                for each in _elements(listed)
                 if each.get("enabled") == "1"
             ]
         except (ElementTree.ParseError, KeyError, ValueError) as failure:
@@ -226,8 +221,8 @@ def _elements(found: re.Match[str] | None) -> Iterable[ElementTree.Element]:
     return ElementTree.fromstring(found[0]) if found is not None else ()
 
 
-def _package(repository: _Repository, package: RepoPackage, all_of_them: Sequence[RepoPackage]) -> RpmPackage:
-    needs = {each.name for each in all_of_them if each.provides & package.requires}
+def _package(repository: _Repository, package: RepoPackage, others: Sequence[RepoPackage]) -> RpmPackage:
+    needs = {each.name for each in others if each.provides & package.requires}
     return RpmPackage(
         name=package.name,
         epoch=package.epoch,
