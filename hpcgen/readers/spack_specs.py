@@ -29,7 +29,8 @@ At = Sequence[str | int]
 
 _MOST = 1000
 """Specs that a file may come to, all its matrices written out."""
-_SPEC = re.compile(r"[A-Za-z0-9_.,:=@%^~+*/\"'\[\] -]{1,1000}")
+_LONGEST = 1000
+_SPEC = re.compile(rf"[A-Za-z0-9_.,:=@%^~+*/\"'\[\] -]{{1,{_LONGEST}}}")
 _VALUE = r"\s*=+\s*(?:\"[^\"]*\"|'[^']*'|[^\s^%]+)"
 _OF_MACHINE = re.compile(rf"(?<!\S)(?:target|arch|architecture|os|operating_system|platform){_VALUE}")
 _OF_GPU = re.compile(rf"(?<!\S)(?:cuda_arch|amdgpu_target){_VALUE}")
@@ -40,7 +41,7 @@ _DEPENDENCY = re.compile(r"\^(?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)")
 _NODE = re.compile(rf"\s*(?:\[[^]]*\]\s*)?(?:[a-z,]+=)?(?:builtin\.)?({NAME})")
 
 
-class Written(NamedTuple):
+class ListedSpec(NamedTuple):
     """A spec as a file comes to it, and the path of the list's item that it is from."""
 
     text: str
@@ -75,10 +76,10 @@ class SpecLists:
         self._lists.setdefault(str(names[0]), []).extend(texts)
         return None
 
-    def specs(self, items: Sequence[Any], at: At) -> list[Written]:
+    def specs(self, items: Sequence[Any], at: At) -> list[ListedSpec]:
         """What a list of specs comes to."""
         return [
-            Written(text, [*at, number])
+            ListedSpec(text, [*at, number])
             for number, each in enumerate(items)
             for text in self._item(each, [*at, number])
         ]
@@ -101,6 +102,9 @@ class SpecLists:
         self._left -= len(found)
         if self._left < 0:
             self.file.wrong(f"the file comes to more than {_MOST} specs", at, remedy="write down what is needed")
+            return []
+        if any(len(each) > _LONGEST for each in found):
+            self.file.wrong("a spec is too long", at, f"at most {_LONGEST} letters")
             return []
         return found
 

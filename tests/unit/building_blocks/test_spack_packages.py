@@ -257,6 +257,7 @@ def test_files_of_the_project_are_included(tmp_path: Path) -> None:
         ("spack: {specs: [{matrix: bzip2}]}\n", "neither a spec nor a matrix"),
         ("spack: {specs: [bzip2, [7]]}\n", "a spec is not text"),
         (f"spack: {{specs: [{{matrix: {[['a', 'b']] * 30}}}]}}\n", "more than 1000 specs"),
+        (f"spack: {{specs: [bzip2{'^a' * 20000}]}}\n", "a spec is too long"),
         ("spack: {specs: [bzip2 dev_path=/home/me]}\n", "from a folder of your own"),
         ("spack: {specs: ['bzip2%clang']}\n", "names the compiler clang"),
         ("spack: {specs: ['bzip2%c=oneapi']}\n", "names the compiler oneapi"),
