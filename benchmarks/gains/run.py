@@ -34,13 +34,16 @@ BF16 = "-bf16"
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """Where is measured: the Pythons and images by framework, threads, archspec's name of the CPU."""
+    """Where is measured: the Pythons and images by framework, threads, archspec's name of the CPU, where
+    MPI's programs are, and the profile that images are started for (that of the image without one).
+    """
 
     pythons: Mapping[str, str]
     images: Mapping[str, str]
     threads: int
     target: str
     mpi: str
+    site: str = ""
 
 
 def ways_of(row: Row, asked: argparse.Namespace) -> dict[str, Way]:
@@ -69,17 +72,8 @@ def starts_of(row: Row, ways: Mapping[str, Way], machine: Machine, folder: Path)
         if image is None:
             found[name] = Start([machine.pythons[row.framework], *words], {**threads, **way.environment})
         else:
-            run = [
-                "hpcgen",
-                "run",
-                image,
-                "--quiet",
-                "--no-preflight",
-                "--threads",
-                str(machine.threads),
-                "--",
-                "python3",
-            ]
+            site = ["--site", machine.site] if machine.site else ["--trust-image"]
+            run = ["hpcgen", "run", image, *site, "--quiet", "--threads", str(machine.threads), "--", "python3"]
             found[name] = Start([*run, *words])
     return found
 
@@ -203,6 +197,7 @@ def main() -> None:
         threads=asked.threads,
         target=asked.target or _this_cpu(),
         mpi=asked.mpi or str(Path(shutil.which("mpicc") or "/missing/mpicc").parent),
+        site=asked.site,
     )
     by, clock = ("cpu", "processor time") if asked.processor else ("wall", "the clock")
     kept: dict[str, Measured] = {}
@@ -233,6 +228,7 @@ def _arguments() -> argparse.Namespace:
     more = {"action": "append", "default": [], "metavar": "FRAMEWORK=PATH"}
     parser.add_argument("--python", **more, help="pytorch, tensorflow or numpy, and a Python that has it")
     parser.add_argument("--image", **more, help="the same, and an image of hpcgen's, which the default runs in")
+    parser.add_argument("--site", default="", help="profile that images are started for [default: the image's own]")
     parser.add_argument("--mpi", help="folder of mpicc and mpiexec for the own code [default: of the PATH]")
     parser.add_argument("--row", action="append", choices=list(ROWS), help="only this workload; may be repeated")
     parser.add_argument("--rounds", type=int, default=9)
