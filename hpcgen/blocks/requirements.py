@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import msgspec
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
 
 from hpcgen.core.errors import InputError, Position
 from hpcgen.core.model.reasons import Reason, requirement_text
 from hpcgen.core.model.release import Release
+
+if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
+    from packaging.version import Version
 
 LONGEST_RANGE = 1000
 """Python makes no number of more than 4,300 digits."""
@@ -20,6 +23,8 @@ LONGEST_RANGE = 1000
 @lru_cache(maxsize=65536)
 def version(text: str) -> Version:
     """A parsed version; InputError if it is none."""
+    from packaging.version import InvalidVersion, Version
+
     try:
         return Version(text)
     except InvalidVersion:
@@ -29,6 +34,8 @@ def version(text: str) -> Version:
 @lru_cache(maxsize=4096)
 def version_range(text: str) -> SpecifierSet:
     """A parsed range; a bare version means exactly that version. InputError if it is neither."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # nothing that only starts an image asks for it
+
     if len(text) > LONGEST_RANGE:
         raise InputError(f"{text[:40]!r}… is not a version range", expected=f"at most {LONGEST_RANGE} characters")
     try:

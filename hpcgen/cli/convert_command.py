@@ -26,8 +26,8 @@ def command(image: str, output: str, force: bool, dry_run: bool, as_json: bool, 
     podman:NAME, docker:NAME, ch-image:NAME. KIND:PATH gives the kind of a file without one of these extensions.
     """
     from hpcgen.images.convert import check_output, convert, parse_output, planned, shown
+    from hpcgen.images.marks import Marks
     from hpcgen.images.reference import parse_image
-    from hpcgen.images.roots import Marks
 
     source, target = parse_image(image, start), parse_output(output)
     if dry_run:

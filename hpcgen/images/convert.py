@@ -28,9 +28,9 @@ from hpcgen.images import roots
 from hpcgen.images.folder import COPY_AGAIN, SHELL, machine_of
 from hpcgen.images.kinds import KINDS, every_kind, kind_for
 from hpcgen.images.kinds.base import ConversionRule, ConversionStep, ConversionTask
+from hpcgen.images.marks import ENVIRONMENT, Marks
 from hpcgen.images.recorded import LABEL, StoredKit, stored_kit
 from hpcgen.images.reference import ImageReference, stored_reference
-from hpcgen.images.roots import Marks
 
 _TAIL = 20
 
@@ -75,7 +75,7 @@ def own_marks(image: ImageReference) -> tuple[dict[str, str], dict[str, str]]:
     """Variables and labels that an image has beside a record of hpcgen's, as far as they can be set."""
     if (beside := image.image_kind.settings(image.name)) is not None:
         return _proper(beside.environment.items()), dict(beside.labels)
-    places = ["/" + roots.ENVIRONMENT, "/.singularity.d/labels.json"]
+    places = ["/" + ENVIRONMENT, "/.singularity.d/labels.json"]
     found = image.read(places)
     lines = found.get(places[0], b"").decode("utf-8", "replace").splitlines()
     try:

@@ -81,10 +81,13 @@ def _parsed(text: str) -> ImageReference:
             return stored_reference(kind, rest)
         return _at_path(Path(rest), kind if named.spelled else None)
     path = Path(text)
-    endings = tuple(ending for each in every_kind() for ending in each.endings)
-    if text.startswith(("/", "./", "../", "~")) or text in (".", "..") or text.endswith(endings) or path.exists():
+    if text.startswith(("/", "./", "../", "~")) or text in (".", "..") or path.exists() or _has_ending(text):
         return _at_path(path, None)
     return _look_up(text)
+
+
+def _has_ending(text: str) -> bool:
+    return text.endswith(tuple(ending for each in every_kind() for ending in each.endings))
 
 
 def _at_path(path: Path, kind: str | None) -> ImageReference:

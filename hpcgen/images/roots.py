@@ -18,15 +18,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-import msgspec
-
 from hpcgen.core.errors import InputError
 from hpcgen.core.support.hashing import sha256_of
 from hpcgen.core.support.quoting import sh_assign
 from hpcgen.images.archive import decompressed, members, normal, opened, prefixes
+from hpcgen.images.marks import ENVIRONMENT, Marks
 from hpcgen.images.oci_layout import LayoutImage, archive_image
 
-ENVIRONMENT = "ch/environment"
 _ENV_SCRIPT = ".singularity.d/env/91-environment.sh"
 _LABELS = ".singularity.d/labels.json"
 # Where engines put the host's files and folders; an image that cannot be written must have them.
@@ -34,17 +32,6 @@ _LABELS = ".singularity.d/labels.json"
 _FOLDERS = ("bin", "dev", "etc", "mnt", "proc", "usr", "sys", "tmp", *(f"mnt/{number}" for number in range(10)))
 _EMPTY_FILES = ("etc/hosts", "etc/resolv.conf")
 _CHUNK = 1 << 20
-
-
-class Marks(msgspec.Struct, frozen=True):
-    """What an image says of itself beside its files: variables and labels.
-
-    ``architecture``: of its programs, as registries call it; empty where that is not known.
-    """
-
-    environment: dict[str, str] = {}
-    labels: dict[str, str] = {}
-    architecture: str = ""
 
 
 def mark_files(marks: Marks) -> dict[str, str]:

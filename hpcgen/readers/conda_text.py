@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 import msgspec
@@ -12,7 +12,9 @@ import msgspec
 from hpcgen.core.config.decoding import record_from
 from hpcgen.core.model.conda import CondaPackage
 from hpcgen.core.secret_rules import public
-from hpcgen.readers.data_files import Wrong
+
+if TYPE_CHECKING:
+    from hpcgen.readers.data_files import Wrong
 
 LONGEST = 500
 """Characters of what is asked of one package."""

@@ -26,6 +26,10 @@ KINDS: Registry[ImageKind] = Registry(
 )
 
 
+_STARTED = ("directory", "squashfs", "sif")
+"""What most images are that are started; each says by itself what it is, so the others need not be loaded first."""
+
+
 def kind_for(name: str) -> ImageKind:
     """The kind of image with this name, such as ``sif``."""
     return KINDS.find(name)()
@@ -45,4 +49,5 @@ def recognised(path: Path) -> ImageKind | None:
     if not path.is_dir():
         with open_plain(path, links=True) as stream:
             first = stream.read(512)
-    return next((kind for kind in every_kind() if kind.recognises(path, first)), None)
+    names = sorted(KINDS.names(), key=lambda name: name not in _STARTED)
+    return next((kind for kind in map(kind_for, names) if kind.recognises(path, first)), None)

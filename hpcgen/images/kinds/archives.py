@@ -24,10 +24,10 @@ from hpcgen.images.kinds.base import (
     conversion_command,
 )
 from hpcgen.images.kinds.directory import marked
+from hpcgen.images.marks import Marks
 from hpcgen.images.oci_layout import archive_image
 from hpcgen.images.reading.files import ImageFileSource
 from hpcgen.images.reading.sources import tar_source
-from hpcgen.images.roots import Marks
 
 # An OCI archive has a member for each blob and three more; an image's root has thousands.
 _FIRST_MEMBERS = 200

@@ -11,7 +11,7 @@ import msgspec
 
 from hpcgen.core.errors import InputError
 from hpcgen.images.folder import MAX_FILE
-from hpcgen.images.roots import Marks
+from hpcgen.images.marks import Marks
 
 if TYPE_CHECKING:
     from hpcgen.images.reading.files import ImageFileSource

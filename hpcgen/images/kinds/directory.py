@@ -10,10 +10,10 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hpcgen.backends.engines.common import MKSQUASHFS_OPTIONS
 from hpcgen.core.support.placing import folder_bytes
-from hpcgen.images import roots
 from hpcgen.images.folder import MAX_FILE, folders_of, list_folder, read_folder
 from hpcgen.images.kinds.base import (
     ConversionRule,
@@ -23,8 +23,10 @@ from hpcgen.images.kinds.base import (
     by_command,
     conversion_command,
 )
-from hpcgen.images.reading.files import ImageFileSource
-from hpcgen.images.reading.sources import FolderSource
+from hpcgen.images.marks import ENVIRONMENT
+
+if TYPE_CHECKING:
+    from hpcgen.images.reading.files import ImageFileSource
 
 _OPTIONS = ("-noappend", "-no-progress", "-no-xattrs", "-all-root", *MKSQUASHFS_OPTIONS["gzip"])
 _SQUASH = by_command("mksquashfs", "{source}", "{target}", *_OPTIONS)
@@ -32,15 +34,19 @@ _SQUASH = by_command("mksquashfs", "{source}", "{target}", *_OPTIONS)
 
 def marked(task: ConversionTask) -> ConversionStep:
     """The step that makes a folder one that engines start."""
+    from hpcgen.images.roots import mark_folder
+
     about = "add the image's variables and mount points"
-    return ConversionStep(about, action=lambda: roots.mark_folder(task.path, task.marks))
+    return ConversionStep(about, action=lambda: mark_folder(task.path, task.marks))
 
 
 def _pack(task: ConversionTask) -> list[ConversionStep]:
+    from hpcgen.images.roots import mark_tar
+
     owner = [] if os.geteuid() == 0 else ["--owner=0", "--group=0"]
     left_out = [f"--exclude={name}" for name in ("./.git", "./.gitignore", "./ch/git.pickle")]
     tar = conversion_command("tar", "-C", task.source, "--numeric-owner", *owner, *left_out, "-cf", task.target, ".")
-    return [tar, ConversionStep("add the image's variables", action=lambda: roots.mark_tar(task.path, task.marks))]
+    return [tar, ConversionStep("add the image's variables", action=lambda: mark_tar(task.path, task.marks))]
 
 
 class DirectoryKind(ImageKind):
@@ -59,7 +65,7 @@ class DirectoryKind(ImageKind):
 
     def form(self, name: str) -> str:
         root = Path(name)
-        if (root / roots.ENVIRONMENT).is_file() and (root / "mnt" / "9").is_dir():
+        if (root / ENVIRONMENT).is_file() and (root / "mnt" / "9").is_dir():
             return "directory"
         return "sandbox" if (root / ".singularity.d" / "env").is_dir() else "foreign"
 
@@ -78,6 +84,8 @@ class DirectoryKind(ImageKind):
         return folders_of(Path(name), paths)
 
     def files(self, name: str) -> AbstractContextManager[ImageFileSource | None]:
+        from hpcgen.images.reading.sources import FolderSource
+
         return nullcontext(FolderSource(name))
 
     def bytes_on_disk(self, name: str) -> int | None:

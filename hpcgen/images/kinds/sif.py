@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hpcgen.core.errors import InputError, MissingToolError
 from hpcgen.images.commands import ask
@@ -22,8 +22,9 @@ from hpcgen.images.kinds.base import (
 )
 from hpcgen.images.kinds.directory import marked
 from hpcgen.images.kinds.squashfs import list_squashfs, read_squashfs
-from hpcgen.images.reading.files import ImageFileSource
-from hpcgen.images.reading.sources import SquashfsSource
+
+if TYPE_CHECKING:
+    from hpcgen.images.reading.files import ImageFileSource
 
 # SIF: numbers are little-endian, without gaps. Source: apptainer/sif, pkg/sif/sif.go and descriptor.go.
 _HEADER = struct.Struct("<32s10s3s3s16s8q")
@@ -165,6 +166,8 @@ class SifKind(ImageKind):
 
     def files(self, name: str) -> AbstractContextManager[ImageFileSource | None]:
         """Where its root file system is a plain squashfs."""
+        from hpcgen.images.reading.sources import SquashfsSource
+
         offset = sif_squashfs_offset(name)
         return nullcontext(SquashfsSource(name, offset) if offset is not None else None)
 

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hpcgen.core.errors import InputError
 from hpcgen.core.support.processes import require_program
@@ -19,8 +20,9 @@ from hpcgen.images.commands import CommandOutput, ask
 from hpcgen.images.folder import MAX_FILE, MAX_LINKS, read_folder
 from hpcgen.images.kinds.base import ConversionRule, ConversionStep, ConversionTask, ImageKind, conversion_command
 from hpcgen.images.kinds.directory import marked
-from hpcgen.images.reading.files import ImageFileSource
-from hpcgen.images.reading.sources import SquashfsSource
+
+if TYPE_CHECKING:
+    from hpcgen.images.reading.files import ImageFileSource
 
 _REMEDY = "it comes with squashfs-tools; or convert the image to a folder where it was built"
 _LISTING = 512 * 1024 * 1024
@@ -139,4 +141,6 @@ class SquashfsKind(ImageKind):
         return list_squashfs(name, set(paths).__contains__)
 
     def files(self, name: str) -> AbstractContextManager[ImageFileSource | None]:
+        from hpcgen.images.reading.sources import SquashfsSource
+
         return nullcontext(SquashfsSource(name))

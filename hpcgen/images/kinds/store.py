@@ -35,9 +35,9 @@ from hpcgen.images.kinds.base import (
     by_command,
     conversion_command,
 )
+from hpcgen.images.marks import Marks
 from hpcgen.images.reading.files import ImageFileSource
 from hpcgen.images.reading.sources import FolderSource, exported
-from hpcgen.images.roots import Marks
 
 _SAVE = by_command("podman", "save", "--quiet", "--format", "oci-archive", "-o", "{target}", "{source}")
 _PUSH = by_command("buildah", "push", "--quiet", "{source}", "oci-archive:{target}")

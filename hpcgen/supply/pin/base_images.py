@@ -168,7 +168,8 @@ def _wanted_in_root(member: Any) -> bool:
 
 
 def _metadata(image: LayoutImage) -> dict[str, bytes]:
-    from hpcgen.images.roots import ENVIRONMENT, Marks, mark_files
+    from hpcgen.images.marks import ENVIRONMENT, Marks
+    from hpcgen.images.roots import mark_files
 
     whole = image.config()
     config = whole.get("config") or {}

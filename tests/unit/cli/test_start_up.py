@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import OWN_SETTINGS, ROOT
+from tests.conftest import GOLDEN, OWN_SETTINGS, ROOT
 
 PLAN = "--site supermuc --stack tf-horovod"
 COMPLETION = {"_HPCGEN_COMPLETE": "bash_complete", "COMP_WORDS": "hpcgen plan --site super", "COMP_CWORD": "3"}
@@ -76,3 +77,13 @@ def test_commands_load_read_and_start_no_more_than_they_need(
     assert {name: counts.get(name, 0) for name in most if counts.get(name, 0) > most[name]} == {}
     assert counts["own modules"] >= own - 3, "fewer are loaded: lower the number here"
     assert loaded & NEVER == set()
+
+
+def test_the_script_of_an_image_costs_no_more_than_it_needs(kept: Path, tmp_path: Path) -> None:
+    """What ``run`` does before it starts the engine; archives and ranges of versions are for others to read."""
+    shutil.copytree(GOLDEN / "supermuc" / "mpi-hello", tmp_path / "image/opt/hpcgen/kit")
+    counts, loaded = start(f"job {tmp_path}/image --site supermuc", kept)
+    most = {"own modules": 207, "files": 6, "expressions": 137, "processes": 0, "sockets": 0}
+    assert {name: counts.get(name, 0) for name in most if counts.get(name, 0) > most[name]} == {}
+    assert counts["own modules"] >= most["own modules"] - 3, "fewer are loaded: lower the number here"
+    assert loaded & {"packaging.specifiers", "tarfile", "tomllib", "zipfile"} == set()
