@@ -20,6 +20,7 @@ from hpcgen.core.support.file_formats import BUNDLE
 from hpcgen.core.support.file_formats import INCREMENT as INCREMENT_FORMAT
 from hpcgen.core.support.hashing import read_plain
 from hpcgen.core.support.progress import TransferProgress, Watch
+from hpcgen.core.support.templates import Template
 from hpcgen.supply.net.workers import work_all
 
 R = TypeVar("R")
@@ -82,80 +83,29 @@ def sums_text(sums: Mapping[str, str]) -> bytes:
     return "".join(f"{digest}  {path}\n" for path, digest in sorted(sums.items())).encode("ascii")
 
 
-def _of_collections(lock: Lock) -> tuple[str, str]:
-    """Of ``README.txt``: what is said after the third step, and of the folder; empty without collections."""
-    if not lock.own_collections:
-        return "", ""
-    folders = "\n".join(f"     {COLLECTIONS}/{name}" for name in lock.own_collections)
-    first = lock.own_collections[0]
-    return (
-        f"""
-   The recipe is made with code of the bundle's own author, in Python:
-
-{folders}
-
-   hpcgen asks once whether you trust it: read it first. Where nobody can be
-   asked, pass --trust-collections before render and build.
-   An existing kit is built without it: ../kit/build.sh --bundle .
-   For other sites and stacks of the collection:
-
-     ~/hpcgen/bin/hpcgen --collection {COLLECTIONS}/{first} list stacks
-""",
-        f"  {COLLECTIONS + '/':<19}collections that the lock was made with, besides hpcgen's own\n",
-    )
-
-
-_BY_KIT = """\
-     ~/hpcgen/bin/hpcgen render --bundle . -o ../kit
-     ~/hpcgen/bin/hpcgen build --bundle . ../kit
-"""
-_BY_ARTIFACTS = """\
-     ~/hpcgen/bin/hpcgen build --bundle . -o IMAGE
-
-   Some blocks are here as they were compiled, without their sources. Only
-   this command unpacks them; a kit's build.sh cannot.
-"""
-
-
 def readme(lock: Lock, artifacts: bool = False) -> str:
     """``README.txt``: what to do with a bundle where hpcgen is not installed.
 
     ``artifacts``: some blocks are there as they were compiled.
     """
-    held = f"  {BUNDLED_ARTIFACTS + '/':<19}blocks as they were compiled, without their sources\n" if artifacts else ""
-    site, stack = lock.plan.site.name, lock.plan.stack.name
-    asked, listed = _of_collections(lock)
-    return f"""\
-A bundle of hpcgen {lock.hpcgen}: everything that the container image of stack
-{stack} for site {site} is built from. The build needs no network.
-
-content {lock.content}
-
-1. Check that it is complete. In this folder, without hpcgen:
-
-     sha256sum --quiet -c SHA256SUMS
-
-2. Install hpcgen from it, with any Python from 3.10 on:
-
-     python3 -m venv ~/hpcgen
-     ~/hpcgen/bin/pip install --no-index --find-links hpcgen.html hpcgen
-
-3. Write the build, and build:
-
-     ~/hpcgen/bin/hpcgen bundle verify .
-{_BY_ARTIFACTS if artifacts else _BY_KIT}{asked}
-Contents:
-
-  bundle.json        every file, with its origin, size, hash and licence
-  hpcgen.lock        the requests and the pins
-  files/             the inputs, each under its sha256
-  images/            the base images, an OCI image layout
-{held}{listed}  Packages, Release  index of the OS packages (a flat apt repository)
-  wheels.html        the Python packages of the image, for pip --find-links
-  hpcgen.html        hpcgen itself and what it needs, likewise
-  sbom.cdx.json, sbom.spdx.json
-                     the contents of the image (CycloneDX, SPDX)
-"""
+    fill = Template(Path(__file__).with_name("templates") / "readme.txt").fill
+    asked = listed = ""
+    if folders := [f"{COLLECTIONS}/{name}" for name in lock.own_collections]:
+        asked = fill("collections", folders=folders, first=folders[0])
+        listed = f"{COLLECTIONS + '/':<19}collections that the lock was made with, besides hpcgen's own"
+    return fill(
+        "readme",
+        hpcgen=lock.hpcgen,
+        stack=lock.plan.stack.name,
+        site=lock.plan.site.name,
+        content=lock.content,
+        build=fill("artifacts" if artifacts else "kit"),
+        collections=asked,
+        compiled=f"{BUNDLED_ARTIFACTS + '/':<19}blocks as they were compiled, without their sources"
+        if artifacts
+        else "",
+        listed=listed,
+    )
 
 
 def load_manifest(path: Path) -> tuple[Manifest, bytes]:

@@ -25,7 +25,7 @@ from hpcgen.plugins.fleet.pipelines.options import (
     setup_variable,
     setups,
 )
-from hpcgen.plugins.fleet.pipelines.watch import GITHUB, WATCH, watched
+from hpcgen.plugins.fleet.pipelines.watch import issue, watch, watched
 from hpcgen.recipe.formats import FORMATS
 
 ACTIONS = {
@@ -347,8 +347,8 @@ def _watch(options: PipelineOptions) -> dict[str, Any]:
         "env": {**watched(options), "GH_REPO": "${{ github.repository }}"},
         "steps": [
             *_start(options),
-            {"name": "Ask", "shell": "bash", "run": f"{RETRIED}\n{WATCH}"},
-            {"name": "Open an issue", "env": {"GH_TOKEN": "${{ github.token }}"}, "run": GITHUB},
+            {"name": "Ask", "shell": "bash", "run": f"{RETRIED}\n{watch()}"},
+            {"name": "Open an issue", "env": {"GH_TOKEN": "${{ github.token }}"}, "run": issue("github")},
         ],
     }
 

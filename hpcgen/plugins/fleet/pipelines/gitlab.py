@@ -26,7 +26,7 @@ from hpcgen.plugins.fleet.pipelines.options import (
     setup_variable,
     setups,
 )
-from hpcgen.plugins.fleet.pipelines.watch import GITLAB, WATCH, watched
+from hpcgen.plugins.fleet.pipelines.watch import issue, watch, watched
 from hpcgen.recipe.formats import format_for
 
 IMAGE = "debian:12"
@@ -74,7 +74,7 @@ def gitlab_pipeline(options: PipelineOptions) -> str:
             "rules": [{"if": _SCHEDULED}],
             **_machine(options, "", minutes=60),
             "variables": watched(options),
-            "script": [*_prepare(options, "curl"), WATCH, GITLAB],
+            "script": [*_prepare(options, "curl"), watch(), issue("gitlab")],
             "artifacts": {"when": "always", "paths": [f"{WORK}/*.md"], "expire_in": "4 weeks"},
         }
     return dump(data, _head(options))
