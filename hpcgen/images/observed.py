@@ -40,8 +40,11 @@ _RECORD = re.compile(
     r"(?P<name>[^/-]{1,200})-(?P<version>[^/-]{1,100})\.(?:dist|egg)-info(?:/.*)?"
 )
 _MOST_PACKAGES = 5000
-_ALIKE = {"almalinux": "rocky", "rhel": "rocky", "centos": "rocky", "ol": "rocky"}
-"""Distributions made of the same sources, with the same C library and package manager, by their ID."""
+_ALIKE = {"almalinux": "rocky", "rhel": "rocky", "centos": "rocky", "ol": "rocky", "sles": "opensuse-leap"}
+"""Distributions made of the same sources, with the same C library and package manager, by their ID.
+
+Source for SUSE Linux Enterprise: openSUSE's wiki, "Closing the Leap gap".
+"""
 
 
 class Readable(Protocol):

@@ -179,7 +179,7 @@ class Zypper(RpmManager):
         return first
 
     def _with_sha256(self, packages: Sequence[RpmPackage]) -> list[RpmPackage]:
-        """Where a repository has longer hashes, as openSUSE Leap 16.0, the files are fetched and hashed."""
+        """Where a repository has longer hashes, as Leap 16.0 seems to, the files are fetched and hashed."""
         longer = [each for each in packages if each.kind in ("SHA384", "SHA512")]
         if not longer:
             return list(packages)

@@ -67,6 +67,7 @@ def test_distribution_python_packages_and_variables_are_read_and_nothing_is_star
         ('ID="almalinux"\nVERSION_ID="9.4"\n', "rockylinux", "9"),
         ("ID=ubuntu\nVERSION_ID='22.04'\n", "ubuntu", "22.04"),
         ('ID="opensuse-leap"\nVERSION_ID="15.6"\n', "opensuse_leap", "15.6"),
+        ('ID="sles"\nVERSION_ID="15.6"\n', "opensuse_leap", "15.6"),
     ],
 )
 def test_distributions_made_of_the_same_sources_have_one_block(
