@@ -8,6 +8,7 @@ from types import MappingProxyType
 import msgspec
 
 from hpcgen.core.model.caches import Cache
+from hpcgen.core.model.nodes import CopyDevice
 
 
 class Licence(msgspec.Struct, frozen=True):
@@ -44,6 +45,10 @@ class GpuUnused(msgspec.Struct, frozen=True):
 
     reason: str
     by_driver: bool = False
+
+
+COPY_DEVICES: dict[str, CopyDevice] = {"gdrcopy": "/dev/gdrdrv", "xpmem": "/dev/xpmem"}
+"""The device by which a library of UCX copies, by the name of its block and of UCX's option."""
 
 
 class Capabilities(msgspec.Struct, frozen=True):

@@ -26,6 +26,9 @@ SHARED_KB = 1024
 Two ranks of Intel MPI 2021.17 were seen to start in 2 MB and to die in 1 MB.
 """
 
+SHARED_BY_GPUS_GB = 1
+"""What NVIDIA has /dev/shm be in containers with NCCL (``--shm-size=1g``); how much of it is used was not measured."""
+
 LOCKED_KB = 512 * 1024
 """The limit of locked memory below which UCX leaves RDMA out, and goes over TCP. Source: openucx/ucx pull requests
 7930 and 8085."""
@@ -77,13 +80,24 @@ def variables(plan: Plan, how: Start) -> str:
     )
 
 
+def between_gpus(plan: Plan) -> list[str]:
+    """The libraries of the image by which several GPUs of a node send each other data."""
+    several = (plan.job.gpus_per_node or 0) > 1
+    return sorted({each.gpu_collectives for each in plan.in_image} - {""}) if several else []
+
+
 def shared_memory(plan: Plan, how: Start) -> str:
-    ranks = plan.job.ranks_per_node
-    if ranks == 1 or not has_rank_test(plan, how):
-        return ""
-    least = ranks * SHARED_KB
-    todo = "remove what ended jobs left in it, or have it mounted with its usual size, half of the memory"
-    return fill("shared_memory", least=str(least), expected=sh(f"{least} kB for {ranks} ranks"), todo=sh(todo))
+    """Ranks of a node start by it, and libraries of collectives fall back to it between GPUs."""
+    todo = sh("remove what ended jobs left in it, or have it mounted with its usual size, half of the memory")
+    ranks, parts = plan.job.ranks_per_node, []
+    if ranks > 1 and has_rank_test(plan, how):
+        parts.append(("FAILED", ranks * SHARED_KB, f"{ranks} ranks"))
+    if libraries := between_gpus(plan):
+        parts.append(("warning", SHARED_BY_GPUS_GB * 2**20, " and ".join(libraries)))
+    return "".join(
+        fill("shared_memory", weight=weight, least=str(least), expected=sh(f"{least} kB for {who}"), todo=todo)
+        for weight, least, who in parts
+    )
 
 
 def locked_memory(plan: Plan, how: Start) -> str:

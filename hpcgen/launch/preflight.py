@@ -13,6 +13,7 @@ from hpcgen.backends.hardware.fabrics import FAST, SLOW, drivers
 from hpcgen.backends.hardware.microarchitecture import code_features
 from hpcgen.backends.hardware.mpi_abi import MPI_LIBRARIES
 from hpcgen.backends.schedulers import launched_by, scheduler_for
+from hpcgen.blocks.capabilities import COPY_DEVICES
 from hpcgen.blocks.rank_test import (
     DEBUG,
     LABEL,
@@ -149,6 +150,10 @@ def _paths(plan: Plan, how: Start, named: bool) -> str:
         path = plan.site.fabric_path(plan.partition, "devices")
         todo = f"use other nodes, or correct {path} of the profile of {site}"
         found.append((weight(plan.site, path), "fabric", todo, list(plan.fabric.devices)))
+    path = f"partitions.{plan.partition}.copy_devices"
+    todo = f"use other nodes, or correct {path} of the profile of {site}: UCX copies another way there"
+    copying = [device for name, device in COPY_DEVICES.items() if plan.block(name) is not None]
+    found.append(("warning", "copy device", todo, [*copying]))
     found += _collectives(plan, how)
     models = [each.bind.source for each in how.data if each.model]
     found.append(("FAILED", "model", "fetch it: hpcgen data fetch", models))

@@ -13,7 +13,7 @@ from hpcgen.backends.engines.base import assigned, bind_words, environment_words
 from hpcgen.backends.hardware.mpi_abi import MPI_PMI, wanted_abi
 from hpcgen.backends.launchers import launcher_of
 from hpcgen.backends.schedulers import launched_by, scheduler_for
-from hpcgen.blocks.capabilities import UNDER_OLD_DRIVER
+from hpcgen.blocks.capabilities import COPY_DEVICES, UNDER_OLD_DRIVER
 from hpcgen.core.errors import PolicyError, Problem
 from hpcgen.core.model.host_mpi import Bind, HostMpi
 from hpcgen.core.model.plan import Plan
@@ -99,7 +99,7 @@ def start(
         unset=values.unset,
         gpu=gpu.vendor if gpu is not None else "",
         gpu_cdi=(gpu.cdi or "") if gpu is not None else "",
-        devices=tuple(plan.fabric.devices),
+        devices=(*plan.fabric.devices, *_copy_devices(plan)),
         join=_join(plan, mpi),
         shared_memory=plan.stack.run.mpi or gpu is not None,
         mpi=family(mpi) if mpi is not None else "",
@@ -133,6 +133,12 @@ def _data(plan: Plan) -> tuple[BoundData, ...]:
     from hpcgen.launch.data import data_of
 
     return data_of(plan)
+
+
+def _copy_devices(plan: Plan) -> list[str]:
+    """Those that the nodes have and the image's UCX has use for."""
+    have = plan.site.partitions[plan.partition].copy_devices
+    return [device for name, device in COPY_DEVICES.items() if device in have and plan.block(name) is not None]
 
 
 def _models(plan: Plan) -> str:

@@ -26,10 +26,16 @@ class Cpu(Record, frozen=True):
 
 
 class Memory(Record, frozen=True):
-    """Memory of one node in GB; ``usable_gb`` is what a job may take before the node suffers."""
+    """Memory of one node in GB; ``usable_gb`` is what a job may take before the node suffers.
+
+    ``shared_gb``: the size of /dev/shm. ``locked_gb``: what a process of a job may lock in its place (``ulimit -l``),
+    or ``unlimited``.
+    """
 
     total_gb: Gigabytes
     usable_gb: Gigabytes | None = None
+    shared_gb: Gigabytes | None = None
+    locked_gb: Gigabytes | Literal["unlimited"] | None = None
 
 
 CpuList = Annotated[
@@ -46,6 +52,11 @@ CdiName = Annotated[
         "amd.com/gpu=all",
     ),
 ]
+
+
+CopyDevice = Literal["/dev/gdrdrv", "/dev/xpmem"]
+"""A device of a kernel module that copies without a detour: gdrdrv of NVIDIA's gdrcopy from and to the memory of GPUs,
+XPMEM between the ranks of a node."""
 
 
 FabricKind = Literal["none", "omni-path", "infiniband", "slingshot", "efa", "ethernet"]

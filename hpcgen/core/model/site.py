@@ -24,7 +24,7 @@ from hpcgen.core.model.fields import (
 )
 from hpcgen.core.model.host_mpi import HostMpi
 from hpcgen.core.model.network import Network
-from hpcgen.core.model.nodes import Cpu, Fabric, FabricKind, Gpu, Memory
+from hpcgen.core.model.nodes import CopyDevice, Cpu, Fabric, FabricKind, Gpu, Memory
 from hpcgen.core.model.performance import Measure, PerformanceFact
 from hpcgen.core.support.quoting import sh
 
@@ -79,7 +79,8 @@ class Partition(Record, frozen=True):
     Pro's ``select`` names such a node, instead of by its numbers of cores and GPUs; for Torque properties of the nodes.
     ``parallel_environment``: Grid Engine's for these nodes, in the place of the site's. ``fabric`` takes the place of
     the site's on these nodes, ``environment`` is set there beside the site's and wins over it. ``performance``: what
-    benchmarks reach there, against which ``hpcgen test --nodes`` holds what they measure.
+    benchmarks reach there, against which ``hpcgen test --nodes`` holds what they measure. ``copy_devices``: those of
+    gdrdrv and XPMEM, where every node has the module.
     """
 
     cpu: Cpu
@@ -94,6 +95,7 @@ class Partition(Record, frozen=True):
     fabric: Fabric | None = None
     environment: dict[EnvName, Text] = {}
     performance: dict[Measure, PerformanceFact] = {}
+    copy_devices: list[CopyDevice] = []
 
 
 SquashfsCompressor = Literal["gzip", "zstd"]

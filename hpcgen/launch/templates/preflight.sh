@@ -109,7 +109,7 @@ preflight_node() { # image, the node that the launcher is started on
 #: shared_memory
     seen=$(df -Pk /dev/shm 2> /dev/null | awk 'NR == 2 { print $4 }')
     if [ -n "$seen" ] && [ "$seen" -lt @{least} ]; then
-        preflight_finding FAILED /dev/shm @{expected} "$seen kB free" @{todo}
+        preflight_finding @{weight} /dev/shm @{expected} "$seen kB free" @{todo}
     fi
 #: locked_memory
     seen=$(ulimit -l)

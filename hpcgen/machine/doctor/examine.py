@@ -281,6 +281,7 @@ PATHS = (
     FactKind(r"mpi\.(gpu\.[^.]+\.)?(libraries|preload)", "error", _MPI),
     FactKind(r"mpi\.(gpu\.[^.]+\.)?binds", "error", "a missing path cannot be bound, so the container does not start"),
     FactKind(r"(partitions\..+\.)?fabric\.devices", "error", "ranks fall back to a slower network, or do not start"),
+    FactKind(r"partitions\..+\.copy_devices", "warning", "UCX of images copies another way there, which is slower"),
     FactKind(r"(partitions\..+\.)?fabric\.libraries", "error", "the image has no libraries for this fabric"),
     FactKind(r"system\.module_paths", "warning", "the job script looks for modules there"),
     FactKind(r"containers\.image_directory", "error", "jobs look for their images there"),
@@ -292,7 +293,7 @@ MODULES = FactKind(
     "warning",
     "the job script loads this module",
 )
-_NODE_ONLY = re.compile(r"(partitions\..+\.)?fabric\.devices")
+_NODE_ONLY = re.compile(r"(partitions\..+\.)?(fabric\.devices|copy_devices)")
 
 
 def look(machine: Machine, facts: Iterable[Fact], login: bool = False) -> list[Presence]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from hpcgen.blocks.capabilities import COPY_DEVICES
 from hpcgen.core.support.units import some
+from hpcgen.launch.node_checks import LOCKED_KB, SHARED_BY_GPUS_GB, SHARED_KB, between_gpus
 from hpcgen.launch.start import start_problems
 from hpcgen.launch.within_node import apart, apart_settings, setuid
 from hpcgen.planning.contract.case import Check, ContractCase, Outcome, holds, release_of, skipped, unknown
@@ -83,6 +85,61 @@ def within_node(case: ContractCase) -> Check:
         return unknown(name, reason, path)
     remedy = "use another engine, or another release of it, or start fewer ranks with more threads"
     return Check(name, "doubtful", reason, remedy, "", path)
+
+
+def shared_memory(case: ContractCase) -> Check:
+    """/dev/shm is large enough for what the ranks of a node share by it."""
+    name, job, size = "shared memory", case.plan.job, case.partition.memory.shared_gb
+    path = f"partitions.{case.plan.partition}.memory.shared_gb"
+    ranks = job.ranks_per_node if case.mpi is not None and case.plan.stack.run.mpi else 1
+    least = {f"{ranks} ranks of MPI": ranks * SHARED_KB / 2**20} if ranks > 1 else {}
+    if collectives := " and ".join(between_gpus(case.plan)):
+        least[f"{collectives} between {job.gpus_per_node} GPUs"] = SHARED_BY_GPUS_GB
+    if not least:
+        return skipped(name, "nothing in the image is known to share memory by it")
+    if size is None:
+        return skipped(name, "the profile does not say how large /dev/shm is; the preflight looks")
+    wants = max(least, key=lambda each: least[each])
+    if size < least[wants]:
+        remedy = "ask the site to have it mounted with its usual size, half of the memory"
+        reason = f"{wants} want {least[wants]:.2g} GB of /dev/shm, and the nodes have {size:g} GB"
+        return Check(name, "doubtful", reason, remedy, f"at least {least[wants]:.2g} GB", path)
+    return holds(name, f"/dev/shm has {size:g} GB; {' and '.join(least)} use it")
+
+
+def locked_memory(case: ContractCase) -> Check:
+    """The network's cards may have the memory that they read and write locked in its place."""
+    name, plan, limit = "locked memory", case.plan, case.partition.memory.locked_gb
+    path = f"partitions.{plan.partition}.memory.locked_gb"
+    if plan.job.nodes == 1 or not plan.stack.run.mpi or plan.fabric.kind != "infiniband":
+        return skipped(name, "no ranks of several nodes meet over InfiniBand")
+    if limit is None:
+        return skipped(name, "the profile does not say how much a job may lock; the preflight looks")
+    least = LOCKED_KB / 2**20
+    if limit != "unlimited" and limit < least:
+        reason = f"a job may lock {limit:g} GB of memory, and below {least:g} GB RDMA is left out"
+        return Check(name, "doubtful", reason, "ask the site to raise it (ulimit -l)", f"at least {least:g} GB", path)
+    return holds(name, f"a job may lock {limit if limit == 'unlimited' else f'{limit:g} GB'}")
+
+
+def copy_devices(case: ContractCase) -> Check:
+    """The nodes have the modules by which the image's UCX copies between ranks of a node, and from and to GPUs."""
+    name, plan, have = "copy devices", case.plan, case.partition.copy_devices
+    path = f"partitions.{plan.partition}.copy_devices"
+    ucx = plan.block("ucx")
+    if ucx is None or case.swapped or not plan.stack.run.mpi:
+        return skipped(name, "the image's UCX has no part in the start")
+    used = {each: device for each, device in COPY_DEVICES.items() if plan.block(each) is not None}
+    missing = [each for each, device in used.items() if device not in have]
+    if missing and not have:
+        return unknown(name, f"whether the nodes have the modules for {some(missing)} is unknown", path)
+    if missing:
+        reason = f"ucx is built with {some(missing)}, and the nodes have {some(have)}: it copies another way"
+        remedy = f"--set ucx.{missing[0]}=false, or correct {path}"
+        return Check(name, "doubtful", reason, remedy, "", path)
+    if used:
+        return holds(name, f"ucx copies by {' and '.join(used)}")
+    return skipped(name, "ucx is built without gdrcopy and xpmem")
 
 
 def launch(case: ContractCase) -> list[Check]:

@@ -95,6 +95,14 @@ def _memory(machine: Machine, seen: Seen) -> None:
         seen.add("node.memory.total_gb", round(int(match[1]) / _KIB_PER_GB, 1), "MemTotal in /proc/meminfo")
     else:
         seen.add_unseen("node.memory.total_gb", "/proc/meminfo has no MemTotal")
+    shared = re.search(
+        r"^\S+ /dev/shm tmpfs (?:\S*,)?size=(\d{1,15})k", machine.text("/proc/mounts") or "", re.MULTILINE
+    )
+    if shared and int(shared[1]):
+        seen.add("node.memory.shared_gb", round(int(shared[1]) / _KIB_PER_GB, 2), "/dev/shm in /proc/mounts")
+    if locked := re.search(r"^Max locked memory +\S+ +(\d+|unlimited) ", machine.text("/proc/self/limits") or "", re.M):
+        value = locked[1] if locked[1] == "unlimited" else round(int(locked[1]) / 2**30, 3)
+        seen.add("node.memory.locked_gb", value or None, "the hard limit in /proc/self/limits")
 
 
 # How the CPUs of a node belong together. Numbers of cores repeat between the dies of a socket, sometimes within one, so

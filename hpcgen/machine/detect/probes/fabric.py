@@ -11,11 +11,14 @@ from hpcgen.machine.detect.seen import Seen
 
 _INFINIBAND = "/sys/class/infiniband"
 _CXI = "/sys/class/cxi"
+_COPY_DEVICES = ("gdrdrv", "xpmem")
 _LIBFABRIC = "/opt/cray/libfabric/*/lib64"
 
 
 def probe(machine: Machine, seen: Seen) -> None:
     """Facts below ``fabric``. The first kind that is there counts, in the order of the code."""
+    devices = [f"/dev/{name}" for name in _COPY_DEVICES if machine.names("/dev", name)]
+    seen.add("node.copy_devices", devices or None, "files of that name")
     cxi = machine.names(_CXI, "cxi[0-9]*")
     adapters = machine.names(_INFINIBAND)
     drivers = {

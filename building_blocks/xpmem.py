@@ -1,0 +1,39 @@
+"""The library by which ranks of a node map each other's memory."""
+
+from __future__ import annotations
+
+from hpcgen.blocks.autotools import AutotoolsBlock
+from hpcgen.blocks.base import Context, need
+from hpcgen.blocks.steps import Environment, Packages, Test, command
+
+
+class Xpmem(AutotoolsBlock):
+    """libxpmem, for nodes with the kernel module of that name.  Source: https://github.com/openucx/xpmem
+
+    The library alone; the module is the host's. This is the project that UCX's developers keep.
+    """
+
+    name = "xpmem"
+    needs = (need("gnu", build_only=True),)
+
+    def packages(self, ctx: Context) -> Packages:
+        """What its ``configure`` is made with."""
+        tools = ["autoconf", "automake", "libtool", "make"]
+        return Packages(build={"apt": tools, "dnf": tools, "zypper": tools})
+
+    def prepare_source(self, ctx: Context) -> list[str]:
+        """``configure`` is made: the archive comes without it."""
+        return [command("sh", "autogen.sh")]
+
+    def settings(self, ctx: Context) -> list[str]:
+        return ["--disable-kernel-module", "--disable-static"]
+
+    def environment(self, ctx: Context) -> Environment:
+        """The library alone: there is no program."""
+        return Environment(paths={"LD_LIBRARY_PATH": [f"{ctx.prefix}/lib"]})
+
+    def test(self, ctx: Context) -> list[Test]:
+        """The library is there with all that it needs; on a node with the module, it may be opened."""
+        library = f"{ctx.prefix}/lib/libxpmem.so.0"
+        missing = f"test -e {library} && ldd {library} | grep -c 'not found' | grep -qx 0"
+        return [Test("library", missing), Test("device", "test -w /dev/xpmem", device="/dev/xpmem")]
