@@ -151,8 +151,11 @@ def _why_not(question: Question, newer: Candidate, asked: Sequence[Requirement],
             return Reason(rule="kept", newer=number)
         if why := question.release(newer).not_default:
             return Reason(rule="not default", found=why, newer=number)
-        on, base = dict(question.release(newer).on), str(chosen["base"])
-        return Reason(rule="preferred", of="base", requires=on, found=base, newer=number)
+        on, base = dict(question.release(newer).on), chosen["base"]
+        if base.block in on:
+            # The order is that of all bases, also where the first of them was ruled out by something else.
+            base = next((each for each in question.candidates("base") if each.block not in on), base)
+        return Reason(rule="preferred", of="base", requires=on, found=str(base), newer=number)
     return Reason(rule="rest", newer=number, clash=_clash(question, newer, list(before.values())))
 
 

@@ -177,6 +177,10 @@ def _needs(problem: Problem, newer: Candidate, told: Reason, before: Chosen) -> 
 def _preferred(problem: Problem, newer: Candidate, told: Reason, chosen: Chosen) -> bool:
     on, base, bases = problem.row(*newer[1:]).on, chosen["base"], problem.providers("base")
     later = [bases.index(name) for name in on if name in bases]
+    if base.block in on:
+        # Another base was ruled out; the order is still that in which it comes first.
+        first = told.found.partition(" ")[0]
+        return told.requires == on and first not in on and all(at > bases.index(first) for at in later)
     return (
         told.requires == on
         and told.found == f"{base.block} {base.version}"
