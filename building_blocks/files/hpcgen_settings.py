@@ -1,0 +1,106 @@
+"""Switches for PyTorch programs, each by a variable; without any of them everything is as it was.
+
+    import hpcgen_settings
+
+    model = hpcgen_settings.prepared(model)
+    batch = hpcgen_settings.laid_out(batch)
+    with hpcgen_settings.lower():
+        loss = criterion(model(batch), target)
+
+HPCGEN_CHANNELS_LAST=1        models and pictures keep their channels last in memory: the same numbers but for rounding
+HPCGEN_COMPILE=MODE           torch.compile: default, reduce-overhead, max-autotune, max-autotune-no-cudagraphs
+HPCGEN_FREEZING=1             a compiled model for inference has its weights as constants
+HPCGEN_MATMUL_PRECISION=WORD  of fp32 products: highest, high, medium; the latter two give other numbers
+HPCGEN_TF32=0|1               TF32 in cuDNN's convolutions; 1 gives other numbers
+HPCGEN_AUTOCAST=bf16|fp16     what lower() computes in: other numbers
+
+What is set is told once on standard error. torch is imported only where a switch is set.
+"""
+
+import contextlib
+import os
+import sys
+
+_ALLOWED = {
+    "HPCGEN_CHANNELS_LAST": ("0", "1"),
+    "HPCGEN_COMPILE": ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"),
+    "HPCGEN_FREEZING": ("0", "1"),
+    "HPCGEN_MATMUL_PRECISION": ("highest", "high", "medium"),
+    "HPCGEN_TF32": ("0", "1"),
+    "HPCGEN_AUTOCAST": ("bf16", "fp16"),
+}
+
+
+def _read():
+    found = {name: os.environ[name] for name in _ALLOWED if os.environ.get(name)}
+    for name, value in found.items():
+        if value not in _ALLOWED[name]:
+            raise ValueError("{}={!r}: expected one of {}".format(name, value, ", ".join(_ALLOWED[name])))
+    return found
+
+
+SWITCHES = _read()
+"""What is set, by the name of the variable."""
+
+
+def _on(name):
+    return SWITCHES.get(name) == "1"
+
+
+def _begin():
+    """What holds for the whole process."""
+    if not SWITCHES:
+        return
+    import torch
+
+    if "HPCGEN_MATMUL_PRECISION" in SWITCHES:
+        torch.set_float32_matmul_precision(SWITCHES["HPCGEN_MATMUL_PRECISION"])
+    if "HPCGEN_TF32" in SWITCHES:
+        torch.backends.cudnn.allow_tf32 = _on("HPCGEN_TF32")
+    if _on("HPCGEN_FREEZING"):
+        import torch._inductor.config
+
+        torch._inductor.config.freezing = True
+    words = " ".join(sorted("=".join(each) for each in SWITCHES.items()))
+    sys.stderr.write(f"hpcgen_settings: {words}\n")
+
+
+def laid_out(batch):
+    """A batch with the channels last, if that is asked for and it is one of pictures or volumes."""
+    if not _on("HPCGEN_CHANNELS_LAST") or batch.dim() not in (4, 5):
+        return batch
+    import torch
+
+    last = torch.channels_last if batch.dim() == 4 else torch.channels_last_3d
+    return batch.to(memory_format=last)
+
+
+def prepared(model):
+    """A model with the channels last, compiled, as asked for."""
+    if _on("HPCGEN_CHANNELS_LAST"):
+        import torch
+
+        # Weights of five dimensions are those of volumes, which one call for all would refuse.
+        volumes = any(each.dim() == 5 for each in model.parameters())
+        model = model.to(memory_format=torch.channels_last_3d if volumes else torch.channels_last)
+    if "HPCGEN_COMPILE" in SWITCHES:
+        import torch
+
+        model = torch.compile(model, mode=SWITCHES["HPCGEN_COMPILE"])
+    return model
+
+
+@contextlib.contextmanager
+def lower(device="cpu"):
+    """Compute in bfloat16 or fp16 where PyTorch deems that fit, if that is asked for; ``device``: cpu or cuda."""
+    if "HPCGEN_AUTOCAST" not in SWITCHES:
+        yield
+        return
+    import torch
+
+    dtype = torch.bfloat16 if SWITCHES["HPCGEN_AUTOCAST"] == "bf16" else torch.float16
+    with torch.autocast(device, dtype):
+        yield
+
+
+_begin()
