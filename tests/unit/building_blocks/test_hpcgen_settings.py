@@ -1,6 +1,6 @@
 """The module that programs import: nothing without a variable, each variable alone, a wrong value is said.
 
-With ``HPCGEN_TEST_TORCH``, a Python with torch, its switches are tried.
+In the slow tier its switches are tried by ``HPCGEN_TEST_TORCH``, a Python with torch.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def test_a_wrong_value_is_said() -> None:
     )
 
 
-@pytest.mark.skipif(TORCH is None, reason="HPCGEN_TEST_TORCH names no Python with torch")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variables", "printed"),
     [
@@ -59,7 +59,7 @@ def test_a_wrong_value_is_said() -> None:
     ],
 )
 def test_each_switch_alone(variables: dict[str, str], printed: str) -> None:
-    assert TORCH is not None
+    assert TORCH is not None, "HPCGEN_TEST_TORCH must name a Python with torch"
     done = started(USED, TORCH, **variables)
     assert done.stdout.strip() == printed
     assert done.stderr.startswith("hpcgen_settings: " if variables else "")
