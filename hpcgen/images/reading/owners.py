@@ -8,33 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from hpcgen.core.model.image_facts import ImagePackage, Shown
+from hpcgen.core.support.templates import table
 
-PRODUCTS: dict[str, str] = {
-    "libfabric": r"libfabric1?",
-    "ucx": r"(lib)?ucx(0|-cu\d+)?|libucp0",
-    "rdma-core": r"libibverbs1?|rdma-core",
-    "psm2": r"libpsm2(-2)?",
-    "psm3": r"libpsm3(-fi)?",
-    "gdrcopy": r"gdrcopy|libgdrapi2?",
-    "xpmem": r"(lib)?xpmem0?",
-    "cxi": r"libcxi1?",
-    "openmpi": r"libopenmpi\d*(t64)?|openmpi\d*|openmpi\d?-libs",
-    "mpich": r"(lib)?mpich(12|2)?(t64)?|mpich-ofi|mpich-ucx",
-    "intel": r"impi-rt|impi_rt|intel-oneapi-mpi-20[\d.]+",
-    "mvapich2": r"mvapich2?|libmvapich2?",
-    "pmix": r"libpmix2?(t64)?|pmix|openpmix",
-    "pmi": r"libpmi0(t64)?|slurm-libpmi",
-    "pmi2": r"libpmi2-0(t64)?|slurm-libpmi",
-    "cuda": r"nvidia-cuda-runtime(-cu\d+)?|cuda-cudart(-\d+-\d+)?|cudart",
-    "cudnn": r"nvidia-cudnn-cu\d+|cudnn|libcudnn\d+(-cuda-\d+)?",
-    "nccl": r"nvidia-nccl-cu\d+|nccl|libnccl2?",
-    "nvshmem": r"nvidia-nvshmem-cu\d+|libnvshmem3?",
-    "rccl": r"rccl",
-    "musl": r"musl",
-}
-"""Names of packages with a product, of distributions, conda and package indexes alike."""
+_PRODUCTS = Path(__file__).with_suffix(".yaml")
 _UPSTREAM = re.compile(r"(?:\d+:)?v?(\d+(?:\.\d+)*(?:rc\d+|[ab]\d+)?)")
 
 
@@ -46,7 +25,7 @@ class Owners:
 
     def release(self, product: str, file: str) -> Shown | None:
         """The release of a product in a file, by the package that brings it; None where none does."""
-        return self.of(PRODUCTS[product], file)
+        return self.of(table(_PRODUCTS, dict[str, str])[product], file)
 
     def packages_of(self, pattern: str) -> list[ImagePackage]:
         """The packages of Python and conda with a name that fits."""
