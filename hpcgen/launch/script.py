@@ -80,7 +80,7 @@ def job_script(
         from hpcgen.launch.inside import container_image, inside_image
 
         how, sent, preflight = inside_image(plan, how), container_image(plan, how, image), ""
-    on_nodes = not sent and uses_nodes(plan, how, named)
+    on_nodes, loads = not sent and uses_nodes(plan, how, named), module_lines(plan, how)
     usage = f"usage: {name} [COMMAND …]"
     usage += "      HPCGEN_IMAGE: another image" if image is None and not sent else ""
     usage += "      HPCGEN_PREFLIGHT=0|warn" if preflight else ""
@@ -98,11 +98,7 @@ def job_script(
             alone,
             sent,
         ),
-        *(
-            [fill("modules", before=scheduler.before_modules, modules=loads)]
-            if (loads := module_lines(plan, how))
-            else []
-        ),
+        fill("modules", before=scheduler.before_modules, modules=loads) if loads else "",
         start_part(scheduler, how, name, folder=True),
         "" if sent else image_part(plan, how, name, image, named),
         nodes_part(plan, how, name, named) if not sent else "",
@@ -156,14 +152,14 @@ def preflight_script(
     if any(each.mounted for each in how.data):
         # Ranks are tried without it: what mounts it is the job's own script.
         how = start(without_mounted(plan, how), image_environment, more_inside)
-    scheduler = Direct()
+    scheduler, loads = Direct(), module_lines(plan, how)
     ranks = has_rank_test(plan, how)
     # An image of no fixed folder is looked for in the present one.
     folder = ranks or (plan.site.containers.image_directory is None and how.engine.image_is_file)
     usage = f"usage: {PREFLIGHT} [IMAGE]      in an allocation; exits with {STATUS} if something is missing"
     parts = [
         _top(plan, scheduler, how, "preflight of ", usage),
-        *([fill("modules_alone", modules=loads)] if (loads := module_lines(plan, how)) else []),
+        fill("modules_alone", modules=loads) if loads else "",
         start_part(scheduler, how, PREFLIGHT, folder=folder),
         fill("given") + image_part(plan, how, PREFLIGHT, None, named),
         exports_part(how, scheduler),

@@ -18,7 +18,7 @@ from hpcgen.core.errors import InputError, PolicyError
 from hpcgen.core.model.fields import EngineName
 from hpcgen.core.model.host_mpi import Bind
 from hpcgen.core.model.job import JobRequest, Queueing
-from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.plan import Finding, Plan
 from hpcgen.core.model.record import ImageKindName
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack
@@ -173,27 +173,29 @@ def plan_for_image(
     plan = onto_folders(built, plan)
     facts = other.facts if other is not None else None
     if facts is not None:
-        from hpcgen.planning.observed import compiled_for
-        from hpcgen.running.foreign import foreign_findings, set_inside
-
-        contract = foreign_findings(plan, facts, catalog, asked, allow_unsupported)
-        built_for = compiled_for(facts)
-        inside |= set_inside(plan, facts)
+        contract, built_for, of_image = _as_read(plan, facts, catalog, asked, allow_unsupported)
+        inside |= of_image
     else:
         check_mpi(plan)
         contract = [*contract_findings(plan), *bind_findings(built, plan)]
         built_for = built.site.partitions[built.partition].cpu.target
-    findings = [
-        *side.findings,
-        *unseen,
-        *contract,
-        *job_findings(plan.site, plan.partition, plan.job, asked),
-    ]
+    findings = [*side.findings, *unseen, *contract, *job_findings(plan.site, plan.partition, plan.job, asked)]
     plan = replace(plan, findings=[*plan.findings, *findings])
     environment, content = dict(kit.environment), kit.content
     return ImageJob(
         plan, environment, image.name, image.kind, built_for, inside, content=content, facts=facts, sha256=sha256
     )
+
+
+def _as_read(
+    plan: Plan, facts: ImageFacts, catalog: Catalog, asked: JobRequest, allow_unsupported: bool
+) -> tuple[list[Finding], str, dict[str, str]]:
+    """Of an image that hpcgen did not build: what is said of the contract, its CPU target, and variables for inside."""
+    from hpcgen.planning.observed import compiled_for
+    from hpcgen.running.foreign import foreign_findings, set_inside
+
+    findings = foreign_findings(plan, facts, catalog, asked, allow_unsupported)
+    return findings, compiled_for(facts), set_inside(plan, facts)
 
 
 def _foreign(
