@@ -111,12 +111,16 @@ def judge(
     *,
     image: BuiltImage | None = None,
     lock: Lock | None = None,
+    final: bool = False,
 ) -> None:
-    """Judge the plan, or the image that was built of it, and say what exceptions let through; as :meth:`Gate.hold`."""
+    """Judge the plan, or the image that was built of it, and say what exceptions let through; as :meth:`Gate.hold`.
+
+    ``final``: the plan, too, may leave nothing open.
+    """
     each, unread = dependent(name, plan, catalog, lock), list[str]()
     if image is not None:
         each = with_packages(each, ImageReference(image.kind, image.name), unread)
-    for word in gate.hold(each, catalog, image is not None, unread):
+    for word in gate.hold(each, catalog, final or image is not None, unread):
         say(f"note: {word}")
 
 
@@ -151,14 +155,12 @@ def judge_members(
     for state in states:
         if state.plan is None:
             continue
-        name = state.member.name
-        each, unread = dependent(name, state.plan, catalog), list[str]()
+        name, image = state.member.name, None
         if not state.to_build and name in locked:
-            kind, _, image = locked[name].image.partition(":")
-            each = with_packages(each, ImageReference(kind, image), unread)
+            kind, _, file = locked[name].image.partition(":")
+            image = BuiltImage(kind, file)
         try:
-            for word in gate.hold(each, catalog, True, unread):
-                say(f"note: {word}")
+            judge(gate, name, state.plan, catalog, say, image=image, final=True)
         except UnjudgedError as error:
             unknown += error.problems
         except PolicyError as error:
