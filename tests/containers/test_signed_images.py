@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from container_tools import Run, need, run
+from container_tools import Run, SidHpcgen, need, run
 from test_build import SidBuild, Small, record_in, sid_build, sid_small, words
 from test_referrers import CONTENT, record
 
@@ -234,3 +234,28 @@ def test_nothing_is_pushed_with_a_key_that_is_not_there(member: str, tmp_path: P
     done = hpcgen(tmp_path, "fleet", "publish", "--sign", f"pgp:{'0' * 40}", check=False)
     assert done.returncode == 3 and "GnuPG's keyring has no secret key" in done.stdout, done.stdout
     assert not read_lock(tmp_path / "fleet.lock")["one"].published
+
+
+def test_a_sif_is_signed_in_its_file_before_it_is_pushed(
+    registry: str, keys: dict[str, PgpKey], sid_hpcgen: SidHpcgen, tmp_path: Path
+) -> None:
+    folder = tmp_path / "sid"
+    folder.mkdir()
+    (folder / "alice.secret").write_text(keys["alice"].secret)
+    (folder / "signers").write_text(keys["alice"].public)
+    fleet = {"registry": f"{registry}/hpc", "members": [{"stack": "mpi-hello", "site": "workstation", "name": "one"}]}
+    (folder / "fleet.yaml").write_text(json.dumps(fleet))
+    built = LockedImage(content=CONTENT, format="singularity", engine="apptainer", image="sif:/kit/one.sif")
+    update_lock(folder / "fleet.lock", {"one": built})
+    sid_hpcgen.sid.folder(folder)
+    place = {"binds": [(folder, "/kit")], "env": {**KEYRING, "APPTAINER_NOHTTPS": "1"}, "cwd": "/kit"}
+    make = "mkdir empty && mksquashfs empty root.sqfs -quiet && apptainer sif new one.sif && apptainer sif add"
+    make += " --datatype 4 --parttype 2 --partfs 1 --partarch 2 --groupid 1 one.sif root.sqfs"
+    sid_hpcgen.sid.run(["bash", "-c", f"{make} && apptainer key import alice.secret"], **place)
+    publish = ["fleet", "publish", "one", "--sign", f"pgp:{keys['alice'].fingerprint}"]
+    assert "one: signed /kit/one.sif" in sid_hpcgen.run(publish, **place).stdout
+    # Once is enough.
+    assert "signed" not in sid_hpcgen.run(publish, **place).stdout
+    sid_hpcgen.sid.run(["apptainer", "pull", "pulled.sif", f"oras://{registry}/hpc/one:{CONTENT[:12]}"], **place)
+    said = sid_hpcgen.run(["verify", "pulled.sif", "--signer", "signers"], **place).stdout
+    assert "signature in the image  holds    by alice" in said, said

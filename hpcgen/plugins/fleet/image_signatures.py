@@ -25,17 +25,27 @@ from hpcgen.core.support.writing import yaml_text
 from hpcgen.images.reference import ImageReference
 from hpcgen.images.skopeo import REGISTRY, WITHOUT_POLICY, at_digest
 
+_CAPABILITIES = 11
+"""Which field of a key has what it is for. Source: doc/DETAILS of GnuPG, "Field 12"."""
 _GNUPG = "gpg shows them: gpg --list-secret-keys; gpg --import takes a key from a file"
 
 
-def check_gnupg_key(fingerprint: str) -> None:
-    """InputError where GnuPG's keyring has no such secret key. MissingToolError: gpg or skopeo is not here."""
+def check_gnupg_key(fingerprint: str) -> str:
+    """What is to be known of a key of GnuPG's keyring; "" as a rule.
+
+    InputError: the keyring has no such secret key. MissingToolError: gpg or skopeo is not here.
+    """
     require_program("skopeo", "sign images in a registry", "install skopeo")
     gpg = require_program("gpg", "sign images in a registry", "install GnuPG")
-    done = subprocess.run([gpg, "--batch", "--list-secret-keys", fingerprint], capture_output=True, check=False)
+    words = [gpg, "--batch", "--with-colons", "--list-secret-keys", fingerprint]
+    done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
         message = f"GnuPG's keyring has no secret key {fingerprint}"
         raise InputError(message, "--sign", "the fingerprint of a key of yours", _GNUPG)
+    rows = [line.split(":") for line in done.stdout.splitlines()]
+    if any(row[0] == "ssb" and "s" in row[_CAPABILITIES] for row in rows if len(row) > _CAPABILITIES):
+        return f"the key {fingerprint} signs by a subkey, whose signatures podman 4.3 refuses"
+    return ""
 
 
 def sign_published(target: str, digest: str, fingerprint: str, authfile: Path | None) -> None:

@@ -82,7 +82,7 @@ def publish_images(
     """
     chosen = _chosen(loaded, read_lock(lock), names)
     if keys.pgp and not dry_run:
-        _check_pgp(keys.pgp, [image for image, _ in chosen.values()])
+        _check_pgp(keys.pgp, [image for image, _ in chosen.values()], say)
     problems = Problems()
     for name, (image, target) in chosen.items():
         with problems.caught():
@@ -160,14 +160,15 @@ def _publish(
     yield target
 
 
-def _check_pgp(fingerprint: str, images: Sequence[LockedImage]) -> None:
+def _check_pgp(fingerprint: str, images: Sequence[LockedImage], say: Callable[[str], None]) -> None:
     """Errors where a keyring has no such key, before anything is pushed."""
     kinds = {(image_kind := _reference(image).image_kind).name: image_kind for image in images}
     for kind in kinds.values():
         if kind.signs_itself:
             kind.check_signing_key(fingerprint)
-    if any(not kind.signs_itself for kind in kinds.values()):
-        check_gnupg_key(fingerprint)
+    in_registry = any(not kind.signs_itself for kind in kinds.values())
+    if in_registry and (note := check_gnupg_key(fingerprint)):
+        say(f"warning: {note}")
 
 
 def _reference(image: LockedImage) -> ImageReference:
