@@ -54,7 +54,7 @@ from virtual_cluster import VirtualCluster, virtual_cluster
 LONGEST_FIRST = (
     *("build", "offline", "failing_builds", "images", "install", "rendered_kits", "copied_files", "locking"),
     *("cluster", "base_images", "fleet", "equal_digests", "application", "submit", "kit_readers", "gridengine"),
-    *("foreign_images", "site_in_browser"),
+    *("foreign_images", "site_in_browser", "signed_images"),
 )
 """The files of tests that take more than half a minute of two processes' time; the others fill up what is left."""
 
