@@ -21,6 +21,7 @@ from hpcgen.machine.detect.detection import detect
 from hpcgen.machine.detect.elf import Library, find_text, read_library
 from hpcgen.machine.detect.machine import Recorder
 from hpcgen.machine.detect.mpi_library import SYMBOLS, VENDOR, VERSIONS
+from hpcgen.machine.detect.probes.cpu import SHARED_MEMORY
 from hpcgen.machine.detect.probes.images import BASE, LOCAL
 from hpcgen.machine.detect.probes.squashfs import CONFIG_LINES, PROGRAMS
 from hpcgen.machine.detect.probes.system import KINDS, RELEASE, WORTH_KNOWING
@@ -113,9 +114,11 @@ def _cpuinfo(text: str) -> str:
 
 
 def _mounts(text: str) -> str:
-    """Shared file systems, without the names of their servers and without options."""
+    """Shared file systems, without the names of their servers and without options; and the size of /dev/shm."""
     parts = [line.split(" ") for line in text.split("\n")]
-    return "".join(f"shared {part[1]} {part[2]} rw 0 0\n" for part in parts if len(part) > 3 and part[2] in KINDS)
+    shared = (f"shared {part[1]} {part[2]} rw 0 0\n" for part in parts if len(part) > 3 and part[2] in KINDS)
+    memory = re.search(SHARED_MEMORY, text, re.MULTILINE)
+    return "".join([*shared, *([f"tmpfs /dev/shm tmpfs rw,size={memory[1]}k 0 0\n"] if memory else [])])
 
 
 def _images(text: str) -> str:
@@ -133,6 +136,7 @@ _FILES: tuple[tuple[str, Reduction], ...] = (
     ("/proc/cpuinfo", _cpuinfo),
     ("/proc/meminfo", _matching(r"^MemTotal:")),
     ("/proc/*mounts", _mounts),
+    ("/proc/*limits", _matching(r"^Max locked memory ")),
     ("/proc/driver/nvidia/gpus/*/information", _matching(r"^Model:")),
     ("/proc/driver/nvidia/version", _matching(r"^NVRM version:")),
     ("/sys/class/kfd/*", _matching(r"^gfx_target_version ")),

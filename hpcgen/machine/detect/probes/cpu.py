@@ -12,6 +12,8 @@ from hpcgen.core.support.cpu_lists import read_list, read_mask
 from hpcgen.machine.detect.machine import Machine
 from hpcgen.machine.detect.seen import Seen
 
+SHARED_MEMORY = r"^\S+ /dev/shm tmpfs (?:\S*,)?size=(\d{1,15})k"
+"""The line of /proc/mounts that says how large /dev/shm is."""
 _KIB_PER_GB = 1024 * 1024
 """As memory is sold and as batch systems count it: a GB of it has 2^30 bytes."""
 
@@ -95,9 +97,7 @@ def _memory(machine: Machine, seen: Seen) -> None:
         seen.add("node.memory.total_gb", round(int(match[1]) / _KIB_PER_GB, 1), "MemTotal in /proc/meminfo")
     else:
         seen.add_unseen("node.memory.total_gb", "/proc/meminfo has no MemTotal")
-    shared = re.search(
-        r"^\S+ /dev/shm tmpfs (?:\S*,)?size=(\d{1,15})k", machine.text("/proc/mounts") or "", re.MULTILINE
-    )
+    shared = re.search(SHARED_MEMORY, machine.text("/proc/mounts") or "", re.MULTILINE)
     if shared and int(shared[1]):
         seen.add("node.memory.shared_gb", round(int(shared[1]) / _KIB_PER_GB, 2), "/dev/shm in /proc/mounts")
     if locked := re.search(r"^Max locked memory +\S+ +(\d+|unlimited) ", machine.text("/proc/self/limits") or "", re.M):
