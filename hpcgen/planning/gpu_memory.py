@@ -51,14 +51,20 @@ def with_gpu_memory(
 
 
 def _options(catalog: Catalog, blocks: Sequence[PlannedBlock]) -> dict[str, str]:
-    """By block the option with which it knows the memory of the GPUs whose run time is among the blocks."""
+    """By block the option with which it knows the memory of the GPUs whose run time is among the blocks.
+
+    Programs over MPI have use for it where their MPI does.
+    """
     versions = {each.name: each.version for each in blocks if catalog.has_block(each.name)}
-    return {
+    found = {
         name: option
         for name, version in versions.items()
         for runtime, (option, since) in catalog.block(name).gpu_memory.items()
         if runtime in versions and Version(version) >= Version(since)
     }
+    able = any("mpi" in catalog.block(name).provides for name in found)
+    over_mpi = [name for name in found if any(each.name == "mpi" for each in catalog.block(name).needs)]
+    return {name: option for name, option in found.items() if able or name not in over_mpi}
 
 
 def _is_said(catalog: Catalog, stack: Stack, said: Settings, name: str) -> bool:

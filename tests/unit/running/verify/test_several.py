@@ -28,6 +28,7 @@ LATENCY = RankTest(block="osu", name="latency", command="osu_latency", ranks="tw
 OSU = ("latency", "bandwidth", "latency within a node", "bandwidth within a node")
 GPUS = RankTest(block="nccl_tests", name="all-reduce", command="x", ranks="per_gpu", device="/dev/nvidiactl")
 PRINTED = ["hpcgen-rank: n1", "# OSU MPI Latency Test", "# Size  Latency (us)", "hpcgen-rank: n2", "8   1.5"]
+OSU_ON_GPUS = {f"{what} between GPUs{where}" for what in ("latency", "bandwidth") for where in ("", " of a node")}
 
 
 def ended(*lines: str, status: int | None = 0) -> StartResult:
@@ -113,7 +114,7 @@ def plan(**more: Any) -> Any:
         ("jax", "leonardo", {"training step over all ranks"}),
         ("deepspeed", "leonardo", {"data-parallel training", "ZeRO step over all ranks"}),
         ("mpi-python", "supermuc", {"all ranks"}),
-        ("net-test-gpu", "leonardo", {"all-reduce", *OSU, "allreduce", "HPL"}),
+        ("net-test-gpu", "leonardo", {"all-reduce", *OSU, *OSU_ON_GPUS, "allreduce", "HPL"}),
         ("mpi-hello", "supermuc", set()),
     ],
 )
