@@ -6,17 +6,20 @@ PATH or LD_PRELOAD, modules, the launcher and its directives, and folders that a
 
 from __future__ import annotations
 
+import shlex
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hpcgen.core.errors import InputError, Problem, UnknownNameError
+from hpcgen.core.errors import HpcgenError, InputError, Problem, UnknownNameError
 from hpcgen.core.model.job import Job, JobRequest
 from hpcgen.core.model.plan import Finding, Plan
 from hpcgen.core.model.reasons import JobReason
 from hpcgen.core.model.site import Site, SiteEngine
 from hpcgen.core.model.stack import Stack
-from hpcgen.core.support.units import parse_walltime
+from hpcgen.core.support.units import parse_walltime, some
 from hpcgen.launch.job.layout import resolve_job, started
 
 if TYPE_CHECKING:
@@ -106,6 +109,36 @@ def _same_stack(stack: Stack, catalog: Catalog) -> bool:
         return catalog.stack(stack.name).run.environment == stack.run.environment
     except UnknownNameError:
         return False
+
+
+def changed_variables(recorded: Plan, catalog: Catalog) -> list[Finding]:
+    """What the stack of an image sets since it was built, where that is found again; the image knows nothing of it."""
+    name = _stack_of(recorded)
+    if name is None:
+        return []
+    try:
+        now = catalog.stack(name)
+    except HpcgenError:
+        return []
+    then = recorded.stack.run.environment
+    new = [f"{each}={value}" for each, value in now.run.environment.items() if then.get(each) != value]
+    gone = [f"no {each}" for each in then if each not in now.run.environment]
+    if now.name != recorded.stack.name or not (new or gone):
+        return []
+    message = f"the stack {name} has {some([*new, *gone], 4)} since the image was built, whose variables are used"
+    return [Finding(name="environment", severity="warning", message=message, remedy=f"add --stack {name}")]
+
+
+def _stack_of(recorded: Plan) -> str | None:
+    """The stack by the name or file that the image's own command has; None for a file that is not here."""
+    from hpcgen.catalog.catalog import is_file_name
+
+    try:
+        words = shlex.split(recorded.command)
+    except ValueError:
+        return None
+    name = next((after for word, after in pairwise(words) if word == "--stack"), recorded.stack.name)
+    return None if is_file_name(name) and not Path(name).is_file() else name
 
 
 def asked_of_host(recorded: Plan) -> str:

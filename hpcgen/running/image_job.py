@@ -29,7 +29,7 @@ from hpcgen.launch.script import job_script, plain_script, preflight_script
 from hpcgen.planning.reproduce import step_words
 from hpcgen.recipe.assemble import assemble
 from hpcgen.running.data import DataRequest, with_data
-from hpcgen.running.host_side import host_side, laid_out, started_as
+from hpcgen.running.host_side import changed_variables, host_side, laid_out, started_as
 from hpcgen.running.image_findings import bind_findings, check_mpi, contract_findings, onto_folders, unseen_data
 from hpcgen.running.signed import require_signed
 
@@ -179,7 +179,13 @@ def plan_for_image(
         check_mpi(plan)
         contract = [*contract_findings(plan), *bind_findings(built, plan)]
         built_for = built.site.partitions[built.partition].cpu.target
-    findings = [*side.findings, *unseen, *contract, *job_findings(plan.site, plan.partition, plan.job, asked)]
+    findings = [
+        *side.findings,
+        *(changed_variables(kit.plan, catalog) if stack is None and other is None and not trust else []),
+        *unseen,
+        *contract,
+        *job_findings(plan.site, plan.partition, plan.job, asked),
+    ]
     plan = replace(plan, findings=[*plan.findings, *findings])
     environment, content = dict(kit.environment), kit.content
     return ImageJob(

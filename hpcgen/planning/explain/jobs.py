@@ -65,7 +65,9 @@ def _variable(case: ExplainCase, name: str, value: str, giver: Giver, kind: str)
     if giver.by in ("site", "host mpi", "scheduler") and giver.path:
         grounds.append(case.fact(giver.path))
     elif giver.by == "stack":
-        grounds.append(case.said_by_stack(giver.path))
+        # What `hpcgen tune --write` says of it stands in a note that begins with its name.
+        measured = (each for each in case.plan.stack.notes if name in each.partition(":")[0].split())
+        grounds.append(case.said_by_stack(giver.path, next(measured, "")))
     elif giver.by == "job":
         for field in giver.path.split():
             grounds += job(case, field).grounds

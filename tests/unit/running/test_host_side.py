@@ -111,3 +111,23 @@ def test_a_rebuilt_kit_says_whose_job_script_it_has(hpcgen: Command, image: Path
     other = hpcgen("rebuild", str(image), "-o", str(tmp_path / "other"))
     assert other.returncode == 0, other.stderr
     assert "record of supermuc, not by a profile of yours: environment LD_PRELOAD=/tmp/evil.so" in other.stderr
+
+
+def test_variables_that_the_stack_got_after_the_build_are_not_ignored_in_silence(
+    hpcgen: Command, image: Path, tmp_path: Path
+) -> None:
+    stack = tmp_path / "mine.yaml"
+    text = "name: mpi-hello\ntitle: Mine\nblocks: {mpi: {}}\nrun:\n  command: [echo]\n"
+    stack.write_text(text)
+    change(image, command=f"hpcgen render --site supermuc --stack {stack}")
+    words = ("job", str(image), "--site", "supermuc")
+    assert "since the image was built" not in hpcgen(*words).stderr
+    stack.write_text(f"{text}  environment: {{MALLOC_ARENA_MAX: '1'}}\n")
+    done = hpcgen(*words)
+    assert f"the stack {stack} has MALLOC_ARENA_MAX=1 since the image was built, whose variables are used" in (
+        " ".join(done.stderr.split())
+    )
+    assert f"add --stack {stack}" in " ".join(done.stderr.split())
+    assert "MALLOC_ARENA_MAX" not in done.stdout
+    stack.unlink()
+    assert "since the image was built" not in hpcgen(*words).stderr

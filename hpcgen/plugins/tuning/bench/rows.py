@@ -20,8 +20,11 @@ INSTALLED = {"hub": "hub", "pip": "pip", "wheel": "pip", "source": "source", "pa
 
 
 def rows_of(outcome: BenchOutcome, today: str, command: str) -> list[Measurement]:
-    """The rate, the memory, and what the first step took more; nothing for what could not run."""
-    if not outcome.rates:
+    """The rate, the memory, and what the first step took more; nothing for what could not run, and programs of users.
+
+    What a figure of theirs is, no model could know.
+    """
+    if not outcome.rates or outcome.workload.own is not None:
         return []
     rates = [outcome.rates[number] for number in sorted(outcome.rates)]
     ranks, threads = layout_of(outcome)

@@ -16,7 +16,7 @@ from hpcgen.launch.start import start
 from hpcgen.plugins.tuning.bench.pressure import BUSY
 from hpcgen.plugins.tuning.bench.program import BenchRefusal, RankResult, asked, command_of, read_results
 from hpcgen.plugins.tuning.bench.variants import Variant
-from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
+from hpcgen.plugins.tuning.bench.workloads import BenchWorkload, OwnProgram
 from hpcgen.plugins.tuning.measurements.records import Metric, Positive
 from hpcgen.running.here import status_text
 from hpcgen.running.image_job import ImageJob
@@ -49,6 +49,7 @@ class BenchCase(msgspec.Struct, frozen=True):
     content: the hash of its plan; of an image that hpcgen did not build its own, "" where not all of it can be read.
     python: that runs the programs where no block tells what is there: in such an image, or without one.
     cache: a folder for what graph compilers make, from the folder of the start; with "" each start compiles anew.
+    command: what is started in the place of a program of the user's, as without a container.
     """
 
     image: str
@@ -56,6 +57,7 @@ class BenchCase(msgspec.Struct, frozen=True):
     content: str = ""
     python: FoundPython | None = None
     cache: str = ""
+    command: tuple[str, ...] = ()
 
     @property
     def foreign(self) -> bool:
@@ -104,8 +106,8 @@ class Rate(msgspec.Struct, frozen=True):
 
     value: Positive
     overhead: Seconds
-    version: Version
-    memory_gb: Positive
+    version: Version | None = None
+    memory_gb: Positive | None = None
     library: Text = ""
     device_memory_gb: Positive | None = None
     readers: list[Text] | None = None
@@ -247,6 +249,8 @@ def measure(cell: BenchOutcome, seconds: float, timeout_s: float, starter: Start
     try:
         job = job_of(cell, seconds)
         ended = starter(job, timeout_s)
+        if cell.workload.own is not None:
+            return _own_rate(cell.workload.own, ended, timeout_s)
         said = read_results(ended.lines)
     except HpcgenError as refused:
         return "; ".join(each.message for each in refused.problems)
@@ -260,8 +264,24 @@ def measure(cell: BenchOutcome, seconds: float, timeout_s: float, starter: Start
     return _rate(cell.workload, results, job.plan.job.nodes)
 
 
+def _own_rate(program: OwnProgram, ended: StartResult, timeout_s: float) -> Rate | str:
+    """Of a program of the user's."""
+    from hpcgen.plugins.tuning.bench.own_program import figure_in
+
+    if ended.status != 0:
+        return _failure(ended, 0, 0, timeout_s)
+    figure = figure_in(program, ended.lines) if program.figure else ended.seconds
+    if isinstance(figure, str):
+        return figure
+    return Rate(1 / figure if program.lower else figure, 0.0)
+
+
 def _unfit(cell: BenchOutcome) -> str:
     """What is known without a start."""
+    if cell.workload.own is not None:
+        from hpcgen.plugins.tuning.bench.own_program import untold
+
+        return untold(cell.variant)
     names = cell.workload.frameworks
     plan = cell.case.job.plan
     python = cell.case.python
@@ -290,8 +310,11 @@ def job_of(cell: BenchOutcome, seconds: float) -> ImageJob:
     whole = cell.case.job
     job = with_layout(whole, [], ranks, variant.environment, nodes=whole.plan.job.nodes, threads=threads)
     replace = msgspec.structs.replace
-    request = asked(cell.workload, variant, job.plan.job, seconds, cell.case.cache)
-    command = command_of(cell.framework, job.plan.job, request, cell.case.python)
+    if cell.workload.own is not None:
+        command = list(cell.case.command or cell.workload.own.words)
+    else:
+        request = asked(cell.workload, variant, job.plan.job, seconds, cell.case.cache)
+        command = command_of(cell.framework, job.plan.job, request, cell.case.python)
     # A variable of the stack, which a stranger's has in the container alone, gives way to the variant's.
     inside = {name: value for name, value in job.inside.items() if name not in variant.environment}
     job = replace(job, plan=replace(job.plan, job=replace(job.plan.job, command=command)), inside=inside)
@@ -307,7 +330,8 @@ def job_of(cell: BenchOutcome, seconds: float) -> ImageJob:
 def layout_of(cell: BenchOutcome) -> tuple[int, int]:
     """Ranks of a node, and threads of each: one with all of the job's unless the variant or the workload says more."""
     whole = cell.case.job.plan.job
-    ranks = cell.variant.ranks or (whole.ranks_per_node if cell.workload.ranks > 1 else 1)
+    several = cell.workload.ranks > 1 or cell.workload.own is not None
+    ranks = cell.variant.ranks or (whole.ranks_per_node if several else 1)
     return ranks, cell.variant.threads or max(1, whole.ranks_per_node * whole.threads_per_rank // ranks)
 
 

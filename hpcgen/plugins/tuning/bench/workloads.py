@@ -9,12 +9,20 @@ import msgspec
 
 from hpcgen.core.errors import UnknownNameError, did_you_mean
 from hpcgen.plugins.tuning.bench.networks import NeuralNetwork, alexnet, bert, gan3d, lstm, mlp, mnist_cnn, resnet50
-from hpcgen.plugins.tuning.measurements.records import Metric, Workload
+from hpcgen.plugins.tuning.measurements.records import UNITS, Metric, Workload
 
 FRAMEWORKS = ("pytorch", "tensorflow", "jax", "mpi4py", "numpy")
 """Each has a program ``bench_NAME.py``; the first of an image that runs a workload is used."""
 
 LEARNT = ("pytorch", "tensorflow", "jax")
+
+
+class OwnProgram(msgspec.Struct, frozen=True):
+    """A command of the user's, and where its figure is; see :mod:`hpcgen.plugins.tuning.bench.own_program`."""
+
+    words: tuple[str, ...]
+    figure: str = ""
+    lower: bool = False
 
 
 class BenchWorkload(msgspec.Struct, frozen=True):
@@ -26,6 +34,7 @@ class BenchWorkload(msgspec.Struct, frozen=True):
     network: what learns or infers; without one it is a single operation on ``size`` numbers (gemm, fft: of each side).
     ranks: the fewest that it makes sense with.
     adds: what its ranks do at the same time adds up.
+    own: a program of the user's, which is started in the place of hpcgen's.
     """
 
     name: str
@@ -37,6 +46,14 @@ class BenchWorkload(msgspec.Struct, frozen=True):
     size: int = 0
     ranks: int = 1
     adds: bool = True
+    own: OwnProgram | None = None
+
+    @property
+    def unit(self) -> str:
+        """Of its rates, of which more is better."""
+        if self.own is None:
+            return UNITS[self.metric]
+        return ("1/figure" if self.own.lower else "") if self.own.figure else "runs/s"
 
 
 def _network(

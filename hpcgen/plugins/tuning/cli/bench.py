@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpcgen.cli.common import PATH, TRUST, catalog_of, option_group, print_json, say, status_line
-from hpcgen.cli.options import DATA, ImageOptions, in_record
+from hpcgen.cli.common import PATH, catalog_of, print_json, say, status_line
+from hpcgen.cli.options import in_record
 from hpcgen.cli.own_job_options import SubmissionOptions, submit_array, submit_own_call, submitted_options
 from hpcgen.cli.terminal import echo
 from hpcgen.cli.test_report import printable
-from hpcgen.cli.words import COUNT, IMAGE, PARTITION, SECONDS, SITE, EngineChoice
+from hpcgen.cli.words import COUNT, IMAGE, SECONDS
 from hpcgen.core.errors import HpcgenError, JobFailedError, Problem
 from hpcgen.core.support.refusals import unwritable
+from hpcgen.plugins.tuning.cli.measuring import MeasuringOptions, measuring_options
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -32,18 +33,10 @@ EXAMPLES = {
         "hpcgen bench image.sif --workload mnist-cnn --vary threads=1,2,4",
         "hpcgen bench image.sif --workload resnet50,mlp --vary compiler=none,torch.compile --to bench.jsonl",
         "hpcgen bench docker:tensorflow/tensorflow:2.15.0 tf.sif --workload mnist-cnn",
+        "hpcgen bench image.sif --command 'python3 train.py' --figure 'images/s: ([0-9.]+)' --vary threads=4,8",
         "hpcgen bench tf.sif --against venv/bin/python --workload resnet50-inference,mlp --rounds 9 --repeat 9",
     ),
 }
-
-
-class MeasuringOptions(ImageOptions, frozen=True, kw_only=True):
-    """Where an image is measured, in ranks over how many nodes, and what becomes of the numbers."""
-
-    nodes: int = 1
-    to: Path | None = None
-    html: Path | None = None
-    as_json: bool = False
 
 
 class BenchOptions(MeasuringOptions, frozen=True, kw_only=True):
@@ -67,19 +60,6 @@ class BenchOptions(MeasuringOptions, frozen=True, kw_only=True):
     def plain(self) -> str | None:
         """The Python that is measured without a container, if one is."""
         return (self.python or sys.executable) if self.here else None
-
-
-measuring_options = option_group(
-    click.option("--to", metavar="FILE", type=PATH, help="Add the measurements to this file of JSON lines."),
-    click.option("--html", metavar="FILE", type=PATH, help="Also write a page with a plot: intervals and pairs."),
-    click.option("--site", type=SITE, help="Another site than the image's, or your own profile of it."),
-    TRUST,
-    click.option("--partition", type=PARTITION, help="Kind of node."),
-    click.option("--engine", type=EngineChoice("runners"), help="An engine other than the site's preferred one."),
-    DATA,
-    click.option("--json", "as_json", is_flag=True, help="Print the results as JSON."),
-)
-"""Where an image is measured, and what becomes of the numbers: also of `hpcgen tune`."""
 
 
 @click.command("bench")
@@ -145,17 +125,20 @@ def command(
     from hpcgen.plugins.tuning.cli.bench_report import list_of_workloads
 
     plain = options.here or bool(options.against)
-    if not images and not workloads and not plain:
+    own = options.workload()
+    if not images and not workloads and not plain and own is None:
         echo(list_of_workloads(sys.stdout))
         return
-    if not (images or plain) or not workloads:
+    if not (images or plain) or not (workloads or own):
         raise click.UsageError(
-            "give at least one IMAGE and --workload; `hpcgen bench` without options lists the workloads"
+            "give at least one IMAGE and --workload, or --command; `hpcgen bench` without options lists the workloads"
         )
+    if workloads and own is not None:
+        raise click.UsageError("--command takes the place of --workload: leave one of them out")
     _check(options, submission)
     variants = parse_variants(vary, layouts)
     names = dict.fromkeys(name for each in workloads for name in each.split(","))
-    chosen = [workload_named(name) for name in names]
+    chosen = [own] if own is not None else [workload_named(name) for name in names]
     catalog = catalog_of(ctx)
     if submission.submit:
         _submit(images, catalog, options, submission)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hpcgen.core.model.site import Site
     from hpcgen.images.reference import ImageReference
     from hpcgen.plugins.tuning.bench import BenchCase
-    from hpcgen.plugins.tuning.cli.bench import MeasuringOptions
+    from hpcgen.plugins.tuning.cli.measuring import MeasuringOptions
     from hpcgen.running.image_job import ImageJob
 
 PLAIN = "no container"
@@ -53,18 +53,18 @@ def cases_of(
     if plain is not None:
         found.insert(0, _plain(PLAIN, [plain], like, catalog, options))
     if against:
-        found.insert(0, _plain(AGAINST, split_words(against), like, catalog, options))
+        found.insert(0, _plain(AGAINST, split_words(against, "--against"), like, catalog, options))
     return found
 
 
-def split_words(text: str) -> list[str]:
+def split_words(text: str, option: str) -> list[str]:
     """The words of a command of the user's, without the shell; UsageError for quotes that do not end, and for none."""
     try:
         words = shlex.split(text)
     except ValueError as failure:
-        raise click.UsageError(f"--against {text!r} is not a command: {failure}") from failure
+        raise click.UsageError(f"{option} {text!r} is not a command: {failure}") from failure
     if not words:
-        raise click.UsageError("--against requires a command that starts a Python, such as venv/bin/python")
+        raise click.UsageError(f"{option} requires a command, such as venv/bin/python")
     return words
 
 
@@ -166,8 +166,10 @@ def _plain(
     if like is not None and name == PLAIN:
         run = replace(plan.stack.run, environment=like.plan.stack.run.environment)
         plan = replace(plan, stack=replace(plan.stack, run=run))
-    python = python_here(words, [*MODULES.values()])
-    return BenchCase(name, _as_large(ImageJob(plan, {}, plain=True), like), python=python)
+    job = _as_large(ImageJob(plan, {}, plain=True), like)
+    if options.program:
+        return BenchCase(name, job, command=tuple(words) if name == AGAINST else ())
+    return BenchCase(name, job, python=python_here(words, [*MODULES.values()]))
 
 
 def _as_large(job: ImageJob, like: ImageJob | None) -> ImageJob:

@@ -11,7 +11,7 @@ from hpcgen.cli.test_report import printable
 from hpcgen.core.support.units import counted
 from hpcgen.plugins.tuning.bench.comparison import over_workloads
 from hpcgen.plugins.tuning.bench.pressure import BUSY
-from hpcgen.plugins.tuning.measurements.records import UNITS, Metric
+from hpcgen.plugins.tuning.measurements.records import Metric
 
 if TYPE_CHECKING:
     from hpcgen.plugins.tuning.bench.comparison import Compared
@@ -33,7 +33,7 @@ def report(compared: Sequence[Compared], out: TextIO) -> str:
     rows = []
     for each in compared:
         outcome = each.outcome
-        unit = UNITS[outcome.workload.metric]
+        unit = outcome.workload.unit
         speed = [f"{each.speed.value:.4g} {unit}", bounds(each.speed)] if each.speed else ["", ""]
         ratio = [f"{each.ratio.value:.3f}", bounds(each.ratio)] if each.ratio else ["", ""]
         image = [outcome.case.image] if several else []
@@ -107,7 +107,7 @@ def data(compared: Sequence[Compared]) -> list[dict[str, Any]]:
             "content": each.outcome.case.content,
             "variant": each.outcome.variant,
             "framework": each.outcome.framework,
-            "metric": each.outcome.workload.metric,
+            "metric": each.outcome.workload.metric if each.outcome.workload.own is None else each.outcome.workload.unit,
             "rates": each.outcome.values,
             **{name: [getattr(each.outcome.rates[n], name) for n in sorted(each.outcome.rates)] for name in _BESIDE},
             **{metric: each.outcome.memory(metric) for metric in MEMORY},
@@ -126,7 +126,7 @@ def best_so_far(outcomes: Sequence[BenchOutcome], workload: BenchWorkload) -> st
     if not known:
         return ""
     value, best = max(known, key=lambda pair: pair[0])
-    return f"; best so far {best.variant}, {value:.4g} {UNITS[workload.metric]}"
+    return f"; best so far {best.variant}, {value:.4g} {workload.unit}"
 
 
 def list_of_workloads(out: TextIO) -> str:

@@ -18,15 +18,9 @@ from hpcgen.cli.options import in_record
 from hpcgen.cli.own_job_options import SubmissionOptions, submit_array, submit_own_call, submitted_options
 from hpcgen.cli.terminal import echo
 from hpcgen.cli.words import COUNT, IMAGE, SECONDS, WHOLE
-from hpcgen.plugins.tuning.cli.bench import (
-    MeasuringOptions,
-    measuring_options,
-    own_file,
-    rows_today,
-    warn_if_busy,
-    write_page,
-)
+from hpcgen.plugins.tuning.cli.bench import own_file, rows_today, warn_if_busy, write_page
 from hpcgen.plugins.tuning.cli.bench_cases import case_of, job_of
+from hpcgen.plugins.tuning.cli.measuring import MeasuringOptions, measuring_options
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -39,6 +33,7 @@ if TYPE_CHECKING:
 EXAMPLES = {
     "tune": (
         "hpcgen tune image.sif --workload mlp",
+        "hpcgen tune image.sif --command 'python3 train.py' --figure 'json:seconds' --lower --timeout 30m",
         "hpcgen tune image.sif --workload mlp --layout 1x8 --layout 2x4 --vary compiler=torch.compile --trials 12",
         "hpcgen tune image.sif --workload resnet50 --trials 64 --submit --tasks 8 --study mine.study",
     ),
@@ -64,7 +59,7 @@ class TuneOptions(MeasuringOptions, frozen=True, kw_only=True):
 
 @click.command("tune")
 @click.argument("image", type=IMAGE)
-@click.option("--workload", metavar="NAME", required=True, help="The workload: see `hpcgen bench`.")
+@click.option("--workload", metavar="NAME", default="", help="The workload: see `hpcgen bench`.")
 @click.option("--layout", "layouts", metavar="RANKSxTHREADS", multiple=True, help="Instead of the usual ones.")
 @click.option(
     "--vary",
@@ -87,7 +82,12 @@ class TuneOptions(MeasuringOptions, frozen=True, kw_only=True):
 @click.option("--seed", type=WHOLE, default=0, show_default=True, help="Of the choice of settings.")
 @click.option("--study", metavar="FILE", type=PATH, help="Kept here, and gone on with; by default tune-WORKLOAD.study.")
 @click.option("--search-only", is_flag=True, help="Without the comparison at the end, and without waiting for others.")
-@click.option("--write", metavar="PROFILE.yaml", type=PATH, help="Add the result as a layout to this profile.")
+@click.option(
+    "--write",
+    metavar="FILE.yaml",
+    type=PATH,
+    help="Add the result to this profile as a layout, or its variables to this stack.",
+)
 @measuring_options
 @click.option("--tasks", type=COUNT, metavar="N", help="With --submit: search in an array of so many tasks.")
 @in_record(TuneOptions)
@@ -101,14 +101,17 @@ def command(ctx: click.Context, image: str, workload: str, options: TuneOptions,
     from hpcgen.plugins.tuning.bench import workload_named
     from hpcgen.plugins.tuning.cli.tune_report import best_text
 
-    chosen, catalog = workload_named(workload), catalog_of(ctx)
+    own = options.workload()
+    if (own is None) == (not workload):
+        raise click.UsageError("give --workload, or your own program by --command, and not both")
+    chosen, catalog = own or workload_named(workload), catalog_of(ctx)
     until = time.monotonic() + parse_walltime(options.timeout, "--timeout") if options.timeout else None
     submission.check()
     if options.write is not None:
         from hpcgen.core.config.yamlfile import load
 
         load(options.write)
-    path = options.study or Path(f"tune-{workload}.study")
+    path = options.study or Path(f"tune-{chosen.name}.study")
     case = replace(case_of(image, catalog, options), cache=f"{path}.compiled")
     study = _study(case, chosen, path, catalog, options)
     if submission.submit:
@@ -218,7 +221,7 @@ def _finish(case: BenchCase, workload: BenchWorkload, study: TuneStudy, to: Path
             echo(f"\nFor the profile ({case.job.plan.site.name}), by hand or by --write:\n\n{entry.text}", nl=False)
     if to is not None and rows:
         say(f"{len(rows)} measurements added to {to}")
-    if not rows:
+    if not any(each.rates for each in outcomes):
         raise JobFailedError(
             f"neither the default nor the best could be measured: {outcomes[0].reason}",
             workload.name,
@@ -229,10 +232,24 @@ def _finish(case: BenchCase, workload: BenchWorkload, study: TuneStudy, to: Path
     if entry is None:
         say(f"warning: nothing is added to {options.write}: nothing is faster than the default by more than the noise")
         return
-    from hpcgen.plugins.tuning.tune.profile import add_to
+    _add(options.write, compared[1], entry)
 
-    add_to(options.write, entry)
-    say(f"the layout was added to {options.write}, before the others")
+
+def _add(file: Path, winner: Compared, entry: LayoutEntry) -> None:
+    """Put what was found into a stack or a profile, and say what."""
+    from hpcgen.plugins.tuning.tune.profile import add_to
+    from hpcgen.plugins.tuning.tune.stack_entry import add_to_stack, is_stack, stack_entry
+
+    if not is_stack(file):
+        add_to(file, entry)
+        say(f"the layout was added to {file}, before the others")
+    elif (found := stack_entry(winner, entry)) is None:
+        say(
+            f"warning: nothing is added to {file}: {winner.outcome.variant} sets no variables, which a stack could have"
+        )
+    else:
+        add_to_stack(file, found)
+        say(f"{', '.join(found.variables)} added to {file}; an image of before takes them by --stack {file}")
 
 
 def _compared(case: BenchCase, workload: BenchWorkload, study: TuneStudy, options: TuneOptions) -> list[BenchOutcome]:

@@ -12,7 +12,6 @@ from hpcgen.core.support.units import counted
 from hpcgen.plugins.tuning.bench.comparison import DRIFT, drift_of
 from hpcgen.plugins.tuning.cli.bench_report import data as bench_data
 from hpcgen.plugins.tuning.cli.bench_report import report as bench_report
-from hpcgen.plugins.tuning.measurements.records import UNITS
 from hpcgen.plugins.tuning.tune.space import text_of
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ _SHOWN = 5
 
 def report(trials: Sequence[Trial], compared: Sequence[Compared], out: TextIO) -> str:
     """How many trials there were, the fastest, what was refused, and the comparison with its verdict."""
-    unit = UNITS[compared[0].outcome.workload.metric]
+    unit = compared[0].outcome.workload.unit
     counts = Counter(each.state for each in trials)
     parts = [f"{counted(len(trials), 'trial')}: " + ", ".join(f"{number} {state}" for state, number in counts.items())]
     fastest = sorted((each for each in trials if each.value), key=lambda each: -(each.value or 0))[:_SHOWN]

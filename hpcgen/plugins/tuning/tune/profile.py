@@ -15,7 +15,6 @@ from hpcgen.core.support.writing import write_file
 from hpcgen.machine.detect.yaml_text import dump
 from hpcgen.plugins.tuning.bench.comparison import Compared
 from hpcgen.plugins.tuning.bench.running import layout_of
-from hpcgen.plugins.tuning.measurements.records import UNITS
 
 
 class LayoutEntry(msgspec.Struct, frozen=True):
@@ -44,8 +43,9 @@ def entry_for(winner: Compared, default: Compared, today: str) -> LayoutEntry:
     assert speed is not None and ratio is not None
     more = [each for each in outcome.variant.words if not each.startswith(("layout=", "threads="))]
     first = "{} x {}".format(*layout_of(default.outcome))
+    by = f" by {outcome.framework}" if outcome.framework else ""
     measured = (
-        f"{outcome.workload.name} by {outcome.framework}, {today}: {speed.value:.4g} {UNITS[outcome.workload.metric]}, "
+        f"{outcome.workload.name}{by}, {today}: {speed.value:.4g} {outcome.workload.unit}, "
         f"{ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f}) times the default's {first}"
     )
     if more:
@@ -68,10 +68,10 @@ def add_to(path: Path, entry: LayoutEntry) -> None:
     """
     document = load(path)
     try:
-        written = _with(document, path.read_text("utf-8"), "layouts", [_plain(entry.layout)])
+        written = with_entry(document, path.read_text("utf-8"), "layouts", [_plain(entry.layout)])
         after = loads(written, str(path))
         if not document.has(("sources", "layouts")):
-            written = _with(after, written, "sources", {"layouts": _plain(entry.source)})
+            written = with_entry(after, written, "sources", {"layouts": _plain(entry.source)})
             after = loads(written, str(path))
     except InputError:
         raise _refused(path, entry) from None
@@ -80,7 +80,7 @@ def add_to(path: Path, entry: LayoutEntry) -> None:
     write_file(path, written)
 
 
-def _with(document: Document, text: str, key: str, value: Any) -> str:
+def with_entry(document: Document, text: str, key: str, value: Any) -> str:
     """The text with one more entry, the first below a key at the top."""
     path = (key,)
     lines = text.splitlines(keepends=True)
@@ -98,7 +98,7 @@ def _with(document: Document, text: str, key: str, value: Any) -> str:
     line = document.position(path, key=True).line
     first = 0 if isinstance(document.data[key], list) else next(iter(document.data[key]))
     child = document.position((key, first), key=True)
-    indent = _indent(lines, child.line - 1)
+    indent = indent_of(lines, child.line - 1)
     lines[line:line] = [f"{indent}{each[2:]}" for each in block[1:]]
     return "".join(lines)
 
@@ -110,7 +110,8 @@ def _before_sources(document: Document, key: str, end: int) -> int:
     return document.position(("sources",), key=True).line - 1
 
 
-def _indent(lines: list[str], at: int) -> str:
+def indent_of(lines: list[str], at: int) -> str:
+    """The spaces before a line's text."""
     return lines[at][: len(lines[at]) - len(lines[at].lstrip(" "))]
 
 

@@ -177,8 +177,12 @@ def _usual(cell: BenchOutcome) -> dict[str, list[str]]:
     plan = cell.case.job.plan
     node = plan.site.partitions[plan.partition]
     axes = {"layout": [each for each in layouts_of(node) if _possible(cell, each)]}
+    own = cell.workload.own is not None
+    framework = cell.framework or ("numpy" if own else "")
     for axis in AXES:
-        fits = cell.framework in axis.frameworks and (not axis.kinds or cell.workload.record.kind in axis.kinds)
+        if own and not axis.name.startswith("env."):
+            continue
+        fits = framework in axis.frameworks and (own or not axis.kinds or cell.workload.record.kind in axis.kinds)
         if fits and axis.architecture in ("", family(node.cpu.target)):
             axes.setdefault(axis.name, []).extend(axis.values)
     return axes
@@ -199,6 +203,8 @@ def layouts_of(node: Partition) -> list[str]:
 def _possible(cell: BenchOutcome, layout: str) -> bool:
     """Whether a layout can be started, as far as that is known before: some programs are of one rank."""
     variant = variant_of({"layout": layout})
+    if cell.workload.own is not None and variant.ranks != cell.case.job.plan.job.ranks_per_node:
+        return False  # it may be written for so many
     one_rank = cell.framework in ("numpy", "tensorflow")
     if variant.ranks is None or variant.ranks < cell.workload.ranks or (one_rank and variant.ranks > 1):
         return False
