@@ -55,6 +55,10 @@ class BenchWorkload(msgspec.Struct, frozen=True):
             return UNITS[self.metric]
         return ("1/figure" if self.own.lower else "") if self.own.figure else "runs/s"
 
+    def text(self, rate: float) -> str:
+        """A rate for people."""
+        return f"{rate:.4g} {self.unit}".rstrip()
+
 
 def _network(
     name: str, title: str, network: NeuralNetwork, batch: int, *frameworks: str, **known: object

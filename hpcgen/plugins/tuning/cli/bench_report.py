@@ -33,8 +33,7 @@ def report(compared: Sequence[Compared], out: TextIO) -> str:
     rows = []
     for each in compared:
         outcome = each.outcome
-        unit = outcome.workload.unit
-        speed = [f"{each.speed.value:.4g} {unit}", bounds(each.speed)] if each.speed else ["", ""]
+        speed = [outcome.workload.text(each.speed.value), bounds(each.speed)] if each.speed else ["", ""]
         ratio = [f"{each.ratio.value:.3f}", bounds(each.ratio)] if each.ratio else ["", ""]
         image = [outcome.case.image] if several else []
         rows.append([outcome.workload.name, *image, str(outcome.variant), outcome.framework, *speed, *ratio])
@@ -126,7 +125,7 @@ def best_so_far(outcomes: Sequence[BenchOutcome], workload: BenchWorkload) -> st
     if not known:
         return ""
     value, best = max(known, key=lambda pair: pair[0])
-    return f"; best so far {best.variant}, {value:.4g} {workload.unit}"
+    return f"; best so far {best.variant}, {workload.text(value)}"
 
 
 def list_of_workloads(out: TextIO) -> str:

@@ -45,7 +45,7 @@ def entry_for(winner: Compared, default: Compared, today: str) -> LayoutEntry:
     first = "{} x {}".format(*layout_of(default.outcome))
     by = f" by {outcome.framework}" if outcome.framework else ""
     measured = (
-        f"{outcome.workload.name}{by}, {today}: {speed.value:.4g} {outcome.workload.unit}, "
+        f"{outcome.workload.name}{by}, {today}: {outcome.workload.text(speed.value)}, "
         f"{ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f}) times the default's {first}"
     )
     if more:
