@@ -105,7 +105,7 @@ def _case(ctx: click.Context, origin: str | None, options: PlanOptions) -> Expla
     for name, there in found.files.items():
         if name in case.files and case.files[name] != there:
             raise InputError(
-                f"{name} of {origin} differs from what this hpcgen renders from its plan: "
+                f"{name} of {origin} differs from a fresh rendering of its plan: "
                 f"hpcgen {found.plan.hpcgen} wrote it, the collections changed, or the user edited it",
                 remedy="render the kit again and explain the new one",
             )

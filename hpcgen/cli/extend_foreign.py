@@ -31,7 +31,7 @@ def extend_foreign(
 
     if options.lock is not None or options.sbom is not None:
         raise click.UsageError(
-            f"--lock, --sbom: {image} has no hpcgen kit; a stack with `from` and hpcgen lock pin what is added"
+            f"--lock, --sbom: {image} has no kit from hpcgen; a stack with `from` and hpcgen lock pin what is added"
         )
     catalog = catalog_of(ctx)
     plan = _plan(ctx, catalog, image, options)

@@ -62,7 +62,7 @@ def too_large(path: str, most: int = MAX_FILE) -> InputError:
     return InputError(
         f"the image's {path} has more than {most} bytes",
         expected="a file of a kit",
-        remedy="no hpcgen kit has such a file; rebuild the image",
+        remedy="no kit from hpcgen has such a file; rebuild the image",
     )
 
 

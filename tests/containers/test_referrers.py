@@ -125,12 +125,12 @@ def test_another_image_under_the_name_is_not_the_one_that_was_signed(
     other = f"sha256:{hashlib.sha256(changed).hexdigest()}"
     registry.blobs[other], registry.manifests[name] = changed, other
     done = hpcgen(tmp_path, "verify", f"docker://{published}", "--signer", "alices", check=False)
-    assert done.returncode == 3 and "has no statement" in done.stdout and other in done.stdout, done.stdout
+    assert done.returncode == 3 and "has no provenance statement" in done.stdout and other in done.stdout, done.stdout
     # The list of the signed one under the other's tag: the subject says whose it is.
     tag = "hpc/one:{}".format
     registry.manifests[tag(other.replace(":", "-"))] = registry.manifests[tag(signed.replace(":", "-"))]
     done = hpcgen(tmp_path, "verify", f"docker://{published}", "--signer", "alices", check=False)
-    assert done.returncode == 3 and "has no statement" in done.stdout, done.stdout
+    assert done.returncode == 3 and "has no provenance statement" in done.stdout, done.stdout
 
 
 def test_fleet_publish_puts_them_beside_what_it_pushes(

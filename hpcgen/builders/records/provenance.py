@@ -314,7 +314,7 @@ def _content(image: ImageReference, definition: _BuildDefinition) -> Iterator[Pr
         yield ProvenanceCheck("plan", "unknown", f"the image's kit cannot be read: {failure.problems[0].message}")
         return
     if kit is None:
-        yield ProvenanceCheck("plan", "unknown", "the image has no hpcgen kit")
+        yield ProvenanceCheck("plan", "unknown", "the image has no kit from hpcgen")
         return
     lock = sha256_of(kit.files[LOCK].text)
     for name, said, found in ((PLAN, definition.sha256(PLAN), kit.content), (LOCK, definition.sha256(LOCK), lock)):

@@ -59,7 +59,7 @@ class BundleReader:
         if held.size > most:
             raise InputError(
                 f"{path} in {self.path} is far too large: {held.size} bytes",
-                remedy="not an hpcgen bundle; copy or fetch it again",
+                remedy="not a bundle from hpcgen; copy or fetch it again",
             )
         with held.open() as stream:
             return stream.read(most)

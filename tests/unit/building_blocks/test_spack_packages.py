@@ -240,7 +240,7 @@ def test_files_of_the_project_are_included(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("specs: [bzip2]\n", "no environment of Spack"),
+        ("specs: [bzip2]\n", "not a Spack environment"),
         ("spack: {}\n", "has no specs"),
         ("spack: {spec: [bzip2]}\n", "`spec` is not a key"),
         ("spack: {specs: [bzip2], include: [more.yaml]}\n", "'more.yaml' is not there"),
@@ -266,7 +266,7 @@ def test_files_of_the_project_are_included(tmp_path: Path) -> None:
         ("spack: {specs: ['bzip2; rm -rf /']}\n", "is not a spec"),
         ("spack: {specs: ['bzip2@git.https://example.org/x=1']}\n", "is not a spec"),
         ("spack: {specs: [bzip2], packages: {all: {requires: +pic}}}\n", "`requires` is not a setting"),
-        ("spack: {specs: [bzip2], packages: {all: {require: [{one_of: [+pic]}]}}}\n", "no part of a spec"),
+        ("spack: {specs: [bzip2], packages: {all: {require: [{one_of: [+pic]}]}}}\n", "not part of a spec"),
         ("spack: {specs: [bzip2], packages: {hdf5: {require: '%intel'}}}\n", "names the compiler intel"),
         ("spack: {specs: [bzip2], concretizer: {unify: perhaps}}\n", "unify is 'perhaps'"),
     ],

@@ -59,7 +59,7 @@ def test_init_names_the_next_commands_without_it(configured: dict[str, str], hpc
 def test_without_either_it_is_said_how_to_give_one(words: list[str], hpcgen: Command) -> None:
     done = hpcgen(*words, *STACK)
     assert done.returncode == 2
-    assert "for which site is mpi-hello to be planned?" in done.stderr
+    assert "plan mpi-hello for which site?" in done.stderr
     assert "in hpcgen.yaml or in your config file saves the option" in done.stderr
 
 

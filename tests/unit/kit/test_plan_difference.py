@@ -41,9 +41,9 @@ def test_an_edited_file_is_named(hpcgen: Command, tmp_path: Path) -> None:
     ("words", "said"),
     [
         (("supermuc",), "name two things to compare, or none"),
-        (("kit", "supermuc"), "a site profile is compared with a site profile"),
+        (("kit", "supermuc"), "compare a site profile with a site profile"),
         ((), "there is no hpcgen.yaml in this folder"),
-        (("supermuc@nowhere", "supermuc"), "no profiles of"),
+        (("supermuc@nowhere", "supermuc"), "no profiles in"),
     ],
 )
 def test_what_cannot_be_compared(

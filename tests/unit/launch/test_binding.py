@@ -170,7 +170,7 @@ def test_each_launcher_numbers_ranks_its_own_way() -> None:
         mpi = replace(profile.mpi, flavour=flavour, launcher="mpiexec", abi="mpich")
         assert number(replace(profile, mpi=mpi)) == name, flavour
     mpi = replace(profile.mpi, flavour="parastation", launcher="mpiexec")
-    assert "every rank sees all of the node: hpcgen does not know" in script(replace(profile, mpi=mpi))
+    assert "every rank sees all of the node: how this launcher" in script(replace(profile, mpi=mpi))
 
 
 def test_the_images_own_launcher_binds_too() -> None:

@@ -77,7 +77,7 @@ def test_binds_are_volumes_where_shifter_allows_them(tmp_path: Path) -> None:
 
 
 def test_gpus_of_others_than_nvidia_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(PolicyError, match="no known module for GPUs of amd"):
+    with pytest.raises(PolicyError, match="no known module for amd GPUs"):
         job(tmp_path, gpu=AMD)
 
 

@@ -33,4 +33,4 @@ def test_the_command_says_by_its_status_whether_anything_differs(hpcgen: Command
 
 def test_a_lock_is_not_compared_with_a_profile(hpcgen: Command) -> None:
     done = hpcgen("diff", "a.lock", "workstation")
-    assert done.returncode == 2 and "a site profile is compared with a site profile" in done.stderr
+    assert done.returncode == 2 and "compare a site profile with a site profile" in done.stderr

@@ -84,7 +84,7 @@ def test_the_command_line_says_the_real_one(hpcgen: Command) -> None:
 def test_no_driver_for_nodes_without_gpus_nor_of_another_form() -> None:
     for site, driver, said in (
         ("supermuc", "580", "has no GPU"),
-        ("leonardo", "new one", "no version of a driver"),
+        ("leonardo", "new one", "not a driver version"),
         ("lumi-g", "6.10.5", "kernel module"),
     ):
         with pytest.raises(InputError, match=said):

@@ -194,7 +194,7 @@ def test_a_line_of_a_readme_is_the_command_where_nothing_else_is(tmp_path: Path)
     draft = project(tmp_path, files)
     data = ["--data", "/path/to/data", "--out", "<where>"]
     assert started(draft) == ["python3", "/app/train.py", "--config=/app/configs/a.yaml", *data]
-    assert "put it into the command: /path/to/data, <where>" in said(
+    assert "put your value into the command: /path/to/data, <where>" in said(
         draft
     ) and "--command 2` takes python demo.py" in said(draft)
     only = project(tmp_path / "b", {"README.md": "```\npython demo.py\n```\n", "demo.py": "", "main.py": ""})

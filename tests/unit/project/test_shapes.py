@@ -319,7 +319,7 @@ SHAPES = {
         ["python3", "/app/tools/train.py", "-n", "small", "-d", "8", "--fp16"],
         ["setup.py"],
         environment={"PYTHONPATH": "/app"},
-        remarks=["mp.start_processes starts processes of its own"],
+        remarks=["mp.start_processes starts its own processes"],
     ),
     "a list with an address that no program needs": Shape(
         {

@@ -259,5 +259,5 @@ def test_a_lock_with_an_address_that_no_shell_must_see_is_refused(tmp_path: Path
 
 
 def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no file of conda packages"):
+    with pytest.raises(InputError, match="not a file of conda packages"):
         read_conda(tmp_path, "setup.cfg")

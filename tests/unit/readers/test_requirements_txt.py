@@ -115,7 +115,7 @@ def test_a_file_without_end_is_not_read_whole(tmp_path: Path) -> None:
 
 
 def test_another_kind_of_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no file of Python packages"):
+    with pytest.raises(InputError, match="not a file of Python packages"):
         read_packages(tmp_path, "Pipfile.lock")
 
 
@@ -186,9 +186,9 @@ def test_a_branch_or_a_tag_stays_one_until_a_lock_is_made(tmp_path: Path, line: 
         ("git+https://example.org/a.git@abc1234", "git ls-remote https://example.org/a.git abc1234"),
         ("git+https://example.org/a.git@../b", "prints the commit"),
         ("git+https://example.org/a.git@--upload-pack=id", "prints the commit"),
-        (f"git+ssh://git@example.org/a.git@{COMMIT}", "no https address"),
-        (f"git+https://user:word@example.org/a.git@{COMMIT}", "no https address"),
-        (f"git+https://example.org/a.git@{COMMIT}#subdirectory=../b", "no folder of a repository"),
+        (f"git+ssh://git@example.org/a.git@{COMMIT}", "not the https address"),
+        (f"git+https://user:word@example.org/a.git@{COMMIT}", "not the https address"),
+        (f"git+https://example.org/a.git@{COMMIT}#subdirectory=../b", "not a folder of a repository"),
         ("git+https://example.org/a.git@$(id)", "prints the commit"),
     ],
 )

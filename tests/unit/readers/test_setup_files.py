@@ -67,7 +67,7 @@ def test_setup_py_that_is_wrong_is_told_and_the_rest_is_read(tmp_path: Path) -> 
         packages(tmp_path, {"setup.py": text}, "setup.py")
     assert [each.name for each in error.value.file.requirements] == ["numpy"]
     assert [each.text for each in error.value.file.refused] == ["torch"]
-    with pytest.raises(InputError, match="no Python that can be read"):
+    with pytest.raises(InputError, match="not valid Python"):
         packages(tmp_path, {"setup.py": "setup(\n"}, "setup.py")
 
 
@@ -96,7 +96,7 @@ console_scripts =
     assert read_setup_cfg_table(ProjectFolder(tmp_path), "setup.cfg").scripts["train"].text == "pkg.train:main"
     listed = {"setup.cfg": "[options]\ninstall_requires = file: a.txt, b.txt\n", "a.txt": "x\n", "b.txt": "y\n"}
     assert [each.name for each in packages(tmp_path, listed, "setup.cfg").requirements] == ["x", "y"]
-    with pytest.raises(InputError, match="no file of sections"):
+    with pytest.raises(InputError, match="not an INI file of sections"):
         packages(tmp_path, {"setup.cfg": "what\n"}, "setup.cfg")
 
 

@@ -94,7 +94,7 @@ def test_the_hosts_mpi_is_taken_where_the_interfaces_agree() -> None:
     plan = plan_of(of(mpi("mpich", "4.1.2")), "supermuc", nodes=2)
     assert plan.site.mpi is not None and plan.site.mpi.shown_inside
     assert [each.severity for each in plan.findings] == ["note"]
-    assert "takes the place of mpich 4.1.2" in plan.findings[0].message
+    assert "replaces mpich 4.1.2" in plan.findings[0].message
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_a_rebuilt_kit_says_whose_job_script_it_has(hpcgen: Command, image: Path
     change(image, site__environment={"LD_PRELOAD": "/tmp/evil.so"})
     other = hpcgen("rebuild", str(image), "-o", str(tmp_path / "other"))
     assert other.returncode == 0, other.stderr
-    assert "record of supermuc, not by a profile of yours: environment LD_PRELOAD=/tmp/evil.so" in other.stderr
+    assert "record of supermuc, not from your profile: environment LD_PRELOAD=/tmp/evil.so" in other.stderr
 
 
 def test_variables_that_the_stack_got_after_the_build_are_not_ignored_in_silence(

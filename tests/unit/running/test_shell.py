@@ -86,14 +86,14 @@ def test_live_files_take_the_place_of_copied_ones(project: Command, tmp_path: Pa
     done = shell(project, "--live", "--", "true")
     assert done.returncode == 0, done.stderr
     assert f"{tmp_path}/code:/app" in (tmp_path / "said").read_text()
-    assert f"live: {tmp_path}/code in the place of /app" in done.stderr
+    assert f"live: {tmp_path}/code instead of /app" in done.stderr
     run = ("run", "image", "--site", "slurm-cpu", "--engine", "charliecloud", "--live", "--", "true")
-    assert f"{tmp_path}/code:/app" in project(*run).stderr.replace(" in the place of ", ":")
+    assert f"{tmp_path}/code:/app" in project(*run).stderr.replace(" instead of ", ":")
 
 
 def test_live_says_what_it_hides(project: Command, tmp_path: Path) -> None:
     (tmp_path / "hpcgen.yaml").write_text(STACK + "build: {commands: [make]}\n")
-    assert "--live hides what the build made in /app" in shell(project, "--live", "--", "true").stderr
+    assert "--live hides build results in /app" in shell(project, "--live", "--", "true").stderr
     (tmp_path / "hpcgen.yaml").write_text(STACK.replace("copy: [{from: code, to: /app}]\n", ""))
     assert "copies nothing into the image" in shell(project, "--live", "--", "true").stderr
     shutil.move(tmp_path / "hpcgen.yaml", tmp_path / "away")

@@ -129,7 +129,7 @@ def test_run_and_submit_refuse_and_verify_finds_the_statement(image: Path, hpcge
     env = {"HPCGEN_CONFIG": f"{folder}/config.yaml"}
     for command in ("run", "submit", "job"):
         done = hpcgen(command, "hello.tar", env=env)
-        assert done.returncode == 6 and "has no statement" in done.stderr, done.stderr
+        assert done.returncode == 6 and "has no provenance statement" in done.stderr, done.stderr
     sign(image)
     done = hpcgen("verify", "hello.tar", env=env)
     assert done.returncode == 0 and "by alice@example.org" in done.stdout, done.stderr

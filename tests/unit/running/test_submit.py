@@ -493,7 +493,7 @@ def test_what_cannot_be_submitted_is_explained(torque: Site, tmp_path: Path) -> 
         (["submit", "--site", "workstation", "--stack", "mpi-hello"], 6, "has no batch system"),
         (["submit", "--site", "supermuc", "--stack", "mpi-hello"], 6, "requires an account"),
         (["job"], 2, "give an IMAGE, or --site and --stack"),
-        (["job", "--stack", "mpi-hello"], 2, "for which site is mpi-hello to be planned?"),
+        (["job", "--stack", "mpi-hello"], 2, "plan mpi-hello for which site?"),
         (["job", "--add", "hwloc"], 2, "--add requires --stack"),
         (["job", "no-such-image"], 4, "no-such-image"),
         (["run", "--site", "supermuc", "--stack", "mpi-hello", "--nodes", "2"], 6, "require an allocation"),

@@ -44,4 +44,4 @@ def doubt(requirement: str) -> str:
         return ""
     if re.search(r"://|\bfile:", requirement):
         return f"{requirement} has neither a commit nor a hash, so what is installed may change unnoticed"
-    return f"{requirement} is looked up by name on the index, where hpcgen has not registered it: anyone could"
+    return f"{requirement} is looked up by name on the index, where the name is not registered: anyone could"

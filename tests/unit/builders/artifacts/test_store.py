@@ -189,7 +189,7 @@ def test_what_the_record_of_a_build_names_goes_only_by_force(
     words = ("cache", "prune", "--max-size", "0", "--cache", str(store.folder))
     env = {"HPCGEN_RECORDS": str(tmp_path / "records")}
     kept = hpcgen(*words, env=env).stderr
-    assert "mpich 4.3.2 (abababababab) stays: the record of a build names it (0123-probe)" in kept
+    assert "mpich 4.3.2 (abababababab) stays: a build record refers to it (0123-probe)" in kept
     assert [each.record.key for each in store.records()] == [KEY]
     assert "stays" not in hpcgen(*words, "--force", env=env).stderr
     assert list(store.records()) == []

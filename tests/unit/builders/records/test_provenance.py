@@ -233,7 +233,7 @@ def test_a_changed_statement_or_another_signer_does_not_hold(signed: Path, hpcge
 
 def test_a_statement_without_a_key_takes_the_old_signature_away(signed: Path, hpcgen: Command) -> None:
     done = written(hpcgen, "-o", "s.json")
-    assert done.returncode == 0 and "was signed; it is new now, and is not" in done.stderr
+    assert done.returncode == 0 and "was signed; the new one is not" in done.stderr
     assert not signed.with_name("s.json.sig").exists()
 
 

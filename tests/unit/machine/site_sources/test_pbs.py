@@ -122,7 +122,7 @@ def test_torque_has_other_words(tmp_path: Path) -> None:
 
 
 def test_a_line_that_no_command_prints_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"out\.txt:2:1: 'you have no access!' is not a line"):
+    with pytest.raises(InputError, match=r"out\.txt:2:1: 'you have no access!' is not a valid line"):
         written(tmp_path, "n1\nyou have no access!\n")
     with pytest.raises(InputError, match="neither a queue nor a node"):
         written(tmp_path, "set server scheduling = True\n")

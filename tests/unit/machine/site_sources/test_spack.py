@@ -124,7 +124,7 @@ def test_files_of_a_cluster_may_be_links_beside_it_and_no_further(tmp_path: Path
 
 
 def test_a_folder_that_is_no_cluster(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no cluster of Stackinator's"):
+    with pytest.raises(InputError, match="not a Stackinator cluster"):
         read(tmp_path, "stackinator")
 
 

@@ -96,7 +96,7 @@ def test_lines_of_a_kit_are_explained_without_site_and_stack(hpcgen: Command, tm
     assert (found["kind"], found["name"], found["value"]) == ("job", "nodes", "1")
     (kit / "job.slurm").write_text("\n".join(["# mine", *lines]) + "\n")
     done = hpcgen("explain", f"{kit}/job.slurm:{number}")
-    assert done.returncode == 3 and "differs from what this hpcgen renders from its plan" in done.stderr
+    assert done.returncode == 3 and "differs from a fresh rendering of its plan" in done.stderr
 
 
 @pytest.mark.parametrize(

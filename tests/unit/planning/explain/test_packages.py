@@ -211,5 +211,5 @@ def test_in_the_folder_of_a_project_a_word_is_enough(hpcgen: Command, tmp_path: 
     lock = locks.lock(stack, pinned=locks.pins(wheels={"python_packages": [line]}))
     (tmp_path / "hpcgen.lock").write_text(lock.text, "utf-8")
     done = hpcgen("explain", "tqdm", cwd=tmp_path)
-    assert "answers are from hpcgen.lock of this folder" in done.stderr
+    assert "answers come from hpcgen.lock in this folder" in done.stderr
     assert "chosen by `hpcgen lock`" in done.stdout

@@ -39,7 +39,7 @@ def test_a_registry_that_denies_reading_keeps_the_entries_of_others(
     loaded = load_fleet(tmp_path / "fleet.yaml")
     assert pull_lock(loaded) == {}
     if answer == "denied":
-        with pytest.raises(FetchError, match="what others noted would be lost"):
+        with pytest.raises(FetchError, match="others' entries would be lost"):
             push_lock(loaded, tmp_path / "fleet.lock")
     else:
         push_lock(loaded, tmp_path / "fleet.lock")

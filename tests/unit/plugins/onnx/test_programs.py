@@ -75,7 +75,7 @@ def test_texts_are_those_of_the_data_or_of_the_fitted_estimator(given: Path) -> 
     assert data.datasets(of, JOB, [])[0][1]["x"].dtype.kind == "U"
     drawn = data.random_feeds(of, data.with_batch(of, 50), 7)["x"]
     assert drawn.shape == (50, 2) and set(drawn[:, 0]) == {"a", "b"} and set(drawn[:, 1]) == {"m", "n"}
-    with pytest.raises(common.Cannot, match="nothing says which texts its input x takes"):
+    with pytest.raises(common.Cannot, match="the valid texts for its input x are unknown"):
         data.datasets(model(inputs=TEXTS), JOB, [])
     assert "has the type string, and the ensemble file says float32" in refusal("x.npy").message
     np.save(given / "x.npy", np.zeros((2, 2)))

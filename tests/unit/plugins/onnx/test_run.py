@@ -171,4 +171,4 @@ def test_the_command_wants_one_place_to_run(hpcgen: Command, converted: Path) ->
         done = hpcgen(*words, *more)
         assert done.returncode == 2 and "say either --image IMAGE or --here" in done.stderr
     done = hpcgen(*words, "--here", "--engine", "podman")
-    assert done.returncode == 2 and "--here runs in no image" in done.stderr
+    assert done.returncode == 2 and "--here uses no image" in done.stderr

@@ -114,5 +114,5 @@ def test_as_json_and_to_a_file(hpcgen: Command, image: Path, tmp_path: Path) -> 
 
 
 def test_a_system_that_is_none_is_refused() -> None:
-    with pytest.raises(InputError, match="no system of ReFrame's"):
+    with pytest.raises(InputError, match="not a ReFrame system"):
         systems_of(["a b"])

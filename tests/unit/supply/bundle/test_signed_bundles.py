@@ -191,7 +191,7 @@ def test_a_record_says_who_signed_the_lock(tmp_path: Path, keys: Path) -> None:
     signature.write_text(sign(lock.text.encode(), keys / "alice", LOCK))
     assert lock_signer(read_kit(tmp_path / "kit"), keys / "signers").startswith("alice@example.org (ED25519 key")
     signature.write_text(sign(lock.text.encode(), keys / "eve", LOCK))
-    assert "nobody has vouched for" in lock_signer(read_kit(tmp_path / "kit"), keys / "signers")
+    assert "is not a trusted key" in lock_signer(read_kit(tmp_path / "kit"), keys / "signers")
     signature.write_text(sign(b"another", keys / "alice", LOCK))
     assert lock_signer(read_kit(tmp_path / "kit"), None) == "no one: its signature is for another lock"
 

@@ -238,7 +238,7 @@ def test_a_foreign_image_alone_needs_a_site(hpcgen: Command, foreign: Path) -> N
     words = ("--site", "supermuc", "--workload", "mlp,gemm", "--rounds", "1", "--seconds", "1")
     done = bench(hpcgen, foreign, *words, "--layout", "1x2", "--layout", "2x1")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("several ranks are not started in an image that hpcgen did not build") == 1
+    assert done.stdout.count("several ranks cannot be started in an image that hpcgen did not build") == 1
     line, _ = [line for line in done.stdout.splitlines() if line.startswith("mlp ")]
     assert "there is no program for it with /" in line and "only with pytorch, tensorflow, jax" in line
 

@@ -239,7 +239,10 @@ def test_nothing_that_can_be_planned_is_told_with_all_reasons(catalog: Catalog, 
     [
         (RESNET + "partition: fast\n", "fast"),
         (RESNET + "hardware: {accelerator: amd}\n", "no partition of hlrs-testbed"),
-        (RESNET.replace("tensorflow", "cntk").replace("version: 2.1\n", "install: [hub]\n"), "in no way of hub"),
+        (
+            RESNET.replace("tensorflow", "cntk").replace("version: 2.1\n", "install: [hub]\n"),
+            "cannot be installed by hub",
+        ),
     ],
 )
 def test_request_that_fits_nothing_is_refused(catalog: Catalog, papers: Measurements, text: str, said: str) -> None:

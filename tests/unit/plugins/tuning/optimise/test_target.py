@@ -133,7 +133,7 @@ def test_the_file_system_of_a_storage_class_is_seen_in_the_container() -> None:
     result, files = made(data)
     assert "places=(/fast)" in files["job.slurm"] and "of the storage class default-ssd is /fast" in messages(result)
     result, _ = made({**data, "job": {"storage": "default-high"}})
-    assert "no file system of described is of the class default-high" in messages(result)
+    assert "described has no known file system of class default-high" in messages(result)
 
 
 def test_warnings_are_told_beside_a_kit_and_beside_json(hpcgen: Command, tmp_path: Path) -> None:
