@@ -203,7 +203,7 @@ CASES = {
     ),
     "host MPI older than the image's": Broken(
         INFINIBAND,
-        "the host's Open MPI 5.0.6, which takes its place: the same major release, not a newer one",
+        "the host's Open MPI 5.0.6, which takes its place: same major release, and no newer",
         settings=("openmpi.version=5.0.8",),
         good=("openmpi.version=5.0.6",),
         conflict=True,

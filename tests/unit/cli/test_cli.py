@@ -48,7 +48,7 @@ def test_details_of_a_plan_are_one_word_until_they_are_asked_for(hpcgen: Command
     # This machine may be of another architecture than the site's.
     notes = [line for line in done.stderr.splitlines() if line.startswith("hpcgen: note: ")]
     assert all(
-        "note: this machine is " in line or line.endswith(" facts of the profile not verified (--notes)")
+        "note: this machine is " in line or line.endswith(" facts of the profile unverified (--notes)")
         for line in notes
     )
     unknown = hpcgen("plan", "--site", "leonardo", "--stack", "pytorch", "--notes").stderr
@@ -62,7 +62,7 @@ def test_notes_that_matter_are_shown_unasked(hpcgen: Command) -> None:
     done = hpcgen("plan", "--site", "workstation", "--stack", "pytorch")
     first, *rest = done.stderr.splitlines()
     assert first.startswith("hpcgen: note: torch.compile will fail")
-    assert rest == ["hpcgen: note: 6 facts of the profile not verified (--notes)"]
+    assert rest == ["hpcgen: note: 6 facts of the profile unverified (--notes)"]
 
 
 def test_what_takes_hours_to_build_is_said_before_anybody_builds_it(hpcgen: Command) -> None:
@@ -199,7 +199,7 @@ def test_options_of_a_block_are_told_in_plain_words(hpcgen: Command) -> None:
 
 
 def test_a_reader_that_goes_away_is_no_error_to_talk_about() -> None:
-    command = f"{sys.executable} -m hpcgen show block cudnn | head -n 1"
+    command = f"{sys.executable} -m hpcgen show block cudnn --all | head -n 1"
     env = {**os.environ, "LC_ALL": "C.UTF-8"}
     done = subprocess.run(["bash", "-c", command], cwd=ROOT, env=env, capture_output=True, text=True)
     assert done.stdout.count("\n") == 1

@@ -88,7 +88,7 @@ def test_without_it_commands_say_that_it_is_not_there(hpcgen: Command, words: li
 
 
 def test_a_build_of_it_needs_a_site_and_a_kit_stays_a_kit(hpcgen: Command, stack: Path, tmp_path: Path) -> None:
-    assert "for which site is hpcgen.yaml to be planned?" in hpcgen("build").stderr
+    assert "plan hpcgen.yaml for which site?" in hpcgen("build").stderr
     assert hpcgen("render", "--site", "workstation", "-o", "kit").returncode == 0
     stack.write_text("name: [broken")
     assert "project:workstation" in hpcgen("build", "kit", "--engine", "docker", "--dry-run").stdout
@@ -137,7 +137,7 @@ def test_a_change_is_planned_for_a_site_that_is_named(hpcgen: Command, stack: Pa
     """An image that was built there has nothing to do with it."""
     build(hpcgen, tmp_path, "workstation", 1)
     done = hpcgen("job", "--set", "mpi4py.install=wheel")
-    assert done.returncode == 2 and "for which site is hpcgen.yaml to be planned?" in done.stderr
+    assert done.returncode == 2 and "plan hpcgen.yaml for which site?" in done.stderr
     assert "no image was built" not in done.stderr
 
 

@@ -117,7 +117,7 @@ def test_the_engine_is_that_of_plans_kits_builds_and_starts(project: Path, hpcge
 def test_an_engine_or_partition_that_a_site_lacks_is_told_and_left(project: Path, hpcgen: Command) -> None:
     (project / "config.yaml").write_text("site: workstation\nengine: ch-image\npartition: gpu\n")
     done = hpcgen("plan", *STACK, env={"HPCGEN_CONFIG": str(project / "config.yaml")})
-    assert "workstation has no engine ch-image, which your config file names, or forbids it" in done.stderr
+    assert "workstation lacks or forbids the engine ch-image named by your config file" in done.stderr
     assert "workstation has no partition gpu, which your config file names" in done.stderr
     assert ", partition main, format docker, run by docker" in done.stdout
 

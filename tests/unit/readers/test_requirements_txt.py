@@ -88,7 +88,7 @@ def test_everything_that_is_refused_is_said_at_once_with_its_place(tmp_path: Pat
             "a path on this machine",
             "'numpy=>1' is not a requirement",
             "--global-option behind a requirement",
-            "${TOKEN} stands for a variable",
+            "${TOKEN} is a variable",
             "did you mean --index-url",
             "is not a sha256",
             "'missing.txt' is not there",

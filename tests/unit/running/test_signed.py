@@ -88,7 +88,7 @@ def test_what_is_missing_is_said(start: Start, image: Path, who: str) -> None:
     assert f"{named} (images.require_signature) requires" in said and "add `signers: FILE`" in said
     config = {**config, "signers": f"{image.parent}/signers"}
     said = refused(start, config, profile)
-    assert f"{image} has no statement" in said and f"{image}.provenance.json.sig" in said
+    assert f"{image} has no provenance statement" in said and f"{image}.provenance.json.sig" in said
     sign(image, "eve")
     assert "signature: " in (said := refused(start, config, profile)) and "none of the allowed signers" in said
     file = sign(image)

@@ -50,7 +50,7 @@ def test_one_that_is_at_work_is_waited_for_and_named_until_it_is_too_long(
         assert 3 <= time.monotonic() - begun < 10
     held.kill()
     held.join()
-    assert len(told) == 1 and told[0].startswith("mpich is being compiled on ")
+    assert len(told) == 1 and told[0].startswith("waiting for mpich, which is being compiled on ")
 
 
 def test_one_of_another_machine_that_nobody_touches_any_more_is_gone(tmp_path: Path) -> None:

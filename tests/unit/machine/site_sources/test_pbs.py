@@ -126,7 +126,7 @@ def test_a_line_that_no_command_prints_is_named(tmp_path: Path) -> None:
         written(tmp_path, "n1\nyou have no access!\n")
     with pytest.raises(InputError, match="neither a queue nor a node"):
         written(tmp_path, "set server scheduling = True\n")
-    with pytest.raises(InputError, match="no JSON"):
+    with pytest.raises(InputError, match="not valid JSON"):
         written(tmp_path, '{"nodes": ')
 
 

@@ -21,7 +21,7 @@ def test_what_could_come_to_mean_another_hpcgen_is_said(hpcgen: Command, tmp_pat
     write_fleet(tmp_path)
     commit = "0123456789" * 4
     for requirement, told in (
-        ("hpcgen==0.2.0", "by its name"),
+        ("hpcgen==0.2.0", "by name"),
         ("hpcgen @ git+https://example.org/hpcgen@main", "neither a commit nor a hash"),
         (f"hpcgen @ git+https://example.org/hpcgen@{commit}", ""),
         (f"hpcgen[lock] @ https://example.org/hpcgen.whl#sha256={'0' * 64}", ""),

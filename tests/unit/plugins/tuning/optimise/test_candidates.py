@@ -74,6 +74,6 @@ def test_a_distributed_program_is_one_of_a_single_process_where_no_stack_of_rank
     data = {**TRAINING, "version": "2.1", "workload": {"distributed": True}}
     result, _ = made(data)
     assert result.decision.stack == "tf"
-    assert any("no stack of several ranks can be planned" in each.message for each in result.decision.findings)
+    assert any("no stack with several ranks can be planned" in each.message for each in result.decision.findings)
     with pytest.raises(ConflictError):
         made({**data, "limits": {"nodes": 2}})

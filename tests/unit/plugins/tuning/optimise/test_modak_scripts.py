@@ -205,4 +205,4 @@ def test_an_image_that_a_request_names_is_started_in_its_place() -> None:
     assert "curl -fsSL --proto =https" in files["build.sh"]  # also after a redirect
     assert "sha256sum -c -" in files["build.sh"] and "'mpicc -o xthi -fopenmp Xthi.c'" in files["build.sh"]
     said = [each.message for each in result.decision.findings]
-    assert any("cannot be known" in each for each in said) and any("no digest" in each for each in said)
+    assert any("cannot be known" in each for each in said) and any("not a digest" in each for each in said)
