@@ -139,14 +139,14 @@ class ExplainCase:
         where = place(self.site_document.position(_steps(path)))
         return Ground(kind="site", text=text, place=where, source=fact.source)
 
-    def said_by_stack(self, path: str) -> Ground:
+    def said_by_stack(self, path: str, what: str = "") -> Ground:
         """The value of the plan's stack at a path."""
         value = value_at(msgspec.to_builtins(self.plan.stack), path)
         text = f"{self.plan.stack.name}: {path}: {shown_value(value)}"
         document, steps = self.stack_document, _steps(path)
         there = document is not None and (document.has(path.split(".")) or value_at(document.data, path) is not None)
         where = place(document.position(steps)) if there and document is not None else ""
-        return Ground(kind="stack", text=text, place=where)
+        return Ground(kind="stack", text=f"{text}; {what}" if what else text, place=where)
 
     def option_words(self, block: str, option: str) -> list[str]:
         """The words of a block's option that is a list; none where the plan has no such block."""
