@@ -82,6 +82,8 @@ def _numbers_may_be_text(node: Any) -> Any:
         # A default or an example is a value, not a schema; keys of a mapping are always text.
         key: value if key in ("default", "examples", "enum", "const", "propertyNames") else _numbers_may_be_text(value)
         for key, value in node.items()
+        # msgspec 0.23 lists a mapping's keys of a Literal, 0.22 does not: the schema is the same with either.
+        if not (key == "propertyNames" and "enum" in value)
     }
     if wider.get("type") == "string":
         wider["type"] = ["string", "number"]
