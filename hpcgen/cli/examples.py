@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hpcgen.cli import COMMANDS
-from hpcgen.core.support.templates import parts_of
 
 
 def examples_of(name: str) -> Mapping[str, Sequence[str]]:
     """The examples of a command and of those below it, by their paths; "" is hpcgen itself."""
     if not name or name in COMMANDS:
-        parts = parts_of(Path(__file__).with_suffix(".txt"))
-        return {path.partition(" ")[2]: text.splitlines() for path, text in parts.items() if path}
+        # Not by core/support/templates: help loads as little as it can.
+        _, *parts = Path(__file__).with_suffix(".txt").read_text("utf-8").split("#: hpcgen")
+        return {lines[0].strip(): lines[1:] for lines in map(str.splitlines, parts)}
     from hpcgen.cli.plugged import plugged_examples
 
     return plugged_examples(name)

@@ -50,7 +50,7 @@ class Template:
             return together(part for line in lines if line for part in (place["indent"], line, "\n"))
 
         pieces, done = [], 0
-        template = parts_of(self.path)[part]
+        template = _parts(self.path)[part]
         for place in _PLACE.finditer(template):
             pieces += [template[done : place.start()], value(place)]
             done = place.end()
@@ -61,8 +61,7 @@ class Template:
 
 
 @cache
-def parts_of(path: Path) -> dict[str, str]:
-    """The parts of a template by name, as they stand there."""
+def _parts(path: Path) -> dict[str, str]:
     first, *rest = _PART.split(path.read_text("utf-8"))
     return {"": first, **dict(zip(rest[::2], rest[1::2], strict=True))}
 
