@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import date
-from pathlib import Path
 
 import msgspec
 
 from hpcgen.core.config.provenance import Sourced
-from hpcgen.core.support.templates import table
 from hpcgen.core.support.units import months_before
 
 
-class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Kind(msgspec.Struct, frozen=True):
     """What facts speak of, and for how many months a source of them is believed.
 
     ``paths``: of facts, each with everything below it; ``*`` stands for any name.
@@ -24,8 +22,33 @@ class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     paths: tuple[str, ...]
 
 
-def _kinds() -> tuple[Kind, ...]:
-    return table(Path(__file__).with_suffix(".yaml"), tuple[Kind, ...])
+KINDS = (
+    Kind("drivers", 6, ("partitions.*.gpu.driver",)),
+    Kind("queues", 12, ("partitions.*.queues",)),
+    Kind("engines", 12, ("containers.engines.*.version", "containers.engines.*.modules")),
+    Kind(
+        "MPIs",
+        12,
+        (
+            "mpi.version",
+            "mpi.root",
+            "mpi.libraries",
+            "mpi.binds",
+            "mpi.modules",
+            "mpi.bind_modules",
+            "mpi.gpu",
+            "mpi.glibc",
+        ),
+    ),
+    Kind("fabric libraries", 12, ("fabric.libfabric", "partitions.*.fabric.libfabric")),
+    Kind("systems", 12, ("system.os", "system.os_version", "system.kernel", "system.glibc")),
+    Kind("schedulers", 24, ("scheduler", "partitions.*.directives", "partitions.*.chunk")),
+    Kind("policies", 24, ("containers.preferred", "containers.engines", "containers.build_on", "network.internet")),
+    Kind("policies", 24, ("containers.unprivileged_build", "system.user_namespaces")),
+    Kind("performance", 24, ("partitions.*.performance",)),
+    Kind("environments", 24, ("environment", "partitions.*.environment", "mpi.environment", "file_systems")),
+)
+"""The first that fits counts. What none of them names does not age: hardware, and what an interface is called."""
 
 
 class OldFact(msgspec.Struct, frozen=True):
@@ -71,7 +94,7 @@ def doubtful(facts: Iterable[Sourced], today: date, rests: Callable[[str], bool]
 def kind_of(path: str) -> Kind | None:
     """The kind of a fact; None for one that does not age."""
     steps = path.split(".")
-    return next((kind for kind in _kinds() if any(_covers(each.split("."), steps) for each in kind.paths)), None)
+    return next((kind for kind in KINDS if any(_covers(each.split("."), steps) for each in kind.paths)), None)
 
 
 def old_facts(facts: Iterable[Sourced], today: date) -> list[OldFact]:
@@ -87,7 +110,7 @@ def old_facts(facts: Iterable[Sourced], today: date) -> list[OldFact]:
         if told:
             key = (fact.source_path, as_of, kind)
             found[key] = _common(found.get(key, fact.path), fact.path)
-    ordered = sorted(found.items(), key=lambda each: _kinds().index(each[0][2]))
+    ordered = sorted(found.items(), key=lambda each: KINDS.index(each[0][2]))
     return [OldFact(path, kind.name, as_of, kind.months) for (_, as_of, kind), path in ordered]
 
 
