@@ -172,7 +172,7 @@ class PackageIndex:
         unnamed = " (not all with a sha256)" if any(not each.sha256 for each in fitting) else ""
         return Problem(
             f"no package index has {pin.name} {pin.version} with {hashes}; searched {looked}{there}{unnamed}",
-            remedy="configure pip (pip config list) with the index that the list was made from",
+            remedy="configure pip (pip config list) with the index that the list was made from, or --wheel-dir FOLDER",
         )
 
     def _said(self, place: IndexPage, pin: PinnedRequirement) -> str:
