@@ -117,14 +117,12 @@ def measurements(
     said = f"load up to {max(found.load):.1f}, CPUs wanted by others {waited:.0%} of the time" if found.load else ""
     told = f"measured by benchmarks/gains/run.py, {'processor time' if by == 'cpu' else 'the clock'}; {said}"
     for name in found.turns:
-        if name == PLAIN:
+        # A row has one workload for both, so a ratio of two precisions is none.
+        if name == PLAIN or ways[name].precision:
             continue
         gain, way = found.gain(name, PLAIN, by), ways[name]
-        workload = row.workload
-        if way.precision:
-            workload = msgspec.structs.replace(workload, precision=way.precision)
         yield Measurement(
-            workload=workload,
+            workload=row.workload,
             software=_software(row, way, machine),
             baseline=_software(row, ways[PLAIN], machine),
             hardware=hardware,

@@ -41,7 +41,7 @@ def test_programs_on_cpus_that_gain_have_it_and_the_plan_says_by_how_much(stack:
 
 def test_explain_has_the_measured_row_and_its_source(hpcgen: Command) -> None:
     shown = hpcgen("explain", "--site", "workstation", "--stack", "pytorch", ADDED).stdout
-    assert "times as fast on an Intel Xeon" in shown and "measurements/allocators.yaml" in shown
+    assert "times as fast on an Intel Xeon" in shown and "measurements/gains.jsonl" in shown
 
 
 @pytest.mark.parametrize("stack", ["mpi-hello", "gromacs", "openvino", "jax", "mpi-python", "tf"])
