@@ -29,9 +29,15 @@ from hpcgen.core.config.inheritance import Merged
 from hpcgen.core.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.core.errors import InputError, UnknownNameError, did_you_mean
 from hpcgen.core.model.fields import Name, Record
-from hpcgen.core.model.measured_default import MeasuredDefault, MeasuredDefaults
 from hpcgen.core.model.plan import PlannedBlock
-from hpcgen.core.model.release import AssumedDriver, AssumedDrivers, Release, ReleaseTable
+from hpcgen.core.model.release import (
+    AssumedDriver,
+    AssumedDrivers,
+    MeasuredDefault,
+    MeasuredDefaults,
+    Release,
+    ReleaseTable,
+)
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.quoting import NAME_PATTERN

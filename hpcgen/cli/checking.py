@@ -24,10 +24,18 @@ from hpcgen.core.config.decoding import convert
 from hpcgen.core.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.core.errors import InputError, Position, Problem, Problems, did_you_mean
 from hpcgen.core.model.fields import Record
-from hpcgen.core.model.measured_default import MeasuredDefaults
 from hpcgen.core.model.mpi_packages import MpiPackageTable
 from hpcgen.core.model.project import BLOCK as PYTHON
-from hpcgen.core.model.release import AssumedDrivers, Beside, Concern, DatedImage, Release, ReleaseTable, ReleaseWay
+from hpcgen.core.model.release import (
+    AssumedDrivers,
+    Beside,
+    Concern,
+    DatedImage,
+    MeasuredDefaults,
+    Release,
+    ReleaseTable,
+    ReleaseWay,
+)
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack, StackBlock
 from hpcgen.core.support.package_names import licence_expression

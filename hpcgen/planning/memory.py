@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from hpcgen.blocks.allocator import AllocatorBlock
 from hpcgen.blocks.requirements import Origin, Requirement
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.core.model.measured_default import MeasuredDefault
 from hpcgen.core.model.plan import Finding, Plan
 from hpcgen.core.model.project import BLOCK, PackageFile
+from hpcgen.core.model.release import MeasuredDefault
 from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.package_names import normal_name
@@ -41,7 +40,7 @@ def default_demands(
     demands, files: what is asked for beside the stack's blocks, and files of the user's project.
     kept: versions of an earlier plan's blocks, where there is one: what that had not, this has not.
     """
-    if site.partitions[partition].gpu is not None or _decided(catalog, site, partition, stack, said):
+    if site.partitions[partition].gpu is not None or _decided(site, partition, stack, said):
         return []
     blocks = {*stack.blocks, *(name for each in demands for name in each.allowed or ())}
     row = _row(catalog, blocks, _packages(stack, said, files))
@@ -78,19 +77,17 @@ def memory_default(catalog: Catalog, plan: Plan) -> list[Finding]:
     return [Finding(name="memory default", severity="note", message=message, remedy=remedy)]
 
 
-def _decided(catalog: Catalog, site: Site, partition: str, stack: Stack, said: Mapping[str, Mapping[str, str]]) -> bool:
+def _decided(site: Site, partition: str, stack: Stack, said: Mapping[str, Mapping[str, str]]) -> bool:
     """Whether the stack, the profile or ``--set`` says how memory is allocated."""
     variables = {*stack.run.environment, *site.environment_of(partition)}
     if stack.memory == "plain" or any(name.startswith(_DECIDES) for name in variables):
         return True
-    return any(_preloads(catalog, name, stack, said) for name in stack.blocks if catalog.has_block(name))
+    return any(_preloads(name, stack, said) for name in stack.blocks)
 
 
-def _preloads(catalog: Catalog, name: str, stack: Stack, said: Mapping[str, Mapping[str, str]]) -> bool:
-    if not issubclass(catalog.block(name), AllocatorBlock):
-        return False
-    asked = {**stack.blocks[name].options, **said.get(name, {})}.get("preload")
-    return asked is True or str(asked).lower() == "true"
+def _preloads(name: str, stack: Stack, said: Mapping[str, Mapping[str, str]]) -> bool:
+    """Whether an allocator is to take malloc's place, by the option that those have."""
+    return str({**stack.blocks[name].options, **said.get(name, {})}.get("preload")).lower() == "true"
 
 
 def _row(catalog: Catalog, blocks: Iterable[str], packages: Iterable[str]) -> MeasuredDefault | None:
