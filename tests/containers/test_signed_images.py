@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from container_tools import Run, SidHpcgen, need, run
@@ -242,13 +243,14 @@ def test_a_sif_is_signed_in_its_file_before_it_is_pushed(
     folder = tmp_path / "sid"
     folder.mkdir()
     (folder / "alice.secret").write_text(keys["alice"].secret)
-    (folder / "signers").write_text(keys["alice"].public)
+    for name, key in keys.items():
+        (folder / f"only_{name}").write_text(key.public)
     fleet = {"registry": f"{registry}/hpc", "members": [{"stack": "mpi-hello", "site": "workstation", "name": "one"}]}
     (folder / "fleet.yaml").write_text(json.dumps(fleet))
     built = LockedImage(content=CONTENT, format="singularity", engine="apptainer", image="sif:/kit/one.sif")
     update_lock(folder / "fleet.lock", {"one": built})
     sid_hpcgen.sid.folder(folder)
-    place = {"binds": [(folder, "/kit")], "env": {**KEYRING, "APPTAINER_NOHTTPS": "1"}, "cwd": "/kit"}
+    place: dict[str, Any] = {"binds": [(folder, "/kit")], "env": {**KEYRING, "APPTAINER_NOHTTPS": "1"}, "cwd": "/kit"}
     make = "mkdir empty && mksquashfs empty root.sqfs -quiet && apptainer sif new one.sif && apptainer sif add"
     make += " --datatype 4 --parttype 2 --partfs 1 --partarch 2 --groupid 1 one.sif root.sqfs"
     sid_hpcgen.sid.run(["bash", "-c", f"{make} && apptainer key import alice.secret"], **place)
@@ -257,5 +259,12 @@ def test_a_sif_is_signed_in_its_file_before_it_is_pushed(
     # Once is enough.
     assert "signed" not in sid_hpcgen.run(publish, **place).stdout
     sid_hpcgen.sid.run(["apptainer", "pull", "pulled.sif", f"oras://{registry}/hpc/one:{CONTENT[:12]}"], **place)
-    said = sid_hpcgen.run(["verify", "pulled.sif", "--signer", "signers"], **place).stdout
+    said = sid_hpcgen.run(["verify", "pulled.sif", "--signer", "only_alice"], **place).stdout
     assert "signature in the image  holds    by alice" in said, said
+    # Apptainer accepts whom the machine's administrator knows, hpcgen whom the user allows.
+    known = "cp -a /etc/apptainer /tmp/known && mount --bind /tmp/known /etc/apptainer"
+    place |= {"before": f"{known} && apptainer key import --global /kit/only_alice"}
+    place["env"] = {"APPTAINER_KEYSDIR": "/kit/empty-keyring"}
+    assert "Verified" in sid_hpcgen.sid.run(["apptainer", "verify", "--local", "pulled.sif"], **place).stdout
+    refused = sid_hpcgen.run(["verify", "pulled.sif", "--signer", "only_eve"], check=False, **place)
+    assert refused.returncode == 6 and "none of the allowed signers" in refused.stdout, refused.stdout
