@@ -237,10 +237,20 @@ def run(
     tell = say or quiet
     for note in notes(job, os.environ):
         tell(f"note: {note}")
+    _fetch(job, Path.cwd())
     result = run_to_end(job, keep=keep_output)
     if check and result.exit_status:
         raise failure(job, result.exit_status)
     return result
+
+
+def _fetch(job: ImageJob, start: Path) -> None:
+    """Have the models of the job's stack where it looks for them, in the folder of the start or on scratch."""
+    if job.plan.stack.run.models:
+        from hpcgen.core.support.progress import Watch
+        from hpcgen.running.models import fetch_models, store_folder
+
+        fetch_models(job.plan, store_folder(job.plan, os.environ, start), Watch())
 
 
 def submit(
@@ -300,6 +310,7 @@ def submit(
     )
     place = (site, partition, engine, trust_image)
     job = _job(image, checked(request, "submit()"), place, catalog, binds, elsewhere=True)
+    _fetch(job, Path(folder))
     return submit_job(replace(job, queueing=checked(queueing or Queueing(), "submit()")), Path(folder))
 
 

@@ -35,5 +35,5 @@ def model_problems(stack: Stack, document: Document) -> Problems:
         ]
         below = [(path, other) for path in model.files for other in model.files if path.startswith(f"{other}/")]
         for path, other in below:
-            problems.add(f"{other} is a file, and {path} lies below it", where)
+            problems.add(f"{other} is a file, and {path} lies below it", where, "paths of files alone")
     return problems

@@ -94,7 +94,7 @@ def fetch_models(
                     fetched = _fill(model, place, _missing(model, target), plan, watch, bundle, policy)
             except InUseError:
                 if not waited:
-                    watch.say(f"another hpcgen fetches {model.name}: waiting for it")
+                    watch.say(f"another process fetches {model.name}: waiting for it")
                 waited = True
                 time.sleep(_WAIT_S)
         what = f"{files(len(model.parts))} in {target}"

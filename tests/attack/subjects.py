@@ -42,6 +42,8 @@ def _profile() -> dict[str, Any]:
         "tiles": 1,
     }
     thin["gpu"] = {**gpu, "count": 2, "cpus": ["0-23", "24-47"]}
+    thin["copy_devices"] = ["/dev/xpmem"]
+    thin["memory"] = {**thin["memory"], "locked_gb": "unlimited"}
     thin["performance"] = {"latency": {"value": 1.5, "unit": "us", "nodes": 2, "ranks_per_node": 1}}
     thin |= {"directives": ["--exclusive"], "chunk": ["node_type=rome"], "environment": {"LOCAL_A": "b c"}}
     thin["fabric"] = {
@@ -140,6 +142,15 @@ def _stack() -> dict[str, Any]:
             "stage": "node",
             "checkpoint": ["kill", "-USR1", "1"],
             "binds": ["$WORK/a b:/data/in"],
+            "models": [
+                {"name": "one", "from": "https://example.org/m/one.onnx", "sha256": "c" * 64, "to": "/models/one"},
+                {
+                    "name": "two",
+                    "from": "https://example.org/two",
+                    "to": "/models/two",
+                    "files": {"config.json": {"sha256": "c" * 64}},
+                },
+            ],
             "steps": [{"name": "prepare", "command": ["python3", "prepare.py", "a b"]}],
         },
         "copy": [{"from": "pyproject.toml", "to": "/opt/tried/read.md", "ignore": ["*.log"], "not_secret": ["*.key"]}],

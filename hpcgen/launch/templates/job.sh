@@ -84,7 +84,7 @@ for path in @{sources}; do
     case $path in *[:,]*) echo "@{file_name}: engines read : and , in $path as separators" >&2; exit 66 ;; esac
 done
 #: model_store
-# Where hpcgen puts models and data sets before the job, each in a folder that is named by its content.
+# Where models and data sets are before the job starts, each in a folder that is named by its content.
 export HPCGEN_MODELS="${HPCGEN_CACHE:-${XDG_CACHE_HOME:-@{folder}}}/@{below}"
 #: models
 for path in @{sources}; do

@@ -24,6 +24,9 @@ from hpcgen.supply.net.web import Response, Web, WebError, shown
 HUB = "https://huggingface.co"
 _TOKEN, _ENDPOINT = "HF_TOKEN", "HF_ENDPOINT"
 _ANSWER_BYTES = 64 << 20
+_AGAIN = "try again later, or open the address in a browser to see what is there"
+_FILE = "leave both out for a file; a repository is https://huggingface.co/ORG/NAME"
+_OTHER = "give another --name or --to, or write the entry by hand"
 _REPOSITORY = re.compile(r"/(?P<kind>datasets/)?(?P<name>[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)?)")
 
 
@@ -97,7 +100,7 @@ class Pinning:
             commit, files = self._repository(repository["kind"] or "", repository["name"], revision, patterns)
             return _checked(name, f"{address}/resolve/{commit}", to, files=files)
         if revision or patterns:
-            raise InputError(f"{shown(address)} is no repository of {self.hub}", "--revision, --include")
+            raise InputError(f"{shown(address)} is no repository of {self.hub}", "--revision, --include", remedy=_FILE)
         answer = self._asked(address)
         hasher, count = hashlib.sha256(), 0
         try:
@@ -105,12 +108,14 @@ class Pinning:
                 hasher.update(data)
                 count += len(data)
         except (OSError, HTTPException) as failure:
-            raise FetchError(f"{shown(address)}: the connection broke: {failure}") from failure
+            raise FetchError(f"{shown(address)}: the connection broke: {failure}", remedy=_AGAIN) from failure
         finally:
             answer.close()
         announced = answer.headers.get("content-length", "")
         if announced.isdecimal() and int(announced) != count:
-            raise FetchError(f"{shown(address)}: the connection ended after {count} of {announced} bytes")
+            raise FetchError(
+                f"{shown(address)}: the connection ended after {count} of {announced} bytes", remedy=_AGAIN
+            )
         return _checked(name, address, to, sha256=hasher.hexdigest(), size=count)
 
     def _repository(
@@ -121,7 +126,7 @@ class Pinning:
         try:
             found = msgspec.json.decode(self._body(f"{api}?blobs=true"), type=_Repository)
         except msgspec.DecodeError as failure:
-            raise FetchError(f"{self.hub} says of {name} what is not understood: {failure}") from failure
+            raise FetchError(f"{self.hub} says of {name} what is not understood: {failure}", remedy=_AGAIN) from failure
         files = {}
         for each in found.siblings:
             if patterns and not any(fnmatch.fnmatchcase(each.rfilename, pattern) for pattern in patterns):
@@ -142,7 +147,9 @@ class Pinning:
         data = self._body(address)
         blob = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
         if file.blobId and blob != file.blobId:
-            raise FetchError(f"{shown(address)} is not the file that the commit names: {blob}, not {file.blobId}")
+            raise FetchError(
+                f"{shown(address)} is not the file that the commit names: {blob}, not {file.blobId}", remedy=_AGAIN
+            )
         return ModelFile(sha256=hashlib.sha256(data).hexdigest(), size=len(data))
 
     def _asked(self, address: str) -> Response:
@@ -157,7 +164,7 @@ class Pinning:
         try:
             return answer.body(_ANSWER_BYTES)
         except (WebError, OSError, HTTPException) as failure:
-            raise FetchError(f"{shown(address)}: {failure}") from failure
+            raise FetchError(f"{shown(address)}: {failure}", remedy=_AGAIN) from failure
         finally:
             answer.close()
 
@@ -168,4 +175,4 @@ def _checked(name: str, address: str, to: str, **more: object) -> Model:
     try:
         return msgspec.convert(data, Model)
     except msgspec.ValidationError as failure:
-        raise InputError(f"{shown(address)} cannot be an entry of run.models: {failure}") from failure
+        raise InputError(f"{shown(address)} cannot be an entry of run.models: {failure}", remedy=_OTHER) from failure

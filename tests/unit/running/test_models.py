@@ -138,7 +138,7 @@ def test_a_second_one_waits_until_the_first_is_done(server: FileServer, tmp_path
     words = [sys.executable, "-m", "hpcgen", "data", "fetch", "--site", "workstation"]
     second = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     assert second.stderr is not None
-    assert second.stderr.readline() == "hpcgen: another hpcgen fetches seg: waiting for it\n"
+    assert second.stderr.readline() == "hpcgen: another process fetches seg: waiting for it\n"
     assert not server.requests
     os.close(held)
     assert second.wait(60) == 0 and len(server.asked("seg/model.onnx")) == 1
