@@ -27,7 +27,7 @@ Two ranks of Intel MPI 2021.17 were seen to start in 2 MB and to die in 1 MB.
 """
 
 SHARED_BY_GPUS_GB = 1
-"""What NVIDIA has /dev/shm be in containers with NCCL (``--shm-size=1g``); how much of it is used was not measured."""
+"""As in examples of NVIDIA's images (``--shm-size=1g``); how much of it NCCL uses was not measured."""
 
 LOCKED_KB = 512 * 1024
 """The limit of locked memory below which UCX leaves RDMA out, and goes over TCP. Source: openucx/ucx pull requests

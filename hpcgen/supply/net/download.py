@@ -261,7 +261,7 @@ class _File:
         self.part.forget()
         if start:
             raise WebError("the part after an interruption does not match the part before; the file is fetched again")
-        raise WebError(_wrong(self.wanted, found, self.part.count, first), again=False)
+        raise _wrong(self.wanted, found, self.part.count, first)
 
     def _read(self, answer: Response) -> bytes:
         try:
@@ -303,7 +303,7 @@ class _File:
         if not self._fits():
             found, first = self.part.hasher.hexdigest(), self.part.first()
             self.part.forget()
-            raise WebError(_wrong(self.wanted, found, self.part.count, first), again=False)
+            raise _wrong(self.wanted, found, self.part.count, first)
 
     def _fits(self) -> bool:
         """Name the file if it is what was wanted."""
@@ -323,9 +323,8 @@ class _File:
         first = self.part.first()
         self.part.forget()
         said = f"{count} bytes" if count is not None else "more bytes than that"
-        return WebError(
-            f"the server sends a different file: {said}, expected {self.wanted.size}{_kind_of(first)}", again=False
-        )
+        message = f"the server sends a different file: {said}, expected {self.wanted.size}{_kind_of(first)}"
+        return WebError(message, again=False, other_file=True)
 
     def _stalled(self) -> WebError:
         policy = self.owner.policy
@@ -363,10 +362,11 @@ def _kind_of(first: bytes) -> str:
     return ""
 
 
-def _wrong(wanted: WantedFile, found: str, count: int, first: bytes) -> str:
+def _wrong(wanted: WantedFile, found: str, count: int, first: bytes) -> WebError:
     size = f" ({count} bytes, expected {wanted.size})" if wanted.size not in (None, count) else ""
     guess = _kind_of(first) or ("; it is empty" if not count else "")
-    return f"the server sends a different file{size}: its sha256 is {found}, expected {wanted.sha256}{guess}"
+    message = f"the server sends a different file{size}: its sha256 is {found}, expected {wanted.sha256}{guess}"
+    return WebError(message, again=False, other_file=True)
 
 
 def _problem(wanted: WantedFile, failures: dict[str, WebError]) -> Problem:
@@ -377,7 +377,7 @@ def _problem(wanted: WantedFile, failures: dict[str, WebError]) -> Problem:
             f"{name} was not fetched: no address is known for it", remedy="put it into a folder: --files DIR"
         )
     remedy = "run the same command again, which resumes; for files that you got elsewhere, use --files DIR"
-    if any("another file" in failure.message for failure in failures.values()):
+    if any(failure.other_file for failure in failures.values()):
         remedy = "if the file has really changed, regenerate the lock; do not use the received file"
     return Problem(f"{name} was not fetched: " + "; ".join(reasons), remedy=remedy)
 

@@ -45,12 +45,14 @@ class WebError(Exception):
     """Why an address gave nothing.
 
     ``again``: it may do better another time; ``wait``: not before so many seconds, as the server asks. ``down``: the
-    host could not even be reached.
+    host could not even be reached. ``other_file``: it gave a file, which is not the wanted one.
     """
 
-    def __init__(self, message: str, again: bool = True, wait: float = 0.0, down: bool = False) -> None:
+    def __init__(
+        self, message: str, again: bool = True, wait: float = 0.0, down: bool = False, other_file: bool = False
+    ) -> None:
         super().__init__(message)
-        self.message, self.again, self.wait, self.down = message, again, wait, down
+        self.message, self.again, self.wait, self.down, self.other_file = message, again, wait, down, other_file
 
 
 class Timeouts(msgspec.Struct, frozen=True):
