@@ -109,7 +109,8 @@ def judged(path: str, signers: Path | None) -> CarriedSignature:
             file.write_text(key, "utf-8")
             if (answer := ask([program, "key", "import", str(file)], env=env)).status:
                 said = harmless(answer.last_line)
-                raise InputError(f"Apptainer does not take an OpenPGP key of {signers}: {said}", str(signers))
+                message = f"Apptainer does not take an OpenPGP key of {signers}: {said}"
+                raise InputError(message, str(signers), remedy="export it again, by gpg --armor --export FINGERPRINT")
         allowed = _fingerprints(ask([program, "key", "list"], env=env))
         # `--local`: no key comes from a server.
         words = [program, "verify", "--local", "--json", str(Path(path).absolute())]

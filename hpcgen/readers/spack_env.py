@@ -233,7 +233,7 @@ def _texts(file: YamlFile, value: Any, at: At) -> Iterable[tuple[str, At]]:
         place = [*at, number] if isinstance(value, list) else at
         if not isinstance(each, str | int | float) or isinstance(each, bool):
             remedy = "write it as a spec; of `any_of` and `one_of` the one that holds here"
-            file.wrong("this is no part of a spec", place, "a text such as +mpi, or a list of texts", remedy)
+            file.wrong("not part of a spec", place, "a text such as +mpi, or a list of texts", remedy)
         else:
             yield str(each), place
 

@@ -97,7 +97,7 @@ def base_notes(plan: Plan, images: Iterable[Image]) -> list[str]:
     """One line for each base image that no digest pins."""
     places = {image.name: _own(plan, image) for image in images if not image.digest}
     return [
-        f"base image {name}{f', here {place}' if place else ''}: a tag that may move, no digest; hpcgen lock pins it"
+        f"base image {name}{f', here {place},' if place else ''} has no digest and may change (hpcgen lock pins it)"
         for name, place in places.items()
         if "@" not in place
     ]

@@ -39,7 +39,8 @@ PROSE = {
 FOREIGN = {
     "--mpi": "srun", "--with-pmi": "a build of Open MPI", "--force-reinstall": "pip", "--hash": "pip",
     "--user": "pip", "--upgrade": "ensurepip", "--explicit": "conda", "--sha256": "conda", "--query-gpu": "nvidia-smi",
-    "--dest-compress-format": "skopeo",
+    "--dest-compress-format": "skopeo", "--armor": "gpg", "--export": "gpg", "--export-secret-keys": "gpg",
+    "--list-secret-keys": "gpg", "--import": "gpg and rpm", "--secret": "apptainer key list",
 }  # fmt: skip
 """Options of other programs that messages name."""
 

@@ -190,6 +190,11 @@ class BuildRecord(RecordPart, frozen=True):
     log: str = ""
     tests: list[TestRun] = []
 
+    def with_signed_image(self, digest: str, size: int | None) -> "BuildRecord":
+        """The record once its image carries a signature, which changes the file."""
+        assert self.image is not None
+        return msgspec.structs.replace(self, image=msgspec.structs.replace(self.image, digest=digest, bytes=size))
+
     def __repr__(self) -> str:
         image = f" {self.image.kind} {self.image.name}" if self.image is not None else ""
         return f"<BuildRecord {self.id}: {self.result}{image} in {self.seconds:.0f} s by {self.engine}>"

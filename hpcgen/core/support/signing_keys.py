@@ -70,4 +70,5 @@ def _text(signers: Path) -> str:
     try:
         return read_plain(signers, _MAX_BYTES)[:_MAX_BYTES].decode("utf-8", "replace")
     except OSError as failure:
-        raise InputError(f"the allowed signers {signers} cannot be read: {failure.strerror}", "signers") from failure
+        message = f"the allowed signers {signers} cannot be read: {failure.strerror}"
+        raise InputError(message, "signers", "a file that you may read") from failure

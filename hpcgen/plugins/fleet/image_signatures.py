@@ -15,8 +15,6 @@ import re
 import subprocess
 from pathlib import Path
 
-import msgspec
-
 from hpcgen.builders.records.store import of_image, save
 from hpcgen.core.errors import InputError, OutputError
 from hpcgen.core.support.processes import require_program
@@ -82,9 +80,8 @@ def sign_file(image: ImageReference, fingerprint: str) -> bool:
         return False
     image.image_kind.sign(image.name, fingerprint)
     record = of_image(image)
-    if record is not None and record.image is not None:
-        digest, size = image.image_kind.digest(image.name), image.bytes_on_disk()
-        save(msgspec.structs.replace(record, image=msgspec.structs.replace(record.image, digest=digest, bytes=size)))
+    if record is not None:
+        save(record.with_signed_image(image.image_kind.digest(image.name), image.bytes_on_disk()))
     return True
 
 

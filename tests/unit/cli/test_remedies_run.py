@@ -68,7 +68,6 @@ render --site supermuc --stack mpi-hello --format docker
 job --site supermuc --stack mpi-hello --nodes 99999
 lock --check
 lock --site workstation --stack mpi-hello --update images
-lock --site workstation --stack mpi-hello --set base.provider=opensuse_leap
 build nowhere
 build empty
 build --locked bad.lock

@@ -134,7 +134,7 @@ def test_reads_what_dpkg_and_pip_print() -> None:
 
 
 def test_tensorflow_from_source_is_named_though_no_index_has_it() -> None:
-    text = cyclonedx(lock("tf-horovod", "supermuc", ()), [])
+    text = cyclonedx(lock("tf-horovod", "supermuc", ("tensorflow.install=source",)), [])
     assert missing_from_sbom(text, {}, {"tensorflow": "2.15.1"}) == []
     assert "tensorflow-cpu" not in components(text)
     assert "bazel" in {tool["name"] for tool in json.loads(text)["formulation"][0]["components"]}

@@ -83,7 +83,7 @@ def test_options_of_a_program_go_together(hpcgen: Command, tmp_path: Path) -> No
         (["bench", image, "--workload", "mlp", "--command", "true"], "--command takes the place of --workload"),
         (["bench", image, "--workload", "mlp", "--figure", "x"], "--figure and --lower require --command"),
         (["tune", image], "give --workload, or your own program by --command"),
-        (["tune", image, "--command", "'"], '--command "\'" is no command'),
+        (["tune", image, "--command", "'"], '--command "\'" is not a command'),
     ):
         done = hpcgen(*words)
         assert done.returncode != 0 and said in done.stderr
