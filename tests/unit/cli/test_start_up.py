@@ -63,10 +63,10 @@ def start(words: str, kept: Path, **more: str) -> tuple[dict[str, int], set[str]
     [
         ("--version", 5, 0, 26),
         ("--help", 11, 0, 26),
-        ("list sites", 64, 4 * SITES + 4, 77),
+        ("list sites", 65, 4 * SITES + 4, 80),
         (f"plan {PLAN}", 201, 47, 120),
         (f"render {PLAN}", 200, 47, 126),
-        ("", 56, 0, 72),  # completes a site's name
+        ("", 57, 0, 75),  # completes a site's name
     ],
 )
 def test_commands_load_read_and_start_no_more_than_they_need(
