@@ -18,7 +18,7 @@ from hpcgen.core.model.site import Site
 from hpcgen.core.model.stack import Stack
 from hpcgen.core.support.package_names import normal_name
 
-_DECIDES = ("GLIBC_TUNABLES", "LD_PRELOAD", "MALLOC_", "THP_MEM_ALLOC_ENABLE")
+DECIDES = ("GLIBC_TUNABLES", "LD_PRELOAD", "MALLOC_", "THP_MEM_ALLOC_ENABLE")
 """Who sets a variable that begins so has chosen."""
 
 
@@ -80,7 +80,7 @@ def memory_default(catalog: Catalog, plan: Plan) -> list[Finding]:
 def _decided(site: Site, partition: str, stack: Stack, said: Mapping[str, Mapping[str, str]]) -> bool:
     """Whether the stack, the profile or ``--set`` says how memory is allocated."""
     variables = {*stack.run.environment, *site.environment_of(partition)}
-    if stack.memory == "plain" or any(name.startswith(_DECIDES) for name in variables):
+    if stack.memory == "plain" or any(name.startswith(DECIDES) for name in variables):
         return True
     return any(_preloads(name, stack, said) for name in stack.blocks)
 

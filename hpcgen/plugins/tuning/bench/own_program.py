@@ -94,4 +94,6 @@ def _number(value: Any) -> float | None:
 def untold(variant: Variant) -> str:
     """Why a variant is none for a program of the user's; empty if it is one."""
     asked = [name for name in _ONLY_OURS if getattr(variant, name)]
-    return f"a program of yours is not told of {', '.join(asked)}: vary layout, threads or env.NAME" if asked else ""
+    if not asked:
+        return ""
+    return f"a program of yours is not told of {', '.join(asked)}: vary layout, threads, memory or env.NAME"

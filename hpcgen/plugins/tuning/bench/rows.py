@@ -12,7 +12,7 @@ from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import SiteEngine
 from hpcgen.launch.start import host_mpi
 from hpcgen.plugins.tuning.bench.intervals import Interval, typical
-from hpcgen.plugins.tuning.bench.running import MEMORY, BenchOutcome, Rate, layout_of
+from hpcgen.plugins.tuning.bench.running import MEMORY, BenchOutcome, Rate, layout_of, taken_away
 from hpcgen.plugins.tuning.measurements.records import Hardware, Measurement, Software, Workload
 
 INSTALLED = {"hub": "hub", "pip": "pip", "wheel": "pip", "source": "source", "package": "package"}
@@ -71,6 +71,7 @@ def software_of(outcome: BenchOutcome, rate: Rate) -> Software:
     block = plan.block(outcome.framework)
     install: Any = INSTALLED.get(str(block.options.get("install", "")), "") if block is not None else ""
     preloaded = {"LD_PRELOAD": rate.library} if rate.library else {}
+    taken = dict.fromkeys(taken_away(outcome), "")
     return Software(
         framework=outcome.framework,
         version=rate.version,
@@ -79,7 +80,7 @@ def software_of(outcome: BenchOutcome, rate: Rate) -> Software:
         stack=plan.stack.name if case.python is None else None,
         engine=case.engine,
         mpi=_mpi(outcome),
-        environment={**plan.stack.run.environment, **case.job.inside, **variant.environment, **preloaded},
+        environment={**plan.stack.run.environment, **case.job.inside, **variant.environment, **preloaded, **taken},
         blocks={each.name: each.version for each in plan.blocks if not each.build_only},
         content=case.content,
         foreign=case.image if case.foreign else "",

@@ -15,7 +15,7 @@ from hpcgen.core.support.units import counted, some
 from hpcgen.launch.start import start
 from hpcgen.plugins.tuning.bench.pressure import BUSY
 from hpcgen.plugins.tuning.bench.program import BenchRefusal, RankResult, asked, command_of, read_results
-from hpcgen.plugins.tuning.bench.variants import Variant
+from hpcgen.plugins.tuning.bench.variants import KEEPING, Variant
 from hpcgen.plugins.tuning.bench.workloads import BenchWorkload, OwnProgram
 from hpcgen.plugins.tuning.measurements.records import Metric, Positive
 from hpcgen.running.here import status_text
@@ -315,6 +315,9 @@ def job_of(cell: BenchOutcome, seconds: float) -> ImageJob:
     else:
         request = asked(cell.workload, variant, job.plan.job, seconds, cell.case.cache)
         command = command_of(cell.framework, job.plan.job, request, cell.case.python)
+    if taken := taken_away(cell):
+        # An empty value would be a threshold of 0.
+        command = ["env", *(word for name in taken for word in ("-u", name)), *command]
     # A variable of the stack, which a stranger's has in the container alone, gives way to the variant's.
     inside = {name: value for name, value in job.inside.items() if name not in variant.environment}
     job = replace(job, plan=replace(job.plan, job=replace(job.plan.job, command=command)), inside=inside)
@@ -325,6 +328,21 @@ def job_of(cell: BenchOutcome, seconds: float) -> ImageJob:
             remedy="request exactly the ranks to be measured, or omit options that change their number",
         )
     return job
+
+
+def image_variables(case: BenchCase) -> dict[str, str]:
+    """The variables of an image, its site and its stack, whatever varies."""
+    plan = case.job.plan
+    of_site = plan.site.environment_of(plan.partition)
+    return {**case.job.environment, **of_site, **plan.stack.run.environment, **case.job.inside}
+
+
+def taken_away(cell: BenchOutcome) -> list[str]:
+    """Variables of the image that the program does not see in this variant."""
+    if cell.variant.memory != "plain":
+        return []
+    known = image_variables(cell.case)
+    return [name for name in KEEPING if name in known and name not in cell.variant.environment]
 
 
 def layout_of(cell: BenchOutcome) -> tuple[int, int]:

@@ -18,6 +18,10 @@ from hpcgen.plugins.tuning.measurements.records import Precision
 
 COMPILERS = ("none", "xla", "torch.compile", "onnxruntime", "openvino")
 ALLOCATORS = ("malloc", "jemalloc", "tcmalloc", "mimalloc")
+_MEMORY = ("measured", "plain")
+KEEPING = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
+"""The variables of the block kept_memory, which ``memory=plain`` takes away."""
+
 _LAYOUT = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
 _NOT_SO = {"LD_PRELOAD": "--vary allocator=malloc,jemalloc", "OMP_NUM_THREADS": "--vary threads=1,2"}
 
@@ -26,7 +30,8 @@ class Variant(Record, frozen=True):
     """One way to run a workload; what is None or empty is as the job and the workload have it.
 
     ``ranks`` on the node, ``threads`` of each; ``interop``: threads between operations. ``compiler``: of graphs, or
-    the engine that infers in the framework's place. ``environment``: variables of the job.
+    the engine that infers in the framework's place. ``memory``: as a stack says it, ``plain`` without what keeps freed
+    memory in the process. ``environment``: variables of the job.
     """
 
     ranks: Count | None = None
@@ -35,6 +40,7 @@ class Variant(Record, frozen=True):
     framework: Text = ""
     compiler: Text = ""
     allocator: Text = ""
+    memory: Text = ""
     batch: Count | None = None
     precision: Precision | None = None
     environment: dict[EnvName, Text] = {}
@@ -60,6 +66,7 @@ KNOBS: dict[str, Any] = {
     "framework": FRAMEWORKS,
     "compiler": COMPILERS,
     "allocator": ALLOCATORS,
+    "memory": _MEMORY,
     "batch": Count,
     "precision": Precision,
 }

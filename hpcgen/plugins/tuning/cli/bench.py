@@ -72,7 +72,7 @@ class BenchOptions(MeasuringOptions, frozen=True, kw_only=True):
     "--vary",
     metavar="NAME=VALUE,VALUE",
     multiple=True,
-    help="Vary one of: threads, interop, framework, compiler, allocator, batch, precision or env.NAME.",
+    help="Vary one of: threads, interop, framework, compiler, allocator, memory, batch, precision or env.NAME.",
 )
 @click.option(
     "--rounds", type=COUNT, default=5, show_default=True, metavar="N", help="Every variant runs once in each."

@@ -240,16 +240,19 @@ def _add(file: Path, winner: Compared, entry: LayoutEntry) -> None:
     from hpcgen.plugins.tuning.tune.profile import add_to
     from hpcgen.plugins.tuning.tune.stack_entry import add_to_stack, is_stack, stack_entry
 
+    by_hand = "; what keeps memory is asked for there: take it out by hand"
+    hint = by_hand if winner.outcome.variant.memory == "plain" else ""
     if not is_stack(file):
         add_to(file, entry)
         say(f"the layout was added to {file}, before the others")
     elif (found := stack_entry(winner, entry)) is None:
-        say(
-            f"warning: nothing is added to {file}: {winner.outcome.variant} sets no variables, which a stack could have"
-        )
+        say(f"warning: nothing is added to {file}: {winner.outcome.variant} sets nothing that a stack could have{hint}")
     else:
         add_to_stack(file, found)
-        say(f"{', '.join(found.variables)} added to {file}; an image of before takes them by --stack {file}")
+        old = f"an image of before takes {'only the variables' if found.memory else 'them'} by --stack {file}"
+        if found.memory and not found.variables:
+            old = "build the image again for it"
+        say(f"{', '.join(found.words)} added to {file}; {old}")
 
 
 def _compared(case: BenchCase, workload: BenchWorkload, study: TuneStudy, options: TuneOptions) -> list[BenchOutcome]:

@@ -65,7 +65,8 @@ class Software(Record, frozen=True):
 
     ``framework``: its block; ``install``: where it is from; ``compiler``: a graph compiler or engine beside the
     framework's own execution, such as ``xla`` or ``torch.compile``; ``engine``: what ran the container, ``none`` where
-    there was none; ``mpi``: whose library the ranks used; ``content``: the plan hash of the image, and ``blocks`` its
+    there was none; ``mpi``: whose library the ranks used; ``environment``: variables that were set, an
+    empty value where one of the image was taken away; ``content``: the plan hash of the image, and ``blocks`` its
     versions. ``foreign``: the image as it was named, where hpcgen did not build it: ``content`` is its own hash then,
     or its store's digest. ``unknown``: fields of this that nobody could tell of it.
     """

@@ -9,7 +9,7 @@ from typing import Any
 from hpcgen.plugins.tuning.bench.intervals import geometric
 from hpcgen.plugins.tuning.bench.rows import hardware_of
 from hpcgen.plugins.tuning.bench.running import BenchOutcome
-from hpcgen.plugins.tuning.bench.variants import ALLOCATORS
+from hpcgen.plugins.tuning.bench.variants import ALLOCATORS, KEEPING
 from hpcgen.plugins.tuning.measurements.records import Measurement
 from hpcgen.plugins.tuning.tune.space import DEFAULT, Settings, Space
 
@@ -61,7 +61,8 @@ def settings_between(first: Measurement, other: Measurement) -> Settings | None:
 
 
 def _environment(row: Measurement) -> Settings:
-    return {f"env.{name}": value for name, value in row.software.environment.items() if name != "LD_PRELOAD"}
+    known = row.software.environment
+    return {f"env.{name}": value for name, value in known.items() if name != "LD_PRELOAD" and value}
 
 
 def _settings(row: Measurement) -> Settings:
@@ -71,5 +72,6 @@ def _settings(row: Measurement) -> Settings:
         "compiler": row.software.compiler,
         "interop": str(row.interop_threads or DEFAULT),
         "allocator": next((name for name in ALLOCATORS if f"/lib{name}" in preloaded), DEFAULT),
+        "memory": "plain" if any(row.software.environment.get(name) == "" for name in KEEPING) else DEFAULT,
         **_environment(row),
     }

@@ -11,8 +11,15 @@ import msgspec
 from hpcgen.backends.hardware.microarchitecture import family
 from hpcgen.core.errors import HpcgenError, InputError, Problems
 from hpcgen.core.model.site import Partition
-from hpcgen.plugins.tuning.bench.running import BenchCase, BenchOutcome, framework_for, job_of, layout_of
-from hpcgen.plugins.tuning.bench.variants import Variant, variant_of
+from hpcgen.plugins.tuning.bench.running import (
+    BenchCase,
+    BenchOutcome,
+    framework_for,
+    image_variables,
+    job_of,
+    layout_of,
+)
+from hpcgen.plugins.tuning.bench.variants import KEEPING, Variant, variant_of
 from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
 from hpcgen.plugins.tuning.measurements.records import Kind
 
@@ -57,6 +64,7 @@ AXES = (
     Axis("compiler", ("torch.compile",), ("pytorch",), _NETWORKS),
     Axis("compiler", ("xla",), ("tensorflow",), _NETWORKS),
     Axis("allocator", ("tcmalloc", "jemalloc"), (*_LEARNT, "jax", "numpy")),
+    Axis("memory", ("plain",), (*_LEARNT, "jax", "numpy"), readers=("glibc",)),
     Axis(_MALLOC, (_KEEP,), (*_LEARNT, "jax", "numpy"), readers=("glibc",)),
     Axis(_MALLOC, (_HUGE, f"{_HUGE}:{_KEEP}"), (*_LEARNT, "jax", "numpy"), readers=("glibc-hugetlb",)),
     Axis("interop", ("1", "2"), _LEARNT, _NETWORKS),
@@ -76,7 +84,7 @@ Source of the variables: the OpenMP specification; Intel's Optimization Guide fo
 "CPU dispatcher control"; TensorFlow's notes on oneDNN; the manual of the GNU C library, "Memory Allocation Tunables".
 """
 
-FIRST = ("compiler", "allocator", _MALLOC)
+FIRST = ("compiler", "allocator", "memory", _MALLOC)
 """Whose values are tried with nothing else changed before a sampler chooses: they have the largest effects."""
 
 
@@ -92,9 +100,13 @@ def idle(readers: Sequence[str] | None) -> set[tuple[str, str]]:
 
 
 def effective(settings: Mapping[str, str], unread: set[tuple[str, str]]) -> Settings:
-    """Without the settings that change nothing: nobody reads them, or another allocator does not."""
-    own = settings.get("allocator", "malloc") == "malloc"
-    return {name: value for name, value in settings.items() if (name, value) not in unread and (own or name != _MALLOC)}
+    """Without the settings that change nothing: nobody reads them, another allocator does not, or others win."""
+    without: tuple[str, ...] = ()
+    if settings.get("allocator", "malloc") != "malloc":
+        without = ("memory", _MALLOC)
+    elif _KEEP in settings.get(_MALLOC, ""):
+        without = ("memory",)  # these thresholds count, whatever the variables say that memory=plain takes away
+    return {name: value for name, value in settings.items() if (name, value) not in unread and name not in without}
 
 
 class Space(msgspec.Struct, frozen=True):
@@ -154,7 +166,7 @@ def space_for(case: BenchCase, workload: BenchWorkload, vary: Sequence[str] = ()
     problems.raise_as(InputError)
     same = _same_as_default(cell)
     kept = {
-        name: [value for value in dict.fromkeys(values) if value != same.get(name)] for name, values in axes.items()
+        name: [value for value in dict.fromkeys(values) if (name, value) not in same] for name, values in axes.items()
     }
     return Space({name: [DEFAULT, *values] for name, values in kept.items() if values})
 
@@ -180,12 +192,24 @@ def _usual(cell: BenchOutcome) -> dict[str, list[str]]:
     own = cell.workload.own is not None
     framework = cell.framework or ("numpy" if own else "")
     for axis in AXES:
-        if own and not axis.name.startswith("env."):
+        if own and axis.name != "memory" and not axis.name.startswith("env."):
             continue
         fits = framework in axis.frameworks and (own or not axis.kinds or cell.workload.record.kind in axis.kinds)
         if fits and axis.architecture in ("", family(node.cpu.target)):
             axes.setdefault(axis.name, []).extend(axis.values)
+    if _MALLOC in axes:
+        known = image_variables(cell.case)
+        axes[_MALLOC] = [each for each in axes[_MALLOC] if not _kept_anyway(each, known)]
     return axes
+
+
+def _kept_anyway(tunables: str, known: Mapping[str, str]) -> bool:
+    """Whether an image does the same without these tunables, or with fewer of them: it keeps freed memory by itself.
+
+    Where it sets tunables of its own, those that only keep memory do without its huge pages.
+    """
+    keeps = any(name in known for name in KEEPING)
+    return keeps and _KEEP in tunables and (tunables != _KEEP or _MALLOC.removeprefix("env.") not in known)
 
 
 def layouts_of(node: Partition) -> list[str]:
@@ -215,18 +239,22 @@ def _possible(cell: BenchOutcome, layout: str) -> bool:
     return True
 
 
-def _same_as_default(cell: BenchOutcome) -> Settings:
+def _same_as_default(cell: BenchOutcome) -> set[tuple[str, str]]:
     """Values that say what is so without them."""
     ranks, threads = layout_of(cell)
-    record = cell.workload.record
-    return {
+    record, known = cell.workload.record, image_variables(cell.case)
+    same = {
         "layout": f"{ranks}x{threads}",
         "threads": str(threads),
         "framework": cell.framework,
         "compiler": "none",
         "batch": str(record.batch),
         "precision": record.precision,
+        "memory": "measured",
+        _MALLOC: known.get(_MALLOC.removeprefix("env."), DEFAULT),
     }
+    nothing_kept = [] if any(name in known for name in KEEPING) else [("memory", "plain")]
+    return {*same.items(), *nothing_kept}
 
 
 def text_of(settings: Settings) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from hpcgen.api import default_catalog
 from hpcgen.core.model.job import JobRequest
@@ -18,10 +19,11 @@ from hpcgen.plugins.tuning.bench.comparison import NO_DIFFERENCE, compare, over_
 from hpcgen.plugins.tuning.bench.program import MARK
 from hpcgen.plugins.tuning.bench.rows import rows_of
 from hpcgen.plugins.tuning.bench.running import BenchCase, BenchOutcome, outcomes_for, run_rounds, run_variants
-from hpcgen.plugins.tuning.bench.variants import Variant, parse_variants
+from hpcgen.plugins.tuning.bench.variants import KEEPING, Variant, parse_variants
 from hpcgen.plugins.tuning.bench.workloads import workload_named
 from hpcgen.plugins.tuning.cli.bench_report import best_so_far, data, report
 from hpcgen.plugins.tuning.measurements.records import Measurement
+from hpcgen.recipe.assemble import assemble
 from hpcgen.running.image_job import ImageJob, direct_script
 from hpcgen.running.verify.starts import StartResult
 
@@ -54,6 +56,35 @@ def starter(
         return StartResult(0, ["begins", *lines], 1.0)
 
     return start
+
+
+def test_what_keeps_memory_is_what_the_block_sets() -> None:
+    plan = case().job.plan
+    environment = assemble(plan, default_catalog()).final.environment
+    assert {name for name in environment if name.startswith("MALLOC_")} == set(KEEPING)
+
+
+def test_plain_memory_takes_away_what_the_image_sets_and_the_rows_say_so() -> None:
+    """An empty value in its place would be a threshold of 0, with which every piece is mapped anew."""
+    plain = case()
+    kept = {"MALLOC_MMAP_THRESHOLD_": str(2**30), "MALLOC_TRIM_THRESHOLD_": str(2**32)}
+    image = replace(plain, job=replace(plain.job, environment=kept))
+    own = {"MALLOC_TRIM_THRESHOLD_": "1"}
+    variants = [Variant(), Variant(memory="plain"), Variant(memory="plain", environment=own)]
+    commands: list[list[str]] = []
+
+    def start(job: ImageJob, timeout_s: float) -> StartResult:
+        commands.append(job.plan.job.command)
+        return starter(lambda asked: 100.0)(job, timeout_s)
+
+    cells = run_variants([image, plain], [workload_named("mlp")], variants, rounds=1, starter=start)
+    first = ["env", "-u", "MALLOC_MMAP_THRESHOLD_"]
+    assert commands[1][:5] == [*first, "-u", "MALLOC_TRIM_THRESHOLD_"] and commands[1][5:] == commands[0]
+    assert commands[2][:3] == first and commands[2][3] == "python3"
+    assert all(command[0] == "python3" for command in commands[3:])
+    rows = [rows_of(cell, "2026-11-29", "hpcgen bench")[0].software.environment for cell in cells]
+    assert rows[:2] == [{}, {"MALLOC_MMAP_THRESHOLD_": "", "MALLOC_TRIM_THRESHOLD_": ""}]
+    assert rows[2] == {"MALLOC_MMAP_THRESHOLD_": "", **own} and rows[4] == {}
 
 
 def test_rounds_rotate_and_are_compared_in_pairs() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from hpcgen.core.errors import InputError
+from hpcgen.plugins.tuning.bench.running import BenchCase
 from hpcgen.plugins.tuning.bench.workloads import workload_named
 from hpcgen.plugins.tuning.tune.space import DEFAULT, cell_of, effective, idle, layouts_of, space_for
 from tests.unit.plugins.tuning.bench.test_running import case
@@ -20,6 +22,38 @@ def test_the_table_says_what_is_varied_by_framework_and_workload() -> None:
     gemm = space_for(case(), workload_named("gemm")).axes
     assert "interop" not in gemm and "compiler" not in gemm
     assert list(space_for(case("mpi-python"), workload_named("allreduce")).axes) == ["layout"]
+
+
+HUGE = "glibc.malloc.hugetlb=1"
+KEEP = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184"
+
+
+def keeping(**more: str) -> BenchCase:
+    """An image with the block kept_memory."""
+    plain = case()
+    kept = {"MALLOC_MMAP_THRESHOLD_": "1073741824", "MALLOC_TRIM_THRESHOLD_": "4294967296"}
+    return replace(plain, job=replace(plain.job, environment={**kept, **more}))
+
+
+def test_an_image_that_keeps_memory_is_tried_without_and_with_huge_pages_on_top() -> None:
+    axes = space_for(keeping(), workload_named("mlp")).axes
+    assert axes["memory"] == [DEFAULT, "plain"] and axes["env.GLIBC_TUNABLES"] == [DEFAULT, HUGE]
+    huge = space_for(keeping(GLIBC_TUNABLES=HUGE), workload_named("mlp")).axes
+    # With its own huge pages it is tried without them.
+    assert huge["memory"] == [DEFAULT, "plain"] and huge["env.GLIBC_TUNABLES"] == [DEFAULT, KEEP]
+    without = space_for(case(), workload_named("mlp")).axes
+    assert "memory" not in without and without["env.GLIBC_TUNABLES"] == [DEFAULT, KEEP, HUGE, f"{HUGE}:{KEEP}"]
+    asked = space_for(keeping(), workload_named("mlp"), ["memory=measured,plain", f"env.GLIBC_TUNABLES={KEEP}"]).axes
+    assert asked["memory"] == [DEFAULT, "plain"] and asked["env.GLIBC_TUNABLES"] == [DEFAULT, KEEP]
+
+
+def test_of_equal_combinations_of_memory_one_is_tried() -> None:
+    read = idle(["libgomp", "glibc", "glibc-hugetlb"])
+    both = {"memory": "plain", "env.GLIBC_TUNABLES": HUGE}
+    assert effective(both, read) == both
+    assert effective({"memory": "plain", "env.GLIBC_TUNABLES": KEEP}, read) == {"env.GLIBC_TUNABLES": KEEP}
+    assert effective({**both, "allocator": "jemalloc"}, read) == {"allocator": "jemalloc"}
+    assert ("memory", "plain") in idle(["libgomp"])
 
 
 def test_layouts_share_the_cores_and_those_that_cannot_start_are_left_out() -> None:
