@@ -26,7 +26,7 @@ HARMFUL = (
 ONLY_INSIDE = (*HARMFUL, "LD_LIBRARY_PATH", "PATH")
 """Variables of the host's MPI that name files of a container, and would lead the host's own programs there."""
 
-_OF_LOADER = re.compile("LD_PRELOAD|LD_AUDIT|GLIBC_TUNABLES|MALLOC_.+")
+OF_LOADER = re.compile("LD_PRELOAD|LD_AUDIT|GLIBC_TUNABLES|MALLOC_.+")
 """Variables that every program's loader or allocator reads: set outside, they would change launcher and engine, too."""
 
 BOOTSTRAP = ("I_MPI_HYDRA_BOOTSTRAP", "HYDRA_BOOTSTRAP")
@@ -107,7 +107,7 @@ def variables(
     exported = _exported(plan, engine, mpi, pinned and (inner or (mpi is not None and mpi.flavour == "intel")))
     inside = _Values()
     inside.put(more_inside or {}, "caller")
-    for name in filter(_OF_LOADER.fullmatch, list(exported)):
+    for name in filter(OF_LOADER.fullmatch, list(exported)):
         inside.put({name: exported.pop(name)}, *exported.givers.pop(name), over=False)
     if not engine.image_environment:
         inside.put({name: value for name, value in image.items() if name not in exported}, "image")

@@ -22,7 +22,7 @@ from hpcgen.core.support.quoting import line, plain, sh
 from hpcgen.core.support.templates import Template
 from hpcgen.core.support.traced import Subject, Traced, together, traced
 from hpcgen.launch.binding import binding_text
-from hpcgen.launch.environment import output_variables
+from hpcgen.launch.environment import OF_LOADER, output_variables
 from hpcgen.launch.job.measured_layouts import layout_text, memory_text
 from hpcgen.launch.node_checks import has_rank_test
 from hpcgen.launch.node_files import nodes_part, uses_nodes, without_mounted
@@ -128,7 +128,11 @@ def plain_script(plan: Plan) -> str:
 
     PolicyError: as :func:`job_script`.
     """
-    return str(exports_part(start(plan, {}), Direct())) + f"exec {line(plan.job.command)}\n"
+    how = start(plan, {})
+    # For the program alone, as in a container.
+    loader = [f"{name}={value}" for name, value in how.variables.inside.items() if OF_LOADER.fullmatch(name)]
+    command = ["env", *loader, *plan.job.command] if loader else plan.job.command
+    return f"{exports_part(how, Direct())}exec {line(command)}\n"
 
 
 def preflight_script(

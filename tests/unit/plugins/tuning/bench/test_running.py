@@ -16,6 +16,7 @@ from hpcgen.api import default_catalog
 from hpcgen.core.model.job import JobRequest
 from hpcgen.planning.planner import make_plan
 from hpcgen.plugins.tuning.bench.comparison import NO_DIFFERENCE, compare, over_workloads
+from hpcgen.plugins.tuning.bench.own_program import own_workload
 from hpcgen.plugins.tuning.bench.program import MARK
 from hpcgen.plugins.tuning.bench.rows import rows_of
 from hpcgen.plugins.tuning.bench.running import BenchCase, BenchOutcome, outcomes_for, run_rounds, run_variants
@@ -24,8 +25,9 @@ from hpcgen.plugins.tuning.bench.workloads import workload_named
 from hpcgen.plugins.tuning.cli.bench_report import best_so_far, data, report
 from hpcgen.plugins.tuning.measurements.records import Measurement
 from hpcgen.recipe.assemble import assemble
+from hpcgen.running.foreign import bare, foreign_plan
 from hpcgen.running.image_job import ImageJob, direct_script
-from hpcgen.running.verify.starts import StartResult
+from hpcgen.running.verify.starts import StartResult, start_job, with_layout
 
 Starter = Callable[[ImageJob, float], StartResult]
 
@@ -85,6 +87,27 @@ def test_plain_memory_takes_away_what_the_image_sets_and_the_rows_say_so() -> No
     rows = [rows_of(cell, "2026-11-29", "hpcgen bench")[0].software.environment for cell in cells]
     assert rows[:2] == [{}, {"MALLOC_MMAP_THRESHOLD_": "", "MALLOC_TRIM_THRESHOLD_": ""}]
     assert rows[2] == {"MALLOC_MMAP_THRESHOLD_": "", **own} and rows[4] == {}
+
+
+def test_without_a_container_the_program_alone_has_what_its_loader_reads() -> None:
+    """They were dropped in silence, so variants of them were the baseline once more."""
+    plan = foreign_plan(bare(default_catalog().site("workstation")), None)
+    kept = {"MALLOC_MMAP_THRESHOLD_": "1073741824", "MALLOC_TRIM_THRESHOLD_": "4294967296"}
+    plan = replace(plan, stack=replace(plan.stack, run=replace(plan.stack.run, environment=kept)))
+    words = ["sh", "-c", "echo ${MALLOC_MMAP_THRESHOLD_:-1} ${GLIBC_TUNABLES:-none}"]
+    plain = BenchCase("here", with_layout(ImageJob(plan, {}, plain=True), [], 1), command=tuple(words))
+    huge = Variant(memory="plain", environment={"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"})
+    told: list[list[str]] = []
+
+    def start(job: ImageJob, timeout_s: float) -> StartResult:
+        ended = start_job(job, timeout_s)
+        told.append(list(ended.lines))
+        return ended
+
+    own = own_workload(words, "^[0-9]+")
+    cells = run_variants([plain], [own], [Variant(), Variant(memory="plain"), huge], rounds=1, starter=start)
+    assert told == [["1073741824 none"], ["1 none"], ["1 glibc.malloc.hugetlb=1"]]
+    assert [cell.values for cell in cells] == [[1073741824.0], [1.0], [1.0]]
 
 
 def test_rounds_rotate_and_are_compared_in_pairs() -> None:

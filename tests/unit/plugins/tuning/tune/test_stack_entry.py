@@ -68,7 +68,7 @@ def of_memory(variant: Variant, image: BenchCase | None = None) -> list[Compared
     return compare(cells)
 
 
-@pytest.mark.parametrize("rest", ["run:\n  command: [echo]", "memory: measured\nrun:\n  mpi: false\n  command: [echo]\n"])
+@pytest.mark.parametrize("rest", ["run:\n  mpi: false", "memory: measured\nrun:\n  mpi: false\n"])
 def test_plain_memory_becomes_a_word_of_the_stack(tmp_path: Path, rest: str) -> None:
     found = of_memory(Variant(memory="plain"))
     entry = stack_entry(found[1], entry_for(found[1], found[0], "2026-11-29"))
