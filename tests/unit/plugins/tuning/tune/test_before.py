@@ -63,6 +63,21 @@ def test_what_was_faster_on_like_machines_comes_first(tmp_path: Path) -> None:
     assert [each.settings for each in found.trials()][1:] == first
 
 
+def test_an_image_that_was_faster_without_its_default_memory_is_tried_so_first() -> None:
+    kept = replace(
+        CASE, job=replace(CASE.job, environment={"MALLOC_MMAP_THRESHOLD_": "1", "MALLOC_TRIM_THRESHOLD_": "1"})
+    )
+    mlp = workload_named("mlp")
+    both = {"memory": "plain", "env.GLIBC_TUNABLES": HUGE}
+    cells = [cell_of(kept, mlp, each) for each in ({}, {"memory": "plain"}, both)]
+    speeds = iter([100.0, 120.0, 110.0])
+    run_rounds(cells, rounds=1, starter=starter(lambda asked: next(speeds)))
+    known = [row for cell in cells for row in rows_of(cell, "2026-11-29", "hpcgen bench a")]
+    assert gained_before(known, cells[0], space_for(kept, mlp)) == [{"memory": "plain"}, both]
+    # Another image has nothing to be taken away.
+    assert gained_before(known, cell_of(CASE, mlp, {}), space_for(CASE, mlp)) == []
+
+
 # The gains of single settings that were measured on 2 cores of Zen 5 in pairs with the default. Tables are made of them
 # by multiplication. Assumed: jemalloc, what fewer threads cost, tcmalloc in inference, and that all else has no effect.
 LAYOUTS = [1.0, 0.6, 0.35]
