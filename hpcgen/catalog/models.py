@@ -6,6 +6,7 @@ from posixpath import normpath
 
 from hpcgen.core.config.yamlfile import Document
 from hpcgen.core.errors import Problem, Problems
+from hpcgen.core.model.hub_cache import HUB_CACHE
 from hpcgen.core.model.image_paths import overlap
 from hpcgen.core.model.stack import Stack
 
@@ -26,6 +27,9 @@ def model_problems(stack: Stack, document: Document) -> Problems:
             problems.add(f"{model.name} is both one file and a folder", where, _ONE)
         if model.name in [each.name for each in others]:
             problems.add(f"two models are called {model.name}", where, "a name of its own for each")
+        if overlap(model.to, HUB_CACHE):
+            message = f"{model.to} and {HUB_CACHE}, where models have their names on the hub, are in each other's way"
+            problems.add(message, where, remedy="choose another `to`")
         if normpath(model.to) != model.to:
             problems.add(f"{model.to} is no plain path", where, normpath(model.to))
         problems += [

@@ -10,6 +10,7 @@ from hpcgen.backends.engines import Engine, engine_for
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.host_data import NamedData, parse_data
 from hpcgen.core.model.host_mpi import Bind
+from hpcgen.core.model.hub_cache import HUB_CACHE, HubRepository, cache_name, hub_repositories
 from hpcgen.core.model.image_paths import SUBMIT_FOLDER, overlap
 from hpcgen.core.model.models import Model
 from hpcgen.core.model.plan import Plan
@@ -31,7 +32,8 @@ class BoundData(NamedTuple):
     """What the engine binds, the host's path of it, and the variables that this is made of where the job runs.
 
     ``mounted``: it is a squashfs file, and the job script makes of it the folder that the engine binds.
-    ``model``: it was fetched for the job.
+    ``model``: it was fetched for the job. ``hub``: it is the folder in which the job script shows
+    these of them by name.
     """
 
     bind: Bind
@@ -40,6 +42,7 @@ class BoundData(NamedTuple):
     packed: bool = False
     mounted: bool = False
     model: bool = False
+    hub: tuple[HubRepository, ...] = ()
 
 
 def data_of(plan: Plan) -> tuple[BoundData, ...]:
@@ -62,7 +65,20 @@ def data_of(plan: Plan) -> tuple[BoundData, ...]:
             number += 1
         model = each in models
         found.append(BoundData(bind, source, [] if model else each.variables, each.packed, mounted, model))
+    # Somebody's own cache is taken in its stead.
+    if (hub := hub_named(plan.stack.run.models)) is not None and HUB_CACHE not in [each.target for each in given]:
+        bind = _bind(plan, hub)
+        found.append(BoundData(bind, bind.source, [], model=True, hub=tuple(hub_repositories(plan.stack.run.models))))
     return tuple(found)
+
+
+def hub_named(models: Sequence[Model]) -> NamedData | None:
+    """The folder in which programs find models by their names on the hub; jobs may add others to it."""
+    repositories = hub_repositories(models)
+    if not repositories:
+        return None
+    source = f"${{{_STORE}}}/{cache_name(repositories)}"
+    return NamedData(source, HUB_CACHE, where="run.models", title=f"the cache of the hub, {HUB_CACHE},")
 
 
 def models_named(models: Sequence[Model], plan: Plan) -> list[NamedData]:
@@ -95,11 +111,15 @@ def check_data(plan: Plan, data: Sequence[NamedData], made: Sequence[str]) -> No
 
 
 def models_part(data: Sequence[BoundData], name: str) -> str:
-    """Shell that ends a job before it starts where a model is not there."""
-    sources = [each.source for each in data if each.model]
+    """Shell that ends a job before it starts where a model is not there, and has those of the hub found by name."""
+    sources = [each.source for each in data if each.model and not each.hub]
     if not sources:
         return ""
-    return traced(_fill("models", sources=line(sources), file_name=name), Subject("models"))
+    text = _fill("models", sources=line(sources), file_name=name)
+    for each in data:
+        rows = [f"{one.folder} {one.commit} {'main' if one.main else '-'} {one.files}" for one in each.hub]
+        text += _fill("hub", hub=line([each.source]), entries=line(rows), file_name=name) if rows else ""
+    return traced(text, Subject("models"))
 
 
 def data_part(data: Sequence[BoundData], name: str) -> str:

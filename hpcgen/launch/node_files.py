@@ -83,7 +83,8 @@ def without_mounted(plan: Plan, how: Start) -> Plan:
     """The plan without the data that only a job script mounts."""
     run = plan.stack.run
     named = [*run.binds, *run.models]
-    kept = [each for each, data in zip(named, how.data, strict=True) if not data.mounted]
+    named_data = [data for data in how.data if not data.hub]
+    kept = [each for each, data in zip(named, named_data, strict=True) if not data.mounted]
     binds = [each for each in kept if isinstance(each, str)]
     models = [each for each in kept if not isinstance(each, str)]
     return replace(plan, stack=replace(plan.stack, run=replace(run, binds=binds, models=models)))

@@ -156,7 +156,9 @@ def _paths(plan: Plan, how: Start, named: bool) -> str:
     found.append(("warning", "copy device", todo, [*copying]))
     found += _collectives(plan, how)
     models = [each.bind.source for each in how.data if each.model]
-    found.append(("FAILED", "model", "fetch it: hpcgen data fetch", models))
+    # The job script makes the cache of the hub.
+    fetched = [each.bind.source for each in how.data if each.model and not each.hub]
+    found.append(("FAILED", "model", "fetch it: hpcgen data fetch", fetched))
     binds = [bind.source for bind in how.call.binds if bind.source not in models]
     found.append(("FAILED", "bind", f"correct mpi.binds of the profile of {site}", binds))
     if mpi := how.mpi:

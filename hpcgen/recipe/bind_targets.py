@@ -26,12 +26,14 @@ def data_targets(plan: Plan) -> list[str]:
         return []
     from hpcgen.backends.engines import engine_for
     from hpcgen.core.model.host_data import parse_data
+    from hpcgen.core.model.hub_cache import HUB_CACHE, hub_repositories
 
     if not engine_for(plan.engine).targets_in_image:
         return []
     data = [parse_data(text, "run.binds") for text in run.binds]
     targets = {each.target or each.source for each in data if each.target or each.source.startswith("/")}
-    return sorted(targets | {each.to for each in run.models})
+    hub = [HUB_CACHE] if hub_repositories(run.models) else []
+    return sorted(targets | {each.to for each in run.models} | {*hub})
 
 
 def _binds(plan: Plan) -> list[Bind]:

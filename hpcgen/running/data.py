@@ -15,7 +15,7 @@ from hpcgen.core.model.host_data import NamedData, parse_data
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.stack import Staging
 from hpcgen.core.support.quoting import with_values
-from hpcgen.launch.data import check_data, models_named
+from hpcgen.launch.data import check_data, hub_named, models_named
 from hpcgen.recipe.bind_targets import data_targets
 
 
@@ -65,7 +65,9 @@ def with_data(plan: Plan, asked: DataRequest | None, recorded: Plan | None = Non
     stage = (asked.stage if asked is not None else None) or plan.stack.run.stage
     # What is bound onto the place of a model is taken in its stead.
     models = [each for each in plan.stack.run.models if asked is not None and own_stack and each.to not in found]
-    check_data(plan, models_named(models, plan), data_targets(recorded or plan))
+    hub = hub_named(models)
+    cache = [hub] if hub is not None and hub.target not in found else []
+    check_data(plan, [*models_named(models, plan), *cache], data_targets(recorded or plan))
     run = replace(plan.stack.run, binds=[data.text for data in found.values()], models=models, stage=stage)
     return replace(plan, stack=replace(plan.stack, run=run))
 

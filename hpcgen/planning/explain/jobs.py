@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hpcgen.core.model.hub_cache import HUB_CACHE, hub_repositories
 from hpcgen.core.model.reasons import JobReason
 from hpcgen.launch.environment import HARMFUL, Giver
 from hpcgen.launch.job.queues import limits
@@ -82,6 +83,8 @@ def bind(case: ExplainCase, target: str) -> Explanation:
     if found is None and target in models:
         path = f"run.models.{models.index(target)}.from"
         return Explanation(kind="bind", name=target, grounds=[case.said_by_stack(path)])
+    if found is None and target == HUB_CACHE and hub_repositories(case.plan.stack.run.models):
+        return Explanation(kind="bind", name=target, grounds=[case.said_by_stack("run.models.0.from")])
     if found is None and case.start.data:
         return Explanation(kind="bind", name=target, grounds=[case.said_by_stack("run.binds")])
     grounds = [Ground(kind="rule", text="the host's MPI and the libraries that it loads are there")]

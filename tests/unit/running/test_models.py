@@ -187,6 +187,70 @@ def test_a_script_binds_them_and_ends_where_they_are_not(hpcgen: Command, server
     assert again.returncode == 0, again.stderr
 
 
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def of_hub(server: FileServer, address: str, name: str, to: str) -> dict[str, Any]:
+    server.files[f"{address}/resolve/{COMMIT}/config.json"] = CONFIG
+    files = {"config.json": {"sha256": sha(CONFIG), "size": len(CONFIG)}}
+    return {"name": name, "from": server.url(f"{address}/resolve/{COMMIT}"), "files": files, "to": to}
+
+
+def started(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """A job script in place of whose engine the words of it are printed."""
+    (folder / "docker").write_text('#!/bin/bash\nprintf "%s\\n" "$@"\n')
+    (folder / "docker").chmod(0o755)
+    env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "HPCGEN_PREFLIGHT": "0"}
+    return subprocess.run(["bash", *words], cwd=folder, env=env, capture_output=True, text=True)
+
+
+def test_repositories_of_the_hub_are_found_by_name_in_a_cache_folder_of_the_job(
+    hpcgen: Command, server: FileServer, tmp_path: Path
+) -> None:
+    data_set = of_hub(server, "datasets/org/squad", "squad", "/data/squad")
+    older = {**of_hub(server, "org/bert", "older", "/models/older"), "from": server.url(f"org/bert/resolve/{'b' * 40}")}
+    server.files[f"org/bert/resolve/{'b' * 40}/config.json"] = CONFIG
+    stack(server, tmp_path, of_hub(server, "org/bert", "mine", "/models/mine"), data_set, older)
+    assert fetch(hpcgen, tmp_path).returncode == 0
+    assert hpcgen("job", "--site", "workstation", "-o", "job.sh", cwd=tmp_path).returncode == 0
+    for _ in range(2):
+        done = started(tmp_path, "job.sh")
+        assert done.returncode == 0, done.stderr
+    cache = next((tmp_path / ".cache" / "models").glob("hub-*"))
+    assert f"{cache}:/hub\n" in done.stdout and "/models/mine:ro" in done.stdout
+    assert "export HF_HUB_CACHE=/hub\n" in (tmp_path / "job.sh").read_text()
+    assert kept(cache) == {
+        "models--org--bert/refs/main": COMMIT.encode(),
+        "datasets--org--squad/refs/main": COMMIT.encode(),
+    }
+    links = {str(path.relative_to(cache)): str(path.readlink()) for path in cache.rglob("*") if path.is_symlink()}
+    assert links == {
+        f"models--org--bert/snapshots/{COMMIT}": "/models/mine",
+        f"models--org--bert/snapshots/{'b' * 40}": "/models/older",
+        f"datasets--org--squad/snapshots/{COMMIT}": "/data/squad",
+    }
+    # What a job has moved on is as the stack says when the next one starts.
+    (cache / "models--org--bert/refs/main").write_text("c" * 40)
+    assert started(tmp_path, "job.sh").returncode == 0
+    assert (cache / "models--org--bert/refs/main").read_text() == COMMIT
+
+
+def test_no_cache_of_the_hub_where_none_is_of_it_and_the_users_own_in_its_stead(
+    hpcgen: Command, server: FileServer, tmp_path: Path
+) -> None:
+    stack(server, tmp_path)
+    assert "/hub" not in hpcgen("job", "--site", "workstation", cwd=tmp_path).stdout
+    stack(server, tmp_path, of_hub(server, "org/bert", "mine", "/models/mine"))
+    (tmp_path / "own").mkdir()
+    done = hpcgen("job", "--site", "workstation", "--bind", "own:/hub", cwd=tmp_path)
+    assert f"{tmp_path}/own:/hub\n" in done.stdout and "hub-" not in done.stdout, done.stderr
+    why = hpcgen("explain", "/hub", "--site", "workstation", "--stack", "hpcgen.yaml", cwd=tmp_path)
+    assert "run.models" in why.stdout, why.stderr
+    stack(server, tmp_path, of_hub(server, "org/bert", "mine", "/hub/mine"))
+    refused = hpcgen("job", "--site", "workstation", cwd=tmp_path)
+    assert refused.returncode == 3 and "/hub/mine and /hub" in refused.stderr
+
+
 def test_a_plan_says_what_is_fetched_and_a_line_why_it_is_there(
     hpcgen: Command, server: FileServer, tmp_path: Path
 ) -> None:
