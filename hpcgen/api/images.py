@@ -250,7 +250,7 @@ def _fetch(job: ImageJob, start: Path) -> None:
         from hpcgen.core.support.progress import Watch
         from hpcgen.running.models import fetch_models, store_folder
 
-        fetch_models(job.plan, store_folder(job.plan, os.environ, start), Watch())
+        fetch_models(job.plan, store_folder(job.plan.site, job.plan.job.account, os.environ, start), Watch())
 
 
 def submit(

@@ -14,7 +14,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -32,7 +32,7 @@ from hpcgen.core.support.leftovers import left_folders
 from hpcgen.core.support.placing import folder_bytes, remove
 from hpcgen.supply.bundle.workspace import unfinished
 
-KeptKind = Literal["images", "build-cache", "unfinished", "cache", "jobs"]
+KeptKind = Literal["images", "build-cache", "unfinished", "cache", "jobs", "models"]
 _CACHED = {
     "facts": ("what was read of images", re.compile(r"[0-9a-f]{64}")),
     "matrix": ("what matrix worked out", re.compile(r"[0-9a-f]{64}\.json")),
@@ -47,6 +47,7 @@ _TIMEOUT_S = 3600.0
 JOBS_DAYS = 7.0
 """A job's files are listed once nothing in them has changed for so many days: what waits or runs still needs them."""
 _AT_ONCE = 100
+_MODEL = re.compile(r"(hub-)?[0-9a-f]{64}")
 
 
 class KeptThings(msgspec.Struct, frozen=True):
@@ -77,7 +78,8 @@ def remove_kept(things: KeptThings) -> list[str]:
     if things.kind in ("images", "build-cache"):
         return _removed_by_engine(things)
     # Looked for again: in the meantime it may be in use, or a link.
-    now = {each for again in kept_files(0) if again.place == things.place for each in again.names}
+    found = [kept_models(Path(things.place), 0)] if things.kind == "models" else kept_files(0)
+    now = {each for again in found if again.place == things.place for each in again.names}
     return [name for name in things.names if name in now and not _away(Path(things.place), name)]
 
 
@@ -174,16 +176,30 @@ def _listed(kind: KeptKind, about: str, base: Path, part: str, pattern: re.Patte
 
 def _jobs(days: float) -> KeptThings:
     """The folders of jobs of the present folder in which nothing is newer."""
-    place, before = Path.cwd() / OWN_FOLDER / "jobs", time.time() - days * 86400
-    found: list[Path] = []
-    if place.is_dir() and not place.is_symlink():
-        for folder in sorted(place.iterdir()):
-            own = folder.is_dir() and not folder.is_symlink() and folder.stat().st_uid == os.geteuid()
-            if own and max(path.lstat().st_mtime for path in (folder, *folder.rglob("*"))) <= before:
-                found.append(folder)
-    return KeptThings(
-        "jobs", "scripts and outputs of jobs", str(place), [each.name for each in found], sum(map(folder_bytes, found))
-    )
+    place = Path.cwd() / OWN_FOLDER / "jobs"
+    folders = sorted(place.iterdir()) if place.is_dir() and not place.is_symlink() else []
+    return _unchanged("jobs", "scripts and outputs of jobs", place, folders, days)
+
+
+def kept_models(store: Path, days: float, named: Collection[str] = ()) -> KeptThings:
+    """The models and data sets of jobs that nothing has fetched or started a job with for so many days.
+
+    named: those that stay.
+    """
+    there = [*store.iterdir()] if store.is_dir() else []
+    known = [each for each in there if _MODEL.fullmatch(each.name) and each.name not in named]
+    folders = sorted([*known, *unfinished(store)])
+    return _unchanged("models", "models and data sets of jobs", store, folders, days)
+
+
+def _unchanged(kind: KeptKind, about: str, place: Path, folders: list[Path], days: float) -> KeptThings:
+    """The user's own folders among these in which nothing is newer."""
+    before, found = time.time() - days * 86400, list[Path]()
+    for folder in folders:
+        own = folder.is_dir() and not folder.is_symlink() and folder.stat().st_uid == os.geteuid()
+        if own and max(path.lstat().st_mtime for path in (folder, *folder.rglob("*"))) <= before:
+            found.append(folder)
+    return KeptThings(kind, about, str(place), [each.name for each in found], sum(map(folder_bytes, found)))
 
 
 def _away(place: Path, name: str) -> bool:

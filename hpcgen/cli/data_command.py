@@ -118,7 +118,7 @@ def fetched(plan: Plan, start: Path, bundle: Path | None = None) -> list[Fetched
 
     watch = ProgressBar(say, sys.stderr) if shows_progress() else ProgressLines(say)
     with interruptible():
-        return fetch_models(plan, store_folder(plan, os.environ, start), watch, bundle=bundle)
+        return fetch_models(plan, store_folder(plan.site, plan.job.account, os.environ, start), watch, bundle=bundle)
 
 
 def _bundled_plan(ctx: click.Context, bundle: Path, site: str | None, account: str | None) -> Plan:

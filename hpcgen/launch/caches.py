@@ -9,7 +9,7 @@ import msgspec
 from hpcgen.backends.engines import Engine
 from hpcgen.core.model.caches import Cache
 from hpcgen.core.model.plan import Plan
-from hpcgen.core.model.site import FileSystem
+from hpcgen.core.model.site import FileSystem, Site
 from hpcgen.core.support.quoting import Shell, expanded, line, quoted, sh
 from hpcgen.core.support.templates import Template
 
@@ -107,9 +107,9 @@ def home_limit(plan: Plan) -> str:
     return " and ".join([*size, *([f"{home.limit_files} files"] if home.limit_files is not None else [])])
 
 
-def downloads_folder(plan: Plan) -> str:
+def downloads_folder(site: Site) -> str:
     """The user's own folder for downloads on scratch, with variables as they are written; "" where none is known."""
-    scratch = plan.site.file_system("scratch")
+    scratch = site.file_system("scratch")
     if scratch is None or not (scratch.folder or scratch.variable):
         return ""
     # What a variable names may be the folder of a project.
@@ -118,7 +118,7 @@ def downloads_folder(plan: Plan) -> str:
 
 def _shared(plan: Plan, engine: Engine) -> str:
     """The same, where it is seen inside."""
-    return expanded(downloads_folder(plan)) if _place(plan.site.file_system("scratch"), engine) else ""
+    return expanded(downloads_folder(plan.site)) if _place(plan.site.file_system("scratch"), engine) else ""
 
 
 def _place(system: FileSystem | None, engine: Engine) -> str:

@@ -145,7 +145,7 @@ def _models(plan: Plan) -> str:
     """Where downloads are kept, as shell that fails nowhere; "" where nothing is fetched for the job."""
     if not plan.stack.run.models:
         return ""
-    folder = downloads_folder(plan)
+    folder = downloads_folder(plan.site)
     return f"$({{ echo {quoted(expanded(folder))}; }} 2> /dev/null || true)" if folder else "$PWD/.cache"
 
 

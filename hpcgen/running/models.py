@@ -6,6 +6,7 @@ whole; what is there is taken as it is, and files that a site has removed in the
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import time
@@ -18,6 +19,7 @@ from hpcgen.core.errors import FetchError, InputError, OutputError, Problem
 from hpcgen.core.model.image_paths import file_path
 from hpcgen.core.model.models import MODEL_STORE, Model
 from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.site import Site
 from hpcgen.core.support.progress import Watch
 from hpcgen.core.support.quoting import variables_in, with_values
 from hpcgen.core.support.units import files, size
@@ -42,11 +44,12 @@ class FetchedModel(msgspec.Struct, frozen=True):
     fetched: int
 
 
-def store_folder(plan: Plan, environment: Mapping[str, str], start: Path) -> Path:
+def store_folder(site: Site, account: str, environment: Mapping[str, str], start: Path) -> Path:
     """The folder of all models, as the job script names it.
 
     Parameters
     ----------
+    account: of the job.
     start: the folder that the job starts in.
 
     Raises
@@ -56,16 +59,16 @@ def store_folder(plan: Plan, environment: Mapping[str, str], start: Path) -> Pat
     named = environment.get(SHARED) or environment.get("XDG_CACHE_HOME")
     if named:
         return start.absolute() / named / MODEL_STORE
-    text = downloads_folder(plan)
+    text = downloads_folder(site)
     if not text:
         return start.absolute() / ".cache" / MODEL_STORE
-    known = {"USER": getpass.getuser(), "SLURM_JOB_ACCOUNT": plan.job.account, **environment}
+    known = {"USER": getpass.getuser(), "SLURM_JOB_ACCOUNT": account, **environment}
     values = {name: known.get(name, "") for name in variables_in(text)}
     if missing := [name for name, value in values.items() if not value]:
-        account = "--account NAME, or " if "SLURM_JOB_ACCOUNT" in missing else ""
+        option = "--account NAME, or " if "SLURM_JOB_ACCOUNT" in missing else ""
         raise InputError(
-            f"${missing[0]} has no value here, and {plan.site.name} keeps downloads in {text}",
-            remedy=f"{account}set {SHARED} to a folder that this machine and the nodes see, here and in the job",
+            f"${missing[0]} has no value here, and {site.name} keeps downloads in {text}",
+            remedy=f"{option}set {SHARED} to a folder that this machine and the nodes see, here and in the job",
         )
     return Path(with_values(text, values)) / MODEL_STORE
 
@@ -98,6 +101,9 @@ def fetch_models(
                 waited = True
                 time.sleep(_WAIT_S)
         what = f"{files(len(model.parts))} in {target}"
+        with contextlib.suppress(OSError):
+            # When it was used last, for `hpcgen clean models`.
+            os.utime(target)
         watch.say(f"{model.name}: {f'fetched {size(fetched)}, ' if fetched else 'there: '}{what}")
         found.append(FetchedModel(model.name, target, model.to, len(model.parts), fetched))
     return found

@@ -89,6 +89,8 @@ export HPCGEN_MODELS="${HPCGEN_CACHE:-${XDG_CACHE_HOME:-@{folder}}}/@{below}"
 #: models
 for path in @{sources}; do
     [ -e "$path" ] || { echo "@{file_name}: $path is not on $HOSTNAME; hpcgen data fetch brings it" >&2; exit 66; }
+    # When it was used last, for `hpcgen clean models`.
+    touch -c "$path" 2> /dev/null || true
 done
 #: hub
 # Where the library of the Hugging Face hub finds them by name: what they are called there, commit, branch, place.
@@ -102,6 +104,7 @@ for entry in @{entries}; do
     [ "$branch" != main ] || [ "$(cat "$hub/$name/refs/main" 2> /dev/null)" = "$commit" ] ||
         printf %s "$commit" > "$hub/$name/refs/main" || { echo "@{file_name}: $hub cannot be written" >&2; exit 66; }
 done
+touch -c "$hub" 2> /dev/null || true
 #: definition
 case @{checked} in
     *[@{signs}]*)

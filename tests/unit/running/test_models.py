@@ -196,11 +196,11 @@ def of_hub(server: FileServer, address: str, name: str, to: str) -> dict[str, An
     return {"name": name, "from": server.url(f"{address}/resolve/{COMMIT}"), "files": files, "to": to}
 
 
-def started(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def started(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
     """A job script in place of whose engine the words of it are printed."""
     (folder / "docker").write_text('#!/bin/bash\nprintf "%s\\n" "$@"\n')
     (folder / "docker").chmod(0o755)
-    env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "HPCGEN_PREFLIGHT": "0"}
+    env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "HPCGEN_PREFLIGHT": "0", **more}
     return subprocess.run(["bash", *words], cwd=folder, env=env, capture_output=True, text=True)
 
 
@@ -315,6 +315,49 @@ def test_a_bundle_has_them_for_where_no_network_is(hpcgen: Command, server: File
     stack(server, away, other)
     lacking = fetch(hpcgen, away, "--stack", "hpcgen.yaml", "--bundle", "../b.tar")
     assert lacking.returncode == 3 and "b.tar does not have m of other" in lacking.stderr
+
+
+def test_clean_removes_what_was_not_used_for_long_and_is_not_named_here(
+    hpcgen: Command, server: FileServer, tmp_path: Path
+) -> None:
+    stack(server, tmp_path, of_hub(server, "org/bert", "mine", "/models/mine"))
+    cache = {"HPCGEN_CACHE": str(tmp_path / "cache"), "HPCGEN_PREFLIGHT": "0"}
+    assert fetch(hpcgen, tmp_path, **cache).returncode == 0
+    store = tmp_path / "cache" / "models"
+    assert hpcgen("job", "--site", "workstation", "-o", "job.sh", cwd=tmp_path).returncode == 0
+    assert started(tmp_path, "job.sh", **cache).returncode == 0
+    there = sorted(os.listdir(store))
+    assert len(there) == 4
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    words = ["clean", "models", "--site", "workstation"]
+
+    def listed(folder: Path) -> list[str]:
+        found = json.loads(hpcgen(*words, "--json", cwd=folder, env=cache).stdout)
+        return sorted(name for things in found for name in things["names"])
+
+    def aged() -> None:
+        for path in [store, *store.rglob("*")]:
+            os.utime(path, (0, 0), follow_symlinks=False)
+
+    assert listed(elsewhere) == []
+    aged()
+    assert listed(elsewhere) == there and listed(tmp_path) == []
+    # A job that starts uses them.
+    assert started(tmp_path, "job.sh", **cache).returncode == 0
+    assert listed(elsewhere) == []
+    aged()
+    assert fetch(hpcgen, tmp_path, **cache).returncode == 0
+    assert listed(elsewhere) == [name for name in there if name.startswith("hub-")]
+    aged()
+    (store / "mine").mkdir()
+    assert listed(elsewhere) == there
+    everything = hpcgen("clean", "--dry-run", "--site", "workstation", cwd=elsewhere, env=cache)
+    assert "models and data sets" not in everything.stdout
+    done = hpcgen(*words, "--yes", cwd=elsewhere, env=cache)
+    assert done.returncode == 0 and "removed 4 of 4" in done.stderr, done.stderr
+    assert os.listdir(store) == ["mine"]
+    assert "--site is missing" in hpcgen("clean", "models", cwd=elsewhere, env=cache).stderr
 
 
 def git_name(data: bytes) -> str:
