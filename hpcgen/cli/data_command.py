@@ -17,6 +17,7 @@ from hpcgen.core.support.units import duration, files, size
 
 if TYPE_CHECKING:
     from hpcgen.core.model.plan import Plan
+    from hpcgen.core.support.progress import Watch
     from hpcgen.running.models import FetchedModel
 
 
@@ -113,12 +114,17 @@ def fetched(plan: Plan, start: Path, bundle: Path | None = None) -> list[Fetched
     if not plan.stack.run.models:
         return []
     from hpcgen.core.support.processes import interruptible
-    from hpcgen.core.support.progress import ProgressBar, ProgressLines
     from hpcgen.running.models import fetch_models, store_folder
 
-    watch = ProgressBar(say, sys.stderr) if shows_progress() else ProgressLines(say)
+    watch = _watch()
     with interruptible():
         return fetch_models(plan, store_folder(plan.site, plan.job.account, os.environ, start), watch, bundle=bundle)
+
+
+def _watch() -> Watch:
+    from hpcgen.core.support.progress import ProgressBar, ProgressLines
+
+    return ProgressBar(say, sys.stderr) if shows_progress() else ProgressLines(say)
 
 
 def _bundled_plan(ctx: click.Context, bundle: Path, site: str | None, account: str | None) -> Plan:
@@ -157,6 +163,6 @@ def pin_command(address: str, name: str | None, to: str | None, revision: str, p
 
     short = re.sub(r"[^a-z0-9]+", "-", address.rstrip("/").rpartition("/")[2].lower()).strip("-")
     called = name or short or "model"
-    pinning = Pinning(Web(tokens=hub_tokens(os.environ)), os.environ, say)
+    pinning = Pinning(Web(tokens=hub_tokens(os.environ)), os.environ, _watch())
     model = pinning.model(address.rstrip("/"), called, to or f"/models/{called}", revision, patterns)
     echo(yaml_text([msgspec.to_builtins(model)], blocks=True), nl=False)

@@ -118,7 +118,7 @@ def models_part(data: Sequence[BoundData], name: str) -> str:
     text = _fill("models", sources=line(sources), file_name=name)
     for each in data:
         rows = [f"{one.folder} {one.commit} {'main' if one.main else '-'} {one.files}" for one in each.hub]
-        text += _fill("hub", hub=line([each.source]), entries=line(rows), file_name=name) if rows else ""
+        text += _fill("hub", hub=line([each.source]), entries=rows, file_name=name) if rows else ""
     return traced(text, Subject("models"))
 
 

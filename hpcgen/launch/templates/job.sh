@@ -95,15 +95,16 @@ done
 #: hub
 # Where the library of the Hugging Face hub finds them by name: what they are called there, commit, branch, place.
 hub=@{hub}
-for entry in @{entries}; do
-    read -r name commit branch place <<< "$entry"
+while read -r name commit branch place; do
     mkdir -p "$hub/$name/refs" "$hub/$name/snapshots" || exit 66
     # Another job may make the same one now.
     [ -L "$hub/$name/snapshots/$commit" ] || ln -sn "$place" "$hub/$name/snapshots/$commit" ||
         [ -L "$hub/$name/snapshots/$commit" ] || exit 66
     [ "$branch" != main ] || [ "$(cat "$hub/$name/refs/main" 2> /dev/null)" = "$commit" ] ||
         printf %s "$commit" > "$hub/$name/refs/main" || { echo "@{file_name}: $hub cannot be written" >&2; exit 66; }
-done
+done << 'END'
+@{entries}
+END
 touch -c "$hub" 2> /dev/null || true
 #: definition
 case @{checked} in

@@ -11,7 +11,7 @@ import fnmatch
 import hashlib
 import re
 import urllib.parse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from http.client import HTTPException
 
 import msgspec
@@ -19,6 +19,7 @@ import msgspec
 from hpcgen.core.errors import FetchError, InputError
 from hpcgen.core.model.bundle import WantedFile
 from hpcgen.core.model.models import Model, ModelFile, ModelPath
+from hpcgen.core.support.progress import TransferProgress, Watch
 from hpcgen.supply.net.web import Response, Web, WebError, shown
 
 HUB = "https://huggingface.co"
@@ -78,11 +79,11 @@ class Pinning:
     ----------
     web: with the user's token for the hub.
     environment: its ``HF_ENDPOINT`` names another hub.
-    tell: hears of files that are left out.
+    watch: sees a file arrive, and hears of files that are left out.
     """
 
-    def __init__(self, web: Web, environment: Mapping[str, str], tell: Callable[[str], None]) -> None:
-        self.web, self.hub, self.tell = web, _hub(environment), tell
+    def __init__(self, web: Web, environment: Mapping[str, str], watch: Watch) -> None:
+        self.web, self.hub, self.watch = web, _hub(environment), watch
 
     def model(self, address: str, name: str, to: str, revision: str, patterns: Sequence[str]) -> Model:
         """The entry of ``run.models`` for a file, or for a repository of the hub at a revision.
@@ -101,22 +102,30 @@ class Pinning:
             return _checked(name, f"{address}/resolve/{commit}", to, files=files)
         if revision or patterns:
             raise InputError(f"{shown(address)} is no repository of {self.hub}", "--revision, --include", remedy=_FILE)
+        sha256, count = self._file(address)
+        return _checked(name, address, to, sha256=sha256, size=count)
+
+    def _file(self, address: str) -> tuple[str, int]:
+        """The sha256 of a file and how many bytes it has."""
         answer = self._asked(address)
-        hasher, count = hashlib.sha256(), 0
+        length = answer.headers.get("content-length", "")
+        announced = int(length) if length.isdecimal() else 0
+        hasher, progress = hashlib.sha256(), TransferProgress("reading", 1, announced)
+        self.watch.begin(progress)
         try:
             while data := answer.read(1 << 20):
                 hasher.update(data)
-                count += len(data)
+                progress.moved(address, len(data))
+                self.watch.tick()
         except (OSError, HTTPException) as failure:
             raise FetchError(f"{shown(address)}: the connection broke: {failure}", remedy=_AGAIN) from failure
         finally:
             answer.close()
-        announced = answer.headers.get("content-length", "")
-        if announced.isdecimal() and int(announced) != count:
-            raise FetchError(
-                f"{shown(address)}: the connection ended after {count} of {announced} bytes", remedy=_AGAIN
-            )
-        return _checked(name, address, to, sha256=hasher.hexdigest(), size=count)
+            self.watch.end()
+        count = progress.bytes_done
+        if announced not in (0, count):
+            raise FetchError(f"{shown(address)}: the connection ended after {count} of {length} bytes", remedy=_AGAIN)
+        return hasher.hexdigest(), count
 
     def _repository(
         self, kind: str, name: str, revision: str, patterns: Sequence[str]
@@ -134,7 +143,7 @@ class Pinning:
             try:
                 path = msgspec.convert(each.rfilename, ModelPath)
             except msgspec.ValidationError:
-                self.tell(f"left out: {ascii(each.rfilename)[:200]}")
+                self.watch.say(f"left out: {ascii(each.rfilename)[:200]}")
                 continue
             place = f"{self.hub}/{kind}{name}/resolve/{found.sha}/{path}"
             files[path] = ModelFile(sha256=each.lfs.sha256, size=each.size) if each.lfs else self._small(place, each)

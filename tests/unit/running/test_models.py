@@ -416,6 +416,7 @@ def test_a_repository_of_the_hub_is_pinned_by_commit_and_hashes(
 def test_a_file_is_pinned_by_what_it_is_now(hpcgen: Command, server: FileServer) -> None:
     done = hpcgen("data", "pin", server.url("seg/model.onnx"))
     assert done.returncode == 0, done.stderr
+    assert "reading: 1 file, 300 kB" in done.stderr
     entry = {"name": "model-onnx", "from": server.url("seg/model.onnx"), "to": "/models/model-onnx"}
     assert yaml.safe_load(done.stdout) == [{**entry, "sha256": sha(WEIGHTS), "size": len(WEIGHTS)}]
 
