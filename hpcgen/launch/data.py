@@ -188,6 +188,9 @@ def _why(plan: Plan, place: str) -> str:
 def _no_target(engine: Engine, data: NamedData, target: str) -> InputError:
     free = f"{data.source}:{engine.mount_points[0]}" if engine.mount_points else ""
     again = f"name {target if data.target else 'SRC:/data'} in `run.binds` of the stack and build the image again"
+    if data.title:
+        # Of a model: its place is the stack's.
+        free, again = "", "build the image again, which makes the folder"
     return InputError(
         f"{data.text}: {engine.name} binds only onto folders of the image, and this one may have no {target}",
         data.where,

@@ -15,7 +15,10 @@ from hpcgen.core.model.models import Model
 
 HUB_CACHE = "/hub"
 """Where jobs see the folder."""
-_REPOSITORY = re.compile(r"https://[^/]+/(?P<data>datasets/)?(?P<name>[^/]+(/[^/]+)?)/resolve/(?P<commit>[0-9a-f]{40})")
+_REPOSITORY = re.compile(
+    r"https://[^/]+(/[^/]+)*?/(?P<data>datasets/)?(?P<name>[^/]+(/[^/]+)?)/resolve/(?P<commit>[0-9a-f]{40})"
+)
+"""Also below a folder of a mirror."""
 
 
 class HubRepository(msgspec.Struct, frozen=True):

@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
+from hpcgen.core.model.hub_cache import hub_repositories
 from hpcgen.core.model.lock import Pins
+from hpcgen.core.model.models import Model, ModelFile
 from hpcgen.supply.bundle.create import Creation, create_bundle
 from hpcgen.supply.pin.wanted import wanted
 from tests.conftest import Command
@@ -233,6 +235,24 @@ def test_repositories_of_the_hub_are_found_by_name_in_a_cache_folder_of_the_job(
     (cache / "models--org--bert/refs/main").write_text("c" * 40)
     assert started(tmp_path, "job.sh").returncode == 0
     assert (cache / "models--org--bert/refs/main").read_text() == COMMIT
+
+
+@pytest.mark.parametrize(
+    ("address", "folder"),
+    [
+        (f"https://example.org/org/bert/resolve/{COMMIT}", "models--org--bert"),
+        (f"https://example.org/gpt2/resolve/{COMMIT}", "models--gpt2"),
+        (f"https://example.org/datasets/org/squad/resolve/{COMMIT}", "datasets--org--squad"),
+        (f"https://example.org/datasets/squad/resolve/{COMMIT}", "datasets--squad"),
+        (f"https://example.org/mirror/api/hub/org/bert/resolve/{COMMIT}", "models--org--bert"),
+        (f"https://example.org/mirror/datasets/org/squad/resolve/{COMMIT}", "datasets--org--squad"),
+        ("https://example.org/org/bert/resolve/main", None),
+        (f"https://example.org/org/bert/resolve/{COMMIT}/onnx", None),
+    ],
+)
+def test_the_name_on_the_hub_is_read_from_the_address(address: str, folder: str | None) -> None:
+    model = Model(name="m", from_=address, to="/m", files={"config.json": ModelFile(sha256="0" * 64)})
+    assert [each.folder for each in hub_repositories([model])] == ([folder] if folder else [])
 
 
 def test_no_cache_of_the_hub_where_none_is_of_it_and_the_users_own_in_its_stead(
