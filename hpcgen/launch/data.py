@@ -12,7 +12,7 @@ from hpcgen.core.model.host_data import NamedData, parse_data
 from hpcgen.core.model.host_mpi import Bind
 from hpcgen.core.model.hub_cache import HUB_CACHE, HubRepository, cache_name, hub_repositories
 from hpcgen.core.model.image_paths import SUBMIT_FOLDER, overlap
-from hpcgen.core.model.models import Model
+from hpcgen.core.model.models import MODEL_STORE, Model
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.site import SiteEngine
 from hpcgen.core.support.quoting import FOLDER, Shell, expanded, joined, line, sh
@@ -26,6 +26,8 @@ _ABOVE = ("/opt", "/run", "/var", SUBMIT_FOLDER, "/opt/hpcgen")
 """Folders that have to be seen; into some of them something may be bound."""
 _STORE = "HPCGEN_MODELS"
 """The variable of a job script with the folder of all models."""
+_HUB = "HPCGEN_HUB"
+"""That with the folder where they are found by name."""
 
 
 class BoundData(NamedTuple):
@@ -74,11 +76,9 @@ def data_of(plan: Plan) -> tuple[BoundData, ...]:
 
 def hub_named(models: Sequence[Model]) -> NamedData | None:
     """The folder in which programs find models by their names on the hub; jobs may add others to it."""
-    repositories = hub_repositories(models)
-    if not repositories:
+    if not hub_repositories(models):
         return None
-    source = f"${{{_STORE}}}/{cache_name(repositories)}"
-    return NamedData(source, HUB_CACHE, where="run.models", title=f"the cache of the hub, {HUB_CACHE},")
+    return NamedData(f"${{{_HUB}}}", HUB_CACHE, where="run.models", title=f"the cache of the hub, {HUB_CACHE},")
 
 
 def models_named(models: Sequence[Model], plan: Plan) -> list[NamedData]:
@@ -118,7 +118,8 @@ def models_part(data: Sequence[BoundData], name: str) -> str:
     text = _fill("models", sources=line(sources), file_name=name)
     for each in data:
         rows = [f"{one.folder} {one.commit} {'main' if one.main else '-'} {one.files}" for one in each.hub]
-        text += _fill("hub", hub=line([each.source]), entries=rows, file_name=name) if rows else ""
+        if rows:
+            text += _fill("hub", folder=cache_name(each.hub), below=MODEL_STORE, entries=rows, file_name=name)
     return traced(text, Subject("models"))
 
 

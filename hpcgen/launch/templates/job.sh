@@ -94,18 +94,22 @@ for path in @{sources}; do
 done
 #: hub
 # Where the library of the Hugging Face hub finds them by name: what they are called there, commit, branch, place.
-hub=@{hub}
+HPCGEN_HUB="$HPCGEN_MODELS/@{folder}"
+# Somebody else may have fetched them.
+{ mkdir -p "$HPCGEN_HUB" && [ -w "$HPCGEN_HUB" ]; } 2> /dev/null || HPCGEN_HUB="$PWD/.cache/@{below}/@{folder}"
 while read -r name commit branch place; do
-    mkdir -p "$hub/$name/refs" "$hub/$name/snapshots" || exit 66
+    link=$HPCGEN_HUB/$name/snapshots/$commit main=$HPCGEN_HUB/$name/refs/main
+    mkdir -p "${link%/*}" "${main%/*}" || exit 66
     # Another job may make the same one now.
-    [ -L "$hub/$name/snapshots/$commit" ] || ln -sn "$place" "$hub/$name/snapshots/$commit" ||
-        [ -L "$hub/$name/snapshots/$commit" ] || exit 66
-    [ "$branch" != main ] || [ "$(cat "$hub/$name/refs/main" 2> /dev/null)" = "$commit" ] ||
-        printf %s "$commit" > "$hub/$name/refs/main" || { echo "@{file_name}: $hub cannot be written" >&2; exit 66; }
+    [ -L "$link" ] || ln -sn "$place" "$link" 2> /dev/null || [ -L "$link" ] || {
+        echo "@{file_name}: $link cannot be made" >&2
+        exit 66
+    }
+    [ "$branch" != main ] || [ "$(cat "$main" 2> /dev/null)" = "$commit" ] || printf %s "$commit" > "$main" || exit 66
 done << 'END'
 @{entries}
 END
-touch -c "$hub" 2> /dev/null || true
+touch -c "$HPCGEN_HUB" 2> /dev/null || true
 #: definition
 case @{checked} in
     *[@{signs}]*)

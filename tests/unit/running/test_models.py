@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -231,6 +232,16 @@ def test_repositories_of_the_hub_are_found_by_name_in_a_cache_folder_of_the_job(
         f"models--org--bert/snapshots/{'b' * 40}": "/models/older",
         f"datasets--org--squad/snapshots/{COMMIT}": "/data/squad",
     }
+    # Where the models are, somebody else may have fetched them, and nothing can be written.
+    own = tmp_path / "own"
+    own.mkdir()
+    shutil.copytree(tmp_path / ".cache" / "models", own / "models", symlinks=True)
+    shutil.rmtree(own / "models" / cache.name)
+    (own / "models" / cache.name).touch()
+    shutil.rmtree(cache)
+    done = started(tmp_path, "job.sh", HPCGEN_CACHE=str(own))
+    assert done.returncode == 0 and f"{cache}:/hub\n" in done.stdout, done.stderr
+    assert f"{own}/models/" in done.stdout
     # What a job has moved on is as the stack says when the next one starts.
     (cache / "models--org--bert/refs/main").write_text("c" * 40)
     assert started(tmp_path, "job.sh").returncode == 0
