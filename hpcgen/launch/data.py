@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hpcgen.backends.engines import Engine, engine_for
 from hpcgen.core.errors import InputError
 from hpcgen.core.model.host_data import NamedData, parse_data
 from hpcgen.core.model.host_mpi import Bind
-from hpcgen.core.model.hub_cache import HUB_CACHE, HubRepository, cache_name, hub_repositories
 from hpcgen.core.model.image_paths import SUBMIT_FOLDER, overlap
 from hpcgen.core.model.models import MODEL_STORE, Model
 from hpcgen.core.model.plan import Plan
@@ -18,6 +17,9 @@ from hpcgen.core.model.site import SiteEngine
 from hpcgen.core.support.quoting import FOLDER, Shell, expanded, joined, line, sh
 from hpcgen.core.support.templates import Template
 from hpcgen.core.support.traced import Subject, traced
+
+if TYPE_CHECKING:
+    from hpcgen.core.model.hub_cache import HubRepository
 
 _fill = Template(Path(__file__).with_name("templates") / "job.sh").fill
 _SYSTEM = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/sbin", "/sys", "/usr")
@@ -67,8 +69,11 @@ def data_of(plan: Plan) -> tuple[BoundData, ...]:
             number += 1
         model = each in models
         found.append(BoundData(bind, source, [] if model else each.variables, each.packed, mounted, model))
+    hub = hub_named(plan.stack.run.models)
     # Somebody's own cache is taken in its stead.
-    if (hub := hub_named(plan.stack.run.models)) is not None and HUB_CACHE not in [each.target for each in given]:
+    if hub is not None and hub.target not in [each.target for each in given]:
+        from hpcgen.core.model.hub_cache import hub_repositories
+
         bind = _bind(plan, hub)
         found.append(BoundData(bind, bind.source, [], model=True, hub=tuple(hub_repositories(plan.stack.run.models))))
     return tuple(found)
@@ -76,6 +81,10 @@ def data_of(plan: Plan) -> tuple[BoundData, ...]:
 
 def hub_named(models: Sequence[Model]) -> NamedData | None:
     """The folder in which programs find models by their names on the hub; jobs may add others to it."""
+    if not models:
+        return None
+    from hpcgen.core.model.hub_cache import HUB_CACHE, hub_repositories
+
     if not hub_repositories(models):
         return None
     return NamedData(f"${{{_HUB}}}", HUB_CACHE, where="run.models", title=f"the cache of the hub, {HUB_CACHE},")
@@ -119,6 +128,8 @@ def models_part(data: Sequence[BoundData], name: str) -> str:
     for each in data:
         rows = [f"{one.folder} {one.commit} {'main' if one.main else '-'} {one.files}" for one in each.hub]
         if rows:
+            from hpcgen.core.model.hub_cache import cache_name
+
             text += _fill("hub", folder=cache_name(each.hub), below=MODEL_STORE, entries=rows, file_name=name)
     return traced(text, Subject("models"))
 

@@ -12,7 +12,6 @@ from hpcgen.backends.engines import Engine
 from hpcgen.backends.launchers import launcher_of
 from hpcgen.backends.schedulers import SCHEDULERS, scheduler_for
 from hpcgen.core.model.host_mpi import HostMpi
-from hpcgen.core.model.hub_cache import HUB_CACHE, hub_repositories
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.quoting import joined
 from hpcgen.launch.collectives import by_plugin_folders, collectives_environment, plugin_folders
@@ -168,8 +167,11 @@ def _exported(plan: Plan, engine: Engine, mpi: HostMpi | None, no_pinning: bool)
     of_partition = _read_by(plan, plan.site.partitions[plan.partition].environment)
     found.put(of_partition, "site", f"partitions.{plan.partition}.environment.{{name}}")
     found.put(plan.stack.run.environment, "stack", "run.environment.{name}")
-    if hub_repositories(plan.stack.run.models):
-        found.put({"HF_HUB_CACHE": HUB_CACHE}, "stack", "run.models.0.from", over=False)
+    if plan.stack.run.models:
+        from hpcgen.core.model.hub_cache import HUB_CACHE, hub_repositories
+
+        if hub_repositories(plan.stack.run.models):
+            found.put({"HF_HUB_CACHE": HUB_CACHE}, "stack", "run.models.0.from", over=False)
     if plan.stack.run.models and any(each.variable == "HF_HOME" for block in plan.in_image for each in block.caches):
         # What ranks need was fetched before: each of them would ask the hub for it again, or wait in vain.
         found.put({"HF_HUB_OFFLINE": "1"}, "stack", "run.models.0.from", over=False)
