@@ -17,10 +17,10 @@ NAMES = {"torch": "pytorch"}
 """Blocks that are called otherwise than their package."""
 CPU, NVIDIA, ARM, AMD = "workstation", "leonardo", "alps", "lumi-g"
 PINS = {
-    "torch==1.13.1": {CPU: "wheel", NVIDIA: "pip", ARM: "without CUDA up to 2.10", AMD: "wheels with ROCm"},
-    "torch==2.0.1": {CPU: "pip", NVIDIA: "pip", ARM: "without CUDA up to 2.10", AMD: "wheels with ROCm"},
-    "torch==2.3.0": {CPU: "pip", NVIDIA: "pip", ARM: "without CUDA up to 2.10", AMD: "wheels with ROCm"},
-    "torch==2.5.1": {CPU: "wheel", NVIDIA: "pip", ARM: "without CUDA up to 2.10", AMD: "wheels with ROCm"},
+    "torch==1.13.1": {CPU: "wheel", NVIDIA: "pip", ARM: "have no CUDA up to 2.10", AMD: "wheels with ROCm"},
+    "torch==2.0.1": {CPU: "pip", NVIDIA: "pip", ARM: "have no CUDA up to 2.10", AMD: "wheels with ROCm"},
+    "torch==2.3.0": {CPU: "pip", NVIDIA: "pip", ARM: "have no CUDA up to 2.10", AMD: "wheels with ROCm"},
+    "torch==2.5.1": {CPU: "wheel", NVIDIA: "pip", ARM: "have no CUDA up to 2.10", AMD: "wheels with ROCm"},
     "torch==2.6.0": {CPU: "wheel", NVIDIA: "pip", AMD: "hub"},
     "torch==2.9.1": {CPU: "wheel", NVIDIA: "pip", AMD: "wheel"},
     "torch==2.14.0": {CPU: "pip", ARM: "pip", AMD: "wheels with ROCm"},
