@@ -20,7 +20,7 @@ _OFF = (
 class Adios2(MpiLibraryBlock, CMakeLibraryBlock):
     """ADIOS2 from source, for C and C++, over the image's MPI.  Source: https://adios2.readthedocs.io
 
-    Its own formats BP4 and BP5, without compression and without what sends data to other programs (SST).
+    With its own formats BP4 and BP5, but without compression and without SST, which sends data to other programs.
     """
 
     name = "adios2"

@@ -1,4 +1,4 @@
-"""A program of one's own, compiled inside the builder."""
+"""A program of your own, compiled inside the builder."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def _with_mpi(situation: Situation) -> bool:
 class Application(Block):
     """Your own program, from a git repository, a file or the stack's own code, compiled by the stack's commands.
 
-    They run in the folder of the source. What they put into ``$PREFIX``, /opt/application, is in the image; where they
-    leave nothing there, the whole folder is, as /opt/application/src. The stack's own code stays where it is. ``CC``,
-    ``CXX``, ``CFLAGS``, ``CXXFLAGS``, ``FFLAGS`` and ``FCFLAGS`` are set for the partition's CPU, with ``-O3``; a build
-    that says an optimisation of its own has that. All blocks that the stack names before are there.
+    They run in the folder of the source. The image gets what they put into ``$PREFIX`` (/opt/application), or, if that
+    stays empty, the whole folder as /opt/application/src. The stack's own code stays where it is. ``CC``, ``CXX``,
+    ``CFLAGS``, ``CXXFLAGS``, ``FFLAGS`` and ``FCFLAGS`` are set for the partition's CPU, with ``-O3``; a build that
+    sets its own optimisation level keeps it. All blocks that the stack names earlier are available.
     """
 
     name = "application"
@@ -54,12 +54,12 @@ class Application(Block):
     example = {"source": "https://example.org/solver-1.2.tar.gz", "sha256": 64 * "0", "commands": ["make install"]}
 
     class Options(BlockOptions, frozen=True):
-        """Where the source is, what pins it, and what is done with it.
+        """Where the source is, what pins it, and how it is built.
 
-        ``source``: with ``commit`` a git repository, whose submodules are left out; with ``sha256`` a tar archive,
-        whose one top folder is left out, or another file as it is. ``folder``: in the place of a source, where the
-        stack's ``copy`` or ``git`` puts the code, as its ``build`` says. ``commands``: each a whole command of bash on
-        one line; the first that fails fails the build. ``mpi``: it is linked with the image's MPI. ``fast_math``: with
+        ``source``: with ``commit`` a git repository, without its submodules; with ``sha256`` a tar archive, whose
+        single top folder is stripped, or any other file as it is. ``folder``: instead of a source, the folder into
+        which the stack's ``copy`` or ``git`` puts the code. ``commands``: each a complete bash command on one line; the
+        build stops at the first that fails. ``mpi``: it is linked with the image's MPI. ``fast_math``: with
         ``-ffast-math``, by which sums are taken in another order, what is not a number is not looked for, and very
         small numbers become 0: other results.
         """
@@ -77,7 +77,7 @@ class Application(Block):
                 raise ValueError("`commit` pins a git repository and `sha256` a file: name one of them")
             if self.folder and self.source:
                 raise ValueError(
-                    "`folder` is where the stack's own code lies, and `source` brings other: name one of them"
+                    "`folder` is where the stack's own code is, and `source` fetches other code: name one of them"
                 )
 
     def inputs(self, ctx: Context) -> list[Input]:
@@ -97,7 +97,7 @@ class Application(Block):
         raise InputError(
             f"nothing pins {source}",
             expected="application.commit for a git repository, application.sha256 for an archive or another file",
-            remedy=f"`{head}` says the newest commit, `sha256sum {source.rpartition('/')[2]}` the hash of a file",
+            remedy=f"`{head}` shows the newest commit, `sha256sum {source.rpartition('/')[2]}` the hash of a file",
         )
 
     def packages(self, ctx: Context) -> Packages:

@@ -19,11 +19,11 @@ SLINGSHOT = {
     "FI_MR_CACHE_MONITOR": "userfaultfd",
     "NCCL_CROSS_NIC": "1",
 }
-"""What HPE and CSCS both say for Slingshot.
+"""What both HPE and CSCS recommend for Slingshot.
 
 The last three are in NERSC's module for podman-hpc too. Where the sources differ (``NCCL_NET_GDR_LEVEL``, the
-rendezvous of cxi, ``FI_CXI_DEFAULT_TX_SIZE``), a site's own environment says it.
-Source: github.com/HewlettPackard/shs-ccl-docs@438fcce ccl_env.sh, github.com/eth-cscs/cscs-docs@80abed1
+rendezvous of cxi, ``FI_CXI_DEFAULT_TX_SIZE``), the site's own environment decides. Source:
+github.com/HewlettPackard/shs-ccl-docs@438fcce ccl_env.sh, github.com/eth-cscs/cscs-docs@80abed1
 docs/software/communication/nccl_env_vars, github.com/NERSC/podman-hpc@01b02d6 etc/modules.d/nccl.yaml.
 """
 
@@ -44,9 +44,9 @@ class AwsOfiNccl(AutotoolsBlock):
     """The plugin for NCCL, and for RCCL, over libfabric: Slingshot, EFA.  Source: https://github.com/aws/aws-ofi-nccl
 
     NCCL opens it as ``libnccl-net.so``, RCCL as ``librccl-net.so``. It is compiled without either of them, and finds
-    the GPU's driver as it starts. Its libfabric is that of the image, in whose place the host's has to come for cxi or
-    efa. Jobs of several nodes set ``NCCL_NET``, so that NCCL stops where the plugin does not work; on one node that
-    would stop it for nothing, so the image does not.
+    the GPU's driver at start. It uses the image's libfabric, which the host's must replace for cxi or efa. Jobs of
+    several nodes set ``NCCL_NET``, so that NCCL stops where the plugin does not work; on one node that would stop it
+    needlessly, so the image does not set it.
     """
 
     name = "aws_ofi_nccl"
@@ -61,7 +61,7 @@ class AwsOfiNccl(AutotoolsBlock):
     )
 
     class Options(BlockOptions, frozen=True):
-        """``accelerator``: whose GPUs send, by default the partition's."""
+        """``accelerator``: the vendor of the GPUs, by default the partition's."""
 
         accelerator: Literal["cuda", "rocm"] = "cuda"
 
@@ -76,7 +76,7 @@ class AwsOfiNccl(AutotoolsBlock):
         """Not those that were made for AWS's instances alone."""
         if facts.gpu_fabric == "efa":
             return []
-        reason = "1.10 to 1.13 are for EFA alone, by their release notes"
+        reason = "1.10 to 1.13 are for EFA only, by their release notes"
         return [SiteRange("!=1.10.*,!=1.11.*,!=1.12.*,!=1.13.*", "fabric.kind", reason)]
 
     def packages(self, ctx: Context) -> Packages:

@@ -10,7 +10,7 @@ from hpcgen.core.errors import ConflictError
 
 
 class Bazel(Block):
-    """Bazel, one binary that brings its own Java, in the builder only.  Source: https://bazel.build"""
+    """Bazel, a single binary with its own Java, in the builder only.  Source: https://bazel.build"""
 
     name = "bazel"
     build_only = True

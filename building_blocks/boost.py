@@ -28,7 +28,8 @@ BoostLibrary = Annotated[
 class Boost(MpiLibraryBlock, AutotoolsBlock):
     """Boost from source: all headers, Boost.MPI over the image's MPI, and other libraries.  Source: https://www.boost.org
 
-    Without Boost.MPI the distribution's packages are enough: their Boost.MPI is linked with the distribution's own MPI.
+    If you do not need Boost.MPI, the distribution's packages are enough; their Boost.MPI is linked with the
+    distribution's own MPI.
     """
 
     name = "boost"
@@ -38,7 +39,7 @@ class Boost(MpiLibraryBlock, AutotoolsBlock):
     linked_with = ("-lboost_mpi", "-lboost_serialization")
 
     class Options(BlockOptions, frozen=True):
-        """``libraries``: what is compiled beside mpi and serialization, by Boost's own names."""
+        """``libraries``: which libraries are compiled besides mpi and serialization, by Boost's names."""
 
         libraries: list[BoostLibrary] = []
 

@@ -11,7 +11,7 @@ from hpcgen.blocks.steps import Environment, Input, Run, Wheels, run
 class Cmake(Block):
     """CMake from its binary wheel, in the builder only.  Source: https://cmake.org
 
-    Not the distribution's: Ubuntu 18.04 has 3.10, and CMake 4 refuses the old projects of these stacks.
+    Not the distribution's: Ubuntu 18.04 has 3.10, and CMake 4 rejects the older projects in these stacks.
     """
 
     name = "cmake"

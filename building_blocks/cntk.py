@@ -16,9 +16,9 @@ LIBRARIES = ("libmpi.so.12", "libmpi_cxx.so.1")
 class Cntk(Block):
     """Microsoft Cognitive Toolkit (CNTK), on CPUs of one node.  Source: https://github.com/microsoft/CNTK
 
-    Its wheel loads ``libmpi.so.12`` and ``libmpi_cxx.so.1`` of Open MPI 1.10, which no distribution here has: that is
-    compiled, for CNTK alone, and linked beside its libraries, where their loader looks first. MPICH's and Intel's
-    library have that name too, and another binary interface: a host's MPI must not be bound into the image.
+    Its wheel loads ``libmpi.so.12`` and ``libmpi_cxx.so.1`` of Open MPI 1.10, which no distribution here has, so it is
+    compiled for CNTK only and linked next to its libraries, where their loader looks first. MPICH's and Intel's
+    libraries have the same name but a different binary interface, so a host MPI must not be bound into the image.
     """
 
     name = "cntk"
@@ -79,7 +79,7 @@ class Cntk(Block):
 
     def capabilities(self, ctx: Context) -> Capabilities:
         """An MPI of its own, under a name that others have too, and Intel's OpenMP (``cntk/libs`` of its wheel)."""
-        unused = None if ctx.facts.partition.gpu is None else GpuUnused("no package of it with CUDA is listed here")
+        unused = None if ctx.facts.partition.gpu is None else GpuUnused("no CUDA package of it is listed here")
         return Capabilities(private_mpi=LIBRARIES[0], kmp=True, gpu_unused=unused)
 
     def details(self, ctx: Context) -> list[str]:

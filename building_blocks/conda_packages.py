@@ -1,4 +1,4 @@
-"""Conda packages that a stack, or a file of its project, asks for."""
+"""Conda packages requested by a stack or by a file of its project."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Spec = Annotated[
     str,
     msgspec.Meta(
         pattern=r"^[A-Za-z0-9_][^\x00-\x1f\x7f-\x9f\u2028\u2029]{0,499}\Z",
-        description="a package of conda with its range of versions",
+        description="a conda package with its range of versions",
         examples=["numpy>=1.26,<3"],
     ),
 ]
@@ -41,11 +41,11 @@ Channel = Annotated[
 
 
 class CondaPackages(Block):
-    """Packages of conda in /opt/conda, by py-rattler.  Source: https://github.com/conda/rattler
+    """Conda packages in /opt/conda, installed by py-rattler.  Source: https://github.com/conda/rattler
 
-    What a lock of pixi or conda-lock names is installed as it is; for an environment.yml, and for packages that the
-    stack names, ``hpcgen lock`` chooses. Scripts of packages that conda runs after linking are not run. Where PyTorch
-    is among them, ``ranks.py`` in the block's share folder tells each rank its place, as that of ``pytorch`` does.
+    A lock of pixi or conda-lock is installed exactly; for an environment.yml, and for packages that the stack names,
+    ``hpcgen lock`` chooses the versions. Post-link scripts are not run. If PyTorch is among the packages, ``ranks.py``
+    in the block's share folder tells each rank its place, like the one of the block ``pytorch``.
     """
 
     name = "conda_packages"
@@ -54,9 +54,9 @@ class CondaPackages(Block):
     class Options(BlockOptions, frozen=True):
         """Which packages.
 
-        ``files``: environment.yml, pixi.lock, conda-lock.yml or an explicit list of the project. ``environment``: of a
-        lock that has several. ``packages``: more of them, in conda's form.
-        ``channels``: where they are taken from, instead of those of the files.
+        ``files``: environment.yml, pixi.lock, conda-lock.yml or an explicit list of the project. ``environment``: which
+        one, if the lock has several. ``packages``: additional ones, in conda's notation. ``channels``: used instead of
+        those in the files.
         """
 
         files: list[ProjectPath] = []

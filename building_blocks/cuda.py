@@ -42,11 +42,11 @@ def _wants_toolkit(situation: Situation) -> bool:
 class Cuda(Block):
     """NVIDIA CUDA toolkit.  Source: https://developer.nvidia.com/cuda-toolkit
 
-    The prefix is ``/opt/cuda`` either way: NVIDIA's installer fills it, and in NVIDIA's images it is a link
-    to ``/usr/local/cuda``. The final stage keeps the shared libraries, and ``ptxas`` and ``libdevice``, which
-    XLA needs to compile at run time. The driver's ``libcuda.so`` is the host's; neither a stub nor a
-    compatibility copy of it is left in the image. From wheels there are the libraries alone: cuBLAS, cuFFT, cuRAND,
-    NVRTC and the run time, in the Python environment, with links to them in ``/opt/cuda/lib64``.
+    The prefix is always ``/opt/cuda``: NVIDIA's installer fills it, and in NVIDIA's images it is a link to
+    ``/usr/local/cuda``. The final stage keeps the shared libraries, and ``ptxas`` and ``libdevice``, which XLA needs to
+    compile at run time. The driver's ``libcuda.so`` is the host's; neither a stub nor a compatibility copy of it is
+    left in the image. Wheels provide only the libraries (cuBLAS, cuFFT, cuRAND, NVRTC and the run time), in the Python
+    environment, with links in ``/opt/cuda/lib64``.
     """
 
     name = "cuda"
@@ -54,10 +54,10 @@ class Cuda(Block):
     needs = (need("gnu", build_only=True, when=_wants_toolkit), need("python", when=_wants_wheels))
 
     class Options(BlockOptions, frozen=True):
-        """``obtain``: start from NVIDIA's ``image``, install the ``archive``, or the libraries alone as ``wheels``.
+        """``obtain``: start from NVIDIA's ``image``, install the ``archive``, or only the libraries as ``wheels``.
 
-        ``auto`` is the image where the release has one for the chosen base, and the archive otherwise. Where all that
-        need CUDA are content with the libraries (wheels of other projects are), ``wheels`` is the default.
+        ``auto`` is the image if the release has one for the chosen base, and the archive otherwise. If everything that
+        needs CUDA only needs the libraries (as other projects' wheels do), ``wheels`` is the default.
         """
 
         obtain: Literal["auto", "image", "archive", "wheels"] = "auto"

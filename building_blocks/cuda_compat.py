@@ -14,10 +14,9 @@ from hpcgen.core.model.image_paths import SCRATCH
 class CudaCompat(Block):
     """CUDA forward compatibility.  Source: https://docs.nvidia.com/deploy/cuda-compatibility
 
-    Releases are those of CUDA. All in the image that asks for a driver has the one that these libraries are of, where
-    the node's is of an older branch that they support and its GPUs are data-centre GPUs. They lie where no loader
-    looks; ``/opt/cuda_compat/run COMMAND`` looks at the driver of the node and puts them first only if it is older.
-    Job scripts start all ranks by it.
+    Releases are those of CUDA. On nodes with data-centre GPUs and an older driver branch that these libraries support,
+    the image's programs use the newer driver's libraries. No loader finds them by default; ``/opt/cuda_compat/run
+    COMMAND`` checks the node's driver and puts them first only if it is older. Job scripts start all ranks with it.
     """
 
     name = "cuda_compat"

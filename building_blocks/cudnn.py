@@ -23,8 +23,8 @@ def _wants_wheels(situation: Situation) -> bool:
 class Cudnn(Block):
     """NVIDIA cuDNN, in the build for the chosen CUDA.  Source: https://developer.nvidia.com/cudnn
 
-    One version has an archive for each CUDA it supports, all of them other files; the one for the chosen
-    CUDA and the node's architecture is taken. A program built for cuDNN 8 does not run with 9.
+    Each version has a separate archive for every CUDA that it supports; the one for the chosen CUDA and the node's
+    architecture is used. A program built for cuDNN 8 does not run with 9.
     """
 
     name = "cudnn"
@@ -32,9 +32,9 @@ class Cudnn(Block):
     needs = (need("cuda", enough={"obtain": "wheels"}), need("python", when=_wants_wheels))
 
     class Options(BlockOptions, frozen=True):
-        """``obtain``: NVIDIA's ``archive`` with headers, or the libraries alone as NVIDIA's ``wheels``.
+        """``obtain``: NVIDIA's ``archive`` with headers, or only the libraries as NVIDIA's ``wheels``.
 
-        The latter is the default where all that need it are content with that.
+        Wheels are the default if nothing needs more.
         """
 
         obtain: Literal["archive", "wheels"] = "archive"

@@ -9,7 +9,7 @@ from hpcgen.blocks.steps import Packages
 class Debian(Block):
     """Debian, a stable release.  Source: https://www.debian.org
 
-    Adds to the builder what fetching and unpacking need, and nothing to the final stage.
+    Adds tools for fetching and unpacking to the builder, and nothing to the final stage.
     """
 
     name = "debian"

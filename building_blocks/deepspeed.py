@@ -1,4 +1,4 @@
-"""DeepSpeed: training of large models with PyTorch, whose states are divided among the ranks (ZeRO)."""
+"""DeepSpeed: training of large models with PyTorch, with states divided among the ranks (ZeRO)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile
 class Deepspeed(Block):
     """DeepSpeed, training of large models with PyTorch.  Source: https://github.com/deepspeedai/DeepSpeed
 
-    Its parts in C++ and CUDA are compiled when a program first uses them, so the image keeps a compiler and Ninja. They
-    are compiled into TORCH_EXTENSIONS_DIR, which jobs set as for all of PyTorch (:mod:`hpcgen.blocks.caches`).
+    Its C++ and CUDA extensions are compiled when a program first uses them, so the image keeps a compiler and Ninja.
+    They go into TORCH_EXTENSIONS_DIR, which jobs set as for any PyTorch program (:mod:`hpcgen.blocks.caches`).
     """
 
     name = "deepspeed"
@@ -65,12 +65,12 @@ class Deepspeed(Block):
     def notices(self, ctx: Context) -> list[str]:
         """That its parts for CUDA cannot be compiled in the image, and what nobody tried."""
         if ctx.use("pytorch").options.accelerator == "xpu":
-            return [f"deepspeed {ctx.version} was not tried on Intel's GPUs, which its later releases find"]
+            return [f"deepspeed {ctx.version} was not tested on Intel GPUs, which its later releases support"]
         if ctx.use("pytorch").options.accelerator != "cuda":
             return []
         return [
-            "deepspeed's parts in CUDA (FusedAdam and others) cannot be compiled in the image, which has no nvcc: "
-            "use the optimizers of PyTorch, or --add cuda"
+            "deepspeed's CUDA extensions (FusedAdam and others) cannot be compiled in the image, which has no "
+            "nvcc: use the optimizers of PyTorch, or --add cuda"
         ]
 
 

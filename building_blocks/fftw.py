@@ -27,7 +27,7 @@ class Fftw(MpiLibraryBlock, AutotoolsBlock):
     """FFTW from source, with OpenMP and over the image's MPI.  Source: https://www.fftw.org
 
     In double and single precision, each with threads. The distribution's libfftw3-mpi is linked with the distribution's
-    own MPI; without MPI its package is as good.
+    own MPI; if you do not need MPI, its package is just as good.
     """
 
     name = "fftw"

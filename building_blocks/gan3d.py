@@ -25,8 +25,8 @@ print("made", made.shape, "judged", seems.shape, energy.shape)"""
 class Gan3d(Block):
     """Trains a three-dimensional GAN over Horovod on showers that it makes itself.  Source: hpcgen
 
-    The data has the names and shapes of CERN's calorimeter showers (ECAL, target), the networks are small ones of
-    its own. It tells showers per second of each rank and of the job, for weak scaling.
+    The data has the names and shapes of CERN's calorimeter showers (ECAL, target); the networks are small and written
+    for this test. It reports showers per second for each rank and for the job, for weak scaling.
     """
 
     name = "gan3d"

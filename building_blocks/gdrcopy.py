@@ -1,4 +1,4 @@
-"""The library by which UCX copies small messages from and to the memory of NVIDIA's GPUs."""
+"""The library with which UCX copies small messages from and to the memory of NVIDIA's GPUs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hpcgen.core.model.image_paths import SCRATCH
 class Gdrcopy(Block):
     """libgdrapi, for nodes with NVIDIA's kernel module gdrdrv.  Source: https://github.com/NVIDIA/gdrcopy
 
-    Of its archive the library alone: it is compiled without CUDA, and the module is the host's.
+    Only the library from the archive, compiled without CUDA; the host provides the module.
     """
 
     name = "gdrcopy"

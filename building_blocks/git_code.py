@@ -22,7 +22,7 @@ Entry = Annotated[
 
 
 class GitCode(Block):
-    """What a stack's ``git`` puts into the image: files of repositories at their commits, without submodules."""
+    """What a stack's ``git`` puts into the image: files of repositories at fixed commits, without submodules."""
 
     name = "git_code"
     of_project = True

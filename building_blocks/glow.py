@@ -30,8 +30,8 @@ MODEL = "tests/models/onnxModels/simpleConv.onnxtxt"
 class Glow(Block):
     """Glow, which compiles neural networks for CPUs with LLVM, from source.  Source: https://github.com/pytorch/glow
 
-    Its tools take models in the format of ONNX: ``model-compiler`` makes machine code of one, for the partition's CPU.
-    There never was a release, so a row is a day: the commit before it, and the submodules that it names.
+    Its tools read ONNX models: ``model-compiler`` turns one into machine code for the partition's CPU. Glow never had a
+    release, so each row is a date: the last commit before it, with its submodules.
     """
 
     name = "glow"

@@ -9,9 +9,9 @@ from hpcgen.blocks.base import Context
 class Gperftools(AllocatorBlock):
     """tcmalloc, malloc with a cache for each thread.  Source: https://github.com/gperftools/gperftools
 
-    The allocator of gperftools alone (``libtcmalloc_minimal``), without its profilers, which want libunwind. Programs
-    have it loaded before them: one of them by ``env LD_PRELOAD=libtcmalloc_minimal.so.4``, all of the image by the
-    option ``preload``. To link it takes ``obtain=source``, which installs /opt/gperftools.
+    The allocator of gperftools alone (``libtcmalloc_minimal``), without its profilers, which need libunwind. It is
+    preloaded: for one program with ``env LD_PRELOAD=libtcmalloc_minimal.so.4``, for all programs of the image with the
+    option ``preload``. To link with it, use ``obtain=source``, which installs it in /opt/gperftools.
     """
 
     name = "gperftools"

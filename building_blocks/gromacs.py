@@ -48,9 +48,9 @@ class Gromacs(MolecularDynamicsBlock):
     """GROMACS, molecular dynamics of biomolecules, from source.  Source: https://www.gromacs.org
 
     Compiled for the SIMD instructions of the partition's CPU with MPI and OpenMP, and on NVIDIA's GPUs with CUDA. The
-    program is ``gmx_mpi``. What stacks run as a test, /opt/gromacs/share/water.tpr, is a box of water that GROMACS'
-    own tools make during the build, which runs them on the building machine's CPU: it needs the same instructions.
-    BLAS and LAPACK, of which little analysis makes use, are GROMACS' own.
+    program is ``gmx_mpi``. The input that stacks run as a test, /opt/gromacs/share/water.tpr, is a box of water made
+    during the build with GROMACS' own tools, so the building machine's CPU needs the same instructions. BLAS and
+    LAPACK, which only few analyses use, are GROMACS' own.
     """
 
     name = "gromacs"
@@ -63,11 +63,11 @@ class Gromacs(MolecularDynamicsBlock):
     )
 
     class Options(BlockOptions, frozen=True):
-        """What GROMACS is made of.
+        """How GROMACS is compiled.
 
-        ``fft``: what computes Fourier transforms on the CPU: the distribution's ``fftw3``, ``mkl``, or its own
-        ``fftpack``, which is slow. ``gpu``: by default ``cuda`` on NVIDIA's GPUs of known compute capability,
-        ``none`` elsewhere. ``double``: in double precision, for analysis, and on the CPU alone.
+        ``fft``: the library for Fourier transforms on the CPU: the distribution's ``fftw3``, ``mkl``, or its own
+        ``fftpack``, which is slow. ``gpu``: by default ``cuda`` on NVIDIA's GPUs of known compute capability, ``none``
+        elsewhere. ``double``: in double precision, for analysis, on the CPU only.
         """
 
         fft: Literal["fftw3", "mkl", "fftpack"] = "fftw3"

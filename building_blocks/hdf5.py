@@ -12,10 +12,10 @@ from hpcgen.blocks.steps import Packages
 
 
 class Hdf5(MpiLibraryBlock, CMakeLibraryBlock):
-    """HDF5 from source, which all ranks write one file with, over the image's MPI.  Source: https://www.hdfgroup.org
+    """Parallel HDF5 from source, over the image's MPI: all ranks can write one file.  Source: https://www.hdfgroup.org
 
-    The distribution's parallel one is linked with the distribution's own MPI; its serial one is a package. C, on
-    request Fortran; not C++, which HDF5 does not have over MPI. Compression is zlib's.
+    The distribution's parallel HDF5 is linked with the distribution's own MPI; for serial HDF5 use its package. C, and
+    Fortran on request; no C++, which HDF5 does not support with MPI. Compression is zlib's.
     """
 
     name = "hdf5"
@@ -25,7 +25,7 @@ class Hdf5(MpiLibraryBlock, CMakeLibraryBlock):
     linked_with = ("-lhdf5",)
 
     class Options(BlockOptions, frozen=True):
-        """``fortran``: also the Fortran interface, for which the compilers and MPI need Fortran, too."""
+        """``fortran``: also the Fortran interface, which needs compilers and an MPI with Fortran."""
 
         fortran: bool = False
 

@@ -72,10 +72,10 @@ def _asked_for(framework: str) -> Condition:
 class Horovod(Block):
     """Horovod, data-parallel training.  Source: https://github.com/horovod/horovod
 
-    Compiled against the image's frameworks and MPI. What is known to break is kept out: GCC 13 and later (missing
+    Compiled against the image's frameworks and MPI. Versions known to break it are excluded: GCC 13 and later (missing
     headers), CMake 4 (its bundled Gloo is too old for it), setuptools 81 and later (no pkg_resources), TensorFlow 2.16
-    and later (Keras 3). One thing is patched: the C++ standard, where the headers of PyTorch ask for a newer one.
-    ``horovodrun`` does not start jobs under the launchers of this project's sites: use mpiexec or srun.
+    and later (Keras 3). One thing is patched: the C++ standard, if PyTorch's headers need a newer one. ``horovodrun``
+    does not start jobs under the launchers of this project's sites: use mpiexec or srun.
     """
 
     name = "horovod"
@@ -95,9 +95,9 @@ class Horovod(Block):
     class Options(BlockOptions, frozen=True):
         """What Horovod is built for.
 
-        ``frameworks``: those that it is compiled against, each of which the image then has. ``cpu_operations``: what
-        carries tensors in main memory. ``gpu_operations``: what carries those in GPU memory, where the partition has an
-        NVIDIA GPU.
+        ``frameworks``: those that it is compiled against; the image gets each of them. ``cpu_operations``: what
+        transfers tensors in main memory. ``gpu_operations``: what transfers those in GPU memory, if the partition has
+        an NVIDIA GPU.
         """
 
         frameworks: list[Literal["tensorflow", "pytorch", "mxnet"]] = msgspec.field(

@@ -1,4 +1,4 @@
-"""A module that programs import, by which variables switch what PyTorch does otherwise in code alone."""
+"""A module that programs import so that variables can switch what PyTorch only offers in code."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class HpcgenSettings(Block):
     """``import hpcgen_settings``: channels last, compile mode, freezing, precision, each by a variable.  Source: hpcgen
 
     The program calls ``prepared(model)``, ``laid_out(batch)`` and ``lower()``, which do nothing until a variable
-    ``HPCGEN_…`` is set, as in ``run.environment``. So one program can be measured with each, and nothing happens that
-    it has not asked for.
+    ``HPCGEN_…`` is set, as in ``run.environment``. So one program can be measured with each setting, and nothing
+    happens unasked.
     """
 
     name = "hpcgen_settings"

@@ -14,8 +14,8 @@ from hpcgen.core.model.image_paths import SCRATCH
 class Hpl(Block):
     """HPL, which solves a dense system of equations on all ranks.  Source: https://www.netlib.org/benchmark/hpl/
 
-    Over the BLAS of the image; each rank uses as many threads as that takes from ``OMP_NUM_THREADS``. ``xhpl`` reads
-    ``HPL.dat`` in the folder that it is started in: the program of ``net_test`` writes one.
+    Over the image's BLAS, which takes the threads of each rank from ``OMP_NUM_THREADS``. ``xhpl`` reads ``HPL.dat``
+    from the folder that it is started in; the program of ``net_test`` writes one.
     """
 
     name = "hpl"

@@ -13,11 +13,11 @@ _FIRST = "2.35"
 class HugePages(Block):
     """Huge pages for what programs allocate, without a library.  Source: https://sourceware.org/glibc/manual/
 
-    The image sets ``GLIBC_TUNABLES=glibc.malloc.hugetlb=1``, by which malloc asks the kernel for huge pages, and
-    ``THP_MEM_ALLOC_ENABLE=1``, by which PyTorch does for tensors. Programs gain that allocate and free large pieces
-    all the time, and may need somewhat more memory; without ``kept_memory``, by which malloc keeps what they free, a
-    training was slower with it. No page is huge where the node's /sys/kernel/mm/transparent_hugepage/enabled says
-    never. Another allocator does not read this.
+    The image sets ``GLIBC_TUNABLES=glibc.malloc.hugetlb=1``, so that malloc asks the kernel for huge pages, and
+    ``THP_MEM_ALLOC_ENABLE=1``, so that PyTorch does the same for tensors. Programs that keep allocating and freeing
+    large blocks gain from it, and may need somewhat more memory; without ``kept_memory``, which has malloc keep what
+    they free, a training run was slower with it. There are no huge pages if the node's
+    /sys/kernel/mm/transparent_hugepage/enabled says never. Other allocators ignore these variables.
     """
 
     name = "huge_pages"
@@ -31,7 +31,7 @@ class HugePages(Block):
     def notices(self, ctx: Context) -> list[str]:
         """That the base is too old."""
         here = f"{ctx.base.name} {ctx.base.version}"
-        return [] if _known(ctx) else [f"malloc of {here} takes no huge pages, for which it needs glibc {_FIRST}"]
+        return [] if _known(ctx) else [f"malloc of {here} cannot use huge pages, which need glibc {_FIRST}"]
 
     def test(self, ctx: Context) -> list[Test]:
         """The C library knows the tunable."""

@@ -8,10 +8,10 @@ from hpcgen.blocks.steps import Test
 
 
 class Hwloc(AutotoolsBlock):
-    """Portable Hardware Locality, from what Linux itself says.  Source: https://www.open-mpi.org/projects/hwloc
+    """Portable Hardware Locality, from the information in Linux itself.  Source: https://www.open-mpi.org/projects/hwloc
 
-    Without the libraries of PCI, XML, pictures and GPUs: devices are found in sysfs, and its own reader of XML is
-    enough for MPI.
+    Without libraries for PCI, XML, graphics and GPUs: devices are found in sysfs, and its own XML reader is enough for
+    MPI.
     """
 
     name = "hwloc"

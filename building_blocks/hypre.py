@@ -15,7 +15,7 @@ from hpcgen.blocks.steps import Packages
 class Hypre(CMakeLibraryBlock):
     """hypre from source, over the image's MPI.  Source: https://github.com/hypre-space/hypre
 
-    The distribution's is linked with the distribution's own MPI. BLAS and LAPACK are hypre's own copies.
+    The distribution's package is linked with the distribution's own MPI. BLAS and LAPACK are hypre's own copies.
     """
 
     name = "hypre"

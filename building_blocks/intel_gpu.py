@@ -10,8 +10,8 @@ from hpcgen.blocks.steps import Input, Packages, Test
 class IntelGpu(Block):
     """Intel's compute runtime with Level Zero's and OpenCL's loaders.  Source: https://github.com/intel/compute-runtime
 
-    The distribution's packages; a version here is that of its runtime as the distribution was released. The kernel
-    driver (i915 or xe) is the host's, and so is whether a user may open its render nodes.
+    From the distribution's packages; a version here is that of the runtime when the distribution was released. The host
+    provides the kernel driver (i915 or xe) and decides who may open its render nodes.
     """
 
     name = "intel_gpu"

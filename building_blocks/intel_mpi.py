@@ -27,9 +27,8 @@ def _on_infiniband(situation: Situation) -> bool:
 class IntelMpi(Block):
     """Intel MPI Library.  Source: https://www.intel.com/content/www/us/en/developer/tools/oneapi/mpi-library.html
 
-    Its library is ``libmpi.so.12``, the name that MPICH, Cray MPICH and MVAPICH2 share, so that a host's
-    Intel MPI takes its place at run time. The version is not newer than the host's, because newer functions
-    would be missing there.
+    Its library is ``libmpi.so.12``, a name that it shares with MPICH, Cray MPICH and MVAPICH2, so that a host's Intel
+    MPI can replace it at run time. The version is not newer than the host's, which would lack newer functions.
 
     2021 comes from the wheels ``impi-rt`` and ``impi-devel``, installed by a Python of the distribution that
     stays in the builder; 2019 from Intel's installer. Both bring libfabric with its providers, but not what these
@@ -59,7 +58,7 @@ class IntelMpi(Block):
             return []
         generation, *update = host.version.split(".")[:2]
         newest = f"<{generation}.{int(update[0]) + 1}" if update and update[0].isdigit() else f"<={host.version}"
-        reason = f"the host's Intel MPI {host.version}, which takes its place: same generation, not newer"
+        reason = f"the host's Intel MPI {host.version}, which replaces the image's: same generation, not newer"
         return [SiteRange(f">={generation},{newest}", "mpi.version", reason)]
 
     def inputs(self, ctx: Context) -> list[Input]:

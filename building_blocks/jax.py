@@ -45,10 +45,10 @@ def _by_rocm_6(situation: Situation) -> bool:
 class Jax(WheelBlock):
     """JAX, array programs with gradients, compiled by XLA.  Source: https://github.com/jax-ml/jax
 
-    The project's wheels. With CUDA they bring CUDA, cuDNN and NCCL of their own, so only the driver is the host's; with
-    ROCm they use that of the image. Between nodes JAX talks over NCCL, RCCL or, on CPUs, Gloo, never over MPI:
+    The project's wheels. With CUDA they bring their own CUDA, cuDNN and NCCL, so the host only provides the driver;
+    with ROCm they use the image's ROCm. Between nodes JAX talks over NCCL, RCCL or, on CPUs, Gloo, never over MPI:
     ``ranks.py`` in /opt/jax/share tells each rank of a job its place (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT),
-    whatever launched it, and ``jax_step.py`` beside it shows how ``jax.distributed`` is told.
+    whatever launched it, and ``jax_step.py`` beside it shows how to pass it to ``jax.distributed``.
     """
 
     name = "jax"
@@ -59,8 +59,8 @@ class Jax(WheelBlock):
     class Options(BlockOptions, frozen=True):
         """``accelerator``: what computes.
 
-        By default ``cuda13`` or ``cuda12`` on NVIDIA's GPUs, by their capability and driver, ``rocm7`` or ``rocm60`` on
-        those of AMD, by their code and driver, and ``cpu`` elsewhere.
+        By default ``cuda13`` or ``cuda12`` on NVIDIA's GPUs, depending on their capability and driver, ``rocm7`` or
+        ``rocm60`` on AMD's, depending on their architecture and driver, and ``cpu`` elsewhere.
         """
 
         accelerator: Literal["cpu", "cuda12", "cuda13", "rocm7", "rocm60"] = "cpu"

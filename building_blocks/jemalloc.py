@@ -10,8 +10,8 @@ from hpcgen.blocks.steps import Test
 class Jemalloc(AllocatorBlock):
     """jemalloc, malloc with little fragmentation and many threads.  Source: https://jemalloc.net
 
-    Programs have it loaded before them: one of them by ``env LD_PRELOAD=libjemalloc.so.2``, all of the image by the
-    option ``preload``. To link it takes ``obtain=source``, which installs /opt/jemalloc.
+    It is preloaded: for one program with ``env LD_PRELOAD=libjemalloc.so.2``, for all programs of the image with the
+    option ``preload``. To link with it, use ``obtain=source``, which installs it in /opt/jemalloc.
     """
 
     name = "jemalloc"

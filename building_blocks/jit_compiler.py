@@ -12,7 +12,7 @@ from hpcgen.blocks.steps import Packages, Run, Test, command, run
 class JitCompiler(Block):
     """The chosen GCC in the final stage too, for programs that compile at run time.  Source: https://gcc.gnu.org
 
-    Images have no compiler otherwise, which saves some 150 MB. ``gcc``, ``g++``, ``cc`` and ``c++`` mean the GCC that
+    Otherwise images have no compiler, which saves some 150 MB. ``gcc``, ``g++``, ``cc`` and ``c++`` mean the GCC that
     the image's software was built with; with them come the headers of the C library and of the image's Python.
     """
 

@@ -1,4 +1,4 @@
-"""Julia, and what its programs need to find packages and the image's MPI."""
+"""Julia, set up so that its programs find packages and the image's MPI."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class Julia(Block):
     """Julia's own binaries.  Source: https://julialang.org
 
     Packages come by Pkg, in the ``build`` of a stack: ``JULIA_DEPOT_PATH=/opt/julia/depot: julia --project=/app -e
-    'using Pkg; Pkg.instantiate()'``. A Manifest.toml names each by the hash of its content, which Pkg checks; ``hpcgen
-    lock`` and bundles do not have them, so that this step needs a network. Programs see that depot behind the user's
-    own, ``~/.julia``, which stays writable. Code is compiled for the CPUs of the partition, on ARM for all.
+    'using Pkg; Pkg.instantiate()'``. A Manifest.toml has a content hash for each, which Pkg checks; ``hpcgen lock`` and
+    bundles do not include them, so this step needs a network. Programs search that depot after the user's own,
+    ``~/.julia``, which stays writable. Code is compiled for the partition's CPUs; on ARM, for all CPUs.
     """
 
     name = "julia"
     needs = (need("mpi", when=_with_mpi),)
 
     class Options(BlockOptions, frozen=True):
-        """``mpi``: MPI.jl loads the image's MPI, or the host's in its place, rather than one of its own."""
+        """``mpi``: MPI.jl loads the image's MPI, or the host's that replaces it, instead of its own."""
 
         mpi: bool = False
 

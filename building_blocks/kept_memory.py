@@ -15,10 +15,10 @@ with one that does not grow. Source: do_set_mmap_threshold of its malloc.c
 class KeptMemory(Block):
     """Memory that a program frees is kept for what it allocates next.  Source: https://man7.org/linux/man-pages/man3/mallopt.3.html
 
-    Without it the C library's malloc gives large pieces back at once, and each step of a training or each temporary
-    array is mapped and cleared anew by the kernel. ``MALLOC_MMAP_THRESHOLD_`` has pieces of up to 1 GiB (32 MiB before
-    glibc 2.36) taken from memory that stays, of which each process keeps up to 4 GiB. The most that a program has at a
-    time hardly changes; what it has between its peaks does. Another allocator reads neither variable.
+    Without it the C library's malloc returns large blocks at once, and the kernel maps and clears them again for each
+    training step or temporary array. ``MALLOC_MMAP_THRESHOLD_`` takes blocks of up to 1 GiB (32 MiB before glibc 2.36)
+    from memory that the process keeps, up to 4 GiB. Peak memory hardly changes; what a program holds between its peaks
+    does. Other allocators ignore both variables.
     """
 
     name = "kept_memory"

@@ -11,8 +11,8 @@ from hpcgen.blocks.steps import Input, Run, Runtime, Test, TextFile, Wheels, com
 class Keras(Block):
     """Keras, layers and training over TensorFlow.  Source: https://github.com/keras-team/keras
 
-    From 2.16 on TensorFlow brings Keras 3, here in the release that is asked for; for programs that want Keras 2 there
-    is the block tf_keras. TensorFlow 2.2 to 2.15 have a Keras of their own, and need no block.
+    From 2.16 on TensorFlow uses Keras 3; this block sets its release. For programs that need Keras 2 there is the block
+    tf_keras. TensorFlow 2.2 to 2.15 include their own Keras and need no block.
     """
 
     name = "keras"

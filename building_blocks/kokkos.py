@@ -13,7 +13,7 @@ from hpcgen.blocks.steps import Packages
 class Kokkos(CMakeLibraryBlock):
     """Kokkos from source for the partition's CPU, serial and with OpenMP.  Source: https://kokkos.org
 
-    ``find_package(Kokkos)`` finds it. Programs for GPUs compile a Kokkos of their own, for the one that they are for.
+    ``find_package(Kokkos)`` finds it. Programs for GPUs compile their own Kokkos for the GPU that they target.
     """
 
     name = "kokkos"

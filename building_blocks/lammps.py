@@ -29,9 +29,9 @@ def _on_gpu(situation: Situation) -> bool:
 class Lammps(MolecularDynamicsBlock):
     """LAMMPS, classical molecular dynamics, from source.  Source: https://www.lammps.org
 
-    Compiled for the partition's CPU with MPI and OpenMP, and on NVIDIA's GPUs with its GPU package in CUDA. The
-    program is ``lmp``. The input that stacks run as a test, /opt/lammps/share/melt.lmp, melts a crystal of
-    Lennard-Jones atoms and fails unless the total energy is conserved and the ranks are those of one job.
+    Compiled for the partition's CPU with MPI and OpenMP, and on NVIDIA's GPUs with its GPU package in CUDA. The program
+    is ``lmp``. The input that stacks run as a test, /opt/lammps/share/melt.lmp, melts a crystal of Lennard-Jones atoms
+    and fails unless the total energy is conserved and all ranks belong to one job.
     """
 
     name = "lammps"
@@ -44,10 +44,10 @@ class Lammps(MolecularDynamicsBlock):
     )
 
     class Options(BlockOptions, frozen=True):
-        """What LAMMPS is made of.
+        """How LAMMPS is compiled.
 
-        ``packages``: its packages, by their own names; those that want other software are for blocks of your own.
-        ``fft``: what computes Fourier transforms: the distribution's ``fftw3``, ``mkl``, or LAMMPS' own ``kiss``.
+        ``packages``: its packages, by LAMMPS' names; packages that need other software need a block of your own.
+        ``fft``: the library for Fourier transforms: the distribution's ``fftw3``, ``mkl``, or LAMMPS' own ``kiss``.
         ``gpu``: by default ``cuda`` on NVIDIA's GPUs of known compute capability, ``none`` elsewhere.
         """
 

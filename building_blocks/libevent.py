@@ -1,4 +1,4 @@
-"""libevent, which PMIx waits with."""
+"""libevent, the event loop of PMIx."""
 
 from __future__ import annotations
 

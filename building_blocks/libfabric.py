@@ -22,8 +22,8 @@ def _on_omni_path(situation: Situation) -> bool:
 class Libfabric(AutotoolsBlock):
     """libfabric (OFI) with the provider for the site's fabric.  Source: https://github.com/ofiwg/libfabric
 
-    Always shared memory and TCP; ``psm2`` on Omni-Path, ``verbs`` on InfiniBand. Nothing else is compiled in,
-    so that ``fi_info -l`` says what the image can do. Slingshot's and EFA's own libfabric is the host's.
+    Always shared memory and TCP; ``psm2`` on Omni-Path, ``verbs`` on InfiniBand. Nothing else is compiled in, so
+    ``fi_info -l`` shows what the image supports. For Slingshot and EFA the host provides libfabric.
     """
 
     name = "libfabric"
@@ -36,7 +36,8 @@ class Libfabric(AutotoolsBlock):
         versions = libfabric_range(libfabric_symbols(here)) if here is not None else ""
         if here is None or not versions:
             return []
-        reason = f"the host's libfabric {here}, which takes its place and ends with FABRIC_1.{libfabric_symbols(here)}"
+        newest = f"FABRIC_1.{libfabric_symbols(here)}"
+        reason = f"the host's libfabric {here}, which replaces the image's and ends with {newest}"
         return [SiteRange(versions, "fabric.libfabric", reason)]
 
     def packages(self, ctx: Context) -> Packages:

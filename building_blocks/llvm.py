@@ -7,12 +7,11 @@ from hpcgen.blocks.steps import Environment, Packages
 
 
 class Llvm(Block):
-    """LLVM and clang from the distribution's packages, for the builder alone.  Source: https://llvm.org
+    """LLVM and clang from the distribution's packages, in the builder only.  Source: https://llvm.org
 
-    For software that is compiled with clang or linked with LLVM's static libraries. GCC stays what ``CC`` and ``CXX``
-    mean, and its C++ library is the one that clang uses too: a block that wants clang calls /usr/lib/llvm-N/bin/clang,
-    of which ``LLVM_HOME`` is the start;
-    TensorFlow's and JAX' build scripts ask for ``CLANG_COMPILER_PATH``.
+    For software that is compiled with clang or linked with LLVM's static libraries. ``CC`` and ``CXX`` still name GCC,
+    and clang uses GCC's C++ library too. A block that needs clang calls /usr/lib/llvm-N/bin/clang; ``LLVM_HOME`` is
+    /usr/lib/llvm-N. TensorFlow's and JAX' build scripts read ``CLANG_COMPILER_PATH``.
     """
 
     name = "llvm"

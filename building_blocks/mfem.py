@@ -15,7 +15,7 @@ from hpcgen.blocks.steps import Packages
 class Mfem(CMakeLibraryBlock):
     """MFEM from source, over the image's MPI, with hypre and METIS.  Source: https://mfem.org
 
-    METIS is the distribution's, which is serial. ``find_package(MFEM)`` finds it.
+    METIS is the distribution's serial package. ``find_package(MFEM)`` finds it.
     """
 
     name = "mfem"

@@ -9,8 +9,7 @@ from hpcgen.blocks.steps import Input, Packages, Test
 class Migraphx(Block):
     """AMD MIGraphX, from AMD's packages.  Source: https://github.com/ROCm/AMDMIGraphX
 
-    Its version here is that of the ROCm it belongs to, as in AMD's repository. The package brings MIOpen and rocBLAS
-    along.
+    Its version here is that of its ROCm, as in AMD's repository. The package also installs MIOpen and rocBLAS.
     """
 
     name = "migraphx"

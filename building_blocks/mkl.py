@@ -21,9 +21,9 @@ class Mkl(Block):
     """Intel oneAPI Math Kernel Library: BLAS, LAPACK, FFT.  Source: https://www.intel.com/content/www/us/en/developer/tools/oneapi/onemkl.html
 
     From the wheels ``mkl``, ``mkl-include`` and ``mkl-devel``, installed by a Python of the distribution that stays in
-    the builder. Programs link ``libmkl_rt``, which chooses the kernels by the CPU at run time. Its threads are those of
-    GNU's OpenMP, the same that GCC's programs have: two OpenMP run times in one process take the cores from each other.
-    ScaLAPACK is there for Intel MPI and Open MPI.
+    the builder. Programs link ``libmkl_rt``, which chooses the kernels by the CPU at run time. It uses GNU's OpenMP, as
+    programs compiled with GCC do: two OpenMP run times in one process compete for the cores. ScaLAPACK is included for
+    Intel MPI and Open MPI.
     """
 
     name = "mkl"

@@ -25,9 +25,9 @@ class Mpi4py(Block):
     """mpi4py, MPI for Python programs.  Source: https://github.com/mpi4py/mpi4py
 
     The wheel has one module for the binary interface of MPICH and one for that of Open MPI, and loads the MPI that it
-    finds at run time; ``MPI4PY_LIBMPI`` says which name to look for, so that a host's library is found where it comes
-    first. For the standard's interface no wheel up to 4.1.2 has a module (CHANGES.rst of mpi4py: that comes with 4.2).
-    Compiled, it is linked with the image's MPI like any program, by the standard's interface since 4.1.
+    finds at run time; ``MPI4PY_LIBMPI`` sets the name to look for, so that a host library that comes first is found.
+    Wheels up to 4.1.2 have no module for the standard's interface (CHANGES.rst of mpi4py announces it for 4.2). When
+    compiled, it is linked with the image's MPI like any program, since 4.1 also through the standard's interface.
     """
 
     name = "mpi4py"
@@ -54,7 +54,7 @@ class Mpi4py(Block):
         """Those that know the MPI 5 standard, where programs are linked with its interface."""
         if not by_standard(facts):
             return []
-        reason = "it is linked by the interface of the MPI 5 standard, which 4.1 brought"
+        reason = "it is linked through the MPI 5 standard's interface, new in 4.1"
         return [SiteRange(">=4.1", "mpi.abi", reason)]
 
     def inputs(self, ctx: Context) -> list[Input]:
@@ -65,7 +65,7 @@ class Mpi4py(Block):
         ConflictError: the wheel has no module for the interface that programs are linked with.
         """
         if ctx.options.install == "wheel" and by_standard(ctx.facts):
-            message = f"the wheel of mpi4py {ctx.version} has no module for the interface of the MPI 5 standard"
+            message = f"the wheel of mpi4py {ctx.version} has no module for the MPI 5 standard's interface"
             raise ConflictError(message, remedy="--set mpi4py.install=source")
         return [_wheel(ctx)] if ctx.options.install == "wheel" else [*_build_tools(ctx), _source(ctx)]
 

@@ -32,8 +32,7 @@ class Mpich(AutotoolsBlock):
     """MPICH over libfabric from source, or the project's wheel over UCX and libfabric.  Source: https://www.mpich.org
 
     Not from the distribution, because the library must be called ``libmpi.so.12``, which a host's Intel MPI, MPICH,
-    MVAPICH2 or Cray MPICH can take the place of; the distributions' own is ``libmpich.so.12``, which nothing
-    replaces.
+    MVAPICH2 or Cray MPICH can replace; the distributions call theirs ``libmpich.so.12``, which nothing can replace.
 
     The wheel (github.com/mpi4py/mpi-publish) is installed in seconds and needs no compiler. It has C and C++, Hydra,
     and a UCX and a libfabric of its own, whose plugins for InfiniBand and Omni-Path want libraries that it lacks: these
@@ -60,7 +59,7 @@ class Mpich(AutotoolsBlock):
     )
 
     class Options(BlockOptions, frozen=True):
-        """``fortran``: also the Fortran bindings, for which the compilers need Fortran too.
+        """``fortran``: also the Fortran bindings, which need a Fortran compiler.
 
         ``obtain``: compiled from ``source``, or the project's ``wheels``, which have no Fortran.
         """
@@ -97,11 +96,11 @@ class Mpich(AutotoolsBlock):
             reason = f"programs are linked with {MPI_LIBRARIES[STANDARD]}, which releases before have by another name"
             return [SiteRange(f">={FIRST_STANDARD}", "mpi.abi", reason)]
         if host.flavour == "mpich":
-            return [SiteRange(f"<={host.version}", "mpi.version", f"the host's MPICH {host.version} takes its place")]
+            return [SiteRange(f"<={host.version}", "mpi.version", f"the host's MPICH {host.version} replaces it")]
         base = mpich_of(host.version) if host.flavour == "cray-mpich" else ""
         if not base:
             return []
-        reason = f"the host's Cray MPICH {host.version}, which takes its place, is made from MPICH {base}"
+        reason = f"the host's Cray MPICH {host.version}, which replaces it, is based on MPICH {base}"
         return [SiteRange(f"<{int(base.split('.')[0]) + 1}", "mpi.version", reason)]
 
     def inputs(self, ctx: Context) -> list[Input]:

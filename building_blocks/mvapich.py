@@ -1,4 +1,4 @@
-"""MVAPICH, the MPI of Ohio State University, for those who ask for it."""
+"""MVAPICH, the MPI of Ohio State University, on request only."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def _by_libfabric(situation: Situation) -> bool:
 class Mvapich(MvapichBlock):
     """MVAPICH 4, from source.  Source: https://mvapich.cse.ohio-state.edu
 
-    Over UCX on InfiniBand, over libfabric elsewhere. It is made from MPICH: its library is ``libmpi.so.12``, too. It
-    comes after all other MPIs, so it has to be asked for (``--set mpi.provider=mvapich``).
+    Over UCX on InfiniBand, over libfabric elsewhere. It is based on MPICH, so its library is ``libmpi.so.12`` too. It
+    is never chosen by default; request it with ``--set mpi.provider=mvapich``.
     """
 
     name = "mvapich"

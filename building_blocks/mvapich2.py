@@ -31,9 +31,8 @@ def _by_psm2(situation: Situation) -> bool:
 class Mvapich2(MvapichBlock):
     """MVAPICH2, from source.  Source: https://mvapich.cse.ohio-state.edu
 
-    The software before MVAPICH 3: over verbs on InfiniBand and over PSM2 on Omni-Path it drives the network itself,
-    with no layer between; elsewhere over TCP. It is made from MPICH 3.2: its library is ``libmpi.so.12``, too. It has
-    to be asked for (``--set mpi.provider=mvapich2``).
+    The predecessor of MVAPICH 3: it drives InfiniBand (verbs) and Omni-Path (PSM2) directly, and uses TCP elsewhere. It
+    is based on MPICH 3.2, so its library is ``libmpi.so.12`` too. Request it with ``--set mpi.provider=mvapich2``.
     """
 
     name = "mvapich2"
@@ -75,7 +74,7 @@ class Mvapich2(MvapichBlock):
         """That it does not use a fabric."""
         kind = ctx.facts.fabric.kind
         if kind in ("slingshot", "efa"):
-            return [f"mvapich2 has nothing that drives {kind}: its ranks talk over TCP"]
+            return [f"mvapich2 has no driver for {kind}: its ranks use TCP"]
         return []
 
 

@@ -23,8 +23,8 @@ def _on_gpu(situation: Situation) -> bool:
 class Mxnet(WheelBlock):
     """Apache MXNet, deep learning.  Source: https://github.com/apache/mxnet
 
-    Its packages for x86_64 have oneDNN (MKL-DNN), OpenBLAS and its own distributed key-value store. There is no
-    release 2.0: 1.9.1 is the last.
+    Its packages for x86_64 have oneDNN (MKL-DNN), OpenBLAS and its own distributed key-value store. The last release is
+    1.9.1; 2.0 was never released.
     """
 
     name = "mxnet"
@@ -37,7 +37,7 @@ class Mxnet(WheelBlock):
     )
 
     class Options(BlockOptions, frozen=True):
-        """``gpu``: for NVIDIA's GPUs, with CUDA 11.2; by default where the partition has one that this knows."""
+        """``gpu``: for NVIDIA's GPUs, with CUDA 11.2; the default if it supports the partition's GPU."""
 
         gpu: bool = False
 

@@ -14,8 +14,8 @@ from hpcgen.core.model.image_paths import SCRATCH
 class Nccl(Block):
     """NVIDIA Collective Communications Library, from source.  Source: https://github.com/NVIDIA/nccl
 
-    Compiled for the compute capability of the partition's GPUs alone, which is minutes instead of an hour;
-    for all that CUDA knows if the site does not say. It finds InfiniBand by itself at run time, by libibverbs.
+    Compiled only for the compute capability of the partition's GPUs, which takes minutes instead of an hour; if the
+    site does not state it, for all that CUDA supports. It finds InfiniBand at run time through libibverbs.
     """
 
     name = "nccl"

@@ -1,4 +1,4 @@
-"""NVIDIA's benchmarks of NCCL, by which networks between GPUs are compared."""
+"""NVIDIA's NCCL benchmarks, for comparing networks between GPUs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ OWN_GPU = "case ${CUDA_VISIBLE_DEVICES:-all} in all | *,*) ;; *) export NCCL_TES
 class NcclTests(Block):
     """nccl-tests: the bandwidth of NCCL's collectives.  Source: https://github.com/NVIDIA/nccl-tests
 
-    Compiled with MPI, so that each rank of a job has a GPU; ``net-test nccl`` starts them. What they print last,
-    ``Avg bus bandwidth``, can be compared between numbers of GPUs.
+    Compiled with MPI, so that each rank of a job has a GPU; ``net-test nccl`` starts them. The last figure that they
+    print, ``Avg bus bandwidth``, can be compared between numbers of GPUs.
     """
 
     name = "nccl_tests"

@@ -15,8 +15,8 @@ from hpcgen.core.model.image_paths import SCRATCH
 class NetTest(Block):
     """``net-test``: OSU's benchmarks, HPL and, if the image has it, nccl-tests, started alike.  Source: hpcgen
 
-    Every rank starts it with the same words; it chooses OSU's program by the number of ranks, and writes HPL's settings
-    for it. It prints what these print; ``hpcgen test --nodes`` holds their figures against the profile's.
+    Every rank starts it with the same arguments; it chooses OSU's program by the number of ranks and writes HPL's
+    settings. It prints their output; ``hpcgen test --nodes`` compares the figures with the profile's.
     """
 
     name = "net_test"

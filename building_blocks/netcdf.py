@@ -21,7 +21,7 @@ def _with_pnetcdf(situation: Situation) -> bool:
 class Netcdf(MpiLibraryBlock, CMakeLibraryBlock):
     """NetCDF from source, over parallel HDF5 and MPI.  Source: https://www.unidata.ucar.edu/software/netcdf
 
-    Without what reads from servers (DAP) and clouds. The Fortran interface, whose archive is another, has the same
+    Without access to servers (DAP) and clouds. The Fortran interface comes from a separate archive and has the same
     prefix.
     """
 
@@ -38,7 +38,7 @@ class Netcdf(MpiLibraryBlock, CMakeLibraryBlock):
     linked_with = ("-lnetcdf",)
 
     class Options(BlockOptions, frozen=True):
-        """``fortran``: also the Fortran interface, for which the compilers and MPI need Fortran, too.
+        """``fortran``: also the Fortran interface, which needs compilers and an MPI with Fortran.
 
         ``pnetcdf``: also writes files of the classic formats in parallel, by PnetCDF.
         """

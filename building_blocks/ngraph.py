@@ -12,7 +12,8 @@ from hpcgen.blocks.steps import Input, Run, Test, Wheels, command, run
 class Ngraph(Block):
     """nGraph under TensorFlow, on CPUs.  Source: https://github.com/tensorflow/ngraph-bridge
 
-    A program has it with ``import ngraph_bridge`` after TensorFlow. Each release is for one of TensorFlow alone.
+    A program enables it with ``import ngraph_bridge`` after TensorFlow. Each release fits exactly one TensorFlow
+    release.
     """
 
     name = "ngraph"

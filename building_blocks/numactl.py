@@ -13,8 +13,8 @@ from hpcgen.core.model.image_paths import SCRATCH
 class Numactl(AutotoolsBlock):
     """numactl and libnuma, which bind processes and memory to NUMA nodes.  Source: https://github.com/numactl/numactl
 
-    For the command in a job's line, and for distributions whose own is too old; blocks that need no more than libnuma
-    take the distribution's.
+    For using the command in jobs, and for distributions with too old a version; blocks that only need libnuma use the
+    distribution's.
     """
 
     name = "numactl"

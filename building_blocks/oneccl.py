@@ -19,8 +19,8 @@ class Oneccl(Block):
     """Intel oneAPI Collective Communications Library.  Source: https://github.com/uxlfoundation/oneCCL
 
     From the wheels ``oneccl`` and ``oneccl-devel`` with the run time of Intel's compiler, installed by a Python of the
-    distribution that stays in the builder. Ranks reach each other by the image's MPI, which has to have MPICH's binary
-    interface, or by its libfabric: Intel's own MPI, on which the wheel depends, is left out.
+    distribution that stays in the builder. Ranks communicate through the image's MPI, which must have MPICH's binary
+    interface, or through its libfabric; Intel's own MPI, on which the wheel depends, is left out.
     """
 
     name = "oneccl"

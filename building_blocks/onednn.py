@@ -13,8 +13,8 @@ from hpcgen.blocks.steps import Packages
 class Onednn(CMakeLibraryBlock):
     """oneDNN (MKL-DNN) from source for the partition's CPU.  Source: https://github.com/oneapi-src/oneDNN
 
-    For programs that link it themselves. TensorFlow does not use it: it bundles and builds a copy of its own
-    (see the tensorflow block's ``mkl``).
+    For programs that link it themselves. TensorFlow does not use it: it builds its own bundled copy (see the tensorflow
+    block's ``mkl``).
     """
 
     name = "onednn"

@@ -19,9 +19,9 @@ def _in_openvino(situation: Situation) -> bool:
 
 
 class OnnxServe(Block):
-    """Runs models in ONNX over many data files, as a share of an array, and again from where it ended.  Source: hpcgen
+    """Runs ONNX models over many data files, as one task of an array, and resumes where it stopped. Source: hpcgen
 
-    It computes by the image's provider and never by another: where a GPU does not compute, it ends with the status 76.
+    It computes only with the image's provider: if the GPU does not work, it ends with status 76.
     """
 
     name = "onnx_serve"

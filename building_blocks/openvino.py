@@ -27,9 +27,9 @@ def _why_not(facts: Facts) -> GpuUnused | None:
 class Openvino(WheelBlock):
     """OpenVINO, inference on models of other frameworks.  Source: https://github.com/openvinotoolkit/openvino
 
-    The project's wheel, which has a plug-in for Intel's GPUs on x86_64; that computes by OpenCL of Intel's compute
-    runtime, and in half precision. On CPUs with bfloat16 (AMX or AVX512_BF16) OpenVINO computes in that. Both unless a
-    program says ``INFERENCE_PRECISION_HINT=f32``; the one in /opt/openvino/share, which stacks run as a test, does.
+    The project's wheel, which has a plug-in for Intel's GPUs on x86_64; it uses OpenCL from Intel's compute runtime and
+    half precision. On CPUs with bfloat16 (AMX or AVX512_BF16) OpenVINO uses bfloat16. ``INFERENCE_PRECISION_HINT=f32``
+    overrides both; the program in /opt/openvino/share, which stacks run as a test, sets it.
     """
 
     name = "openvino"
@@ -37,7 +37,7 @@ class Openvino(WheelBlock):
     needs = (*WheelBlock.needs, need("intel_gpu", when=_on_gpu))
 
     class Options(BlockOptions, frozen=True):
-        """``device``: what the program of stacks computes on; ``gpu`` brings Intel's compute runtime."""
+        """``device``: what the stacks' program runs on; ``gpu`` adds Intel's compute runtime."""
 
         device: Literal["cpu", "gpu"] = "cpu"
 

@@ -1,4 +1,4 @@
-"""Packages of the distribution that a stack asks for by name."""
+"""Packages of the distribution that a stack names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PackageName = Annotated[
 
 
 class OsPackages(Block):
-    """Packages of the distribution, installed in both stages, or to build with alone."""
+    """Packages of the distribution, installed in both stages or only for the build."""
 
     name = "os_packages"
     of_project = True
@@ -29,8 +29,8 @@ class OsPackages(Block):
     class Options(BlockOptions, frozen=True):
         """``packages``: names as the base's package manager knows them.
 
-        ``dnf``, ``zypper``: the names in their place on a base with that package manager, where they differ.
-        ``build_only``: those of all these that the image does not get, such as a compiler of the stack's ``build``.
+        ``dnf``, ``zypper``: names used instead on a base with that package manager, if they differ. ``build_only``:
+        those that the image does not keep, such as a compiler for the stack's ``build``.
         """
 
         packages: list[PackageName] = []

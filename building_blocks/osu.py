@@ -1,4 +1,4 @@
-"""The benchmarks of MPI that networks are compared by."""
+"""MPI benchmarks for comparing networks."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def _with_cuda(situation: Situation) -> bool:
 
 
 class Osu(AutotoolsBlock):
-    """OSU Micro-Benchmarks, of MPI in C.  Source: https://mvapich.cse.ohio-state.edu/benchmarks/
+    """OSU Micro-Benchmarks for MPI in C.  Source: https://mvapich.cse.ohio-state.edu/benchmarks/
 
-    All programs are in one folder, whichever kind they are of.
+    All programs are in one folder.
     """
 
     name = "osu"
@@ -42,7 +42,7 @@ class Osu(AutotoolsBlock):
     gpu_memory = {"cuda": ("cuda", "0")}
 
     class Options(BlockOptions, frozen=True):
-        """``cuda``: its programs can also send from and to the memory of NVIDIA's GPUs; the default beside CUDA."""
+        """``cuda``: its programs can also use the memory of NVIDIA's GPUs; the default if the image has CUDA."""
 
         cuda: bool = False
 

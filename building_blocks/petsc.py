@@ -16,7 +16,7 @@ from hpcgen.core.model.image_paths import SCRATCH
 class Petsc(MpiLibraryBlock, AutotoolsBlock):
     """PETSc from source, in real double precision, over the image's MPI and BLAS.  Source: https://petsc.org
 
-    Without what it would download. ``$PETSC_DIR`` is where it is; there is no ``PETSC_ARCH``.
+    Without packages that PETSC would download. It is in ``$PETSC_DIR``; there is no ``PETSC_ARCH``.
     """
 
     name = "petsc"
@@ -26,7 +26,7 @@ class Petsc(MpiLibraryBlock, AutotoolsBlock):
     linked_with = ("-lpetsc",)
 
     class Options(BlockOptions, frozen=True):
-        """``fortran``: also the Fortran interface, for which the compilers and MPI need Fortran, too.
+        """``fortran``: also the Fortran interface, which needs compilers and an MPI with Fortran.
 
         ``complex``: for complex numbers instead of real ones.
         """

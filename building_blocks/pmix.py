@@ -1,4 +1,4 @@
-"""PMIx, by which ranks learn of each other."""
+"""PMIx, through which ranks find each other."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from hpcgen.blocks.steps import Packages, Part, Test, command
 
 
 class Pmix(AutotoolsBlock):
-    """OpenPMIx, for an Open MPI that is not to use the copy it brings.  Source: https://openpmix.org
+    """OpenPMIx, for an Open MPI that should not use its bundled copy.  Source: https://openpmix.org
 
-    Versions from 2.1.1 on understand each other as client and server, so it need not be the host's version.
+    Versions from 2.1.1 on work together as client and server, so it need not be the host's version.
     """
 
     name = "pmix"

@@ -12,7 +12,7 @@ from hpcgen.blocks.steps import Packages
 class Pnetcdf(MpiLibraryBlock, AutotoolsBlock):
     """PnetCDF from source, over the image's MPI.  Source: https://parallel-netcdf.github.io
 
-    There is no serial one: without MPI, NetCDF writes the same files.
+    There is no serial version: without MPI, NetCDF writes the same files.
     """
 
     name = "pnetcdf"
@@ -22,7 +22,7 @@ class Pnetcdf(MpiLibraryBlock, AutotoolsBlock):
     linked_with = ("-lpnetcdf",)
 
     class Options(BlockOptions, frozen=True):
-        """``fortran``: also the Fortran interface, for which the compilers and MPI need Fortran, too."""
+        """``fortran``: also the Fortran interface, which needs compilers and an MPI with Fortran."""
 
         fortran: bool = False
 

@@ -17,8 +17,8 @@ def _from_source(situation: Situation) -> bool:
 class Psm2(Block):
     """PSM2 for Omni-Path, x86-64 only.  Source: https://github.com/cornelisnetworks/opa-psm2
 
-    libfabric's provider ``psm2`` needs ``libpsm2.so.2``. Without it Intel MPI and libfabric fall back to TCP,
-    and nothing says so. It is compiled with AVX2.
+    libfabric's provider ``psm2`` needs ``libpsm2.so.2``. Without it Intel MPI and libfabric silently fall back to TCP.
+    It is compiled with AVX2.
     """
 
     name = "psm2"

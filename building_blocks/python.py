@@ -1,4 +1,4 @@
-"""Python, and the one environment that everything in Python is installed into."""
+"""Python, and the one environment for all Python packages."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from hpcgen.blocks.steps import (
 class Python(Block):
     """CPython with one environment for all packages, /opt/python.  Source: https://www.python.org
 
-    The environment's pip is brought up to date first: the one of Ubuntu 18.04 (9.0.1) installs only the
-    oldest kind of binary wheels. The distribution's interpreter itself stays where it is, in both stages.
+    The environment's pip is updated first: Ubuntu 18.04's (9.0.1) installs only the oldest kind of binary wheels. The
+    distribution's interpreter stays where it is, in both stages.
     """
 
     name = "python"
@@ -35,9 +35,11 @@ class Python(Block):
     class Options(BlockOptions, frozen=True):
         """Where the interpreter comes from.
 
-        ``obtain``: ``package`` is the distribution's, with a virtual environment; ``standalone`` a build that brings
-        all that it needs, where a distribution lacks the version: https://github.com/astral-sh/python-build-standalone;
-        ``image`` that of the image which the stack starts from, whose packages the environment sees as they are."""
+        ``obtain``: ``package`` is the distribution's, with a virtual environment; ``standalone`` a
+        self-contained build, for versions that the distribution lacks:
+        https://github.com/astral-sh/python-build-standalone; ``image`` the Python of the image that the stack starts
+        from, with its packages visible in the environment.
+        """
 
         obtain: Literal["package", "standalone", "image"] = "package"
 

@@ -1,4 +1,4 @@
-"""Python packages of one's own, beside the ones that blocks bring."""
+"""Python packages of your own, besides those that blocks install."""
 
 from __future__ import annotations
 
@@ -94,10 +94,10 @@ class PythonPackages(Block):
     """Packages of the Python package index in /opt/python: those that a stack names, and those of a project's files.
 
     A lock with hashes (``pylock.toml``, ``uv.lock``, ``poetry.lock``, ``pdm.lock``, requirements with ``--hash``) is
-    installed as it is, and nothing else with it. What has no hashes gets them by ``hpcgen lock``; without that, pip
-    adds what it depends on, and of a range takes the newest on the day of the build. Packages that other blocks
-    bring, such as PyTorch and mpi4py, come from these. The build fails if they do not fit what
-    already exists (``pip check``).
+    installed exactly, with nothing else. Lists without hashes get them with ``hpcgen lock``; without a lock, pip adds
+    dependencies and takes the newest release in a range on the day of the build. Packages that have blocks, such as
+    PyTorch and mpi4py, come from these blocks. The build fails if packages do not fit those already installed (``pip
+    check``).
     """
 
     name = "python_packages"
@@ -107,10 +107,10 @@ class PythonPackages(Block):
     class Options(BlockOptions, frozen=True):
         """``packages``: such as ``h5py==3.11.0``; ranges, addresses and pip's own options are refused.
 
-        ``requirements``: such as ``h5py>=3.10``, as a line of a file that the project does not have.
-        ``files``: requirements.txt, pylock.toml, uv.lock, poetry.lock, pdm.lock, pyproject.toml, setup.py
-        or setup.cfg of the project. ``groups``: extras and dependency groups of them that are wanted.
-        ``without``: packages of them that are not, unless they are a lock.
+        ``requirements``: such as ``h5py>=3.10``, as in a requirements file, if the project has none. ``files``:
+        requirements.txt, pylock.toml, uv.lock, poetry.lock, pdm.lock, pyproject.toml, setup.py or setup.cfg of the
+        project. ``groups``: the extras and dependency groups to install from them. ``without``: packages of them to
+        leave out, unless the file is a lock.
         """
 
         packages: list[Pin] = []

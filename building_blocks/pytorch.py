@@ -77,10 +77,10 @@ def _compiles(situation: Situation) -> bool:
 class Pytorch(Block):
     """PyTorch, tensors and neural networks.  Source: https://github.com/pytorch/pytorch
 
-    Wheels of the package index carry NVIDIA's CUDA on x86_64 (several GB), so on nodes without such a GPU they are not
-    taken: there it is the project's own wheel for the CPU, by its address and hash, or the distribution's package.
-    Three programs are in /opt/pytorch/share: ``step.py`` trains on one rank or many, ``ranks.py`` starts a program as a
-    rank of a job, ``check.py`` is the self-test.
+    Wheels of the package index carry NVIDIA's CUDA on x86_64 (several GB), so nodes without such a GPU get the
+    project's own CPU wheel, by its address and hash, or the distribution's package. Three programs are in
+    /opt/pytorch/share: ``step.py`` trains on one rank or many, ``ranks.py`` starts a program as a rank of a job,
+    ``check.py`` is the self-test.
     """
 
     name = "pytorch"
@@ -102,13 +102,12 @@ class Pytorch(Block):
     class Options(BlockOptions, frozen=True):
         """What computes, and how PyTorch gets into the image.
 
-        ``accelerator``: by default that of the partition's GPU where a wheel has code for it and the driver is new
-        enough, and ``cpu`` elsewhere. ``install``: ``pip`` takes the index's wheel, ``wheel`` the project's own by its
-        address (for the CPU, for ROCm, for Intel's GPUs, and with CUDA 12.6 for older ones of NVIDIA), ``package`` the
+        ``accelerator``: by default that of the partition's GPU if a wheel has code for it and the driver is new enough,
+        and ``cpu`` otherwise. ``install``: ``pip`` takes the index's wheel, ``wheel`` the project's own by its address
+        (for the CPU, for ROCm, for Intel's GPUs, and with CUDA 12.6 for older ones of NVIDIA), ``package`` the
         distribution's, ``hub`` starts from NVIDIA's or AMD's image (10 GB and more), ``source`` compiles it for the
-        partition's CPU (hours).
-        ``compile``: keep a C++ compiler and headers in the image, which ``torch.compile`` and C++ extensions need;
-        300 MB, so it is off unless a GPU computes.
+        partition's CPU (hours). ``compile``: keep a C++ compiler and headers in the image, which ``torch.compile`` and
+        C++ extensions need; 300 MB, so it is off unless a GPU computes.
 
         For ``source`` alone: ``mkldnn`` (oneDNN), ``gloo`` and ``mpi`` are what it is built with, ``blas`` the library
         for linear algebra, ``jobs`` compile steps at a time.

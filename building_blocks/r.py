@@ -23,10 +23,10 @@ _SOLVED = "cat(solve(matrix(c(2, 1, 1, 3), 2), c(3, 5)))"
 
 
 class RLanguage(Block):
-    """R of the distribution, with OpenBLAS, and the packages that it has compiled.  Source: https://www.r-project.org
+    """The distribution's R, with OpenBLAS and the distribution's compiled packages.  Source: https://www.r-project.org
 
-    CRAN's own archives have no sha256 that anybody publishes, so what Debian lacks is refused: ``conda_packages`` has
-    most of it (``r-NAME``), with hashes by ``hpcgen lock``.
+    Nobody publishes sha256 hashes of CRAN's own archives, so packages that Debian lacks are refused; ``conda_packages``
+    has most of them (``r-NAME``), with hashes from ``hpcgen lock``.
     """
 
     name = "r"
@@ -64,7 +64,7 @@ def _of_distribution(ctx: Context) -> list[str]:
     missing = [each for each in ctx.options.packages if each.lower() not in there]
     if missing:
         raise ConflictError(
-            f"the distribution of R {ctx.version} has no package {', '.join(missing)}",
+            f"the distribution with R {ctx.version} has no package {', '.join(missing)}",
             "r.packages",
             "packages that Debian has compiled",
             did_you_mean(missing[0].lower(), list(there)) or "leave it out, or take it from conda_packages as r-NAME",

@@ -14,8 +14,8 @@ from hpcgen.core.model.image_paths import SCRATCH
 class RankTest(Block):
     """Prints the ranks of a job and the MPI and fabric libraries that were really loaded.  Source: hpcgen
 
-    Exits with 3 if ``HPCGEN_RANKS`` is set and the job has another number of ranks, because some launchers
-    silently start that many jobs of one rank each.
+    Exits with 3 if ``HPCGEN_RANKS`` is set and the job has another number of ranks, because some launchers silently
+    start many jobs of one rank each.
     """
 
     name = "rank_test"

@@ -37,18 +37,18 @@ PROGRAMS = {"ray-job": "ray_job.py", "ranks.py": "torch_ranks.py"}
 class Ray(Block):
     """Ray, tasks and actors over several nodes.  Source: https://github.com/ray-project/ray
 
-    ``ray-job COMMAND …`` is what every rank of a job starts, one on each node: it makes one cluster of the nodes, runs
-    the command on the first, and ends all of it when the command ends or a node is lost. Each cluster has a token of
-    its own, because Ray listens on all interfaces of a node and asks nobody for a password by default.
+    Every rank of a job, one on each node, starts ``ray-job COMMAND …``: it makes one cluster of the nodes, runs the
+    command on the first node, and stops everything when the command ends or a node is lost. Each cluster has its own
+    token, because Ray listens on all interfaces of a node and requires no password by default.
     """
 
     name = "ray"
 
     class Options(BlockOptions, frozen=True):
-        """``needs``: what of Ray's needs is installed with it.
+        """``needs``: which of Ray's requirements are installed with it.
 
-        ``all``, or ``missing``: what neither the lists nor the images of vLLM have. They have the others in versions of
-        their own, which must stay.
+        ``all``, or ``missing``: those that neither vLLM's lists nor its images have. These have the others in their own
+        versions, which must not change.
         """
 
         needs: Literal["all", "missing"] = "all"

@@ -11,7 +11,7 @@ from hpcgen.blocks.steps import Environment, Input, Packages, Test
 class Rccl(Block):
     """ROCm Communication Collectives Library, from AMD's packages.  Source: https://github.com/ROCm/rccl
 
-    It has NCCL's interface. Its version here is that of the ROCm it belongs to, as in AMD's repository.
+    It has NCCL's interface. Its version here is that of its ROCm, as in AMD's repository.
     """
 
     name = "rccl"

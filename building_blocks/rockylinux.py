@@ -9,8 +9,8 @@ from hpcgen.blocks.steps import Packages
 class RockyLinux(Block):
     """Rocky Linux, a rebuild of Red Hat Enterprise Linux.  Source: https://rockylinux.org
 
-    Adds to the builder what unpacking and configure scripts need. curl is not named: the images have
-    ``curl-minimal``, with which the full package conflicts.
+    Adds tools for unpacking and for configure scripts to the builder. curl is not installed: the images have
+    ``curl-minimal``, which conflicts with the full package.
     """
 
     name = "rockylinux"

@@ -15,9 +15,8 @@ from hpcgen.core.errors import ConflictError
 class Rocm(Block):
     """AMD ROCm: HIP, its compiler and its run time, as AMD's image.  Source: https://rocm.docs.amd.com
 
-    Both stages start from AMD's image, which holds ROCm in ``/opt/rocm`` and AMD's package repository of the same
-    version with its key, so that blocks such as ``migraphx`` install AMD's packages together with the distribution's.
-    The kernel driver is the host's.
+    Both stages start from AMD's image, which has ROCm in ``/opt/rocm`` and AMD's package repository of the same version
+    with its key, so that blocks such as ``migraphx`` can install AMD's packages. The host provides the kernel driver.
     """
 
     name = "rocm"

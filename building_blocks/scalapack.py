@@ -13,8 +13,8 @@ from hpcgen.blocks.steps import Packages, Part, command
 class Scalapack(MpiLibraryBlock, AutotoolsBlock):
     """ScaLAPACK from source, over the image's MPI and BLAS.  Source: https://www.netlib.org/scalapack/
 
-    By its own Makefile: what it has in Fortran calls MPI only through its C, so that MPI's Fortran bindings, for which
-    its CMakeLists.txt asks, are not needed. MKL has one, too, which its link line chooses.
+    Built with its own Makefile: its Fortran code calls MPI only through its C code, so MPI's Fortran bindings, which
+    its CMakeLists.txt requires, are not needed. MKL includes a ScaLAPACK too, chosen by its link line.
     """
 
     name = "scalapack"

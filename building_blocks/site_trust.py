@@ -39,7 +39,7 @@ LEAVE = {
 
 
 class SiteTrust(Block):
-    """What the site's network needs: trusted certificates, the proxy, mirrors.  Source: the site profile.
+    """Settings for the site's network: trusted certificates, the proxy, mirrors.  Source: the site profile.
 
     - The site's certificates are copied into both stages and **stay trusted in the image**, so that a program
       in the container reaches the same servers through the same proxy. They work at once, also on a base

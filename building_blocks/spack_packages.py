@@ -1,4 +1,4 @@
-"""Packages of Spack that an environment of the user's project asks for."""
+"""Spack packages from an environment file of the user's project."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def _with_cuda(situation: Situation) -> bool:
 
 
 class SpackPackages(Block):
-    """Packages of Spack over the image's MPI, compiled by the distribution's GCC.  Source: https://spack.io
+    """Spack packages over the image's MPI, compiled with the distribution's GCC.  Source: https://spack.io
 
-    ``hpcgen lock`` chooses them, in the unpacked base; the lock has Spack's own lock and the sha256 of every source.
-    The view ``/opt/spack_packages/view`` has the programs and libraries of all of them. Spack itself, and packages
-    that others are only compiled with, stay out of the image.
+    ``hpcgen lock`` chooses them in the unpacked base; the lock contains Spack's own lock and the sha256 of every
+    source. The view ``/opt/spack_packages/view`` has all their programs and libraries. Spack itself and packages needed
+    only to compile others are not in the image.
     """
 
     name = "spack_packages"

@@ -62,11 +62,11 @@ def _by_clang(situation: Situation) -> bool:
 class Tensorflow(Block):
     """TensorFlow.  Source: https://github.com/tensorflow/tensorflow
 
-    oneDNN (MKL-DNN) is inside TensorFlow, built from its own copy. From 2.4 on, plain builds for x86_64 have it
-    with TensorFlow's own threads: switched on by ``TF_ENABLE_ONEDNN_OPTS=1`` in 2.5 to 2.8, which this block
-    sets, and by default from 2.9. ``mkl`` builds it with OpenMP threads instead; where several ranks share a
-    node those add up to more threads than cores, which is why it is off by default from 2.4 on. Before 2.4
-    it is the only way to have oneDNN at all, and on by default (x86_64, ``install=source``).
+    oneDNN (MKL-DNN) is inside TensorFlow, built from its own copy. From 2.4 on, plain builds for x86_64 have it with
+    TensorFlow's own threads: switched on by ``TF_ENABLE_ONEDNN_OPTS=1`` in 2.5 to 2.8, which this block sets, and by
+    default from 2.9. ``mkl`` builds it with OpenMP threads instead; if several ranks share a node, these add up to more
+    threads than cores, so it is off by default from 2.4 on. Before 2.4 it is the only way to get oneDNN, and on by
+    default (x86_64, ``install=source``).
     """
 
     name = "tensorflow"
@@ -86,14 +86,13 @@ class Tensorflow(Block):
     class Options(BlockOptions, frozen=True):
         """How TensorFlow gets into the image.
 
-        ``install``: ``pip`` takes the project's wheel, in which oneDNN chooses the CPU's instructions as it runs;
-        ``source`` compiles it for the partition's CPU (hours), ``intel`` takes Intel's wheel, for CPUs of x86-64 with
-        oneDNN over OpenMP, ``hub`` starts from the image tensorflow/tensorflow. ``gpu``: for NVIDIA's GPUs, with CUDA,
-        by default where the partition has one. The others are for ``source`` alone. ``mkl``: oneDNN with OpenMP,
-        decided by the version unless given. ``xla``: the XLA compiler. ``copt``: compiler flags beside those for the
-        CPU. ``jobs``: compile steps at a time, Bazel decides if 0. ``memory_mb``: memory in MB that Bazel may plan
-        with, all that it finds if 0. ``compiler``: ``clang`` is what the project's own wheels are made with from
-        2.13 on.
+        ``install``: ``pip`` takes the project's wheel, in which oneDNN chooses CPU instructions at run time; ``source``
+        compiles it for the partition's CPU (hours), ``intel`` takes Intel's wheel, for CPUs of x86-64 with oneDNN over
+        OpenMP, ``hub`` starts from the image tensorflow/tensorflow. ``gpu``: for NVIDIA's GPUs, with CUDA, by default
+        where the partition has one. The others are for ``source`` alone. ``mkl``: oneDNN with OpenMP, decided by the
+        version unless given. ``xla``: the XLA compiler. ``copt``: compiler flags beside those for the CPU. ``jobs``:
+        compile steps at a time, Bazel decides if 0. ``memory_mb``: memory in MB that Bazel may plan with, all that it
+        finds if 0. ``compiler``: ``clang`` is what the project's own wheels are made with from 2.13 on.
         """
 
         install: Literal["source", "pip", "intel", "hub"] = "pip"
@@ -257,14 +256,14 @@ class Tensorflow(Block):
         """Who fetches what, and what nobody has listed."""
         if ctx.options.install != "source":
             return []
-        told = ["Bazel itself fetches what TensorFlow's workspace names, by sha256"]
+        told = ["Bazel itself fetches the files named in TensorFlow's workspace, by sha256"]
         files = _bazel_files(ctx)
         if files.lacking:
             told.append(files.lacking)
         if not files.known:
             told.append(
-                "a bundle needs a list of that: hpcgen lock says what is known, and with --fetch-bazel runs Bazel to "
-                "learn it (docs/bazel-inputs.md)"
+                "a bundle needs a list of these: hpcgen lock uses what is known, and with --fetch-bazel runs Bazel "
+                "to find out (docs/bazel-inputs.md)"
             )
         return told
 

@@ -72,7 +72,7 @@ class Tensorrt(Block):
 
     def notices(self, ctx: Context) -> list[str]:
         """How much it fetches."""
-        return [f"The archive of TensorRT {ctx.version} has some GB, of which the image keeps the shared libraries."]
+        return [f"The archive of TensorRT {ctx.version} is several GB; the image keeps its shared libraries."]
 
     def details(self, ctx: Context) -> list[str]:
         """That the build accepts NVIDIA's licence."""

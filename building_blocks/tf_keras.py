@@ -11,7 +11,7 @@ from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile
 class TfKeras(Block):
     """Keras 2, for programs that were written before Keras 3.  Source: https://github.com/keras-team/tf-keras
 
-    TensorFlow shows it as ``tf.keras``, because TF_USE_LEGACY_KERAS is set in the image.
+    It is TensorFlow's ``tf.keras``, because the image sets TF_USE_LEGACY_KERAS.
     """
 
     name = "tf_keras"

@@ -11,7 +11,7 @@ from hpcgen.blocks.steps import Input, Run, Runtime, Test, TextFile, command, li
 class TfStep(Block):
     """Trains a small network with TensorFlow, and compares what it computes with NumPy.  Source: hpcgen
 
-    It serves every TensorFlow from 1.4 on, and proves that XLA compiled something where TF_XLA_FLAGS asks for it.
+    It works with every TensorFlow from 1.4 on, and checks that XLA compiled something if TF_XLA_FLAGS enables it.
     """
 
     name = "tf_step"

@@ -11,7 +11,7 @@ from hpcgen.blocks.torch_library import TorchLibrary
 class Torchaudio(TorchLibrary):
     """torchaudio, sound for PyTorch.  Source: https://github.com/pytorch/audio
 
-    Each release is for the PyTorch of the same version; 2.11.0, the last one, is for all later ones too.
+    Each release is for the PyTorch of the same version; 2.11.0, the last one, also for all later ones.
     """
 
     name = "torchaudio"
@@ -26,4 +26,4 @@ class Torchaudio(TorchLibrary):
         """What it needs to read files."""
         if Version(ctx.version) < Version("2.9"):
             return []
-        return ["torchaudio.load and torchaudio.save need the package torchcodec, which is not in the image by itself"]
+        return ["torchaudio.load and torchaudio.save need the package torchcodec, which is not installed by default"]

@@ -12,8 +12,8 @@ IMAGE_FORMATS = ("PNG", "JPEG", "WEBP", "NVJPEG")
 class Torchvision(TorchLibrary):
     """torchvision, images for PyTorch.  Source: https://github.com/pytorch/vision
 
-    Each release is for one release of PyTorch, up to 0.29. For AMD's GPUs it is compiled, because no public file says
-    the hash of a wheel: models and transforms run on the GPU through PyTorch, its own operators on the CPU alone.
+    Each release is for one release of PyTorch, up to 0.29. For AMD's GPUs it is compiled, because no public file has
+    the hash of a wheel: models and transforms run on the GPU through PyTorch, its own operators only on the CPU.
     """
 
     name = "torchvision"
@@ -34,7 +34,7 @@ class Torchvision(TorchLibrary):
         """What a compiled one has not."""
         if ctx.options.install != "source":
             return []
-        notes = ["torchvision.io decodes no images, since it is compiled without their libraries: Pillow reads them"]
+        notes = ["torchvision.io cannot decode images, since it is compiled without image libraries: use Pillow"]
         if ctx.options.accelerator != "cpu":
-            notes.append("torchvision's own operators (nms, roi_align, deform_conv2d) compute on the CPU alone")
+            notes.append("torchvision's own operators (nms, roi_align, deform_conv2d) run only on the CPU")
         return notes

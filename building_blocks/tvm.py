@@ -16,9 +16,9 @@ LLVM = "17.0"
 class Tvm(WheelBlock):
     """Apache TVM, which compiles models for the CPU they run on.  Source: https://github.com/apache/tvm
 
-    The project's wheel, with LLVM inside. Models come in as ONNX (``tvm.relax.frontend.onnx``) and are compiled
-    through Relax; Relay is no more. The program in /opt/tvm/share, which stacks run as a test, compiles for the
-    partition's CPU, by the target in the file ``target`` beside it.
+    The project's wheel, with LLVM inside. Models are imported from ONNX (``tvm.relax.frontend.onnx``) and compiled
+    through Relax; Relay no longer exists. The program in /opt/tvm/share, which stacks run as a test, compiles for the
+    partition's CPU, set in the file ``target`` beside it.
     """
 
     name = "tvm"

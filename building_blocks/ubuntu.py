@@ -9,7 +9,7 @@ from hpcgen.blocks.steps import Packages
 class Ubuntu(Block):
     """Ubuntu, a long-term release.  Source: https://ubuntu.com
 
-    Adds to the builder what fetching and unpacking need, and nothing to the final stage.
+    Adds tools for fetching and unpacking to the builder, and nothing to the final stage.
     """
 
     name = "ubuntu"

@@ -31,8 +31,8 @@ def _with_xpmem(situation: Situation) -> bool:
 class Ucx(AutotoolsBlock):
     """UCX, from source: shared memory and TCP everywhere, RDMA where there is InfiniBand.  Source: https://openucx.org
 
-    Nothing is left to what the builder happens to have, so that the image has what the recipe says. The drivers of
-    the cards (libmlx5 and its like) are the distribution's rdma-core.
+    Every feature is set explicitly, so that the result does not depend on what the builder happens to have. The card
+    drivers (libmlx5 and similar) come from the distribution's rdma-core.
     """
 
     name = "ucx"

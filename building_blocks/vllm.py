@@ -45,10 +45,10 @@ def _ubuntus_python(situation: Situation) -> bool:
 class Vllm(Block):
     """vLLM, a server for large language models.  Source: https://github.com/vllm-project/vllm
 
-    The project's wheel, which brings PyTorch, CUDA, cuDNN and NCCL of its own versions, or its image, which is the way
-    to ROCm; so it has no other block of these beside it. Some of its kernels are compiled as it starts, hence the
-    compiler in the image. It serves on one node, over all GPUs that ``--tensor-parallel-size`` says, and over several
-    beside the block ray.
+    The project's wheel, which brings its own versions of PyTorch, CUDA, cuDNN and NCCL, or its image, required for
+    ROCm; so it is not combined with blocks for these. Some of its kernels are compiled at start, hence the compiler in
+    the image. It serves on one node, over as many GPUs as ``--tensor-parallel-size`` says, and with the block ray over
+    several nodes.
     """
 
     name = "vllm"
@@ -61,7 +61,7 @@ class Vllm(Block):
     )
 
     class Options(BlockOptions, frozen=True):
-        """``accelerator``: whose GPUs serve, by default the partition's.
+        """``accelerator``: the kind of GPU, by default the partition's.
 
         ``install``: ``pip`` takes the wheels, ``hub`` starts from the project's or AMD's image (10 GB and more), which
         is the only way for ``rocm``: the package index has no wheels for it.

@@ -1,4 +1,4 @@
-"""The library by which ranks of a node map each other's memory."""
+"""The library with which ranks of a node map each other's memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hpcgen.blocks.steps import Environment, Packages, Test, command
 class Xpmem(AutotoolsBlock):
     """libxpmem, for nodes with the kernel module of that name.  Source: https://github.com/openucx/xpmem
 
-    The library alone; the module is the host's. This is the project that UCX's developers keep.
+    Only the library; the host provides the module. This is the repository maintained by UCX's developers.
     """
 
     name = "xpmem"

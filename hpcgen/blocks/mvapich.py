@@ -20,7 +20,7 @@ class MvapichBlock(AutotoolsBlock):
     """A program of the release that tells of itself, and what each rank of it prints."""
 
     class Options(BlockOptions, frozen=True):
-        """``fortran``: also the Fortran bindings, for which the compilers need Fortran too."""
+        """``fortran``: also the Fortran bindings, which need a Fortran compiler."""
 
         fortran: bool = False
 

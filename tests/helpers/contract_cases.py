@@ -203,7 +203,7 @@ CASES = {
     ),
     "host MPI older than the image's": Broken(
         INFINIBAND,
-        "the host's Open MPI 5.0.6, which takes its place: same major release, and no newer",
+        "the host's Open MPI 5.0.6, which replaces the image's: same major release, not newer",
         settings=("openmpi.version=5.0.8",),
         good=("openmpi.version=5.0.6",),
         conflict=True,
@@ -237,7 +237,7 @@ CASES = {
     ),
     "libfabric newer than the one that a hook puts in its place": Broken(
         HOOKED,
-        "with the host's libfabric 1.22.0, which takes its place and ends with FABRIC_1.7",
+        "with the host's libfabric 1.22.0, which replaces the image's and ends with FABRIC_1.7",
         settings=("mpi.provider=mpich", "libfabric.version=2.3.1"),
         good=("mpi.provider=mpich",),
         conflict=True,

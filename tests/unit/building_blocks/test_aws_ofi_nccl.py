@@ -43,7 +43,7 @@ def test_rocm_has_it_from_1_18_on() -> None:
 
 def test_what_was_made_for_aws_alone_is_for_no_other_fabric() -> None:
     assert version("alps", "pytorch-horovod", **{"aws_ofi_nccl.version": "<1.14"}) == "1.9.2"
-    with pytest.raises(ConflictError, match="for EFA alone"):
+    with pytest.raises(ConflictError, match="for EFA only"):
         version("alps", "pytorch-horovod", **{"aws_ofi_nccl.version": "1.13.0"})
 
 

@@ -166,7 +166,7 @@ def test_mvapich2_drives_the_fabric_itself(fabric: str, word: str, package: str,
     assert block.capabilities(ctx).providers == (provider,)
     assert not block.notices(ctx)
     _, ctx = context("mvapich2", "2.3.7", facts(fabric="slingshot"), others=others)
-    assert "over TCP" in block.notices(ctx)[0]
+    assert "use TCP" in block.notices(ctx)[0]
 
 
 def test_mvapich2_brings_what_its_fabric_needs(tmp_path: Path) -> None:

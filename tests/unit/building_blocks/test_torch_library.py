@@ -61,7 +61,7 @@ def test_a_project_gets_the_release_of_the_sites_pytorch(
     else:
         assert any(isinstance(each, Archive) and each.url.endswith(f"v{vision}.tar.gz") for each in inputs)
         assert plan.block("gnu") is not None
-        assert any("compute on the CPU alone" in note for note in notices(assembly))
+        assert any("run only on the CPU" in note for note in notices(assembly))
         commands = [line for _, step in assembly.builder.steps for line in step.commands]
         assert any(f"BUILD_VERSION={vision}" in line and "FORCE_CUDA=0" in line for line in commands)
     assert "ops.nms" in assembly.selftest

@@ -205,7 +205,7 @@ def test_the_libfabric_that_a_hook_brings_has_what_the_images_asks_for(
 def test_a_conflict_over_the_fabric_of_one_kind_of_node_names_its_line(workshop: Workshop) -> None:
     nodes = {**SLINGSHOT["partitions"]["main"], "fabric": {**HOOKED["fabric"], "libfabric": "1.15.2"}}
     settings = ("mpi.provider=mpich", "libfabric.version=1.22.0")
-    with pytest.raises(ConflictError, match=r"libfabric 1\.15\.2, which takes its place") as caught:
+    with pytest.raises(ConflictError, match=r"libfabric 1\.15\.2, which replaces the image's") as caught:
         workshop.plan(changed(HOOKED, {"partitions.main": nodes}), "hello", settings=settings)
     assert f"{workshop.profile}:{workshop.line('partitions.main.fabric.libfabric')}:" in str(caught.value)
 
