@@ -98,7 +98,7 @@ def _each_member(
             while (member := archive.next()) is not None:
                 limit.member()
                 if max(len(member.name), len(member.linkname)) > LONGEST_PATH:
-                    raise tarfile.ReadError("a name in it is far too long")
+                    raise tarfile.ReadError("it has a file name that is far too long")
                 archive.members.clear()  # type: ignore[attr-defined]
                 yield archive, member
     except _DAMAGE as failure:
@@ -133,7 +133,7 @@ def _by_zstd(stream: IO[bytes], name: str, limit: ReadingLimit) -> IO[bytes]:
     program = shutil.which("zstd")
     if program is None:
         raise InputError(
-            f"{name} has parts that are compressed with zstd, and the program zstd is not on PATH",
+            f"{name} has zstd-compressed parts, and zstd is not on PATH",
             remedy="install it; an image: skopeo copy --dest-compress-format gzip oci-archive:IMAGE oci-archive:OTHER",
         )
     plain = tempfile.TemporaryFile(prefix="hpcgen-")  # noqa: SIM115 - as long as it is read
@@ -146,7 +146,7 @@ def _by_zstd(stream: IO[bytes], name: str, limit: ReadingLimit) -> IO[bytes]:
                 limit.take(len(data))
                 plain.write(data)
     if process.returncode:
-        raise InputError(f"what {name} has cannot be unpacked by zstd", remedy="copy it again")
+        raise InputError(f"zstd cannot unpack {name}", remedy="copy it again")
     plain.seek(0)
     return plain
 

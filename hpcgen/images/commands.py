@@ -63,7 +63,7 @@ def ask(
                 raise InputError(
                     f"{argv[0]} printed more than {limit} bytes",
                     expected="a file of a kit",
-                    remedy="the image has no kit from hpcgen there; build it again",
+                    remedy="the image has no kit from hpcgen there; rebuild it",
                 )
             status = process.wait()
         size = complaint.seek(0, os.SEEK_END)

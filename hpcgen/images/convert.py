@@ -67,7 +67,7 @@ def marks_of(image: ImageReference) -> Marks:
     try:
         environment |= record_from(recorded or {}, dict[EnvName, str])
     except msgspec.ValidationError as failure:
-        raise InputError(f"the lock in {image} is not understood: {failure}", remedy=COPY_AGAIN) from failure
+        raise InputError(f"the lock in {image} cannot be parsed: {failure}", remedy=COPY_AGAIN) from failure
     return Marks(environment, {**_labels_of(kit), **labels}, machine)
 
 
@@ -110,7 +110,7 @@ def rows_for(image: ImageReference, output: ImageReference) -> list[ConversionRu
     """
     start = image.image_kind.form(image.name)
     if image.kind == output.kind and start == output.kind:
-        raise InputError(f"{image} already is of the kind {image.kind}", remedy="copy it as it is")
+        raise InputError(f"{image} is already of the kind {image.kind}", remedy="copy it as it is")
 
     def have(program: str) -> bool:
         return shutil.which(program) is not None
@@ -122,11 +122,11 @@ def rows_for(image: ImageReference, output: ImageReference) -> list[ConversionRu
     if not lacking:
         raise InputError(
             f"no known conversion from {image.kind} to {output.kind}",
-            remedy="convert in two steps, by way of an OCI archive or a folder, or build in that format",
+            remedy="convert in two steps, through an OCI archive or a folder, or build in that format",
         )
     raise MissingToolError(
         f"{' and '.join(lacking)} is not on PATH; it is needed to convert {image.kind} to {output.kind}",
-        remedy=f"install {' and '.join(lacking)}, or convert where it is installed",
+        remedy=f"install {' and '.join(lacking)}, or convert on a machine that has it",
     )
 
 

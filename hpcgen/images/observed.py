@@ -134,8 +134,8 @@ def observed(
     os_id, version = said.get("ID", ""), said.get("VERSION_ID", "")
     if not _WORD.fullmatch(os_id):
         raise InputError(
-            f"{name} does not say which distribution it has: there is no ID in its /etc/os-release",
-            remedy="build it by your own Dockerfile alone: hpcgen build --dockerfile FILE",
+            f"{name} does not state its distribution: its /etc/os-release has no ID",
+            remedy="build it with only your own Dockerfile: hpcgen build --dockerfile FILE",
         )
     block, release = _base_block(catalog, name, os_id, version)
     environment = {
@@ -165,14 +165,14 @@ def _base_block(catalog: Catalog, name: str, os_id: str, version: str) -> tuple[
                 return block, release
     if os_id == "alpine":
         raise InputError(
-            f"{name} is Alpine Linux {version}, whose C library is musl: nothing can be added to it",
+            f"{name} is Alpine Linux {version}, which uses musl: hpcgen can add nothing to it",
             remedy="its packages come by `RUN apk add` in a Dockerfile of your own (hpcgen build --dockerfile FILE); "
             "wheels, the host's MPI and GPU drivers are made for glibc, so start from another image for these",
         )
     raise InputError(
-        f"{name} is {os_id} {version}, of which hpcgen knows no packages",
+        f"{name} is {os_id} {version}, and hpcgen has no package names for it",
         expected=" or ".join(known),
-        remedy="build it by your own Dockerfile alone: hpcgen build --dockerfile FILE",
+        remedy="build it with only your own Dockerfile: hpcgen build --dockerfile FILE",
     )
 
 

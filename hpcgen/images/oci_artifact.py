@@ -88,5 +88,5 @@ def push_copy(
         why = harmless(plain(said[-1])) if said else f"skopeo ended with {status}"
         raise OutputError(
             f"{target} was not pushed: {why}",
-            remedy=remedy or "ask whether the registry takes OCI artifacts, and whether your login may write there",
+            remedy=remedy or "check that the registry accepts OCI artifacts and that your login may write there",
         )

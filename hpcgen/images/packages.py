@@ -53,7 +53,7 @@ def packages_in(image: ImageReference) -> ImagePackages:
     try:
         paths = image.image_kind.listed(image.name, is_record)
         if paths is None:
-            why = f"the files of {image} cannot be listed where it is: hpcgen convert makes a file of it, which can be"
+            why = f"the files of {image} cannot be listed where it is; convert it to a file with hpcgen convert"
             return ImagePackages([], [why])
         records = sorted(path for path in paths if re.fullmatch(SYSTEM_RECORDS, path))
         # In one call: each may unpack the whole image.

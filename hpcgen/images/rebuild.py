@@ -86,7 +86,7 @@ def whole_kit(kit: StoredKit, comparison: Comparison, name: str) -> dict[str, Ki
         return kit.files
     if not comparison.same:
         raise InputError(
-            f"only labels of {name} can be read here, and this hpcgen would write the rest of its kit differently",
+            f"only labels of {name} can be read here, and this hpcgen would write other files of its kit differently",
             remedy="read the image where its engine runs, or use the hpcgen named by its label io.hpcgen.version",
         )
     return comparison.made

@@ -91,7 +91,7 @@ def stored_kit(image: ImageReference) -> StoredKit:
     """The kit that an image carries, as it is; InputError if there is none."""
     if (found := found_kit(image)) is None:
         raise InputError(
-            f"no kit in {image}: it was not built from a kit of hpcgen",
+            f"no kit in {image}: it was not built from an hpcgen kit",
             expected=f"a kit in the image's {KIT}",
             remedy="render the kit again and build it with this hpcgen",
         )

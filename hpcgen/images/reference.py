@@ -70,7 +70,7 @@ def _parsed(text: str) -> ImageReference:
     kind, _, rest = text.partition(":")
     if rest.startswith("//") and kind in ("docker", "oras", "library", "shub"):
         raise InputError(
-            f"{text} is in a registry, and hpcgen starts images that are here",
+            f"{text} is in a registry, and hpcgen only starts local images",
             expected="a file, a folder, or a name in an engine's store",
             remedy=f"apptainer pull IMAGE.sif {text}, then IMAGE.sif"
             + (f"; or podman pull {rest[2:]}, then podman:{rest[2:]}" if kind == "docker" else ""),
@@ -104,7 +104,7 @@ def _at_path(path: Path, kind: str | None) -> ImageReference:
     found = kind or (known.name if known is not None else None)
     if found is None:
         raise InputError(
-            f"{full} is not a container image that hpcgen knows",
+            f"{full} is not a container image of a known kind",
             expected="a SIF, a squashfs, a tar file, an OCI archive or a folder with an image's root",
         )
     return ImageReference(found, str(full))

@@ -71,7 +71,7 @@ def _within(folder: Path, name: str) -> Path:
     if not parent.resolve().is_relative_to(folder.resolve()):
         raise InputError(
             f"in {folder} a link leads from {posixpath.dirname(name)} out of the image",
-            remedy="such an image is not opened: build it again from its recipe",
+            remedy="hpcgen does not open such an image: rebuild it from its recipe",
         )
     place = folder / name
     # A merged /usr has bin as a link to a folder; any link will do where a name must be taken.

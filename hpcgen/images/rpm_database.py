@@ -40,7 +40,7 @@ def rpm_packages(data: bytes, path: str) -> dict[str, str]:
         blobs = _from_ndb(data)
     else:
         raise InputError(
-            f"{path} is an rpm database of the older kind (Berkeley DB), which hpcgen does not read",
+            f"{path} is an rpm database of the older kind (Berkeley DB), which hpcgen cannot read",
             remedy="rpm -qa in the image lists its packages",
         )
     found: dict[str, str] = {}

@@ -83,7 +83,7 @@ def sign_sif(path: str, fingerprint: str) -> None:
     status = subprocess.run(words, stdout=2, check=False).returncode
     if status:
         raise OutputError(
-            f"{path} is there, but was not signed: apptainer sign ended with status {status}",
+            f"{path} exists, but was not signed: apptainer sign ended with status {status}",
             remedy="read its output above; apptainer sign IMAGE signs it later",
         )
 
@@ -96,7 +96,7 @@ def judged(path: str, signers: Path | None) -> CarriedSignature:
     keys = public_keys(signers) if signers is not None else []
     if not keys:
         why = f"{signers} has no OpenPGP key" if signers is not None else "no allowed signers are named"
-        return CarriedSignature("unknown", f"the file carries one, but {why}")
+        return CarriedSignature("unknown", f"the file has one, but {why}")
     try:
         program = _program()
     except MissingToolError as missing:
@@ -109,8 +109,8 @@ def judged(path: str, signers: Path | None) -> CarriedSignature:
             file.write_text(key, "utf-8")
             if (answer := ask([program, "key", "import", str(file)], env=env)).status:
                 said = harmless(answer.last_line)
-                message = f"Apptainer does not take an OpenPGP key of {signers}: {said}"
-                raise InputError(message, str(signers), remedy="export it again, by gpg --armor --export FINGERPRINT")
+                message = f"Apptainer rejects an OpenPGP key in {signers}: {said}"
+                raise InputError(message, str(signers), remedy="export it again: gpg --armor --export FINGERPRINT")
         allowed = _fingerprints(ask([program, "key", "list"], env=env))
         # `--local`: no key comes from a server.
         words = [program, "verify", "--local", "--json", str(Path(path).absolute())]
@@ -130,5 +130,5 @@ def _judgement(answer: CommandOutput, found: list[_Signer], allowed: list[str]) 
         names = sorted({f"{harmless(each.name)} ({each.fingerprint.upper()})" for each in found})
         return CarriedSignature("holds", f"by {' and '.join(names)}")
     if answer.status == 0 or _UNKNOWN_KEY in answer.last_line:
-        return CarriedSignature("does not hold", "it is signed with a key of none of the allowed signers")
+        return CarriedSignature("does not hold", "its key belongs to none of the allowed signers")
     return CarriedSignature("does not hold", harmless(_FAILED.sub("", answer.last_line)))

@@ -133,7 +133,7 @@ def notes(kit: StoredKit) -> list[str]:
     found = []
     label = kit.labels.get(f"{LABEL}content")
     if label is not None and label != kit.lock.get("content"):
-        found.append("the label io.hpcgen.content is not that of the kit: the image was built from another recipe")
+        found.append("the label io.hpcgen.content does not match the kit: the image was built from another recipe")
     if not kit.whole:
         found.append("only the image's labels could be read, so some of the kit's files are not shown")
     try:

@@ -44,7 +44,7 @@ def _kind_here(image: ImageReference) -> str:
         if shutil.which(runners()[name].command_name()) is not None:
             return kind
     raise MissingToolError(
-        f"no engine here starts {image}, which is an archive",
+        f"no engine here can start the archive {image}",
         expected=" or ".join(kinds),
         remedy=f"load it into the store of an engine: hpcgen convert {image} podman:NAME",
     )

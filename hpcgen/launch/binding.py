@@ -103,7 +103,7 @@ def binding_text(plan: Plan, mpi: HostMpi | None, found: Binding | None) -> str:
     if gpu is None:
         return ""
     if plan.job.rank_gpus == "own" and _sees_all(plan):
-        text = f"every rank sees the whole node, as {ONECCL} needs it, and must choose by its number there"
+        text = f"every rank sees the whole node, as {ONECCL} needs it, and must choose by its local rank"
     elif plan.job.rank_gpus == "all":
         text = "every rank sees the whole node and must choose by itself"
     elif gpus_by_launcher(plan, mpi):

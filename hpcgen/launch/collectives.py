@@ -96,4 +96,4 @@ def collectives_text(plan: Plan, engine: Engine) -> str:
     if network is None:
         return ""
     who = " and ".join(plan.gpu_collectives)
-    return f"{who} over {network.text}; where that does not work it stops (NCCL_NET), and does not take sockets"
+    return f"{who} over {network.text}; if that fails, NCCL stops (NCCL_NET) instead of using sockets"

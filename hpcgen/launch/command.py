@@ -58,13 +58,13 @@ def command_start(
     how = start(alone, image_environment, more_inside, shown=shown)
     if how.engine.launcher:
         raise PolicyError(
-            f"{how.engine.name} starts containers by an option of {how.engine.launcher}, so that no command can be one",
+            f"{how.engine.name} starts containers with an option of {how.engine.launcher}: a command cannot start one",
             expected="an engine that runs the program in its own process, such as Apptainer or Charliecloud",
             remedy="name another engine with --engine, or start the image by hpcgen run and hpcgen submit",
         )
     if any(each.mounted for each in how.data):
         raise PolicyError(
-            f"{how.engine.name} is started as a command, and only a job mounts packed data",
+            f"{how.engine.name} is started as a command, but only jobs mount packed data",
             remedy="mount it first (squashfuse FILE FOLDER) and bind that folder, or use hpcgen run or hpcgen submit",
         )
     if host_mpi(plan, how.engine) is not None:

@@ -154,7 +154,7 @@ def _bind(plan: Plan, data: NamedData) -> Bind:
         raise InputError(
             f"{data.text}: {engine.name} cannot bind a folder read-only",
             data.where,
-            remedy="leave :ro out, or take another engine",
+            remedy="leave out :ro, or use another engine",
         )
     if data.target or not isinstance(source, Shell):
         _check_target(plan, engine, data, data.target or str(source))
@@ -172,7 +172,7 @@ def _check_target(plan: Plan, engine: Engine, data: NamedData, target: str) -> N
         raise InputError(
             f"{data.text} would hide {hidden[0]} of the image, {_why(plan, hidden[0])}",
             data.where,
-            expected="a place that nothing else has",
+            expected="a path that nothing else uses",
             remedy=f"bind it elsewhere, such as {data.source}:{(*engine.mount_points, '/data')[0]}",
         )
 
@@ -204,7 +204,7 @@ def _no_target(engine: Engine, data: NamedData, target: str) -> InputError:
         # Of a model: its place is the stack's.
         free, again = "", "build the image again, which makes the folder"
     return InputError(
-        f"{data.text}: {engine.name} binds only onto folders of the image, and this one may have no {target}",
+        f"{data.text}: {engine.name} binds only onto folders of the image, and this one may not have {target}",
         data.where,
         remedy=f"--bind {sh(free)}, or {again}" if free else again,
     )

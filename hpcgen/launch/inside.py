@@ -16,9 +16,9 @@ def inside_image(plan: Plan, how: Start) -> Start:
     PolicyError: something of the host would be needed inside, or the image is of a kind that it does not start.
     """
     problems = []
-    remedy = "correct the profile, or leave scheduler.container_universe out: then the script starts the image"
+    remedy = "correct the profile, or leave out scheduler.container_universe so that the script starts the image"
     if how.engine.starts[0] not in ("sif", "sandbox"):
-        message = f"the batch system starts files of Apptainer, and images for {how.engine.name} are of another kind"
+        message = f"the batch system starts Apptainer images, and images for {how.engine.name} are of another kind"
         problems.append(Problem(message, "scheduler.container_universe", remedy=remedy))
     if how.outer or how.call.binds:
         message = "an image started by the batch system has neither the host's launcher nor its MPI"

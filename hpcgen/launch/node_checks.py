@@ -50,7 +50,7 @@ def starts(plan: Plan, how: Start) -> str:
     """Whether the engine's program starts, where it is one of the node's."""
     if plan.job.nodes == 1 or how.engine.launcher or not how.engine.tells_version:
         return ""
-    todo = sh("have it installed there as on the other nodes, or use other nodes")
+    todo = sh("ask for it to be installed there as on the other nodes, or use other nodes")
     return fill("starts", engine=quoted(how.engine.command_name()), todo=todo)
 
 
@@ -88,7 +88,7 @@ def between_gpus(plan: Plan) -> list[str]:
 
 def shared_memory(plan: Plan, how: Start) -> str:
     """Ranks of a node start by it, and libraries of collectives fall back to it between GPUs."""
-    todo = sh("remove what ended jobs left in it, or have it mounted with its usual size, half of the memory")
+    todo = sh("remove what ended jobs left in it, or ask for it to be mounted with its usual size, half of the memory")
     ranks, parts = plan.job.ranks_per_node, []
     if ranks > 1 and has_rank_test(plan, how):
         parts.append(("FAILED", ranks * SHARED_KB, f"{ranks} ranks"))
@@ -116,12 +116,12 @@ def caches(plan: Plan, how: Start) -> str:
         return ""
     found = [f"{each.variable}={each.home}" for each in how.caches.of("download")]
     found += [f"{each.variable}=" for each in how.caches.of("compiled")]
-    todo = "have it, or HPCGEN_CACHE for all downloads, name a folder of a larger file system, and move what is there"
+    todo = "set it, or HPCGEN_CACHE for all downloads, to a folder on a larger file system, and move its contents"
     return fill(
         "home",
         caches=line(found),
         at_home=fill("at_home") if how.engine.shows_home else "",
-        expected=sh(f"a place outside of the home directory, which holds {limit}"),
+        expected=sh(f"a folder outside the home directory, which may hold {limit}"),
         todo=sh(todo),
     )
 
@@ -144,7 +144,7 @@ def alone(plan: Plan, how: Start) -> str:
         limit_s=str(NODE_LIMIT_S),
         own=line(own),
         command=line(["/usr/bin/env", "HPCGEN_RANKS=1", *rank_words(plan)]),
-        todo=sh("compare this node with the others: the image, the libraries of MPI, /dev/shm"),
+        todo=sh("compare this node with the others: the image, the MPI libraries, /dev/shm"),
     )
 
 

@@ -151,7 +151,7 @@ def _paths(plan: Plan, how: Start, named: bool) -> str:
         todo = f"use other nodes, or correct {path} of the profile of {site}"
         found.append((weight(plan.site, path), "fabric", todo, list(plan.fabric.devices)))
     path = f"partitions.{plan.partition}.copy_devices"
-    todo = f"use other nodes, or correct {path} of the profile of {site}: UCX copies another way there"
+    todo = f"use other nodes, or correct {path} of the profile of {site}: UCX then copies in another way"
     copying = [device for name, device in COPY_DEVICES.items() if plan.block(name) is not None]
     found.append(("warning", "copy device", todo, [*copying]))
     found += _collectives(plan, how)
@@ -167,7 +167,7 @@ def _paths(plan: Plan, how: Start, named: bool) -> str:
             found.append(("FAILED", "library", todo, on_host(mpi, [path])))
     opened = ""
     if any(what == "GPU" for _, what, _, _ in found) and gpu is not None and gpu.vendor != "nvidia":
-        todo = "ask for the group that may open it (render or video), or whether nodes of jobs have another driver"
+        todo = "ask to join the group that may open it (render or video), or check the driver of the compute nodes"
         opened = fill("opened", device=sh(GPU_DEVICES[gpu.vendor]), todo=sh(todo))
     rows = [(weight, sh(what), sh(todo), line(paths)) for weight, what, todo, paths in found if paths]
     there = [fill("paths", weight=weight, what=what, todo=todo, paths=all) for weight, what, todo, all in rows]
@@ -213,7 +213,7 @@ def _driver(plan: Plan) -> str:
         file=sh(DRIVER_FILE),
         driver=sh(driver),
         expected=sh(f"{driver} or newer, for CUDA of the image"),
-        todo=sh("write the driver of these nodes into the profile and build again: CUDA is chosen by it"),
+        todo=sh("enter these nodes' driver in the profile and rebuild: it determines the CUDA version"),
     )
 
 
@@ -271,9 +271,9 @@ def _memory(plan: Plan) -> str:
     if each is None:
         return ""
     needed = each * plan.job.ranks_per_node
-    limited = sh("ask for more: scheduler.memory_request of the profile says how jobs ask for memory")
+    limited = sh("request more: the profile's scheduler.memory_request says how jobs request memory")
     expected = sh(f"{needed:g} GB for {plan.job.ranks_per_node} ranks")
-    todo = sh("start fewer ranks per node, or check what else is running there")
+    todo = sh("start fewer ranks per node, or check what else runs there")
     return fill("memory", memory=str(math.ceil(needed)), expected=expected, todo=todo, limited=limited)
 
 

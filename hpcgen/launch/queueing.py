@@ -32,7 +32,7 @@ def refuse(plan: Plan, queueing: Queueing, scheduler: Scheduler, how: Start) -> 
     title, problems = scheduler.title, []
     if queueing.tasks is not None and not scheduler.takes_jobs:
         message = f"{plan.site.name} has no batch system that could take an array"
-        problems.append(Problem(message, "--array", remedy="leave it out: one job does everything"))
+        problems.append(Problem(message, "--array", remedy="leave it out: one job then does everything"))
     elif queueing.tasks is not None and not scheduler.task_variable:
         problems.append(Problem(f"hpcgen cannot submit arrays to {title}", "--array", remedy="submit several jobs"))
     elif queueing.tasks is not None and queueing.tasks > most:
@@ -42,7 +42,7 @@ def refuse(plan: Plan, queueing: Queueing, scheduler: Scheduler, how: Start) -> 
     if queueing.after and not scheduler.after(queueing.after):
         problems.append(
             Problem(
-                f"{title} has no jobs that wait for others",
+                f"{title} has no job dependencies",
                 "--after",
                 remedy="submit this one when the other has ended",
             )
@@ -52,7 +52,7 @@ def refuse(plan: Plan, queueing: Queueing, scheduler: Scheduler, how: Start) -> 
     if queueing.requeue and not scheduler.requeueing:
         problems.append(
             Problem(
-                f"hpcgen cannot have {title} start a job again",
+                f"hpcgen cannot make {title} restart a job",
                 "--requeue",
                 remedy="leave it out, and submit again by hand",
             )
@@ -64,14 +64,14 @@ def refuse(plan: Plan, queueing: Queueing, scheduler: Scheduler, how: Start) -> 
 def _checkpoint_problems(plan: Plan, seconds: int, scheduler: Scheduler, how: Start) -> list[Problem]:
     where = "--checkpoint"
     if not plan.stack.run.checkpoint:
-        remedy = "say in the stack how the program is made to write its state: docs/stacks.md"
+        remedy = "state in the stack how the program saves its state: docs/stacks.md"
         return [Problem(f"{plan.stack.name} names no command for it (run.checkpoint)", where, remedy=remedy)]
     if not scheduler.warn(seconds):
         return [
             Problem(
-                f"{scheduler.title} sends the script no signal before the time limit",
+                f"{scheduler.title} cannot send the script a signal before the time limit",
                 where,
-                remedy="leave it out, and let the program write its state every so often",
+                remedy="leave it out, and let the program save its state regularly",
             )
         ]
     if how.engine.launcher:
@@ -79,7 +79,7 @@ def _checkpoint_problems(plan: Plan, seconds: int, scheduler: Scheduler, how: St
             Problem(
                 f"{how.engine.name} starts nothing on a node where the program runs already",
                 where,
-                remedy="use another engine of the site (--engine), or let the program write its state every so often",
+                remedy="use another engine of the site (--engine), or let the program save its state regularly",
             )
         ]
     if seconds >= plan.job.walltime_s:

@@ -119,7 +119,7 @@ def _command(plan: Plan, name: str) -> str:
     """What is started where the script is given no other words; a stack may leave that to each job."""
     if plan.job.command:
         return traced(fill("command", command=line(plan.job.command)), Subject("command"))
-    message = f"{name}: the stack {plan.stack.name} names no command: give it behind the script's name"
+    message = f"{name}: the stack {plan.stack.name} names no command: pass it after the script's name"
     return traced(fill("no_command", message=sh(message)), Subject("command"))
 
 

@@ -174,7 +174,7 @@ def _sealed(plan: Plan, engine: Engine) -> Plan:
         # Of a release that is new enough, so that only what an engine never can is left out.
         names = sorted(name for name, each in runners().items() if not each("999").unsealed_reason())
         raise PolicyError(
-            f"{engine.name} cannot start a container that is sealed off from the host and the network: {reason}",
+            f"{engine.name} cannot start a container isolated from the host and the network: {reason}",
             expected=f"{', '.join(names[:-1])} or {names[-1]}, with its version in the profile of {plan.site.name}",
             remedy="name another engine with --engine; the image may have to be converted for it (hpcgen convert)",
         )
@@ -283,7 +283,7 @@ def start_problems(plan: Plan, engine: Engine, mpi: HostMpi | None) -> list[Prob
         )
     elif job.nodes > 1 and mpi is None:
         why = (
-            f"{engine.name} does not let the host's launcher reach into its containers"
+            f"{engine.name} does not let the host's launcher start processes in its containers"
             if not engine.started_by_launcher
             else f"the profile of {plan.site.name} names no host MPI, the image's own starts ranks only on one node, "
             f"and {plan.site.scheduler.kind} has no launcher for them"

@@ -61,7 +61,7 @@ def check_site(site: Site, document: Document | None = None) -> None:
     allowed = site.containers.build_on
     takes_jobs = scheduler_for(site.scheduler).takes_jobs
     if not takes_jobs:
-        message = f"{site.name} has no batch system to build with"
+        message = f"{site.name} has no batch system to submit the build to"
         problems.add(message, remedy="build right here: omit --submit and --array")
     elif not allowed:
         problems.add(

@@ -96,9 +96,9 @@ def _check(folder: Path, output: Path, force: bool) -> None:
         raise InputError(f"{folder} is not a folder", "DIR", remedy="name the folder with the data")
     if not output.name.endswith(PACKED):
         raise OutputError(
-            f"{output}: a bind tells packed data by its name",
+            f"{output}: binds recognise packed data by the name",
             "--output",
-            expected=f"a name that ends in {' or '.join(PACKED)}",
+            expected=f"a name ending in {' or '.join(PACKED)}",
             remedy=f"-o {folder.name}{PACKED[0]}",
         )
     if output.is_dir() or (output.exists() and not force):
@@ -144,5 +144,5 @@ def _run(words: list[str], tell: Callable[[str], None]) -> None:
     status = stream(words, keep, on_update=update)
     if status != 0:
         said = "\n".join(f"  | {line}" for line in tail if line)
-        remedy = "make what it names readable, or see whether the disk is full; mksquashfs has to be 4.4 or later"
+        remedy = "make the named files readable, or check whether the disk is full; mksquashfs must be 4.4 or later"
         raise ConversionFailedError(f"mksquashfs ended with status {status}:\n{said}", remedy=remedy)

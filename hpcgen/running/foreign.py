@@ -45,13 +45,13 @@ _OF_BUILDS = ("network", "licences", "conda packages", "Python packages")
 
 _OF_MPI = ("MPI ABI", "MPI version", "PMI", "transport key", "fabric provider", "libfabric", "TCP fallback")
 
-_OTHER = "take another tag of the image, or add what it lacks: hpcgen extend"
+_OTHER = "use another tag of the image, or add what it lacks: hpcgen extend"
 _REMEDIES = {
-    "C library": "take a tag of the image with a newer base",
-    "MPI ABI": "take a tag with that MPI, or add one: hpcgen extend",
-    "MPI version": "take a tag with an older MPI, or add one: hpcgen extend",
+    "C library": "use a tag of the image with a newer base",
+    "MPI ABI": "use a tag with that MPI, or add one: hpcgen extend",
+    "MPI version": "use a tag with an older MPI, or add one: hpcgen extend",
     "private MPI": _OTHER,
-    "PMI": "name another one in mpi.pmi of the profile, or take an image with another MPI",
+    "PMI": "name another one in mpi.pmi of the profile, or use an image with another MPI",
     "fabric provider": f"name the host's folders with it in fabric.libraries and mpi.binds, or {_OTHER}",
     "GPU use": "--gpus 0 for a job on CPUs only, or take a tag of the image for these GPUs",
 }
@@ -156,7 +156,7 @@ def _usual_site(image: ImageReference, catalog: Catalog) -> Site:
     if (own := usual("site", None)) is not None:
         return catalog.site(own[0])
     raise InputError(
-        f"nothing says which machine {image} is to be started on: hpcgen did not build it",
+        f"the site for {image} is unknown: hpcgen did not build this image",
         expected="--site NAME|FILE",
         remedy="`hpcgen list sites` shows the known ones (workstation for a machine of your own), "
         "`hpcgen site new NAME --detect` writes a profile of this one",
@@ -219,7 +219,7 @@ def _with_mpi(plan: Plan, facts: ImageFacts, catalog: Catalog) -> Plan:
         return plan
     if not facts.mpi:
         alone = _started_alone(plan) if host is not None else plan
-        return _told(alone, "no MPI was found in the image: its processes are started without one")
+        return _told(alone, "the image has no MPI: its processes are started without one")
     case = foreign_case(plan, facts, catalog)
     if host is None or case.host is None or not (case.swapped or host.shown_inside):
         return plan
@@ -250,7 +250,7 @@ def _against(case: ContractCase) -> list[Check]:
     targets = [bind.target for bind in (case.host.binds if case.host is not None else []) if not bind.file]
     if missing := sorted(set(targets) - set(made)):
         reason = f"it has no folder {some(missing)} to bind the host's to, and {case.engine.name} makes none"
-        todo = "take another engine (--engine), or let a newer Charliecloud start it"
+        todo = "use another engine (--engine) or a newer Charliecloud"
         found.append(Check("binds", "broken", reason, todo))
     return found
 
@@ -316,7 +316,8 @@ def foreign_findings(
     entry = plan.found.entry_point if plan.found is not None else []
     if entry and asked.command:
         message = f"the image's entry point is left out: {' '.join(entry)}"
-        found.append(Finding(name="entry point", severity="note", message=message, remedy="put it before the command"))
+        remedy = "put it before the command if you need it"
+        found.append(Finding(name="entry point", severity="note", message=message, remedy=remedy))
     return found
 
 

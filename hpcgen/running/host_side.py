@@ -71,10 +71,10 @@ def host_side(
         raise InputError(
             [
                 Problem(
-                    f"the image was built for {name}, and no profile of that site is here; the image's own record "
-                    "must not decide what runs on this host",
+                    f"the image was built for {name}, and there is no profile of that site here; the image's "
+                    "own record must not decide what runs on this host",
                     expected="your own profile",
-                    remedy="--site NAME|FILE, or --trust-image if the image is from somebody you trust",
+                    remedy="--site NAME|FILE, or --trust-image if you trust the image's source",
                 )
             ]
         ) from failure

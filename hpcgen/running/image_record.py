@@ -57,7 +57,7 @@ def another_image(job: ImageJob, start: Path) -> str:
         if told.get("image") == job.image:
             if told.get("digest") in ("", None, found.digest):
                 return ""
-            return f"{job.image} is not what it was for the last job from here ({file}): it has another digest"
+            return f"{job.image} has changed since the last job from here ({file}): its digest differs"
     return ""
 
 

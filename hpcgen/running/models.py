@@ -207,5 +207,5 @@ def _fill(
 
 
 def _without_network(problem: Problem) -> Problem:
-    remedy = "run the same command again, which resumes; where no network is: hpcgen data fetch --bundle BUNDLE"
+    remedy = "run the same command again, which resumes; without a network: hpcgen data fetch --bundle BUNDLE"
     return Problem(problem.message, problem.where, problem.expected, remedy if problem.remedy else "")

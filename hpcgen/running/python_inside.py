@@ -108,7 +108,7 @@ def python_inside(job: ImageJob, modules: Sequence[str], image: str) -> FoundPyt
         said = " | ".join([each.strip() for each in ended.lines if each.strip()][-3:]) or "nothing"
         how = "is still running" if ended.status is None else f"ended with {status_text(ended.status)}"
         raise JobFailedError(
-            f"{image} cannot be started to see what is in it: `sh` in it {how} and said: {said}",
+            f"{image} cannot be started to look inside: `sh` in it {how} and said: {said}",
             remedy="it needs /bin/sh and /usr/bin/env, and has to be for this machine's processor; --engine names "
             "another engine",
         )
@@ -138,7 +138,7 @@ def _best(ended: StartResult, modules: Sequence[str], where: str) -> FoundPython
             continue
     if not found:
         raise MissingToolError(
-            f"there is no Python in {where}", expected="python3 on its PATH", remedy="take an image with the framework"
+            f"there is no Python in {where}", expected="python3 on its PATH", remedy="use an image with the framework"
         )
     return max(found, key=lambda each: len(each.modules))
 

@@ -59,7 +59,7 @@ def shell_words(job: ImageJob, folder: Path, words: Sequence[str], *, on_node: b
         if terminal is None:
             known = queue.takes_jobs and queue.interactive
             remedy = f"hpcgen shell in it: {command(*asking)}" if known else "leave out --nodes and --queue"
-            raise PolicyError(f"hpcgen cannot ask {plan.site.name} for a node with a command on it", remedy=remedy)
+            raise PolicyError(f"hpcgen cannot request an interactive node from {plan.site.name}", remedy=remedy)
         require_programs(queue, plan.site.name)
         before = [*asking, *terminal]
     bash = require_program("bash", "start a shell", "install bash")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hpcgen.images.reference import ImageReference
 
 _FIELD = "images.require_signature"
-_REMEDY = "ask the builder of the image for both again; hpcgen verify IMAGE says more"
+_REMEDY = "ask whoever built the image for both again; hpcgen verify IMAGE shows details"
 
 
 def required_by(site: Site, catalog: Catalog) -> str:
@@ -47,8 +47,8 @@ def require_signed(image: ImageReference | None, site: Site, catalog: Catalog) -
     from hpcgen.builders.records.provenance import check_carried, check_provenance, statement_beside
 
     if image is None:
-        message = f"{who} requires a signed image, and none is named"
-        raise PolicyError(message, expected="IMAGE, whose statement can be checked", remedy="name the image")
+        message = f"{who} requires a signed image, and no image is named"
+        raise PolicyError(message, expected="IMAGE, so that its statement can be checked", remedy="name the image")
     signers = allowed_signers()
     if signers is None:
         message = f"{who} requires an image signed by an allowed signer, and you have none"
@@ -63,7 +63,7 @@ def require_signed(image: ImageReference | None, site: Site, catalog: Catalog) -
         raise PolicyError(
             f"{image} has no provenance statement, and {who} requires one{other}",
             expected=f"{file}, signed in {file}.sig",
-            remedy="get both from whoever built it; who has the record writes them with "
+            remedy="get both from whoever built it, who can make them from the build record: "
             "hpcgen records provenance ID -o FILE --sign KEY",
         )
     checks = check_provenance(image, file, signers)

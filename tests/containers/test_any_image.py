@@ -115,7 +115,7 @@ def test_what_a_job_rests_on_lies_beside_it_and_a_changed_image_is_told(
     assert told["digest"].startswith("sha256:") and told["host_mpi"] == "intel 2021.17.2"
     assert [each["soname"] for each in told["facts"]["mpi"]] == ["libmpi.so.12"]
     (image / "opt/new").write_text("changed\n")
-    assert "it has another digest" in submit(site, image, "--", "true").stderr
+    assert "its digest differs" in submit(site, image, "--", "true").stderr
     (image / "opt/new").unlink()
 
 
@@ -188,7 +188,7 @@ def test_without_mpi_one_process_is_started_on_each_node(site: Site, made: Calla
     assert done.returncode == 0, done.stdout + done.stderr
     said = sorted(line for line in done.stdout.splitlines() if line.startswith("process"))
     assert said == ["process 0 n1", "process 1 n2"], done.stdout
-    assert "no MPI was found in the image" in done.stderr
+    assert "the image has no MPI" in done.stderr
 
 
 def test_its_own_program_is_started_where_no_other_is_named(site: Site, made: Callable[[str], Path]) -> None:

@@ -63,5 +63,5 @@ def test_the_preflight_refuses_a_job_with_less_than_its_ranks_need(
     tres, limit, said = got(site, mpi_hello_image, "--memory-per-rank", "3")
     assert ("mem=2G" in tres, limit) == (True, 2048), said
     assert "preflight: FAILED: memory on " in said or "preflight: FAILED: memory: " in said, said
-    assert "expected 6 GB for 2 ranks; seen: 2 GB for the job (cgroup); ask for more: scheduler.memory_request" in said
+    assert "expected 6 GB for 2 ranks; seen: 2 GB for the job (cgroup); request more: the profile's " in said
     assert "rank 0 of 2" not in said

@@ -76,7 +76,7 @@ def test_a_sif_carries_its_signature(
     accepted = sid_build.run(["apptainer", "verify", "--local", "image.sif"]).stdout
     assert keys["alice"].fingerprint in accepted and "Verified signature(s)" in accepted
     assert verified("image.sif", "only_alice") == (0, f"by alice <alice@example.org> ({keys['alice'].fingerprint})")
-    assert verified("image.sif", "only_eve") == (6, "it is signed with a key of none of the allowed signers")
+    assert verified("image.sif", "only_eve") == (6, "its key belongs to none of the allowed signers")
 
     (folder / "config.yaml").write_text("images: {require_signature: true}\nsigners: /kit/only_alice\n")
     (folder / "other.yaml").write_text("images: {require_signature: true}\nsigners: /kit/only_eve\n")
@@ -101,7 +101,7 @@ def test_a_sif_carries_its_signature(
     assert code == 6 and "object" in said, said
     # A signature of a stranger beside that of an allowed signer.
     sid_build.run(["bash", "-c", "cp image.sif two.sif && apptainer sign --keyidx 1 two.sif"])
-    assert verified("two.sif", "only_alice") == (6, "it is signed with a key of none of the allowed signers")
+    assert verified("two.sif", "only_alice") == (6, "its key belongs to none of the allowed signers")
     (folder / "both").write_text(keys["alice"].public + keys["eve"].public)
     code, said = verified("two.sif", "both")
     assert code == 0 and "alice" in said and "eve" in said
@@ -113,7 +113,7 @@ def test_what_cannot_be_signed_is_said_before_the_build(
     sid_build.env.update(KEYRING)
     collection = sid_small.collection("unsigned")
     sid_build.hpcgen.sid.folder(sid_small.folder)
-    for output, said in (("image.sif", "keyring has no secret key"), ("image", "carries no signature of its own")):
+    for output, said in (("image.sif", "keyring has no secret key"), ("image", "cannot contain a signature")):
         command = [*words(f"/kit/{collection.name}", "apptainer", output), "--sign", f"pgp:{keys['eve'].fingerprint}"]
         done = sid_build.hpcgen.run(command, binds=sid_build.binds, env=sid_build.env, cwd="/kit", check=False)
         assert done.returncode == 3 and said in done.stdout, done.stdout

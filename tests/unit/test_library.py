@@ -191,7 +191,7 @@ def test_a_plan_for_a_lock_needs_no_network_where_it_is_built() -> None:
 def test_what_is_no_image_is_an_error_with_its_reason(tmp_path: Path) -> None:
     (tmp_path / "text.sif").write_text("no image")
     for function in (hpcgen.run, hpcgen.test, hpcgen.submit):
-        with pytest.raises(hpcgen.InputError, match="is not a container image that hpcgen knows"):
+        with pytest.raises(hpcgen.InputError, match="is not a container image of a known kind"):
             function(tmp_path / "text.sif")
     failed = hpcgen.BuildRecord(
         id="1-a-b",

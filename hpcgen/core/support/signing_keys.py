@@ -38,7 +38,7 @@ def signing_keys(words: Iterable[Path | str]) -> SigningKeys:
     for word in map(str, words):
         kind = "pgp" if word.startswith(PGP) else "ssh"
         if getattr(found, kind):
-            raise InputError(f"{word} is the second key of its kind", "--sign", "one SSH key and one OpenPGP key")
+            raise InputError(f"{word} is a second key of the same type", "--sign", "one SSH key and one OpenPGP key")
         value = _fingerprint(word) if kind == "pgp" else Path(word)
         found = msgspec.structs.replace(found, **{kind: value})
     return found
@@ -48,7 +48,7 @@ def _fingerprint(word: str) -> str:
     text = word.removeprefix(PGP).replace(" ", "")
     if not re.fullmatch(r"[0-9A-Fa-f]{40}|[0-9A-Fa-f]{64}", text):
         raise InputError(
-            f"{word} names no OpenPGP key by its whole fingerprint",
+            f"{word} is not the full fingerprint of an OpenPGP key",
             "--sign",
             f"{PGP} and 40 hexadecimal digits",
             "gpg --list-secret-keys shows the fingerprints",

@@ -169,7 +169,7 @@ class ImageKind:
     def check_signing_key(self, fingerprint: str) -> None:
         """InputError, MissingToolError: an image of this kind cannot be signed here by that OpenPGP key."""
         raise InputError(
-            f"an image of the kind {self.name} carries no signature of its own",
+            f"an image of the kind {self.name} cannot contain a signature",
             "--sign",
             "an SSH key, or -o IMAGE.sif",
             "hpcgen fleet publish --sign pgp:FINGERPRINT signs images in a registry",

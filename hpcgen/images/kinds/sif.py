@@ -31,7 +31,7 @@ _HEADER = struct.Struct("<32s10s3s3s16s8q")
 _DESCRIPTOR = struct.Struct("<i?3I7q128s384s")
 _PARTITION, _SIGNATURE, _SQUASHFS, _PRIMARY = 0x4004, 0x4005, 1, 2
 _MAX_DESCRIPTORS = 4096
-_START = "if you trust the image, --start has it started to read it"
+_START = "if you trust the image, --start starts it to read it"
 
 
 class _Object(NamedTuple):

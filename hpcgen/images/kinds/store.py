@@ -67,17 +67,17 @@ def _told(kind: str, program: str, name: str) -> dict[str, Any]:
     answer = ask([program, *_inspect(program), name])
     if answer.status:
         if any(word in answer.complaint for word in _ABSENT):
-            raise UnknownNameError(f"{kind} has no image {name}", remedy=f"{kind} images lists the existing ones")
+            raise UnknownNameError(f"{kind} has no image {name}", remedy=f"{kind} images lists those it has")
         raise InputError(
             f"{Path(program).name} cannot inspect {name}: {answer.last_line}",
-            remedy="fix the reported problem; `hpcgen inspect` makes the same call",
+            remedy="fix the reported problem; `hpcgen inspect` runs the same command",
         )
     try:
         told = msgspec.json.decode(answer.output)
     except (ValueError, RecursionError) as failure:
         raise InputError(
             f"{Path(program).name} does not print JSON for {name}",
-            remedy=f"check that {program} is the engine itself and not a wrapper that prints more",
+            remedy=f"check that {program} is the engine itself and not a wrapper that prints something else",
         ) from failure
     first = told[0] if isinstance(told, list) and told else told
     return first if isinstance(first, dict) else {}
@@ -162,7 +162,7 @@ def container_of(program: str, name: str, words: Sequence[str]) -> Iterator[str]
     if answer.status:
         raise UnknownNameError(
             f"{Path(program).name} cannot create a container of {name}: {answer.last_line}",
-            remedy=f"{Path(program).name} images lists the existing ones",
+            remedy=f"{Path(program).name} images lists those it has",
         )
     container = answer.output.decode().split()[-1]
     try:

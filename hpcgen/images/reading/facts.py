@@ -57,7 +57,7 @@ def image_facts(image: ImageReference) -> ImageFacts:
         if source is None:
             raise InputError(
                 f"the files of {image} cannot be listed where it is",
-                remedy="hpcgen convert makes a file of it, which can be",
+                remedy="hpcgen convert turns it into a file, which can be listed",
             )
         view = viewed(source, LOOKS)
     try:
@@ -70,9 +70,9 @@ def image_facts(image: ImageReference) -> ImageFacts:
     told = system.system_facts(view, owners)
     if not (packages or told.distribution or told.architecture):
         raise InputError(
-            f"{image} has nothing of an image: no distribution, no programs, no packages",
+            f"{image} does not look like an image: no distribution, no programs, no packages",
             expected="an image's root",
-            remedy="check the name; of an archive within an archive, name the inner one",
+            remedy="check the name; if it is an archive within an archive, name the inner one",
         )
     return ImageFacts(
         system=told,

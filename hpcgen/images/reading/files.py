@@ -144,7 +144,7 @@ def viewed(source: ImageFileSource, looks: Sequence[Look]) -> SeenImage:
             continue
         for real in sorted(set(view.named(look).values())):
             if view.sizes[real] > look.most:
-                view.unread.append(f"{real} has {size(view.sizes[real])}, which is too much for such a file")
+                view.unread.append(f"{real} has {size(view.sizes[real])}, which is too large for such a file")
             else:
                 wanted.setdefault(real, []).append(look)
     elf = {path for path, asked in wanted.items() if all(look.elf for look in asked)}
@@ -181,7 +181,7 @@ def _listed(source: ImageFileSource, looks: Sequence[Look]) -> SeenImage:
             raise InputError(
                 f"it has more than {MOST_KEPT} links, records and libraries",
                 expected="an image",
-                remedy="it is not read on; fetch it again, or from another place",
+                remedy="hpcgen stops reading there; fetch it again, or from another source",
             )
     view = SeenImage({path: path for path in kept if asked(path)}, kept, links)
     for path in filter(asked, list(links)):

@@ -69,7 +69,7 @@ class FolderSource(ImageFileSource):
             except OSError:
                 closed += 1
         if closed:
-            self.unread.append(f"{closed} of its folders may not be read by you")
+            self.unread.append(f"{closed} of its folders are not readable for you")
 
     def contents(self, wanted: Mapping[str, ImageEntry], starts: Starts) -> Iterator[Content]:
         budget = Budget(_ALL)

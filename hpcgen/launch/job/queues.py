@@ -127,7 +127,7 @@ def limits(queue: Queue) -> str:
 def _nodes(queue: Queue) -> str:
     most = queue.most_nodes
     if most is None:
-        return f"{queue.min_nodes} or more nodes" if queue.min_nodes > 1 else "any number of nodes, as far as known"
+        return f"{queue.min_nodes} or more nodes" if queue.min_nodes > 1 else "any number of nodes (no limit known)"
     return f"{queue.min_nodes} to {counted(most, 'node')}" if most > 1 else "1 node"
 
 

@@ -90,7 +90,7 @@ def affected_by(known: Sequence[Dependent], catalog: Catalog, question: Affected
         why = [f"it rests on {path}" for path in _facts_of(each, catalog, question.facts) if needs_build(each, path)]
         if advisories:
             packages = advised(each, catalog, advisories, unknown)
-            reasons = [one.what + (f"; mended in {one.mended}" if one.mended else "") for one in packages]
+            reasons = [one.what + (f"; fixed in {one.mended}" if one.mended else "") for one in packages]
             why += dict.fromkeys(reasons)
         if question.blocks or not (question.facts or question.advisories is not None):
             why += _replanned(each, catalog, question.blocks, unknown)

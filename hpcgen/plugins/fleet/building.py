@@ -228,7 +228,7 @@ def for_others(site: Site, states: Sequence[MemberState]) -> Problem:
     """Why nodes of a site cannot build these members: their images are for other processors."""
     names = [each.member.name for each in states]
     message = f"the nodes of {site.name} are {site.system.architecture}, and {some(names)} are for other processors"
-    remedy = f"submit them apart: --member {names[0]} --on SITE, of a site with such nodes; or add --emulate"
+    remedy = f"submit them separately: --member {names[0]} --on SITE, of a site with such nodes; or add --emulate"
     return Problem(message, states[0].member.place, remedy=remedy)
 
 

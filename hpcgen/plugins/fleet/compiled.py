@@ -119,7 +119,7 @@ class FleetWork(msgspec.Struct, frozen=True):
         known = {block.name for blocks in self.wanted.values() for block in blocks}
         for name in names:
             if name not in known:
-                message = f"no image that is to be built compiles {name!r} so that it can be kept"
+                message = f"no image to be built compiles {name!r} in a way that can be stored"
                 raise UnknownNameError(message, "--artifact", remedy=did_you_mean(name, sorted(known)))
         return [each for each in self.jobs.values() if not names or each.block.name in names]
 
@@ -203,9 +203,9 @@ def _length(chain: Sequence[tuple[str, float | None]]) -> tuple[float, int]:
 def _all_of(times: Sequence[float | None]) -> str:
     known = [each for each in times if each is not None]
     if not known:
-        return "how long that takes is not known"
+        return "the duration is unknown"
     missing = len(times) - len(known)
-    return f"about {duration(sum(known))}" + (f", not counting {missing} whose time is not known" if missing else "")
+    return f"about {duration(sum(known))}" + (f", not counting {missing} of unknown duration" if missing else "")
 
 
 def fleet_work(

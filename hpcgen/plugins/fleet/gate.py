@@ -82,7 +82,7 @@ class Gate(msgspec.Struct, frozen=True):
 
     def _refusal(self, what: str, severity: Severity, found: AdvisedPackage) -> Problem:
         ended = "".join(f"; its exception ended on {each.until}" for each in self._named(found.advisory))
-        mended = f"have it in {harmless(found.mended)} or newer" if found.mended else "have another release"
+        mended = f"upgrade it to {harmless(found.mended)} or newer" if found.mended else "have another release"
         return Problem(
             f"{what} (severity {severity}){ended}",
             expected=f"nothing of severity {self.level} or above",

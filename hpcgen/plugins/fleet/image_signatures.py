@@ -42,7 +42,7 @@ def check_gnupg_key(fingerprint: str) -> str:
         raise InputError(message, "--sign", "the fingerprint of a key of yours", _GNUPG)
     rows = [line.split(":") for line in done.stdout.splitlines()]
     if any(row[0] == "ssb" and "s" in row[_CAPABILITIES] for row in rows if len(row) > _CAPABILITIES):
-        return f"the key {fingerprint} signs by a subkey, whose signatures podman 4.3 refuses"
+        return f"the key {fingerprint} signs with a subkey, and podman 4.3 rejects such signatures"
     return ""
 
 
@@ -66,7 +66,7 @@ def sign_published(target: str, digest: str, fingerprint: str, authfile: Path | 
     status = subprocess.run([*words, at_digest(name, digest), name], stdout=2, check=False).returncode
     if status:
         raise OutputError(
-            f"{target} is published, but was not signed: skopeo ended with status {status}",
+            f"{target} was published, but not signed: skopeo ended with status {status}",
             remedy="read its output above; hpcgen fleet publish --sign KEY NAME signs it again",
         )
 
@@ -99,11 +99,11 @@ def policy_files(registry: str, signers: Path, lookaside: str) -> dict[str, str]
     """
     keys = public_keys(signers)
     if not keys:
-        message = f"{signers} has no OpenPGP key, and these programs know no others"
+        message = f"{signers} has no OpenPGP key, the only kind that these programs support"
         raise InputError(message, "--signer", remedy="gpg --armor --export FINGERPRINT >> FILE adds one")
     if not re.fullmatch(r"(https?://[^/\s]|file:///)\S*", lookaside):
         expected = "https://sigs.example.org/hpc, or file:///srv/signatures"
-        raise InputError(f"{lookaside!a} is no address of a lookaside", "--lookaside", expected)
+        raise InputError(f"{lookaside!a} is not a lookaside address", "--lookaside", expected)
     data = base64.b64encode("".join(keys).encode()).decode()
     demanded = {"type": "signedBy", "keyType": "GPGKeys", "keyData": data}
     policy = {

@@ -209,7 +209,7 @@ def _sign(
     digest, manifest = manifest_of(target, authfile)
     if pushed and digest != pushed:
         raise OutputError(
-            f"{target} is {digest} in the registry, and {pushed} was pushed: it is not signed",
+            f"{target} is {digest} in the registry, and {pushed} was pushed: it was not signed",
             remedy="find out who else pushes to this name, and publish it again",
         )
     if keys.pgp:

@@ -138,7 +138,7 @@ def require_room(path: Path, locked: Collection[str], names: Collection[str]) ->
     size = path.stat().st_size if path.exists() else 0
     more = len(set(names).difference(locked))
     if size + more * _ENTRY_BYTES > LIMIT.bytes:
-        message = f"there is no room in {path} for {more} more members"
+        message = f"{path} has no room for {more} more members"
         raise InputError(message, expected=f"at most {LIMIT.bytes} bytes", remedy=LIMIT.remedy)
 
 

@@ -70,9 +70,7 @@ def push_lock(loaded: LoadedFleet, path: Path) -> str:
         try:
             there = _read(loaded)
         except FetchError as again:
-            message = (
-                "the registry accepts a list of builds but does not let you read it: others' entries would be lost"
-            )
+            message = "you may write the registry's list of builds but not read it, so others' entries would be lost"
             remedy = f"let ${USER} read {NAME} there as well; {again.problems[0].message}"
             raise FetchError(message, address, remedy=remedy) from again
     _write(loaded, {**there, **published}, address)

@@ -45,7 +45,7 @@ def files_of(
     """
     if ":" in str(prefix):
         raise InputError(
-            f"{prefix} has a colon in it, which separates the folders of PATH",
+            f"{prefix} contains a colon, which separates folders in PATH",
             "--prefix",
             remedy="name a folder without a colon",
         )
@@ -63,7 +63,7 @@ def files_of(
         if plan.block("python") is None:
             raise PolicyError(
                 f"there is no Python in the image of {plan.stack.name}, and a Jupyter kernel needs one",
-                remedy="build it with the block python_packages and the package ipykernel, or leave out --kernel",
+                remedy="build it with python_packages and the package ipykernel, or leave out --kernel",
             )
         found[f"{SHARE}/{name}/kernel"] = KitFile(_script(job, KERNEL), executable=True)
         found[f"share/jupyter/kernels/{name}/kernel.json"] = KitFile(_kernel_text(plan, own / "kernel"))
@@ -243,7 +243,7 @@ def wanted_commands(asked: Sequence[str], recorded: Stack, own: Stack | None, *,
             f"you have no stack {recorded.name}, and the image's own record must not decide which commands "
             "exist on this host",
             expected="your own stack with `commands`",
-            remedy=f"{names}; or --stack FILE, or --trust-image if the image is from somebody you trust",
+            remedy=f"{names}; or --stack FILE, or --trust-image if you trust the image's source",
         )
     problems = Problems()
     for name in sorted({each.name for each in found if [other.name for other in found].count(each.name) > 1}):

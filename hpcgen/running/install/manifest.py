@@ -100,7 +100,7 @@ def read_manifest(path: Path) -> InstallRecord:
     except (msgspec.ValidationError, RecursionError) as failure:
         raise INSTALL.not_understood(plain, str(path), failure) from failure
     if found.name != path.parent.name:
-        raise InputError(f"{path} is the record of {found.name}, and lies in the folder of another", remedy=remedy)
+        raise InputError(f"{path} is the record of {found.name}, but is in another's folder", remedy=remedy)
     return found
 
 

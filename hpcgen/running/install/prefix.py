@@ -102,7 +102,7 @@ def uninstall(prefix: Path, name: str | None = None, *, force: bool = False) -> 
         paths = [each.path for each in installed.files]
         for above in folders_above([*paths, marker]):
             if above != "." and (prefix / above).is_symlink():
-                problems.add(f"{prefix / above} is a link, and what it leads to was not installed", remedy="remove it")
+                problems.add(f"{prefix / above} is a link to something that was not installed", remedy="remove it")
         every = {prefix / each.path: each.sha256 for each in installed.files}
         every |= {Path(path): sha256 for path, sha256 in installed.outside.items()}
         for path, sha256 in every.items():

@@ -24,7 +24,7 @@ from hpcgen.running.verify.starts import StartResult
 _FEW = 6
 _DRIFT = "`hpcgen site doctor` shows other changes"
 _LAUNCH = "try the same with one node and two ranks; the output above is the launcher's"
-_MPI = "start it as the job script of the site does; `hpcgen explain mpi` says which MPI is meant"
+_MPI = "start it as the site's job script does; `hpcgen explain mpi` shows the expected MPI"
 NO_MPI = "the stack runs without MPI"
 NO_GPU = "the partition has no GPU"
 
@@ -236,7 +236,7 @@ def _library(plan: Plan, ranks: Ranks) -> str:
     for rank in sorted({number for number, _ in ranks.seen}):
         paths = ranks.mpi(rank)
         if not paths:
-            raise BrokenPromise(f"rank {rank} has mapped no MPI library", _MPI)
+            raise BrokenPromise(f"rank {rank} has not loaded an MPI library", _MPI)
         wrong += [f"rank {rank}: {path}" for path in paths if not path.startswith(below)]
     if wrong:
         raise BrokenPromise(f"not {whose} from {' or '.join(folders)}: {some(wrong, _FEW)}", _MPI)
@@ -248,7 +248,7 @@ def _one_library(ranks: Ranks) -> str:
     for rank in sorted({number for number, _ in ranks.seen}):
         sets.setdefault(tuple(ranks.mpi(rank)), []).append(rank)
     if () in sets:
-        raise BrokenPromise(f"rank {some([str(rank) for rank in sets[()]], _FEW)} has mapped no MPI library", _MPI)
+        raise BrokenPromise(f"rank {some([str(rank) for rank in sets[()]], _FEW)} has not loaded an MPI library", _MPI)
     if len(sets) > 1:
         told = [f"rank {some([str(rank) for rank in who], _FEW)}: {', '.join(paths)}" for paths, who in sets.items()]
         raise BrokenPromise(f"ranks of one job use different libraries: {'; '.join(told)}", _MPI)
@@ -273,7 +273,7 @@ def _version(plan: Plan, ranks: Ranks) -> str:
     if not agree(here, wanted):
         raise BrokenPromise(
             f"{ranks.version} is used, {whose} {wanted}",
-            f"load the module that is meant, or correct the profile: {_DRIFT}",
+            f"load the right module, or correct the profile: {_DRIFT}",
         )
     return ranks.version
 
@@ -295,7 +295,7 @@ def _provider(plan: Plan, ranks: Ranks) -> str:
     if wrong:
         raise BrokenPromise(
             f"{ranks.provider} is used, but {wanted}",
-            "see whether the image sees the fabric's devices; FI_PROVIDER in its environment decides too",
+            "see whether the image sees the fabric's devices; FI_PROVIDER in its environment matters too",
         )
     return ranks.provider
 
@@ -303,7 +303,7 @@ def _provider(plan: Plan, ranks: Ranks) -> str:
 def _within(ranks: Ranks) -> str:
     """How fast that has to be nobody has said: it is a remark."""
     if not ranks.within:
-        raise SkippedTest("no two ranks of a node sent to each other")
+        raise SkippedTest("no two ranks of a node exchanged messages")
     return "; ".join(f"{node}: {text}" for node, text in sorted(ranks.within.items()))
 
 
@@ -332,7 +332,7 @@ def collectives_tests(plan: Plan, used: list[str] | None) -> list[TestResult]:
         if meant is None and kind in FAST and SOCKETS in used:
             raise BrokenPromise(
                 f"NCCL goes over TCP sockets, although the nodes have {kind}",
-                "`hpcgen contract` says what image or site lacks for it; NCCL_DEBUG=INFO shows why NCCL chose sockets",
+                "`hpcgen contract` shows what image or site lacks for it; NCCL_DEBUG=INFO shows why NCCL chose sockets",
             )
         return " and ".join(used)
 

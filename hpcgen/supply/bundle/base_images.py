@@ -125,7 +125,7 @@ class BaseImages:
         return [
             Problem(
                 f"{source.origin} sent a different base image {name}, not {pin.digest}",
-                remedy=f"say where that exact image is: --image {name}=REFERENCE; or regenerate the lock",
+                remedy=f"name a source of that exact image: --image {name}=REFERENCE; or regenerate the lock",
             )
         ]
 

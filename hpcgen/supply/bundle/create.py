@@ -304,7 +304,7 @@ class _Making:
                 digest, count = hash_file(source)
                 if not take(source, self.bundle / path, self.place.parts, digest, link=False):
                     message = f"{source} was changed while it was read"
-                    raise OutputError(message, remedy="run this again when nothing writes to the store")
+                    raise OutputError(message, remedy="try again when nothing else writes to the store")
                 self._add("artifact", each.label, each.origin, digest, count, path)
 
     def _document(self, name: str, text: str) -> None:

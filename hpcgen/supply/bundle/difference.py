@@ -31,7 +31,7 @@ from hpcgen.supply.bundle.verify import verify
 from hpcgen.supply.bundle.workspace import Workspace, check_room, check_target, explained_disk, publish, workspace
 from hpcgen.supply.net.part import PartialFile
 
-_AGAIN = "copy or fetch that bundle again; `hpcgen bundle verify` names all that is damaged"
+_AGAIN = "copy or fetch that bundle again; `hpcgen bundle verify` lists everything that is damaged"
 _SHOWN = 20
 
 

@@ -125,7 +125,7 @@ def check_signed(folder: Path, signers: Path) -> str:
             if held is None or held.size > MANIFEST_BYTES or sha256_of(source.read(path)) != signed[path]:
                 wrong.append(f"{path} is not as it was signed")
     if wrong:
-        remedy = "hpcgen bundle verify names all that differs; get the bundle again"
+        remedy = "hpcgen bundle verify lists every difference; get the bundle again"
         raise PolicyError(f"in {folder}: {some(wrong, 3)}", remedy=remedy)
     return signer
 

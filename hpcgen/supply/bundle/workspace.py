@@ -135,7 +135,7 @@ def workspace(target: Path) -> Iterator[Workspace]:
             _remove(place.folder)
         except OSError as failure:
             reason, _ = said_of_writing(failure)
-            message = f"{target} is whole, but {place.folder} cannot be removed: {reason}"
+            message = f"{target} is complete, but {place.folder} cannot be removed: {reason}"
             raise OutputError(message, remedy=f"remove it: rm -r {place.folder}") from failure
     finally:
         os.close(descriptor)
@@ -215,7 +215,7 @@ def check_target(target: Path, split: int | None) -> None:
     if target.name in ("", "..") or target.name.endswith(".partial"):
         raise OutputError(f"{target} cannot be the name of a bundle", remedy="-o NAME, or NAME.tar")
     if split is not None and target.suffix != ".tar":
-        raise InputError("only a tar file is split", "--split", remedy=f"-o {target.name}.tar")
+        raise InputError("only a tar file can be split", "--split", remedy=f"-o {target.name}.tar")
     others = [target.with_name(f"{target.name}.000"), target.with_name(f"{target.name}.SHA256SUMS")]
     unfinished = target.with_name(f"{target.name}.partial").is_dir()
     for path in [target, *(others if split is not None and not unfinished else [])]:

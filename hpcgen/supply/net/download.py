@@ -237,7 +237,7 @@ class _File:
         """Take the bytes of an answer to the end, then check and name the file."""
         if answer.status == 416:
             self.part.forget()
-            raise WebError("the server has fewer bytes than were fetched before; it is fetched again")
+            raise WebError("the server has fewer bytes than were fetched before; fetching again")
         start, length = _placed(answer, have)
         self.part.begin(start)
         self._count(start)
@@ -260,7 +260,7 @@ class _File:
         found, first = self.part.hasher.hexdigest(), self.part.first()
         self.part.forget()
         if start:
-            raise WebError("the part after an interruption does not match the part before; the file is fetched again")
+            raise WebError("the parts before and after an interruption do not match; fetching again")
         raise _wrong(self.wanted, found, self.part.count, first)
 
     def _read(self, answer: Response) -> bytes:

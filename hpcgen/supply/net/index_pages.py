@@ -58,7 +58,7 @@ def _json_files(data: bytes, url: str) -> list[IndexFile]:
         _check_version(str(page["meta"]["api-version"]))
         return [_json_file(entry, url) for entry in page["files"]]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise PageError(f"its JSON is not that of a package index ({type(error).__name__})") from error
+        raise PageError(f"its JSON is not a package index ({type(error).__name__})") from error
 
 
 def _json_file(entry: dict[str, Any], url: str) -> IndexFile:
@@ -108,7 +108,7 @@ class _Links(html.parser.HTMLParser):
 
 def _check_version(text: str) -> None:
     if text.partition(".")[0] != "1":
-        raise PageError(f"its format has version {text[:20]!r}; version 1 is understood")
+        raise PageError(f"its format has version {text[:20]!r}; only version 1 is supported")
 
 
 def _usable(files: list[IndexFile]) -> list[IndexFile]:

@@ -78,7 +78,7 @@ def read_uri(line: str, image: str) -> tuple[str, PackagePin]:
     """One line of ``--print-uris``: address, NAME_VERSION_ARCHITECTURE.deb with ``:`` as ``%3a``, size, hash."""
     match = _URI.fullmatch(line)
     if match is None:
-        raise FetchError(f"{image}: apt's answer is not understood: {line[:200]}", remedy=ANOTHER)
+        raise FetchError(f"{image}: apt's output cannot be parsed: {line[:200]}", remedy=ANOTHER)
     url, file, size, hashed = match.groups()
     kind, _, value = hashed.partition(":")
     parts = [unquote(part) for part in file.removesuffix(".deb").split("_")]

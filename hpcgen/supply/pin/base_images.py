@@ -257,7 +257,7 @@ def _largest(skopeo: str, source: str, folder: Path, tell: Callable[[str], None]
     sizes: list[int] = [each["size"] for each in described if isinstance(each["size"], int) and each["size"] >= 0]
     if len(sizes) < len(described):
         message = f"the manifest of {source} does not say how large the image is"
-        raise FetchError(message, remedy="have it pushed to the registry again, or name another image")
+        raise FetchError(message, remedy="push it to the registry again, or name another image")
     free = shutil.disk_usage(folder).free
     if sum(sizes) > free:
         message = f"{source} has {size(sum(sizes))}, and there is room for {size(free)} in {folder.parent}"
@@ -341,7 +341,7 @@ def _rebuilt(raw: bytes, source: str, folder: Path) -> bytes:
     if missing:
         raise FetchError(
             f"{source}: {', '.join(missing)} was not copied",
-            remedy="try again; if it is so again, the image in that storage is damaged: fetch it again",
+            remedy="try again; if that fails too, the image in that storage is damaged: fetch it again",
         )
     described = [{"digest": digest, "size": path.stat().st_size} for digest, path in sized]
     return _manifest(described[0], [{**each, "mediaType": _PLAIN_LAYER} for each in described[1:]])

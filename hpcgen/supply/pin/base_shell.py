@@ -161,7 +161,7 @@ class BaseShell:
                 raise InputError(
                     Problem(
                         f"in {self.image} the link {parent} leads out of the image",
-                        remedy="such an image is not entered: --image NAME=REFERENCE names another",
+                        remedy="hpcgen does not enter such an image: name another with --image NAME=REFERENCE",
                     )
                 )
             folder.mkdir(exist_ok=True)
@@ -187,7 +187,7 @@ class BaseShell:
         if not tried:
             raise MissingToolError(
                 Problem(
-                    f"nothing here can run a command in {self.image}",
+                    f"no tool here can run a command in {self.image}",
                     expected=f"one of these on PATH: {', '.join(dict.fromkeys(way[0] for way in ways))}",
                     remedy="install util-linux, or one of the engines",
                 )
@@ -232,9 +232,9 @@ def base_shell(
 ) -> Iterator[BaseShell]:
     """Unpack an image of an OCI layout into a temporary folder (``TMPDIR``), which is removed at the end.
 
-    environment: variables of the commands, besides HOME, USER, PATH and the C locale.
-    several_ids: whether files may have to be given to other users than root, as packages want it.
-    InputError, MissingToolError, PolicyError: it cannot be unpacked, or nothing here can run a command in it.
+    environment: variables of the commands, besides HOME, USER, PATH and the C locale. several_ids: whether files may
+    have to be given to other users than root, as packages want it. InputError, MissingToolError, PolicyError: it cannot
+    be unpacked, or no tool here can run a command in it.
     """
     with _scratch() as scratch:
         root = scratch / "root"

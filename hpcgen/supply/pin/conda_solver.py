@@ -80,7 +80,7 @@ def _package(said: Mapping[str, Any], channels: Mapping[str, str]) -> CondaPacka
             url = f"{channel}{url[len(asked.rstrip('/')) :]}"
             break
     if not said.get("sha256"):
-        raise FetchError(f"the channel has no sha256 for {said['fn']}", remedy="take the package from another channel")
+        raise FetchError(f"the channel has no sha256 for {said['fn']}", remedy="use the package from another channel")
     fields = {name: said[name] for name in ("name", "version", "build", "subdir", "sha256", "depends")}
     try:
         more = {"url": url, "size": said.get("size"), "licence": said.get("license") or ""}

@@ -83,7 +83,7 @@ class Dnf(RpmManager):
             answer = msgspec.json.decode(lines[-1] if lines else "", type=_Answer)
         except msgspec.DecodeError as failure:
             raise FetchError(
-                f"{self.shell.image}: dnf's answer is not understood: {failure}", remedy=ANOTHER
+                f"{self.shell.image}: dnf's output cannot be parsed: {failure}", remedy=ANOTHER
             ) from failure
         if answer.problems:
             remedy = "check the package's name for this distribution"

@@ -68,7 +68,7 @@ def _of_registry(catalog: Catalog, name: str, site: Site, ask_registry: bool) ->
     if not digest and not ask_registry:
         show = f"skopeo inspect --format '{{{{.Digest}}}}' {sh(REGISTRY + name)}"
         raise InputError(
-            f"{name} has no digest, so that it may be another image tomorrow",
+            f"{name} has no digest, so its content may change",
             expected=f"{REGISTRY}{told}@sha256:…",
             remedy=f"`{show}` shows it; or hpcgen lock pins it",
         )
@@ -84,8 +84,8 @@ def _of_registry(catalog: Catalog, name: str, site: Site, ask_registry: bool) ->
             continue
         return replace(base, image=_recipe_name(told), kind="", digest=digest)
     raise InputError(
-        f"{name} is not on this machine, so that its files cannot be read, and a plan uses no network",
-        remedy=f"hpcgen lock reads it in its registry; or bring it here first: podman pull {sh(name)}",
+        f"{name} is not on this machine, so its files cannot be read; plans use no network",
+        remedy=f"hpcgen lock reads it in its registry; or fetch it first: podman pull {sh(name)}",
     )
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 _AT_A_TIME = 4
 _UNBUILDABLE = 5
-"""So many solutions are tried where one has source packages whose build requires what is not to be had."""
+"""So many solutions are tried where one has source packages whose build requires something that is not available."""
 
 
 def lock_image_wheels(
@@ -236,7 +236,7 @@ class _Question:
             raise (clash if about or failure is None else failure) from None
         moved = {name: versions[name] for name in names if versions.get(name, self.listed[name]) != self.listed[name]}
         for name, version in moved.items():
-            say(f"{name} {version} instead of {self.listed[name]}, which the requested packages do not take")
+            say(f"{name} {version} instead of {self.listed[name]}, which the requested packages do not accept")
         fixed = [f"{name}=={version}" for name, version in versions.items() if name not in {*self.listed} - {*moved}]
         pins = [f"{name}=={version}" for name, version in moved.items()]
         return self._locked([*self.wanted, *pins], [*self._without(moved), *fixed])

@@ -257,7 +257,7 @@ def _packages(
     architecture = plan.site.system.architecture
     if not runs(architecture):
         raise PolicyError(
-            f"this machine is {here()}, and the package manager has to be asked in an image for {architecture}",
+            f"this machine is {here()}, and the package manager must run in an image for {architecture}",
             expected=f"a machine of {architecture}, or an emulator that is registered (Debian: qemu-user-static)",
             remedy="make the lock there",
         )

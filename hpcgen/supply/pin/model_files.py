@@ -101,7 +101,7 @@ class Pinning:
             commit, files = self._repository(repository["kind"] or "", repository["name"], revision, patterns)
             return _checked(name, f"{address}/resolve/{commit}", to, files=files)
         if revision or patterns:
-            raise InputError(f"{shown(address)} is no repository of {self.hub}", "--revision, --include", remedy=_FILE)
+            raise InputError(f"{shown(address)} is not a repository of {self.hub}", "--revision, --include", remedy=_FILE)
         sha256, count = self._file(address)
         return _checked(name, address, to, sha256=sha256, size=count)
 
@@ -135,7 +135,7 @@ class Pinning:
         try:
             found = msgspec.json.decode(self._body(f"{api}?blobs=true"), type=_Repository)
         except msgspec.DecodeError as failure:
-            raise FetchError(f"{self.hub} says of {name} what is not understood: {failure}", remedy=_AGAIN) from failure
+            raise FetchError(f"{self.hub} sent an invalid reply about {name}: {failure}", remedy=_AGAIN) from failure
         files = {}
         for each in found.siblings:
             if patterns and not any(fnmatch.fnmatchcase(each.rfilename, pattern) for pattern in patterns):
@@ -165,7 +165,7 @@ class Pinning:
         try:
             return self.web.get(address, {}, False, lambda line: None)
         except WebError as failure:
-            remedy = f"{_TOKEN} holds the token for what not everybody may have" if address.startswith(self.hub) else ""
+            remedy = f"{_TOKEN} must hold the token for restricted files" if address.startswith(self.hub) else ""
             raise FetchError(f"{shown(address)}: {failure.message}", remedy=remedy) from failure
 
     def _body(self, address: str) -> bytes:

@@ -149,6 +149,6 @@ def _checked(image: str, present: dict[str, str], added: dict[str, PackagePin]) 
         return record_from({"present": present, "added": msgspec.to_builtins(added)}, StagePackages)
     except msgspec.ValidationError as failure:
         raise FetchError(
-            f"{image}: what its package manager says is not understood: {failure}",
-            remedy="the base is not as its distribution makes it: --image NAME=REFERENCE names another",
+            f"{image}: its package manager's output cannot be parsed: {failure}",
+            remedy="the base differs from its distribution's own: name another with --image NAME=REFERENCE",
         ) from failure

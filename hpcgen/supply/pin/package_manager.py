@@ -12,7 +12,7 @@ from hpcgen.core.errors import FetchError, InputError, PolicyError, Problem
 from hpcgen.core.model.lock import KeyPin, PackagePin
 from hpcgen.supply.pin.base_shell import BaseShell
 
-ANOTHER = "the base is not as its distribution makes it: --image NAME=REFERENCE names another"
+ANOTHER = "the base differs from its distribution's own: name another with --image NAME=REFERENCE"
 
 
 class PackageManager(ABC):

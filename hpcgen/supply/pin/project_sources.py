@@ -50,7 +50,7 @@ def project_sources(
             return source_lists(LOCKED, found, there, target, plan.block("gnu") is not None, say)
         except UnbuildableError as failure:
             for each in failure.packages:
-                _warn(each.name, each.version, "it is not to be had as wheels", say)
+                _warn(each.name, each.version, "it is not available as wheels", say)
             found = [each for each in found if each not in failure.packages]
     return {}
 

@@ -69,7 +69,7 @@ def read_index(data: bytes) -> RepoIndex:
     try:
         root = ElementTree.fromstring(data[max(start, 0) :])
     except ElementTree.ParseError as failure:
-        raise MetadataError(f"{INDEX} is no XML: {failure}") from failure
+        raise MetadataError(f"{INDEX} is not XML: {failure}") from failure
     lists = {each.get("type"): each for each in _children(root, "data")}
     if "primary" not in lists:
         raise MetadataError(f"{INDEX} names no primary list")

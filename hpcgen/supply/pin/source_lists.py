@@ -37,10 +37,8 @@ def source_lists(
 ) -> dict[str, list[str]]:
     """Hashed lines by the name of their list.
 
-    built: source packages with what was read of them.
-    there: hashed lines of the environment that they are built in.
-    compiler: whether the image is built with one.
-    UnbuildableError: what a build requires is not to be had as wheels.
+    built: source packages with what was read of them. there: hashed lines of the environment that they are built in.
+    compiler: whether the image is built with one. UnbuildableError: what a build requires is not available as wheels.
     """
     by_tools: dict[tuple[str, ...], list[Resolved]] = {}
     for each in built:
@@ -80,7 +78,7 @@ def _tools(asked: Sequence[str], packages: Sequence[Resolved], there: Sequence[s
             told = some([f"{each.name} {each.version}" for each in packages])
             first = failure.problems[0]
             refused = UnbuildableError(
-                f"{told}: no wheel fits, and what the build of the source package requires is not to be had:\n"
+                f"{told}: no wheel fits, and build requirements of the source package are not available:\n"
                 f"{first.message}",
                 remedy="choose a version with wheels",
             )

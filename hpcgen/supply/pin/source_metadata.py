@@ -173,12 +173,12 @@ def _listed(config: str, setup: str) -> Iterator[str]:
     said = parser.get("options", "install_requires", fallback="")
     if said.strip():
         if re.match(r"\s*(file|attr):", said):
-            raise UnknownSource("its setup.cfg takes what it requires from elsewhere")
+            raise UnknownSource("its setup.cfg reads its requirements from elsewhere")
         # setuptools: lines, or one line with semicolons.
         yield from filter(None, map(str.strip, said.splitlines() if "\n" in said else said.split(";")))
     elif "install_requires" in setup:
         if (lines := _literal(setup, "install_requires")) is None:
-            raise UnknownSource("its setup.py works out what it requires")
+            raise UnknownSource("its setup.py computes its requirements")
         yield from lines
 
 

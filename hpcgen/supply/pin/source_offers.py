@@ -173,7 +173,7 @@ def _fetch(file: IndexFile, sha256: str, index: PackageIndex, path: Path) -> Non
     finally:
         answer.close()
     if digest.hexdigest() != sha256:
-        raise WebError("it is not the file whose sha256 the index says")
+        raise WebError("its sha256 is not the one in the index")
 
 
 _SEARCHED = re.compile(r"Searching for a compatible version of ([A-Za-z0-9._-]+)(?:\[[^\]]*\])? \((.*)\)$")

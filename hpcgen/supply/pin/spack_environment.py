@@ -118,7 +118,7 @@ def chosen(answer: bytes) -> SpackPin:
         return record_from(msgspec.to_builtins(pin), SpackPin)
     except (ValueError, KeyError, TypeError) as failure:
         raise FetchError(
-            f"what Spack chose is not understood: {failure}", remedy="choose another release of spack_packages"
+            f"Spack's result cannot be parsed: {failure}", remedy="choose another release of spack_packages"
         ) from failure
 
 

@@ -163,8 +163,8 @@ def _refused(failures: Sequence[ConflictError], offers: SourceOffers) -> Conflic
     """The failures, and why source packages were no way out."""
     told = [
         Problem(
-            f"{name} {version} has no wheel for this Python, and its source package does not say without being run "
-            f"what it requires: {why}",
+            f"{name} {version} has no wheel for this Python, and its source package must be run "
+            f"to find its requirements: {why}",
             remedy=f"choose a version of it with wheels, or write {name} @ git+https://…@COMMIT, which is built as it "
             "is, and a line for each package that it requires",
         )

@@ -213,7 +213,7 @@ class Zypper(RpmManager):
         )
 
     def _not_understood(self, failure: Exception) -> FetchError:
-        return FetchError(f"{self.shell.image}: zypper's answer is not understood: {failure}", remedy=ANOTHER)
+        return FetchError(f"{self.shell.image}: zypper's output cannot be parsed: {failure}", remedy=ANOTHER)
 
 
 def _elements(found: re.Match[str] | None) -> Iterable[ElementTree.Element]:

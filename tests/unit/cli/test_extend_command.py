@@ -64,4 +64,4 @@ def test_an_image_without_a_kit_is_for_a_site_and_says_its_distribution(image: P
     done = hpcgen(*words)
     assert done.returncode == 2 and "--site is missing" in done.stderr
     done = hpcgen(*words, "--site", "workstation")
-    assert done.returncode == 3 and "does not say which distribution it has" in done.stderr
+    assert done.returncode == 3 and "does not state its distribution" in done.stderr

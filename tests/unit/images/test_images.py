@@ -308,7 +308,7 @@ BOMBS = {
     "b.tar.gz": (lambda: gzip.compress(header(tarfile.DIRTYPE, 0) * 8_000), "far more files"),
     "name.tar": (lambda: header(tarfile.GNUTYPE_LONGNAME, 3 << 30), "extended header is far too large"),
     "pax.tar": (lambda: header(tarfile.XHDTYPE, 3 << 30), "extended header is far too large"),
-    "path.tar": (lambda: layer({"a/" * 5000: b""}), "a name in it is far too long"),
+    "path.tar": (lambda: layer({"a/" * 5000: b""}), "it has a file name that is far too long"),
     "sparse.tar": (lambda: endless_map(), "does not end"),
 }
 

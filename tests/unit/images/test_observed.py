@@ -80,15 +80,15 @@ def test_distributions_made_of_the_same_sources_have_one_block(
 @pytest.mark.parametrize(
     ("release", "said"),
     [
-        ("ID=alpine\nVERSION_ID=3.20.1\n", "(?s)Alpine Linux 3.20.1, whose C library is musl.*RUN apk add"),
-        ("ID=fedora\nVERSION_ID=41\n", "is fedora 41, of which hpcgen knows no packages"),
-        ("ID=debian\nVERSION_ID=99\n", "is debian 99, of which"),
-        ("ID=$(touch /tmp/x)\nVERSION_ID=12\n", "does not say which distribution"),
-        ("ID=debian; reboot\nVERSION_ID=12\n", "does not say which distribution"),
-        ('ID="debian\nVERSION_ID=12"\n', "does not say which distribution"),
-        (f"ID={'d' * 70}\n", "does not say which distribution"),
-        ("#" * 70_000 + "\nID=debian\n", "has more than|does not say"),
-        ("", "does not say which distribution"),
+        ("ID=alpine\nVERSION_ID=3.20.1\n", "(?s)Alpine Linux 3.20.1, which uses musl.*RUN apk add"),
+        ("ID=fedora\nVERSION_ID=41\n", "is fedora 41, and hpcgen has no package names"),
+        ("ID=debian\nVERSION_ID=99\n", "is debian 99, and hpcgen has"),
+        ("ID=$(touch /tmp/x)\nVERSION_ID=12\n", "does not state its distribution"),
+        ("ID=debian; reboot\nVERSION_ID=12\n", "does not state its distribution"),
+        ('ID="debian\nVERSION_ID=12"\n', "does not state its distribution"),
+        (f"ID={'d' * 70}\n", "does not state its distribution"),
+        ("#" * 70_000 + "\nID=debian\n", "has more than|does not state"),
+        ("", "does not state its distribution"),
     ],
 )
 def test_what_cannot_be_built_on_is_refused(release: str, said: str, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_link_out_of_the_image_means_a_file_of_the_image(tmp_path: Path) -> No
     image = root(tmp_path / "image")
     (tmp_path / "image/etc/os-release").unlink()
     (tmp_path / "image/etc/os-release").symlink_to("../../os-release")
-    with pytest.raises(InputError, match="does not say which distribution"):
+    with pytest.raises(InputError, match="does not state its distribution"):
         seen(image)
 
 

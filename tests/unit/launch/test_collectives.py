@@ -81,7 +81,7 @@ def test_the_preflight_says_what_carries_nccl_and_that_it_is_asserted(here: Here
     here.replaced["/dev/infiniband"] = str(here.folder / "infiniband")
     status, said, started = here.run(with_nccl(here, interface="lo"))
     assert (status, started) == (0, True), said
-    assert "preflight: collectives: NCCL over IB, libibverbs of the image; where that does not work it stops" in said
+    assert "preflight: collectives: NCCL over IB, libibverbs of the image; if that fails, NCCL stops" in said
 
 
 def test_a_node_without_the_device_or_the_interface_is_named(here: Here) -> None:

@@ -164,5 +164,5 @@ def test_apptainer_mounts_packed_data_since_it_can(
 def test_a_shell_says_how_packed_data_is_mounted(hpcgen: Command, tmp_path: Path) -> None:
     (tmp_path / "data.sqfs").touch()
     done = hpcgen("shell", "--site", "workstation", "--stack", "mpi-hello", "--bind", "data.sqfs:/data", "podman:x")
-    assert done.returncode != 0 and "only a job mounts packed data" in done.stderr, done.stderr
+    assert done.returncode != 0 and "only jobs mount packed data" in done.stderr, done.stderr
     assert "squashfuse FILE FOLDER" in done.stderr

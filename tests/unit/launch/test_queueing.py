@@ -72,7 +72,7 @@ def test_a_job_after_another(kind: str, after: str) -> None:
         ("supermuc", "mine", ["--checkpoint", "5m", "--time", "4m"], "before the end of a job of"),
         ("supermuc", "mine", ["--array", "2000"], "no more than 1001"),
         ("hlrs-testbed", "mpi-hello", ["--array", "2"], "cannot submit arrays to Torque"),
-        ("workstation", "mpi-hello", ["--after", "7"], "no jobs that wait for others"),
+        ("workstation", "mpi-hello", ["--after", "7"], "no job dependencies"),
         ("workstation", "mpi-hello", ["--requeue"], "--requeue"),
         ("supermuc", "mine", ["--array", "x"], "is not a number of tasks"),
     ],

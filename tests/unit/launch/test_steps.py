@@ -104,7 +104,7 @@ def test_a_stack_without_a_command_leaves_it_to_each_job(hpcgen: Command, here: 
     asked = job(hpcgen, here)
     assert asked.returncode == 0 and "names no command, so each job has to" in asked.stderr
     status, said = started(hpcgen, here)
-    assert (status, said) == (64, ["job.slurm: the stack mine names no command: give it behind the script's name"])
+    assert (status, said) == (64, ["job.slurm: the stack mine names no command: pass it after the script's name"])
     assert started(hpcgen, here, arguments=("work", "0", "alone")) == (0, ["work: alone"])
 
 

@@ -149,7 +149,7 @@ def test_of_two_the_one_with_the_hosts_interface_counts() -> None:
 
 def test_without_mpi_the_launcher_starts_processes() -> None:
     plan = plan_of(of(), "juwels-booster", nodes=2, ranks_per_node=1)
-    assert plan.mpi.abi == "" and "no MPI was found" in plan.findings[0].message
+    assert plan.mpi.abi == "" and "the image has no MPI" in plan.findings[0].message
     assert "MPI ABI" not in outcomes(of(), "juwels-booster", nodes=2, ranks_per_node=1)
 
 

@@ -44,7 +44,7 @@ def test_the_profile_decides_and_variables_of_the_image_are_set_inside_alone(ima
 
 
 def test_nobody_guesses_which_machine_it_is_for(image: ImageReference) -> None:
-    with pytest.raises(InputError, match="nothing says which machine"):
+    with pytest.raises(InputError, match="the site for"):
         plan_for_image(image, default_catalog(), elsewhere=True)
 
 

@@ -78,8 +78,8 @@ def test_without_a_profile_of_the_site_one_is_named_or_the_image_trusted(hpcgen:
     for verb in ("run", "submit", "job", "test"):
         refused = hpcgen(verb, str(image))
         assert refused.returncode == 3, (verb, refused.stderr)
-        assert "the image was built for nowhere, and no profile of that site is here" in refused.stderr
-        assert "remedy: --site NAME|FILE, or --trust-image if the image is from somebody you trust" in refused.stderr
+        assert "the image was built for nowhere, and there is no profile of that site here" in refused.stderr
+        assert "remedy: --site NAME|FILE, or --trust-image if you trust the image's source" in refused.stderr
     assert "the-image" not in hpcgen("job", str(image), "--site", "supermuc").stdout
     trusted = hpcgen("job", str(image), "--trust-image")
     assert "export WHO=the-image\n" in trusted.stdout

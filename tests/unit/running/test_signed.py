@@ -110,7 +110,7 @@ def test_a_record_cannot_take_the_own_profiles_demand_away(start: Start, image: 
 def test_an_image_that_is_not_named_cannot_be_checked(start: Start, image: Path) -> None:
     sign(image)
     job = start({**DEMAND, "signers": f"{image.parent}/signers"})
-    with pytest.raises(PolicyError, match="none is named"):
+    with pytest.raises(PolicyError, match="no image is named"):
         plan_for_stack(job.plan, Catalog())
 
 

@@ -140,7 +140,7 @@ def _pipeline(
     if given.advisories is None and given.fail_on != "low":
         raise click.UsageError("--fail-on requires --advisories")
     if given.sign and not loaded.fleet.registry:
-        raise InputError("nothing is published, so nothing is signed", "--sign", remedy="add `registry:` to the fleet")
+        raise InputError("--sign needs a registry to publish to", "--sign", remedy="add `registry:` to the fleet")
     options = _options(service, loaded, jobs, given)
     if jobs:
         texts = _jobs(service, loaded, lock_file, options)
@@ -245,7 +245,7 @@ def _requirement(given: str | None, jobs: bool) -> str:
     from hpcgen.plugins.fleet.pipelines.requirement import OPEN, PINS, doubt, requirement_from
 
     known = requirement_from(given) if given is not None else own_requirement()
-    nowhere = "this hpcgen came from no address that has it still: the pipeline needs a place to install it from"
+    nowhere = "where this hpcgen came from is unknown or gone: the pipeline needs an address to install it from"
     if not jobs and (why := doubt(known) if known else nowhere):
         say(f"warning: {why}")
         say(f"  remedy: {PINS}" + ("" if known else "; or fill in HPCGEN_REQUIREMENT in the pipeline"))

@@ -68,7 +68,7 @@ preflight_node() { # image, the node that the launcher is started on
     if [ -r /proc/driver/nvidia/version ]; then
         seen=$(grep -o -E 'Kernel Module .*' /proc/driver/nvidia/version | grep -o -E '[0-9]+(\.[0-9]+)+' | head -n 1)
         if [ -n "$seen" ] && preflight_older "$seen" 418.39; then
-            preflight_finding FAILED 'GPU driver' '418.39 or newer, for CUDA of the image' "$seen" 'write the driver of these nodes into the profile and build again: CUDA is chosen by it'
+            preflight_finding FAILED 'GPU driver' '418.39 or newer, for CUDA of the image' "$seen" 'enter these nodes'"'"' driver in the profile and rebuild: it determines the CUDA version'
         fi
     fi
     printf 'preflight-node\t%s\n' "$(uname -n)"

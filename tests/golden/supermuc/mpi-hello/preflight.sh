@@ -154,7 +154,7 @@ preflight_node() { # image, the node that the launcher is started on
     fi
     seen=$(df -Pk /dev/shm 2> /dev/null | awk 'NR == 2 { print $4 }')
     if [ -n "$seen" ] && [ "$seen" -lt 4096 ]; then
-        preflight_finding FAILED /dev/shm '4096 kB for 4 ranks' "$seen kB free" 'remove what ended jobs left in it, or have it mounted with its usual size, half of the memory'
+        preflight_finding FAILED /dev/shm '4096 kB for 4 ranks' "$seen kB free" 'remove what ended jobs left in it, or ask for it to be mounted with its usual size, half of the memory'
     fi
     printf 'preflight-node\t%s\n' "$(uname -n)"
 }

@@ -180,7 +180,7 @@ preflight_node() { # image, the node that the launcher is started on
     fi
     seen=$(df -Pk /dev/shm 2> /dev/null | awk 'NR == 2 { print $4 }')
     if [ -n "$seen" ] && [ "$seen" -lt 4096 ]; then
-        preflight_finding FAILED /dev/shm '4096 kB for 4 ranks' "$seen kB free" 'remove what ended jobs left in it, or have it mounted with its usual size, half of the memory'
+        preflight_finding FAILED /dev/shm '4096 kB for 4 ranks' "$seen kB free" 'remove what ended jobs left in it, or ask for it to be mounted with its usual size, half of the memory'
     fi
     printf 'preflight-node\t%s\n' "$(uname -n)"
 }
@@ -352,7 +352,7 @@ preflight() {
             [ -n "${word#*=}" ] || seen=''
             seen=${!name:-$seen}
             if [[ $seen == "$HOME"/* ]]; then
-                preflight_finding warning "$name" 'a place outside of the home directory, which holds 100 GB' "$seen" 'have it, or HPCGEN_CACHE for all downloads, name a folder of a larger file system, and move what is there'
+                preflight_finding warning "$name" 'a folder outside the home directory, which may hold 100 GB' "$seen" 'set it, or HPCGEN_CACHE for all downloads, to a folder on a larger file system, and move its contents'
                 break
             fi
         done

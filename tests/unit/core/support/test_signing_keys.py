@@ -27,10 +27,10 @@ def test_one_key_of_each_kind_signs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["pgp:01234567"], "by its whole fingerprint"),
-        (["pgp:alice@example.org"], "by its whole fingerprint"),
-        (["one", "other"], "second key of its kind"),
-        ([f"pgp:{FINGERPRINT}", f"pgp:{FINGERPRINT}"], "second key of its kind"),
+        (["pgp:01234567"], "is not the full fingerprint"),
+        (["pgp:alice@example.org"], "is not the full fingerprint"),
+        (["one", "other"], "second key of the same type"),
+        ([f"pgp:{FINGERPRINT}", f"pgp:{FINGERPRINT}"], "second key of the same type"),
     ],
 )
 def test_what_names_no_key_is_refused(words: list[str], said: str) -> None:

@@ -83,7 +83,7 @@ def test_a_queue_for_long_jobs_alone_takes_no_short_one() -> None:
 def test_what_is_not_known_of_a_queue_is_said() -> None:
     found = place(site_with(Queue(name="any")), "thin", 5, JobRequest(walltime="900h"))
     assert found.queue == "any"
-    assert "any number of nodes, as far as known, time limit not known" in str(found.reasons[-1])
+    assert "any number of nodes (no limit known), time limit not known" in str(found.reasons[-1])
 
 
 BINS = [
@@ -111,7 +111,7 @@ def test_more_nodes_than_the_last_number_are_the_queues_own_limit_or_too_many() 
     with_rest = Queue(name="batch", times=BINS[:1], max_time="12:00:00")
     assert misfit(with_rest, 10000, 12 * 3600) == ""
     assert (
-        limits(with_rest) == "any number of nodes, as far as known, up to 02:00:00 on up to 91 nodes, 12:00:00 on more"
+        limits(with_rest) == "any number of nodes (no limit known), up to 02:00:00 on up to 91 nodes, 12:00:00 on more"
     )
 
 

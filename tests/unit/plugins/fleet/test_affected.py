@@ -196,7 +196,7 @@ def test_advisories_of_a_folder_name_packages_and_what_is_not_known(hpcgen: Comm
         (folder / f"{each['id']}.json").write_text(json.dumps(each))
     answer = asked(hpcgen, kept, "--advisory", str(folder))
     (lock,) = answer["affected"]
-    assert lock["why"] == ["zlib1g 1:1.2.13.dfsg-1: TEST-zlib1g: a hole; mended in 1:1.2.13.dfsg-2"]
+    assert lock["why"] == ["zlib1g 1:1.2.13.dfsg-1: TEST-zlib1g: a hole; fixed in 1:1.2.13.dfsg-2"]
     assert answer["unknown"] == [
         "TEST-left-pad: locks pin no packages of npm",
         f"kit {kept}/kit: its OS packages are not pinned: zlib of TEST-zlib",
@@ -243,8 +243,8 @@ def test_of_an_image_without_pins_its_own_records_are_asked(hpcgen: Command, kep
     (answer,) = asked(hpcgen, kept, str(root), *words)["affected"]
     assert answer["what"] == f"image {root}"
     assert answer["why"] == [
-        "numpy 1.26.4: TEST-numpy: a hole; mended in 1.27",
-        "zlib1g 1:1.3: TEST-zlib1g: a hole; mended in 1:1.4",
+        "numpy 1.26.4: TEST-numpy: a hole; fixed in 1.27",
+        "zlib1g 1:1.3: TEST-zlib1g: a hole; fixed in 1:1.4",
     ]
 
 

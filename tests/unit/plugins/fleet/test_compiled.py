@@ -192,7 +192,7 @@ def test_times_and_the_critical_path_come_from_records(
     monkeypatch.setenv("HPCGEN_RECORDS", env["HPCGEN_RECORDS"])
     work = work_of(tmp_path)
     libfabric, mpich, gromacs = work.jobs.values()
-    unknown = "how long that takes is not known"
+    unknown = "the duration is unknown"
     assert work.told[0].endswith(f"3 to compile, 0 in {tmp_path}/store; {unknown}")
     assert work.told[1].endswith(f"then {gromacs.block.label}, then the image md; {unknown}")
     steps = [BuiltStep(block=each.block.label, about="make", seconds=3000.0) for each in (libfabric, mpich)]
@@ -203,7 +203,7 @@ def test_times_and_the_critical_path_come_from_records(
         save(msgspec.convert({**record, "steps": msgspec.to_builtins(done)}, BuildRecord))
     work = work_of(tmp_path)
     # 6000 s of two blocks, 600 s of the rest of hello, 300 s of each md; nothing tells of gromacs.
-    assert work.told[0].endswith("; about 2 h 00 min, not counting 1 whose time is not known")
+    assert work.told[0].endswith("; about 2 h 00 min, not counting 1 of unknown duration")
     assert work.told[1].endswith("then the image hello; about 1 h 50 min")
     kept, archive = artifact(tmp_path, key="cd" * 32)
     ArtifactStore(tmp_path / "store").put(msgspec.structs.replace(kept, block="gromacs", seconds=7200.0), archive)

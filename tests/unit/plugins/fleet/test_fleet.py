@@ -352,7 +352,7 @@ def test_a_policy_has_the_openpgp_keys_of_the_signers(hpcgen: Command, tmp_path:
     printed = hpcgen(*words).stdout
     assert (tmp_path / "made/policy.json").read_text() in printed and where in printed
     refused = hpcgen(*words[:-1], "sigs.example.org")
-    assert refused.returncode == 3 and "no address of a lookaside" in refused.stderr
+    assert refused.returncode == 3 and "not a lookaside address" in refused.stderr
     (tmp_path / "signers").write_text("alice@example.org ssh-ed25519 AAAA\n")
     refused = hpcgen(*words)
     assert refused.returncode == 3 and "has no OpenPGP key" in refused.stderr

@@ -72,7 +72,7 @@ def test_a_full_lock_is_told_by_name_before_anything_is_built(
     marker.chmod(0o755)
     done = hpcgen("build", "--all", env={"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"})
     assert done.returncode == 3
-    assert "there is no room in fleet.lock for 29 more members" in done.stderr
+    assert "fleet.lock has no room for 29 more members" in done.stderr
     assert "split the fleet: each fleet.yaml has its own lock" in done.stderr
     assert not (tmp_path / "built").exists()
     # A member that is in there already takes no more room.

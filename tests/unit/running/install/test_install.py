@@ -349,7 +349,7 @@ def test_a_modulefile_quotes_what_a_stack_says() -> None:
 
 def test_an_engine_that_the_launcher_starts_makes_no_commands() -> None:
     plan = replace(planned("supermuc", "mpi-hello"), engine="pyxis")
-    with pytest.raises(PolicyError, match="pyxis starts containers by an option of srun"):
+    with pytest.raises(PolicyError, match="pyxis starts containers with an option of srun"):
         made(plan, "/images/a.sqfs")
 
 
@@ -375,7 +375,7 @@ def test_a_dev_container_goes_with_the_rest(tmp_path: Path) -> None:
 
 def test_a_colon_in_the_prefix_is_refused(hpcgen: Hpcgen, image: Path, programs: Path, tmp_path: Path) -> None:
     done = hpcgen("install", str(image), "--prefix", "col:on", "--command", "sh")
-    assert done.returncode == 3 and "has a colon in it, which separates the folders of PATH" in done.stderr
+    assert done.returncode == 3 and "contains a colon, which separates folders in PATH" in done.stderr
     assert not (tmp_path / "col:on").exists()
 
 

@@ -659,7 +659,7 @@ def test_an_image_without_a_record_needs_a_machine(hpcgen: Command, tmp_path: Pa
     (tmp_path / "image" / "ch").mkdir(parents=True)
     done = hpcgen("test", str(tmp_path / "image"))
     assert done.returncode == 3
-    assert "nothing says which machine" in done.stderr
+    assert "the site for" in done.stderr
     assert done.stdout == ""
 
 

@@ -298,7 +298,7 @@ def test_pieces_are_checked_and_joined_with_plain_tools(tmp_path: Path) -> None:
     assert not verify(tmp_path / "B.tar").problems  # the first piece is found by the name of the whole
     (tmp_path / "B.tar.001").unlink()
     assert "the piece B.tar.001 is missing" in verify(tmp_path / "B.tar.000").problems
-    with pytest.raises(InputError, match="only a tar file is split"):
+    with pytest.raises(InputError, match="only a tar file can be split"):
         make(tmp_path, "C", split=1_000_000)
 
 
@@ -752,7 +752,11 @@ CREATE = [
     (["--lock", "edited.lock", "-o", "B"], 3, "edited.lock is not as hpcgen lock wrote it: its seal does not match"),
     (["--lock", "good.lock", "-o", "B.tar", "--split", "4"], 3, "--split: '4' is not a valid size"),
     (["--lock", "good.lock", "-o", "B.tar", "--split", "4Q"], 3, "expected: a number with K, M, G or T"),
-    (["--lock", "good.lock", "-o", "B", "--split", "4G"], 3, "--split: only a tar file is split\n  remedy: -o B.tar"),
+    (
+        ["--lock", "good.lock", "-o", "B", "--split", "4G"],
+        3,
+        "--split: only a tar file can be split\n  remedy: -o B.tar",
+    ),
     (
         ["--lock", "good.lock", "-o", "B", "--image", "debian:13=x"],
         4,

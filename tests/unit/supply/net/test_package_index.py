@@ -182,8 +182,8 @@ def test_a_server_that_is_busy_or_drops_the_connection_is_asked_again(server: Se
     ("headers", "body", "said"),
     [
         ({"Content-Type": "text/plain"}, b"hello", "neither JSON nor HTML"),
-        ({"Content-Type": JSON}, b"[1]", "not that of a package index"),
-        ({"Content-Type": JSON}, b"{", "not that of a package index"),
+        ({"Content-Type": JSON}, b"[1]", "not a package index"),
+        ({"Content-Type": JSON}, b"{", "not a package index"),
         ({"Content-Type": JSON}, b'{"meta": {"api-version": "2.0"}, "files": []}', "version '2.0'"),
         ({"Content-Type": JSON, "Content-Encoding": "gzip"}, b"no gzip", "cannot be unpacked"),
         ({"Content-Type": "text/html"}, b'<meta name="pypi:repository-version" content="2.0">', "version '2.0'"),

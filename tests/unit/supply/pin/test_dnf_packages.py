@@ -102,5 +102,5 @@ def test_what_dnf_does_not_find_is_said(tmp_path: Path) -> None:
 def test_answers_that_are_none_are_refused(tmp_path: Path, answer: str) -> None:
     manager = dnf(tmp_path, [])
     manager.shell.answers = {"dnf_question": (0, answer)}  # type: ignore[attr-defined]
-    with pytest.raises(FetchError, match="dnf's answer is not understood"):
+    with pytest.raises(FetchError, match="dnf's output cannot be parsed"):
         manager.added(["hello"])

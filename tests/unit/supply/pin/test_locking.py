@@ -250,7 +250,7 @@ def test_apt_of_another_architecture_is_not_asked_where_nothing_starts_it(
     system = msgspec.structs.replace(asked.site.system, architecture=other)
     site = msgspec.structs.replace(asked.site, system=system)
     with pytest.raises(
-        FetchError, match=f"this machine is {here}, and the package manager has to be asked in an image for {other}"
+        FetchError, match=f"this machine is {here}, and the package manager must run in an image for {other}"
     ):
         make_lock(msgspec.structs.replace(asked, site=site), CATALOG)
     assert "packages" not in network.asked

@@ -155,7 +155,7 @@ def test_what_its_build_requires_and_compiles_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "files, why",
     [
-        ({"setup.py": "setup(install_requires=read('requirements.txt'))"}, "its setup.py works out what it requires"),
+        ({"setup.py": "setup(install_requires=read('requirements.txt'))"}, "its setup.py computes its requirements"),
         ({"setup.cfg": "[options]\ninstall_requires = file: needs.txt\n"}, "from elsewhere"),
         ({"setup.cfg": "options"}, "setup.cfg cannot be read"),
         ({"pyproject.toml": "= " + "[" * 100_000}, "pyproject.toml cannot be read"),
@@ -213,7 +213,7 @@ def test_a_source_package_that_does_not_say_what_it_requires_is_named_with_what_
     with pytest.raises(ConflictError) as failure:
         chosen(tmp_path, ["pack"], old)
     text = str(failure.value)
-    assert "pack 1.0 has no wheel for this Python" in text and "its setup.py works out what it requires" in text
+    assert "pack 1.0 has no wheel for this Python" in text and "its setup.py computes its requirements" in text
     assert "pack @ git+https://…@COMMIT" in text
 
 
@@ -302,7 +302,7 @@ def test_tools_that_are_not_to_be_had_are_named_with_the_package(
     monkeypatch.setenv("PIP_INDEX_URL", "")
     project = '[build-system]\nrequires = ["nowhere"]\n'
     pack = source(tmp_path, "pack", "1.0", files={"pyproject.toml": project})
-    with pytest.raises(ConflictError, match=r"pack 1\.0: no wheel fits, and what the build of the source package requ"):
+    with pytest.raises(ConflictError, match=r"pack 1\.0: no wheel fits, and build requirements of the source package"):
         locked(tmp_path, ["pack==1.0"], pack)
 
 

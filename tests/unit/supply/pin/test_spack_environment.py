@@ -47,5 +47,5 @@ def test_a_source_that_no_hash_pins_is_refused_by_its_package() -> None:
     ],
 )
 def test_anything_else_is_refused(data: bytes) -> None:
-    with pytest.raises(FetchError, match="is not understood"):
+    with pytest.raises(FetchError, match="cannot be parsed"):
         chosen(data)

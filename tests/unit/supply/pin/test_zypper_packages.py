@@ -245,7 +245,7 @@ REPOMD, PRIMARY = f"{RAW}/own/repodata/repomd.xml", f"{RAW}/own/repodata/primary
 @pytest.mark.parametrize(
     ("path", "data", "said"),
     [
-        (REPOMD, b"", "is no XML"),
+        (REPOMD, b"", "is not XML"),
         (REPOMD, b"<repomd><data type='other'/></repomd>", "names no primary list"),
         (REPOMD, b"<repomd><data type='primary'/></repomd>", "data has no checksum"),
         (PRIMARY, b"changed", "does not have the sha512"),
@@ -279,5 +279,5 @@ def test_packages_that_could_not_be_fetched_again_are_refused(
 @pytest.mark.parametrize("inside", ["<to-install a=b/>", '<to-install><solvable type="package"/></to-install>'])
 def test_answers_that_are_none_are_refused(base: Base, inside: str) -> None:
     base.answers["install --dry-run"] = (0, f"<install-summary>{inside}</install-summary>")
-    with pytest.raises(FetchError, match="zypper's answer is not understood"):
+    with pytest.raises(FetchError, match="zypper's output cannot be parsed"):
         zypper(base).added(["hello"])
