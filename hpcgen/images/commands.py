@@ -112,5 +112,5 @@ def _ended(process: subprocess.Popen[bytes], name: str, seconds: float = TIMEOUT
     if late.is_set():
         raise InputError(
             f"{name} did not answer within {seconds:.0f} s",
-            remedy=f"call {name} by hand: its storage may be locked by another process, or its file system hangs",
+            remedy=f"run {name} yourself: its storage may be locked by another process, or its file system may hang",
         )

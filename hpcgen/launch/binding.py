@@ -111,7 +111,7 @@ def binding_text(plan: Plan, mpi: HostMpi | None, found: Binding | None) -> str:
     elif found is None:
         text = "every rank sees all of the node: how this launcher numbers the ranks of a node is unknown"
     else:
-        parts = ", whose tiles are devices" if gpu.tiles > 1 else ""
+        parts = ", with tiles as devices" if gpu.tiles > 1 else ""
         text = f"each rank sees its own{parts}, by {found.visible}"
     return f"{text}; it keeps to the CPUs next to it" if found is not None and found.cpus else text
 

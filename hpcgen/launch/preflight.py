@@ -84,7 +84,7 @@ def _order(plan: Plan, how: Start, ranks: bool, alone: bool, sha256: str) -> str
     else:
         parts.append(fill("one"))
     if sha256:
-        todo = "get the signed image again, and submit the job again"
+        todo = "get the signed image again and resubmit the job"
         parts.append(fill("signed", signed_as=sh(sha256), expected=sh(f"sha256:{sha256}, as signed"), todo=sh(todo)))
     parts.append(node_checks.caches(plan, how))
     collectives = collectives_text(plan, how.engine)

@@ -54,7 +54,7 @@ def refuse(plan: Plan, queueing: Queueing, scheduler: Scheduler, how: Start) -> 
             Problem(
                 f"hpcgen cannot make {title} restart a job",
                 "--requeue",
-                remedy="leave it out, and submit again by hand",
+                remedy="leave it out, and resubmit the job yourself",
             )
         )
     if problems:
@@ -88,7 +88,7 @@ def _checkpoint_problems(plan: Plan, seconds: int, scheduler: Scheduler, how: St
                 f"{seconds} s before the end of a job of {plan.job.walltime_s} s",
                 where,
                 "less than its time",
-                "ask for more time, or for the signal later",
+                "request more time, or a later signal",
             )
         ]
     return []

@@ -46,7 +46,7 @@ class DataPack(msgspec.Struct, frozen=True):
 def compressor_at(site: Site | None) -> tuple[SquashfsCompressor, str]:
     """What a site's preferred engine is known to mount, and why that was chosen."""
     if site is None:
-        return "gzip", "no site is named, and gzip is mounted everywhere"
+        return "gzip", "no site is named, and every site can mount gzip"
     name = site.containers.preferred
     engine = site.containers.engines.get(name)
     if engine is not None and engine.squashfs == "zstd":

@@ -181,9 +181,7 @@ class Follower:
             id = self.submitted.id
             if state.phase == "waiting" and self.shown.startswith("runs"):
                 cancel = " ".join([*self.submitted.queue.cancelling, id])
-                self.say(
-                    f"job {id} was put back into its queue, and will run again from its start (or cancel it: {cancel})"
-                )
+                self.say(f"job {id} was requeued and will run again from the start (or cancel it: {cancel})")
             self.shown = line
             self.say(f"job {id} {line}")
 

@@ -324,7 +324,7 @@ def foreign_findings(
 def _read_findings(plan: Plan, facts: ImageFacts) -> list[Finding]:
     from hpcgen.planning.observed import labels
 
-    told = f"hpcgen did not build it; what was found in it: {labels(plan.blocks)}"
+    told = f"hpcgen did not build it; it contains: {labels(plan.blocks)}"
     found = [Finding(name="image", severity="detail", message=told, remedy="hpcgen inspect shows all of it")]
     if facts.unread:
         message = f"of the image was not read: {'; '.join(facts.unread[:3])}"

@@ -60,7 +60,7 @@ def notes(job: ImageJob, environ: Mapping[str, str]) -> list[str]:
     if allocates:
         return [f"not in an allocation of {plan.site.name}: {allocates} requests one itself"]
     require_nodes(job, environ, "hpcgen submit, or hpcgen run")
-    return [f"not in an allocation of {plan.site.name}: it starts on this machine, which may be shared by all users"]
+    return [f"not in an allocation of {plan.site.name}: it starts on this machine, which all users may share"]
 
 
 def require_nodes(job: ImageJob, environ: Mapping[str, str], what: str) -> None:

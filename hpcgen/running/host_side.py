@@ -125,7 +125,7 @@ def changed_variables(recorded: Plan, catalog: Catalog) -> list[Finding]:
     gone = [f"no {each}" for each in then if each not in now.run.environment]
     if now.name != recorded.stack.name or not (new or gone):
         return []
-    message = f"the stack {name} has {some([*new, *gone], 4)} since the image was built, whose variables are used"
+    message = f"the stack {name} has {some([*new, *gone], 4)} since the image was built; the image's variables are used"
     return [Finding(name="environment", severity="warning", message=message, remedy=f"add --stack {name}")]
 
 

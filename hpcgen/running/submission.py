@@ -276,6 +276,6 @@ def submit_script(queue: Scheduler, script: Path, before: str, folder: Path) -> 
         raise JobFailedError(message, str(script), remedy=f"{remedy} --queue, --account, --time, --nodes")
     job_id = queue.job_id(done.stdout)
     if not job_id:
-        message = f"{command[0]} accepted the job, but its output does not contain the id:\n{said}"
-        raise JobFailedError(message, str(script), remedy="look at your jobs with the batch system's command")
+        message = f"{command[0]} accepted the job, but its output contains no job id:\n{said}"
+        raise JobFailedError(message, str(script), remedy="list your jobs with the batch system's own command")
     return job_id

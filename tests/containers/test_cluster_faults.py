@@ -200,7 +200,7 @@ def test_a_node_that_is_lost_in_the_middle_of_a_job_is_said(site: Site, mpi_hell
         print(said)
         site.cluster.on(0, ["scancel", "--name", "mpi-hello"], env=site.env)
         said += job.communicate(timeout=120)[1]
-    assert "was put back into its queue" in said
+    assert "was requeued" in said
     assert "waits" in said.partition("was put back")[2]
     assert job.returncode == 10
 

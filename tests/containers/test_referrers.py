@@ -153,7 +153,7 @@ def test_fleet_publish_puts_them_beside_what_it_pushes(
     image = LockedImage(content=CONTENT, format="docker", engine="buildah", image="podman:one:latest")
     update_lock(tmp_path / "fleet.lock", {"one": image})
     refused = hpcgen(tmp_path, "fleet", "publish", "--sign", "alice", check=False)
-    assert refused.returncode == 7 and "no record here" in refused.stdout and not registry.manifests, refused.stdout
+    assert refused.returncode == 7 and "no local record" in refused.stdout and not registry.manifests, refused.stdout
     save(record("podman", "one:latest", f"sha256:{'0' * 64}"))
     hpcgen(tmp_path, "fleet", "publish", "--sign", "alice")
     locked = read_lock(tmp_path / "fleet.lock")["one"]

@@ -126,7 +126,7 @@ def made_or_renewed(done: Any, kit: Path, lock: bytes) -> None:
         assert b"=1:2.0-1" in (kit / "Dockerfile").read_bytes()
     else:
         assert done.returncode == 3, done.stderr
-        assert "would not make the image that the lock pins" in done.stderr
+        assert "would not build the image that the lock pins" in done.stderr
         assert "hpcgen --collection collection lock --site example-cluster" in done.stderr
         assert not kit.exists()
 

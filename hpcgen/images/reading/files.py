@@ -189,7 +189,7 @@ def _listed(source: ImageFileSource, looks: Sequence[Look]) -> SeenImage:
             view.names[path] = real
     view.folders = sizes.largest()
     if odd:
-        view.unread.append(f"{odd} of its names cannot be printed, and were not looked at")
+        view.unread.append(f"{odd} of its file names cannot be printed and were skipped")
     return view
 
 

@@ -163,7 +163,7 @@ class SquashfsSource(ImageFileSource):
         if last is not None:
             yield last
         if broken:
-            self.unread.append(f"{broken} of its names have a line break, and were not looked at")
+            self.unread.append(f"{broken} of its file names contain a line break and were skipped")
 
     @staticmethod
     def _entry(match: re.Match[str]) -> ImageEntry | None:
@@ -215,9 +215,7 @@ class SquashfsSource(ImageFileSource):
             yield from FolderSource(f"{work}/root").contents({each.path: each for each in some}, starts)
 
     def _unreadable(self, status: int | None) -> InputError:
-        return InputError(
-            f"{self._path} cannot be read by unsquashfs, whose exit status is {status}", remedy=COPY_AGAIN
-        )
+        return InputError(f"{self._path} cannot be read by unsquashfs (exit status {status})", remedy=COPY_AGAIN)
 
 
 class TarSource(ImageFileSource):

@@ -187,7 +187,7 @@ def _judged(affected: _Affected, version: str, key: Callable[[str], Any]) -> Jud
     if _is_listed(version, affected.versions, key):
         return Judgement("affected")
     if not ranges and not affected.versions:
-        why = "it has ranges of commits, and none of versions" if affected.ranges else "it names no versions"
+        why = "it has ranges of commits, but none of versions" if affected.ranges else "it names no versions"
         return Judgement("unknown", why=why)
     return next((each for each in found if each.verdict == "unknown"), Judgement("not affected"))
 
@@ -221,7 +221,7 @@ def _in_range(each: _Range, version: str, key: Callable[[str], Any]) -> Judgemen
     except ValueError as failure:
         return Judgement("unknown", why=str(failure))
     if not any(what == "introduced" for _, what, _ in events):
-        return Judgement("unknown", why="one of its ranges has no beginning")
+        return Judgement("unknown", why="one of its ranges has no start")
     limits = [at for at, what, _ in events if what == "limit"]
     inside = False
     for at, what, text in events:

@@ -87,7 +87,7 @@ def affected_by(known: Sequence[Dependent], catalog: Catalog, question: Affected
     advisories = [each for each in question.advisories or () if not each.withdrawn]
     unknown = unjudged_ecosystems(advisories)
     for each in known:
-        why = [f"it rests on {path}" for path in _facts_of(each, catalog, question.facts) if needs_build(each, path)]
+        why = [f"it depends on {path}" for path in _facts_of(each, catalog, question.facts) if needs_build(each, path)]
         if advisories:
             packages = advised(each, catalog, advisories, unknown)
             reasons = [one.what + (f"; fixed in {one.mended}" if one.mended else "") for one in packages]
@@ -176,7 +176,7 @@ def _replanned(each: Dependent, catalog: Catalog, blocks: Sequence[str], unknown
 def _packages(each: Dependent, catalog: Catalog) -> _Packages:
     """Those of a lock or of the image's own records, or of a plan what its inputs and blocks say."""
     base, extends = each.plan.blocks[0], each.plan.extends
-    more = f"it adds to {extends.image}, whose own packages are not listed" if extends is not None else ""
+    more = f"it extends {extends.image}; the packages of that image are not listed" if extends is not None else ""
     if each.lock is not None:
         from hpcgen.kit.contents import contents
 

@@ -128,10 +128,10 @@ class FleetWork(msgspec.Struct, frozen=True):
 
         ``but``: names of blocks that are compiled now.
         """
-        remedy = "the log of the job that compiles it says why; to compile it here: omit --compiled-before"
+        remedy = "see the log of the job that compiles it; to compile it here, omit --compiled-before"
         return {
             key: BuildFailedError(
-                f"{job.block.label} was to be compiled before, and is not in {self.folder}", remedy=remedy
+                f"{job.block.label} should have been compiled before, but is not in {self.folder}", remedy=remedy
             )
             for key, job in self.jobs.items()
             if job.block.name not in but

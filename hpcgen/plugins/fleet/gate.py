@@ -63,7 +63,7 @@ class Gate(msgspec.Struct, frozen=True):
         for found in advised(each, catalog, counted, unknown):
             what, severity = harmless(f"{each.label} has {found.what}"), severities[found.advisory.id]
             if severity is None:
-                unknown.append(f"{what}: its severity is not known")
+                unknown.append(f"{what}: its severity is unknown")
             else:
                 refused[what] = self._refusal(what, severity, found)
         if refused:

@@ -184,7 +184,7 @@ def _record_of(name: str, image: LockedImage) -> BuildRecord:
     record = of_image(reference)
     if record is None or record.content != image.content:
         raise InputError(
-            f"{name}: there is no record here of the build that made {reference.name}, so its origin cannot be stated",
+            f"{name}: there is no local record of the build of {reference.name}, so its origin cannot be stated",
             remedy=f"publish it on the machine that built it, or build it again: hpcgen build --member {name} --force",
         )
     return record
@@ -210,7 +210,7 @@ def _sign(
     if pushed and digest != pushed:
         raise OutputError(
             f"{target} is {digest} in the registry, and {pushed} was pushed: it was not signed",
-            remedy="find out who else pushes to this name, and publish it again",
+            remedy="check who else pushes to this name, then publish it again",
         )
     if keys.pgp:
         sign_published(target, digest, keys.pgp, authfile)

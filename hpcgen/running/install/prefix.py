@@ -177,7 +177,7 @@ def _older(
     except NewerFormatError:
         raise
     except InputError as failure:
-        tell(f"warning: {failure.problems[0].message}; the files of {name} are known by what is in them")
+        tell(f"warning: {failure.problems[0].message}; the files of {name} are recognised by their contents")
     owned = {file.path for each in others.values() for file in each.files}
     found = [path for path in written_for(prefix, name) if path not in owned]
     files = [InstalledFile(path=path, sha256=_hash(prefix / path)) for path in found]

@@ -201,7 +201,7 @@ class _Proof:
 
     def _selftest(self) -> None:
         if self._job.facts is not None:
-            reason = "hpcgen did not build the image, which has no tests of its blocks"
+            reason = "the image has no block tests, because hpcgen did not build it"
             self.results.append(TestResult(group=CONTRACT, name="blocks", result="skipped", reason=reason))
             return
         reader = SelfTestLines(self._on_begin, self.results.append)

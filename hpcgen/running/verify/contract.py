@@ -111,7 +111,7 @@ def _cpu(plan: Plan, built_for: str, node: ObservedNode) -> str:
         missing = sorted(code_features(target) - node.features)
         if missing:
             raise BrokenPromise(said % some(missing, _FEW), "test on a node of the partition, or build for this CPU")
-    return f"it has everything that code for {built_for} uses"
+    return f"it has all features that code for {built_for} uses"
 
 
 def _gpu_device(plan: Plan, node: ObservedNode) -> str:
@@ -121,7 +121,7 @@ def _gpu_device(plan: Plan, node: ObservedNode) -> str:
     device = GPU_DEVICES[gpu.vendor]
     if device not in node.devices:
         raise SkippedTest(
-            f"no {device} inside the image: this machine has no such GPU, or the engine was not told to use it"
+            f"no {device} inside the image: this machine has no such GPU, or the engine started without GPUs"
         )
     return device
 
@@ -144,7 +144,7 @@ def _gpu_driver(plan: Plan, node: ObservedNode) -> str:
     if not node.libraries:
         raise BrokenPromise(
             f"driver {node.driver} is loaded, but its libcuda.so.1 is not found inside the image",
-            "start the engine with its option for NVIDIA's GPUs, as the job script does",
+            "start the engine with its option for NVIDIA GPUs, as the job script does",
         )
     said = gpu.driver is not None and not gpu.driver_assumed
     return f"driver {node.driver}" + (f"; the profile says {gpu.driver}" if said else "")
@@ -251,7 +251,7 @@ def _one_library(ranks: Ranks) -> str:
         raise BrokenPromise(f"rank {some([str(rank) for rank in sets[()]], _FEW)} has not loaded an MPI library", _MPI)
     if len(sets) > 1:
         told = [f"rank {some([str(rank) for rank in who], _FEW)}: {', '.join(paths)}" for paths, who in sets.items()]
-        raise BrokenPromise(f"ranks of one job use different libraries: {'; '.join(told)}", _MPI)
+        raise BrokenPromise(f"the ranks of one job use different libraries: {'; '.join(told)}", _MPI)
     if ranks.others:
         told = [f"rank {rank}: {version}" for rank, version in sorted(ranks.others.items())]
         raise BrokenPromise(

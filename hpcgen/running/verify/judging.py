@@ -181,9 +181,9 @@ def _nothing_seen(found: JudgedFigure, seen: Evidence) -> str:
     if found.measure == "start_up":
         return "unknown: a start waits for the launcher, the image's file system and the slowest node"
     used = seen.networks if found.measure == "nccl_bus_bandwidth" else [seen.provider]
-    over = " and ".join(filter(None, used or [])) or "a network that it does not name"
+    over = " and ".join(filter(None, used or [])) or "an unnamed network"
     known = looked_at(seen.conditions.get(found.measure, []))
-    fine = f"; {' and '.join(known)} of the nodes are as they should be" if known else ""
+    fine = f"; {' and '.join(known)} of the nodes are as expected" if known else ""
     return f"unknown: it goes over {over}{fine}"
 
 

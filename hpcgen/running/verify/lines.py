@@ -58,7 +58,7 @@ class SelfTestLines:
         """Take one line that the self-test prints."""
         if line.startswith(_BEGIN):
             if self._open is not None:
-                self._end("failed", "the next test began before this one had ended")
+                self._end("failed", "the next test started before this one ended")
             label, _, name = line.removeprefix(_BEGIN).partition(": ")
             self._open = (label.split(" ")[0], name or label, self._clock())
             self._output.clear()

@@ -52,7 +52,7 @@ class TestsOverNodes:
         """Start one of them, again where it is too slow."""
         shape = shape_of(test, self._job.plan.job)
         if shape is None:
-            self.results.append(skipped(test, "the job asks for no GPU"))
+            self.results.append(skipped(test, "the job requests no GPU"))
             return
         # The table of NCCL tells by which network, too, where it is asked.
         asked = {"NCCL_DEBUG": "INFO"} if test.figures == "nccl_tests" else {}

@@ -292,7 +292,7 @@ class _Making:
         for folder in left_behind(self.lock):
             self.watch.say(f"warning: {folder} is not in the bundle: write its lock again with hpcgen lock")
         for name in edited(self.lock, self.collected):
-            self.watch.say(f"note: {name} was edited since the lock was made")
+            self.watch.say(f"note: {name} has been edited since the lock was made")
         for file in self.collected:
             write_through(self.bundle / file.path, file.data)
             self._add("collection", file.name, "a collection", sha256_of(file.data), len(file.data), file.path)

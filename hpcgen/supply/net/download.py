@@ -254,7 +254,7 @@ class _File:
         if transfer.stalled:
             raise self._stalled()
         if length is not None and self.part.count < start + length:
-            raise WebError(f"the connection ended after {self.part.count} of {start + length} bytes")
+            raise WebError(f"the connection closed after {self.part.count} of {start + length} bytes")
         if self._fits():
             return
         found, first = self.part.hasher.hexdigest(), self.part.first()
@@ -267,7 +267,7 @@ class _File:
         try:
             return answer.read(CHUNK)
         except TimeoutError as failure:
-            raise WebError(f"it stalled: nothing arrived for {self.owner.policy.silence_s:g} s") from failure
+            raise WebError(f"it stalled: no data for {self.owner.policy.silence_s:g} s") from failure
         except (OSError, HTTPException, ValueError) as failure:
             at = f"after {self.part.count} bytes: "
             problem = explained(failure, urllib.parse.urlsplit(answer.url).hostname or "")
@@ -374,7 +374,7 @@ def _problem(wanted: WantedFile, failures: dict[str, WebError]) -> Problem:
     name = wanted.file if wanted.file == wanted.name else f"{wanted.file} ({wanted.name})"
     if not reasons:
         return Problem(
-            f"{name} was not fetched: no address is known for it", remedy="put it into a folder: --files DIR"
+            f"{name} was not fetched: no address is known for it", remedy="put it into a folder and pass --files DIR"
         )
     remedy = "run the same command again, which resumes; for files that you got elsewhere, use --files DIR"
     if any(failure.other_file for failure in failures.values()):

@@ -368,12 +368,12 @@ def _bounded(read: Callable[[int], bytes], packed: bool, length: str) -> bytes:
     end = time.monotonic() + _PAGE_S
     while chunk := _chunk(read):
         if time.monotonic() > end:
-            raise WebError(f"the page was not there after {_PAGE_S:.0f} seconds")
+            raise WebError(f"the page had not arrived after {_PAGE_S:.0f} seconds")
         got += len(chunk)
         try:
             data += unpack.decompress(chunk, PAGE_BYTES + 1 - len(data)) if unpack else chunk
         except zlib.error:
-            raise WebError("its answer cannot be unpacked") from None
+            raise WebError("its response cannot be decompressed") from None
         if len(data) > PAGE_BYTES:
             raise WebError(f"the page is larger than {PAGE_BYTES // 1024**2} MiB", again=False)
     if (length.isdecimal() and got != int(length)) or (unpack is not None and not unpack.eof):

@@ -107,7 +107,7 @@ def pip_settings() -> PipSettings:
             return _settings(python, done.stdout)
         if "No module named" not in done.stderr:
             said = " ".join((done.stderr or done.stdout).split())[-300:]
-            raise InputError(f"pip of {python} cannot say which indexes it uses: {said}", remedy="mend pip")
+            raise InputError(f"pip of {python} cannot list its indexes: {said}", remedy="mend pip")
     raise MissingToolError(
         f"pip is needed to find out which package indexes this machine uses; {' and '.join(pythons)} have none",
         remedy=f"{sys.executable} -m ensurepip --upgrade",
@@ -146,6 +146,6 @@ def _pip(python: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, env=environment)
     except subprocess.TimeoutExpired:
         raise InputError(
-            f"pip of {python} did not say within {_TIMEOUT_S} s which indexes it uses",
-            remedy=f"see whether it starts: {python} -m pip config list",
+            f"pip of {python} did not list its indexes within {_TIMEOUT_S} s",
+            remedy=f"check whether it starts: {python} -m pip config list",
         ) from None

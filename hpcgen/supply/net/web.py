@@ -104,7 +104,7 @@ def tls_context(ca_files: Iterable[Path]) -> ssl.SSLContext:
             try:
                 context.load_verify_locations(cafile=str(path))
             except OSError as error:
-                reason = "it holds no certificates" if isinstance(error, ssl.SSLError) else error.strerror
+                reason = "it contains no certificates" if isinstance(error, ssl.SSLError) else error.strerror
                 raise WebError(f"{path} names no certificate authorities: {reason}", again=False) from None
     return context
 
@@ -245,7 +245,7 @@ class Web:
             return None
         proxy = urllib.parse.urlsplit(named if "://" in named else f"http://{named}")
         if proxy.scheme != "http" or not proxy.hostname:
-            raise WebError(f"the proxy {shown(named)} has a protocol other than http", again=False)
+            raise WebError(f"the proxy {shown(named)} uses a protocol other than http", again=False)
         return proxy
 
 
@@ -261,7 +261,7 @@ def explained(failure: BaseException, host: str) -> WebError:
     if isinstance(failure, ConnectionRefusedError):
         return WebError(f"{host} refuses connections", down=True)
     if isinstance(failure, http.client.RemoteDisconnected):
-        return WebError(f"{host} closed the connection without an answer")
+        return WebError(f"{host} closed the connection without a response")
     if isinstance(failure, OSError) and failure.strerror:
         return WebError(f"{host}: {failure.strerror}", down=not isinstance(failure, ConnectionError))
     return WebError(f"{host}: {failure!r}"[:300])
@@ -284,7 +284,7 @@ def _joined(base: str, location: str) -> urllib.parse.SplitResult:
     try:
         return urllib.parse.urlsplit(urllib.parse.urljoin(base, location.replace(" ", "%20")))
     except ValueError:
-        raise WebError("redirects to something that is not an address", again=False) from None
+        raise WebError("redirects to an invalid address", again=False) from None
 
 
 def _host(parts: urllib.parse.SplitResult) -> str:

@@ -59,7 +59,7 @@ class _RemoteFile(io.BytesIO):
         start = self.tell()
         end = self._size if size is None or size < 0 else min(start + size, self._size)
         if end - start > _MOST:
-            raise OSError("it asks for too large a part")
+            raise OSError("it requests too large a part")
         blocks = range(start // _BLOCK, (end - 1) // _BLOCK + 1) if end > start else range(0)
         data = b"".join(self._block(number) for number in blocks)
         first = start - blocks.start * _BLOCK

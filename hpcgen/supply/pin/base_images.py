@@ -89,7 +89,7 @@ def pin_image(name: str, sources: Sequence[str], architecture: str, digest: str 
     MissingToolError: skopeo is not installed.
     """
     skopeo = require_program("skopeo", f"look at the base image {name}", _INSTALL)
-    remedy = _remedy(name) + ("; or take the one that its tag has now, with --latest-base" if digest else "")
+    remedy = _remedy(name) + ("; or use its tag's current image with --latest-base" if digest else "")
     problems = [Problem(f"the base image {name} is not available for {architecture}", remedy=remedy)]
     for source in sources:
         try:
@@ -206,7 +206,7 @@ def _pin(skopeo: str, source: str, architecture: str, asked: str) -> ImagePin:
     raw = raw_manifest(skopeo, at_digest(source, asked) if asked else source)
     if asked and asked != f"sha256:{sha256_of(raw)}":
         raise FetchError(
-            "the registry gave another image",
+            "the registry returned a different image",
             expected=asked,
             remedy="try again; a proxy or a mirror in between may have an old one",
         )
@@ -260,7 +260,7 @@ def _largest(skopeo: str, source: str, folder: Path, tell: Callable[[str], None]
         raise FetchError(message, remedy="push it to the registry again, or name another image")
     free = shutil.disk_usage(folder).free
     if sum(sizes) > free:
-        message = f"{source} has {size(sum(sizes))}, and there is room for {size(free)} in {folder.parent}"
+        message = f"{source} has {size(sum(sizes))}, and {size(free)} are free in {folder.parent}"
         raise FetchError(message, remedy="free some space there, or set TMPDIR to a folder on a larger disk")
     tell(f"fetches {size(sum(sizes))} from {source.removeprefix('docker://').partition('/')[0]}")
     return max(*sizes, MAX_FILE) + 1
@@ -289,7 +289,7 @@ def checked_copy(
         if (f"sha256:{sha256}", size) != (each["digest"], each["size"]):
             raise FetchError(
                 f"{source}: {each['digest']} is altered, truncated or missing",
-                remedy="try again: a proxy or a mirror in between may have kept a part",
+                remedy="try again: a proxy or a mirror in between may have cached a part",
             )
         blobs[each["digest"]] = path
     return f"sha256:{sha256_of(manifest if rebuilt else raw)}", manifest, blobs
@@ -304,7 +304,7 @@ def _described(manifest: bytes, source: str) -> list[dict[str, Any]]:
         digest = each.get("digest") if isinstance(each, dict) else None
         if not isinstance(digest, str) or not digest.startswith("sha256:") or not digest[7:].isalnum():
             raise FetchError(
-                f"the manifest of {source} is not that of an image", remedy="--image NAME=REFERENCE names an image"
+                f"the manifest of {source} is not an image's", remedy="--image NAME=REFERENCE names an image"
             )
     return [{"digest": each["digest"], "size": each.get("size")} for each in listed if isinstance(each, dict)]
 

@@ -70,7 +70,7 @@ def commit_of(url: str, reference: str) -> str:
     found = {name: commit for commit, _, name in (line.partition("\t") for line in said.splitlines())}
     commit = next((found[name] for name in names if name in found), "")
     if not re.fullmatch("[0-9a-f]{40}", commit):
-        raise _unfit(tree, "it has no branch or tag of that name")
+        raise _unfit(tree, "it has no branch or tag with that name")
     return commit
 
 

@@ -146,7 +146,7 @@ def collection_files(plan: Plan, catalog: Catalog) -> dict[str, str]:
 def _block_files(name: str, catalog: Catalog) -> list[Path]:
     if catalog.is_given(name):
         raise InputError(
-            f"block {name} is {catalog.block_origin(name)}, and a lock pins files",
+            f"block {name} is {catalog.block_origin(name)}, but a lock pins files",
             remedy=f"put it in a collection: building_blocks/{name}.py and {name}.yaml",
         )
     return [catalog.find("block", name), *catalog.release_files(name)]

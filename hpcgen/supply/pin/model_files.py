@@ -25,9 +25,9 @@ from hpcgen.supply.net.web import Response, Web, WebError, shown
 HUB = "https://huggingface.co"
 _TOKEN, _ENDPOINT = "HF_TOKEN", "HF_ENDPOINT"
 _ANSWER_BYTES = 64 << 20
-_AGAIN = "try again later, or open the address in a browser to see what is there"
+_AGAIN = "try again later, or open the address in a browser"
 _FILE = "leave both out for a file; a repository is https://huggingface.co/ORG/NAME"
-_OTHER = "give another --name or --to, or write the entry by hand"
+_OTHER = "pass another --name or --to, or write the entry yourself"
 _REPOSITORY = re.compile(r"/(?P<kind>datasets/)?(?P<name>[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)?)")
 
 

@@ -83,4 +83,6 @@ def _said(package: ProjectPackage, index: PackageIndex, folder: Path) -> Resolve
 
 
 def _warn(name: str, version: str, why: str, say: Callable[[str], None]) -> None:
-    say(f"warning: what the build of {name} {version} requires is not pinned ({why}); pip fetches it while it builds")
+    say(
+        f"warning: the build requirements of {name} {version} are not pinned ({why}); pip fetches them during the build"
+    )

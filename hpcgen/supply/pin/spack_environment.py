@@ -107,7 +107,7 @@ def chosen(answer: bytes) -> SpackPin:
         Problems(
             Problem(
                 f"the source of {public(name, 100)} has no sha256, such as one from a git repository",
-                expected="a release whose archive Spack knows by its sha256",
+                expected="a release for which Spack has the archive's sha256",
                 remedy="name another version in spack.yaml",
             )
             for name in loose

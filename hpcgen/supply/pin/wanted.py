@@ -100,7 +100,7 @@ def check_lock(lock: Lock, catalog: Catalog) -> Assembly:
     lie = "".join(f"; {name} is {catalog.names_of_folders.get(name, 'not here')}" for name in lock.own_collections)
     raise InputError(
         Problem(
-            f"this hpcgen would not make the image that the lock pins; {changed}{lie}",
+            f"this hpcgen would not build the image that the lock pins; {changed}{lie}",
             expected=f"hpcgen {lock.hpcgen} with the collections that the lock was made with (this is {__version__})",
             remedy="install that release (it is in the bundle), add its collections, or write the lock again with: "
             f"{lock.plan.command or 'hpcgen lock'}",

@@ -233,7 +233,7 @@ def _check(asked: ListRequest) -> None:
                 check(_request(asked, python, architecture))
     if asked.every_python and len(asked.pythons) != 1:
         problems.add(
-            "a list for every Python is resolved for one of them, the oldest that it is for",
+            "a list for every Python is resolved for the oldest one only",
             expected="--python once with --every-python",
         )
     problems.raise_as(InputError)

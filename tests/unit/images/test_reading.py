@@ -486,7 +486,7 @@ def test_what_is_no_file_and_what_cannot_be_named_is_passed_over(tmp_path: Path)
     (root / os.fsdecode(b"opt/\xff\xfe")).write_bytes(b"")
     facts = read(root)
     assert facts.packages == [] and facts.frameworks == [] and facts.system.architecture is None
-    assert facts.unread == ["4 of its names cannot be printed, and were not looked at"]
+    assert facts.unread == ["4 of its file names cannot be printed and were skipped"]
 
 
 HOSTILE_CONFIGURATIONS: list[Any] = [

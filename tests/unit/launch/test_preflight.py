@@ -772,4 +772,4 @@ def test_the_image_that_was_signed_is_started_and_no_other(here: Here, nodes: in
     status, said, started = here.run(here.plan(nodes), "image", sha256)
     assert (status, started) == (78, False), said
     assert f"expected sha256:{sha256}, as signed; seen: {hashlib.sha256(b'swapped').hexdigest()};" in said
-    assert "submit the job again" in said
+    assert "resubmit the job" in said

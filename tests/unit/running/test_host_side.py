@@ -124,7 +124,7 @@ def test_variables_that_the_stack_got_after_the_build_are_not_ignored_in_silence
     assert "since the image was built" not in hpcgen(*words).stderr
     stack.write_text(f"{text}  environment: {{MALLOC_ARENA_MAX: '1'}}\n")
     done = hpcgen(*words)
-    assert f"the stack {stack} has MALLOC_ARENA_MAX=1 since the image was built, whose variables are used" in (
+    assert f"the stack {stack} has MALLOC_ARENA_MAX=1 since the image was built; the image's variables are used" in (
         " ".join(done.stderr.split())
     )
     assert f"add --stack {stack}" in " ".join(done.stderr.split())

@@ -377,7 +377,7 @@ def test_a_job_that_is_put_back_into_its_queue_is_said(torque: Site) -> None:
     done = torque.submit("--", "sh", "-c", program)
     assert done.returncode == 0, done.stderr
     told = [line for line in done.stderr.splitlines() if "job 41.server" in line]
-    back = "was put back into its queue, and will run again from its start (or cancel it: qdel 41.server)"
+    back = "was requeued and will run again from the start (or cancel it: qdel 41.server)"
     at = told.index(f"hpcgen: job 41.server {back}")
     assert told[at - 1 : at + 3 : 2] == ["hpcgen: job 41.server runs", "hpcgen: job 41.server waits"]
     assert told[at + 2] == "hpcgen: job 41.server runs"
@@ -480,7 +480,7 @@ def test_what_cannot_be_submitted_is_explained(torque: Site, tmp_path: Path) -> 
     profile.write_text(json.dumps(stated))
     assert "do this first in the same shell: workgroup -g NAME; or see --queue" in site.submit().stderr
     (tmp_path / "bin" / "qsub").write_text("#!/bin/sh\necho thank you\n")
-    assert "its output does not contain the id:\nthank you" in site.submit().stderr
+    assert "its output contains no job id:\nthank you" in site.submit().stderr
     (tmp_path / "bin" / "qsub").unlink()
     missing = site.submit(PATH=str(tmp_path / "bin"))
     assert missing.returncode == 69

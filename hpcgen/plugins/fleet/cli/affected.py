@@ -28,14 +28,14 @@ EXAMPLES = {
 
 @click.command("affected")
 @click.argument("images", nargs=-1, metavar="[IMAGE]...")
-@click.option("--in", "folder", type=PATH, default=".", show_default=True, help="Look at the kits and locks below it.")
-@click.option("--records", is_flag=True, help="Look at the images of the build records, too, that are still there.")
+@click.option("--in", "folder", type=PATH, default=".", show_default=True, help="Check the kits and locks below it.")
+@click.option("--records", is_flag=True, help="Also check images of build records that still exist.")
 @click.option(
-    "--fact", "facts", multiple=True, metavar="SITE:PATH", help="A fact that is to change: supermuc:mpi.version."
+    "--fact", "facts", multiple=True, metavar="SITE:PATH", help="A fact that will change: supermuc:mpi.version."
 )
 @click.option("--release", "blocks", multiple=True, metavar="BLOCK", help="A block with new rows in its release table.")
 @click.option("--advisory", "files", multiple=True, metavar="FILE|FOLDER", type=PATH, help="Advisories as OSV files.")
-@click.option("--fleet", "fleet_file", metavar="FILE", type=PATH, help="Look at the members of this fleet, too.")
+@click.option("--fleet", "fleet_file", metavar="FILE", type=PATH, help="Also check the members of this fleet.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.pass_context
 def command(
@@ -76,7 +76,7 @@ def command(
             echo(f"{found.what} ({found.stack} for {found.site})")
             echo("".join(f"  {reason}\n" for reason in found.why), nl=False)
         for title in answer.withdrawn:
-            say(f"withdrawn, so nothing is affected by it: {title}")
+            say(f"withdrawn, so it affects nothing: {title}")
         for word in answer.unknown:
             say(f"not known: {word}")
         say(f"{len(answer.affected)} affected, {answer.others} not" + (", as far as known" if answer.unknown else ""))
@@ -91,7 +91,7 @@ def _check_names(catalog: Catalog, facts: tuple[str, ...], blocks: tuple[str, ..
     for fact in facts:
         site, colon, path = fact.partition(":")
         if not colon or not path:
-            problems.add(f"--fact {fact} names no fact", expected="SITE:PATH, such as supermuc:mpi.version")
+            problems.add(f"--fact {fact} does not name a fact", expected="SITE:PATH, such as supermuc:mpi.version")
         elif site not in sites:
             problems.add(f"no site is called {site!r}", "--fact", remedy=did_you_mean(site, sites, "hpcgen list sites"))
         elif problem := unknown_fact(path.split("."), catalog.site_document(site).data):

@@ -69,7 +69,7 @@ _fleet_options = option_group(
         "lock_file",
         metavar="FILE",
         type=_FILE,
-        help="The list of images that were last built; by default next to the fleet file.",
+        help="The list of the last builds; by default next to the fleet file.",
     ),
     click.option("--force", is_flag=True, help="With --all or --member: unchanged ones too."),
     click.option(
@@ -81,7 +81,7 @@ _fleet_options = option_group(
     click.option(
         "--artifacts-only",
         is_flag=True,
-        help="With --all or --member: compile what the folder of --cache lacks, and build no image.",
+        help="With --all or --member: only compile what the --cache folder lacks; build no images.",
     ),
     click.option(
         "--artifact", multiple=True, metavar="BLOCK", help="The same for this block, and what it needs; repeatable."
@@ -89,7 +89,7 @@ _fleet_options = option_group(
     click.option(
         "--compiled-before",
         is_flag=True,
-        help="With --all or --member: compile nothing else: blocks that the folder of --cache lacks have failed.",
+        help="With --all or --member: compile nothing; blocks missing from the --cache folder count as failed.",
     ),
     click.option(
         "--skip-site-tests",
@@ -98,7 +98,7 @@ _fleet_options = option_group(
     ),
     click.option("--array", is_flag=True, help="With --all or --member: as a Slurm array, one task per image."),
     click.option("--limit", type=COUNT, metavar="N", help="With --array: how many tasks may run at once."),
-    click.option("--on", "build_on", type=SITE, help="With --array: the site whose batch system builds."),
+    click.option("--on", "build_on", type=SITE, help="With --array: the site with the batch system that builds."),
     *GATE_OPTIONS,
     in_record(FleetBuildOptions, "fleet"),
 )
@@ -150,7 +150,7 @@ def with_fleets(build_one: BuildOne) -> Callable[..., Any]:
             raise click.UsageError(f"{_option(ctx, stray)} requires --all or --member")
         else:
             if fleet.advisories is not None and build.dockerfile is not None:
-                raise click.UsageError("--advisories judges planned images, and not what a --dockerfile installs")
+                raise click.UsageError("--advisories checks planned images, not what a --dockerfile installs")
             if fleet.advisories is not None:
                 build = replace(build, approve=_approve(ctx, fleet.advisories, fleet.fail_on))
             build_one(ctx, options, build)
@@ -192,7 +192,7 @@ def _check_usage(ctx: click.Context, array: bool) -> None:
     if stray := _given(ctx) - allowed:
         name = _option(ctx, stray)
         if stray & _OF_JOBS:
-            raise click.UsageError(f"{name} requires --array: an image that is built right here needs no queue")
+            raise click.UsageError(f"{name} requires --array: a build on this machine needs no queue")
         raise click.UsageError(f"{name} cannot be used with --all and --member: the fleet's file has it")
     if not array and (stray := _given(ctx) & {"limit", "build_on"}):
         raise click.UsageError(f"{_option(ctx, stray)} requires --array")
@@ -202,7 +202,7 @@ def _check_store(fleet: FleetBuildOptions, build: BuildCommandOptions) -> None:
     if (fleet.compiles_alone or fleet.compiled_before) and build.how.artifacts is None:
         options = "--compiled-before requires" if fleet.compiled_before else "--artifacts-only and --artifact require"
         needed = "--cache DIR, or `artifacts` in your config file, and no --no-cache"
-        raise click.UsageError(f"{options} a folder to keep what is compiled: {needed}")
+        raise click.UsageError(f"{options} a folder for compiled blocks: {needed}")
 
 
 # many images
@@ -221,7 +221,7 @@ def _many(ctx: click.Context, options: PlanOptions, fleet: FleetBuildOptions, bu
     states = member_states(loaded, locked, fleet.names, skip_site_tests=fleet.skip_site_tests)
     todo = [each for each in states if each.to_build or fleet.force]
     if len(todo) < len(states):
-        say(f"{len(states) - len(todo)} of {len(states)} did not change")
+        say(f"{len(states) - len(todo)} of {len(states)} unchanged")
     if not build.dry_run:
         require_room(lock, locked, [each.member.name for each in todo])
         todo = _accepted(todo, build.accept)

@@ -68,14 +68,14 @@ class PipelineCommandOptions(Options, frozen=True, kw_only=True):
     "runners",
     multiple=True,
     metavar="[FORMAT=]LABEL[,LABEL...]",
-    help="Labels (GitHub) or tags (GitLab) of the machine that builds everything, one format, or what is for aarch64.",
+    help="Labels (GitHub) or tags (GitLab) of the machine that builds everything, one format, or images for aarch64.",
 )
 @click.option(
     "--image",
     "images",
     multiple=True,
     metavar="[FORMAT=]IMAGE",
-    help="GitLab: the container image for all jobs, or for those that build one format; by default debian:12.",
+    help="GitLab: the container image for all jobs, or for jobs of one format; by default debian:12.",
 )
 @click.option(
     "--hpcgen",
@@ -110,7 +110,7 @@ class PipelineCommandOptions(Options, frozen=True, kw_only=True):
 @GATE_OPTIONS[0]
 @GATE_OPTIONS[1]
 @click.option(
-    "--sign", is_flag=True, help="Sign what is published by the SSH key in the pipeline's secret HPCGEN_SIGNING_KEY."
+    "--sign", is_flag=True, help="Sign published images with the SSH key in the pipeline's secret HPCGEN_SIGNING_KEY."
 )
 @click.option("-o", "--output", metavar="FILE", type=NEW_FILE, help="Write it here instead of to stdout.")
 @click.pass_context
@@ -134,7 +134,7 @@ def _pipeline(
     if given.images and service != "gitlab":
         raise click.UsageError("--image is only for GitLab: GitHub's jobs run on the runner itself")
     if ctx.find_root().obj:
-        message = "a pipeline does not have the folders of --collection"
+        message = "a pipeline does not have your --collection folders"
         raise InputError(message, "--collection", remedy="name them in the fleet's `collections:`")
     loaded = load_fleet(fleet_file, allow=allow_of(ctx))
     if given.advisories is None and given.fail_on != "low":
@@ -228,7 +228,7 @@ def _jobs(service: str, loaded: LoadedFleet, lock_file: Path | None, options: Pi
             say(f"warning: {problem}")
     room = _most(service)[0] * options.parts
     if (more := sum(each.to_build for each in states) - room) > 0:
-        say(f"warning: {more} members have to wait for the next run: this pipeline has {room} jobs")
+        say(f"warning: {more} members must wait for the next run: this pipeline has {room} jobs")
         say(f"  remedy: write it again: hpcgen ci {service}")
     if service == "github":
         from hpcgen.plugins.fleet.pipelines.github import github_matrices
@@ -286,7 +286,7 @@ def _write(texts: list[str], output: Path | None) -> None:
     "systems",
     multiple=True,
     metavar="SYSTEM[:PARTITION]",
-    help="Where ReFrame runs them, by its own names; by default everywhere.",
+    help="Where ReFrame runs them, by ReFrame's names; by default everywhere.",
 )
 @click.option(
     "--environ", "environments", multiple=True, metavar="NAME", help="ReFrame's environments; by default all."

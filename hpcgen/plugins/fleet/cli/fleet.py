@@ -45,7 +45,7 @@ fleet_options = option_group(
         "lock_file",
         metavar="FILE",
         type=_FILE,
-        help="The list of images that were last built; by default fleet.lock next to the fleet file.",
+        help="The list of the last builds; by default fleet.lock next to the fleet file.",
     ),
 )
 
@@ -197,7 +197,7 @@ def publish(
     "signers",
     metavar="FILE",
     type=PATH,
-    help="The OpenPGP keys, one of which must have signed; by default those in the signers of your config file.",
+    help="The accepted OpenPGP keys; by default those in the signers of your config file.",
 )
 @click.option("--lookaside", required=True, metavar="URL", help="Where the signatures are: https://… or file:///….")
 @click.option("-o", "--output", metavar="DIR", type=PATH, help="Write both files below this folder; by default stdout.")

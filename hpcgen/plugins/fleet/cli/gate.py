@@ -19,14 +19,14 @@ GATE_OPTIONS = (
         "--advisories",
         metavar="FILE|FOLDER",
         type=PATH,
-        help="Refuse images that these advisories (OSV files) are about; exit 13 if that is not known.",
+        help="Refuse images affected by these advisories (OSV files); exit 13 if that is unknown.",
     ),
     click.option(
         "--fail-on",
         type=click.Choice(["low", "medium", "high", "critical"]),
         default="low",
         show_default=True,
-        help="With --advisories: the least severity that counts.",
+        help="With --advisories: the lowest severity that counts.",
     ),
 )
 

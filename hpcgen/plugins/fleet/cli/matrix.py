@@ -41,8 +41,8 @@ MOST_TOLD = 12
 @click.option(
     "--only", type=click.Choice(["renders", "cpu", "refused", "bug"]), help="List only those with this result."
 )
-@click.option("--processes", type=COUNT, help="How many processes plan; by default one for each CPU, 8 at most.")
-@click.option("--fresh", is_flag=True, help="Plan all again, and take nothing that was worked out before.")
+@click.option("--processes", type=COUNT, help="Number of planning processes; by default one per CPU, at most 8.")
+@click.option("--fresh", is_flag=True, help="Plan everything again, without cached results.")
 @click.option("--html", metavar="FILE", type=PATH, help="Also write a page: the whole matrix with its reasons.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, with all problems.")
 @click.option("--markdown", is_flag=True, help="Print a page in Markdown.")

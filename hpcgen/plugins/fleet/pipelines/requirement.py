@@ -34,7 +34,9 @@ def requirement_from(given: str) -> str:
         return given
     path = in_repository(Path(given), "--hpcgen")
     if not Path(path).is_file():
-        raise InputError(f"there is no file {path}", "--hpcgen", remedy="make it by `pip wheel`, inside the repository")
+        raise InputError(
+            f"there is no file {path}", "--hpcgen", remedy="build it with `pip wheel`, inside the repository"
+        )
     return f"file:{quote(path, safe='/+')}#sha256={file_sha256(Path(path))}"
 
 
@@ -43,5 +45,5 @@ def doubt(requirement: str) -> str:
     if re.search(r"#sha256=[0-9a-f]{64}\b|git\+[^#]*@[0-9a-f]{40,64}(#|$)", requirement):
         return ""
     if re.search(r"://|\bfile:", requirement):
-        return f"{requirement} has neither a commit nor a hash, so what is installed may change unnoticed"
+        return f"{requirement} has neither a commit nor a hash, so a different hpcgen may be installed unnoticed"
     return f"{requirement} is looked up by name on the index, where the name is not registered: anyone could"

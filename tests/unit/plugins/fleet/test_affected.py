@@ -145,7 +145,7 @@ def asked(hpcgen: Command, kept: Path, *words: str) -> dict[str, Any]:
 
 def test_a_fact_concerns_what_rests_on_it(hpcgen: Command, kept: Path) -> None:
     answer = asked(hpcgen, kept, "--fact", "supermuc:mpi.version")
-    assert [(each["site"], each["why"]) for each in answer["affected"]] == [("supermuc", ["it rests on mpi.version"])]
+    assert [(each["site"], each["why"]) for each in answer["affected"]] == [("supermuc", ["it depends on mpi.version"])]
     assert answer["others"] == 1
     of_parent = asked(hpcgen, kept, "--fact", "lrz:mpi.version")
     assert [each["site"] for each in of_parent["affected"]] == ["supermuc"]
@@ -253,7 +253,7 @@ def test_a_withdrawn_advisory_is_named_and_asks_nothing_else(hpcgen: Command, ke
     file.write_text(json.dumps(osv("zlib1g", "Debian:12", {"introduced": "0"}) | {"withdrawn": "2026-01-02T00:00:00Z"}))
     done = hpcgen("affected", "--in", str(kept), "--advisory", str(file))
     assert done.returncode == NOT
-    assert "withdrawn, so nothing is affected by it: TEST-zlib1g: a hole" in done.stderr
+    assert "withdrawn, so it affects nothing: TEST-zlib1g: a hole" in done.stderr
 
 
 def test_what_an_advisory_says_steers_no_terminal(hpcgen: Command, kept: Path) -> None:
@@ -290,7 +290,7 @@ def test_what_is_no_advisory_is_told_with_its_file(hpcgen: Command, kept: Path) 
     ("words", "said"),
     [
         (("--fact", "supermucc:mpi.version"), "did you mean supermuc"),
-        (("--fact", "mpi.version"), "names no fact"),
+        (("--fact", "mpi.version"), "does not name a fact"),
         (("--fact", "supermuc:nosuch"), "the profile has no 'nosuch'"),
         (("--fact", "supermuc:mpi.verson"), "did you mean version?"),
         (("--fact", "supermuc:partitions.thn.cpu"), "did you mean thin?"),

@@ -95,7 +95,9 @@ def test_what_an_earlier_job_could_not_compile_is_not_compiled_again(
     done = hpcgen(*words, env=env)
     (row,) = json.loads(done.stdout)
     assert (row["result"], done.returncode) == ("failed", BuildFailedError.exit_code)
-    assert row["message"].startswith("libfabric ") and "was to be compiled before, and is not in" in row["message"]
+    assert (
+        row["message"].startswith("libfabric ") and "should have been compiled before, but is not in" in row["message"]
+    )
     assert hpcgen(*words, "--artifact", "gromacs", env=env).returncode == BuildFailedError.exit_code
     assert not (tmp_path / "calls").exists()
     for block in ("libfabric", "mpich"):
@@ -142,7 +144,7 @@ def test_blocks_alone_are_listed_and_compiled(hpcgen: Command, tmp_path: Path, e
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (("--artifacts-only",), 2, "require a folder to keep what is compiled"),
+        (("--artifacts-only",), 2, "require a folder for compiled blocks"),
         (("--artifact", "mpic", "--cache", "store"), 4, "did you mean mpich?"),
     ],
 )

@@ -60,7 +60,7 @@ def test_a_fleet_that_outgrew_its_workflow_is_built_in_several_runs(hpcgen: Comm
     workflow = written(hpcgen, tmp_path, "github")
     write_members(tmp_path, MATRIX + 44)
     said = run_step(workflow, "changed", "List the images to build", tmp_path)
-    assert "44 members have to wait for the next run" in said
+    assert "44 members must wait for the next run" in said
     assert "hpcgen ci github" in said
     assert (tmp_path / "output").read_text().count('"name"') == MATRIX
     # 1 MB is what all outputs of one job may have, in UTF-16.

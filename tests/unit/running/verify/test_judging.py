@@ -118,7 +118,7 @@ def test_tcp_instead_of_the_fabric_is_the_cause() -> None:
     assert unknown == "unknown: it goes over verbs;ofi_rxm"
     seen = Evidence("verbs", conditions={"latency": [look()]})
     assert causes(found, "latency", slow, seen) == [
-        "unknown: it goes over verbs; binding and load of the nodes are as they should be"
+        "unknown: it goes over verbs; binding and load of the nodes are as expected"
     ]
     # Where TCP is all that there is, it is no cause.
     assert causes(plan("ethernet", latency=LATENCY), "latency", slow, Evidence("tcp"))[0].startswith("unknown")

@@ -157,7 +157,7 @@ def test_what_cannot_go_along_is_said(author: Path, tmp_path: Path) -> None:
     said: list[str] = []
     how = Creation(policy=QUICK, catalog=Catalog([author]), watch=ProgressLines(said.append))
     create_bundle(made, [], tmp_path / "B", how)
-    assert "note: ours:recipes/ours-stack.yaml was edited since the lock was made" in said
+    assert "note: ours:recipes/ours-stack.yaml has been edited since the lock was made" in said
 
 
 def test_a_lock_of_an_older_release_is_told_apart(author: Path) -> None:

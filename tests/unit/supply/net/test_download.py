@@ -145,7 +145,7 @@ def test_stalls_without_end_are_told(tmp_path: Path, server: FileServer) -> None
     server.faults = {"a": ["stall:0"], "b": ["trickle"]}
     policy = RetryPolicy(silence_s=0.4, stall_s=1, stall_bytes=1000, rounds=1, pause_s=0.01)
     message = refused(tmp_path, *(wanted(server.url(name), file=name) for name in "ab"), policy=policy)
-    assert "it stalled: nothing arrived for 0.4 s" in message
+    assert "it stalled: no data for 0.4 s" in message
     assert "it stalled: fewer than 1000 bytes arrived in 1 s" in message
     assert message.count("run the same command again, which resumes") == 1
 

@@ -185,7 +185,7 @@ def test_a_server_that_is_busy_or_drops_the_connection_is_asked_again(server: Se
         ({"Content-Type": JSON}, b"[1]", "not a package index"),
         ({"Content-Type": JSON}, b"{", "not a package index"),
         ({"Content-Type": JSON}, b'{"meta": {"api-version": "2.0"}, "files": []}', "version '2.0'"),
-        ({"Content-Type": JSON, "Content-Encoding": "gzip"}, b"no gzip", "cannot be unpacked"),
+        ({"Content-Type": JSON, "Content-Encoding": "gzip"}, b"no gzip", "cannot be decompressed"),
         ({"Content-Type": "text/html"}, b'<meta name="pypi:repository-version" content="2.0">', "version '2.0'"),
         ({"Content-Type": "text/html"}, b"x" * 5000, "larger than"),
         ({"Content-Type": "text/html", "Content-Encoding": "gzip"}, gzip.compress(b"x" * 5000, mtime=0), "larger than"),
@@ -335,7 +335,7 @@ def test_a_pip_that_does_not_answer_is_an_error_for_people(monkeypatch: pytest.M
     monkeypatch.setattr(subprocess, "run", late)
     pip_settings.cache_clear()
     try:
-        with pytest.raises(InputError, match="did not say within 600 s which indexes it uses"):
+        with pytest.raises(InputError, match="did not list its indexes within 600 s"):
             pip_settings()
     finally:
         pip_settings.cache_clear()

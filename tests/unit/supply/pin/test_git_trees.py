@@ -62,7 +62,7 @@ def test_the_commit_of_a_branch_or_a_tag_is_the_one_that_git_takes(git: Git) -> 
     git("commit", "-q", "--allow-empty", "-m", "second")
     second = git("rev-parse", "HEAD")
     assert [commit_of(ADDRESS, name) for name in ("v1", "other/main", "main", "HEAD")] == [first, first, second, second]
-    with pytest.raises(FetchError, match=r"at nothing could not be fetched: it has no branch or tag of that name"):
+    with pytest.raises(FetchError, match=r"at nothing could not be fetched: it has no branch or tag with that name"):
         commit_of(ADDRESS, "nothing")
 
 
