@@ -101,7 +101,9 @@ class Pinning:
             commit, files = self._repository(repository["kind"] or "", repository["name"], revision, patterns)
             return _checked(name, f"{address}/resolve/{commit}", to, files=files)
         if revision or patterns:
-            raise InputError(f"{shown(address)} is not a repository of {self.hub}", "--revision, --include", remedy=_FILE)
+            raise InputError(
+                f"{shown(address)} is not a repository of {self.hub}", "--revision, --include", remedy=_FILE
+            )
         sha256, count = self._file(address)
         return _checked(name, address, to, sha256=sha256, size=count)
 
