@@ -92,7 +92,7 @@ def test_what_the_stack_names_before_it_is_there_when_it_is_compiled() -> None:
     ("options", "said"),
     [
         ({}, "the block application has nothing to compile"),
-        ({"source": TREE["source"]}, f"`git ls-remote {TREE['source']} HEAD` says the newest commit"),
+        ({"source": TREE["source"]}, f"`git ls-remote {TREE['source']} HEAD` shows the newest commit"),
         ({"source": ARCHIVE["source"]}, "`sha256sum solver-1.2.tar.gz` the hash"),
         ({**ARCHIVE, "commit": "c" * 40}, "name one of them"),
         ({**TREE, "commit": "main"}, "`application.commit` must be 40 lower-case hexadecimal digits"),

@@ -60,7 +60,7 @@ def test_ranks_that_choose_nothing_see_their_tiles() -> None:
     text = script(site, **ranks)
     for rank, cpus in enumerate(("0-1", "2-3", "4-5", "6-7")):
         assert f"{rank}) nth={rank + 1} cpus={cpus} ;;" in text
-    assert "GPUs of a rank: each rank sees its own, whose tiles are devices, by ZE_AFFINITY_MASK" in text
+    assert "GPUs of a rank: each rank sees its own, with tiles as devices, by ZE_AFFINITY_MASK" in text
 
 
 def test_ranks_tell_oneccl_their_place_on_the_node() -> None:

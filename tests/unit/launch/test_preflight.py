@@ -231,7 +231,7 @@ def test_the_kits_script_does_nothing_else(here: Here) -> None:
         (
             f"rank $RANK of 2 on n$RANK\nrank $RANK maps {LIBRARY}\nlibrary MPI 4.3.2\nrank 1 has library MPI 4.3.0",
             0,
-            "FAILED: MPI library on n1: expected MPI 4.3.2, as rank 0 has; seen: MPI 4.3.0; have one release",
+            "FAILED: MPI library on n1: expected MPI 4.3.2, as rank 0 has; seen: MPI 4.3.0; ask for the same release",
         ),
         (
             f"rank $RANK of 2 on node0\nrank $RANK maps {LIBRARY}\n[0] MPI startup(): libfabric provider: tcp;ofi_rxm",

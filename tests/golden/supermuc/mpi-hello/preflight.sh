@@ -281,12 +281,12 @@ preflight_ranks() {
         END {
             how = status == 124 || status == 137 ? "it took longer than " limit " s" : "status " status
             job = "one job of " wanted " ranks"
-            lines_below = "read the lines below; hpcgen test IMAGE tells more"
+            lines_below = "read the lines below; hpcgen test IMAGE shows more"
             if (ranks == 0)
                 finding("FAILED", "ranks", job, "none, " how, lines_below)
             else if (size != "")
                 finding("FAILED", "ranks", job, ranks " ranks in jobs of " size,
-                    "the PMI of the launcher does not fit the MPI in use: srun --mpi=list tells what there is, mpi.pmi of the profile what is used")
+                    "the PMI of the launcher does not match the MPI in use: srun --mpi=list shows the choices, mpi.pmi of the profile sets one")
             else if (status != 0)
                 finding("FAILED", "ranks", job " that ends well", how, lines_below)
             if (found) {
@@ -306,12 +306,12 @@ preflight_ranks() {
                 finding("FAILED", "MPI library", "the same in every rank", substr(all, 2), todo)
             for (rank in other)
                 finding("FAILED", "MPI library", first ", as rank 0 has", other[rank],
-                    "have one release of it on all nodes, or use others", host[rank])
+                    "ask for the same release on all nodes, or use other nodes", host[rank])
             split(used, layer, ";")
             tcp = used != "" && index(" " slow " ", " " layer[1] " ")
             if (tcp || used != "" && same != "" && !index(" " same " ", " " layer[1] " "))
                 finding(tcp ? "FAILED" : weight, "fabric provider", (provider != "" ? provider : "another than TCP") " for " fabric, used,
-                    "look for the library of the provider in the image or beside the MPI of the host, and for its device on this node")
+                    "check that the image or the host MPI has the provider library, and that this node has its device")
             print "preflight-passed\t" ranks " rank" (ranks > 1 ? "s" : "") " with" all (used != "" ? " over " used : "")
         }' | preflight_report
 }
