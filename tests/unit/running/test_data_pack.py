@@ -71,7 +71,7 @@ def test_what_cannot_be_read_leaves_the_older_file(hpcgen: Command, folder: Path
     ("words", "said"),
     [
         (("missing",), "missing is not a folder"),
-        (("data", "-o", "data.tar"), "ends in .sqfs"),
+        (("data", "-o", "data.tar"), "ending in .sqfs"),
         (("data", "-o", "data/x.sqfs"), "inside the folder that is packed"),
         (("data", "-o", "no/x.sqfs"), "there is no no"),
     ],
