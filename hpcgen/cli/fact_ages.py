@@ -83,7 +83,7 @@ def say_unverified(found: Doubtful, look: str, old: str = "") -> None:
     """
     words = [f"from memory, not verified: {some(found.from_memory, _SHOWN)}"] if found.from_memory else []
     if found.old and old:
-        words.append(f"{old} may be out of date")
+        words.append(f"{old} may be stale")
     others = {"fact": (found.not_verified, "of the profile"), "release": (found.releases, "in the release tables")}
     told = [
         f"{counted(len(what), name)} {where}" if not found.old or not old else counted(len(what), name)

@@ -31,9 +31,9 @@ OPTION = re.compile(r"(?<![\w./…-])--[a-z][a-z0-9-]*")
 PROSE = {
     "and", "asks", "at", "build", "built", "calls", "came", "can", "cannot", "chooses", "command", "compares",
     "converts", "could", "did", "does", "finds", "for", "found", "from", "gives", "had", "has", "here", "if",
-    "in", "is", "itself", "knew", "knows", "leaves", "lists", "makes", "named", "needs", "never", "of", "on",
-    "or", "reads", "runs", "shows", "starts", "than", "that", "there", "to", "uses", "was", "when", "where",
-    "which", "with", "would", "writes", "wrote",
+    "in", "is", "itself", "kit", "knew", "knows", "leaves", "lists", "makes", "may", "named", "needs", "never", "of",
+    "on", "only", "or", "reads", "runs", "shows", "starts", "stops", "than", "that", "there", "to",
+    "uses", "was", "when", "where", "which", "with", "would", "writes", "wrote",
 }  # fmt: skip
 """What follows the name where it is the subject of a sentence, and no command."""
 FOREIGN = {

@@ -43,7 +43,7 @@ def told(stderr: str) -> list[str]:
 
 def test_a_plan_tells_the_facts_that_it_rests_on_and_that_are_too_old(hpcgen: Command, profile: Path) -> None:
     words = ("plan", "--site", str(profile), "--stack", "pytorch")
-    assert "note: 1 fact may be out of date; " in hpcgen(*words).stderr
+    assert "note: 1 fact may be stale; " in hpcgen(*words).stderr
     words = (*words, "--notes")
     (line,) = told(hpcgen(*words).stderr)
     remedy = "run `hpcgen site doctor mine.yaml` there, or `hpcgen site refresh mine.yaml --network`".replace(
