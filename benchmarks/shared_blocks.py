@@ -14,6 +14,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ sys.path[:0] = [str(TESTBED.parent), str(TESTBED.parents[2])]
 VERSIONS = {"numactl": "2.0.16", "jemalloc": "5.3.0", "hypre": "2.26.0", "fftw": "3.3.10"}
 SOURCES = {name: "fftw3" if name == "fftw" else name for name in VERSIONS}
 MPIS = {"haswell": "mpich", "x86_64_v2": "openmpi"}
+CASES = {"no store": "both", "empty store": "both", "full store": "both", "an option of fftw": "double"}
+"""What fftw is compiled for in each; a later case needs what the ones before it left in the store."""
 ROW_SOURCE = {"from": "Debian 12", "checked": "2026-11-29", "as_of": "2026-11-29", "verified": "yes"}
 BLOCKS: dict[str, dict[str, Any]] = {
     "numactl": {"version": VERSIONS["numactl"]},
@@ -42,10 +45,10 @@ STACKS = {
 }
 
 
-def write_collection(folder: Path, precision: str) -> None:
+def write_collection(folder: Path, stacks: Sequence[str], precision: str) -> None:
     """The stacks, and the fleet of all of them on both profiles."""
     members = []
-    for name, blocks in STACKS.items():
+    for name, blocks in ((each, STACKS[each]) for each in stacks):
         chosen = {block: dict(BLOCKS[block]) for block in blocks}
         if "fftw" in chosen:
             chosen["fftw"]["options"] = {"precision": precision}
@@ -88,6 +91,8 @@ def main() -> None:
     """Build the fleet four times with each engine, and print what each took and fetched."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--engine", action="append", choices=["podman", "ch-image"])
+    parser.add_argument("--stack", action="append", choices=[*STACKS], help="only this one; repeatable")
+    parser.add_argument("--case", action="append", choices=[*CASES], help="only this one; repeatable")
     asked = parser.parse_args()
     subprocess.run([TESTBED / "make-base"], check=True, capture_output=True)
     from tests.helpers.file_server import make_certificate, serving
@@ -99,24 +104,18 @@ def main() -> None:
         with serving(make_certificate(folder)) as server:
             write_profiles(folder, server)
             for engine in asked.engine or ["podman", "ch-image"]:
-                measure(engine, folder, server)
+                measure(engine, asked.stack or [*STACKS], asked.case or [*CASES], folder, server)
 
 
-def measure(engine: str, folder: Path, server: Any) -> None:
-    """The four cases, each in an empty folder of images and records."""
-    store = folder / f"store-{engine}"
-    shared = ["--cache", str(store)]
-    cases = {
-        "no store": ("both", []),
-        "empty store": ("both", shared),
-        "full store": ("both", shared),
-        "an option of fftw": ("double", shared),
-    }
+def measure(engine: str, stacks: Sequence[str], cases: Sequence[str], folder: Path, server: Any) -> None:
+    """The cases, each with no images and records of another."""
+    store = ["--cache", str(folder / f"store-{engine}")]
     first = 0.0
     engines = Bench(engine, Project(folder / f"project-{engine}"), folder, environment())
-    for case, (precision, words) in cases.items():
+    for case in cases:
+        precision, words = CASES[case], [] if case == "no store" else store
         engines.forget()
-        write_collection(folder, precision)
+        write_collection(folder, stacks, precision)
         before = len(server.requests)
         own = {
             "CH_IMAGE_CACHE": "disabled",

@@ -131,7 +131,7 @@ def _no_artifact(registry: Registry) -> None:
         (_forged_record, "digest"),
         (_record_of_another_key, "the record of another artifact"),
         (_another_archive, "names another archive than its record"),
-        (_no_artifact, "no artifact"),
+        (_no_artifact, "is not an artifact"),
     ],
 )
 def test_what_is_damaged_or_forged_does_not_come(
