@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, need
-from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, command, run
+from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, command, complete, run
 from hpcgen.core.model.image_paths import SCRATCH
 
 
@@ -44,5 +44,5 @@ class Gdrcopy(Block):
     def test(self, ctx: Context) -> list[Test]:
         """The library is there with all that it needs; on a node with the module, it may be opened."""
         library = f"{ctx.prefix}/lib/libgdrapi.so.2"
-        missing = f"test -e {library} && ldd {library} | grep -c 'not found' | grep -qx 0"
+        missing = complete(library)
         return [Test("library", missing), Test("device", "test -w /dev/gdrdrv", device="/dev/gdrdrv")]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hpcgen.blocks.base import Block, Context, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.standard_mpi import linked, linked_test, mpicc
-from hpcgen.blocks.steps import Environment, Run, Runtime, Test, command, run
+from hpcgen.blocks.steps import Environment, Run, Runtime, Test, command, complete_but_driver, run
 from hpcgen.core.model.image_paths import SCRATCH
 
 
@@ -53,7 +53,7 @@ class Hpl(Block):
     def test(self, ctx: Context) -> list[Test]:
         """Its libraries are found. That it solves a system is tested by ``net_test``, which has the settings."""
         program = f"{ctx.prefix}/bin/xhpl"
-        missing = f"ldd {program} | grep 'not found' | grep -vc 'libcuda.so.1 ' | grep -qx 0"
+        missing = complete_but_driver(program)
         return [Test("libraries", f"test -x {program} && {missing}"), *linked_test(ctx, program)]
 
     def capabilities(self, ctx: Context) -> Capabilities:

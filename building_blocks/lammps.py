@@ -9,7 +9,7 @@ import msgspec
 
 from hpcgen.blocks.base import BlockOptions, Context, Situation, need
 from hpcgen.blocks.molecular_dynamics import MolecularDynamicsBlock, with_mkl
-from hpcgen.blocks.steps import Environment, Run, Test, TextFile, command, run
+from hpcgen.blocks.steps import Environment, Run, Test, TextFile, command, complete_but_driver, run
 from hpcgen.core.model.image_paths import SCRATCH
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -89,7 +89,7 @@ class Lammps(MolecularDynamicsBlock):
             Test("melt", melt, expect="the total energy is conserved", device=device),
         ]
         if ctx.options.gpu == "cuda":
-            missing = f"ldd {ctx.prefix}/bin/lmp | grep 'not found' | grep -vc 'libcuda.so.1 ' | grep -qx 0"
+            missing = complete_but_driver(f"{ctx.prefix}/bin/lmp")
             tests.append(Test("libraries", f"test -x {ctx.prefix}/bin/lmp && {missing}"))
             tests.append(Test("on the GPU", melt, expect="GPU Time Info", device=device))
         return tests

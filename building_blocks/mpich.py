@@ -13,7 +13,7 @@ from hpcgen.blocks.prefix_wheels import from_source, from_wheels, install_prefix
 from hpcgen.blocks.rank_test import DEBUG, PROVIDER_IS
 from hpcgen.blocks.rdma_packages import RDMA_LIBRARIES
 from hpcgen.blocks.standard_mpi import by_standard
-from hpcgen.blocks.steps import Environment, Input, Packages, Run, Test, command
+from hpcgen.blocks.steps import Environment, Input, Packages, Run, Test, command, complete
 from hpcgen.core.errors import ConflictError
 
 SLOW_PROVIDERS = ("rxm", "shm", "sockets", "tcp", "udp")
@@ -211,14 +211,14 @@ def _netmod(ctx: Context) -> str:
 def _wheel_tests(ctx: Context) -> list[Test]:
     library, plugins = f"{ctx.prefix}/lib/{_library(ctx)}", f"{ctx.prefix}/lib/mpich"
     tests = [
-        Test("library", _complete(library)),
+        Test("library", complete(library)),
         Test("launcher", "mpiexec --version", expect=ctx.version),
         Test("devices", "mpichversion", expect="ch4:"),
     ]
     if ctx.has("fabric"):
-        tests.append(Test("provider psm2", _complete(f"{plugins}/libfabric/libpsmx2-fi.so")))
+        tests.append(Test("provider psm2", complete(f"{plugins}/libfabric/libpsmx2-fi.so")))
     if _netmod(ctx) == "ucx":
-        tests.append(Test("InfiniBand", _complete(f"{plugins}/ucx/libuct_ib_mlx5.so.0")))
+        tests.append(Test("InfiniBand", complete(f"{plugins}/ucx/libuct_ib_mlx5.so.0")))
     if not _replaced(ctx):
         # With nothing around it of a launcher, for the self-test may be a rank.
         said = {name: value for name, value in DEBUG.items() if name.startswith("MPIR_")}
@@ -228,8 +228,3 @@ def _wheel_tests(ctx: Context) -> list[Test]:
         expected = PROVIDER_IS if _netmod(ctx) == "ofi" else "MPI Control Variables"
         tests.append(Test("two ranks", ranks, expect=expected.strip()))
     return tests
-
-
-def _complete(library: str) -> str:
-    """Whether a library is there with all that it is linked with."""
-    return f"test -e {library} && ldd {library} | grep -c 'not found' | grep -qx 0"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hpcgen.blocks.base import Block, Context, need
 from hpcgen.blocks.gpu_collectives import gencode
 from hpcgen.blocks.own_ranks import own_ranks
-from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, command, run
+from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, command, complete_but_driver, run
 from hpcgen.core.model.image_paths import SCRATCH
 
 OWN_GPU = "case ${CUDA_VISIBLE_DEVICES:-all} in all | *,*) ;; *) export NCCL_TESTS_DEVICE=0 ;; esac"
@@ -55,7 +55,7 @@ class NcclTests(Block):
         """All libraries are found; on a node with a GPU, one rank sums up on it without a mistake."""
         program = f"{ctx.prefix}/bin/all_reduce_perf"
         # Open MPI 5 with CUDA links the driver's library, which is the host's.
-        missing = f"ldd {program} | grep 'not found' | grep -vc 'libcuda.so.1 ' | grep -qx 0"
+        missing = complete_but_driver(program)
         sums = own_ranks(1, program, "-b", "8", "-e", "1M", "-f", "2", "-g", "1")
         return [
             Test("libraries", f"test -x {program} && {missing}"),

@@ -13,7 +13,19 @@ from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.host_tools import plain_file, plain_projects
 from hpcgen.blocks.nvidia import COMPANIONS
 from hpcgen.blocks.old_driver import old_driver
-from hpcgen.blocks.steps import Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, lines, run
+from hpcgen.blocks.steps import (
+    Input,
+    Packages,
+    Run,
+    Runtime,
+    Test,
+    TextFile,
+    Wheels,
+    command,
+    complete_but_driver,
+    lines,
+    run,
+)
 from hpcgen.core.model.image_paths import SCRATCH
 from hpcgen.core.model.release import ReleaseTree
 
@@ -208,7 +220,7 @@ def _why_not(facts: Facts) -> GpuUnused | None:
 def _finds_all(provider: str) -> str:
     """A command that fails if a library is missing that the provider is linked with; the driver's is the host's."""
     library = f"/opt/python/lib/python3*/site-packages/onnxruntime/capi/libonnxruntime_providers_{provider}.so"
-    return f"ls {library} > /dev/null && ldd {library} | grep 'not found' | grep -vc 'libcuda.so.1 ' | grep -qx 0"
+    return f"ls {library} > /dev/null && {complete_but_driver(library)}"
 
 
 def _wheels(ctx: Context) -> Wheels:

@@ -12,7 +12,20 @@ from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.gpu_memory import gpu_memory
 from hpcgen.blocks.prefix_wheels import from_source, from_wheels, install_prefix_wheel, prefix_wheel
 from hpcgen.blocks.rdma_packages import RDMA_LIBRARIES
-from hpcgen.blocks.steps import Environment, Input, Packages, Part, Run, Test, TextFile, command, lines, run
+from hpcgen.blocks.steps import (
+    Environment,
+    Input,
+    Packages,
+    Part,
+    Run,
+    Test,
+    TextFile,
+    command,
+    complete,
+    complete_but_driver,
+    lines,
+    run,
+)
 from hpcgen.core.errors import ConflictError
 from hpcgen.core.model.image_paths import SCRATCH
 
@@ -251,7 +264,7 @@ class Openmpi(AutotoolsBlock):
     def test(self, ctx: Context) -> list[Test]:
         """It is this version and has the fabric's component; without a host MPI, two ranks really start."""
         library = f"{ctx.prefix}/lib/libmpi.so.40"
-        missing = f"ldd {library} | grep 'not found' | grep -vc 'libcuda.so.1 ' | grep -qx 0"
+        missing = complete_but_driver(library)
         # What is linked with the driver's library starts only where the driver is.
         device = "gpu" if ctx.options.cuda and ctx.me.at_least("5.0") else ""
         tests = [
@@ -311,7 +324,7 @@ def _wheel_tests(ctx: Context) -> list[Test]:
     tests = []
     if plugin := wanted.get(ctx.facts.fabric.kind):
         path = f"{plugins}/{plugin}"
-        tests.append(Test("fabric", f"test -e {path} && ldd {path} | grep -c 'not found' | grep -qx 0"))
+        tests.append(Test("fabric", complete(path)))
     if ctx.facts.mpi is None:
         ranks = command(*_two_ranks(ctx), "printenv", "OMPI_COMM_WORLD_SIZE")
         tests.append(Test("two ranks", f"{ranks} | grep -cx 2", expect="2"))

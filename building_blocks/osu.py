@@ -7,7 +7,7 @@ from hpcgen.blocks.base import BlockOptions, Context, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.own_ranks import own_ranks
 from hpcgen.blocks.standard_mpi import linked, linked_test, mpicc, mpicxx
-from hpcgen.blocks.steps import Environment, Measure, Part, RankLayout, Test, command
+from hpcgen.blocks.steps import Environment, Measure, Part, RankLayout, Test, command, complete_but_driver
 
 RANKS: tuple[tuple[str, str, str, RankLayout, Measure | None], ...] = (
     ("latency within a node", "latency", "Latency", "pair", "latency_within_node"),
@@ -72,7 +72,7 @@ class Osu(AutotoolsBlock):
         """The libraries of a program are found; without a host's MPI, two ranks measure."""
         program = f"{ctx.prefix}/bin/osu_latency"
         # With CUDA it is linked with the driver's library, and Open MPI 5 is too: it starts where the driver is.
-        missing = f"ldd {program} | grep 'not found' | grep -vc 'libcuda.so.1 ' | grep -qx 0"
+        missing = complete_but_driver(program)
         tests = [Test("libraries", f"test -x {program} && {missing}"), *linked_test(ctx, program)]
         if ctx.facts.mpi is None:
             ranks = own_ranks(2, program, "-m", "1:1024", "-i", "10")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hpcgen.blocks.base import Block, Context, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.standard_mpi import linked, linked_test, mpicc
-from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile, command, run
+from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile, command, complete_but_driver, run
 from hpcgen.core.model.image_paths import SCRATCH
 
 
@@ -46,7 +46,7 @@ class RankTest(Block):
         """It is there, and every library that it was linked with is found; the GPU driver's is the host's."""
         program = f"{ctx.prefix}/bin/rank_test"
         # ldd of a file that is missing prints nothing to grep for. Open MPI 5 with CUDA links the driver's library.
-        missing = f"ldd {program} | grep 'not found' | grep -vc 'libcuda.so.1 ' | grep -qx 0"
+        missing = complete_but_driver(program)
         return [Test("libraries", f"test -x {program} && {missing}"), *linked_test(ctx, program)]
 
     def capabilities(self, ctx: Context) -> Capabilities:

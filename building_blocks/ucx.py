@@ -9,7 +9,7 @@ from hpcgen.blocks.base import BlockOptions, Context, Facts, Situation, need
 from hpcgen.blocks.capabilities import COPY_DEVICES, Capabilities
 from hpcgen.blocks.gpu_memory import gpu_memory
 from hpcgen.blocks.rdma_packages import RDMA_HEADERS, RDMA_LIBRARIES
-from hpcgen.blocks.steps import Packages, Test
+from hpcgen.blocks.steps import Packages, Test, complete
 
 
 def _with_cuda(situation: Situation) -> bool:
@@ -104,7 +104,7 @@ class Ucx(AutotoolsBlock):
         tests += [Test(name, f"test -e {ctx.prefix}/lib/ucx/libuct_{name}.so.0") for name in plugins]
         if _rdma(ctx):
             library = f"{ctx.prefix}/lib/ucx/libuct_ib.so.0"
-            missing = f"test -e {library} && ldd {library} | grep -c 'not found' | grep -qx 0"
+            missing = complete(library)
             tests.append(Test("InfiniBand", missing))
             tests.append(Test("InfiniBand on the device", "ucx_info -d", device="fabric", expect="Transport: rc"))
         return tests

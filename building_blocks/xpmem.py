@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import Context, need
-from hpcgen.blocks.steps import Environment, Packages, Test, command
+from hpcgen.blocks.steps import Environment, Packages, Test, command, complete
 
 
 class Xpmem(AutotoolsBlock):
@@ -35,5 +35,5 @@ class Xpmem(AutotoolsBlock):
     def test(self, ctx: Context) -> list[Test]:
         """The library is there with all that it needs; on a node with the module, it may be opened."""
         library = f"{ctx.prefix}/lib/libxpmem.so.0"
-        missing = f"test -e {library} && ldd {library} | grep -c 'not found' | grep -qx 0"
+        missing = complete(library)
         return [Test("library", missing), Test("device", "test -w /dev/xpmem", device="/dev/xpmem")]

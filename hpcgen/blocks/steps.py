@@ -290,6 +290,16 @@ _QUOTES = re.compile(r"""['"\\]""")
 _SHELL = re.compile(rf"(?:^|[/\s])(?:{'|'.join(_SHELLS)})(?:\s|$)")
 
 
+def complete(library: str) -> str:
+    """Shell that holds where a library is there with all that it is linked with."""
+    return f"test -e {library} && ldd {library} | grep -c 'not found' | grep -qx 0"
+
+
+def complete_but_driver(program: str) -> str:
+    """Shell that holds where a program finds its libraries, but for the GPU's driver, which is the host's."""
+    return f"ldd {program} | grep 'not found' | grep -vc 'libcuda.so.1 ' | grep -qx 0"
+
+
 def operator_in(line: str) -> str:
     """The first ``|``, ``||``, ``&``, ``&&``, ``;`` or backtick that the shell would act on; "" if there is none.
 
