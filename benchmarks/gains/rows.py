@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
+from hpcgen.core.model.job import Job
 from hpcgen.plugins.tuning.bench import program
 from hpcgen.plugins.tuning.bench.networks import (
     RELU,
@@ -23,6 +24,8 @@ from hpcgen.plugins.tuning.bench.networks import (
     bert,
     lstm,
 )
+from hpcgen.plugins.tuning.bench.variants import Variant
+from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
 from hpcgen.plugins.tuning.measurements.records import Precision, Workload
 
 Framework = Literal["pytorch", "tensorflow", "numpy", "own"]
@@ -121,27 +124,10 @@ MEMORY = {"kept": Way(KEPT), "huge": Way({**KEPT, **HUGE}), "tcmalloc": Way(TCMA
 
 def request_of(row: Row, way: Way, threads: int) -> str:
     """What the program of ``hpcgen bench`` is asked for."""
-    record, network = row.workload, row.network
-    asked: dict[str, Any] = {
-        "workload": record.name,
-        "kind": record.kind,
-        "ranks": 1,
-        "threads": threads,
-        "interop": 0,
-        "compiler": way.compiler,
-        "allocator": "",
-        "batch": record.batch or 0,
-        "precision": way.precision or record.precision,
-        "environment": sorted(way.environment),
-        "seconds": 1,
-        "cache": "",
-        "size": row.size,
-        "layers": [],
-        "generator": [],
-    }
-    if network is not None:
-        asked |= msgspec.to_builtins(network)
-    return msgspec.json.encode(asked).decode()
+    workload = BenchWorkload(row.name, row.workload, (row.framework,), "", network=row.network, size=row.size)
+    variant = Variant(compiler=way.compiler, precision=way.precision, environment=dict(way.environment))
+    job = Job(nodes=1, ranks_per_node=1, threads_per_rank=threads, walltime_s=0, command=[])
+    return program.asked(workload, variant, job, 1)
 
 
 def program_of(framework: Framework) -> str:
