@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import unescape
 from xml.etree import ElementTree
 
@@ -54,30 +54,29 @@ class Zypper(RpmManager):
 
     program = "zypper"
     settings = ("etc/zypp", "etc/pki", "var/lib/ca-certificates")
-    _repositories: Sequence[_Repository] = ()
+    _indexes: Mapping[_Repository, bytes] = {}
+    """repomd.xml of each enabled repository, as its signature was checked for."""
 
     def update(self) -> None:
         """Read the indexes of the enabled repositories, all of them; services may add some, as when it installs."""
         status, lines = self.shell.run(quoted([*_ZYPPER, "refresh", "--services"]))
         if status:
             raise failed(self.shell.image, "zypper refresh", lines, status)
-        self._repositories = self._enabled()
+        self._indexes = {each: self._raw(each, INDEX) for each in self._enabled()}
 
     def keys(self) -> tuple[list[KeyPin], int]:
         """The keys of the database that signed the indexes."""
-        indexes = [self._index(each) for each in self._repositories]
+        indexes = [self._index(each) for each in self._indexes]
         rings = self._rings()
-        signed = [
-            SignedIndex(self._raw(each, INDEX), self._raw(each, f"{INDEX}.asc"), rings) for each in self._repositories
-        ]
+        signed = [SignedIndex(text, self._raw(each, f"{INDEX}.asc"), rings) for each, text in self._indexes.items()]
         good = signers(self.shell, signed, expired=True)
-        bad = [str(each) for each, found in zip(self._repositories, good, strict=True) if not found]
+        bad = [str(each) for each, found in zip(self._indexes, good, strict=True) if not found]
         if bad:
             remedy = "import its key into rpm's database of the base image (rpm --import), or disable it there"
             raise unsigned(self.shell.image, bad, remedy)
         pins = [
             pin
-            for each, index, found in zip(self._repositories, indexes, good, strict=True)
+            for each, index, found in zip(self._indexes, indexes, good, strict=True)
             for pin in index_keys(str(each), index.date, found)
         ]
         return pins, max((each.date for each in indexes), default=0)
@@ -139,14 +138,14 @@ class Zypper(RpmManager):
 
     def _index(self, repository: _Repository) -> RepoIndex:
         try:
-            return read_index(self._raw(repository, INDEX))
+            return read_index(self._indexes[repository])
         except MetadataError as failure:
             raise self._unread(repository, failure) from failure
 
     def _offers(self, names: set[str]) -> list[tuple[_Repository, RepoPackage]]:
         """What the repositories have of these names, of the first in order of priority first."""
         found: list[tuple[_Repository, RepoPackage]] = []
-        for each in sorted(self._repositories, key=lambda one: one.priority) if names else []:
+        for each in sorted(self._indexes, key=lambda one: one.priority) if names else []:
             index = self._index(each)
             data = self._raw(each, index.primary)
             try:
