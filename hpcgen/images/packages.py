@@ -91,7 +91,10 @@ def recorded_packages(records: Mapping[str, bytes], unread: list[str]) -> Iterat
             except InputError as failure:
                 unread.append(failure.problems[0].message)
             else:
-                yield from (ImagePackage("os", name, version, path) for name, version in known.items())
+                yield from (
+                    ImagePackage("os", each.name, each.version, path, each.source, each.source_version)
+                    for each in known
+                )
 
 
 def _of_apk(text: str, where: str) -> Iterator[ImagePackage]:

@@ -7,11 +7,14 @@ older Berkeley DB (Enterprise Linux 8 and before) has no reader here.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import struct
 import tempfile
 import time
 from collections.abc import Iterator
+
+import msgspec
 
 from hpcgen.core.errors import InputError
 
@@ -22,15 +25,30 @@ DATABASES = tuple(
 )
 """Where a database may lie; the second folder is often a link to the first."""
 MOST_PACKAGES = 50_000
-_NAME, _VERSION, _RELEASE, _EPOCH = 1000, 1001, 1002, 1003
+_NAME, _VERSION, _RELEASE, _EPOCH, _SOURCE = 1000, 1001, 1002, 1003, 1044
+_TAGS = (_NAME, _VERSION, _RELEASE, _EPOCH, _SOURCE)
+_SOURCE_FILE = re.compile(r"(.+)-([^-]+-[^-]+)\.(?:no)?src\.rpm")
 _SECONDS = 60.0
 _HEADER = 16 * 1024 * 1024
 """Bytes of one header; those of the kernel's packages have some."""
 _PAGE, _SLOT, _BLOCK, _SLOTS = 4096, 16, 16, 32
 
 
-def rpm_packages(data: bytes, path: str) -> dict[str, str]:
-    """The version of each package: ``EPOCH:VERSION-RELEASE``, without the epoch where there is none.
+class RpmRecord(msgspec.Struct, frozen=True):
+    """An installed package; versions are ``EPOCH:VERSION-RELEASE``, without the epoch where there is none.
+
+    ``source``, ``source_version``: the source package that it is built from; "" where the record names none. The record
+    gives the source's version without its epoch, which is that of the packages with the same version.
+    """
+
+    name: str
+    version: str
+    source: str = ""
+    source_version: str = ""
+
+
+def rpm_packages(data: bytes, path: str) -> list[RpmRecord]:
+    """The packages, of several versions of one the first.
 
     ``path``: of the database in the image, for messages. InputError: it is of a kind that has no reader, or damaged.
     """
@@ -43,18 +61,33 @@ def rpm_packages(data: bytes, path: str) -> dict[str, str]:
             f"{path} is an rpm database of the older kind (Berkeley DB), which hpcgen cannot read",
             remedy="rpm -qa in the image lists its packages",
         )
-    found: dict[str, str] = {}
+    found: dict[str, RpmRecord] = {}
     try:
         for blob in blobs:
             package = _package(blob)
             if package is not None:
-                found.setdefault(*package)
+                found.setdefault(package.name, package)
             if len(found) > MOST_PACKAGES:
                 raise ValueError("it has too many packages")
     except (sqlite3.Error, struct.error, ValueError) as failure:
         raise InputError(
             f"{path} cannot be read: {failure}", remedy="rpm -qa in the image says whether the database is damaged"
         ) from failure
+    return _with_epochs([*found.values()])
+
+
+def _with_epochs(packages: list[RpmRecord]) -> list[RpmRecord]:
+    """The sources' versions with the epoch of what is built from them; of a package that has another, its own."""
+    epochs = {}
+    for each in packages:
+        epoch, _, version = each.version.rpartition(":")
+        if version == each.source_version:
+            epochs[each.source, version] = epoch
+    found = []
+    for each in packages:
+        epoch = epochs.get((each.source, each.source_version), each.version.rpartition(":")[0])
+        version = f"{epoch}:{each.source_version}" if epoch and each.source else each.source_version
+        found.append(msgspec.structs.replace(each, source_version=version))
     return found
 
 
@@ -95,8 +128,8 @@ def _from_ndb(data: bytes) -> Iterator[bytes]:
         yield data[start : start + length]
 
 
-def _package(blob: bytes) -> tuple[str, str] | None:
-    """Name and version of one header; None for a key, which rpm keeps among the packages."""
+def _package(blob: bytes) -> RpmRecord | None:
+    """What one header says; None for a key, which rpm keeps among the packages."""
     count, size = struct.unpack_from(">2I", blob)
     store = 8 + 16 * count
     if len(blob) > _HEADER or store + size > len(blob):
@@ -104,7 +137,7 @@ def _package(blob: bytes) -> tuple[str, str] | None:
     found: dict[int, str] = {}
     for number in range(count):
         tag, kind, offset, _ = struct.unpack_from(">4I", blob, 8 + 16 * number)
-        if tag not in (_NAME, _VERSION, _RELEASE, _EPOCH) or offset >= size:
+        if tag not in _TAGS or offset >= size:
             continue
         if kind == 4:
             found[tag] = str(struct.unpack_from(">I", blob, store + offset)[0])
@@ -115,4 +148,6 @@ def _package(blob: bytes) -> tuple[str, str] | None:
     if not name or not version or name == "gpg-pubkey":
         return None
     epoch = f"{found[_EPOCH]}:" if found.get(_EPOCH, "0") != "0" else ""
-    return name, f"{epoch}{version}-{found[_RELEASE]}" if found.get(_RELEASE) else f"{epoch}{version}"
+    edition = f"{epoch}{version}-{found[_RELEASE]}" if found.get(_RELEASE) else f"{epoch}{version}"
+    source = _SOURCE_FILE.fullmatch(found.get(_SOURCE, ""))
+    return RpmRecord(name, edition, source[1], source[2]) if source else RpmRecord(name, edition)

@@ -29,7 +29,7 @@ _JOBS_ONLY = (
 class Dependent(msgspec.Struct, frozen=True):
     """A stack, lock, kit or image, with the plan that it comes to, and the lock that pins it where one does.
 
-    ``inside``: the packages that an image without such a lock has by its own records, where these were read.
+    ``inside``: the packages that an image has by its own records, where these were read.
     """
 
     label: str

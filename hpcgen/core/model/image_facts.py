@@ -21,7 +21,7 @@ class ImagePackage(msgspec.Struct, frozen=True, order=True, omit_defaults=True):
     """A package of an image.
 
     ``where``: the folder or database that says so; of a lock, its part. ``source``, ``source_version``: the source
-    package that a package of Debian is built from, and its version.
+    package that a package of the distribution is built from, and its version.
     """
 
     kind: Literal["os", "python", "conda"]

@@ -1,6 +1,7 @@
 """Advisories of OSV files, read from the disk, against packages of images.
 
-Source: https://ossf.github.io/osv-schema: "Evaluation"; Debian's and Ubuntu's are of source packages.
+Source: https://ossf.github.io/osv-schema: "Evaluation", and "affected[].package field": those of distributions are of
+source packages.
 """
 
 from __future__ import annotations
@@ -15,12 +16,17 @@ import msgspec
 from hpcgen.core.errors import InputError, Problems
 from hpcgen.core.model.component import Component
 from hpcgen.core.support.hashing import read_plain
+from hpcgen.core.support.rpm_versions import rpm_version_key
 
 _MOST_BYTES, _MOST_FILES = 16 * 1024 * 1024, 100_000
 _POOL = re.compile(r"/pool/[^/]+/(?:lib)?[^/]/([^/]+)/[^/]+\.deb$")
 """Where archives of Debian and Ubuntu have a package: its last folder is the source's name."""
-_KINDS = {"pypi": "pypi", "debian": "deb", "ubuntu": "deb"}
+_MODULE = ".module"
+"""In the release of a package of a module of Enterprise Linux, whose streams have versions of their own."""
+_KINDS = {"pypi": "pypi", "debian": "deb", "ubuntu": "deb", "rocky linux": "rpm", "opensuse": "rpm"}
 """What package URLs call the ecosystems that locks pin packages of."""
+_DISTRIBUTIONS = {"rocky linux": "rocky", "opensuse": "opensuse-leap"}
+"""What os-release calls those that have another name there."""
 
 
 class _Package(msgspec.Struct, frozen=True):
@@ -59,9 +65,13 @@ class _Affected(msgspec.Struct, frozen=True):
 
     @property
     def binaries(self) -> set[str]:
-        """The packages that are built from the source package, which Ubuntu's advisories name."""
+        """The packages that are built from the source package, which Ubuntu's and openSUSE's advisories name."""
         listed = self.ecosystem_specific.get("binaries") if isinstance(self.ecosystem_specific, dict) else None
-        named = [each.get("binary_name") for each in listed or () if isinstance(each, dict)]
+        named = []
+        for each in listed if isinstance(listed, list) else ():
+            if isinstance(each, dict):
+                # Ubuntu: {"binary_name": NAME, …}; openSUSE: {NAME: VERSION, …}.
+                named += [each["binary_name"]] if "binary_name" in each else [*each]
         return {name for name in named if isinstance(name, str)}
 
 
@@ -117,8 +127,8 @@ def judged(advisory: Advisory, components: list[Component]) -> Iterator[tuple[Co
         ecosystem, _, release = affected.package.ecosystem.lower().partition(":")
         kind = _KINDS.get(ecosystem)
         for component in components if kind is not None else ():
-            if kind == "deb" and _is_package(component, affected, ecosystem, release):
-                yield component, _judged(affected, component.source_version or component.version, _debian_order)
+            if kind in _JUDGES and _is_package(component, affected, f"{kind}/{_distribution(ecosystem)}", release):
+                yield component, _JUDGES[kind](affected, component.source_version or component.version)
             elif kind == "pypi" and _is_python(component, affected):
                 found = _judged(affected, component.version, _python_order)
                 if component.kind != "python" and found.verdict == "affected":
@@ -138,7 +148,7 @@ def sources_of(advisory: Advisory, distribution: str, release: str) -> list[str]
     return [
         each.package.name
         for each in advisory.affected or ()
-        if not each.binaries and _is_release(*each.package.ecosystem.lower().partition(":")[::2], distribution, release)
+        if not each.binaries and _is_of(each.package.ecosystem, distribution, release)
     ]
 
 
@@ -147,26 +157,38 @@ def python_packages(advisory: Advisory) -> list[str]:
     return [each.package.name for each in advisory.affected or () if each.package.ecosystem.lower() == "pypi"]
 
 
-def _is_release(ecosystem: str, said: str, distribution: str, release: str) -> bool:
-    """Whether an ecosystem such as debian:12, ubuntu:24.04:lts or ubuntu:pro:18.04:lts is that of an image.
+def _distribution(ecosystem: str) -> str:
+    """The id in os-release of the distribution that an ecosystem is of."""
+    return _DISTRIBUTIONS.get(ecosystem, ecosystem)
 
-    Not ubuntu:pro:fips:…, whose packages are others, in archives of their own.
+
+def _is_of(ecosystem: str, distribution: str, release: str) -> bool:
+    """Whether an ecosystem is that of a distribution with that id, in that release."""
+    name, _, said = ecosystem.lower().partition(":")
+    return _distribution(name) == distribution and _is_release(said, release)
+
+
+def _is_release(said: str, release: str) -> bool:
+    """Whether the end of an ecosystem such as Debian:12, Ubuntu:Pro:18.04:LTS or openSUSE:Leap 15.6 is a release.
+
+    Not Ubuntu:Pro:FIPS:…, whose packages are others, in archives of their own.
     """
-    parts = [part for part in said.split(":") if part not in ("", "pro", "lts")]
-    return ecosystem == distribution and parts in ([], [release], [release.partition(".")[0]])
+    parts = [part.removeprefix("leap ") for part in said.split(":") if part not in ("", "pro", "lts")]
+    return parts in ([], [release], [release.partition(".")[0]])
 
 
-def _is_package(component: Component, affected: _Affected, ecosystem: str, release: str) -> bool:
+def _is_package(component: Component, affected: _Affected, space: str, release: str) -> bool:
+    """Whether it is one that is built from the source; ``space``: where package URLs have it, such as deb/debian."""
     from packageurl import PackageURL
 
-    if not component.purl.startswith(f"pkg:deb/{ecosystem}/"):
+    if not component.purl.startswith(f"pkg:{space}/"):
         return False
     archive = _POOL.search(component.url)
     own = {component.name, component.source, archive[1] if archive else ""} - {""}
     if not own & {affected.package.name, *affected.binaries}:
         return False
     qualifiers: Any = PackageURL.from_string(component.purl).qualifiers
-    return _is_release(ecosystem, release, *qualifiers.get("distro", "").partition("-")[::2])
+    return _is_release(release, qualifiers.get("distro", "").rpartition("-")[2])
 
 
 def _is_python(component: Component, affected: _Affected) -> bool:
@@ -262,3 +284,22 @@ def _debian_order(version: str) -> Any:
     from debian.debian_support import Version
 
     return Version(version)
+
+
+def _judged_deb(affected: _Affected, version: str) -> Judgement:
+    return _judged(affected, version, _debian_order)
+
+
+def _judged_rpm(affected: _Affected, version: str) -> Judgement:
+    """Versions of a module's streams are not in one order with each other, nor with those outside of it."""
+    found = _judged(affected, version, rpm_version_key)
+    modules = [_MODULE in each for each in (version, found.mended)]
+    if found.verdict != "affected" or not any(modules):
+        return found
+    if all(modules):
+        return Judgement("unknown", why="it is of a module, and the advisory on one of its streams")
+    return Judgement("not affected") if found.mended else found
+
+
+_JUDGES = {"deb": _judged_deb, "rpm": _judged_rpm}
+"""How the packages of distributions are judged, by the kinds of package URLs."""

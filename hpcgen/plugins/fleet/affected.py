@@ -68,7 +68,7 @@ class AdvisedPackage(msgspec.Struct, frozen=True):
 
 
 class _Packages(msgspec.Struct, frozen=True):
-    """What is known of the packages of an image.
+    """What is known of the packages of an image. ``distribution``: its id in os-release.
 
     ``sources``, ``python``: why a source package of its distribution, or a Python package, may be there without being
     listed; "" where it cannot.
@@ -177,17 +177,21 @@ def _packages(each: Dependent, catalog: Catalog) -> _Packages:
     """Those of a lock or of the image's own records, or of a plan what its inputs and blocks say."""
     base, extends = each.plan.blocks[0], each.plan.extends
     more = f"it extends {extends.image}; the packages of that image are not listed" if extends is not None else ""
+    of_system = [one for one in each.inside or () if one.kind == "package"]
+    named = of_system and all(one.source for one in of_system)
+    unnamed = "" if named else "packages of the image are listed without their source packages"
     if each.lock is not None:
         from hpcgen.kit.contents import contents
 
         held = contents(each.lock, [], catalog)
-        sources = "packages of the base image are listed without their source packages" if held.inside else ""
-        listed, python = held.held, more
+        if of_system:
+            listed, sources = [*of_system, *(one for one in held.held if one.kind != "package")], unnamed
+        else:
+            listed = held.held
+            sources = "packages of the base image are listed without their source packages" if held.inside else ""
+        python = more
     elif each.inside is not None:
-        listed, python = list(each.inside), ""
-        of_system = [each for each in listed if each.kind == "package"]
-        named = of_system and all(each.source for each in of_system)
-        sources = "" if named else "packages of the image are listed without their source packages"
+        listed, sources, python = list(each.inside), unnamed, ""
     else:
         from hpcgen.recipe.assemble import assemble
 
@@ -202,7 +206,14 @@ def _packages(each: Dependent, catalog: Catalog) -> _Packages:
         for block in each.plan.blocks
         if not block.build_only and block.name not in there
     ]
-    return _Packages(listed, base.name, base.version, sources if each.inside is not None else more or sources, python)
+    sources = sources if each.inside is not None else more or sources
+    return _Packages(listed, _distribution(each, catalog), base.version, sources, python)
+
+
+def _distribution(each: Dependent, catalog: Catalog) -> str:
+    """The id in os-release of what it is built on."""
+    base = each.plan.blocks[0]
+    return str(catalog.release(base).values.get("os_id", base.name))
 
 
 def _python(pin: Pinned) -> Component | None:
@@ -213,23 +224,28 @@ def _python(pin: Pinned) -> Component | None:
     return Component(f"python:{name}", "python", name, version, purl=purl.python_package(name, version))
 
 
-def with_packages(image: Dependent, reference: ImageReference, unread: list[str]) -> Dependent:
-    """The same with the packages that the image's own records name, unless a lock pins them; adds what is unread."""
-    if image.lock is not None:
-        return image
+def with_packages(image: Dependent, catalog: Catalog, reference: ImageReference, unread: list[str]) -> Dependent:
+    """The same with the packages that the image's own records name; adds what is unread.
+
+    Of an image with a lock these say which source packages its OS packages are built from, which the lock does not.
+    """
     from hpcgen.images.packages import packages_in
+    from hpcgen.images.rpm_database import DATABASES
 
     read = packages_in(reference)
     unread += [f"{reference}: {word}" for word in read.unread]
     if not read.found:
         return image
     base = image.plan.blocks[0]
+    distribution = _distribution(image, catalog)
     inside = []
     for each in read.found:
         kind: Kind = "package" if each.kind == "os" else each.kind
         known = purl.python_package(each.name, each.version) if kind == "python" else ""
         if each.where.startswith("/var/lib/dpkg/"):
-            known = purl.debian_package(base.name, base.version, each.name, each.version, "")
+            known = purl.debian_package(distribution, base.version, each.name, each.version, "")
+        elif each.where in DATABASES:
+            known = purl.rpm_package(distribution, base.version, each.name, each.version, "")
         ref = f"{kind}:{each.name}@{each.version}:{each.where}"
         source = {"source": each.source, "source_version": each.source_version}
         inside.append(Component(ref, kind, each.name, each.version, purl=known, where=each.where, **source))

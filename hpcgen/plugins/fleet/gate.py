@@ -119,7 +119,7 @@ def judge(
     """
     each, unread = dependent(name, plan, catalog, lock), list[str]()
     if image is not None:
-        each = with_packages(each, ImageReference(image.kind, image.name), unread)
+        each = with_packages(each, catalog, ImageReference(image.kind, image.name), unread)
     for word in gate.hold(each, catalog, final or image is not None, unread):
         say(f"note: {word}")
 

@@ -12,7 +12,7 @@ import pytest
 from hpcgen.core.errors import InputError
 from hpcgen.images.packages import packages_in, packages_pinned
 from hpcgen.images.reference import parse_image
-from hpcgen.images.rpm_database import rpm_packages
+from hpcgen.images.rpm_database import RpmRecord, rpm_packages
 from tests.conftest import ROOT, Command
 from tests.unit.images.test_images import STORED, layer, oci_archive, tar
 
@@ -42,10 +42,10 @@ FOUND = [
 ]
 
 
-def a_header(name: str, version: str, release: str, epoch: int | None = None) -> bytes:
+def a_header(name: str, version: str, release: str, epoch: int | None = None, source: str = "") -> bytes:
     """A package as rpm keeps it."""
     index, store = b"", b""
-    for tag, text in ((1000, name), (1001, version), (1002, release)):
+    for tag, text in ((1000, name), (1001, version), (1002, release), *([(1044, source)] if source else [])):
         index += struct.pack(">4I", tag, 6, len(store), 1)
         store += text.encode() + b"\0"
     if epoch is not None:
@@ -103,7 +103,23 @@ def test_every_kind_of_image_says_the_same(kind: str, tmp_path: Path) -> None:
 def test_rpm_databases_are_read(kind: str, tmp_path: Path) -> None:
     blobs = [a_header("bash", "5.1.8", "9.el9"), a_header("vim", "9", "1", 2), a_header("gpg-pubkey", "1", "2")]
     data = sqlite_database(tmp_path, blobs) if kind == "sqlite" else ndb_database(blobs)
-    assert rpm_packages(data, RPM) == {"bash": "5.1.8-9.el9", "vim": "2:9-1"}
+    assert rpm_packages(data, RPM) == [RpmRecord("bash", "5.1.8-9.el9"), RpmRecord("vim", "2:9-1")]
+
+
+def test_a_source_package_has_the_epoch_of_what_is_built_from_it(tmp_path: Path) -> None:
+    source = "perl-5.32.1-481.el9.src.rpm"
+    blobs = [
+        a_header("perl-libs", "5.32.1", "481.el9", 4, source),
+        # It has a version of its own.
+        a_header("perl-Errno", "1.30", "481.el9", None, source),
+        a_header("alone", "1", "2", 3, "other-src-9-1.src.rpm"),
+    ]
+    found = rpm_packages(sqlite_database(tmp_path, blobs), RPM)
+    assert [(each.name, each.source, each.source_version) for each in found] == [
+        ("perl-libs", "perl", "4:5.32.1-481.el9"),
+        ("perl-Errno", "perl", "4:5.32.1-481.el9"),
+        ("alone", "other-src", "3:9-1"),
+    ]
 
 
 HARM = {

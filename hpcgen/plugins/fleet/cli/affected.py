@@ -124,7 +124,7 @@ def _known(
 ) -> tuple[list[Dependent], list[str]]:
     """Kits and locks of the folder, a kit with its lock once, and images; and what could not be looked at.
 
-    ``packages``: those of images that no lock pins are read from their records.
+    ``packages``: those of images are read from their records.
     """
     from hpcgen.machine.doctor.dependents import kept_in
     from hpcgen.machine.resting import dependent
@@ -147,7 +147,7 @@ def _known(
         try:
             recorded = recorded_plan(name)
             image = dependent(f"image {name}", recorded.plan, catalog, recorded.sealed(name))
-            known.append(with_packages(image, parse_image(name), unread) if packages else image)
+            known.append(with_packages(image, catalog, parse_image(name), unread) if packages else image)
         except HpcgenError as error:
             if name in images:
                 raise

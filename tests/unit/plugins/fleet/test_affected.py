@@ -101,6 +101,28 @@ RANGES: list[tuple[dict[str, Any], str | None]] = [
         ),
         None,
     ),
+    # Rocky Linux names source packages, with their epochs.
+    (osv("perl", "Rocky Linux:9", {"introduced": "0"}, {"fixed": "4:5.32.1-482.el9"}), "affected 4:5.32.1-482.el9"),
+    (osv("perl", "Rocky Linux:9", {"introduced": "0"}, {"fixed": "4:5.32.1-481.el9"}), "not affected"),
+    (osv("perl", "Rocky Linux:8", {"introduced": "0"}, {"fixed": "4:5.40-1.el8"}), None),
+    (osv("perl", "Rocky Linux", {"introduced": "0"}), "affected"),
+    (osv("perl", "AlmaLinux:9", {"introduced": "0"}), None),
+    # What a module has is no later edition of what is outside of it.
+    (osv("perl", "Rocky Linux:9", {"introduced": "0"}, {"fixed": "4:5.40-1.module+el9.8.0+9"}), "not affected"),
+    (osv("nodejs", "Rocky Linux:9", {"introduced": "0"}, {"fixed": "1:20.1-1.module+el9.8.0+9"}), "unknown"),
+    (osv("nodejs", "Rocky Linux:9", {"introduced": "0"}, {"fixed": "1:18.1-1.module+el9.8.0+9"}), "not affected"),
+    (
+        osv(
+            "openssl-3",
+            "openSUSE:Leap 15.6",
+            {"introduced": "0"},
+            {"fixed": "3.1.4-150600.5.42.1"},
+            ecosystem_specific={"binaries": [{"libopenssl3": "3.1.4-150600.5.42.1", "openssl-3": "3.1.4-1"}]},
+        ),
+        "affected 3.1.4-150600.5.42.1",
+    ),
+    (osv("openssl-3", "openSUSE:Leap 15.6", {"introduced": "0"}, {"fixed": "3.1.4-150600.5.42.1"}), None),
+    (osv("libopenssl3", "openSUSE:Leap 16.0", {"introduced": "0"}), None),
 ]
 
 
@@ -115,6 +137,17 @@ def test_an_advisory_is_held_against_versions_in_their_own_order(advisory: dict[
         Component("block:horovod", "software", "horovod", "0.28.1"),
         component(DEB, "3.0.15-1~deb12u1", POOL),
         component("pkg:deb/ubuntu/liblzma5@5.2.5-2?distro=ubuntu-22.04", "5.2.5-2"),
+        Component(
+            "ref",
+            "package",
+            "perl-Errno",
+            "1.30-481.el9",
+            purl="pkg:rpm/rocky/perl-Errno@1.30-481.el9?distro=rocky-9",
+            source="perl",
+            source_version="4:5.32.1-481.el9",
+        ),
+        component("pkg:rpm/rocky/nodejs@18.2-1.module%2Bel9?distro=rocky-9", "1:18.2-1.module+el9"),
+        component("pkg:rpm/opensuse-leap/libopenssl3@3.1.4?distro=opensuse-leap-15.6", "3.1.4-150600.5.7.1"),
     ]
     said = [each for _, each in judged(msgspec.convert(advisory, Advisory), held)]
     assert [f"{each.verdict} {each.mended}".strip() for each in said] == ([] if found is None else [found])

@@ -14,7 +14,7 @@ import yaml
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import PolicyError
 from hpcgen.core.model.record import BuiltImage
-from hpcgen.kit.lockfile.lock import sealed_text
+from hpcgen.kit.lockfile.lock import parse_lock, sealed_text
 from hpcgen.planning.planner import make_plan
 from hpcgen.plugins.fleet.advisories import Advisory
 from hpcgen.plugins.fleet.gate import UnjudgedError, judge, read_gate
@@ -209,3 +209,30 @@ def test_advisories_on_source_packages_are_judged_by_the_image_s_own_records(fle
         judged_image("openssl", "3.0.13-1")
     judged_image("openssl", "3.0.10-1")
     judged_image("curl", "99")
+
+
+def test_a_locked_image_is_judged_by_its_records_which_name_the_sources(fleet: Path) -> None:
+    """The lock lists zlib1g of the base image, and not that it is built from zlib."""
+    catalog = Catalog()
+    plan = make_plan(
+        catalog, catalog.site("workstation"), catalog.stack("mpi-hello"), settings=["base.provider=debian"]
+    )
+    chosen = pins(wheels={})
+    text = sealed_text(plan, assemble(plan, catalog, chosen), chosen, collection_files(plan, catalog))
+    lock = parse_lock(text, "the lock")
+    status = "Package: zlib1g\nStatus: install ok installed\nSource: zlib\nVersion: 1:1.2.13.dfsg-1\n"
+    (fleet / "status").write_text(status)
+    with tarfile.open(fleet / "built.tar", "w") as archive:
+        archive.add(fleet / "status", "var/lib/dpkg/status")
+    image = BuiltImage(kind="tar", name=str(fleet / "built.tar"))
+
+    def judged_image(name: str, fixed: str, built: BuiltImage | None = image) -> None:
+        advisory = osv(name, "Debian:12", {"introduced": "0"}, {"fixed": fixed})
+        (fleet / "osv/one.json").write_text(json.dumps({**advisory, "database_specific": {"severity": "HIGH"}}))
+        judge(read_gate(fleet / "osv", "high"), "hello", plan, catalog, print, image=built, lock=lock, final=True)
+
+    with pytest.raises(UnjudgedError, match="without their source packages: zlib"):
+        judged_image("zlib", "1:1.2.13.dfsg-1", None)
+    judged_image("zlib", "1:1.2.13.dfsg-1")
+    with pytest.raises(PolicyError, match=r"(?s)hello has zlib1g .*upgrade it to 1:1\.3 or newer"):
+        judged_image("zlib", "1:1.3")
