@@ -28,6 +28,7 @@ from hpcgen.core.model.fields import Source
 from hpcgen.plugins.tuning.bench.intervals import geometric
 from hpcgen.plugins.tuning.measurements.lines import append
 from hpcgen.plugins.tuning.measurements.records import Hardware, Measurement, Software
+from hpcgen.plugins.tuning.predict.pairs import RUNTIMES
 
 OWN = "own"
 BF16 = "-bf16"
@@ -147,7 +148,13 @@ for name in {names!r}:
     except PackageNotFoundError:
         pass
 """
-_NAMES = {"pytorch": ["torch"], "tensorflow": ["tensorflow", "tensorflow-cpu"], "numpy": ["scipy"]}
+_NAMES = {
+    "pytorch": ["torch"],
+    "tensorflow": ["tensorflow", "tensorflow-cpu"],
+    "numpy": ["scipy"],
+    "onnxruntime": ["onnxruntime"],
+    "openvino": ["openvino"],
+}
 
 
 def _software(row: Row, way: Way, machine: Machine) -> Software:
@@ -155,7 +162,8 @@ def _software(row: Row, way: Way, machine: Machine) -> Software:
         return Software(framework="gcc", environment={"CFLAGS": way.flags})
     return Software(
         framework="scipy" if row.framework == "numpy" else row.framework,
-        version=_version(row, machine),
+        version=_version(row.framework, row, machine),
+        blocks={way.compiler: _version(way.compiler, row, machine)} if way.compiler in RUNTIMES else {},
         install="pip",
         compiler=way.compiler,
         engine="none" if row.framework not in machine.images else "",
@@ -163,8 +171,9 @@ def _software(row: Row, way: Way, machine: Machine) -> Software:
     )
 
 
-def _version(row: Row, machine: Machine) -> str:
-    asked = _VERSION.format(names=_NAMES[row.framework])
+def _version(name: str, row: Row, machine: Machine) -> str:
+    """The release of a framework or runtime in the Python of the row."""
+    asked = _VERSION.format(names=_NAMES[name])
     words = [machine.pythons[row.framework], "-c", asked]
     said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     return said.strip().partition("+")[0]

@@ -28,6 +28,7 @@ from hpcgen.plugins.tuning.optimise.judge import Judged, best_of, judged, planne
 from hpcgen.plugins.tuning.optimise.layouts import layouts
 from hpcgen.plugins.tuning.optimise.modelled import Modelled
 from hpcgen.plugins.tuning.optimise.records import Alternative, Decision, Estimate, LayoutOption
+from hpcgen.plugins.tuning.optimise.runtimes import runtime_notes
 from hpcgen.plugins.tuning.requests.records import OptimiseRequest
 
 
@@ -93,6 +94,9 @@ def optimise(
     plan, options, misfits = _laid_out(best, options, planner)
     notes += [*misfits, *_mpi_notes(request, plan)]
     notes += _evidence_notes(found, best, request, known, rows) + unused(request, options)
+    if request.kind == "ai_inference":
+        runtimes = [each.candidate.framework for each in found if each.plan is not None]
+        notes += runtime_notes(best.candidate.framework, runtimes, plan, known)
     decision = Decision(
         request=name,
         goal=request.goal,

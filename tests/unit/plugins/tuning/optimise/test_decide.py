@@ -109,6 +109,23 @@ def test_runtime_that_bench_measured_in_the_frameworks_place_is_the_stack_of_tha
     assert chosen(decide(catalog, SQUEEZENET, Measurements(bare))) == ("pytorch", "")
 
 
+def test_a_runtime_that_was_faster_elsewhere_is_proposed_and_not_taken(catalog: Catalog) -> None:
+    request = "kind: ai_inference\nframework: pytorch\nsite: supermuc\n"
+
+    def proposed(rows: list[Measurement]) -> list[str]:
+        decision = decide(catalog, request, Measurements(rows))
+        assert chosen(decision) == ("pytorch", "")
+        return [each.message for each in decision.findings if each.name == "runtime"]
+
+    elsewhere = Hardware(name="desk", cpu="zen4", model="AMD EPYC 9354")
+    assert proposed(pair(1.6, elsewhere)) == [
+        "onnxruntime was faster than pytorch: squeezenet 1.60 times, on AMD EPYC 9354, 2026-11-01"
+    ]
+    # Not what was slower, or on GPUs, or of which nobody says when.
+    assert proposed(pair(0.9, elsewhere)) == proposed(pair(1.6, V100)) == []
+    assert proposed([msgspec.structs.replace(each, measured=None) for each in pair(1.6, elsewhere)]) == []
+
+
 def elsewhere(machines: int, version: str) -> list[Measurement]:
     """The runtime pays for one network and costs for another, on every machine alike."""
     rows = []
