@@ -11,9 +11,10 @@ ENVIRONMENT = "ch/environment"
 class Marks(msgspec.Struct, frozen=True):
     """What an image says of itself beside its files: variables and labels.
 
-    ``architecture``: of its programs, as registries call it; empty where that is not known.
+    ``architecture``: of its programs, as registries call it; ``digest``: as its store has it. Empty where not known.
     """
 
     environment: dict[str, str] = {}
     labels: dict[str, str] = {}
     architecture: str = ""
+    digest: str = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -110,7 +111,7 @@ def found_kit(image: ImageReference) -> StoredKit | None:
     places = [f"{KIT}/{name}" for name in sorted(known_files())]
     whole = True
     try:
-        found = image.read(places if beside is not None else [*places, _LABELS])
+        found = _read(image, places, beside.digest) if beside is not None else _read(image, [*places, _LABELS])
         labels = labels or _labels_in(found.pop(_LABELS, b"{}"))
         data = {path.rsplit("/", 1)[1]: content for path, content in found.items()}
     except (MissingToolError, InputError):
@@ -132,6 +133,15 @@ def found_kit(image: ImageReference) -> StoredKit | None:
         labels=labels,
         whole=whole,
     )
+
+
+def _read(image: ImageReference, places: list[str], digest: str = "") -> dict[str, bytes]:
+    """Files of an image, as they are read anew or were before; ``digest``: of one in a store, where it is known."""
+    if image.start or Path(image.name).is_dir():
+        return image.read(places)
+    from hpcgen.images.remembered import remembered
+
+    return remembered(image, " ".join(places), dict[str, bytes], lambda: image.read(places), digest)
 
 
 def with_its_files(kit: StoredKit, image: ImageReference) -> StoredKit:

@@ -32,12 +32,13 @@ _MOST_BYTES = 64 * 1024 * 1024
 _MOST_KEPT = 64
 
 
-def remembered(image: ImageReference, what: str, kind: type[Kept], read: Callable[[], Kept]) -> Kept:
+def remembered(image: ImageReference, what: str, kind: type[Kept], read: Callable[[], Kept], digest: str = "") -> Kept:
     """What ``read`` finds in an image, or what it found before in the very same one.
 
-    ``what``: which question of an image it answers. ``kind``: what an answer is.
+    ``what``: which question of an image it answers. ``kind``: what an answer is. ``digest``: of an image in a store,
+    where it was just asked for.
     """
-    before = _key(image, what)
+    before = _key(image, what, digest)
     if before and (known := _found(before, kind)) is not None:
         return known
     answer = read()
@@ -47,10 +48,10 @@ def remembered(image: ImageReference, what: str, kind: type[Kept], read: Callabl
     return answer
 
 
-def _key(image: ImageReference, what: str) -> str:
+def _key(image: ImageReference, what: str, digest: str = "") -> str:
     """A hash that tells this image, the question and these readers from all others; "" where nothing does."""
     if image.image_kind.stored:
-        same = image.image_kind.digest(image.name)
+        same = digest or image.image_kind.digest(image.name)
     else:
         try:
             told = Path(image.name).stat()

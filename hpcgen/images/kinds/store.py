@@ -53,6 +53,12 @@ class StoredImage(msgspec.Struct, frozen=True):
     digest: str = ""
     id: str = ""
 
+    @property
+    def known_digest(self) -> str:
+        """The digest with its algorithm; "" where what the store says is none."""
+        found = re.fullmatch(r"(?:sha256:)?([0-9a-f]{64})", self.digest)
+        return f"sha256:{found[1]}" if found is not None else ""
+
 
 def _stored(kind: str, program: str, name: str) -> StoredImage:
     """What the store of podman or docker says of an image; errors as :func:`_told`."""
@@ -227,12 +233,11 @@ class EngineStore(ImageKind):
 
     def settings(self, name: str) -> Marks | None:
         told = _stored(self.name, self.program(), name)
-        return Marks(dict(told.environment), dict(told.labels))
+        return Marks(dict(told.environment), dict(told.labels), digest=told.known_digest)
 
     def digest(self, name: str) -> str:
         """As its store has it."""
-        found = re.fullmatch(r"(?:sha256:)?([0-9a-f]{64})", _stored(self.name, self.program(), name).digest)
-        return f"sha256:{found[1]}" if found is not None else ""
+        return _stored(self.name, self.program(), name).known_digest
 
     def source(self, name: str) -> str:
         """Its ID: skopeo takes a name without a registry for one of docker.io, where the engines look everywhere."""

@@ -175,7 +175,7 @@ def test_the_newest_answers_are_kept(kept: Path, image: ImageReference, monkeypa
     assert len(list(kept.iterdir())) == 3 and asked(image, "4") == [5]
 
 
-def test_the_second_start_of_an_image_reads_nothing_of_it(
+def test_the_second_start_of_an_image_reads_its_variables_alone(
     kept: Path, image: ImageReference, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tmp_path / "root"
@@ -193,9 +193,12 @@ def test_the_second_start_of_an_image_reads_nothing_of_it(
     monkeypatch.setattr(SquashfsKind, "files", counted("listing", lambda name: nullcontext(FolderSource(str(root)))))
     monkeypatch.setattr(SquashfsKind, "folders", counted("folders", lambda name, paths: {"/etc"}))
     monkeypatch.setattr(SquashfsKind, "digest", counted("digest", lambda name: "sha256:" + "1" * 64))
-    monkeypatch.setattr(SquashfsKind, "read", lambda self, name, paths, most=0: read_folder(str(root), paths))
+    monkeypatch.setattr(
+        SquashfsKind, "read", counted("read", lambda name, paths, most=0: read_folder(str(root), paths))
+    )
     site = default_catalog().site("supermuc")
     first, second = (plan_for_image(image, default_catalog(), site=site, elsewhere=True) for _ in range(2))
     assert first.plan == second.plan and first.facts == second.facts and first.facts is not None
     assert first.plan.found is not None and first.plan.found.digest.endswith("1" * 64)
-    assert counts == {"listing": 1, "folders": 1, "digest": 1}
+    # Its kit, which it has not, once, and its variables twice.
+    assert counts == {"listing": 1, "folders": 1, "digest": 1, "read": 3}
