@@ -280,6 +280,7 @@ _BROUGHT = re.compile(
     r"build-essential|gcc(-\d+|-c\+\+)?|g\+\+(-\d+)?|make|ca-certificates|apt-(utils|transport-https)|gnupg2?|"
     r"software-properties-common|lsb-release|dirmngr|locales|tzdata|sudo|openssh-(server|client)s?|vim(-\w+)?|nano|emacs|"
     r"htop|tmux|less|man-db|zsh|fish|cuda(-.+)?|(lib)?(cudnn|nccl|cublas|nvinfer|cupti)[\w.+-]*|nvidia-.+|rocm.*|"
+    r"lib(cufft|cufile|curand|cusolver|cusparse|npp|nvfatbin|nvjitlink|nvjpeg|nvrtc|nvvm)(-dev)?-\d+-\d+|"
     r"dumb-init|tini|supervisor|epel-release|dnf-plugins-core|yum-utils|which|r-base(-core|-dev)?|julia|pip|docker.*"
 )
 """What blocks bring, what only serves to make an image, and what people at a terminal use."""

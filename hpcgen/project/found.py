@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -22,6 +22,8 @@ T = TypeVar("T")
 _JOB = re.compile(
     r"(?:[^/]+/){0,4}[^/]+\.(sh|bash|slurm|sbatch|job|pbs|sge|qsub|sub|cmd|lsf|bsub)|(?:[^/]+/)?(job|submit|run)[^/.]*"
 )
+OF_PROJECT = ("pyproject.toml", "setup.cfg", "setup.py")
+"""What a project as a package asks for; where there is a list as well, that has it too."""
 _README = re.compile(r"(docs/)?readme(\.md|\.markdown|\.rst|\.txt)?", re.I)
 _PAGE = re.compile(r"(docs?|documentation)/[^/]+\.(md|rst)", re.I)
 _RECIPES = re.compile(r"(GNU)?[Mm]akefile|\.?[Jj]ustfile")
@@ -93,7 +95,7 @@ def look_at(top: Path) -> Found:
     sources = sorted((path for path in small if _SOURCE.fullmatch(path)), key=lambda path: path.count("/"))
     # A script or a source that is no text is no mistake of the project's: nothing names it.
     quiet = Problems()
-    table = _table(top, tree, problems)
+    table = project_table(top, {name: name for name in tree.named(*OF_PROJECT)}, problems)
     own = frozenset(table.scripts)
     build = _build(top, tree, problems)
     below = f"{build.folder}/" if build is not None and build.folder else ""
@@ -201,8 +203,8 @@ def _build(top: Path, tree: ProjectTree, problems: Problems) -> BuildFile | None
     )
 
 
-def _table(top: Path, tree: ProjectTree, problems: Problems) -> ProjectTable:
-    """Of the files that may say it, each value from the first that does."""
+def project_table(top: Path, paths: Mapping[str, str], problems: Problems) -> ProjectTable:
+    """Of the files that may say it, each value from the first that does; ``paths``: of these by their names."""
     from hpcgen.readers.pyproject import read_project_table
     from hpcgen.readers.setup_cfg import read_setup_cfg_table
     from hpcgen.readers.setup_py import read_setup_table
@@ -212,7 +214,7 @@ def _table(top: Path, tree: ProjectTree, problems: Problems) -> ProjectTable:
         "setup.cfg": (read_setup_cfg_table, Problems()),
         "setup.py": (read_setup_table, Problems()),
     }
-    said = [_read(top, kept, read, name) for name, (read, kept) in readers.items() if tree.has(name)]
+    said = [_read(top, kept, read, paths[name]) for name, (read, kept) in readers.items() if name in paths]
     tables = [each for each in said if each is not None]
     return ProjectTable(
         next((each.name for each in tables if each.name), None),

@@ -12,6 +12,7 @@ from msgspec import Struct
 from hpcgen.core.model.own_project import ImportedName, PythonSource
 from hpcgen.core.support.templates import table
 from hpcgen.project.found import Found
+from hpcgen.project.members import member_roots
 
 
 class ImportNames(Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,6 +67,7 @@ class Modules:
 
     def __init__(self, found: Found) -> None:
         self.sources = {each.file: each for each in found.sources}
+        self._members = member_roots(found)
         self._there = {each.path for each in found.tree.files if each.path.endswith(".py")}
 
     @cached_property
@@ -107,10 +109,16 @@ class Modules:
 
     def top(self, file: str) -> str:
         """The folder in which the dotted name of a file begins."""
-        folder = file.removesuffix("/__main__.py").rpartition("/")[0]
-        while folder and f"{folder}/__init__.py" in self._there:
-            folder = folder.rpartition("/")[0]
+        folder, below = file.removesuffix("/__main__.py").rpartition("/")[0], ""
+        while folder and (f"{folder}/__init__.py" in self._there or self._is_namespace(file, folder, below)):
+            folder, _, below = folder.rpartition("/")
         return folder
+
+    def _is_namespace(self, file: str, folder: str, below: str) -> bool:
+        """Whether a file calls the folder ``below`` by the name of the one around it, which has no ``__init__.py``."""
+        name = f"{folder.rpartition('/')[2]}.{below}"
+        imports = self.sources[file].imports if below and file in self.sources else []
+        return any(f"{each.name}.".startswith(f"{name}.") for each in imports)
 
     def dotted(self, file: str) -> str:
         """What ``-m`` calls a file of a package."""
@@ -121,7 +129,8 @@ class Modules:
         """The file that a dotted name means; empty where the project has none."""
         path = name.replace(".", "/")
         ends = (f"{path}.py", f"{path}/__main__.py", f"{path}/__init__.py")
-        return next((f"{below}{end}" for below in ("", "src/") for end in ends if f"{below}{end}" in self._there), "")
+        roots = ("", "src/", *(f"{root}/" for root in self._members))
+        return next((f"{below}{end}" for below in roots for end in ends if f"{below}{end}" in self._there), "")
 
     def _imported(self, source: PythonSource, start: str, *, sure: bool = False) -> Iterator[tuple[str, str]]:
         """Files that a source imports, each with the folder in which its name begins.
@@ -141,7 +150,7 @@ class Modules:
             path = self._path("/".join([*parts[: len(parts) - dots + 1], *filter(None, plain.split("."))]))
             # Relative ones are found wherever the module itself is.
             return (start, path) if path else None
-        folders = [start, "", "src", *above(start)]
+        folders = [start, "", "src", *above(start), *self._members]
         if not sure and not is_standard(imported.package) and not packages_with(plain):
             folders.append(here)
         for folder in dict.fromkeys(folders):

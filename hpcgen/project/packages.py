@@ -17,8 +17,10 @@ from hpcgen.core.support.units import some
 from hpcgen.planning.own_wheels import unlisted_blocks
 from hpcgen.project.candidates import candidates_of, likeliest
 from hpcgen.project.draft import Draft
-from hpcgen.project.found import Found
+from hpcgen.project.found import OF_PROJECT, Found
 from hpcgen.project.imported import MPI_BLOCKS, Imported, Listed, add_imported
+from hpcgen.project.members import likeliest as likeliest_member
+from hpcgen.project.members import members_of, with_siblings
 from hpcgen.project.modules import Modules, above, import_names, packages_with
 from hpcgen.project.python_program import may_start, named, started
 from hpcgen.readers.pip_text import WRITE
@@ -32,8 +34,6 @@ GPU_BLOCKS = ("pytorch", "tensorflow", "jax", "horovod", "deepspeed", "mxnet", "
 _PYTHON_LOCKS = ("pylock.toml", "uv.lock", "poetry.lock", "pdm.lock")
 _CONDA_LOCKS = ("pixi.lock", "conda-lock.yml", "conda-lock.yaml", "conda-linux-64.lock")
 _LISTS = ("requirements.txt", "requirements.in")
-_OF_PROJECT = ("pyproject.toml", "setup.cfg", "setup.py")
-"""What the project as a package asks for; where there is a list as well, that has it too."""
 _REQUIREMENTS = re.compile(r"(requirements/[^/]+|[^/]*requirements[^/]*)\.(txt|in)")
 _CONDA = re.compile(r"(environment|conda|env)([_.-][^/]*)?\.ya?ml")
 _MAIN = re.compile(r"(^|[/_-])(requirements|base|main|core|common|train|training|gpu|cuda|environment|conda|env)\.")
@@ -50,7 +50,7 @@ _WHY = {
     "requirements.in": _WISH.format("versions"),
     "environment.yml": _WISH.format("builds"),
     "environment.yaml": _WISH.format("builds"),
-    **dict.fromkeys(_OF_PROJECT, "the project's dependencies; `hpcgen lock` chooses the versions"),
+    **dict.fromkeys(OF_PROJECT, "the project's dependencies; `hpcgen lock` chooses the versions"),
 }
 _ON_GPUS = re.compile(
     r"(cupy|nvidia|cuda|pycuda|jax|tensorflow|pytorch|rmm|cudf|cuml)(-.*)?|pytorch-gpu|torchvision|cudatoolkit"
@@ -78,15 +78,38 @@ def choose_packages(found: Found, catalog: Catalog, draft: Draft, asked: str = "
     own = modules.own_names - _of_settings(programs, modules)
     imported = Imported(sources, own, found.readme.installed, programs)
     for number, name in enumerate(names):
-        others = [each for each in names[number + 1 :] if each not in _OF_PROJECT]
+        others = [each for each in names[number + 1 :] if each not in OF_PROJECT]
         taken = _take(found, catalog, draft, name, others, imported)
         if taken is not None:
             listed = taken
             break
+    else:
+        listed = _take_members(found, catalog, draft, imported)
     with_groups(found.readme.groups, found, draft)
     if not listed.conda and not listed.complete and names:
         listed = _with_own(found, imported, listed, catalog, draft)
     add_imported(imported, listed, catalog, draft)
+
+
+def _take_members(found: Found, catalog: Catalog, draft: Draft, imported: Imported) -> Listed:
+    """The project in a folder that has what is imported, with the others that it asks for: their code is here."""
+    members = members_of(found)
+    wanted = imported.missing(Listed(), catalog)
+    first = likeliest_member(members, wanted, [each.file for each in imported.programs])
+    listed = _take(found, catalog, draft, first.file, [], imported) if first is not None else None
+    if first is None or listed is None:
+        return Listed()
+    siblings = with_siblings(first, members)[1:]
+    options = draft.blocks[BLOCK]["options"]
+    for each in siblings:
+        options["files"].append(each.file)
+        options.setdefault("without", []).append(each.name)
+        text = f"{each.name} is the project in {each.folder}, whose code is here: what that asks for is installed"
+        draft.because(("blocks", BLOCK), None, text, Position(each.file, 1, 1))
+        gpu = draft.gpu_package
+        listed = listed._replace(names=listed.names | {*choose_frameworks(each.packages, catalog, draft), each.name})
+        draft.gpu_package = draft.gpu_package or gpu
+    return listed
 
 
 def with_settings(programs: list[PythonSource], taken: JobFile | None, found: Found) -> list[PythonSource]:
@@ -111,9 +134,9 @@ def _with_own(found: Found, imported: Imported, listed: Listed, catalog: Catalog
     """The list, and with it what the project as a package asks for, where that has more of what is imported."""
     taken = draft.blocks.get(BLOCK, {}).get("options", {}).get("files", [])
     missing = imported.missing(listed, catalog)
-    for name in found.tree.named(*_OF_PROJECT):
+    for name in found.tree.named(*OF_PROJECT):
         known = len(found.problems)
-        own = found.packages(name) if taken and not {*taken} & {*_OF_PROJECT} else None
+        own = found.packages(name) if taken and not {*taken} & {*OF_PROJECT} else None
         brings = [each for each in own.requirements if each.name in missing] if own is not None else []
         if own is None or not brings or len(found.problems) > known:
             del found.problems[known:]
@@ -158,7 +181,7 @@ def _files(found: Found, programs: list[PythonSource]) -> list[str]:
         *named(*_LISTS),
         *(main[:1] if not named(*_LISTS) else []),
         *conda[:1],
-        *named(*_OF_PROJECT),
+        *named(*OF_PROJECT),
         *(more[:1] if not main else []),
     ]
     return list(dict.fromkeys(ordered))
@@ -202,7 +225,7 @@ def _take(
         again = name == "pyproject.toml" and found.tree.named("setup.cfg", "setup.py")
         if len(found.problems) == before or again:
             del found.problems[before:]
-            draft.remark(f"{name} names no {'dependencies' if name in _OF_PROJECT else 'packages'}", where)
+            draft.remark(f"{name} names no {'dependencies' if name in OF_PROJECT else 'packages'}", where)
             return None
     draft.put(("blocks", "python_packages"), {"options": {"files": [name]}}, why, where)
     if packages is None:

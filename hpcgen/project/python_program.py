@@ -224,6 +224,7 @@ def find_modules(found: Found, draft: Draft) -> None:
     for words in commands_of(draft.data["run"]):
         if "-m" in words[:-1] and (path := modules.module(words[words.index("-m") + 1])):
             roots[modules.top(path)] = path
+            roots |= dict.fromkeys(modules.roots(modules.sources[path]) if path in modules.sources else [], path)
     if roots:
         value = ":".join(f"{APP}/{root}".rstrip("/") for root in roots)
         why = f"{next(iter(roots.values()))} imports modules of the project from there"

@@ -65,6 +65,12 @@ def test_of_one_file_for_each_distribution_that_of_debian_is_taken(tmp_path: Pat
     assert "opensuse_leap" not in draft.blocks and "Dockerfile.b is taken" in remarks(draft)
 
 
+def test_packages_of_the_repository_of_cuda_are_not_asked_of_the_distribution(tmp_path: Path) -> None:
+    install = "RUN apt-get install -y libxml2 cuda-minimal-build-12-1 libcusparse-dev-12-1 libcusolver-12-1 libcurl4\n"
+    draft = drafted(tmp_path, {"Dockerfile": f"FROM nvidia/cuda:12.1.1-devel-ubuntu22.04\n{install}", "a.py": "0\n"})
+    assert draft.blocks["os_packages"]["options"]["packages"] == ["libxml2", "libcurl4"]
+
+
 def test_a_list_in_a_file_wins(tmp_path: Path) -> None:
     dockerfile = "FROM tensorflow/tensorflow:2.15.1-gpu\nRUN pip install -r requirements.txt\nRUN pip install wandb\n"
     draft = drafted(tmp_path, {"Dockerfile": dockerfile, "requirements.txt": "numpy<2\n", "main.py": "print(1)\n"})

@@ -1,4 +1,4 @@
-"""``hpcgen init`` in thirteen projects, one for each kind of file that it reads, two with mistakes.
+"""``hpcgen init`` in fourteen projects, one for each kind of file that it reads, two with mistakes.
 
 The whole outputs are in ``golden``; ``--update-golden`` writes them anew.
 """
