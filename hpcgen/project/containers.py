@@ -14,6 +14,7 @@ from hpcgen.core.secret_rules import secret_in, secret_name
 from hpcgen.core.support.units import counted, some
 from hpcgen.project.command_words import in_image
 from hpcgen.project.draft import Draft
+from hpcgen.project.extensions import COMPILE
 from hpcgen.project.found import Found
 from hpcgen.project.imported import add_to_conda
 from hpcgen.project.library_rows import DRAWS_MPI, block_for
@@ -363,7 +364,8 @@ def choose_container_run(file: ContainerFile, found: Found, draft: Draft) -> Non
         _command(file, found, draft)
     if file.installed.system and file.installed.manager == "":
         draft.remark("packages of another system are not taken", file.installed.system[0].where)
-    left = file.installed.left
+    compiled = COMPILE in draft.data.get("build", {}).get("commands", [])
+    left = [each for each in file.installed.left if not (compiled and re.search(r"\bsetup\.py\b", each.text))]
     for each in left[:_MOST_LEFT]:
         draft.remark(f"{each.text}: not taken", each.where)
     if len(left) > _MOST_LEFT:

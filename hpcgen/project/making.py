@@ -18,6 +18,7 @@ from hpcgen.project.containers import (
 )
 from hpcgen.project.copied_files import choose_copied
 from hpcgen.project.draft import Draft
+from hpcgen.project.extensions import choose_extensions
 from hpcgen.project.found import Found, look_at
 from hpcgen.project.languages import choose_julia, choose_r
 from hpcgen.project.libraries import choose_os_packages
@@ -92,6 +93,7 @@ def draft_of(top: Path, catalog: Catalog, command: str = "") -> Draft:
     if container is not None:
         choose_container_os_packages(container, draft)
     choose_build(found, draft)
+    choose_extensions(found, draft)
     choose_r(found, container, notebooks, catalog, draft)
     choose_julia(found, catalog, draft)
     if not (

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from hpcgen.core.errors import InputError, Position, Problems
-from hpcgen.core.model.own_project import FileWord, ProjectTable
+from hpcgen.core.model.own_project import CompiledModules, FileWord, ProjectTable
 from hpcgen.core.model.project import FileNote, PackageFile, PackageRequirement
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.readers.folder import PartlyReadError, ProjectFolder
@@ -23,6 +23,9 @@ _DEEPEST = 12
 """Names that stand for names."""
 TARGET = re.compile(r"\s*([\w.-]+)\s*=\s*([A-Za-z_][\w.]*:[A-Za-z_][\w.]*)\s*(?:\[[^\]]*\])?\s*")
 """A command and the function that it calls."""
+
+_EXTENSION = re.compile(r"\w*Extension|cythonize")
+"""What describes a module that is compiled, of setuptools, Cython, pybind11 and PyTorch."""
 
 
 class SetupWord(NamedTuple):
@@ -59,6 +62,11 @@ def read_setup_table(folder: ProjectFolder, path: str) -> ProjectTable:
     ]
     said = {key: FileWord(word.text, word.where) for key in ("name", "description") if (word := found.word(key))}
     return ProjectTable(said.get("name"), said.get("description"), scripts_of(commands))
+
+
+def read_compiled_modules(folder: ProjectFolder, path: str) -> CompiledModules | None:
+    """What the call of ``setup`` compiles, as far as the file says it; None where it compiles nothing."""
+    return _Setup(folder, path).compiled()
 
 
 def scripts_of(words: list[SetupWord]) -> dict[str, FileWord]:
@@ -147,8 +155,9 @@ class _Setup:
                 Position(folder.shown(path), line, 1),
                 remedy="write its requirements into requirements.txt",
             ) from None
+        self._nodes = list(ast.walk(tree))
         self._bind(tree.body)
-        calls = [each for each in ast.walk(tree) if isinstance(each, ast.Call) and _called(each) == "setup"]
+        calls = [each for each in self._nodes if isinstance(each, ast.Call) and _called(each) == "setup"]
         said = [each for call in calls[-1:] for each in call.keywords]
         self._keywords: dict[str, ast.AST] = {each.arg: each.value for each in said if each.arg}
         for each in said:
@@ -166,6 +175,32 @@ class _Setup:
                     self._bound |= dict.fromkeys({*self._bound} - before, each)
             elif isinstance(each, ast.FunctionDef):
                 self._functions[each.name] = each
+
+    def compiled(self) -> CompiledModules | None:
+        """The calls that describe compiled modules, by the name of the module or of the first file."""
+        if "ext_modules" not in self._keywords:
+            return None
+        calls = [each for each in self._nodes if isinstance(each, ast.Call) and _EXTENSION.fullmatch(_called(each))]
+        # What Cython translates are such calls, too, or paths.
+        calls = [each for each in calls if _called(each) != "cythonize"] or calls
+        modules = [(FileWord(self._module(call), self._at(call)), _called(call)) for call in calls]
+        if not modules:
+            return None
+        imports = {}
+        for node in self._nodes:
+            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else names
+            imports.update({name.partition(".")[0]: self._at(node) for name in names if name})
+        cuda = next((word for word, called in modules if called == "CUDAExtension"), None)
+        return CompiledModules(
+            [word for word, _ in modules], [FileWord(name, where) for name, where in imports.items()], cuda
+        )
+
+    def _module(self, call: ast.Call) -> str:
+        """What it is called, or the first text of the call."""
+        named = next((each.value for each in call.keywords if each.arg == "name"), None)
+        nodes = [node for part in filter(None, (named, *call.args)) for node in ast.walk(self._follow(part))]
+        return next((text for node in nodes if (text := self._text(node)) and text.isprintable()), "modules")[:80]
 
     def word(self, key: str) -> SetupWord | None:
         """A keyword that is a text."""

@@ -248,3 +248,11 @@ class ProjectTable(Record, frozen=True):
     name: FileWord | None = None
     description: FileWord | None = None
     scripts: dict[Text, FileWord] = {}
+
+
+class CompiledModules(Record, frozen=True):
+    """What setup.py compiles: the modules, what it imports for that, and the first that is for NVIDIA's GPUs."""
+
+    modules: list[FileWord]
+    imports: list[FileWord] = []
+    cuda: FileWord | None = None

@@ -1,0 +1,68 @@
+"""Modules that a Python project compiles when it is installed: compiled in the place of its files, which are copied."""
+
+from __future__ import annotations
+
+from hpcgen.core.model.own_project import CompiledModules
+from hpcgen.core.model.project import BLOCK
+from hpcgen.core.support.package_names import normal_name
+from hpcgen.core.support.units import some
+from hpcgen.project.draft import Draft
+from hpcgen.project.found import Found
+from hpcgen.project.imported import add_to_conda
+from hpcgen.project.modules import Modules, conda_name, is_standard, packages_with
+
+COMPILE = "python3 setup.py build_ext --inplace"
+"""The command of the build."""
+_TOOLS = ("setuptools",)
+
+
+def choose_extensions(found: Found, draft: Draft) -> None:
+    """The ``build`` that compiles them, with what setup.py imports; none where something else is compiled already."""
+    from hpcgen.readers.setup_py import read_compiled_modules
+
+    if "build" in draft.data or not found.tree.has("setup.py") or not draft.has_any((BLOCK, "conda_packages")):
+        return
+    compiled = found.read(read_compiled_modules, "setup.py")
+    if compiled is None:
+        return
+    names = list(dict.fromkeys(each.text for each in compiled.modules))
+    why = f"setup.py compiles {some(names)}; here in the place of its files"
+    draft.put(("build", "commands"), [COMPILE], why, compiled.modules[0].where)
+    if compiled.cuda is not None and "pytorch" in draft.blocks:
+        text = f"{compiled.cuda.text} has to be compiled by nvcc; where the project can do without, remove this block"
+        draft.add_block("cuda", text, compiled.cuda.where, obtain="archive")
+    _add_tools(compiled, found, draft)
+
+
+def _add_tools(compiled: CompiledModules, found: Found, draft: Draft) -> None:
+    """The packages that setup.py imports, where no list has them."""
+    own = Modules(found).own_names
+    names = [each for each in compiled.imports if not is_standard(each.text) and each.text not in own]
+    wanted = dict.fromkeys(_TOOLS, compiled.modules[0].where)
+    wanted |= {package: each.where for each in names for package in packages_with(each.text)[:1]}
+    brought = {"torch": "pytorch", "tensorflow": "tensorflow", "jax": "jax", "mpi4py": "mpi4py"}
+    wanted = {name: where for name, where in wanted.items() if brought.get(name) not in draft.blocks}
+    listed = _listed(found, draft)
+    missing = {name: where for name, where in wanted.items() if not {normal_name(name), conda_name(name)} & listed}
+    if not missing:
+        return
+    if "conda_packages" in draft.blocks:
+        add_to_conda(draft, missing, "imported by setup.py, and not in the list")
+        return
+    options = draft.blocks[BLOCK].setdefault("options", {})
+    options["requirements"] = sorted({*options.get("requirements", []), *missing})
+    draft.because(("blocks", BLOCK), None, f"setup.py, which compiles modules, needs {some(sorted(missing))}")
+
+
+def _listed(found: Found, draft: Draft) -> set[str]:
+    """Names of the packages that the stack has so far."""
+    names: set[str] = set()
+    for block in (BLOCK, "conda_packages"):
+        options = draft.blocks.get(block, {}).get("options", {})
+        names |= {normal_name(each.partition("=")[0]) for each in options.get("requirements", [])}
+        for path in options.get("files", []):
+            if block == BLOCK and (packages := found.packages(path)) is not None:
+                names |= {each.name for each in packages.requirements}
+            elif block != BLOCK and (conda := found.conda(path)) is not None:
+                names |= {each.name for each in conda.needs}
+    return names

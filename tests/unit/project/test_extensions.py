@@ -1,0 +1,61 @@
+"""``hpcgen init`` in projects whose setup.py compiles modules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hpcgen.project.extensions import COMPILE
+from tests.unit.project.test_containers import drafted, remarks
+
+CYTHON = """\
+from setuptools import Extension, setup
+from Cython.Build import cythonize
+import numpy
+from tools import flags
+
+paths = [numpy.get_include()]
+kernels = Extension("fast.kernels", ["fast/kernels.pyx"], include_dirs=paths, extra_compile_args=flags())
+setup(name="fast", install_requires=["numpy"], ext_modules=cythonize([kernels]))
+"""
+CUDA = """\
+from setuptools import setup
+from torch.utils.cpp_extension import BuildExtension, CUDAExtension
+
+modules = [CUDAExtension(name="attention_cuda", sources=["csrc/attention.cpp", "csrc/attention.cu"])]
+setup(name="folding", install_requires=["torch"], ext_modules=modules, cmdclass={"build_ext": BuildExtension})
+"""
+MAIN = "import numpy\nimport fast.kernels\n\nif __name__ == '__main__':\n    print(fast.kernels.sum(numpy.ones(3)))\n"
+
+
+def test_modules_are_compiled_in_the_place_of_their_files(tmp_path: Path) -> None:
+    files = {"setup.py": CYTHON, "tools.py": "def flags():\n    return []\n", "main.py": MAIN, "fast/kernels.pyx": ""}
+    draft = drafted(tmp_path, {**files, "Dockerfile": "FROM python:3.12\nRUN python3 setup.py install\n"})
+    assert draft.data["build"] == {"commands": [COMPILE]}
+    assert draft.blocks["python_packages"]["options"] == {
+        "files": ["setup.py"],
+        "requirements": ["cython", "setuptools"],
+    }
+    why = [each.why for each in draft.guesses if each.path == ("build", "commands")]
+    assert why == ["setup.py compiles fast.kernels; here in the place of its files"]
+    assert "setup.py install" not in remarks(draft)
+
+
+def test_code_for_gpus_brings_its_compiler(tmp_path: Path) -> None:
+    files = {"setup.py": CUDA, "train.py": "import torch\nimport attention_cuda\ntorch.ones(3).cuda()\n"}
+    draft = drafted(tmp_path, files)
+    assert draft.data["build"] == {"commands": [COMPILE]}
+    assert draft.blocks["cuda"] == {"options": {"obtain": "archive"}} and "pytorch" in draft.blocks
+    assert draft.blocks["python_packages"]["options"]["requirements"] == ["setuptools"]
+
+
+def test_of_conda_they_are_compiled_with_what_its_list_has(tmp_path: Path) -> None:
+    conda = "channels: [conda-forge]\ndependencies: [python=3.11, pytorch=2.5, setuptools]\n"
+    files = {"environment.yml": conda, "setup.py": CUDA.replace('"torch"', ""), "train.py": "import torch\n"}
+    draft = drafted(tmp_path, files)
+    assert draft.blocks["conda_packages"] == {"options": {"files": ["environment.yml"]}}
+    assert draft.data["build"] == {"commands": [COMPILE]}
+
+
+def test_a_project_that_compiles_nothing_has_no_build(tmp_path: Path) -> None:
+    plain = 'from setuptools import setup\nsetup(name="plain", install_requires=["numpy"])\n'
+    assert "build" not in drafted(tmp_path, {"setup.py": plain, "main.py": "import numpy\n"}).data
