@@ -203,7 +203,10 @@ def without_framework(words: list[str]) -> tuple[list[str], Framework]:
     other = tuple(each.said for each in taken.given if each.name not in starting().sizes)
     names = {each.name for each in taken.given}
     start = [] if "no-python" in names else ["python3", *flags, *(["-m"] if {"m", "module"} & names else [])]
-    return [*start, *taken.rest], Framework(name, tuple(taken.given), other, tuple(taken.strange))
+    # argparse, by which all of these read their words, takes the first -- behind the program away.
+    program, *words = taken.rest
+    words = words[1:] if words[:1] == ["--"] else words
+    return [*start, program, *words], Framework(name, tuple(taken.given), other, tuple(taken.strange))
 
 
 def framework_in(words: list[str]) -> Framework:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import Position, Problems
 from hpcgen.core.model.own_project import FileWord, JobFile, PythonSource
-from hpcgen.core.model.project import BLOCK
+from hpcgen.core.model.project import BLOCK, GitRequirement
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.units import some
 from hpcgen.planning.own_wheels import unlisted_blocks
@@ -231,6 +231,7 @@ def _take(
     if packages is None:
         return Listed()
     packages = _meant(packages, draft)
+    _without_forks(packages, catalog, draft)
     wanted = choose_frameworks(packages, catalog, draft)
     if len(found.problems) > before:
         _without_unneeded(packages, before, found, catalog, imported, draft)
@@ -258,6 +259,16 @@ def _meant(packages: PackageFile, draft: Draft) -> PackageFile:
         text = f"{old.name} is not on the index under that name: replaced by {new.name}, without a version"
         draft.because(("blocks", BLOCK), None, text, old.where)
     return replace(packages, requirements=[*(each for each in packages.requirements if each not in wrong), *meant])
+
+
+def _without_forks(packages: PackageFile, catalog: Catalog, draft: Draft) -> None:
+    """Leave out what the list takes from a repository and a block brings as a release."""
+    for each in packages.requirements:
+        if isinstance(each, GitRequirement) and each.name in catalog.distributions and not packages.locked:
+            options = draft.blocks[BLOCK]["options"]
+            options["without"] = [*options.get("without", []), each.name]
+            text = f"{each.name} is a release, from its block, and not what {each.url} has"
+            draft.remark(text, each.where)
 
 
 def _without_unneeded(

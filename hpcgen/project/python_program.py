@@ -28,7 +28,7 @@ _USUAL = ("train", "main", "run", "pretrain", "finetune", "app", "solve", "simul
 _NO_PROGRAMS = re.compile(
     r"(^|/)[~_.]?(tests?|testing|docs?|documentation|examples?|benchmarks?|notebooks|tutorials|third_party|submodules|"
     r"external|archived?|deprecated|legacy)/|"
-    r"(^|/)(conftest|setup|noxfile|tasks|conf|version|_version|__init__|utils?|helpers?|constants|config)\.py$|"
+    r"(^|/)(conftest|setup|configure|noxfile|tasks|conf|version|_version|__init__|utils?|helpers?|constants|config)\.py$|"
     r"(^|/)test_|_tests?\.py$"
 )
 _EXAMPLES = re.compile(r"(?<![^/])examples?/")

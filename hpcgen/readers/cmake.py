@@ -22,7 +22,9 @@ from hpcgen.readers.cmake_parts import (
     calls,
     end_of,
     expanded,
+    gives_up,
     gpu_option,
+    joined,
     off_by_default,
     subject_of,
     tokens,
@@ -111,6 +113,7 @@ class _Reading:
         self._functions: dict[str, tuple[list[str], list[CMakeCall]]] = {}
         self._read: set[str] = set()
         self._steps = self._nested = 0
+        self._left = False
 
     def read(self) -> None:
         """The whole project."""
@@ -126,13 +129,20 @@ class _Reading:
         if path in self._read or len(self._read) >= _FILES or place.depth > _DEEPEST:
             return
         self._read.add(path)
+        self._whole(list(calls(path, self.folder.text(path))), place)
+
+    def _whole(self, body: Sequence[CMakeCall], place: _Place) -> None:
+        """A file or a function: ``return()`` leaves that, and where it is not surely come by, nothing behind it is."""
+        outer, self._left = self._left, False
         with suppress(_End):
-            self._run(list(calls(path, self.folder.text(path))), place)
+            self._run(body, place)
+        self._left = outer
 
     def _run(self, body: Sequence[CMakeCall], place: _Place) -> None:
         number = 0
         while number < len(body):
             call = body[number]
+            place = place._replace(sure=place.sure and not self._left)
             self._steps += 1
             if self._steps > _STEPS:
                 return
@@ -187,7 +197,7 @@ class _Reading:
             path = self._source(text, place)
             return path is not None and self.folder.holds(path)
 
-        here = {"CMAKE_CURRENT_SOURCE_DIR": _joined(_SOURCE, place.folder)}
+        here = {"CMAKE_CURRENT_SOURCE_DIR": joined(_SOURCE, place.folder)}
         return Condition(words[:_WORDS], {**self.values, **here}, there, self._doubted, self._targets).result()
 
     def _doubted(self, name: str) -> bool:
@@ -213,19 +223,23 @@ class _Reading:
             self.values |= dict(zip(names, words, strict=False))
             self.values |= {"ARGN": ";".join(words[len(names) :]), "ARGV": ";".join(words), "ARGC": str(len(words))}
             self.values |= {f"ARGV{number}": word for number, word in enumerate(words)}
-            with suppress(_End):
-                self._run(body, place._replace(depth=place.depth + 1))
+            before = {*self.needs.libraries}
+            self._whole(body, place._replace(depth=place.depth + 1))
+            if gives_up(body):
+                self.needs.require({*self.needs.libraries} - before)
         elif call.name in _AT_BUILD:
             self._fetched(f"{call.name}({words[0] if words else ''})", call, place)
         elif method is not None and words:
             method(words, call, place)
-        elif call.name == "return" and place.sure:
+        elif call.name == "return" and not place.sure:
+            self._left = True
+        elif call.name == "return":
             self.stops.append(FileWord("CMake ends here, unless a variable before it is set", call.where))
             raise _End
 
     def _do_project(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         self.project = self.project or words[0]
-        folder = _joined(_SOURCE, place.folder)
+        folder = joined(_SOURCE, place.folder)
         self.values |= {"PROJECT_NAME": words[0], "PROJECT_SOURCE_DIR": folder, f"{words[0]}_SOURCE_DIR": folder}
         self.values.setdefault("CMAKE_PROJECT_NAME", words[0])
         self.needs.languages(words[1:], call, place.sure)
@@ -318,11 +332,11 @@ class _Reading:
     def _output(self, text: str | None, place: _Place) -> str:
         """A folder of programs from the project's own; by default that where the file is built."""
         plain = self._plain(text or "", place)
-        build = _joined(self.top, FOLDER)
+        build = joined(self.top, FOLDER)
         if plain.startswith(_SOURCE) and "$" not in plain:
-            return _joined(self.top, plain[len(_SOURCE) :].strip("/")) or "."
+            return joined(self.top, plain[len(_SOURCE) :].strip("/")) or "."
         below = plain[len(_BUILD) :] if plain.startswith(_BUILD) else plain if plain and plain[0] != "/" else None
-        return _joined(build, place.below if below is None or "$" in below else below.strip("/"))
+        return joined(build, place.below if below is None or "$" in below else below.strip("/"))
 
     def _do_set_target_properties(self, words: list[str], call: CMakeCall, place: _Place) -> None:
         start = words.index("PROPERTIES") if "PROPERTIES" in words else len(words)
@@ -379,19 +393,15 @@ class _Reading:
     def _plain(self, text: str, place: _Place | None = None) -> str:
         values = self.values
         if place is not None:
-            values = {**values, "CMAKE_CURRENT_BINARY_DIR": _joined(_BUILD, place.below)}
+            values = {**values, "CMAKE_CURRENT_BINARY_DIR": joined(_BUILD, place.below)}
         return expanded(text, values)
 
     def _source(self, text: str, place: _Place) -> str | None:
         """A path of the project's folder; None for one outside it or with a variable that is not known."""
-        here = _joined(_SOURCE, place.folder)
+        here = joined(_SOURCE, place.folder)
         values = {**self.values, "CMAKE_CURRENT_SOURCE_DIR": here, "CMAKE_CURRENT_LIST_DIR": here}
         plain = expanded(text.strip('"'), values)
         if "$" in plain or (plain.startswith("/") and not plain.startswith(_SOURCE)):
             return None
-        below = plain[len(_SOURCE) :].strip("/") if plain.startswith(_SOURCE) else _joined(place.folder, plain)
-        return os.path.normpath(_joined(self.top, below) or ".")
-
-
-def _joined(folder: str, path: str) -> str:
-    return f"{folder}/{path}".strip("/") if not folder.startswith("/") else f"{folder}/{path}".rstrip("/")
+        below = plain[len(_SOURCE) :].strip("/") if plain.startswith(_SOURCE) else joined(place.folder, plain)
+        return os.path.normpath(joined(self.top, below) or ".")

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from hpcgen.core.errors import Position
 from hpcgen.core.model.own_project import BuildOption, FileWord, WantedLibrary
 
@@ -299,3 +301,23 @@ class CMakeNeeds:
         known = self.libraries.get(library.name)
         if known is None or (library.required and not known.required):
             self.libraries[library.name] = library
+
+    def require(self, names: Collection[str]) -> None:
+        """The build fails without these, which a function of its own looks for before it gives up."""
+        for name in names:
+            self.libraries[name] = replace(self.libraries[name], required=True)
+
+
+def gives_up(body: Sequence[CMakeCall]) -> bool:
+    """Whether a function ends with an error where it was not left before."""
+    depth = 0
+    for each in body:
+        depth += (each.name in ("if", "foreach", "while")) - (each.name in ("endif", "endforeach", "endwhile"))
+        if not depth and each.name == "message" and each.words[:1] == ["FATAL_ERROR"]:
+            return True
+    return False
+
+
+def joined(folder: str, path: str) -> str:
+    """A path below a folder, of which either may be empty."""
+    return f"{folder}/{path}".strip("/") if not folder.startswith("/") else f"{folder}/{path}".rstrip("/")

@@ -19,6 +19,8 @@ from hpcgen.core.support.quoting import command
 
 LONGEST = 2000
 """Characters of one requirement without its hashes."""
+_LONGEST_MARKER = 50_000
+"""uv writes longer ones than people, where extras exclude each other."""
 EXPECTED = "a package with its range of versions, such as numpy>=1.26,<3"
 WRITE = "write the name of the package, with a range of versions where that matters"
 """What to do about a line that is no requirement."""
@@ -108,7 +110,7 @@ def is_range(text: str) -> bool:
 def is_marker(text: str) -> bool:
     """Whether this is a marker of environments (PEP 508, and what PEP 751 adds)."""
     try:
-        return len(text) <= LONGEST and bool(Marker(text))
+        return len(text) <= _LONGEST_MARKER and bool(Marker(text))
     except (InvalidMarker, RecursionError):
         return False
 

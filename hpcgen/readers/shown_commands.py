@@ -88,10 +88,19 @@ def read_shown(folder: ProjectFolder, path: str, own: frozenset[str] = frozenset
 def read_recipes(folder: ProjectFolder, path: str, own: frozenset[str] = frozenset()) -> JobFile | None:
     """The command lines of the recipes of a Makefile or a justfile, those with variables of make's own left out."""
     blocks: list[tuple[int, list[str]]] = []
+    goes_on = False
     for number, line in enumerate(folder.text(path).split("\n")[:MOST_LINES], 1):
-        text = line.strip().lstrip("@-+")
-        if line[:1] in ("\t", " ") and text and not re.search(r"\$[(@<^?*%{]|\{\{", text):
-            blocks.append((number, [text.replace("$$", "$")]))
+        text = line.strip()
+        if goes_on:
+            blocks[-1][1].append(text)
+        elif line[:1] in ("\t", " ") and text.lstrip("@-+"):
+            blocks.append((number, [text.lstrip("@-+")]))
+        else:
+            continue
+        goes_on = text.endswith("\\")
+    # What a target writes into an archive, over many lines, is one command of tar.
+    plain = [each for each in blocks if not re.search(r"\$[(@<^?*%{]|\{\{", "\n".join(each[1]))]
+    blocks = [(number, [text.replace("$$", "$") for text in texts]) for number, texts in plain]
     return _all(path, blocks, own)
 
 

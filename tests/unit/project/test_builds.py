@@ -420,3 +420,18 @@ def test_an_option_that_no_provider_has_is_refused(hpcgen: Command, tmp_path: Pa
     )
     done = hpcgen("plan", "--site", "supermuc", "--stack", "a.yaml")
     assert done.returncode != 0 and "fortran" in done.stderr and "a.yaml:3:" in done.stderr
+
+
+def test_a_function_that_gives_up_requires_what_it_looks_for(tmp_path: Path) -> None:
+    """Its error is behind a return that is come by once a library is found."""
+    text = (
+        "project(ice C)\nfind_package(MPI REQUIRED)\n"
+        "function(find_library_of PREFIX)\n  foreach(X IN ITEMS ${ARGN})\n    pkg_search_module(${PREFIX} ${X})\n"
+        "    if (${${PREFIX}_FOUND})\n      return()\n    endif()\n  endforeach()\n"
+        '  message(FATAL_ERROR "Failed to find any of ${ARGN}")\nendfunction()\n'
+        "find_library_of(PETSC PETSc>=3.7.0)\nfind_library_of(GSL gsl>=1.15)\n"
+        "add_executable(ice ice.c)\ntarget_link_libraries(ice MPI::MPI_C)\n"
+    )
+    draft = made(tmp_path, {"CMakeLists.txt": text})
+    assert "petsc" in draft.blocks and "open" not in draft.data
+    assert draft.blocks["os_packages"]["options"]["packages"] == ["libgsl-dev"]

@@ -211,6 +211,38 @@ SHAPES = {
         ["pyproject.toml"],
         environment={"PYTHONPATH": "/app"},
     ),
+    "dashes that torchrun takes for itself": Shape(
+        {
+            "run.sh": "torchrun --standalone --nproc_per_node=8 train.py -- --depth=24 -- --fp8\n",
+            "requirements.txt": "torch\n",
+            "train.py": TORCH,
+        },
+        ["pytorch", "mpi", "python_packages"],
+        [*RANKS, "python3", "/app/train.py", "--depth=24", "--", "--fp8"],
+        ["requirements.txt"],
+    ),
+    "a fork of what a block brings": Shape(
+        {
+            "requirements.txt": f"deepspeed @ git+https://example.org/fork.git@{'1' * 40}\nftfy\n",
+            "train.py": f"import deepspeed, ftfy\n{MAIN}",
+        },
+        ["deepspeed", "mpi", "python_packages"],
+        ["python3", "/app/train.py"],
+        ["requirements.txt"],
+        without=["deepspeed"],
+        remarks=["deepspeed is a release, from its block, and not what https://example.org/fork.git has"],
+    ),
+    "files that a Makefile packs": Shape(
+        {
+            "Makefile": "dist:\n\t@(cd .. && tar -czf all.tar.gz \\\n\t\t./doc/README.txt \\\n\t\t./run.py)\n",
+            "doc/README.txt": "",
+            "requirements.txt": "numpy\n",
+            "run.py": f"import numpy\n{MAIN}",
+        },
+        ["python_packages"],
+        ["python3", "/app/run.py"],
+        ["requirements.txt"],
+    ),
     "a launcher of its own, and lists in a folder": Shape(
         {
             "README.md": "python ./launch.py train.py -c conf\n",

@@ -71,6 +71,16 @@ def test_a_package_has_its_place_its_wheels_and_their_hashes(file: str) -> None:
     assert redis.hashes == sorted([redis.wheels[0].sha256 or "", redis.sdist.sha256 or ""])
 
 
+def test_markers_of_uv_are_as_long_as_its_extras_make_them(tmp_path: Path) -> None:
+    """As uv writes them where extras exclude each other."""
+    part = "(platform_machine != 'ARM64' and sys_platform == 'win32' and extra != 'extra-18-nvidia-physicsnemo-cu12')"
+    old, marker = "python_full_version < '3.11.3'", " or ".join([part] * 40)
+    text = (FILES / "uv.lock").read_text()
+    assert old in text and len(marker) > 4000
+    (tmp_path / "uv.lock").write_text(text.replace(old, marker))
+    assert read_packages(tmp_path, "uv.lock").locked
+
+
 @pytest.mark.parametrize(
     ("file", "old", "new", "said"),
     [
