@@ -8,6 +8,7 @@ from typing import Literal
 from hpcgen.blocks.base import Block, BlockOptions, Context, Situation, need
 from hpcgen.blocks.caches import of_gpus
 from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.cuda_toolkit import image_key, is_of_image, minor, target_of, toolkit_folder
 from hpcgen.blocks.declared import Facts, SiteRange
 from hpcgen.blocks.nvidia import CUDA
 from hpcgen.blocks.steps import (
@@ -26,7 +27,6 @@ from hpcgen.blocks.steps import (
 )
 from hpcgen.core.model.image_paths import SCRATCH
 
-TARGET = {"x86_64": "x86_64-linux", "aarch64": "sbsa-linux"}
 FOLDERS = "/opt/python/lib/python3*/site-packages/nvidia"
 """Where NVIDIA's wheels put their libraries, in folders of their own; the shell finds Python's version."""
 
@@ -75,7 +75,7 @@ class Cuda(Block):
 
     def base_image(self, ctx: Context, stage: str) -> Image | None:
         """NVIDIA's ``devel`` image for the builder and its ``runtime`` image for the final stage."""
-        return image(ctx.release.images[_image_key(ctx, stage)]) if _by_image(ctx) else None
+        return image(ctx.release.images[image_key(ctx.base, stage)]) if _by_image(ctx) else None
 
     def prepare(self, ctx: Context, stage: str) -> Iterable[Run]:
         """In NVIDIA's images, make the prefix that other blocks use."""
@@ -132,7 +132,7 @@ class Cuda(Block):
         """Shared libraries (unless the image has them), libdevice and ptxas."""
         if _by_wheels(ctx):
             return Runtime(copies=(f"{ctx.prefix}/lib64",))
-        top = f"/usr/local/cuda-{_minor(ctx)}" if _by_image(ctx) else ctx.prefix
+        top = toolkit_folder(ctx.me, ctx.base)
         compiler = (f"{top}/bin/ptxas", f"{top}/nvvm/libdevice")
         return Runtime(copies=compiler if _by_image(ctx) else (*compiler, _libraries(ctx)))
 
@@ -149,14 +149,16 @@ class Cuda(Block):
             return
         if _by_image(ctx):
             if stage == "final":
-                yield run("no libcuda", command("rm", "-rf", f"/usr/local/cuda-{_minor(ctx)}/compat"), joins="previous")
+                yield run(
+                    "no libcuda", command("rm", "-rf", f"/usr/local/cuda-{minor(ctx.me)}/compat"), joins="previous"
+                )
         elif stage == "builder":
             libraries = _libraries(ctx)
             yield run("slim cuda", f"rm -rf {libraries}/*.a {libraries}/stubs", joins="previous")
         else:
             yield run(
                 "lib64 of cuda",
-                command("ln", "-s", f"targets/{_target(ctx)}/lib", f"{ctx.prefix}/lib64"),
+                command("ln", "-s", f"targets/{target_of(ctx)}/lib", f"{ctx.prefix}/lib64"),
                 joins="previous",
             )
 
@@ -164,7 +166,7 @@ class Cuda(Block):
         """The run-time library and ptxas are there; on a node with a GPU, the driver answers."""
         tests = [
             Test("libcudart", f"ls -L {ctx.prefix}/lib64/", expect="libcudart.so"),
-            Test("ptxas", f"{ctx.prefix}/bin/ptxas --version", expect=f"release {_minor(ctx)}"),
+            Test("ptxas", f"{ctx.prefix}/bin/ptxas --version", expect=f"release {minor(ctx.me)}"),
             Test("driver", "nvidia-smi -L", device="gpu", expect="GPU 0"),
         ]
         return [test for test in tests if test.name != "ptxas" or not _by_wheels(ctx)]
@@ -178,14 +180,8 @@ class Cuda(Block):
         return [f"The build accepts the NVIDIA Software License Agreement (CUDA EULA) for CUDA {ctx.version}."]
 
 
-def _image_key(ctx: Context, stage: str) -> str:
-    return f"{'devel' if stage == 'builder' else 'runtime'}-{ctx.base.name}{ctx.base.version}"
-
-
 def _by_image(ctx: Context) -> bool:
-    if ctx.options.obtain == "auto":
-        return _image_key(ctx, "builder") in ctx.release.images
-    return bool(ctx.options.obtain == "image")
+    return is_of_image(ctx.me, ctx.base)
 
 
 def _by_wheels(ctx: Context) -> bool:
@@ -200,20 +196,12 @@ def _installer(ctx: Context) -> Archive:
     return ctx.archive(ctx.facts.architecture)
 
 
-def _minor(ctx: Context) -> str:
-    return ".".join(ctx.version.split(".")[:2])
-
-
 def _runtime_library(ctx: Context) -> str:
     """The SONAME of the run time: of the minor version up to 10, 11.0 for all of 11, then of the major version."""
     if ctx.me.at_least("12"):
         return f"libcudart.so.{ctx.version.split('.')[0]}"
-    return f"libcudart.so.{'11.0' if ctx.me.at_least('11') else _minor(ctx)}"
-
-
-def _target(ctx: Context) -> str:
-    return TARGET[ctx.facts.architecture]
+    return f"libcudart.so.{'11.0' if ctx.me.at_least('11') else minor(ctx.me)}"
 
 
 def _libraries(ctx: Context) -> str:
-    return f"{ctx.prefix}/targets/{_target(ctx)}/lib"
+    return f"{ctx.prefix}/targets/{target_of(ctx)}/lib"

@@ -66,11 +66,11 @@ class Deepspeed(Block):
         """That its parts for CUDA cannot be compiled in the image, and what nobody tried."""
         if ctx.use("pytorch").options.accelerator == "xpu":
             return [f"deepspeed {ctx.version} was not tested on Intel GPUs, which its later releases support"]
-        if ctx.use("pytorch").options.accelerator != "cuda":
+        if ctx.use("pytorch").options.accelerator != "cuda" or ctx.use("pytorch").options.extensions:
             return []
         return [
             "deepspeed's CUDA extensions (FusedAdam and others) cannot be compiled in the image, which has no "
-            "nvcc: use the optimizers of PyTorch, or --add cuda"
+            "nvcc: use the optimizers of PyTorch, or --set pytorch.extensions=true"
         ]
 
 

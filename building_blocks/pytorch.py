@@ -71,7 +71,11 @@ def _on_intel_gpus(situation: Situation) -> bool:
 
 
 def _compiles(situation: Situation) -> bool:
-    return bool(situation.options.compile)
+    return bool(situation.options.compile or situation.options.extensions)
+
+
+def _extends_cuda(situation: Situation) -> bool:
+    return bool(situation.options.extensions and situation.options.accelerator == "cuda")
 
 
 class Pytorch(Block):
@@ -96,6 +100,8 @@ class Pytorch(Block):
         need("mpi", when=_builds_mpi),
         need("intel_gpu", when=_on_intel_gpus),
         need("jit_compiler", when=_compiles),
+        need("cuda", when=_extends_cuda),
+        need("cuda_compiler", when=_extends_cuda),
         need("ubuntu", when=from_hub),
     )
 
@@ -107,7 +113,8 @@ class Pytorch(Block):
         (for the CPU, for ROCm, for Intel's GPUs, and with CUDA 12.6 for older ones of NVIDIA), ``package`` the
         distribution's, ``hub`` starts from NVIDIA's or AMD's image (10 GB and more), ``source`` compiles it for the
         partition's CPU (hours). ``compile``: keep a C++ compiler and headers in the image, which ``torch.compile`` and
-        C++ extensions need; 300 MB, so it is off unless a GPU computes.
+        C++ extensions need; 300 MB, so it is off unless a GPU computes. ``extensions``: keep what extensions in CUDA
+        need when a program compiles them, too: nvcc of the CUDA that the wheel is for, some GB.
 
         For ``source`` alone: ``mkldnn`` (oneDNN), ``gloo`` and ``mpi`` are what it is built with, ``blas`` the library
         for linear algebra, ``jobs`` compile steps at a time.
@@ -116,6 +123,7 @@ class Pytorch(Block):
         accelerator: Literal["cpu", "cuda", "rocm", "xpu"] = "cpu"
         install: Literal["pip", "wheel", "package", "hub", "source"] = "pip"
         compile: bool = False
+        extensions: bool = False
         mkldnn: bool = True
         gloo: bool = True
         mpi: bool = False
@@ -162,6 +170,9 @@ class Pytorch(Block):
         """
         if ctx.options.accelerator == "xpu":
             return Environment(both={"CCL_ATL_TRANSPORT": "ofi", "CCL_PROCESS_LAUNCHER": "none"})
+        if ctx.has("cuda_compiler"):
+            # Where images are built there is no GPU whose code could be asked for.
+            return Environment(build={"TORCH_CUDA_ARCH_LIST": ctx.capability("extensions"), "FORCE_CUDA": "1"})
         return hub_environment(ctx) if ctx.options.install == "hub" else Environment()
 
     def packages(self, ctx: Context) -> Packages:

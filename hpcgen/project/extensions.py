@@ -8,7 +8,7 @@ from hpcgen.core.support.package_names import normal_name
 from hpcgen.core.support.units import some
 from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
-from hpcgen.project.imported import add_to_conda
+from hpcgen.project.imported import add_to_conda, with_extensions
 from hpcgen.project.modules import Modules, conda_name, is_standard, packages_with
 
 COMPILE = "python3 setup.py build_ext --inplace"
@@ -29,8 +29,7 @@ def choose_extensions(found: Found, draft: Draft) -> None:
     why = f"setup.py compiles {some(names)}; here in the place of its files"
     draft.put(("build", "commands"), [COMPILE], why, compiled.modules[0].where)
     if compiled.cuda is not None and "pytorch" in draft.blocks:
-        text = f"{compiled.cuda.text} has to be compiled by nvcc; where the project can do without, remove this block"
-        draft.add_block("cuda", text, compiled.cuda.where, obtain="archive")
+        with_extensions(draft, f"{compiled.cuda.text} is in CUDA", compiled.cuda.where)
     _add_tools(compiled, found, draft)
 
 

@@ -145,8 +145,7 @@ def _compilers(imported: Imported, listed: Listed, draft: Draft) -> None:
     compiles = next((each.compiles for each in imported.sources if each.compiles), None)
     if compiles is None or "pytorch" not in draft.blocks:
         return
-    why = f"{compiles.text} compiles CUDA code when the program runs; where that can do without, remove this block"
-    draft.add_block("cuda", why, compiles.where, obtain="archive")
+    with_extensions(draft, f"{compiles.text} compiles CUDA code when the program runs", compiles.where)
     if not listed.complete and "ninja" not in listed.names:
         draft.add_block(BLOCK, f"ninja, by which {compiles.text} compiles")
         draft.blocks[BLOCK].setdefault("options", {}).setdefault("requirements", []).append("ninja")
@@ -248,3 +247,9 @@ def _said(named: Mapping[str, Position]) -> Iterator[str]:
 def _tell(named: Mapping[str, Position], what: str, remedy: str, draft: Draft) -> None:
     if named:
         draft.remark(f"{what}: {some(list(_said(named)), _MOST)}; {remedy}")
+
+
+def with_extensions(draft: Draft, why: str, where: Position) -> None:
+    """PyTorch with the compilers that its extensions in CUDA need, on nodes where CUDA computes."""
+    draft.blocks["pytorch"].setdefault("options", {})["extensions"] = True
+    draft.because(("blocks", "pytorch"), None, f"{why}; where it can do without, remove `extensions`", where)

@@ -19,7 +19,7 @@ _ASIDE = re.compile(
 _MOST = 24
 
 
-class Member(NamedTuple):
+class SubProject(NamedTuple):
     """One project: its file, what that asks for, and its name; empty where the file does not say it."""
 
     file: str
@@ -32,12 +32,12 @@ class Member(NamedTuple):
         return self.file.rpartition("/")[0]
 
 
-def members_of(found: Found) -> list[Member]:
+def members_of(found: Found) -> list[SubProject]:
     """Those that name packages, one of each folder; what cannot be read is none."""
     order = {name: number for number, name in enumerate(OF_PROJECT)}
     paths = [each.path for each in found.tree.files if _MEMBER.fullmatch(each.path) and not _ASIDE.search(each.path)]
     paths.sort(key=lambda path: (path.count("/"), path.rpartition("/")[0], order[path.rpartition("/")[2]]))
-    members: dict[str, Member] = {}
+    members: dict[str, SubProject] = {}
     quiet = found._replace(problems=Problems())
     for path in paths[: _MOST * len(OF_PROJECT)]:
         folder = path.rpartition("/")[0]
@@ -45,28 +45,28 @@ def members_of(found: Found) -> list[Member]:
             packages = quiet.packages(path)
             if packages is not None and packages.requirements:
                 table = project_table(found.top, {path.rpartition("/")[2]: path}, quiet.problems)
-                members[folder] = Member(path, packages, normal_name(table.name.text) if table.name else "")
+                members[folder] = SubProject(path, packages, normal_name(table.name.text) if table.name else "")
     return list(members.values())
 
 
-def likeliest(members: Sequence[Member], wanted: Collection[str], programs: Collection[str]) -> Member | None:
+def likeliest(members: Sequence[SubProject], wanted: Collection[str], programs: Collection[str]) -> SubProject | None:
     """The one with the most of the packages that are wanted; of such one around a program; None where none has any.
 
     ``programs``: paths of the files that are started.
     """
 
-    def rank(member: Member) -> tuple[int, bool, int, str]:
+    def rank(member: SubProject) -> tuple[int, bool, int, str]:
         around = any(program.startswith(f"{member.folder}/") for program in programs)
         return (-_has(member, wanted), not around, len(member.file), member.file)
 
     return min((each for each in members if _has(each, wanted)), key=rank, default=None)
 
 
-def _has(member: Member, wanted: Collection[str]) -> int:
+def _has(member: SubProject, wanted: Collection[str]) -> int:
     return len({each.name for each in member.packages.requirements} & {*wanted})
 
 
-def with_siblings(member: Member, members: Sequence[Member]) -> list[Member]:
+def with_siblings(member: SubProject, members: Sequence[SubProject]) -> list[SubProject]:
     """The member and the others that it asks for, and those that these do, each once."""
     by_name = {each.name: each for each in members if each.name}
     found = [member]

@@ -72,10 +72,12 @@ def _of_settings(question: Question, site: hpcgen.Site, stack: hpcgen.Stack, wan
     if not lacking or question.kept:
         return "planned", []
     try:
-        whole_plan(question, site, stack)
+        plan = whole_plan(question, site, stack)
     except UnknownNameError as error:
         return "refused", [f"{name} is not refused" for name in lacking if f"no block {name!r}" not in str(error)]
-    return "refused", [f"nothing is said of {sorted(lacking)}, which the plan lacks"]
+    # What GPUs send by comes to the plan once the rest is chosen.
+    lacking -= {block.name for block in plan.blocks}
+    return ("refused", [f"nothing is said of {sorted(lacking)}, which the plan lacks"]) if lacking else ("planned", [])
 
 
 def _of_conflict(problem: Problem, asking: Asking) -> Iterator[str]:

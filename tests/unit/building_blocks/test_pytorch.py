@@ -304,3 +304,19 @@ def test_arm_without_a_gpu_takes_a_wheel_with_cuda_only_where_that_is_asked_for(
     block = asked.block("pytorch")
     assert block is not None and (block.options["accelerator"], block.options["install"]) == ("cpu", "pip")
     assert any("brings CUDA in several GB" in each for each in notices(assemble(asked, default_catalog())))
+
+
+@pytest.mark.parametrize(
+    ("gpu", "cuda"), [(f"{A100}, driver: 535.104", "12"), (f"{H100}, driver: 580.65", "13"), (MI250X, ""), ("", "")]
+)
+def test_extensions_in_cuda_have_the_compiler_of_the_wheels_cuda(collection: Path, gpu: str, cuda: str) -> None:
+    plan = planned(collection, gpu, "pytorch.extensions=true")
+    blocks = versions(plan)
+    assert "jit_compiler" in blocks and blocks.get("cuda", "").split(".")[0] == cuda
+    assert ("cuda_compiler" in blocks) == bool(cuda)
+    if cuda:
+        assembly = assembled(plan)
+        ends = {path.rpartition("/")[2] for path in assembly.final.copies if "cuda" in path}
+        assert {"bin", "nvvm", "include"} <= ends
+        variable = "TORCH_CUDA_ARCH_LIST"
+        assert variable in assembly.builder.environment and variable not in assembly.final.environment

@@ -44,7 +44,7 @@ def test_code_for_gpus_brings_its_compiler(tmp_path: Path) -> None:
     files = {"setup.py": CUDA, "train.py": "import torch\nimport attention_cuda\ntorch.ones(3).cuda()\n"}
     draft = drafted(tmp_path, files)
     assert draft.data["build"] == {"commands": [COMPILE]}
-    assert draft.blocks["cuda"] == {"options": {"obtain": "archive"}} and "pytorch" in draft.blocks
+    assert draft.blocks["pytorch"] == {"options": {"extensions": True}} and "cuda" not in draft.blocks
     assert draft.blocks["python_packages"]["options"]["requirements"] == ["setuptools"]
 
 

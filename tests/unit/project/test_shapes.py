@@ -126,7 +126,7 @@ SHAPES = {
         {
             "train.py": f"import torch\nfrom torch.utils.cpp_extension import load\nload(sources=['a.cu'])\n{MAIN}",
         },
-        ["pytorch", "cuda", "python_packages"],
+        ["pytorch", "python_packages"],
         ["python3", "/app/train.py"],
         packages=["ninja"],
     ),
