@@ -10,6 +10,7 @@ from hpcgen.core.support.quoting import command
 from hpcgen.core.support.units import some
 from hpcgen.project.draft import APP, Draft
 from hpcgen.project.found import Found
+from hpcgen.project.python_program import lists_python
 
 _FOLDER = "build"
 _OLD_CMAKE = (3, 16)
@@ -23,6 +24,16 @@ _BUILDS = re.compile(
 )
 _LARGEST, _MOST = 256 * 1024, 200
 """Of files that may name a submodule: bytes of one, and how many are read."""
+
+
+def without_build_beside(found: Found, draft: Draft) -> Found:
+    """The project without the build of a folder in it, where the whole is one in Python: that compiles a tool."""
+    build = found.build
+    if build is None or not build.folder or found.table.name is None or not lists_python(draft):
+        return found
+    text = f"{build.file} is beside the Python project; where that needs it, `build:` says how it is compiled"
+    draft.remark(text, Position(build.file, 1, 1))
+    return found._replace(build=None)
 
 
 def choose_build(found: Found, draft: Draft) -> None:

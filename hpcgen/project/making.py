@@ -9,7 +9,7 @@ from pathlib import Path
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError, Position
 from hpcgen.core.support.quoting import NAME_PATTERN
-from hpcgen.project.compiled import choose_build
+from hpcgen.project.compiled import choose_build, without_build_beside
 from hpcgen.project.containers import (
     choose_container_os_packages,
     choose_container_packages,
@@ -86,6 +86,7 @@ def draft_of(top: Path, catalog: Catalog, command: str = "") -> Draft:
     container = read_container(found, draft)
     if container is not None:
         choose_container_packages(container, found, catalog, draft)
+    found = without_build_beside(found, draft)
     if interactive := are_the_program(notebooks, found, draft):
         choose_notebook_packages(notebooks, found, catalog, draft)
     choose_spack(found, draft)

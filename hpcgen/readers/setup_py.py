@@ -24,7 +24,7 @@ _DEEPEST = 12
 TARGET = re.compile(r"\s*([\w.-]+)\s*=\s*([A-Za-z_][\w.]*:[A-Za-z_][\w.]*)\s*(?:\[[^\]]*\])?\s*")
 """A command and the function that it calls."""
 
-_EXTENSION = re.compile(r"\w*Extension|cythonize")
+_EXTENSION = re.compile(r"\w*Extension|extension|cythonize")
 """What describes a module that is compiled, of setuptools, Cython, pybind11 and PyTorch."""
 
 
@@ -191,7 +191,8 @@ class _Setup:
             names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else names
             imports.update({name.partition(".")[0]: self._at(node) for name in names if name})
-        cuda = next((word for word, called in modules if called == "CUDAExtension"), None)
+        named = any("CUDAExtension" in (getattr(each, "id", ""), getattr(each, "attr", "")) for each in self._nodes)
+        cuda = next((word for word, called in modules if called in ("CUDAExtension", "extension") and named), None)
         return CompiledModules(
             [word for word, _ in modules], [FileWord(name, where) for name, where in imports.items()], cuda
         )

@@ -435,3 +435,12 @@ def test_a_function_that_gives_up_requires_what_it_looks_for(tmp_path: Path) -> 
     draft = made(tmp_path, {"CMakeLists.txt": text})
     assert "petsc" in draft.blocks and "open" not in draft.data
     assert draft.blocks["os_packages"]["options"]["packages"] == ["libgsl-dev"]
+
+
+def test_a_tool_that_is_compiled_in_a_folder_of_a_python_project_is_beside_it(tmp_path: Path) -> None:
+    cmake = "project(deploy CXX)\nfind_package(Torch REQUIRED)\nadd_executable(deploy deploy.cpp)\n"
+    setup = "setup(name='detect', install_requires=['torch'])\n"
+    draft = made(tmp_path, {"tools/deploy/CMakeLists.txt": cmake, "setup.py": setup, "train.py": "import torch\n"})
+    assert "build" not in draft.data and "open" not in draft.data
+    assert draft.data["run"]["command"] == ["python3", "/app/train.py"]
+    assert any("tools/deploy/CMakeLists.txt is beside the Python project" in each.text for each in draft.remarks)

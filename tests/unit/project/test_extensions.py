@@ -59,3 +59,17 @@ def test_of_conda_they_are_compiled_with_what_its_list_has(tmp_path: Path) -> No
 def test_a_project_that_compiles_nothing_has_no_build(tmp_path: Path) -> None:
     plain = 'from setuptools import setup\nsetup(name="plain", install_requires=["numpy"])\n'
     assert "build" not in drafted(tmp_path, {"setup.py": plain, "main.py": "import numpy\n"}).data
+
+
+def test_an_extension_by_another_name_is_seen(tmp_path: Path) -> None:
+    """As detectron2 has it: which class it is depends on the machine."""
+    text = (
+        "import torch\nfrom setuptools import setup\n"
+        "from torch.utils.cpp_extension import CppExtension, CUDAExtension\n"
+        "def extensions():\n    extension = CppExtension\n    if torch.cuda.is_available():\n"
+        "        extension = CUDAExtension\n    return [extension('detect._C', ['csrc/vision.cpp'])]\n"
+        "setup(name='detect', install_requires=['torch'], ext_modules=extensions())\n"
+    )
+    draft = drafted(tmp_path, {"setup.py": text, "train.py": "import torch\n"})
+    assert draft.data["build"] == {"commands": [COMPILE]}
+    assert draft.blocks["pytorch"] == {"options": {"extensions": True}}
