@@ -285,8 +285,7 @@ class _Makefile(Assignments):
                 beside = sorted(each.name for each in (self.files.top / place).iterdir())
                 names = [each for each in beside if re.match(rf"{re.escape(name)}[._]", each)]
                 alike += [f"{place}/{each}".lstrip("/") for each in names]
-        usual = ("example", "gnu", "gcc", "linux", "generic", "default", "template", "sample", "dist")
-        return sorted(alike, key=lambda each: next((n for n, word in enumerate(usual) if word in each), len(usual)))
+        return sorted(alike, key=_usual_first)
 
     def _delegate(self, folder: str, where: Position) -> None:
         """Another Makefile that this one calls, whose programs are this one's."""
@@ -347,3 +346,14 @@ class _Makefile(Assignments):
 def _said(pattern: re.Pattern[str], text: str, where: Position) -> FileWord | None:
     match = pattern.search(text)
     return FileWord(match[1], Position(where.file, where.line, match.start(1) + 1)) if match else None
+
+
+_USUAL = ("example", "gnu", "gcc", "gfortran", "gfort", "linux", "generic", "default", "template", "sample", "dist")
+
+
+def _usual_first(path: str) -> tuple[int, int, int]:
+    """The order of examples of a configuration: by a whole word of the name (not armgcc), then by any part of it."""
+    words = re.split(r"[._-]", path.rpartition("/")[2].lower())
+    whole = next((number for number, word in enumerate(_USUAL) if word in words), len(_USUAL))
+    part = next((number for number, word in enumerate(_USUAL) if word in path), len(_USUAL))
+    return whole, part, len(words)

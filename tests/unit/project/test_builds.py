@@ -444,3 +444,11 @@ def test_a_tool_that_is_compiled_in_a_folder_of_a_python_project_is_beside_it(tm
     assert "build" not in draft.data and "open" not in draft.data
     assert draft.data["run"]["command"] == ["python3", "/app/train.py"]
     assert any("tools/deploy/CMakeLists.txt is beside the Python project" in each.text for each in draft.remarks)
+
+
+def test_of_several_configurations_that_of_gcc_is_taken(tmp_path: Path) -> None:
+    rules = "include make.defs\nwave: wave.c\n\t$(MPICC) -o wave wave.c\n"
+    compilers = {"armgcc": "armcc", "gcc": "mpicc", "gcc.old": "gcc", "intel": "mpiicc"}
+    files = {f"make.defs.{name}": f"MPICC = {compiler}\n" for name, compiler in compilers.items()}
+    draft = made(tmp_path, {"Makefile": rules, "wave.c": "#include <mpi.h>\n", **files})
+    assert any("make.defs.gcc is taken for make.defs" in each.text for each in draft.remarks)
