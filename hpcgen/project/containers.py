@@ -27,7 +27,7 @@ from hpcgen.readers.pip_text import Fault, requirement
 
 _DOCKERFILE = re.compile(
     r"(?:(?:docker|containers?|build|environments?|binder)/)?"
-    r"((Docker|Container)file([.-](?!.*(ignore|sav|bak|orig)$)[\w.-]+)?|[\w.-]+\.Dockerfile)",
+    r"((Docker|Container)file([.-](?!.*(ignore|sav|bak|orig)$)[\w.-]+)?|[\w-][\w.-]*\.Dockerfile)",
     re.IGNORECASE,
 )
 _DEFINITION = re.compile(r"(?:(?:singularity|apptainer|containers?)/)?([\w.+-]+\.def|Singularity[\w.-]*)")

@@ -107,12 +107,14 @@ def _of_build(build: BuildFile, packages: _Packages, found: Found, draft: Draft)
 def _over_mpi(build: BuildFile) -> dict[str, str]:
     """The blocks that bring libraries over the image's MPI, by the names of the libraries' rows.
 
-    Serial ones stay the distribution's, as does what the build goes on without; HDF5 also where another package is over
-    the distribution's, or where its C++ interface is asked for, which it does not have over MPI.
+    Serial ones stay the distribution's, as does what the build goes on without, but for an HDF5 that is to be over MPI;
+    HDF5 also where another package is over the distribution's, or where its C++ interface is asked for, which it does
+    not have over MPI.
     """
     wanted = [(row, library) for library in build.libraries if (row := row_of(library.name)) is not None]
     uses_mpi = build.mpi is not None or build.parallel_hdf5 is not None
-    hdf5 = any(library.required and row.over_mpi in _OF_HDF5 for row, library in wanted)
+    parallel = build.parallel_hdf5 is not None
+    hdf5 = any((library.required or parallel) and row.over_mpi in _OF_HDF5 for row, library in wanted)
     found = {
         row.names: row.over_mpi
         for row, library in wanted
@@ -125,7 +127,7 @@ def _over_mpi(build: BuildFile) -> dict[str, str]:
         # Both have libfftw3.
         found |= {row.names: "fftw" for row, _ in wanted if row.apt == "libfftw3-dev"}
     parts = {part.lower() for row, library in wanted if row.over_mpi == "hdf5" for part in library.parts}
-    if build.parallel_hdf5 is None and (
+    if not parallel and (
         parts & {"cxx", "cpp", "c++"}
         or any(row.apt in OVER_SERIAL_HDF5 or row.names == "hdf5_cpp" for row, _ in wanted)
     ):

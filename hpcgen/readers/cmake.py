@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 from hpcgen.core.errors import Position
 from hpcgen.core.model.own_project import BuildFile, BuildOption, FileWord, ProgramFile
@@ -18,6 +17,8 @@ from hpcgen.readers.cmake_parts import (
     CMakeCall,
     CMakeNeeds,
     Condition,
+    Left,
+    Place,
     Switched,
     calls,
     end_of,
@@ -80,19 +81,6 @@ def read_cmake(folder: ProjectFolder, path: str = NAME) -> BuildFile:
     )
 
 
-class _Place(NamedTuple):
-    """Where a command stands: its file's folder, where that is built, and whether it is surely come by."""
-
-    folder: str
-    below: str
-    sure: bool = True
-    depth: int = 0
-
-
-class _End(Exception):
-    """``return()``, where it is surely come by."""
-
-
 class _Reading:
     def __init__(self, folder: ProjectFolder, path: str, on: dict[str, BuildOption]) -> None:
         self.folder, self.path, self.on = folder, path, on
@@ -110,6 +98,7 @@ class _Reading:
         self._installed: set[str] = set()
         self._doubtful: set[str] = set()
         self._targets: set[str] = set()
+        self._modules: set[str] = set()
         self._functions: dict[str, tuple[list[str], list[CMakeCall]]] = {}
         self._read: set[str] = set()
         self._steps = self._nested = 0
@@ -117,7 +106,7 @@ class _Reading:
 
     def read(self) -> None:
         """The whole project."""
-        self._file(self.path, _Place("", ""))
+        self._file(self.path, Place("", ""))
 
     def built(self) -> list[Built]:
         """Its programs."""
@@ -125,20 +114,20 @@ class _Reading:
 
     # Files and blocks
 
-    def _file(self, path: str, place: _Place) -> None:
+    def _file(self, path: str, place: Place) -> None:
         if path in self._read or len(self._read) >= _FILES or place.depth > _DEEPEST:
             return
         self._read.add(path)
         self._whole(list(calls(path, self.folder.text(path))), place)
 
-    def _whole(self, body: Sequence[CMakeCall], place: _Place) -> None:
+    def _whole(self, body: Sequence[CMakeCall], place: Place) -> None:
         """A file or a function: ``return()`` leaves that, and where it is not surely come by, nothing behind it is."""
         outer, self._left = self._left, False
-        with suppress(_End):
+        with suppress(Left):
             self._run(body, place)
         self._left = outer
 
-    def _run(self, body: Sequence[CMakeCall], place: _Place) -> None:
+    def _run(self, body: Sequence[CMakeCall], place: Place) -> None:
         number = 0
         while number < len(body):
             call = body[number]
@@ -157,7 +146,7 @@ class _Reading:
             self._call(call, place)
             number += 1
 
-    def _block(self, body: Sequence[CMakeCall], place: _Place) -> None:
+    def _block(self, body: Sequence[CMakeCall], place: Place) -> None:
         head, inner = body[0], list(body[1:])
         if head.name == "if":
             self._if(body, place)
@@ -171,7 +160,7 @@ class _Reading:
                 self.values[head.words[0]] = item
                 self._run(inner, place)
 
-    def _if(self, body: Sequence[CMakeCall], place: _Place) -> None:
+    def _if(self, body: Sequence[CMakeCall], place: Place) -> None:
         done, sure, depth = False, place.sure, 0
         branches: list[tuple[CMakeCall, list[CMakeCall]]] = [(body[0], [])]
         for call in body[1:]:
@@ -183,6 +172,8 @@ class _Reading:
         names: list[str] = []
         for head, inner in branches:
             words = tokens(head.text) if head.name != "else" else []
+            if place.sure and len(words) == 2 and words[0] == "NOT" and words[1].endswith("_FOUND") and gives_up(inner):
+                self.needs.require(name for name in self.needs.libraries if f"{name}_FOUND" == words[1])
             result = True if head.name == "else" else self._holds(words, place)
             if head.name != "else":
                 names = [word for word in words if re.fullmatch(r"\w+", word)]
@@ -192,7 +183,7 @@ class _Reading:
             self._run(inner, place._replace(sure=sure and result is True))
             done, sure = result is True, sure and result is not None
 
-    def _holds(self, words: list[str], place: _Place) -> bool | None:
+    def _holds(self, words: list[str], place: Place) -> bool | None:
         def there(text: str) -> bool:
             path = self._source(text, place)
             return path is not None and self.folder.holds(path)
@@ -203,7 +194,9 @@ class _Reading:
     def _doubted(self, name: str) -> bool:
         """Whether a branch that may not be come by has set it, or a package that is found may have."""
         package = re.split(r"_|::", name)[0]
-        return name in self._doubtful or (package in self.needs.libraries and not name.endswith("_FOUND"))
+        if name in self._doubtful or package in self._modules:
+            return True
+        return package in self.needs.libraries and not name.endswith("_FOUND")
 
     def _passed_by(self, body: Sequence[CMakeCall], names: list[str]) -> None:
         for call in body:
@@ -213,7 +206,7 @@ class _Reading:
 
     # Commands
 
-    def _call(self, call: CMakeCall, place: _Place) -> None:
+    def _call(self, call: CMakeCall, place: Place) -> None:
         # hip_add_executable, cuda_add_executable, blt_add_executable(NAME …) and their like come with what is found.
         name = "add_executable" if call.name.endswith("_add_executable") else call.name
         method = getattr(self, f"_do_{name}", None)
@@ -235,23 +228,23 @@ class _Reading:
             self._left = True
         elif call.name == "return":
             self.stops.append(FileWord("CMake ends here, unless a variable before it is set", call.where))
-            raise _End
+            raise Left
 
-    def _do_project(self, words: list[str], call: CMakeCall, place: _Place) -> None:
+    def _do_project(self, words: list[str], call: CMakeCall, place: Place) -> None:
         self.project = self.project or words[0]
         folder = joined(_SOURCE, place.folder)
         self.values |= {"PROJECT_NAME": words[0], "PROJECT_SOURCE_DIR": folder, f"{words[0]}_SOURCE_DIR": folder}
         self.values.setdefault("CMAKE_PROJECT_NAME", words[0])
         self.needs.languages(words[1:], call, place.sure)
 
-    def _do_enable_language(self, words: list[str], call: CMakeCall, place: _Place) -> None:
+    def _do_enable_language(self, words: list[str], call: CMakeCall, place: Place) -> None:
         self.needs.languages(words, call, place.sure)
 
-    def _do_cmake_minimum_required(self, words: list[str], call: CMakeCall, place: _Place) -> None:
+    def _do_cmake_minimum_required(self, words: list[str], call: CMakeCall, place: Place) -> None:
         if len(words) > 1:
             self.minimum = self.minimum or FileWord(words[1].partition("...")[0], call.where)
 
-    def _do_option(self, words: list[str], call: CMakeCall, place: _Place) -> None:
+    def _do_option(self, words: list[str], call: CMakeCall, place: Place) -> None:
         value = words[2] if len(words) > 2 and words[2] else "OFF"
         if words[0] in self.values:
             return
@@ -261,7 +254,7 @@ class _Reading:
 
     _do_cmake_dependent_option = _do_option
 
-    def _do_set(self, words: list[str], call: CMakeCall, place: _Place) -> None:
+    def _do_set(self, words: list[str], call: CMakeCall, place: Place) -> None:
         name, rest = words[0], words[1:]
         if "CACHE" in rest:
             cached = rest.index("CACHE")
@@ -270,7 +263,9 @@ class _Reading:
             if name in self.values:
                 return None
             rest = rest[:cached]
-        if name == "HDF5_PREFER_PARALLEL" and rest[:1] not in (["FALSE"], ["OFF"], ["0"], []) and place.sure:
+        open_ = {*re.findall(r"\$\{(\w+)\}", " ".join(call.words[1:]))} & self._doubtful
+        off = rest[:1] in (["FALSE"], ["OFF"], ["0"], []) and not open_
+        if name == "HDF5_PREFER_PARALLEL" and not off and place.sure:
             self.needs.parallel_hdf5 = FileWord(f"set({' '.join(call.words)})", call.where)
         if not place.sure and name in self.values:
             self._doubtful.add(name)
@@ -278,29 +273,31 @@ class _Reading:
             self.values[name] = ";".join(word for word in rest if word != "PARENT_SCOPE")
         return None
 
-    def _do_unset(self, words: list[str], call: CMakeCall, place: _Place) -> None:
+    def _do_unset(self, words: list[str], call: CMakeCall, place: Place) -> None:
         self.values.pop(words[0], None)
 
-    def _do_list(self, words: list[str], call: CMakeCall, place: _Place) -> None:
+    def _do_list(self, words: list[str], call: CMakeCall, place: Place) -> None:
         if words[0] in ("APPEND", "PREPEND") and len(words) > 2:
             self.values[words[1]] = ";".join(filter(None, [self.values.get(words[1], ""), *words[2:]]))[:4000]
 
-    def _do_string(self, words: list[str], call: CMakeCall, place: _Place) -> None:
+    def _do_string(self, words: list[str], call: CMakeCall, place: Place) -> None:
         if words[0] in ("TOLOWER", "TOUPPER") and len(words) == 3:
             self.values[words[2]] = words[1].lower() if words[0] == "TOLOWER" else words[1].upper()
 
-    def _do_include(self, words: list[str], call: CMakeCall, place: _Place) -> None:
+    def _do_include(self, words: list[str], call: CMakeCall, place: Place) -> None:
         folders = [part for part in self.values.get("CMAKE_MODULE_PATH", "").split(";") if part]
         for text in (words[0], *(f"{self._plain(part)}/{words[0]}.cmake" for part in folders)):
             path = self._source(text, place)
             if path is not None and path.endswith((".cmake", ".txt")) and self.folder.holds(path):
                 return self._file(path, place._replace(depth=place.depth + 1))
+        # What a module of CMake's own sets begins with its name.
+        self._modules.add(words[0])
         if words[0].startswith(_SOURCE) and place.sure and "OPTIONAL" not in words and "$" not in words[0]:
             missing = self._source(words[0], place)
             self.stops.append(FileWord(f"CMake includes {missing}, which is not here", call.where))
         return None
 
-    def _do_add_subdirectory(self, words: list[str], call: CMakeCall, place: _Place) -> None:
+    def _do_add_subdirectory(self, words: list[str], call: CMakeCall, place: Place) -> None:
         if "$" in words[0]:
             return
         inner = self._source(words[0], place)
@@ -311,17 +308,17 @@ class _Reading:
             folder = "" if folder == "." else folder
             below = words[1].removeprefix(_BUILD).strip("/") if len(words) > 1 and words[1][0] not in "$E" else folder
             inner = os.path.normpath(f"{inner}/{NAME}")
-            self._file(inner, _Place(folder, below, sure, place.depth + 1))
+            self._file(inner, Place(folder, below, sure, place.depth + 1))
             self.values |= local
 
-    def _do_subdirs(self, words: list[str], call: CMakeCall, place: _Place) -> None:
+    def _do_subdirs(self, words: list[str], call: CMakeCall, place: Place) -> None:
         for word in words:
             self._do_add_subdirectory([word], call, place)
 
-    def _do_add_library(self, words: list[str], call: CMakeCall, place: _Place) -> None:
+    def _do_add_library(self, words: list[str], call: CMakeCall, place: Place) -> None:
         self._targets.add(words[0])
 
-    def _do_add_executable(self, words: list[str], call: CMakeCall, place: _Place) -> None:
+    def _do_add_executable(self, words: list[str], call: CMakeCall, place: Place) -> None:
         words = words[1:] if words[0] == "NAME" and len(words) > 1 else words
         if {"IMPORTED", "ALIAS"} & {*words} or not re.fullmatch(r"[\w.+-]+", words[0]):
             return
@@ -329,7 +326,7 @@ class _Reading:
         path = f"{self._output(output, place)}/{words[0]}"
         self._programs.setdefault(words[0], Built(path, call.where, place.folder, sure=place.sure))
 
-    def _output(self, text: str | None, place: _Place) -> str:
+    def _output(self, text: str | None, place: Place) -> str:
         """A folder of programs from the project's own; by default that where the file is built."""
         plain = self._plain(text or "", place)
         build = joined(self.top, FOLDER)
@@ -338,7 +335,7 @@ class _Reading:
         below = plain[len(_BUILD) :] if plain.startswith(_BUILD) else plain if plain and plain[0] != "/" else None
         return joined(build, place.below if below is None or "$" in below else below.strip("/"))
 
-    def _do_set_target_properties(self, words: list[str], call: CMakeCall, place: _Place) -> None:
+    def _do_set_target_properties(self, words: list[str], call: CMakeCall, place: Place) -> None:
         start = words.index("PROPERTIES") if "PROPERTIES" in words else len(words)
         pairs = dict(zip(words[start + 1 :: 2], words[start + 2 :: 2], strict=False))
         for name in words[:start]:
@@ -348,17 +345,17 @@ class _Reading:
                     folder = self._output(pairs["RUNTIME_OUTPUT_DIRECTORY"], place)
                 self._programs[name] = built._replace(path=f"{folder}/{pairs.get('OUTPUT_NAME', own)}")
 
-    def _do_target_link_libraries(self, words: list[str], call: CMakeCall, place: _Place) -> None:
+    def _do_target_link_libraries(self, words: list[str], call: CMakeCall, place: Place) -> None:
         built = self._programs.get(words[0])
         if built is not None and re.search(r"\bMPI::|MPI_\w*LIB", " ".join(words)):
             self._programs[words[0]] = built._replace(mpi=True)
 
-    def _do_install(self, words: list[str], call: CMakeCall, place: _Place) -> None:
+    def _do_install(self, words: list[str], call: CMakeCall, place: Place) -> None:
         self.installs = self.installs or call.where
         if words[0] == "TARGETS":
             self._installed |= {part for word in words for part in word.split(";")}
 
-    def _do_find_package(self, words: list[str], call: CMakeCall, place: _Place) -> None:
+    def _do_find_package(self, words: list[str], call: CMakeCall, place: Place) -> None:
         if self.needs.find_package(words, call, place.sure):
             self.values.setdefault(f"{words[0]}_FOUND", "TRUE")
             if words[0] == "MPI":
@@ -366,37 +363,37 @@ class _Reading:
                     self.values.setdefault(f"MPI_{language}_FOUND", "TRUE")
                     self.values.setdefault(f"MPI_{language}_COMPILER", "mpicc")
 
-    def _do_pkg_check_modules(self, words: list[str], call: CMakeCall, place: _Place) -> None:
+    def _do_pkg_check_modules(self, words: list[str], call: CMakeCall, place: Place) -> None:
         self.needs.modules(words, call, place.sure)
 
     _do_pkg_search_module = _do_pkg_check_modules
 
-    def _do_file(self, words: list[str], call: CMakeCall, place: _Place) -> None:
+    def _do_file(self, words: list[str], call: CMakeCall, place: Place) -> None:
         if words[0] == "DOWNLOAD":
             self._fetched("file(DOWNLOAD)", call, place)
 
-    def _do_execute_process(self, words: list[str], call: CMakeCall, place: _Place) -> None:
+    def _do_execute_process(self, words: list[str], call: CMakeCall, place: Place) -> None:
         if re.search(r"\bsubmodule update\b|\bgit clone\b|\bwget\b|\bcurl\b", " ".join(words)):
             self._fetched("execute_process(…)", call, place)
 
-    def _fetched(self, what: str, call: CMakeCall, place: _Place) -> None:
+    def _fetched(self, what: str, call: CMakeCall, place: Place) -> None:
         if place.sure and not set_aside(place.folder):
             self.fetches.append(FileWord(what, call.where))
 
-    def _do_message(self, words: list[str], call: CMakeCall, place: _Place) -> None:
+    def _do_message(self, words: list[str], call: CMakeCall, place: Place) -> None:
         if words[0] in ("FATAL_ERROR", "SEND_ERROR") and place.sure and place.depth < 3:
             text = " ".join(" ".join(words[1:]).split())[:120]
             self.stops.append(FileWord(f"CMake stops here as the project is now: {text!a}", call.where))
 
     # Values
 
-    def _plain(self, text: str, place: _Place | None = None) -> str:
+    def _plain(self, text: str, place: Place | None = None) -> str:
         values = self.values
         if place is not None:
             values = {**values, "CMAKE_CURRENT_BINARY_DIR": joined(_BUILD, place.below)}
         return expanded(text, values)
 
-    def _source(self, text: str, place: _Place) -> str | None:
+    def _source(self, text: str, place: Place) -> str | None:
         """A path of the project's folder; None for one outside it or with a variable that is not known."""
         here = joined(_SOURCE, place.folder)
         values = {**self.values, "CMAKE_CURRENT_SOURCE_DIR": here, "CMAKE_CURRENT_LIST_DIR": here}

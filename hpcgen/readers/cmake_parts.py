@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -302,9 +302,9 @@ class CMakeNeeds:
         if known is None or (library.required and not known.required):
             self.libraries[library.name] = library
 
-    def require(self, names: Collection[str]) -> None:
-        """The build fails without these, which a function of its own looks for before it gives up."""
-        for name in names:
+    def require(self, names: Iterable[str]) -> None:
+        """The build fails without these, which it looks for before it gives up."""
+        for name in list(names):
             self.libraries[name] = replace(self.libraries[name], required=True)
 
 
@@ -321,3 +321,16 @@ def gives_up(body: Sequence[CMakeCall]) -> bool:
 def joined(folder: str, path: str) -> str:
     """A path below a folder, of which either may be empty."""
     return f"{folder}/{path}".strip("/") if not folder.startswith("/") else f"{folder}/{path}".rstrip("/")
+
+
+class Place(NamedTuple):
+    """Where a command stands: its file's folder, where that is built, and whether it is surely come by."""
+
+    folder: str
+    below: str
+    sure: bool = True
+    depth: int = 0
+
+
+class Left(Exception):
+    """``return()``, where it is surely come by."""

@@ -154,8 +154,9 @@ def _is_program(words: list[str]) -> bool:
     name = words[0].rpartition("/")[2]
     if re.fullmatch(r"python[\d.]*", name):
         first = next((each for each in words[1:] if not re.fullmatch(r"-[uOBEsSI]+", each)), "")
-        module = words[words.index("-m") + 1 : words.index("-m") + 2] if first == "-m" else [""]
-        if _PREPARES.fullmatch(module[0].partition(".")[0]) or _PREPARES.fullmatch(module[0]):
+        named = [*words[words.index("-m") + 1 :], ""] if first == "-m" else [first]
+        module = named[0] if first == "-m" else ""
+        if not named[0] or _PREPARES.fullmatch(module.partition(".")[0]) or _PREPARES.fullmatch(module):
             return False
         return bool(first) and (first == "-m" or not first.startswith("-")) and first.rpartition("/")[2] != "setup.py"
     if name == "accelerate":

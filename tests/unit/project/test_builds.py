@@ -452,3 +452,17 @@ def test_of_several_configurations_that_of_gcc_is_taken(tmp_path: Path) -> None:
     files = {f"make.defs.{name}": f"MPICC = {compiler}\n" for name, compiler in compilers.items()}
     draft = made(tmp_path, {"Makefile": rules, "wave.c": "#include <mpi.h>\n", **files})
     assert any("make.defs.gcc is taken for make.defs" in each.text for each in draft.remarks)
+
+
+def test_an_hdf5_that_is_over_mpi_if_the_build_is(tmp_path: Path) -> None:
+    """As parthenon says it: by variables, and with an error of its own where the library is not found."""
+    text = (
+        "project(mesh CXX)\nset(ENABLE_MPI OFF)\nif (NOT MESH_DISABLE_MPI)\n  find_package(MPI COMPONENTS CXX)\n"
+        "  set(ENABLE_MPI ON)\nendif()\nset(HDF5_PREFER_PARALLEL ${ENABLE_MPI})\nfind_package(HDF5 COMPONENTS C)\n"
+        'find_package(Kokkos)\nif (NOT Kokkos_FOUND)\n  message(FATAL_ERROR "no Kokkos")\nendif()\n'
+        "include(FortranCInterface)\nif (NOT FortranCInterface_VERIFIED_C)\n"
+        '  message(FATAL_ERROR "no interface")\nendif()\nadd_executable(mesh mesh.cpp)\n'
+    )
+    draft = made(tmp_path, {"CMakeLists.txt": text})
+    assert {"mpi", "hdf5", "kokkos"} <= draft.blocks.keys() and "open" not in draft.data
+    assert "os_packages" not in draft.blocks

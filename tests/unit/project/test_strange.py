@@ -186,3 +186,12 @@ def test_data_is_named_and_left_out(tmp_path: Path) -> None:
     assert not {"small/data/*", "model/datasets/*", "nets/*"} & left
     told = [each.text for each in draft.remarks]
     assert any("data (6" in each and "tiles/*.tif" in each and "best.ckpt" in each for each in told), told
+
+
+@pytest.mark.parametrize(
+    "line", ["python -m", "srun python3 -u -m", "python", "uv run python -m", "torchrun -m", "time"]
+)
+def test_a_command_that_ends_too_early_starts_nothing(tmp_path: Path, line: str) -> None:
+    (tmp_path / "run.sh").write_text(f"#!/bin/bash\n{line}\npython3 main.py\n", "utf-8")
+    (tmp_path / "main.py").write_text("import numpy\nprint(1)\n", "utf-8")
+    assert draft_of(tmp_path, Catalog()).data["run"]["command"] == ["python3", "/app/main.py"]
