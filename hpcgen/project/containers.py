@@ -34,6 +34,8 @@ _DEFINITION = re.compile(r"(?:(?:singularity|apptainer|containers?)/)?([\w.+-]+\
 _RECIPE = re.compile(r"(?:(?:hpccm|recipes|containers?|docker)/)?[\w-]*(hpccm|recipe|container)[\w-]*\.py")
 _DEVCONTAINER = (".devcontainer/devcontainer.json", ".devcontainer.json")
 _LARGEST, _MOST_FILES = 512 * 1024, 20
+_OF_OTHERS = re.compile(r"[._-](amd|rocm|hip|intel|xpu|arm64?|aarch64|ppc64le|tpu|tests?|ci|dev|docs?)([._-]|$)")
+"""In a name of a container file: for one vendor's machines that are fewer, or not for running the project."""
 
 
 def read_container(found: Found, draft: Draft) -> ContainerFile | None:
@@ -49,7 +51,7 @@ def read_container(found: Found, draft: Draft) -> ContainerFile | None:
 
     quiet = found._replace(problems=Problems())
     small = [each.path for each in found.tree.files if each.size <= _LARGEST]
-    small.sort(key=lambda path: (path.count("/"), len(path), path))
+    small.sort(key=lambda path: (path.count("/"), bool(_OF_OTHERS.search(path.lower())), len(path), path))
     kinds = ((_DOCKERFILE, read_dockerfile), (_DEFINITION, read_definition), (_RECIPE, read_hpccm))
     taken: ContainerFile | None = None
     others = []

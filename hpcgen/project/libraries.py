@@ -81,7 +81,7 @@ def _of_build(build: BuildFile, packages: _Packages, found: Found, draft: Draft)
         elif row is not None and (block := over_mpi.get(row.names)):
             _block_over_mpi(block, row, library, build, draft)
         elif row is None:
-            if library.name.lower() != "mpi" and not _own(library.name, found):
+            if library.name.lower() != "mpi" and not library.inside and not _own(library.name, found):
                 unknown.append(library)
         elif not row.none:
             _by_row(row, library, build, packages, draft)

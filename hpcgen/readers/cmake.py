@@ -14,22 +14,17 @@ from hpcgen.core.errors import Position
 from hpcgen.core.model.own_project import BuildFile, BuildOption, FileWord, ProgramFile
 from hpcgen.readers.built_programs import Built, in_order, set_aside
 from hpcgen.readers.cmake_parts import (
-    CMakeCall,
+    CallPlace,
     CMakeNeeds,
     Condition,
-    Left,
-    Place,
+    LeftFile,
     Switched,
-    calls,
-    end_of,
-    expanded,
-    gives_up,
     gpu_option,
     joined,
     off_by_default,
     subject_of,
-    tokens,
 )
+from hpcgen.readers.cmake_text import CMakeCall, branches, calls, end_of, expanded, gives_up, items_of, tokens
 from hpcgen.readers.folder import ProjectFolder
 
 NAME = "CMakeLists.txt"
@@ -106,7 +101,7 @@ class _Reading:
 
     def read(self) -> None:
         """The whole project."""
-        self._file(self.path, Place("", ""))
+        self._file(self.path, CallPlace("", ""))
 
     def built(self) -> list[Built]:
         """Its programs."""
@@ -114,20 +109,20 @@ class _Reading:
 
     # Files and blocks
 
-    def _file(self, path: str, place: Place) -> None:
+    def _file(self, path: str, place: CallPlace) -> None:
         if path in self._read or len(self._read) >= _FILES or place.depth > _DEEPEST:
             return
         self._read.add(path)
         self._whole(list(calls(path, self.folder.text(path))), place)
 
-    def _whole(self, body: Sequence[CMakeCall], place: Place) -> None:
+    def _whole(self, body: Sequence[CMakeCall], place: CallPlace) -> None:
         """A file or a function: ``return()`` leaves that, and where it is not surely come by, nothing behind it is."""
         outer, self._left = self._left, False
-        with suppress(Left):
+        with suppress(LeftFile):
             self._run(body, place)
         self._left = outer
 
-    def _run(self, body: Sequence[CMakeCall], place: Place) -> None:
+    def _run(self, body: Sequence[CMakeCall], place: CallPlace) -> None:
         number = 0
         while number < len(body):
             call = body[number]
@@ -146,31 +141,22 @@ class _Reading:
             self._call(call, place)
             number += 1
 
-    def _block(self, body: Sequence[CMakeCall], place: Place) -> None:
+    def _block(self, body: Sequence[CMakeCall], place: CallPlace) -> None:
         head, inner = body[0], list(body[1:])
         if head.name == "if":
             self._if(body, place)
         elif head.name in ("function", "macro") and head.words:
             self._functions[head.words[0].lower()] = (head.words[1:], inner)
         elif head.name == "foreach" and head.words:
-            words = [word for word in head.words[1:] if word not in ("IN", "ITEMS")]
-            if words[:1] == ["LISTS"]:
-                words = [f"${{{word}}}" for word in words[1:]]
+            words = items_of(head)
             for item in [part for word in words for part in re.split(r"[;\s]+", self._plain(word)) if part][:20]:
                 self.values[head.words[0]] = item
                 self._run(inner, place)
 
-    def _if(self, body: Sequence[CMakeCall], place: Place) -> None:
-        done, sure, depth = False, place.sure, 0
-        branches: list[tuple[CMakeCall, list[CMakeCall]]] = [(body[0], [])]
-        for call in body[1:]:
-            depth += (call.name == "if") - (call.name == "endif")
-            if depth == 0 and call.name in ("elseif", "else"):
-                branches.append((call, []))
-            else:
-                branches[-1][1].append(call)
+    def _if(self, body: Sequence[CMakeCall], place: CallPlace) -> None:
+        done, sure = False, place.sure
         names: list[str] = []
-        for head, inner in branches:
+        for head, inner in branches(body):
             words = tokens(head.text) if head.name != "else" else []
             if place.sure and len(words) == 2 and words[0] == "NOT" and words[1].endswith("_FOUND") and gives_up(inner):
                 self.needs.require(name for name in self.needs.libraries if f"{name}_FOUND" == words[1])
@@ -183,7 +169,7 @@ class _Reading:
             self._run(inner, place._replace(sure=sure and result is True))
             done, sure = result is True, sure and result is not None
 
-    def _holds(self, words: list[str], place: Place) -> bool | None:
+    def _holds(self, words: list[str], place: CallPlace) -> bool | None:
         def there(text: str) -> bool:
             path = self._source(text, place)
             return path is not None and self.folder.holds(path)
@@ -206,7 +192,7 @@ class _Reading:
 
     # Commands
 
-    def _call(self, call: CMakeCall, place: Place) -> None:
+    def _call(self, call: CMakeCall, place: CallPlace) -> None:
         # hip_add_executable, cuda_add_executable, blt_add_executable(NAME …) and their like come with what is found.
         name = "add_executable" if call.name.endswith("_add_executable") else call.name
         method = getattr(self, f"_do_{name}", None)
@@ -227,24 +213,25 @@ class _Reading:
         elif call.name == "return" and not place.sure:
             self._left = True
         elif call.name == "return":
-            self.stops.append(FileWord("CMake ends here, unless a variable before it is set", call.where))
-            raise Left
+            if not place.depth:
+                self.stops.append(FileWord("CMake ends here, unless a variable before it is set", call.where))
+            raise LeftFile
 
-    def _do_project(self, words: list[str], call: CMakeCall, place: Place) -> None:
+    def _do_project(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
         self.project = self.project or words[0]
         folder = joined(_SOURCE, place.folder)
         self.values |= {"PROJECT_NAME": words[0], "PROJECT_SOURCE_DIR": folder, f"{words[0]}_SOURCE_DIR": folder}
         self.values.setdefault("CMAKE_PROJECT_NAME", words[0])
         self.needs.languages(words[1:], call, place.sure)
 
-    def _do_enable_language(self, words: list[str], call: CMakeCall, place: Place) -> None:
+    def _do_enable_language(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
         self.needs.languages(words, call, place.sure)
 
-    def _do_cmake_minimum_required(self, words: list[str], call: CMakeCall, place: Place) -> None:
+    def _do_cmake_minimum_required(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
         if len(words) > 1:
             self.minimum = self.minimum or FileWord(words[1].partition("...")[0], call.where)
 
-    def _do_option(self, words: list[str], call: CMakeCall, place: Place) -> None:
+    def _do_option(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
         value = words[2] if len(words) > 2 and words[2] else "OFF"
         if words[0] in self.values:
             return
@@ -254,7 +241,7 @@ class _Reading:
 
     _do_cmake_dependent_option = _do_option
 
-    def _do_set(self, words: list[str], call: CMakeCall, place: Place) -> None:
+    def _do_set(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
         name, rest = words[0], words[1:]
         if "CACHE" in rest:
             cached = rest.index("CACHE")
@@ -273,23 +260,20 @@ class _Reading:
             self.values[name] = ";".join(word for word in rest if word != "PARENT_SCOPE")
         return None
 
-    def _do_unset(self, words: list[str], call: CMakeCall, place: Place) -> None:
+    def _do_unset(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
         self.values.pop(words[0], None)
 
-    def _do_list(self, words: list[str], call: CMakeCall, place: Place) -> None:
+    def _do_list(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
         if words[0] in ("APPEND", "PREPEND") and len(words) > 2:
             self.values[words[1]] = ";".join(filter(None, [self.values.get(words[1], ""), *words[2:]]))[:4000]
 
-    def _do_string(self, words: list[str], call: CMakeCall, place: Place) -> None:
+    def _do_string(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
         if words[0] in ("TOLOWER", "TOUPPER") and len(words) == 3:
             self.values[words[2]] = words[1].lower() if words[0] == "TOLOWER" else words[1].upper()
 
-    def _do_include(self, words: list[str], call: CMakeCall, place: Place) -> None:
-        folders = [part for part in self.values.get("CMAKE_MODULE_PATH", "").split(";") if part]
-        for text in (words[0], *(f"{self._plain(part)}/{words[0]}.cmake" for part in folders)):
-            path = self._source(text, place)
-            if path is not None and path.endswith((".cmake", ".txt")) and self.folder.holds(path):
-                return self._file(path, place._replace(depth=place.depth + 1))
+    def _do_include(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
+        if path := self._included(words[0], place):
+            return self._file(path, place._replace(depth=place.depth + 1))
         # What a module of CMake's own sets begins with its name.
         self._modules.add(words[0])
         if words[0].startswith(_SOURCE) and place.sure and "OPTIONAL" not in words and "$" not in words[0]:
@@ -297,7 +281,16 @@ class _Reading:
             self.stops.append(FileWord(f"CMake includes {missing}, which is not here", call.where))
         return None
 
-    def _do_add_subdirectory(self, words: list[str], call: CMakeCall, place: Place) -> None:
+    def _included(self, name: str, place: CallPlace) -> str:
+        """The file that a path or a module's name means; empty where the project has none."""
+        folders = [part for part in self.values.get("CMAKE_MODULE_PATH", "").split(";") if part]
+        for text in (name, *(f"{self._plain(part)}/{name}.cmake" for part in folders)):
+            path = self._source(text, place)
+            if path is not None and path.endswith((".cmake", ".txt")) and self.folder.holds(path):
+                return path
+        return ""
+
+    def _do_add_subdirectory(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
         if "$" in words[0]:
             return
         inner = self._source(words[0], place)
@@ -306,19 +299,20 @@ class _Reading:
             folder = inner[len(self.top) :].strip("/") if self.top else inner
             sure = place.sure and not set_aside(folder)
             folder = "" if folder == "." else folder
-            below = words[1].removeprefix(_BUILD).strip("/") if len(words) > 1 and words[1][0] not in "$E" else folder
+            named = words[1:2] and words[1][:1] not in ("$", "E", "")
+            below = words[1].removeprefix(_BUILD).strip("/") if named else folder
             inner = os.path.normpath(f"{inner}/{NAME}")
-            self._file(inner, Place(folder, below, sure, place.depth + 1))
+            self._file(inner, CallPlace(folder, below, sure, place.depth + 1))
             self.values |= local
 
-    def _do_subdirs(self, words: list[str], call: CMakeCall, place: Place) -> None:
+    def _do_subdirs(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
         for word in words:
             self._do_add_subdirectory([word], call, place)
 
-    def _do_add_library(self, words: list[str], call: CMakeCall, place: Place) -> None:
+    def _do_add_library(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
         self._targets.add(words[0])
 
-    def _do_add_executable(self, words: list[str], call: CMakeCall, place: Place) -> None:
+    def _do_add_executable(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
         words = words[1:] if words[0] == "NAME" and len(words) > 1 else words
         if {"IMPORTED", "ALIAS"} & {*words} or not re.fullmatch(r"[\w.+-]+", words[0]):
             return
@@ -326,7 +320,7 @@ class _Reading:
         path = f"{self._output(output, place)}/{words[0]}"
         self._programs.setdefault(words[0], Built(path, call.where, place.folder, sure=place.sure))
 
-    def _output(self, text: str | None, place: Place) -> str:
+    def _output(self, text: str | None, place: CallPlace) -> str:
         """A folder of programs from the project's own; by default that where the file is built."""
         plain = self._plain(text or "", place)
         build = joined(self.top, FOLDER)
@@ -335,7 +329,7 @@ class _Reading:
         below = plain[len(_BUILD) :] if plain.startswith(_BUILD) else plain if plain and plain[0] != "/" else None
         return joined(build, place.below if below is None or "$" in below else below.strip("/"))
 
-    def _do_set_target_properties(self, words: list[str], call: CMakeCall, place: Place) -> None:
+    def _do_set_target_properties(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
         start = words.index("PROPERTIES") if "PROPERTIES" in words else len(words)
         pairs = dict(zip(words[start + 1 :: 2], words[start + 2 :: 2], strict=False))
         for name in words[:start]:
@@ -345,55 +339,60 @@ class _Reading:
                     folder = self._output(pairs["RUNTIME_OUTPUT_DIRECTORY"], place)
                 self._programs[name] = built._replace(path=f"{folder}/{pairs.get('OUTPUT_NAME', own)}")
 
-    def _do_target_link_libraries(self, words: list[str], call: CMakeCall, place: Place) -> None:
+    def _do_target_link_libraries(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
         built = self._programs.get(words[0])
         if built is not None and re.search(r"\bMPI::|MPI_\w*LIB", " ".join(words)):
             self._programs[words[0]] = built._replace(mpi=True)
 
-    def _do_install(self, words: list[str], call: CMakeCall, place: Place) -> None:
+    def _do_install(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
         self.installs = self.installs or call.where
         if words[0] == "TARGETS":
             self._installed |= {part for word in words for part in word.split(";")}
 
-    def _do_find_package(self, words: list[str], call: CMakeCall, place: Place) -> None:
-        if self.needs.find_package(words, call, place.sure):
+    def _do_find_package(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
+        found = self.needs.find_package(words, call, place.sure)
+        if module := self._included(f"Find{words[0]}", place):
+            before = {*self.needs.libraries}
+            self._file(module, place._replace(depth=place.depth + 1))
+            self.needs.looked_for_by(words[0], {*self.needs.libraries} - before)
+        if found:
             self.values.setdefault(f"{words[0]}_FOUND", "TRUE")
             if words[0] == "MPI":
                 for language in ("C", "CXX", "Fortran"):
                     self.values.setdefault(f"MPI_{language}_FOUND", "TRUE")
                     self.values.setdefault(f"MPI_{language}_COMPILER", "mpicc")
 
-    def _do_pkg_check_modules(self, words: list[str], call: CMakeCall, place: Place) -> None:
+    def _do_pkg_check_modules(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
         self.needs.modules(words, call, place.sure)
 
     _do_pkg_search_module = _do_pkg_check_modules
 
-    def _do_file(self, words: list[str], call: CMakeCall, place: Place) -> None:
+    def _do_file(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
         if words[0] == "DOWNLOAD":
             self._fetched("file(DOWNLOAD)", call, place)
 
-    def _do_execute_process(self, words: list[str], call: CMakeCall, place: Place) -> None:
+    def _do_execute_process(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
         if re.search(r"\bsubmodule update\b|\bgit clone\b|\bwget\b|\bcurl\b", " ".join(words)):
             self._fetched("execute_process(…)", call, place)
 
-    def _fetched(self, what: str, call: CMakeCall, place: Place) -> None:
+    def _fetched(self, what: str, call: CMakeCall, place: CallPlace) -> None:
         if place.sure and not set_aside(place.folder):
             self.fetches.append(FileWord(what, call.where))
 
-    def _do_message(self, words: list[str], call: CMakeCall, place: Place) -> None:
+    def _do_message(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
         if words[0] in ("FATAL_ERROR", "SEND_ERROR") and place.sure and place.depth < 3:
             text = " ".join(" ".join(words[1:]).split())[:120]
             self.stops.append(FileWord(f"CMake stops here as the project is now: {text!a}", call.where))
 
     # Values
 
-    def _plain(self, text: str, place: Place | None = None) -> str:
+    def _plain(self, text: str, place: CallPlace | None = None) -> str:
         values = self.values
         if place is not None:
             values = {**values, "CMAKE_CURRENT_BINARY_DIR": joined(_BUILD, place.below)}
         return expanded(text, values)
 
-    def _source(self, text: str, place: Place) -> str | None:
+    def _source(self, text: str, place: CallPlace) -> str | None:
         """A path of the project's folder; None for one outside it or with a variable that is not known."""
         here = joined(_SOURCE, place.folder)
         values = {**self.values, "CMAKE_CURRENT_SOURCE_DIR": here, "CMAKE_CURRENT_LIST_DIR": here}

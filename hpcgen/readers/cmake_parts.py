@@ -3,85 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from hpcgen.core.errors import Position
 from hpcgen.core.model.own_project import BuildOption, FileWord, WantedLibrary
+from hpcgen.readers.cmake_text import CMakeCall, expanded
 
-_CALL = re.compile(r"(?m)^[ \t]*([A-Za-z_]\w*)[ \t]*\(([^()]*(?:\([^()]*(?:\([^()]*\)[^()]*)*\)[^()]*)*)\)")
-_LONG_COMMENT = re.compile(r"#\[(=*)\[")
-_COMMENT = re.compile(r"#.*")
-_WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|([^\s";]+)')
-_TOKEN = re.compile(r'"[^"]*"|[()]|[^\s()"]+')
-_VARIABLE = re.compile(r"\$\{([^${}]*)\}")
-_ENVIRONMENT = re.compile(r"\$ENV\{[^{}]*\}")
 _TRUE, _FALSE = {"1", "ON", "YES", "TRUE", "Y"}, {"", "0", "OFF", "NO", "FALSE", "N", "IGNORE", "NOTFOUND"}
 _OTHER_SYSTEMS = {"WIN32", "APPLE", "MSVC", "MINGW", "CYGWIN", "ANDROID", "IOS", "XCODE", "BORLAND"}
 _COMPARED = {"STREQUAL", "MATCHES", "EQUAL", "LESS", "GREATER", "LESS_EQUAL", "GREATER_EQUAL", "IN_LIST", "PATH_EQUAL"}
 _ASKED = {"TARGET", "COMMAND", "POLICY", "TEST", "EXISTS", "IS_DIRECTORY", "IS_SYMLINK", "IS_ABSOLUTE", "DEFINED"}
-
-
-class CMakeCall(NamedTuple):
-    """A command with its words; ``text``: all between its parentheses."""
-
-    name: str
-    words: list[str]
-    text: str
-    where: Position
-
-
-def calls(path: str, text: str) -> Iterator[CMakeCall]:
-    """The commands of a file, comments left out, in their order."""
-    plain = _without_long_comments(text)
-    plain = _COMMENT.sub(lambda match: " " * len(match[0]), plain)
-    line, counted = 1, 0
-    for match in _CALL.finditer(plain):
-        words = [quoted or bare for quoted, bare in _WORD.findall(match[2])]
-        start = match.start(1)
-        line, counted = line + plain.count("\n", counted, start), start
-        where = Position(path, line, start - plain.rfind("\n", 0, start))
-        yield CMakeCall(match[1].lower(), [" ".join(word.split()) for word in words], match[2], where)
-
-
-def _without_long_comments(text: str) -> str:
-    """With their lines kept; one that does not end goes on to the end of the file."""
-    kept: list[str] = []
-    at = 0
-    while (match := _LONG_COMMENT.search(text, at)) is not None:
-        end = text.find(f"]{match[1]}]", match.end())
-        end = len(text) if end < 0 else end + len(match[1]) + 2
-        kept += [text[at : match.start()], "\n" * text.count("\n", match.start(), end)]
-        at = end
-    return "".join([*kept, text[at:]])
-
-
-def end_of(body: Sequence[CMakeCall], start: int) -> int:
-    """The number of the command that ends the block that begins there."""
-    name, depth = body[start].name, 0
-    for number in range(start, len(body)):
-        depth += (body[number].name == name) - (body[number].name == f"end{name}")
-        if depth == 0:
-            return number
-    return len(body)
-
-
-def expanded(text: str, values: dict[str, str]) -> str:
-    """A text with the variables that are known; those of the environment are not set in a build."""
-    text = _ENVIRONMENT.sub("", text)
-    for _ in range(6):
-        put = _VARIABLE.sub(lambda match: values.get(match[1], match[0]), text)
-        if put == text:
-            break
-        text = put[:4000]
-    return text
-
-
-def tokens(text: str) -> list[str]:
-    """The words of a condition."""
-    return _TOKEN.findall(text)
 
 
 class Condition:
@@ -152,7 +85,7 @@ class Condition:
             return None
         if how == "DEFINED":
             return True if plain in self._values else None if plain.startswith("CMAKE_") else False
-        if how in ("EXISTS", "IS_DIRECTORY") and "$" not in plain:
+        if how in ("EXISTS", "IS_DIRECTORY") and "$" not in plain and not re.match(r"/(?!@)", plain):
             return self._holds(plain)
         return None
 
@@ -302,20 +235,18 @@ class CMakeNeeds:
         if known is None or (library.required and not known.required):
             self.libraries[library.name] = library
 
+    def looked_for_by(self, package: str, names: Collection[str]) -> None:
+        """What a module of the project's own looks for in the place of a package."""
+        own = self.libraries.get(package)
+        if own is not None and names:
+            self.libraries[package] = replace(own, inside=sorted(names))
+            if own.required:
+                self.require(names)
+
     def require(self, names: Iterable[str]) -> None:
         """The build fails without these, which it looks for before it gives up."""
         for name in list(names):
             self.libraries[name] = replace(self.libraries[name], required=True)
-
-
-def gives_up(body: Sequence[CMakeCall]) -> bool:
-    """Whether a function ends with an error where it was not left before."""
-    depth = 0
-    for each in body:
-        depth += (each.name in ("if", "foreach", "while")) - (each.name in ("endif", "endforeach", "endwhile"))
-        if not depth and each.name == "message" and each.words[:1] == ["FATAL_ERROR"]:
-            return True
-    return False
 
 
 def joined(folder: str, path: str) -> str:
@@ -323,7 +254,7 @@ def joined(folder: str, path: str) -> str:
     return f"{folder}/{path}".strip("/") if not folder.startswith("/") else f"{folder}/{path}".rstrip("/")
 
 
-class Place(NamedTuple):
+class CallPlace(NamedTuple):
     """Where a command stands: its file's folder, where that is built, and whether it is surely come by."""
 
     folder: str
@@ -332,5 +263,5 @@ class Place(NamedTuple):
     depth: int = 0
 
 
-class Left(Exception):
+class LeftFile(Exception):
     """``return()``, where it is surely come by."""

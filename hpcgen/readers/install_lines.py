@@ -12,7 +12,7 @@ from hpcgen.core.model.own_project import FileWord
 from hpcgen.core.secret_rules import without_secrets
 
 _UNKNOWN = re.compile(r"\$\(|`|\$\{?(\d|[@*#?]|PATH|HOME|USER|HOSTNAME|SHELL)\b|[*?]")
-_VARIABLE = re.compile(r"\$(\w+|\{\w+[^}]*\})")
+_NAMED = re.compile(r"\$(\w+|\{\w+[^}]*\})")
 _BUILDER = {"TARGETPLATFORM": "linux/amd64", "TARGETARCH": "amd64", "TARGETOS": "linux"}
 """Variables that builders of images set.
 
@@ -22,7 +22,7 @@ Source: https://docs.docker.com/reference/dockerfile/#automatic-platform-args-in
 
 def _known(word: str) -> str:
     """A word with variables of the builder, and without those that nobody sets."""
-    return _VARIABLE.sub(lambda match: _BUILDER.get(match[1].strip("{}"), ""), word)
+    return _NAMED.sub(lambda match: _BUILDER.get(match[1].strip("{}"), ""), word)
 
 
 def _holds(words: Sequence[str]) -> bool | None:

@@ -42,7 +42,8 @@ class WantedLibrary(Record, frozen=True):
     """A library that a build looks for.
 
     ``asked``: the words of the file: ``find_package(Kokkos 3.0 REQUIRED)``, ``-lfftw3``. ``required``: the build fails
-    without it, as far as can be seen. ``parts``: of it, by the file's own names.
+    without it, as far as can be seen. ``parts``: of it, by the file's own names. ``inside``: the libraries that a
+    module of the project looks for under its name.
     """
 
     name: Text
@@ -50,6 +51,7 @@ class WantedLibrary(Record, frozen=True):
     where: Position
     required: bool = False
     parts: list[Text] = []
+    inside: list[Text] = []
 
 
 class BuildOption(Record, frozen=True):

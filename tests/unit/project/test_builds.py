@@ -466,3 +466,21 @@ def test_an_hdf5_that_is_over_mpi_if_the_build_is(tmp_path: Path) -> None:
     draft = made(tmp_path, {"CMakeLists.txt": text})
     assert {"mpi", "hdf5", "kokkos"} <= draft.blocks.keys() and "open" not in draft.data
     assert "os_packages" not in draft.blocks
+
+
+def test_a_module_of_the_project_is_read_for_what_it_looks_for(tmp_path: Path) -> None:
+    """As dftbplus wraps BLAS; its return() ends the module, and an empty second word is none."""
+    text = (
+        "project(bands C)\nlist(APPEND CMAKE_MODULE_PATH ${PROJECT_SOURCE_DIR}/cmake)\nfind_package(MPI REQUIRED)\n"
+        "find_package(CustomBlas REQUIRED)\nfind_package(CustomPack REQUIRED)\ninclude(Early)\n"
+        'add_subdirectory(app "")\n'
+    )
+    modules = {
+        "cmake/FindCustomBlas.cmake": "if(TARGET BLAS::BLAS)\n  return()\nendif()\nfind_package(BLAS)\n",
+        "cmake/FindCustomPack.cmake": "find_package(SCALAPACK)\n",
+        "cmake/Early.cmake": "if(NOT USE_CACHE)\n  return()\nendif()\nfind_program(CCACHE ccache)\n",
+        "app/CMakeLists.txt": "add_executable(bands bands.c)\n",
+    }
+    draft = made(tmp_path, {"CMakeLists.txt": text, **modules})
+    assert "open" not in draft.data and "scalapack" in draft.blocks
+    assert any("blas" in name for name in draft.blocks["os_packages"]["options"]["packages"])

@@ -71,6 +71,12 @@ def test_packages_of_the_repository_of_cuda_are_not_asked_of_the_distribution(tm
     assert draft.blocks["os_packages"]["options"]["packages"] == ["libxml2", "libcurl4"]
 
 
+def test_of_one_file_for_each_vendor_that_of_amd_is_not_the_first(tmp_path: Path) -> None:
+    files = {f"docker/Dockerfile.{name}": f"FROM ubuntu\nENV ARCH={name}\n" for name in ("amd", "intel", "nvidia")}
+    draft = drafted(tmp_path, {**files, "requirements.txt": "numpy\n", "a.py": "print(1)\n"})
+    assert draft.data["run"]["environment"] == {"ARCH": "nvidia"}
+
+
 def test_a_list_in_a_file_wins(tmp_path: Path) -> None:
     dockerfile = "FROM tensorflow/tensorflow:2.15.1-gpu\nRUN pip install -r requirements.txt\nRUN pip install wandb\n"
     draft = drafted(tmp_path, {"Dockerfile": dockerfile, "requirements.txt": "numpy<2\n", "main.py": "print(1)\n"})

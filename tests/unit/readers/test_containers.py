@@ -203,6 +203,7 @@ def test_a_file_that_is_no_text_says_so(tmp_path: Path) -> None:
     [
         ('[ "$GPU" = "1" ]', ["b"]),
         ('[ "$GPU" != "1" ]', ["a"]),
+        ('[ "${GPU}" = "1" ]', ["b"]),
         ("[ -z $GPU ]", ["a"]),
         ('! [ "$KIND" = full ]', ["b"]),
         ("[ ! -n $KIND ]", ["b"]),
