@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, need
 from hpcgen.blocks.cuda_toolkit import is_of_image, target_of, toolkit_folder
-from hpcgen.blocks.steps import Compound, Run, Runtime, Test, command, run
+from hpcgen.blocks.steps import Compound, Input, Run, Runtime, Test, command, run
+from hpcgen.core.errors import ConflictError
 
 _PARTS = ("bin", "nvvm")
 
@@ -21,6 +22,14 @@ class CudaCompiler(Block):
     name = "cuda_compiler"
     gpu_vendor = "nvidia"
     needs = (need("cuda"), need("jit_compiler"))
+
+    def inputs(self, ctx: Context) -> list[Input]:
+        """Nothing of its own; ConflictError where CUDA's libraries alone are there."""
+        if ctx.use("cuda").options.obtain == "wheels":
+            raise ConflictError(
+                "nvcc is asked for, and CUDA is there as wheels of its libraries", remedy="--set cuda.obtain=archive"
+            )
+        return []
 
     def runtime(self, ctx: Context) -> Runtime:
         """The compiler's programs, and the headers."""

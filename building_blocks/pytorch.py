@@ -170,9 +170,10 @@ class Pytorch(Block):
         """
         if ctx.options.accelerator == "xpu":
             return Environment(both={"CCL_ATL_TRANSPORT": "ofi", "CCL_PROCESS_LAUNCHER": "none"})
-        if ctx.has("cuda_compiler"):
-            # Where images are built there is no GPU whose code could be asked for.
-            return Environment(build={"TORCH_CUDA_ARCH_LIST": ctx.capability("extensions"), "FORCE_CUDA": "1"})
+        gpu = ctx.facts.partition.gpu
+        if ctx.has("cuda_compiler") and gpu is not None and gpu.capability:
+            # Where images are built there is no GPU that could be asked which code it takes.
+            return Environment(build={"TORCH_CUDA_ARCH_LIST": gpu.capability, "FORCE_CUDA": "1"})
         return hub_environment(ctx) if ctx.options.install == "hub" else Environment()
 
     def packages(self, ctx: Context) -> Packages:
