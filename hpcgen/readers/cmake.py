@@ -352,9 +352,14 @@ class _Reading:
     def _do_find_package(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
         found = self.needs.find_package(words, call, place.sure)
         if module := self._included(f"Find{words[0]}", place):
-            before = {*self.needs.libraries}
+            before, stops = {*self.needs.libraries}, len(self.stops)
             self._file(module, place._replace(depth=place.depth + 1))
-            self.needs.looked_for_by(words[0], {*self.needs.libraries} - before)
+            # Whether it finds something is for the machine to say.
+            del self.stops[stops:]
+            looks = re.search(
+                r"(?i)\b(find_(?!package_handle)|pkg_|fetchcontent|externalproject)\w*\s*\(", self.folder.text(module)
+            )
+            self.needs.looked_for_by(words[0], {*self.needs.libraries} - before, bool(looks))
         if found:
             self.values.setdefault(f"{words[0]}_FOUND", "TRUE")
             if words[0] == "MPI":

@@ -235,13 +235,19 @@ class CMakeNeeds:
         if known is None or (library.required and not known.required):
             self.libraries[library.name] = library
 
-    def looked_for_by(self, package: str, names: Collection[str]) -> None:
-        """What a module of the project's own looks for in the place of a package."""
+    def looked_for_by(self, package: str, names: Collection[str], looks: bool) -> None:
+        """What a module of the project's own looks for in the place of a package; of several any may do.
+
+        ``looks``: it looks for files at all; another one tries the compiler.
+        """
         own = self.libraries.get(package)
+        if own is not None and not looks:
+            del self.libraries[package]
         if own is not None and names:
             self.libraries[package] = replace(own, inside=sorted(names))
-            if own.required:
-                self.require(names)
+            for name in names:
+                alone = own.required and len(names) == 1
+                self.libraries[name] = replace(self.libraries[name], required=alone)
 
     def require(self, names: Iterable[str]) -> None:
         """The build fails without these, which it looks for before it gives up."""

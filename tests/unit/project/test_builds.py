@@ -473,11 +473,14 @@ def test_a_module_of_the_project_is_read_for_what_it_looks_for(tmp_path: Path) -
     text = (
         "project(bands C)\nlist(APPEND CMAKE_MODULE_PATH ${PROJECT_SOURCE_DIR}/cmake)\nfind_package(MPI REQUIRED)\n"
         "find_package(CustomBlas REQUIRED)\nfind_package(CustomPack REQUIRED)\ninclude(Early)\n"
+        "find_package(OldPaths REQUIRED)\nfind_package(AnyOf REQUIRED)\n"
         'add_subdirectory(app "")\n'
     )
     modules = {
         "cmake/FindCustomBlas.cmake": "if(TARGET BLAS::BLAS)\n  return()\nendif()\nfind_package(BLAS)\n",
         "cmake/FindCustomPack.cmake": "find_package(SCALAPACK)\n",
+        "cmake/FindOldPaths.cmake": 'if(NOT WORKS)\n  message(FATAL_ERROR "does not work")\nendif()\n',
+        "cmake/FindAnyOf.cmake": "find_package(OddA REQUIRED)\nfind_package(OddB REQUIRED)\n",
         "cmake/Early.cmake": "if(NOT USE_CACHE)\n  return()\nendif()\nfind_program(CCACHE ccache)\n",
         "app/CMakeLists.txt": "add_executable(bands bands.c)\n",
     }
