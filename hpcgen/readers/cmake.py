@@ -24,7 +24,7 @@ from hpcgen.readers.cmake_parts import (
     off_by_default,
     subject_of,
 )
-from hpcgen.readers.cmake_text import CMakeCall, branches, calls, end_of, expanded, gives_up, items_of, tokens
+from hpcgen.readers.cmake_text import LOOKS, CMakeCall, branches, calls, end_of, expanded, gives_up, items_of, tokens
 from hpcgen.readers.folder import ProjectFolder
 
 NAME = "CMakeLists.txt"
@@ -356,10 +356,8 @@ class _Reading:
             self._file(module, place._replace(depth=place.depth + 1))
             # Whether it finds something is for the machine to say.
             del self.stops[stops:]
-            looks = re.search(
-                r"(?i)\b(find_(?!package_handle)|pkg_|fetchcontent|externalproject)\w*\s*\(", self.folder.text(module)
-            )
-            self.needs.looked_for_by(words[0], {*self.needs.libraries} - before, bool(looks))
+            looks = LOOKS.search(self.folder.text(module)) is not None
+            self.needs.looked_for_by(words[0], {*self.needs.libraries} - before, looks)
         if found:
             self.values.setdefault(f"{words[0]}_FOUND", "TRUE")
             if words[0] == "MPI":

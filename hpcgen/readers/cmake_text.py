@@ -15,6 +15,8 @@ _WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|([^\s";]+)')
 _TOKEN = re.compile(r'"[^"]*"|[()]|[^\s()"]+')
 _VARIABLE = re.compile(r"\$\{([^${}]*)\}")
 _ENVIRONMENT = re.compile(r"\$ENV\{[^{}]*\}")
+LOOKS = re.compile(r"(?i)\b(find_(?!package_handle)|pkg_|fetchcontent|externalproject)\w*\s*\(")
+"""Commands that look for files of the machine, or fetch some."""
 
 
 class CMakeCall(NamedTuple):
