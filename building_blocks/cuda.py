@@ -150,7 +150,7 @@ class Cuda(Block):
         if _by_image(ctx):
             if stage == "final":
                 yield run(
-                    "no libcuda", command("rm", "-rf", f"/usr/local/cuda-{minor(ctx.me)}/compat"), joins="previous"
+                    "no libcuda", command("rm", "-rf", f"{toolkit_folder(ctx.me, ctx.base)}/compat"), joins="previous"
                 )
         elif stage == "builder":
             libraries = _libraries(ctx)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.errors import Problems
 from hpcgen.core.model.own_project import CompiledModules
 from hpcgen.core.model.project import BLOCK
 from hpcgen.core.support.package_names import normal_name
@@ -16,13 +18,17 @@ COMPILE = "python3 setup.py build_ext --inplace"
 _TOOLS = ("setuptools",)
 
 
-def choose_extensions(found: Found, draft: Draft) -> None:
-    """The ``build`` that compiles them, with what setup.py imports; none where something else is compiled already."""
+def choose_extensions(found: Found, catalog: Catalog, draft: Draft) -> None:
+    """The ``build`` that compiles them, with what setup.py imports; none where something else is compiled already.
+
+    What cannot be read is no mistake here: a list that init takes has been judged where it was chosen.
+    """
     from hpcgen.readers.setup_py import read_compiled_modules
 
     if "build" in draft.data or not found.tree.has("setup.py") or not draft.has_any((BLOCK, "conda_packages")):
         return
-    compiled = found.read(read_compiled_modules, "setup.py")
+    quiet = found._replace(problems=Problems())
+    compiled = quiet.read(read_compiled_modules, "setup.py")
     if compiled is None:
         return
     names = list(dict.fromkeys(each.text for each in compiled.modules))
@@ -30,17 +36,16 @@ def choose_extensions(found: Found, draft: Draft) -> None:
     draft.put(("build", "commands"), [COMPILE], why, compiled.modules[0].where)
     if compiled.cuda is not None and "pytorch" in draft.blocks:
         with_extensions(draft, f"{compiled.cuda.text} is in CUDA", compiled.cuda.where)
-    _add_tools(compiled, found, draft)
+    _add_tools(compiled, quiet, catalog, draft)
 
 
-def _add_tools(compiled: CompiledModules, found: Found, draft: Draft) -> None:
+def _add_tools(compiled: CompiledModules, found: Found, catalog: Catalog, draft: Draft) -> None:
     """The packages that setup.py imports, where no list has them."""
     own = Modules(found).own_names
     names = [each for each in compiled.imports if not is_standard(each.text) and each.text not in own]
     wanted = dict.fromkeys(_TOOLS, compiled.modules[0].where)
     wanted |= {package: each.where for each in names for package in packages_with(each.text)[:1]}
-    brought = {"torch": "pytorch", "tensorflow": "tensorflow", "jax": "jax", "mpi4py": "mpi4py"}
-    wanted = {name: where for name, where in wanted.items() if brought.get(name) not in draft.blocks}
+    wanted = {name: where for name, where in wanted.items() if catalog.distributions.get(name) not in draft.blocks}
     listed = _listed(found, draft)
     missing = {name: where for name, where in wanted.items() if not {normal_name(name), conda_name(name)} & listed}
     if not missing:

@@ -94,7 +94,7 @@ def draft_of(top: Path, catalog: Catalog, command: str = "") -> Draft:
     if container is not None:
         choose_container_os_packages(container, draft)
     choose_build(found, draft)
-    choose_extensions(found, draft)
+    choose_extensions(found, catalog, draft)
     choose_r(found, container, notebooks, catalog, draft)
     choose_julia(found, catalog, draft)
     if not (

@@ -12,7 +12,7 @@ from hpcgen.core.model.project import PackageFile
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.project.found import OF_PROJECT, Found, project_table
 
-_MEMBER = re.compile(r"((?:[^/]+/){1,3})(?:pyproject\.toml|setup\.cfg|setup\.py)")
+_MEMBER = re.compile(r"(?:[^/]+/){1,3}(?:pyproject\.toml|setup\.cfg|setup\.py)")
 _ASIDE = re.compile(
     r"(^|/)(\.|_|tests?/|testing/|docs?/|examples?/|benchmarks?/|third_party/|3rdparty/|external/|vendor/|submodules/)"
 )
@@ -35,8 +35,10 @@ class SubProject(NamedTuple):
 def members_of(found: Found) -> list[SubProject]:
     """Those that name packages, one of each folder; what cannot be read is none."""
     order = {name: number for number, name in enumerate(OF_PROJECT)}
-    paths = [each.path for each in found.tree.files if _MEMBER.fullmatch(each.path) and not _ASIDE.search(each.path)]
-    paths.sort(key=lambda path: (path.count("/"), path.rpartition("/")[0], order[path.rpartition("/")[2]]))
+    paths = sorted(
+        _files_of_members(found),
+        key=lambda path: (path.count("/"), path.rpartition("/")[0], order[path.rpartition("/")[2]]),
+    )
     members: dict[str, SubProject] = {}
     quiet = found._replace(problems=Problems())
     for path in paths[: _MOST * len(OF_PROJECT)]:
@@ -81,10 +83,12 @@ def with_siblings(member: SubProject, members: Sequence[SubProject]) -> list[Sub
 def member_roots(found: Found) -> list[str]:
     """The folders in which names of the members' modules begin."""
     there = found.tree.paths()
-    roots = []
-    for path in there:
-        if (match := _MEMBER.fullmatch(path)) and not _ASIDE.search(path):
-            folder = match[1].rstrip("/")
-            source = f"{folder}/src"
-            roots.append(source if any(each.startswith(f"{source}/") for each in there) else folder)
-    return sorted({*roots})
+    roots = set()
+    for folder in {path.rpartition("/")[0] for path in _files_of_members(found)}:
+        source = f"{folder}/src"
+        roots.add(source if any(each.startswith(f"{source}/") for each in there) else folder)
+    return sorted(roots)
+
+
+def _files_of_members(found: Found) -> list[str]:
+    return [each.path for each in found.tree.files if _MEMBER.fullmatch(each.path) and not _ASIDE.search(each.path)]

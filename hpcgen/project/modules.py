@@ -67,8 +67,12 @@ class Modules:
 
     def __init__(self, found: Found) -> None:
         self.sources = {each.file: each for each in found.sources}
-        self._members = member_roots(found)
+        self._found = found
         self._there = {each.path for each in found.tree.files if each.path.endswith(".py")}
+
+    @cached_property
+    def _members(self) -> list[str]:
+        return member_roots(self._found)
 
     @cached_property
     def own_names(self) -> set[str]:

@@ -73,3 +73,11 @@ def test_an_extension_by_another_name_is_seen(tmp_path: Path) -> None:
     draft = drafted(tmp_path, {"setup.py": text, "train.py": "import torch\n"})
     assert draft.data["build"] == {"commands": [COMPILE]}
     assert draft.blocks["pytorch"] == {"options": {"extensions": True}}
+
+
+def test_a_setup_py_that_is_not_read_costs_nothing_where_another_list_is_taken(tmp_path: Path) -> None:
+    files = {"setup.py": "print 'of Python 2'\n", "requirements.txt": "numpy\n", "main.py": "import numpy\n"}
+    draft = drafted(tmp_path, files)
+    assert "build" not in draft.data
+    assert draft.blocks["python_packages"]["options"] == {"files": ["requirements.txt"]}
+    assert not draft.problems
