@@ -23,7 +23,7 @@ from hpcgen.blocks.steps import (
     run,
 )
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.fields import Commit, Sha256, SourceAddress, Text
+from hpcgen.core.model.fields import Commit, CompilerFlag, Sha256, SourceAddress, Text
 from hpcgen.core.model.image_paths import SCRATCH
 from hpcgen.core.model.stack import CopyTarget
 from hpcgen.core.support.quoting import sh, sh_assign
@@ -61,7 +61,8 @@ class Application(Block):
         which the stack's ``copy`` or ``git`` puts the code. ``commands``: each a complete bash command on one line; the
         build stops at the first that fails. ``mpi``: it is linked with the image's MPI. ``fast_math``: with
         ``-ffast-math``, by which sums are taken in another order, what is not a number is not looked for, and very
-        small numbers become 0: other results.
+        small numbers become 0: other results. ``flags``: more words for the compilers of all languages, after those for
+        the CPU, so the last ``-O`` is theirs.
         """
 
         source: SourceAddress | None = None
@@ -71,6 +72,7 @@ class Application(Block):
         commands: list[Text] = []
         mpi: bool = False
         fast_math: bool = False
+        flags: list[CompilerFlag] = []
 
         def __post_init__(self) -> None:
             if self.commit and self.sha256:
@@ -112,7 +114,7 @@ class Application(Block):
 
     def flags(self, ctx: Context) -> Mapping[str, str]:
         """-O3 for the node's CPU: with -O2, such a target can be slower than none (benchmarks/flags.py)."""
-        flags = ["-O3", *ctx.flags, *(["-ffast-math"] if ctx.options.fast_math else [])]
+        flags = ["-O3", *ctx.flags, *(["-ffast-math"] if ctx.options.fast_math else []), *ctx.options.flags]
         return dict.fromkeys(("CFLAGS", "CXXFLAGS", "FFLAGS", "FCFLAGS"), " ".join(flags))
 
     def build(self, ctx: Context) -> Iterable[Run]:

@@ -24,6 +24,7 @@ from hpcgen.blocks.tensorflow_source import (
     why_no_cuda,
 )
 from hpcgen.core.errors import ConflictError
+from hpcgen.core.model.fields import CompilerFlag
 from hpcgen.core.model.image_paths import SCRATCH
 
 SOURCE = f"{SCRATCH}/tensorflow"
@@ -32,14 +33,6 @@ PACKAGED = ("pip", "intel")
 OF_SOURCE = ("mkl", "xla", "copt", "jobs", "memory_mb", "compiler")
 OLD_TOOL = "tensorflow/tools/pip_package/build_pip_package"
 
-Copt = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^-[A-Za-z][A-Za-z0-9=.,_+/-]*$(?!\n)",
-        description="a compiler flag",
-        examples=["-mprefer-vector-width=512"],
-    ),
-]
 Natural = Annotated[int, msgspec.Meta(ge=0, description="a whole number, 0 for no limit")]
 
 
@@ -99,7 +92,7 @@ class Tensorflow(Block):
         gpu: bool | None = None
         mkl: bool | None = None
         xla: bool = True
-        copt: list[Copt] = []
+        copt: list[CompilerFlag] = []
         jobs: Natural = 0
         memory_mb: Natural = 0
         compiler: Literal["gcc", "clang"] = "gcc"

@@ -25,6 +25,20 @@ int main(int count, char **words) {
     return 0;
 }
 """
+SUM = """
+#include <stdio.h>
+static float field[1 << 20];
+int main(void) {
+    float sum = 0;
+    for (int round = 0; round < 600; round++)
+        for (int i = 1; i < (1 << 20) - 1; i++)
+            field[i] = 0.3f * field[i] + 0.1f * (float)(i % 7);
+    for (int i = 0; i < 1 << 20; i++)
+        sum += field[i];
+    printf("%f\\n", sum);
+    return 0;
+}
+"""
 MAKEFILE = "solver: solver.c\n\t$(CC) $(CFLAGS) -DFROM='\"make\"' -o $@ $<\n"
 
 
@@ -112,6 +126,33 @@ def test_the_projects_own_program_is_compiled_and_started(site: Site, tmp_path: 
     """By the same block as an archive's, and its folder stays where it is."""
     image = site.built(project(tmp_path / "project"), "/app/solver")
     assert sorted(each.name for each in (image / "app").iterdir()) == ["Makefile", "solver", "solver.c"]
+
+
+@pytest.mark.slow
+def test_a_search_finds_the_image_whose_program_is_compiled_better(site: Site, tmp_path: Path) -> None:
+    """One program, by two images: without optimisation, and as images have it."""
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "sum.c").write_text(SUM)
+    images = []
+    for name, flags in (("plain", ["-O0"]), ("fast", [])):
+        own = {
+            "name": name,
+            "title": "sums",
+            "blocks": {},
+            "run": {"command": ["/app/sum"], "mpi": False, "gpus_per_node": 0},
+            "copy": [{"from": "code", "to": "/app"}],
+            "build": {"commands": ['"$CC" $CFLAGS -o sum sum.c'], "flags": flags},
+        }
+        file = tmp_path / f"{name}.yaml"
+        file.write_text(json.dumps(own))
+        images.append(site.built(file))
+    words = ["--command", "/app/sum", "--trials", "3", "--rounds", "2", "--compare-rounds", "3", "--json"]
+    hpcgen = [sys.executable, "-m", "hpcgen", "--collection", site.ours]
+    done = site.ch_image.run([*hpcgen, "tune", *images, *words], cwd=tmp_path)
+    found = json.loads(done.stdout[done.stdout.index("{\n") :])
+    assert found["trials"][1]["settings"] == {"image": str(images[1])}
+    assert found["verdict"].startswith(f"image={images[1]} "), found["verdict"]
 
 
 @pytest.mark.slow

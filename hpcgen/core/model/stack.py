@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from hpcgen.core.model.fields import (
     Commit,
+    CompilerFlag,
     Count,
     EnvName,
     Gigabytes,
@@ -115,13 +116,15 @@ class BuildSpec(Record, frozen=True, rename={"in_": "in"}):
 
     ``in_``: the folder where the commands run, which the image keeps as they leave it; by default the one place that
     ``copy`` and ``git`` fill. ``commands``: each a whole command of bash on one line. ``mpi``: the program is linked
-    with the image's MPI. ``fast_math``: with ``-ffast-math``, which gives other results.
+    with the image's MPI. ``fast_math``: with ``-ffast-math``, which gives other results. ``flags``: more words for the
+    compilers, after those for the CPU.
     """
 
     commands: list[Text]
     in_: CopyTarget | None = None
     mpi: bool = False
     fast_math: bool = False
+    flags: list[CompilerFlag] = []
 
 
 class Suited(Record, frozen=True):

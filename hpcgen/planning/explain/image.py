@@ -58,7 +58,8 @@ def flags(case: ExplainCase, name: str) -> Explanation:
     grounds = [case.method(part.planned.name, "flags", f"{label} sets it") for label, (part, _) in said.items()]
     rule = "commands and files of the build that say -O or a CPU themselves have that instead"
     value = " ".join(dict.fromkeys(value for _, value in said.values()))
-    see = [f"{part.planned.name}.fast_math" for part, _ in said.values() if "fast_math" in part.planned.options]
+    options = [(part.planned, name) for part, _ in said.values() for name in ("fast_math", "flags")]
+    see = [f"{planned.name}.{name}" for planned, name in options if name in planned.options]
     return Explanation(
         kind="compiler flags",
         name=name,

@@ -10,6 +10,7 @@ import pytest
 from hpcgen import api
 from hpcgen.backends.hardware.microarchitecture import family
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.errors import HpcgenError
 from hpcgen.core.model.plan import Plan
 from hpcgen.planning.explain.answers import explain
 from hpcgen.planning.explain.case import ExplainCase
@@ -97,6 +98,14 @@ def test_only_who_compiles_own_code_is_told() -> None:
     plan = make_plan(CATALOG, CATALOG.site("roihu-cpu"), stack)
     assert plan.block("gnu") is not None
     assert not [each for each in plan.findings if each.name == "compiler"]
+
+
+def test_more_flags_come_last_so_they_win() -> None:
+    plan = planned("zen3", "12.2.0", fast_math=True, flags=["-O2", "--param=max-inline-insns-single=50"])
+    words = "-O3 -march=znver3 -mtune=znver3 -ffast-math -O2 --param=max-inline-insns-single=50"
+    assert said(plan) == said(plan, "FCFLAGS") == words
+    with pytest.raises(HpcgenError, match="a compiler flag"):
+        planned("zen3", "12.2.0", flags=["-O2 $(id)"])
 
 
 def test_fast_math_is_there_only_by_a_word() -> None:

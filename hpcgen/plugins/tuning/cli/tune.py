@@ -19,7 +19,7 @@ from hpcgen.cli.own_job_options import SubmissionOptions, submit_array, submit_o
 from hpcgen.cli.terminal import echo
 from hpcgen.cli.words import COUNT, IMAGE, SECONDS, WHOLE
 from hpcgen.plugins.tuning.cli.bench import own_file, rows_today, warn_if_busy, write_page
-from hpcgen.plugins.tuning.cli.bench_cases import case_of, job_of
+from hpcgen.plugins.tuning.cli.bench_cases import cases_of, job_of
 from hpcgen.plugins.tuning.cli.measuring import MeasuringOptions, measuring_options
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ EXAMPLES = {
         "hpcgen tune image.sif --command 'python3 train.py' --figure 'json:seconds' --lower --timeout 30m",
         "hpcgen tune image.sif --workload mlp --layout 1x8 --layout 2x4 --vary compiler=torch.compile --trials 12",
         "hpcgen tune image.sif --workload resnet50 --trials 64 --submit --tasks 8 --study mine.study",
+        "hpcgen tune o3.sif fast.sif --command 'solver input.dat' --figure 'steps/s: ([0-9.]+)'",
     ),
 }
 
@@ -58,7 +59,7 @@ class TuneOptions(MeasuringOptions, frozen=True, kw_only=True):
 
 
 @click.command("tune")
-@click.argument("image", type=IMAGE)
+@click.argument("images", metavar="IMAGE...", nargs=-1, required=True, type=IMAGE)
 @click.option("--workload", metavar="NAME", default="", help="The workload: see `hpcgen bench`.")
 @click.option("--layout", "layouts", metavar="RANKSxTHREADS", multiple=True, help="Instead of the usual ones.")
 @click.option(
@@ -92,10 +93,13 @@ class TuneOptions(MeasuringOptions, frozen=True, kw_only=True):
 @click.option("--tasks", type=COUNT, metavar="N", help="With --submit: search in an array of so many tasks.")
 @in_record(TuneOptions)
 @submitted_options
-def command(ctx: click.Context, image: str, workload: str, options: TuneOptions, submission: SubmissionOptions) -> None:
+def command(
+    ctx: click.Context, images: tuple[str, ...], workload: str, options: TuneOptions, submission: SubmissionOptions
+) -> None:
     """Search for the settings with which IMAGE runs a workload fastest right here, and compare them with the default.
 
-    The same command goes on with a search that was interrupted.
+    Further images are tried in its place, such as the same program compiled with other flags. The same command goes on
+    with a search that was interrupted.
     """
     from hpcgen.core.support.units import parse_walltime
     from hpcgen.plugins.tuning.bench import workload_named
@@ -112,16 +116,17 @@ def command(ctx: click.Context, image: str, workload: str, options: TuneOptions,
 
         load(options.write)
     path = options.study or Path(f"tune-{chosen.name}.study")
-    case = replace(case_of(image, catalog, options), cache=f"{path}.compiled")
-    study = _study(case, chosen, path, catalog, options)
+    case, *others = [replace(each, cache=f"{path}.compiled") for each in cases_of(images, catalog, options)]
+    study = _study(case, chosen, path, catalog, options, others)
     if submission.submit:
-        _submit(image, catalog, options, submission)
+        _submit(images[0], catalog, options, submission)
         return
     warn_if_busy()
     try:
-        _search(case, chosen, study, until, options)
+        _search(case, chosen, study, until, options, others)
         if not options.search_only:
-            _finish(case, chosen, study, options.to or own_file(catalog), options)
+            outcomes = _compared(case, chosen, study, options, others)
+            _finish(outcomes, study, options.to or own_file(catalog), options)
             return
     except KeyboardInterrupt:
         say(f"warning: interrupted: {best_text(study.best()) or 'no measurements yet'}")
@@ -132,17 +137,24 @@ def command(ctx: click.Context, image: str, workload: str, options: TuneOptions,
     say(best_text(study.best()) or "no measurements yet")
 
 
-def _study(case: BenchCase, workload: BenchWorkload, path: Path, catalog: Catalog, options: TuneOptions) -> TuneStudy:
+def _study(
+    case: BenchCase,
+    workload: BenchWorkload,
+    path: Path,
+    catalog: Catalog,
+    options: TuneOptions,
+    others: Sequence[BenchCase],
+) -> TuneStudy:
     from hpcgen.backends.schedulers import scheduler_for
     from hpcgen.plugins.tuning.measurements.collection import load_measurements
     from hpcgen.plugins.tuning.tune import cell_of, open_study, space_for
     from hpcgen.plugins.tuning.tune.before import gained_before
     from hpcgen.running.submission import task_number
 
-    space = space_for(case, workload, options.vary, options.layouts)
+    space = space_for(case, workload, options.vary, options.layouts, others)
     plan = case.job.plan
     about = {
-        "image": case.content or case.image,
+        "image": ", ".join(each.content or each.image for each in (case, *others)),
         "workload": workload.name,
         "site": plan.site.name,
         "partition": plan.partition,
@@ -165,7 +177,12 @@ def _submit(image: str, catalog: Catalog, options: TuneOptions, submission: Subm
 
 
 def _search(
-    case: BenchCase, workload: BenchWorkload, study: TuneStudy, until: float | None, options: TuneOptions
+    case: BenchCase,
+    workload: BenchWorkload,
+    study: TuneStudy,
+    until: float | None,
+    options: TuneOptions,
+    others: Sequence[BenchCase],
 ) -> None:
     from hpcgen.core.support.processes import interruptible
     from hpcgen.plugins.tuning.tune import Search
@@ -181,6 +198,7 @@ def _search(
             until=until,
             on_begin=tell,
             on_wait=_told_once(),
+            others=others,
         )
         search.run(study, wait=not options.search_only)
 
@@ -198,13 +216,13 @@ def _told_once() -> Callable[[Sequence[Trial]], None]:
     return tell
 
 
-def _finish(case: BenchCase, workload: BenchWorkload, study: TuneStudy, to: Path | None, options: TuneOptions) -> None:
-    """Compare the best with the default, and say what came of it."""
+def _finish(outcomes: list[BenchOutcome], study: TuneStudy, to: Path | None, options: TuneOptions) -> None:
+    """Say what came of the comparison of the default with the best."""
     from hpcgen.core.errors import JobFailedError
     from hpcgen.plugins.tuning.bench.comparison import compare
     from hpcgen.plugins.tuning.cli.tune_report import data, report, verdict
 
-    outcomes = _compared(case, workload, study, options)
+    default = outcomes[0]
     rows = rows_today(outcomes)
     if to is not None and rows:
         from hpcgen.plugins.tuning.measurements.lines import append
@@ -218,13 +236,14 @@ def _finish(case: BenchCase, workload: BenchWorkload, study: TuneStudy, to: Path
     else:
         echo(report(trials, compared, sys.stdout))
         if entry is not None and options.write is None:
-            echo(f"\nFor the profile ({case.job.plan.site.name}), by hand or by --write:\n\n{entry.text}", nl=False)
+            site = default.case.job.plan.site.name
+            echo(f"\nFor the profile ({site}), by hand or by --write:\n\n{entry.text}", nl=False)
     if to is not None and rows:
         say(f"{len(rows)} measurements added to {to}")
     if not any(each.rates for each in outcomes):
         raise JobFailedError(
-            f"neither the default nor the best could be measured: {outcomes[0].reason}",
-            workload.name,
+            f"neither the default nor the best could be measured: {default.reason}",
+            default.workload.name,
             remedy="hpcgen test IMAGE looks at the image itself",
         )
     if options.write is None:
@@ -232,11 +251,12 @@ def _finish(case: BenchCase, workload: BenchWorkload, study: TuneStudy, to: Path
     if entry is None:
         say(f"warning: nothing is added to {options.write}: nothing is faster than the default by more than the noise")
         return
-    _add(options.write, compared[1], entry)
+    _add(options.write, compared[0], compared[1], entry)
 
 
-def _add(file: Path, winner: Compared, entry: LayoutEntry) -> None:
+def _add(file: Path, default: Compared, winner: Compared, entry: LayoutEntry) -> None:
     """Put what was found into a stack or a profile, and say what."""
+    from hpcgen.plugins.tuning.cli.tune_report import settings_text
     from hpcgen.plugins.tuning.tune.profile import add_to
     from hpcgen.plugins.tuning.tune.stack_entry import add_to_stack, is_stack, stack_entry
 
@@ -246,7 +266,8 @@ def _add(file: Path, winner: Compared, entry: LayoutEntry) -> None:
         add_to(file, entry)
         say(f"the layout was added to {file}, before the others")
     elif (found := stack_entry(winner, entry)) is None:
-        say(f"warning: nothing is added to {file}: {winner.outcome.variant} sets nothing that a stack could have{hint}")
+        best = settings_text(default, winner)
+        say(f"warning: nothing is added to {file}: {best} is nothing that a stack could have{hint}")
     else:
         add_to_stack(file, found)
         old = f"an image of before takes {'only the variables' if found.memory else 'them'} by --stack {file}"
@@ -255,14 +276,16 @@ def _add(file: Path, winner: Compared, entry: LayoutEntry) -> None:
         say(f"{', '.join(found.words)} added to {file}; {old}")
 
 
-def _compared(case: BenchCase, workload: BenchWorkload, study: TuneStudy, options: TuneOptions) -> list[BenchOutcome]:
+def _compared(
+    case: BenchCase, workload: BenchWorkload, study: TuneStudy, options: TuneOptions, others: Sequence[BenchCase]
+) -> list[BenchOutcome]:
     """The default and the best, measured in fresh pairs: what seems to be faster has to show it twice."""
     from hpcgen.core.support.processes import interruptible
     from hpcgen.plugins.tuning.tune import cell_of, confirm
 
     best = study.best()
     settings = [{}, best.settings] if best is not None else [{}]
-    outcomes = [cell_of(case, workload, each) for each in settings]
+    outcomes = [cell_of(case, workload, each, others) for each in settings]
     say(
         f"compares the best with the default in {options.compare_rounds} rounds"
         if len(settings) > 1

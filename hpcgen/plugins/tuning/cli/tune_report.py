@@ -12,7 +12,7 @@ from hpcgen.core.support.units import counted
 from hpcgen.plugins.tuning.bench.comparison import DRIFT, drift_of
 from hpcgen.plugins.tuning.cli.bench_report import data as bench_data
 from hpcgen.plugins.tuning.cli.bench_report import report as bench_report
-from hpcgen.plugins.tuning.tune.space import text_of
+from hpcgen.plugins.tuning.tune.space import IMAGE, text_of
 
 if TYPE_CHECKING:
     from hpcgen.plugins.tuning.bench.comparison import Compared
@@ -66,6 +66,14 @@ def _refusals(trials: Sequence[Trial]) -> list[str]:
     ]
 
 
+def settings_text(default: Compared, best: Compared) -> str:
+    """What the best has that the default has not, for people."""
+    image, variant = best.outcome.case.image, best.outcome.variant
+    if image == default.outcome.case.image:
+        return str(variant)
+    return " ".join([f"{IMAGE}={image}", *variant.words])
+
+
 def verdict(compared: Sequence[Compared]) -> str:
     """The result in a sentence, by the verdict that the table has."""
     if len(compared) < 2:
@@ -78,7 +86,7 @@ def verdict(compared: Sequence[Compared]) -> str:
     if not best.is_settled:
         return f"No conclusion: the machine changed by {best.drift:.1f} × during the comparison. Repeat the command."
     if best.is_confirmed:
-        return f"{best.outcome.variant} is {text}, with 95 % confidence."
+        return f"{settings_text(compared[0], best)} is {text}, with 95 % confidence."
     if best.verdict == "faster":
         more = "keep the default, or ask for more --compare-rounds"
         return f"The best of the search is {text}, but not in both halves of the rounds: {more}."

@@ -33,6 +33,7 @@ class _TimeUp(Exception):
 class Search(msgspec.Struct, frozen=True):
     """What is searched, and for how long.
 
+    others: images that may be started in its place.
     trials: how many there are to be in all.
     rounds: pairs of each trial: a start of the default and one of the settings, in turns.
     seconds, timeout_s: of each start, as for :func:`hpcgen.plugins.tuning.bench.run_rounds`.
@@ -52,6 +53,7 @@ class Search(msgspec.Struct, frozen=True):
     on_begin: Callable[[RunningTrial, int], None] = lambda trial, number: None
     on_wait: Callable[[Sequence[Trial]], None] = lambda trials: None
     starter: Starter = start_job
+    others: Sequence[BenchCase] = ()
 
     def run(self, study: TuneStudy, wait: bool = True) -> None:
         """Search until there are enough trials, the time is up, or nothing is left to be tried.
@@ -87,7 +89,7 @@ class Search(msgspec.Struct, frozen=True):
 
     def _rounds(self, study: TuneStudy, trial: RunningTrial) -> None:
         default = cell_of(self.case, self.workload, {})
-        cell = cell_of(self.case, self.workload, trial.settings) if trial.settings else default
+        cell = cell_of(self.case, self.workload, trial.settings, self.others) if trial.settings else default
         best = study.best()
         bar = MARGIN * max(1.0, best.ratio if best is not None else 0.0)
 

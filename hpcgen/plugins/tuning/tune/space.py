@@ -1,4 +1,4 @@
-"""What a search varies: settings by name, each with the values beside the default's."""
+"""What a search varies: settings by name, each with the values beside the default's, and which image is started."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from hpcgen.backends.hardware.microarchitecture import family
-from hpcgen.core.errors import HpcgenError, InputError, Problems
+from hpcgen.core.errors import HpcgenError, InputError, Problem, Problems
 from hpcgen.core.model.site import Partition
 from hpcgen.plugins.tuning.bench.running import (
     BenchCase,
@@ -25,6 +25,9 @@ from hpcgen.plugins.tuning.measurements.records import Kind
 
 DEFAULT = ""
 """The value of a setting that is as the job has it."""
+
+IMAGE = "image"
+"""The setting that names another image, such as one whose programs were compiled with other flags."""
 
 Settings = dict[str, str]
 """Values by name, as ``--vary`` writes them; ``layout`` is RANKSxTHREADS. What is as the job has it is left out."""
@@ -84,7 +87,7 @@ Source of the variables: the OpenMP specification; Intel's Optimization Guide fo
 "CPU dispatcher control"; TensorFlow's notes on oneDNN; the manual of the GNU C library, "Memory Allocation Tunables".
 """
 
-FIRST = ("compiler", "allocator", "memory", _MALLOC)
+FIRST = (IMAGE, "compiler", "allocator", "memory", _MALLOC)
 """Whose values are tried with nothing else changed before a sampler chooses: they have the largest effects."""
 
 
@@ -134,17 +137,31 @@ def chosen(whole: Mapping[str, str]) -> Settings:
     return {name: value for name, value in whole.items() if value != DEFAULT}
 
 
-def cell_of(case: BenchCase, workload: BenchWorkload, settings: Settings) -> BenchOutcome:
-    """What is measured with some settings; InputError for values that there cannot be."""
-    variant = variant_of(settings)
-    return BenchOutcome(case, workload, variant, variant.framework or framework_for(workload, case))
+def cell_of(
+    case: BenchCase, workload: BenchWorkload, settings: Settings, others: Sequence[BenchCase] = ()
+) -> BenchOutcome:
+    """What is measured with some settings: the image, or the one of the ``others`` that they name.
+
+    InputError: for values that there cannot be.
+    """
+    variant = variant_of({name: value for name, value in settings.items() if name != IMAGE})
+    named = {each.image: each for each in others}
+    started = named[settings[IMAGE]] if IMAGE in settings else case
+    return BenchOutcome(started, workload, variant, variant.framework or framework_for(workload, started))
 
 
-def space_for(case: BenchCase, workload: BenchWorkload, vary: Sequence[str] = (), layouts: Sequence[str] = ()) -> Space:
+def space_for(
+    case: BenchCase,
+    workload: BenchWorkload,
+    vary: Sequence[str] = (),
+    layouts: Sequence[str] = (),
+    others: Sequence[BenchCase] = (),
+) -> Space:
     """The table's axes for an image and a workload, changed by what the user says.
 
     vary: ``NAME=VALUE,VALUE``: these values beside the default's; ``NAME=`` leaves the setting as the job has it.
     layouts: RANKSxTHREADS, in place of those that fill the node's cores.
+    others: images that are tried in its place.
     InputError: with all that is wrong.
     """
     cell = cell_of(case, workload, {})
@@ -164,11 +181,15 @@ def space_for(case: BenchCase, workload: BenchWorkload, vary: Sequence[str] = ()
             for value in values:
                 variant_of({name: value})
     problems.raise_as(InputError)
+    images = [each.image for each in (case, *others)]
+    if twice := [name for at, name in enumerate(images) if name in images[:at]]:
+        raise InputError(Problem(f"two images are called {twice[0]}", remedy="name each once, and by different names"))
     same = _same_as_default(cell)
     kept = {
         name: [value for value in dict.fromkeys(values) if (name, value) not in same] for name, values in axes.items()
     }
-    return Space({name: [DEFAULT, *values] for name, values in kept.items() if values})
+    axes = {IMAGE: images[1:], **kept}
+    return Space({name: [DEFAULT, *values] for name, values in axes.items() if values})
 
 
 def _said(vary: Sequence[str], problems: Problems) -> dict[str, list[str]]:

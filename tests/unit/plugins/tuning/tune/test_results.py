@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.config.yamlfile import load
@@ -53,6 +54,16 @@ def test_the_verdict_says_when_the_noise_covers_the_difference() -> None:
     assert "the noise covers the difference" in verdict(compared(noisy(1.0), {"interop": "1"}))
     assert "Keep the default: the best of the search is 0.497" in verdict(compared(noisy(0.5), {"interop": "1"}))
     assert "nothing is known but" in verdict(faster()[:1])
+
+
+def test_the_verdict_and_the_layout_name_another_image() -> None:
+    fast = replace(case("pytorch-ddp"), image="fast.sif")
+    settings = {"image": "fast.sif", "interop": "1"}
+    cells = [cell_of(case("pytorch-ddp"), MLP, each, [fast]) for each in ({}, settings)]
+    run_rounds(cells, rounds=6, starter=starter(noisy(1.5)))
+    found = compare(cells)
+    assert verdict(found).startswith("image=fast.sif interop=1 is 1.")
+    assert "with image=fast.sif interop=1" in (entry_for(found[1], found[0], "2026-11-30").layout.measured or "")
 
 
 def test_a_machine_that_changes_within_the_comparison_allows_no_conclusion() -> None:

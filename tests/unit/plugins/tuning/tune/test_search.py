@@ -72,6 +72,21 @@ def test_one_seed_gives_one_sequence_also_when_it_is_gone_on_with(tmp_path: Path
     assert [each.settings for each in task] != [each.settings for each in whole]
 
 
+def test_another_image_that_is_faster_is_found_and_joined_with_what_helps(tmp_path: Path) -> None:
+    fast = replace(CASE, image="fast.sif", job=replace(CASE.job, image="/images/fast.sif"))
+    space = space_for(CASE, MLP, VARY, ["1x1"], [fast])
+
+    def start(job: ImageJob, timeout_s: float) -> StartResult:
+        times = 2.0 if job.image == "/images/fast.sif" else 1.0
+        return starter(lambda asked: times * speed(asked))(job, timeout_s)
+
+    found = open_study(tmp_path / "study", ABOUT, space, 1)
+    Search(CASE, MLP, 8, 2, 1.0, 60.0, starter=start, others=[fast]).run(found)
+    assert found.trials()[1].settings == {"image": "fast.sif"}
+    best = found.best()
+    assert best is not None and best.settings["image"] == "fast.sif" and best.settings["allocator"] == "jemalloc"
+
+
 def test_what_is_clearly_slow_ends_early_but_never_the_default(tmp_path: Path) -> None:
     def rate(asked: dict[str, Any]) -> float:
         return 10.0 if asked["allocator"] else 100.0 + asked["interop"]

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from hpcgen.core.errors import InputError
 from hpcgen.plugins.tuning.bench.running import BenchCase
 from hpcgen.plugins.tuning.bench.workloads import workload_named
-from hpcgen.plugins.tuning.tune.space import DEFAULT, cell_of, effective, idle, layouts_of, space_for
+from hpcgen.plugins.tuning.tune.space import DEFAULT, FIRST, IMAGE, cell_of, effective, idle, layouts_of, space_for
 from tests.unit.plugins.tuning.bench.test_running import case
 
 
@@ -45,6 +45,17 @@ def test_an_image_that_keeps_memory_is_tried_without_and_with_huge_pages_on_top(
     assert "memory" not in without and without["env.GLIBC_TUNABLES"] == [DEFAULT, KEEP, HUGE, f"{HUGE}:{KEEP}"]
     asked = space_for(keeping(), workload_named("mlp"), ["memory=measured,plain", f"env.GLIBC_TUNABLES={KEEP}"]).axes
     assert asked["memory"] == [DEFAULT, "plain"] and asked["env.GLIBC_TUNABLES"] == [DEFAULT, KEEP]
+
+
+def test_another_image_is_a_setting_that_is_tried_first() -> None:
+    plain, fast = case(), replace(case(), image="fast.sif")
+    axes = space_for(plain, workload_named("mlp"), others=[fast]).axes
+    assert axes[IMAGE] == [DEFAULT, "fast.sif"] and FIRST[0] == IMAGE
+    settings = {IMAGE: "fast.sif", "interop": "1"}
+    found = cell_of(plain, workload_named("mlp"), settings, [fast])
+    assert (found.case, str(found.variant)) == (fast, "interop=1")
+    with pytest.raises(InputError, match=r"two images are called fast\.sif"):
+        space_for(plain, workload_named("mlp"), others=[fast, fast])
 
 
 def test_of_equal_combinations_of_memory_one_is_tried() -> None:
