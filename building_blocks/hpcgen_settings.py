@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpcgen.blocks.base import Block, Context, need
+from hpcgen.blocks.base import Block, BlockOptions, Context, need
 from hpcgen.blocks.steps import Input, Run, Test, TextFile, command, run
 from hpcgen.core.model.image_paths import SCRATCH
 
 _MODULE = "hpcgen_settings.py"
+_AT_START = "hpcgen_settings.pth"
 _FOLDER = "import sysconfig; print(sysconfig.get_path('purelib'))"
 
 
@@ -17,21 +18,30 @@ class HpcgenSettings(Block):
 
     The program calls ``prepared(model)``, ``laid_out(batch)`` and ``lower()``, which do nothing until a variable
     ``HPCGEN_…`` is set, as in ``run.environment``. So one program can be measured with each setting, and nothing
-    happens unasked.
+    happens unasked. What holds for a whole process (precision, TF32, freezing) also works in programs that cannot be
+    changed, if the image's Python imports the module by itself.
     """
 
     name = "hpcgen_settings"
     needs = (need("python"), need("pytorch"))
+
+    class Options(BlockOptions, frozen=True):
+        """``automatic``: every start of the image's Python imports it, which does nothing before torch is imported."""
+
+        automatic: bool = False
 
     def inputs(self, ctx: Context) -> list[Input]:
         """Nothing from outside: the module is a file of the kit."""
         return []
 
     def build(self, ctx: Context) -> Iterable[Run]:
-        """The module, among those of the image's Python."""
+        """The module, among those of the image's Python, and what imports it."""
         python = f"{ctx.use('python').prefix}/bin/python"
-        text = TextFile(f"files/{_MODULE}", f"{SCRATCH}/{_MODULE}", ctx.text_file(_MODULE))
-        yield run("hpcgen_settings", text, f'cp {SCRATCH}/{_MODULE} "$({command(python, "-c", _FOLDER)})/"')
+        files = [TextFile(f"files/{_MODULE}", f"{SCRATCH}/{_MODULE}", ctx.text_file(_MODULE))]
+        if ctx.options.automatic:
+            files.append(TextFile(f"files/{_AT_START}", f"{SCRATCH}/{_AT_START}", "import hpcgen_settings\n"))
+        names = " ".join(each.target for each in files)
+        yield run("hpcgen_settings", *files, f'cp {names} "$({command(python, "-c", _FOLDER)})/"')
 
     def test(self, ctx: Context) -> list[Test]:
         """A switch does what it says, and nothing happens without one."""
@@ -43,4 +53,13 @@ class HpcgenSettings(Block):
         return [
             Test("a switch", switched, expect="channels last: True"),
             Test("no switch", plain, expect="channels last: False"),
+            *self._automatic(ctx),
         ]
+
+    def _automatic(self, ctx: Context) -> list[Test]:
+        """A program that knows nothing of the module has the precision that a variable says."""
+        if not ctx.options.automatic:
+            return []
+        asked = "import torch; print('products:', torch.get_float32_matmul_precision())"
+        words = [f"{ctx.use('python').prefix}/bin/python", "-c", asked]
+        return [Test("automatic", command("env", "HPCGEN_MATMUL_PRECISION=high", *words), expect="products: high")]

@@ -14,10 +14,13 @@ HPCGEN_MATMUL_PRECISION=WORD  of fp32 products: highest, high, medium; the latte
 HPCGEN_TF32=0|1               TF32 in cuDNN's convolutions; 1 gives other numbers
 HPCGEN_AUTOCAST=bf16|fp16     what lower() computes in: other numbers
 
-What is set is told once on standard error. torch is imported only where a switch is set.
+What holds for the whole process, which is precision, TF32 and freezing, begins when torch is imported, and is told on
+standard error then. Where an image imports this module at the start of its Python, that needs no change of a program.
 """
 
 import contextlib
+import importlib.abc
+import importlib.util
 import os
 import sys
 
@@ -47,12 +50,29 @@ def _on(name):
     return SWITCHES.get(name) == "1"
 
 
-def _begin():
-    """What holds for the whole process."""
-    if not SWITCHES:
-        return
-    import torch
+class _Torch(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Waits for the import of torch, has it done as ever, and then sets what holds for the whole process."""
 
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            self._loader, spec.loader = spec.loader, self
+        return spec
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        _begin(module)
+
+
+def _begin(torch):
+    """What holds for the whole process."""
     if "HPCGEN_MATMUL_PRECISION" in SWITCHES:
         torch.set_float32_matmul_precision(SWITCHES["HPCGEN_MATMUL_PRECISION"])
     if "HPCGEN_TF32" in SWITCHES:
@@ -103,4 +123,7 @@ def lower(device="cpu"):
         yield
 
 
-_begin()
+if SWITCHES and "torch" in sys.modules:
+    _begin(sys.modules["torch"])
+elif SWITCHES:
+    sys.meta_path.insert(0, _Torch())

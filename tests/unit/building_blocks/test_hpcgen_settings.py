@@ -48,6 +48,20 @@ def test_a_wrong_value_is_said() -> None:
     )
 
 
+def test_what_holds_for_the_process_waits_for_torch(tmp_path: Path) -> None:
+    """A program that never imports torch pays nothing; one that does gets it, whoever imported the module."""
+    (tmp_path / "torch.py").write_text("def set_float32_matmul_precision(word): print('precision', word)\n")
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import hpcgen_settings\n"
+    program += "print('torch' in sys.modules); import torch; print(torch.__loader__.__class__.__name__)"
+    done = started(program, HPCGEN_MATMUL_PRECISION="high")
+    assert done.stdout == "False\nprecision high\nSourceFileLoader\n"
+    assert done.stderr == "hpcgen_settings: HPCGEN_MATMUL_PRECISION=high\n"
+    late = started(
+        program.replace("import hpcgen_settings", "import torch, hpcgen_settings"), HPCGEN_MATMUL_PRECISION="high"
+    )
+    assert late.stdout.startswith("precision high\nTrue\n")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("variables", "printed"),
@@ -71,3 +85,12 @@ def test_the_image_has_it_where_its_python_looks() -> None:
     kit = make_kit(plan, catalog)
     assert "purelib" in kit.files["Dockerfile"].text
     assert "channels last: True" in kit.files["selftest.sh"].text
+    assert "hpcgen_settings.pth" not in kit.files["Dockerfile"].text
+
+
+def test_on_request_every_start_of_python_imports_it() -> None:
+    catalog, settings = Catalog(), ["hpcgen_settings.automatic=true"]
+    site, stack = catalog.site("workstation"), catalog.stack("pytorch")
+    kit = make_kit(make_plan(catalog, site, stack, added=["hpcgen_settings"], settings=settings), catalog)
+    assert kit.files["files/hpcgen_settings.pth"].text == "import hpcgen_settings\n"
+    assert "products: high" in kit.files["selftest.sh"].text
