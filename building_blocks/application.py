@@ -23,7 +23,7 @@ from hpcgen.blocks.steps import (
     run,
 )
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.fields import Commit, CompilerFlag, Sha256, SourceAddress, Text
+from hpcgen.core.model.fields import Commit, CompilerWord, Sha256, SourceAddress, Text
 from hpcgen.core.model.image_paths import SCRATCH
 from hpcgen.core.model.stack import CopyTarget
 from hpcgen.core.support.quoting import sh, sh_assign
@@ -72,7 +72,7 @@ class Application(Block):
         commands: list[Text] = []
         mpi: bool = False
         fast_math: bool = False
-        flags: list[CompilerFlag] = []
+        flags: list[CompilerWord] = []
 
         def __post_init__(self) -> None:
             if self.commit and self.sha256:

@@ -24,7 +24,7 @@ from hpcgen.blocks.tensorflow_source import (
     why_no_cuda,
 )
 from hpcgen.core.errors import ConflictError
-from hpcgen.core.model.fields import CompilerFlag
+from hpcgen.core.model.fields import CompilerWord
 from hpcgen.core.model.image_paths import SCRATCH
 
 SOURCE = f"{SCRATCH}/tensorflow"
@@ -92,7 +92,7 @@ class Tensorflow(Block):
         gpu: bool | None = None
         mkl: bool | None = None
         xla: bool = True
-        copt: list[CompilerFlag] = []
+        copt: list[CompilerWord] = []
         jobs: Natural = 0
         memory_mb: Natural = 0
         compiler: Literal["gcc", "clang"] = "gcc"

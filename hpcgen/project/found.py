@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from hpcgen.core.errors import HpcgenError, InputError, Position, Problem, Problems
 from hpcgen.core.model.own_project import BuildFile, FileWord, JobFile, ProjectTable, PythonSource, Readme
+from hpcgen.project.mentions import most_mentioned
 from hpcgen.readers.folder import PartlyReadError, ProjectFolder, ProjectTree, project_tree
 
 if TYPE_CHECKING:
@@ -178,6 +179,7 @@ def _build(top: Path, tree: ProjectTree, problems: Problems) -> BuildFile | None
     build = read_build(tree, lambda reader, path: _read(top, problems, reader, path))
     if build is None:
         return None
+    build = most_mentioned(build, tree, lambda reader, path: _read(top, Problems(), reader, path))
     small = [each.path for each in tree.files if each.size <= _LARGEST and each.path.startswith(build.folder)]
     sources = [path for path in small if not set_aside(path)]
 

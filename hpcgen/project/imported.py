@@ -116,8 +116,10 @@ def add_imported(imported: Imported, listed: Listed, catalog: Catalog, draft: Dr
     wanted = imported.missing(with_blocks, catalog)
     late = imported.late(with_blocks, catalog)
     if not listed.names and not listed.conda:
-        # Without a list nothing says that a program can do without them; frameworks are too much for a guess.
-        wanted |= {name: where for name, where in late.items() if not _brings_framework(name, catalog)}
+        # Without a list nothing says that a program can do without them; which of several frameworks is for a person.
+        brought = {name: _frameworks(name, catalog) for name in (*wanted, *late)}
+        several = len({each for names in brought.values() for each in names}) > 1
+        wanted |= {name: where for name, where in late.items() if not brought[name] or not several}
     if listed.conda and not listed.complete and "conda-forge" in (listed.channels or ("conda-forge",)):
         add_to_conda(draft, wanted, "imported, and not in the list")
     elif listed.conda or listed.complete:
@@ -134,10 +136,11 @@ def add_imported(imported: Imported, listed: Listed, catalog: Catalog, draft: Dr
     _compilers(imported, listed, draft)
 
 
-def _brings_framework(name: str, catalog: Catalog) -> bool:
+def _frameworks(name: str, catalog: Catalog) -> set[str]:
+    """What a package requires of the blocks' packages, or itself if it is such a one and needs no other."""
     from hpcgen.planning.frameworks import required_frameworks
 
-    return name in catalog.distributions or any(required_frameworks(catalog, name))
+    return {*required_frameworks(catalog, name)} or {name} & catalog.distributions.keys()
 
 
 def _compilers(imported: Imported, listed: Listed, draft: Draft) -> None:

@@ -9,8 +9,8 @@ import re
 from itertools import islice
 
 from hpcgen.core.errors import HpcgenError, Position
-from hpcgen.core.model.own_project import BuildFile, BuildOption, FileWord, ProgramFile, WantedLibrary
-from hpcgen.readers.built_programs import Built, in_order
+from hpcgen.core.model.own_project import BuildFile, BuildOption, FileWord, WantedLibrary
+from hpcgen.readers.built_programs import Built, in_order, program_files
 from hpcgen.readers.folder import ProjectFolder
 
 NAMES = ("configure.ac", "configure.in")
@@ -44,7 +44,7 @@ def read_autotools(folder: ProjectFolder, path: str) -> BuildFile:
         reading.mpi,
         reading.fortran,
         reading.gpus,
-        programs=[ProgramFile(each.path, each.where) for each in in_order(_programs(folder, above), reading.project)],
+        programs=program_files(in_order(_programs(folder, above), reading.project)),
         libraries=list(reading.libraries.values()),
         options=reading.options,
         installs=Position(path, 1, 1),

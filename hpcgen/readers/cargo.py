@@ -11,8 +11,8 @@ from glob import escape
 from typing import Any
 
 from hpcgen.core.errors import HpcgenError, Position
-from hpcgen.core.model.own_project import BuildFile, BuildOption, FileWord, ProgramFile, WantedLibrary
-from hpcgen.readers.built_programs import Built, in_order
+from hpcgen.core.model.own_project import BuildFile, BuildOption, FileWord, WantedLibrary
+from hpcgen.readers.built_programs import Built, in_order, program_files
 from hpcgen.readers.data_files import TomlFile
 from hpcgen.readers.folder import ProjectFolder
 
@@ -39,7 +39,7 @@ def read_cargo(folder: ProjectFolder, path: str = NAME) -> BuildFile:
         "cargo",
         reading.above,
         reading.mpi,
-        programs=[ProgramFile(each.path, each.where) for each in in_order(reading.programs, reading.name)],
+        programs=program_files(in_order(reading.programs, reading.name)),
         libraries=list(reading.libraries.values()),
         options=[
             *reading.options,

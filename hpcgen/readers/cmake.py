@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from hpcgen.core.errors import Position
-from hpcgen.core.model.own_project import BuildFile, BuildOption, FileWord, ProgramFile
-from hpcgen.readers.built_programs import Built, in_order, set_aside
+from hpcgen.core.model.own_project import BuildFile, BuildOption, FileWord
+from hpcgen.readers.built_programs import Built, in_order, program_files, set_aside
 from hpcgen.readers.cmake_parts import (
     CallPlace,
     CMakeNeeds,
@@ -24,6 +24,7 @@ from hpcgen.readers.cmake_parts import (
     off_by_default,
     subject_of,
 )
+from hpcgen.readers.cmake_results import prefix_of, results_of
 from hpcgen.readers.cmake_text import LOOKS, CMakeCall, branches, calls, end_of, expanded, gives_up, items_of, tokens
 from hpcgen.readers.folder import ProjectFolder
 
@@ -62,7 +63,7 @@ def read_cmake(folder: ProjectFolder, path: str = NAME) -> BuildFile:
         needs.fortran,
         needs.gpus,
         needs.gpu_block,
-        [ProgramFile(each.path, each.where) for each in in_order(reading.built(), reading.project)],
+        program_files(in_order(reading.built(), reading.project)),
         list(needs.libraries.values()),
         needs.parallel_hdf5,
         reading.installs,
@@ -94,6 +95,7 @@ class _Reading:
         self._doubtful: set[str] = set()
         self._targets: set[str] = set()
         self._modules: set[str] = set()
+        self._prefixes: set[str] = set()
         self._functions: dict[str, tuple[list[str], list[CMakeCall]]] = {}
         self._read: set[str] = set()
         self._steps = self._nested = 0
@@ -182,6 +184,10 @@ class _Reading:
         package = re.split(r"_|::", name)[0]
         if name in self._doubtful or package in self._modules:
             return True
+        if any(name.startswith(each) for each in self._prefixes):
+            return True
+        if package == "MPI" and self.needs.mpi is not None:
+            return name not in self.values
         return package in self.needs.libraries and not name.endswith("_FOUND")
 
     def _passed_by(self, body: Sequence[CMakeCall], names: list[str]) -> None:
@@ -197,6 +203,9 @@ class _Reading:
         name = "add_executable" if call.name.endswith("_add_executable") else call.name
         method = getattr(self, f"_do_{name}", None)
         words = [self._plain(word) for word in call.words]
+        self._doubtful |= {*results_of(call.name, words)}
+        if prefix := prefix_of(call.name, words):
+            self._prefixes.add(f"{prefix}_")
         if call.name in self._functions and place.depth < _DEEPEST:
             names, body = self._functions[call.name]
             self.values |= dict(zip(names, words, strict=False))
@@ -318,7 +327,7 @@ class _Reading:
             return
         output = self.values.get("CMAKE_RUNTIME_OUTPUT_DIRECTORY") or self.values.get("EXECUTABLE_OUTPUT_PATH")
         path = f"{self._output(output, place)}/{words[0]}"
-        self._programs.setdefault(words[0], Built(path, call.where, place.folder, sure=place.sure))
+        self._programs.setdefault(words[0], Built(path, call.where, place.folder, None, sure=place.sure))
 
     def _output(self, text: str | None, place: CallPlace) -> str:
         """A folder of programs from the project's own; by default that where the file is built."""
@@ -364,6 +373,8 @@ class _Reading:
                 for language in ("C", "CXX", "Fortran"):
                     self.values.setdefault(f"MPI_{language}_FOUND", "TRUE")
                     self.values.setdefault(f"MPI_{language}_COMPILER", "mpicc")
+                for name in ("F77_HEADER", "F90_MODULE"):
+                    self.values.setdefault(f"MPI_Fortran_HAVE_{name}", "TRUE")
 
     def _do_pkg_check_modules(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
         self.needs.modules(words, call, place.sure)

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from hpcgen.core.errors import Position
-from hpcgen.core.model.own_project import BuildFile, CompilerFlag, FileWord, ProgramFile, WantedLibrary
+from hpcgen.core.model.own_project import BuildFile, CompilerFlag, FileWord, WantedLibrary
 from hpcgen.core.support.quoting import command
-from hpcgen.readers.built_programs import Built, in_order, is_program
+from hpcgen.readers.built_programs import Built, in_order, is_program, program_files
 from hpcgen.readers.folder import ProjectFolder
 from hpcgen.readers.make_variables import MPI_WRAPPER, Assignments, active
 
@@ -87,7 +87,7 @@ def read_makefile(
         reading.fortran,
         reading.gpus,
         reading.gpu_block,
-        programs=[ProgramFile(each.path, each.where) for each in reading.programs()],
+        programs=program_files(reading.programs()),
         libraries=[each for name, each in reading.libraries.items() if not reading.makes(name)],
         installs=reading.rules["install"][0] if "install" in reading.rules else None,
         weak=weak,

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 
 from hpcgen.core.errors import Position
-from hpcgen.core.model.own_project import BuildFile, BuildOption, FileWord, ProgramFile, WantedLibrary
-from hpcgen.readers.built_programs import Built, in_order, set_aside
+from hpcgen.core.model.own_project import BuildFile, BuildOption, FileWord, WantedLibrary
+from hpcgen.readers.built_programs import Built, in_order, program_files, set_aside
 from hpcgen.readers.folder import ProjectFolder
 
 NAME = "meson.build"
@@ -35,7 +35,7 @@ def read_meson(folder: ProjectFolder, path: str = NAME) -> BuildFile:
         reading.fortran,
         reading.gpus,
         reading.gpu_block,
-        programs=[ProgramFile(each.path, each.where) for each in in_order(reading.programs, reading.project)],
+        programs=program_files(in_order(reading.programs, reading.project)),
         libraries=list(reading.libraries.values()),
         options=reading.options,
         tools=_TOOLS,

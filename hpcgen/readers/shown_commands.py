@@ -61,7 +61,7 @@ _IN_TEXT = re.compile(
 """A command line in a sentence, or in a block that is only indented."""
 _OPTIONAL = re.compile(r"(?<=\s)\[-{1,2}\w[^\[\]\n]*\](?=\s|\Z)")
 """What may be left out: ``[--cache]``."""
-_STANDS = re.compile(r"([\s=])(<[A-Za-z][\w ./-]*>)(?=[\s\\]|\Z)")
+_STANDS = re.compile(r"([\s=:])(<[A-Za-z][\w ./-]*>)(?=[\s\\:/]|\Z)")
 """What stands for a value: ``--port=<your_port>``, which a shell would read as two redirections."""
 _OPTION, _COMMENT = re.compile(r"--?[A-Za-z]"), re.compile(r"\s#.*")
 _LONGEST = 2000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from hpcgen.core.errors import Position
-from hpcgen.core.model.fields import Record, Text
+from hpcgen.core.model.fields import Record, Text, WholeNumber
 
 BuildKind = Literal["cmake", "make", "autotools", "meson", "cargo"]
 JobField = Literal[
@@ -32,10 +32,19 @@ class FileWord(Record, frozen=True):
 
 
 class ProgramFile(Record, frozen=True):
-    """A program that a build makes: its path from the project's folder, or below ``$PREFIX/`` where it is installed."""
+    """A program that a build makes: its path from the project's folder, or below ``$PREFIX/`` where it is installed.
+
+    ``likely``: the same number for those of which nothing in the build says which is the project's; less is likelier.
+    """
 
     path: Text
     where: Position
+    likely: WholeNumber = 0
+
+    @property
+    def name(self) -> str:
+        """Of the file alone."""
+        return self.path.rpartition("/")[2]
 
 
 class WantedLibrary(Record, frozen=True):

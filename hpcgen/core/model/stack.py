@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from hpcgen.core.model.fields import (
     Commit,
-    CompilerFlag,
+    CompilerWord,
     Count,
     EnvName,
     Gigabytes,
@@ -124,7 +124,7 @@ class BuildSpec(Record, frozen=True, rename={"in_": "in"}):
     in_: CopyTarget | None = None
     mpi: bool = False
     fast_math: bool = False
-    flags: list[CompilerFlag] = []
+    flags: list[CompilerWord] = []
 
 
 class Suited(Record, frozen=True):

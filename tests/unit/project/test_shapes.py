@@ -566,6 +566,30 @@ SHAPES = {
             "under conditions, and not in the list of packages: solver (flow/a.py:2), unheard_of (flow/main.py:4)"
         ],
     ),
+    "no list, and all imports in the function that is the program": Shape(
+        {"train.py": f"import argparse\ndef main():\n    import numpy\n    import torch.nn as nn\n{MAIN}"},
+        ["pytorch", "python_packages"],
+        ["python3", "/app/train.py"],
+        packages=["numpy"],
+    ),
+    "of many programs that which pages and scripts name": Shape(
+        {
+            "CMakeLists.txt": "project(suite C)\nadd_executable(info.x i.c)\nadd_executable(pw.x p.c)\n"
+            "add_executable(ph.x h.c)\n",
+            "README.md": "It has pw.x, and ph.x.\n",
+            "doc/usage.md": "Start pw.x first.\n",
+        },
+        [],
+        ["/app/build/pw.x"],
+    ),
+    "places in a README that a shell would read as redirections": Shape(
+        {
+            "README.md": "```\npython train.py --out <PATH/OUT> data=Set:root=<PATH/IN>:extra=<PATH/MORE>\n```\n",
+            "train.py": TORCH,
+        },
+        ["pytorch"],
+        ["python3", "/app/train.py", "--out", "<PATH/OUT>", "data=Set:root=<PATH/IN>:extra=<PATH/MORE>"],
+    ),
     "pages of the documentation, and lines for TPUs": Shape(
         {
             "docs/usage.md": "```\npython a/train.py --device tpu\npython a/train.py --lr 1\n```\n",

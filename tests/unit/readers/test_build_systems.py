@@ -117,6 +117,34 @@ def test_what_keeps_cmake_from_building_is_told(tmp_path: Path, text: str, stops
     assert stops in cmake(tmp_path, f"{text}\n").stops[0].text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "find_program(CPP cpp)\nif(NOT CPP)\nSTOP\nendif()",
+        "include(CheckSymbolExists)\ncheck_symbol_exists(a b.h HAS_A)\nif(NOT HAS_A)\nSTOP\nendif()",
+        "try_compile(WORKS d s.c OUTPUT_VARIABLE SAID)\nif(NOT WORKS)\nSTOP\nendif()",
+        "execute_process(COMMAND a RESULT_VARIABLE FAILED)\nif(NOT FAILED)\nSTOP\nendif()",
+        'function(f)\ncmake_parse_arguments(PARSE_ARGV 1 ARG "" NAME "")\nif(NOT ARG_NAME)\nSTOP\nendif()\n'
+        "endfunction()\nf(x NAME y)",
+        "find_package(MPI REQUIRED Fortran)\nif(NOT MPI_Fortran_HAVE_F90_MODULE OR NOT MPI_IO)\nSTOP\nendif()",
+    ],
+)
+def test_what_cmake_finds_on_the_machine_keeps_nothing_from_building(tmp_path: Path, text: str) -> None:
+    assert cmake(tmp_path, text.replace("STOP", "message(FATAL_ERROR no)")).stops == []
+
+
+def test_options_that_are_no_way_to_mpi_or_threads_stay_off(tmp_path: Path) -> None:
+    text = "option(USE_LEGACY_OPENMP OFF)\noption(MPI_INPLACE OFF)\noption(USE_MPI OFF)\nif(USE_MPI)\n"
+    text += "find_package(MPI REQUIRED)\nendif()\nif(USE_LEGACY_OPENMP)\nfind_package(OpenMP REQUIRED)\nendif()\n"
+    assert [each.word for each in cmake(tmp_path, text).options] == ["-DUSE_MPI=ON"]
+
+
+def test_the_program_called_like_the_project_comes_before_one_that_links_mpi_itself(tmp_path: Path) -> None:
+    text = "find_package(MPI)\nadd_executable(modes m.c)\ntarget_link_libraries(modes MPI::MPI_C)\n"
+    text += "add_executable(wave+ f.c)\ntarget_link_libraries(wave+ own)\n"
+    assert [each.name for each in cmake(tmp_path, text).programs] == ["wave+", "modes"]
+
+
 def test_what_is_there_once_mpi_is_found(tmp_path: Path) -> None:
     condition = "if(NOT MPI_Fortran_COMPILER OR NOT MPI_CXX_FOUND)"
     text = f"find_package(MPI REQUIRED)\n{condition}\nmessage(SEND_ERROR x)\nendif()\nadd_executable(a a.cpp)"
