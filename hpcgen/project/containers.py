@@ -17,9 +17,9 @@ from hpcgen.project.draft import Draft
 from hpcgen.project.extensions import COMPILE
 from hpcgen.project.found import Found
 from hpcgen.project.imported import add_to_conda
-from hpcgen.project.library_rows import DRAWS_MPI, block_for
 from hpcgen.project.modules import conda_name
 from hpcgen.project.packages import choose_frameworks, conda_listed, with_groups
+from hpcgen.project.system_packages import FAMILY
 from hpcgen.readers.conda_text import asked_with_cuda, spec_name
 from hpcgen.readers.pip_text import Fault, requirement
 
@@ -60,7 +60,7 @@ def read_container(found: Found, draft: Draft) -> ContainerFile | None:
         files = [one for path in paths if (one := quiet.read(read, path)) is not None]
         if taken is None and files:
             # One project for several distributions is for that of most blocks, too.
-            taken = min(files, key=lambda each: each.installed.manager in _FAMILY)
+            taken = min(files, key=lambda each: each.installed.manager in FAMILY)
         if pattern is not _RECIPE:
             others += [each.file for each in files if each is not taken]
     if taken is not None and others:
@@ -274,57 +274,6 @@ def _into_conda(names: Collection[str], where: Position, draft: Draft) -> bool:
     new = {name: where for name in imported if not {name, conda_name(name)} & {*names}}
     add_to_conda(draft, new, "imported, and not among these")
     return True
-
-
-# Packages of the distribution.
-
-_BROUGHT = re.compile(
-    r"python\d?(\.\d+)?(-(pip|dev|devel|venv|setuptools|wheel|distutils|is-python3|full|minimal))?|python-is-python3|"
-    r"build-essential|gcc(-\d+|-c\+\+)?|g\+\+(-\d+)?|make|ca-certificates|apt-(utils|transport-https)|gnupg2?|"
-    r"software-properties-common|lsb-release|dirmngr|locales|tzdata|sudo|openssh-(server|client)s?|vim(-\w+)?|nano|emacs|"
-    r"htop|tmux|less|man-db|zsh|fish|cuda(-.+)?|(lib)?(cudnn|nccl|cublas|nvinfer|cupti)[\w.+-]*|nvidia-.+|rocm.*|"
-    r"lib(cufft|cufile|curand|cusolver|cusparse|npp|nvfatbin|nvjitlink|nvjpeg|nvrtc|nvvm)(-dev)?-\d+-\d+|"
-    r"dumb-init|tini|supervisor|epel-release|dnf-plugins-core|yum-utils|which|r-base(-core|-dev)?|julia|pip|docker.*"
-)
-"""What blocks bring, what only serves to make an image, and what people at a terminal use."""
-_MPI = re.compile(r"(lib)?(openmpi|mpich|mpi-default)(-bin|-dev|-devel|-common|\d+)?")
-_RENAMED = {"libgl1-mesa-glx": "libgl1", "libglib2.0-dev-bin": "libglib2.0-dev", "netcat": "netcat-openbsd"}
-"""What newer releases of Debian and Ubuntu call packages. Source: package lists of Debian 12."""
-_FAMILY = {"dnf": "rockylinux", "zypper": "opensuse_leap"}
-
-
-def choose_container_os_packages(file: ContainerFile, draft: Draft) -> None:
-    """Those of the container's lines that nothing else brings, beside what is chosen already."""
-    installed = file.installed
-    mpi = next((each for each in installed.system if _MPI.fullmatch(each.text)), None)
-    if mpi is not None:
-        draft.add_block("mpi", f"{mpi.text} is an MPI; the site decides which one", mpi.where)
-    names = {
-        _RENAMED.get(each.text, each.text): each
-        for each in installed.system
-        if not _BROUGHT.fullmatch(each.text) and not _MPI.fullmatch(each.text)
-    }
-    if "mpi" in draft.blocks and (drawing := [name for name in names if DRAWS_MPI.fullmatch(name)]):
-        text = f"not installed, since the distribution's own MPI comes with them: {some(drawing)}"
-        draft.remark(f"{text}; blocks bring over the image's MPI what they can", names[drawing[0]].where)
-        for name in drawing:
-            if block := block_for(name):
-                draft.add_block(block, f"{name}, over the image's MPI", names[name].where)
-        names = {name: each for name, each in names.items() if name not in drawing}
-    there = _options(draft, "os_packages").setdefault("packages", []) if "os_packages" in draft.blocks else []
-    new = [name for name in names if name not in there]
-    if not new:
-        return
-    first = names[new[0]]
-    draft.add_block(
-        "os_packages", f"{counted(len(new), 'package')} that {file.file} installs", first.where, packages=there
-    )
-    there = _options(draft, "os_packages")["packages"]
-    there += new
-    if base := _FAMILY.get(installed.manager):
-        draft.add_block(
-            base, f"the names of the packages that {file.file} installs are this distribution's", first.where
-        )
 
 
 # Variables and the command.

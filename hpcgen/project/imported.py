@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -37,9 +38,12 @@ class Listed(NamedTuple):
     channels: tuple[str, ...] = ()
 
     def has(self, name: str, packages: Sequence[str]) -> bool:
-        """Whether it has an imported name by one of its packages, by its name in conda, or by a package called so."""
-        named = normal_name(name.partition(".")[0])
-        return any(each in self.names for each in (*packages, *conda_names(name), named))
+        """Whether it has an imported name by one of its packages, by its name in conda, or by a package called so.
+
+        One for GPUs may have CUDA's version behind its name: dgl-cuda11.1.
+        """
+        known = {*packages, *conda_names(name), normal_name(name.partition(".")[0])}
+        return not known.isdisjoint(re.sub(r"-cuda[\d.-]*$", "", each) for each in self.names)
 
 
 class Imported(NamedTuple):

@@ -10,12 +10,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError, Position
 from hpcgen.core.support.quoting import NAME_PATTERN
 from hpcgen.project.compiled import choose_build, without_build_beside
-from hpcgen.project.containers import (
-    choose_container_os_packages,
-    choose_container_packages,
-    choose_container_run,
-    read_container,
-)
+from hpcgen.project.containers import choose_container_packages, choose_container_run, read_container
 from hpcgen.project.copied_files import choose_copied
 from hpcgen.project.draft import Draft
 from hpcgen.project.extensions import choose_extensions
@@ -32,6 +27,7 @@ from hpcgen.project.notebooks import (
 from hpcgen.project.packages import choose_packages
 from hpcgen.project.spack import choose_spack
 from hpcgen.project.started import choose_command
+from hpcgen.project.system_packages import choose_container_os_packages, choose_shown_os_packages
 
 # Files that say something of a project which init does not read: they are named, with what to do.
 
@@ -93,6 +89,7 @@ def draft_of(top: Path, catalog: Catalog, command: str = "") -> Draft:
     choose_os_packages(found, draft)
     if container is not None:
         choose_container_os_packages(container, draft)
+    choose_shown_os_packages(found, draft)
     choose_build(found, draft)
     choose_extensions(found, catalog, draft)
     choose_r(found, container, notebooks, catalog, draft)

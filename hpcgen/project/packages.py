@@ -172,7 +172,8 @@ def _files(found: Found, programs: list[PythonSource]) -> list[str]:
     pip = [path for path in paths if _REQUIREMENTS.fullmatch(path) and not re.search(r"(^|[/_.-])conda[._-]", path)]
     more = sorted((path for path in pip if not _NOT_MAIN.search(path)), key=_likely)
     conda = sorted((path for path in paths if _CONDA.fullmatch(path) and not _NOT_MAIN.search(path)), key=_likely)
-    if not any(_CONDA.fullmatch(path.rpartition("/")[2]) for path in paths):
+    shown = [each.text for each in found.readme.environments if each.text in paths]
+    if not shown and not any(_CONDA.fullmatch(path.rpartition("/")[2]) for path in paths):
         conda = [path for path in paths if re.fullmatch(r"[^/]+\.ya?ml", path) and _is_environment(path, found)]
     main = [path for path in more if _MAIN.search(path)]
     ordered = [
@@ -180,7 +181,7 @@ def _files(found: Found, programs: list[PythonSource]) -> list[str]:
         *(path for path in beside if path in paths),
         *named(*_LISTS),
         *(main[:1] if not named(*_LISTS) else []),
-        *conda[:1],
+        *[*shown, *conda][:1],
         *named(*OF_PROJECT),
         *(more[:1] if not main else []),
     ]

@@ -19,7 +19,19 @@ _PROGRAM = re.compile(r"(?:^|\s)(?:\$\{?\w+\}?/|\./)?(\w[\w./-]*\.py|(?<=-m )\w[
 _INSTALLS = re.compile(r"\bpip3?[ \t]+install[ \t]+(.*)")
 _PIN = re.compile(r"(?:^|[\s\"'`])([A-Za-z0-9][A-Za-z0-9._-]*==\d[\w.]*)(?:\+\w+)?(?=[\s\"'`\\,]|$)")
 _GROUPS = re.compile(r"(?:^|[\s\"'])(?:[A-Za-z][\w.-]*|\.)\[([\w,. -]+)\]")
+_BY_APT = re.compile(r"\bapt(?:-get)?[ \t]+(?:-\S+[ \t]+)*install[ \t]+([^&|;#`]*)")
+_PACKAGE = re.compile(r"(?<!\S)([a-z0-9][a-z0-9.+-]+)(?=\s|\Z)")
+_MAKES = re.compile(r"\b(?:conda|mamba|micromamba)[ \t]+(?:env[ \t]+)?create[ \t]+(.*)")
+_ENVIRONMENT = re.compile(r"(?:-f|--file)(?:[ \t]+|=)(\S+\.ya?ml)")
 _NOT_FOR_RUNS = re.compile(r"(unit)?tests?(ing)?|dev\w*|docs?|lint\w*|tpu|mac\w*|windows")
+_SHOWN = (
+    (_STARTS, _PROGRAM),
+    (_INSTALLS, _PIN),
+    (_INSTALLS, _GROUPS),
+    (_BY_APT, _PACKAGE),
+    (_MAKES, _ENVIRONMENT),
+)
+"""Commands, and what of their words is taken."""
 _PAGE = re.compile(r"\]\((?:\./)?([\w][\w./-]*\.(?:md|rst))(?:#[^()]*)?\)")
 
 
@@ -28,16 +40,17 @@ def read_readme(folder: ProjectFolder, path: str) -> Readme:
 
     InputError: it cannot be read.
     """
-    found: dict[re.Pattern[str], list[FileWord]] = {_PROGRAM: [], _PIN: [], _GROUPS: []}
+    found: dict[re.Pattern[str], list[FileWord]] = {word: [] for _, word in _SHOWN}
     for number, line in enumerate(folder.text(path).split("\n"), 1):
-        for command, word in ((_STARTS, _PROGRAM), (_INSTALLS, _PIN), (_INSTALLS, _GROUPS)):
+        for command, word in _SHOWN:
             if len(line) < _LONGEST and (match := command.search(line)):
                 for each in word.finditer(match[1]):
                     where = Position(path, number, match.start(1) + each.start(1) + 1)
                     found[word].append(FileWord(each[1], where))
     groups = [(name.strip(), each.where) for each in found[_GROUPS][:1] for name in each.text.split(",")]
     wanted = [FileWord(name, where) for name, where in groups if name and not _NOT_FOR_RUNS.fullmatch(name)]
-    return Readme(found[_PROGRAM], found[_PIN], wanted)
+    made = [FileWord(folder.beside(path, each.text), each.where) for each in found[_ENVIRONMENT]]
+    return Readme(found[_PROGRAM], found[_PIN], wanted, found[_PACKAGE], made)
 
 
 def linked_pages(folder: ProjectFolder, path: str) -> list[str]:

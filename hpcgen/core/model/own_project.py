@@ -245,12 +245,16 @@ class PythonSource(Record, frozen=True):
 class Readme(Record, frozen=True):
     """What a README shows: programs of the project that it starts, and packages in one version that it installs.
 
-    ``groups``: extras with which it installs the project first, those for tests and the like left out.
+    ``groups``: extras with which it installs the project first, those for tests and the like left out. ``system``:
+    packages that it installs by apt. ``environments``: files, by their paths from the project's folder, of which it
+    makes environments of conda.
     """
 
     programs: list[FileWord] = []
     installed: list[FileWord] = []
     groups: list[FileWord] = []
+    system: list[FileWord] = []
+    environments: list[FileWord] = []
 
 
 class ProjectTable(Record, frozen=True):

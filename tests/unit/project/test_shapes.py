@@ -30,6 +30,7 @@ class Shape(NamedTuple):
     conda: dict[str, list[str]] = {}
     without: list[str] = []
     open: str = ""
+    system: list[str] = []
 
 
 SHAPES = {
@@ -590,6 +591,28 @@ SHAPES = {
         ["pytorch"],
         ["python3", "/app/train.py", "--out", "<PATH/OUT>", "data=Set:root=<PATH/IN>:extra=<PATH/MORE>"],
     ),
+    "a program that the README installs by apt": Shape(
+        {
+            "README.md": "```\nsudo apt update && sudo apt install -y ffmpeg libgl1-mesa-glx docker-ce own-name\n```\n",
+            "requirements.txt": "torch\n",
+            "main.py": TORCH,
+        },
+        ["pytorch", "python_packages", "os_packages"],
+        ["python3", "/app/main.py"],
+        ["requirements.txt"],
+        system=["ffmpeg", "libgl1"],
+    ),
+    "an environment of conda that the README makes, in a folder": Shape(
+        {
+            "README.md": "```\nconda env create -f env/own.yml\nconda activate own\npython run.py\n```\n",
+            "env/own.yml": "channels: [conda-forge]\ndependencies: [python, pytorch, dgl-cuda11.1]\n",
+            "setup.py": "from setuptools import setup\nsetup(name='own', install_requires=['torch'])\n",
+            "run.py": f"import dgl\n{TORCH}",
+        },
+        ["conda_packages"],
+        ["python3", "/app/run.py"],
+        conda={"files": ["env/own.yml"]},
+    ),
     "pages of the documentation, and lines for TPUs": Shape(
         {
             "docs/usage.md": "```\npython a/train.py --device tpu\npython a/train.py --lr 1\n```\n",
@@ -670,6 +693,9 @@ def test_a_repository_of_this_shape_is_understood(tmp_path: Path, shape: Shape) 
     assert options.get("without", []) == shape.without and shape.open in str(draft.data.get("open", ""))
     conda = draft.blocks.get("conda_packages", {}).get("options", {})
     assert not shape.conda or conda == shape.conda
+    assert (
+        draft.blocks.get("os_packages", {}).get("options", {}).get("packages", []) == shape.system or not shape.system
+    )
     remarks = [each.text for each in draft.remarks]
     assert all(any(words in each for each in remarks) for words in shape.remarks), remarks
     if not shape.remarks:
