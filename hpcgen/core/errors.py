@@ -94,7 +94,8 @@ class Remedy(msgspec.Struct, frozen=True):
     """A change of what was asked with which there is a plan.
 
     settings: what ``--set`` says instead, by BLOCK.OPTION; None where it is left out.
-    stack: what the stack says instead, by ``BLOCK.version`` or ``BLOCK.provider``; None where it says nothing.
+    stack: what the stack says instead, by ``BLOCK.version`` or ``BLOCK.provider``; None where it says nothing, and by
+        ``BLOCK`` where it does not name that.
     partition: the kind of node that is named instead.
     without: names that ``--add`` had.
     added: names that ``--add`` has as well.

@@ -107,11 +107,11 @@ def make_plan(
         told = explained(error.question, asked, site, planner.plan)
         raise (told if error.first is None else with_remedies(error.first, told.remedies)) from None
     except UnusedSettingError as error:
-        from hpcgen.planning.remedies import with_added
+        from hpcgen.planning.nearby import with_added
 
         raise with_added(error, asked, site, planner.plan) from None
     except MisfitError as error:
-        from hpcgen.planning.remedies import on_gpus, with_other_job
+        from hpcgen.planning.nearby import on_gpus, with_other_job
 
         used = on_gpus(error, asked, catalog, planner.plan)
         raise used or with_other_job(error, asked, site, wanted, planner.plan) from None

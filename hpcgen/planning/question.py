@@ -41,7 +41,10 @@ class PlanRequest(msgspec.Struct, frozen=True):
         settings += [f"{name}={value}" for name, value in remedy.settings.items() if value is not None]
         blocks = dict(self.stack.blocks)
         for name, value in remedy.stack.items():
-            block, _, what = name.rpartition(".")
+            block, dot, what = name.rpartition(".")
+            if not dot:
+                blocks.pop(name, None)
+                continue
             blocks[block] = msgspec.structs.replace(blocks[block], **{what: value or _NOTHING[what]})
         stack = msgspec.structs.replace(self.stack, blocks=blocks)
         added = tuple(name for name in (*self.added, *remedy.added) if name not in remedy.without)

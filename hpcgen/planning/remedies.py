@@ -4,36 +4,34 @@ from __future__ import annotations
 
 import re
 from bisect import bisect, bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import combinations, islice, product
+from itertools import combinations, islice
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from hpcgen.blocks.options import option_fields
 from hpcgen.blocks.requirements import Candidate, Requirement, in_range, version, version_range
-from hpcgen.catalog.catalog import Catalog
-from hpcgen.core.errors import ConflictError, HpcgenError, InputError, PolicyError, Remedy, UnknownNameError
-from hpcgen.core.model.job import JobRequest
+from hpcgen.core.errors import ConflictError, HpcgenError, Remedy
 from hpcgen.core.model.plan import Plan
+from hpcgen.core.model.project import BLOCK
 from hpcgen.core.model.site import Site
 from hpcgen.core.support.quoting import sh
-from hpcgen.launch.job.remedies import JobChange, changes, refusal
 from hpcgen.planning.drivers import said_by
 from hpcgen.planning.forward import newer_drivers
-from hpcgen.planning.question import MisfitError, PlanRequest, UnusedSettingError
+from hpcgen.planning.question import PlanRequest, UnusedSettingError
 from hpcgen.planning.resolver.clash import clash_of, fitting, known, told
 from hpcgen.planning.resolver.exact import exact
 from hpcgen.planning.resolver.question import Question
-from hpcgen.planning.resolver.resolve import NoPlanError
 
 SHOWN = 3
 TRIED = 60
 """So many plans are made at most for one error."""
 COMBINED = 2000
 """So many sets of requirements are dropped together at most."""
+_LISTS = (BLOCK, "conda_packages", "os_packages")
+"""Blocks that are no software by themselves."""
 
 
 def explained(question: Question, asked: PlanRequest, site: Site, plan: Callable[[PlanRequest], Plan]) -> ConflictError:
@@ -43,14 +41,14 @@ def explained(question: Question, asked: PlanRequest, site: Site, plan: Callable
     other stand in the way.
     """
     clash = clash_of(question)
-    changes, trials = _Changes(question, clash, asked, site), _Trials(asked, plan, of_gpus=True)
+    changes, trials = _Changes(question, clash, asked, site), Trials(asked, plan, of_gpus=True)
     found = tuple(islice(filter(None, map(trials.first, changes)), SHOWN))
     if not found:
-        trials = _Trials(asked, plan)
+        trials = Trials(asked, plan)
         found = tuple(islice(filter(None, map(trials.first, changes)), SHOWN))
     if not found:
-        trials = _Trials(asked, plan)
-        found = tuple(filter(None, [trials.first(changes.several())]))
+        trials = Trials(asked, plan)
+        found = tuple(filter(None, [trials.first(changes.several()) or trials.first(changes.without_block())]))
     bounds = [bound for requirement in clash for bound in requirement.origin.bounds]
     other = "no tried change resolves; the tables lack a compatible release"
     if any(bound.rule in ("fact", "vendor") for bound in bounds):
@@ -64,7 +62,7 @@ def explained(question: Question, asked: PlanRequest, site: Site, plan: Callable
     return error
 
 
-class _Trials:
+class Trials:
     """Plans each change before it is suggested, up to a limit.
 
     ``of_gpus``: what gives up the GPUs is no remedy yet: another may keep them.
@@ -187,7 +185,7 @@ class _Changes:
             for field in option_fields(self.question.catalog.block(block).Options):
                 name, here = f"{block}.{field.encode_name}", _text(now[field.encode_name])
                 without = [None] if self.asked.said(name) is not None else []
-                others = [value for value in _values(field.type) if value != here]
+                others = [value for value in option_values(field.type) if value != here]
                 yield [self._set(name, value) for value in (*without, *others)]
 
     def _partitions(self) -> Iterator[Remedy]:
@@ -199,6 +197,29 @@ class _Changes:
         for name in self.asked.added:
             if self.question.catalog.identifier(name) in clashing:
                 yield Remedy(without=(name,), text=f"without --add {name}")
+
+    def without_block(self) -> Iterator[Remedy]:
+        """The stack without the one block that stands against the rest, and its lists without what that brings.
+
+        Which of several the user can do without is not asked.
+        """
+        roots = [each for each in self.clash if each.origin.kind == "stack"]
+        for root in roots if len(roots) == 1 else ():
+            name, others = root.origin.asked, {*self.asked.stack.blocks} - {root.origin.asked, *_LISTS, "mpi"}
+            if others and self.question.catalog.has_block(name):
+                yield from self._without_one(root, name)
+
+    def _without_one(self, root: Requirement, name: str) -> Iterator[Remedy]:
+        place, catalog = root.origin.place(), self.question.catalog
+        text = f"without the block {name}, if your programs can do without it: take it out of "
+        text += f"{place}" if place is not None else f"the stack {self.asked.stack.name}"
+        yield Remedy(stack={name: None}, text=text)
+        brought = [each for each, block in catalog.distributions.items() if block == name]
+        key, listed = f"{BLOCK}.without", self.asked.stack.blocks.get(BLOCK)
+        if brought and listed is not None and self.asked.said(key) is None:
+            left = listed.options.get("without")
+            words = ",".join([*(left if isinstance(left, list) else []), *brought])
+            yield Remedy(settings={key: words}, stack={name: None}, text=f"{text}, with --set {key}={words}")
 
     def several(self) -> Iterator[Remedy]:
         """As few changes as possible, if one is not enough; those of ``--set`` first."""
@@ -255,7 +276,7 @@ class _Changes:
         return Remedy(settings={name: value}, text=f"--set {sh(f'{name}={value}')}{instead}")
 
 
-def _values(kind: Any) -> list[str]:
+def option_values(kind: Any) -> list[str]:
     """The values of an option that takes one of a few, as ``--set`` writes them."""
     if kind is bool:
         return ["true", "false"]
@@ -279,116 +300,3 @@ def _distances(every: Sequence[Candidate], root: Requirement) -> dict[Candidate,
             place = bisect_left(rows, version(candidate.version))
             found[candidate] = min(abs(place - at) for at in asked), -place
     return found
-
-
-# Where a block leaves the GPUs alone that a job asks for: its other options and releases, before anything else.
-
-TOGETHER = 2
-"""So many options of a block are changed at most."""
-
-
-def on_gpus(
-    error: MisfitError, asked: PlanRequest, catalog: Catalog, plan: Callable[[PlanRequest], Plan]
-) -> PolicyError | None:
-    """The error with what makes a block of the plan use the GPUs; None where nothing that was tried does."""
-    trials = _Trials(asked, plan)
-    found = tuple(filter(None, (trials.first(_variants(catalog, name, asked)) for name in error.idle)))
-    if not found:
-        return None
-    *others, last = error.problems
-    text = ", or ".join([*(each.text for each in found), *filter(None, [last.remedy])])
-    better = PolicyError([*others, replace(last, remedy=text)])
-    better.remedies = found
-    return better
-
-
-def _variants(catalog: Catalog, block: str, asked: PlanRequest) -> Iterator[Remedy]:
-    """Other values of a block's options, one changed before several; each has the newest release that fits."""
-    fields = option_fields(catalog.block(block).Options)
-    known = {f"{block}.{each.encode_name}": _values(each.type) for each in fields}
-    choices = [(name, [None] if asked.said(name) is not None else values) for name, values in known.items() if values]
-    for number in range(1, TOGETHER + 1):
-        for several in combinations(choices, number):
-            for values in product(*(values for _, values in several)):
-                yield _set_all(dict(zip((name for name, _ in several), values, strict=True)), asked)
-
-
-def _set_all(settings: Mapping[str, str | None], asked: PlanRequest) -> Remedy:
-    words = [
-        f"--set {sh(f'{name}={value}')}" if value is not None else f"without --set {sh(f'{name}={asked.said(name)}')}"
-        for name, value in settings.items()
-    ]
-    return Remedy(settings=dict(settings), text=" ".join(words))
-
-
-# Suggest nearby requests when one fails; each is planned before it is suggested.
-
-OTHER_JOBS = 12
-"""So many other jobs are planned at most for one error."""
-
-
-def with_added(
-    error: UnusedSettingError, asked: PlanRequest, site: Site, plan: Callable[[PlanRequest], Plan]
-) -> UnknownNameError:
-    """``--set`` of blocks that the plan does not have: ``--add`` brings them, or what stands against that."""
-    words = " ".join(f"--add {name}" for name in error.names)
-    *others, last = error.problems
-    remedy = Remedy(added=tuple(error.names), text=words)
-    added = asked.after(remedy)
-    try:
-        plan(added)
-    except HpcgenError as failure:
-        other = _explained(failure, added, site, plan)
-        added_to = [each for each in other.remedies if not set(each.without) & set(error.names)]
-        drop = _Trials(asked, plan).first([_without_settings(error.names, asked)]) if not added_to else None
-        first, *more = other.problems
-        if drop is not None:
-            message = f"{last.message}; {words} does not help: {first.message}"
-            found = UnknownNameError([*others, replace(last, message=message, remedy=drop.text), *more])
-            found.remedies = (drop,)
-            return found
-        found = UnknownNameError([*others, last, replace(first, message=f"with {words}: {first.message}"), *more])
-        found.remedies = tuple(replace(each, added=(*error.names, *each.added)) for each in added_to)
-        return found
-    found = UnknownNameError([*others, replace(last, remedy=f"put it into the image: {words}")])
-    found.remedies = (remedy,)
-    return found
-
-
-def _explained(
-    failure: HpcgenError, asked: PlanRequest, site: Site, plan: Callable[[PlanRequest], Plan]
-) -> HpcgenError:
-    """What stands against a request: no choice of versions is a bare fact until it is explained."""
-    if not isinstance(failure, NoPlanError):
-        return failure
-    try:
-        return explained(failure.question, asked, site, plan)
-    except InputError as circle:
-        return circle
-
-
-def _without_settings(blocks: Collection[str], asked: PlanRequest) -> Remedy:
-    """Everything that ``--set`` says of some blocks left out."""
-    said = [each for each in asked.settings if each.partition("=")[0].partition(".")[0] in blocks]
-    words = " ".join(f"--set {sh(each)}" for each in said)
-    return Remedy(settings={each.partition("=")[0]: None for each in said}, text=f"without {words}")
-
-
-def with_other_job(
-    error: MisfitError,
-    asked: PlanRequest,
-    site: Site,
-    request: JobRequest,
-    plan: Callable[[PlanRequest, JobRequest], Plan],
-) -> PolicyError:
-    """A job that does not fit the machine, with the nearest that does."""
-
-    def works(change: JobChange) -> bool:
-        try:
-            plan(replace(asked, partition=change.partition), change.request)
-        except HpcgenError:
-            return False
-        return True
-
-    near = changes(site, asked.partition or site.default_partition, asked.stack, request)
-    return refusal(error.problems, islice(near, OTHER_JOBS), works)

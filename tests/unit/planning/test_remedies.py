@@ -100,6 +100,16 @@ def test_the_stacks_own_range_is_named_with_its_place(tmp_path: Path) -> None:
     assert f"version 1.19.* of onnxruntime instead of ==1.19 in {tmp_path}/it.yaml:4:3 of stack it" in str(error)
 
 
+def test_a_block_beside_others_may_be_taken_out_with_what_the_list_says_of_it(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("torch\ntorchaudio\n")
+    lists = "python_packages: {options: {files: [requirements.txt]}}"
+    stack = a_stack(tmp_path, f"pytorch: {{}}\n  torchaudio: {{}}\n  {lists}")
+    error = refused("lumi-g", stack)
+    (remedy,) = error.remedies
+    assert remedy.stack == {"torchaudio": None} and remedy.settings == {"python_packages.without": "torchaudio"}
+    assert f"take it out of {tmp_path}/it.yaml:5:3, with --set python_packages.without=torchaudio (plans " in str(error)
+
+
 def test_where_nothing_helps_it_says_so(tmp_path: Path) -> None:
     error = refused("lumi-g", a_stack(tmp_path, "cuda: {}"))
     assert error.remedies == ()
