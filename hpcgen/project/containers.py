@@ -146,7 +146,7 @@ def choose_container_packages(file: ContainerFile, found: Found, catalog: Catalo
     asked = _requirements([*of_base, *installed.python], file, draft)
     if listed:
         _beside_list(listed[0], asked[: len(of_base)], asked[len(of_base) :], draft)
-        with_groups(installed.groups, found, draft)
+        with_groups(installed.groups, found, catalog, draft)
         return
     of_conda = bool(installed.conda) and (not asked or bool(file.base and _OF_CONDA.fullmatch(_image(file.base)[0])))
     if asked or of_conda:

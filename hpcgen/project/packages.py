@@ -85,7 +85,7 @@ def choose_packages(found: Found, catalog: Catalog, draft: Draft, asked: str = "
             break
     else:
         listed = _take_members(found, catalog, draft, imported)
-    with_groups(found.readme.groups, found, draft)
+    listed = listed._replace(names=listed.names | with_groups(found.readme.groups, found, catalog, draft))
     if not listed.conda and not listed.complete and names:
         listed = _with_own(found, imported, listed, catalog, draft)
     add_imported(imported, listed, catalog, draft)
@@ -151,17 +151,26 @@ def _with_own(found: Found, imported: Imported, listed: Listed, catalog: Catalog
     return listed
 
 
-def with_groups(asked: Sequence[FileWord], found: Found, draft: Draft) -> None:
-    """The extras with which people install the project, where its own list has them."""
+def with_groups(asked: Sequence[FileWord], found: Found, catalog: Catalog, draft: Draft) -> set[str]:
+    """The extras with which people install the project, where its own list has them, with the blocks for them.
+
+    Returns the names of the packages that these files have then.
+    """
     options = draft.blocks.get(BLOCK, {}).get("options", {})
     quiet = found._replace(problems=Problems())
     files = [quiet.packages(name) for name in options.get("files", [])] if asked else []
     there = {name for file in files if file is not None for name in file.group_names} - {*options.get("groups", [])}
-    if groups := [each for each in asked if each.text in there]:
-        names = [each.text for each in groups]
-        options["groups"] = [*options.get("groups", []), *names]
-        where = groups[0].where
-        draft.because(("blocks", BLOCK), None, f"{where.file} installs the project with {some(names)}", where)
+    groups = [each for each in asked if each.text in there]
+    if not groups:
+        return set()
+    names = [each.text for each in groups]
+    options["groups"] = [*options.get("groups", []), *names]
+    where = groups[0].where
+    draft.because(("blocks", BLOCK), None, f"{where.file} installs the project with {some(names)}", where)
+    gpu = draft.gpu_package
+    listed = [choose_frameworks(file, catalog, draft, options["groups"]) for file in files if file is not None]
+    draft.gpu_package = draft.gpu_package or gpu
+    return {name for each in listed for name in each}
 
 
 def _files(found: Found, programs: list[PythonSource]) -> list[str]:
@@ -238,7 +247,8 @@ def _take(
         _without_unneeded(packages, before, found, catalog, imported, draft)
     for note in packages.notes:
         draft.remark(note.text, note.where)
-    if groups := [each for each in packages.group_names if each not in packages.default_groups]:
+    taken = {*packages.default_groups, *(each.text for each in found.readme.groups)}
+    if groups := [each for each in packages.group_names if each not in taken]:
         text = f"not installed: the groups {some(groups)}; `groups: [{groups[0]}]` next to `files` adds one"
         draft.because(("blocks", "python_packages"), None, text, where)
     # A lock has all that may be wanted, also what only some groups need.
@@ -293,12 +303,12 @@ def _without_unneeded(
             draft.because(("blocks", BLOCK), None, text, each.where)
 
 
-def choose_frameworks(file: PackageFile, catalog: Catalog, draft: Draft) -> list[str]:
-    """The blocks that bring packages of the file; the names of these packages and of the others."""
+def choose_frameworks(file: PackageFile, catalog: Catalog, draft: Draft, groups: Collection[str] = ()) -> list[str]:
+    """The blocks that bring packages of the file and its groups; the names of these packages and of the others."""
     from hpcgen.readers.locked import selected
 
     owners: dict[str, PackageRequirement] = {}
-    wanted = selected(file, _FOR_PYTHON, _FOR_ARCHITECTURE)
+    wanted = selected(file, _FOR_PYTHON, _FOR_ARCHITECTURE, groups)
     draft.gpu_package = next((each.name for each in wanted if _ON_GPUS.fullmatch(each.name)), "")
     for each in wanted:
         if each.name in catalog.distributions:

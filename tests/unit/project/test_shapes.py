@@ -591,6 +591,17 @@ SHAPES = {
         ["pytorch"],
         ["python3", "/app/train.py", "--out", "<PATH/OUT>", "data=Set:root=<PATH/IN>:extra=<PATH/MORE>"],
     ),
+    "a framework in the extra with which the README installs the project": Shape(
+        {
+            "README.md": "```\npip install 'own[fold,test]'\n```\n",
+            "pyproject.toml": "[project]\nname = 'own'\nversion = '1'\ndependencies = ['numpy']\n"
+            "[project.optional-dependencies]\nfold = ['jax']\ntest = ['torch']\n",
+            "main.py": f"import numpy\n{MAIN}",
+        },
+        ["jax", "python_packages"],
+        ["python3", "/app/main.py"],
+        ["pyproject.toml"],
+    ),
     "a program that the README installs by apt": Shape(
         {
             "README.md": "```\nsudo apt update && sudo apt install -y ffmpeg libgl1-mesa-glx docker-ce own-name\n```\n",
