@@ -47,6 +47,10 @@ def choose_build(found: Found, draft: Draft) -> None:
     if build is None:
         return
     _open_questions(build, draft)
+    if not build.programs and found.backend is not None:
+        if build.mpi is not None:
+            draft.add_block("mpi", f"{build.mpi.text} asks for MPI; the site decides which one", build.mpi.where)
+        return
     if build.mpi is None and not build.programs:
         text = f"{build.file} exists, but init finds no program in it; `build:` in the stack says how it is compiled"
         draft.remark(text, Position(build.file, 1, 1))

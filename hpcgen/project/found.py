@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from hpcgen.core.errors import HpcgenError, InputError, Position, Problem, Problems
-from hpcgen.core.model.own_project import BuildFile, FileWord, JobFile, ProjectTable, PythonSource, Readme
+from hpcgen.core.model.own_project import BuildBackend, BuildFile, FileWord, JobFile, ProjectTable, PythonSource, Readme
 from hpcgen.project.mentions import most_mentioned
 from hpcgen.readers.folder import PartlyReadError, ProjectFolder, ProjectTree, project_tree
 
@@ -38,8 +38,8 @@ class Found(NamedTuple):
     ``top``: the folder. ``jobs``: job scripts, ``scripts``: others that start something, ``readmes``, ``recipes``:
     README files with the pages that they lead to, Makefiles and justfiles with command lines, ``secret_scripts``:
     scripts that may hold secrets, ``sources``: Python files, ``build``: how it is compiled, ``table``: what
-    pyproject.toml, setup.cfg or setup.py says of the project itself, ``readme``: what its README shows. ``problems``:
-    what is wrong with its files.
+    pyproject.toml, setup.cfg or setup.py says of the project itself, ``readme``: what its README shows, ``backend``:
+    what compiles modules of the Python project when it is installed. ``problems``: what is wrong with its files.
     """
 
     top: Path
@@ -53,6 +53,7 @@ class Found(NamedTuple):
     build: BuildFile | None
     table: ProjectTable
     readme: Readme
+    backend: BuildBackend | None
     problems: Problems
 
     def read(self, reader: Callable[[ProjectFolder, str], T], path: str) -> T | None:
@@ -119,6 +120,7 @@ def look_at(top: Path) -> Found:
         build,
         table,
         next((_read(top, quiet, read_readme, name) for name in tree.named(*NAMES)), None) or Readme(),
+        _backend(top, tree),
         problems,
     )
 
@@ -203,6 +205,17 @@ def _build(top: Path, tree: ProjectTree, problems: Problems) -> BuildFile | None
     return with_needed_flags(
         build, tree, sources[:_MOST_SOURCES], lambda reader, path: _read(top, Problems(), reader, path), by_sources
     )
+
+
+_COMPILING = ("scikit_build_core.build", "mesonpy")
+"""Backends that compile by CMake and by Meson, which the base has or an index brings."""
+
+
+def _backend(top: Path, tree: ProjectTree) -> BuildBackend | None:
+    from hpcgen.readers.pyproject import read_backend
+
+    found = _read(top, Problems(), read_backend, "pyproject.toml") if tree.has("pyproject.toml") else None
+    return found if found is not None and found.module.text in _COMPILING else None
 
 
 def project_table(top: Path, paths: Mapping[str, str], problems: Problems) -> ProjectTable:

@@ -26,7 +26,7 @@ def choose_os_packages(found: Found, draft: Draft) -> None:
     if found.tree.has("apt.txt"):
         for each in found.read(lambda folder, path: read_apt(folder, path, found.problems), "apt.txt") or []:
             packages.listed.setdefault(each.text, each.where)
-    if found.build is not None and (found.build.programs or found.build.mpi is not None):
+    if found.build is not None and (found.build.programs or found.build.mpi is not None or found.backend is not None):
         _of_build(found.build, packages, found, draft)
     packages.put(draft)
 

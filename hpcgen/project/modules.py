@@ -157,9 +157,11 @@ class Modules:
         folders = [start, "", "src", *above(start), *self._members]
         if not sure and not is_standard(imported.package) and not packages_with(plain):
             folders.append(here)
-        for folder in dict.fromkeys(folders):
-            if path := self._path(f"{folder}/{plain.replace('.', '/')}".lstrip("/")):
-                return folder, path
+        # What is no file of a package is compiled, or an attribute.
+        for name in dict.fromkeys((plain.replace(".", "/"), plain.partition(".")[0])):
+            for folder in dict.fromkeys(folders):
+                if path := self._path(f"{folder}/{name}".lstrip("/")):
+                    return folder, path
         return None
 
     def _path(self, below: str) -> str:

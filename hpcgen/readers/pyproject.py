@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Any
 
 from hpcgen.core.errors import InputError, Position
-from hpcgen.core.model.own_project import FileWord, ProjectTable
+from hpcgen.core.model.own_project import BuildBackend, FileWord, ProjectTable
 from hpcgen.core.model.project import FileNote, PackageFile, PackageRequirement
 from hpcgen.core.support.package_names import normal_name
 from hpcgen.readers.data_files import Reader, TomlFile
@@ -24,6 +25,7 @@ from hpcgen.readers.pip_text import (
     requirement,
 )
 
+_OF_HISTORY = re.compile(r"setuptools[_-]scm|versioningit|hatch-vcs")
 _DEEPEST = 20
 """Groups that include groups."""
 
@@ -302,6 +304,26 @@ def _text(table: dict[str, Any], key: str) -> str:
 # pyproject.toml's table [project], or Poetry's: what the project is called and which commands it has.
 
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
+
+def read_backend(folder: ProjectFolder, path: str) -> BuildBackend | None:
+    """What builds the project; None where nothing is said. InputError with all that is wrong there."""
+    file = TomlFile(folder, path)
+    reader = Reader(file)
+    table = reader.table(file.data, "build-system", Position(path, 1, 1))
+    where = file.key("build-system", "build-backend")
+    module = reader.text(table, "build-backend", where)
+    listed = reader.texts(table, "requires", file.header("build-system"))
+    reader.problems.raise_as(InputError)
+    if not module:
+        return None
+    requires = []
+    for text in listed:
+        with suppress(Fault):
+            each = requirement(text, where)
+            requires += [f"{each.name}{each.specifier}"] if not each.marker else []
+    of_history = _OF_HISTORY.search(folder.text(path)) is not None
+    return BuildBackend(FileWord(module, where), requires, of_history)
 
 
 def read_project_table(folder: ProjectFolder, path: str) -> ProjectTable:

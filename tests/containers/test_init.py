@@ -33,6 +33,41 @@ def total(double[:] values):
         result += values[i]
     return result
 """
+PYBIND = """\
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+#include <vector>
+PYBIND11_MODULE(kernels, module) {
+    module.def("total", [](const std::vector<double> &values) {
+        double sum = 0;
+        for (double value : values)
+            sum += value;
+        return sum;
+    });
+}
+"""
+PYPROJECT = """\
+[build-system]
+requires = [{1}]
+build-backend = "{0}"
+[project]
+name = "fast"
+version = "1.0"
+dependencies = ["numpy"]
+"""
+CMAKE = """\
+cmake_minimum_required(VERSION 3.18)
+project(fast CXX)
+find_package(pybind11 REQUIRED CONFIG)
+pybind11_add_module(kernels kernels.cpp)
+install(TARGETS kernels DESTINATION fast)
+"""
+MESON = """\
+project('fast', 'cpp', version: '1.0')
+python = import('python').find_installation(pure: false)
+python.install_sources('fast/__init__.py', subdir: 'fast')
+python.extension_module('kernels', 'kernels.cpp', dependencies: dependency('pybind11'), install: true, subdir: 'fast')
+"""
 MAIN = """\
 import fast.kernels
 import numpy
@@ -76,11 +111,29 @@ def test_a_project_is_built_and_run_as_init_says(hpcgen: Here, tmp_path: Path) -
     remove(image)
 
 
+COMPILED = {
+    "setup.py": {"setup.py": SETUP, "fast/__init__.py": "", "fast/kernels.pyx": KERNELS},
+    "CMake": {
+        "pyproject.toml": PYPROJECT.format("scikit_build_core.build", '"scikit-build-core", "pybind11"'),
+        "CMakeLists.txt": CMAKE,
+        "kernels.cpp": PYBIND,
+        "src/fast/__init__.py": "",
+    },
+    "Meson": {
+        "pyproject.toml": PYPROJECT.format("mesonpy", '"meson-python", "pybind11"'),
+        "meson.build": MESON,
+        "kernels.cpp": PYBIND,
+        "fast/__init__.py": "",
+    },
+}
+
+
 @pytest.mark.slow
-def test_modules_that_setup_py_compiles_are_there(hpcgen: Here, tmp_path: Path) -> None:
+@pytest.mark.parametrize("files", COMPILED.values(), ids=COMPILED)
+def test_modules_that_a_project_compiles_are_there(hpcgen: Here, tmp_path: Path, files: dict[str, str]) -> None:
     project, image = tmp_path / "fast", tmp_path / "image"
-    (project / "fast").mkdir(parents=True)
-    for name, text in {"setup.py": SETUP, "fast/__init__.py": "", "fast/kernels.pyx": KERNELS, "main.py": MAIN}.items():
+    for name, text in {**files, "main.py": MAIN}.items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text(text)
     hpcgen(project, "init")
     hpcgen(project, "build", "--site", "here", "--engine", "ch-image", "-o", str(image))

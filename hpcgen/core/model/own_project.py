@@ -265,6 +265,17 @@ class ProjectTable(Record, frozen=True):
     scripts: dict[Text, FileWord] = {}
 
 
+class BuildBackend(Record, frozen=True):
+    """What builds a Python project from pyproject.toml, by its module, and the packages that it asks for then.
+
+    ``of_history``: the version is worked out from the history of the repository, which an image does not have.
+    """
+
+    module: FileWord
+    requires: list[Text] = []
+    of_history: bool = False
+
+
 class CompiledModules(Record, frozen=True):
     """What setup.py compiles: the modules, what it imports for that, and the first that is for NVIDIA's GPUs."""
 

@@ -81,3 +81,39 @@ def test_a_setup_py_that_is_not_read_costs_nothing_where_another_list_is_taken(t
     assert "build" not in draft.data
     assert draft.blocks["python_packages"]["options"] == {"files": ["requirements.txt"]}
     assert not draft.problems
+
+
+BACKEND = """\
+[build-system]
+requires = ["{requires}", "Old; python_version < '3'"]
+build-backend = "{backend}"
+[project]
+name = "fold"
+dependencies = ["numpy"]
+"""
+
+
+def test_what_a_backend_compiles_is_put_in_the_place_of_the_files(tmp_path: Path) -> None:
+    text = BACKEND.format(requires="scikit_build_core>=0.10", backend="scikit_build_core.build")
+    cmake = "project(fold CXX)\nfind_package(Boost REQUIRED)\nadd_library(core c.cpp)\n"
+    files = {"pyproject.toml": text + "dynamic = ['version']\n[tool.setuptools_scm]\n", "CMakeLists.txt": cmake}
+    draft = drafted(tmp_path, {**files, "src/fold/__init__.py": "", "main.py": "import fold.core, numpy\n"})
+    install, place = draft.data["build"]["commands"]
+    assert install.startswith("SETUPTOOLS_SCM_PRETEND_VERSION=0 python3 -m pip install --no-deps --no-build-isolation ")
+    assert place == "cp -r build/installed/. src && rm -r build/installed"
+    wanted = ["scikit-build-core>=0.10", "setuptools-scm"]
+    assert draft.blocks["python_packages"]["options"] == {"files": ["pyproject.toml"], "requirements": wanted}
+    assert "libboost-dev" in draft.blocks["os_packages"]["options"]["packages"]
+    assert "init finds no program" not in remarks(draft)
+    assert draft.data["run"]["environment"] == {"PYTHONPATH": "/app/src"}
+
+
+def test_meson_needs_ninja_and_a_plain_backend_nothing(tmp_path: Path) -> None:
+    files = {"fold/__init__.py": "", "main.py": "import numpy\n", "meson.build": "project('fold', 'cpp')\n"}
+    text = BACKEND.format(requires="meson-python", backend="mesonpy")
+    draft = drafted(tmp_path, {**files, "pyproject.toml": text})
+    assert draft.data["build"]["commands"][1].startswith("cp -r build/installed/. . && ")
+    assert draft.blocks["python_packages"]["options"]["requirements"] == ["meson-python", "ninja"]
+    (tmp_path / "meson.build").unlink()
+    plain = BACKEND.format(requires="hatchling", backend="hatchling.build")
+    assert "build" not in drafted(tmp_path, {"pyproject.toml": plain}).data
