@@ -45,8 +45,9 @@ STACKS = {
 }
 
 
-def write_collection(folder: Path, stacks: Sequence[str], precision: str) -> None:
-    """The stacks, and the fleet of all of them on both profiles."""
+def write_collection(folder: Path, stacks: Sequence[str], precision: str, engine: str) -> None:
+    """The stacks, and the fleet of all of them on both profiles, built by one program."""
+    program = {"ch-image": "charliecloud"}.get(engine, engine)
     members = []
     for name, blocks in ((each, STACKS[each]) for each in stacks):
         chosen = {block: dict(BLOCKS[block]) for block in blocks}
@@ -58,7 +59,7 @@ def write_collection(folder: Path, stacks: Sequence[str], precision: str) -> Non
             wheels = {mpi: {"options": {"obtain": "wheels"}}, "mpi": {"provider": mpi}}
             described = {"name": stack, "title": stack, "blocks": {**chosen, **wheels}, "run": run}
             (folder / f"recipes/{stack}.yaml").write_text(json.dumps(described), "utf-8")
-            members.append({"stack": stack, "site": target.replace("_", "-"), "test": False})
+            members.append({"stack": stack, "site": target.replace("_", "-"), "test": False, "engine": program})
     (folder / "fleet.yaml").write_text(json.dumps({"collections": ["."], "members": members}), "utf-8")
 
 
@@ -115,7 +116,7 @@ def measure(engine: str, stacks: Sequence[str], cases: Sequence[str], folder: Pa
     for case in cases:
         precision, words = CASES[case], [] if case == "no store" else store
         engines.forget()
-        write_collection(folder, stacks, precision)
+        write_collection(folder, stacks, precision, engine)
         before = len(server.requests)
         own = {
             "CH_IMAGE_CACHE": "disabled",
@@ -123,10 +124,8 @@ def measure(engine: str, stacks: Sequence[str], cases: Sequence[str], folder: Pa
             "BUILDAH_ISOLATION": "chroot",
         }
         command = [str(Path(sys.executable).with_name("hpcgen")), "build", "--all", "--force", *words]
-        program = {"ch-image": "charliecloud"}.get(engine, engine)
-        shell = f'cd {folder} && sed -i \'s/"test": false/"test": false, "engine": "{program}"/\' fleet.yaml'
         log = f"{folder}/log"
-        text = f"{shell} && {subprocess.list2cmdline(command)} > {log} 2>&1"
+        text = f"cd {folder} && {subprocess.list2cmdline(command)} > {log} 2>&1"
         try:
             wall, processor, _ = measured(Command(["/bin/sh", "-c", text], {**engines.env, **own}))
         except SystemExit:
