@@ -48,7 +48,8 @@ _PREPARED = re.compile(r"\bpip3? install\b|\bray start\b")
 _BESIDE = re.compile(
     r"(^|[/_.-])(demos?|checks?|downloads?|get|fetch|pre_?process\w*|prepare\w*|prep|process|convert\w*|exports?|install|"
     r"setup|build|plots?|visuali\w+|view|eval\w*|tests?|valid\w*|bench\w*|stats?|metrics?|compute|compare|profile\w*|"
-    r"merge|debug|gradio|serve\w*|web|app|unit|lint|format\w*|clean|data|dataset|examples?|tutorials?|notebooks?|hpo)"
+    r"merge|debug|gradio|serve\w*|web|app|unit|lint|format\w*|clean|data|dataset|examples?|tutorials?|notebooks?|hpo|"
+    r"(git)?changelog)"
     r"(?=[/_.-]|$)"
 )
 _PREPARES = re.compile(r"get|fetch|download|pre_?process|prepare|convert|install|setup|build|make|create")
@@ -196,6 +197,8 @@ def _aside(lines: list[Launched], file: str, kind: int, named: list[str], draft:
         words = re.split(r"[._-]", file.rpartition("/")[2])
         helps = all(_TOOLS.search(each) and not _MAIN.search(each.rpartition("/")[2]) for each in subjects)
         return bool(_BESIDE.search(words[-2]) or _PREPARES.fullmatch(words[0]) or helps)
+    if kind == 0 and _PREPARES.match(re.split(r"[._-]", file.rpartition("/")[2])[0]):
+        return True
     # Of the program that the project makes the name says nothing.
     made = next(iter(draft.programs), "")
     subjects = ["" if each.rpartition("/")[2] == made else each for each in subjects]

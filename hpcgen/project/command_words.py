@@ -89,9 +89,16 @@ _PROJECT = re.compile(
 
 
 def _behind_project(path: str, found: Found) -> str:
-    """A path from the project's folder, where it is said from the folder around it or by what stands for it."""
+    """A path from the project's folder, where it is said from the folder around it or by what stands for it.
+
+    A whole path of the author's own machine is known by its end, if that is a file in a folder of the project.
+    """
     first, _, rest = path.removeprefix("./").partition("/")
     match = _PROJECT.fullmatch(path)
+    if match is None and path.startswith("/"):
+        parts, there = path.split("/"), found.tree.paths()
+        ends = ("/".join(parts[at:]) for at in range(2, len(parts) - 1))
+        return next((each for each in ends if each in there), "")
     return match[1] if match else rest if rest and first == found.top.resolve().name else ""
 
 

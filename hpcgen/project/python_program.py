@@ -129,7 +129,8 @@ def named(found: Found, modules: Modules, taken: JobFile | None) -> list[PythonS
         own = job.file.rpartition("/")[0]
         for each in job.launched:
             folders = folders_of(each, own)
-            for word in each.words:
+            in_shell = re.findall(r"[\w./-]+\.py\b", each.words[-1]) if each.words[:2] == ["bash", "-c"] else []
+            for word in [*each.words, *in_shell]:
                 paths += [place_of(word, found, folders).removeprefix(f"{APP}/"), modules.module(word)]
                 paths.append(linked_module(word, found))
                 if script := found.table.scripts.get(word):

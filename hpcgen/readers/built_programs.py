@@ -11,7 +11,7 @@ from hpcgen.core.model.own_project import ProgramFile
 
 _OTHERS = re.compile(
     r"(^|/)(unit[-_]?tests?|tests?|testing|test_?suite|gtest|docs?|vendors?|vendored|third[-_]?party|3rd_?party|ext|"
-    r"externals?|extern|deps|dependencies|subprojects|submodules|contrib|python|maintainer)(/|$)",
+    r"externals?|extern|deps|dependencies|subprojects|submodules|contrib|python|maintainer|bugs?)(/|$)",
     re.I,
 )
 _LESSER = re.compile(

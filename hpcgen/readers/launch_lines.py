@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from hpcgen.core.errors import Position
@@ -11,6 +12,7 @@ from hpcgen.core.model.own_project import JobFact, Launched
 from hpcgen.readers.job_directives import Directive, fact, slurm
 from hpcgen.readers.launch_options import GivenOption, starting, take
 from hpcgen.readers.shell_values import computed, plain
+from hpcgen.readers.shell_words import UnclosedError, commands_in
 
 _PREFIXES: Mapping[str, tuple[frozenset[str], int]] = {
     **dict.fromkeys(("time", "exec", "nohup", "command", "stdbuf", "setsid"), (frozenset({"-o", "-i", "-e"}), 0)),
@@ -39,8 +41,20 @@ _PREPARES = re.compile(
 _NO_PROGRAM = re.compile(r"\./(configure|bootstrap|autogen|Miniconda\S*|Mambaforge\S*|.*\.(sh|bash|run))")
 
 
-_SHOWS = re.compile(r"echo|hostname|date|env|printenv|true|sleep|ls|cat|mkdir|cp|rm|mv|nvidia-smi|rocm-smi|nproc|lscpu")
-"""Programs that a launcher starts to show or prepare something."""
+_SHOWS = re.compile(
+    r"echo|hostname|date|env|printenv|true|sleep|ls|cat|mkdir|cp|rm|mv|nvidia-smi|rocm-smi|nproc|lscpu|lsmod|modinfo|"
+    r"sudo|enroot|skopeo|scontrol|sinfo|squeue"
+)
+"""Programs that a launcher starts to show or prepare something, and the host's own."""
+
+
+def _only_shows(words: list[str]) -> bool:
+    """Whether a command, or each of those that it gives to a shell, shows or prepares something."""
+    if re.fullmatch(r"(/bin/)?(ba)?sh", words[0]) and words[1:2] == ["-c"] and len(words) == 3:
+        with suppress(UnclosedError):
+            inner = [each.words for each in commands_in(words[2]) if each.words]
+            return bool(inner) and all(each[1:] == ["--version"] or _SHOWS.fullmatch(each[0]) for each in inner)
+    return _SHOWS.fullmatch(words[0]) is not None
 
 
 class ScriptLine(NamedTuple):
@@ -83,7 +97,7 @@ def launched(line: ScriptLine) -> Launched | None:
         words, more = _without_prefixes(words)
         before += more
     words = _by_rscript(words)
-    nothing = not words or re.match(r"[-\d]", words[0]) or _SHOWS.fullmatch(words[0])
+    nothing = not words or re.match(r"[-\d]", words[0]) or _only_shows(words)
     if nothing or not (launcher or container or words[0] in line.own or _is_program(words)):
         return None
     return Launched(

@@ -56,9 +56,10 @@ _LOOP = re.compile(
 )
 """The shell's loop over folders in each of which make is called."""
 _NATIVE = re.compile(r"-(?:march|mcpu|mtune)=native")
-_SYSTEM = {"m", "pthread", "dl", "rt", "stdc++", "gfortran", "gomp", "c", "util", "quadmath"}
+_SYSTEM = {"m", "pthread", "dl", "rt", "stdc++", "gfortran", "gomp", "c", "util", "quadmath", "ineinfo"}
+"""Libraries that every base has, and what nvcc's -lineinfo would be the library of."""
 _FILES, _LONGEST = 20, 4000
-_CONFIGURATIONS = ("arch", "config", "configs", "examples", "make", "setup", "templates")
+_CONFIGURATIONS = ("arch", "config", "configs", "examples", "make", "platforms", "setup", "templates")
 """Folders where configurations of several machines lie."""
 
 
@@ -118,6 +119,7 @@ class _Makefile(Assignments):
         self._implied: dict[str, Position] = {}
         self._built: list[Built] = []
         self._read: set[str] = set()
+        self._copied: dict[str, str] = {}
 
     def read(self, path: str) -> None:
         """One file, with those that it includes."""
@@ -199,9 +201,12 @@ class _Makefile(Assignments):
             return
         if self.files.holds(path):
             return self.read(path) if (self.files.top / path).is_file() else None
+        if path in self._copied:
+            return self.read(self._copied[path])
         found = self._examples(path)
         if found:
             # A configuration that everybody writes for his machine comes as an example.
+            self._copied[path] = found[0]
             place = os.path.relpath(found[0], self.folder or ".")
             self.before.append(FileWord(command("cp", place, name), where))
             if len(found) > 1:
@@ -293,7 +298,7 @@ class _Makefile(Assignments):
         if there is None or folder.startswith("..") or f"{folder}/{there}" in self._read or len(self._read) > _FILES:
             return
         inner = _Makefile(self.files, f"{folder}/{there}")
-        inner._read = self._read
+        inner._read, inner._copied = self._read, self._copied
         inner.values = {name: value for name, value in self.values.items() if name in ("CC", "CXX", "FC")}
         inner.read(f"{folder}/{there}")
         inner.come_to_includes()

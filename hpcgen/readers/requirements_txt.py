@@ -272,8 +272,12 @@ def known_index(address: str) -> str:
 
 
 def _default_hosts() -> tuple[str, ...]:
-    """Hosts of pip's default index and of its files, as pip itself has them; none where there is no pip."""
+    """Hosts of pip's default index and of its files, as pip itself has them; none where there is no pip.
+
+    Before 2018 the index was a host of python.org's, of the same name.
+    """
     with contextlib.suppress(ImportError, AttributeError):
         index = importlib.import_module("pip._internal.models.index").PyPI
-        return (str(index.netloc), str(index.file_storage_domain))
+        host = str(index.netloc)
+        return (host, str(index.file_storage_domain), f"{host.partition('.')[0]}.python.org")
     return ()

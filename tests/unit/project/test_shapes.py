@@ -591,6 +591,26 @@ SHAPES = {
         ["pytorch"],
         ["python3", "/app/train.py", "--out", "<PATH/OUT>", "data=Set:root=<PATH/IN>:extra=<PATH/MORE>"],
     ),
+    "a job script with the places of its author's machine, and one that converts data": Shape(
+        {
+            "run.sh": "#!/bin/bash\n#SBATCH -n 1\nsrun sudo nvidia-smi -lgc 1\n"
+            "srun bash -c 'nvidia-smi; nvcc --version'\nsrun python /users/me/own/code/train.py --lr 1\n",
+            "convert.sh": "#!/bin/bash\n#SBATCH -N 4\nsrun python code/to_lmdb.py\n",
+            "code/train.py": TORCH,
+            "code/to_lmdb.py": "import lmdb, jax\n",
+        },
+        ["pytorch"],
+        ["python3", "/app/code/train.py", "--lr", "1"],
+    ),
+    "what the program imports that a job gives to a shell, and no other of the project": Shape(
+        {
+            "1-start/run.sh": "#!/bin/bash\n#SBATCH -n 1\nsrun bash -c 'cp a b; python main.py'\n",
+            "1-start/main.py": TORCH,
+            "2-more/main.py": f"import jax, vllm\n{MAIN}",
+        },
+        ["pytorch"],
+        ["bash", "-c", "cp a b; python3 /app/1-start/main.py"],
+    ),
     "a framework in the extra with which the README installs the project": Shape(
         {
             "README.md": "```\npip install 'own[fold,test]'\n```\n",

@@ -236,6 +236,19 @@ def test_the_compiler_for_gpus_that_the_first_target_needs(tmp_path: Path, rules
     assert found.gpus is not None and found.gpu_block == block
 
 
+def test_a_configuration_that_folders_below_include_is_copied_once(tmp_path: Path) -> None:
+    inner = "include ../make.inc\n{0}: {0}.o\n\t$(F90) -o {0} {0}.o -lineinfo\n"
+    files = {
+        "build/platforms/make.inc.gfortran": "F90 = mpif90\n",
+        "build/platforms/make.inc.ifort": "F90 = mpiifort\n",
+    }
+    files |= {f"build/{name}/Makefile": inner.format(name) for name in ("smp", "mpi")}
+    files["Makefile"] = "all:\n\tcd build/smp; $(MAKE)\n\tcd build/mpi; $(MAKE)\n"
+    found = built(tmp_path, files)
+    assert [each.text for each in found.before] == ["(cd build/smp && cp ../platforms/make.inc.gfortran ../make.inc)"]
+    assert found.stops == [] and found.libraries == [] and found.mpi is not None
+
+
 def test_code_for_the_cpu_of_the_machine_that_builds_is_told_once(tmp_path: Path) -> None:
     found = built(tmp_path, {"Makefile": "F = -O3 -march=native\nC = -mcpu=native\na: a.o\n\tcc $(F) -o a a.o\n"})
     assert [(each.text[:13], each.where.line) for each in found.remarks] == [("-march=native", 1)]

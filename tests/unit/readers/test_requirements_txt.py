@@ -12,6 +12,8 @@ from hpcgen.core.model.project import GitRequirement, PackageFile
 from hpcgen.readers.folder import PartlyReadError
 from hpcgen.readers.python_files import read_packages
 
+DEFAULT = importlib.import_module("pip._internal.models.index").PyPI
+"""pip's own index."""
 ONE, TWO = "sha256:" + "1" * 64, "sha256:" + "2" * 64
 
 
@@ -136,7 +138,8 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
         "-f https://download.pytorch.org/whl/torch_stable.html",
         "--find-links https://storage.googleapis.com/jax-releases/jax_cuda_releases.html",
         "--extra-index-url https://pypi.nvidia.com",
-        f"-i {importlib.import_module('pip._internal.models.index').PyPI.simple_url}",
+        f"-i {DEFAULT.simple_url}",
+        f"--index-url https://{DEFAULT.netloc.partition('.')[0]}.python.org/simple/",
     ],
 )
 def test_an_index_that_decides_nothing_is_a_note(tmp_path: Path, line: str) -> None:
