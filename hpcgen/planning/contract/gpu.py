@@ -25,7 +25,7 @@ def use(case: ContractCase) -> list[Check]:
     """The requested GPUs are used: something in the image computes on them, and nothing is for others."""
     name, gpu = "GPU use", case.partition.gpu
     if gpu is None:
-        return [skipped(name, NO_GPU)]
+        return [_without_gpus(case)]
     asked = gpus_asked(case)
     if not asked:
         return [skipped(name, f"the job asks for none of the node's {counted(gpu.count, 'GPU')}")]
@@ -54,6 +54,20 @@ def use(case: ContractCase) -> list[Check]:
     return [msgspec.structs.replace(each, path=path) for each in found] or [
         holds(name, f"{', '.join(users)} can use the {_one(gpu)}")
     ]
+
+
+def _without_gpus(case: ContractCase) -> Check:
+    """On a node without GPUs: the stack does not name what programs for GPUs alone are compiled with."""
+    known, asked = case.capabilities, _asked(case)
+    named = [each for each in case.plan.blocks if each.name in asked and each.name in known]
+    runtimes = [f"{each.name} {each.version}" for each in named if known[each.name].gpu_runtime]
+    if not runtimes:
+        return skipped("GPU use", NO_GPU)
+    reason = f"{NO_GPU}, and the stack names {' and '.join(runtimes)}: a program that needs a GPU ends when it starts"
+    with_gpus = [name for name, each in case.site.partitions.items() if each.gpu is not None]
+    return Check(
+        "GPU use", "doubtful", reason, f"--partition {' or '.join(with_gpus)}" if with_gpus else "a site with GPUs"
+    )
 
 
 def memory(case: ContractCase) -> Check:

@@ -53,6 +53,16 @@ def test_what_uses_them_is_named() -> None:
     assert check.outcome == "holds" and "cuda" in check.reason
 
 
+def test_a_compiler_for_gpus_on_nodes_without_any_is_a_warning() -> None:
+    """What it compiles ends there; a framework on the same nodes computes on CPUs."""
+    plan = hpcgen.plan("supermuc", "mpi-hello", add=["cuda"])
+    (found,) = [each for each in plan.findings if each.name == "GPU use"]
+    assert found.severity == "warning" and "the partition has no GPU, and the stack names cuda 1" in found.message
+    assert not [each for each in hpcgen.plan("supermuc", "tf-horovod").findings if each.name == "GPU use"]
+    darwin = hpcgen.plan("darwin", "mpi-hello", partition="standard", add=["cuda"])
+    assert [each.remedy[:12] for each in darwin.findings if each.name == "GPU use"] == ["--partition "]
+
+
 def test_a_package_of_the_index_for_another_vendor_is_refused() -> None:
     settings = {"python_packages.packages": "cupy-cuda12x==13.6.0", "onnxruntime.install": "source"}
     plan = hpcgen.plan("hunter", "onnxruntime", settings=settings, add=["python_packages"], allow_unsupported=True)
