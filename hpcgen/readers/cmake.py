@@ -10,9 +10,8 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
-from hpcgen.core.errors import Position
 from hpcgen.core.model.own_project import BuildFile, BuildOption, FileWord
-from hpcgen.readers.built_programs import Built, in_order, program_files, set_aside
+from hpcgen.readers.built_programs import in_order, program_files, set_aside
 from hpcgen.readers.cmake_parts import (
     CallPlace,
     CMakeNeeds,
@@ -24,6 +23,7 @@ from hpcgen.readers.cmake_parts import (
     off_by_default,
     subject_of,
 )
+from hpcgen.readers.cmake_programs import CMakePrograms
 from hpcgen.readers.cmake_results import prefix_of, results_of
 from hpcgen.readers.cmake_text import LOOKS, CMakeCall, branches, calls, end_of, expanded, gives_up, items_of, tokens
 from hpcgen.readers.folder import ProjectFolder
@@ -63,10 +63,10 @@ def read_cmake(folder: ProjectFolder, path: str = NAME) -> BuildFile:
         needs.fortran,
         needs.gpus,
         needs.gpu_block,
-        program_files(in_order(reading.built(), reading.project)),
+        program_files(in_order(reading.programs.built(), reading.project)),
         list(needs.libraries.values()),
         needs.parallel_hdf5,
-        reading.installs,
+        reading.programs.installs,
         reading.minimum,
         list(options.values()),
         gpu_option(first.switched, first.off),
@@ -84,14 +84,12 @@ class _Reading:
         self.project = ""
         self.needs = CMakeNeeds()
         self.minimum: FileWord | None = None
-        self.installs: Position | None = None
         self.fetches: list[FileWord] = []
         self.stops: list[FileWord] = []
         self.values: dict[str, str] = dict(_SET_BEFORE)
         self.off: dict[str, BuildOption] = {}
         self.switched: list[Switched] = []
-        self._programs: dict[str, Built] = {}
-        self._installed: set[str] = set()
+        self.programs = CMakePrograms()
         self._doubtful: set[str] = set()
         self._targets: set[str] = set()
         self._modules: set[str] = set()
@@ -104,10 +102,6 @@ class _Reading:
     def read(self) -> None:
         """The whole project."""
         self._file(self.path, CallPlace("", ""))
-
-    def built(self) -> list[Built]:
-        """Its programs."""
-        return [each._replace(installed=name in self._installed) for name, each in self._programs.items()]
 
     # Files and blocks
 
@@ -322,16 +316,13 @@ class _Reading:
         self._targets.add(words[0])
 
     def _do_add_executable(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
-        words = words[1:] if words[0] == "NAME" and len(words) > 1 else words
-        if {"IMPORTED", "ALIAS"} & {*words} or not re.fullmatch(r"[\w.+-]+", words[0]):
-            return
-        output = self.values.get("CMAKE_RUNTIME_OUTPUT_DIRECTORY") or self.values.get("EXECUTABLE_OUTPUT_PATH")
-        path = f"{self._output(output, place)}/{words[0]}"
-        self._programs.setdefault(words[0], Built(path, call.where, place.folder, None, sure=place.sure))
+        names = ("CMAKE_RUNTIME_OUTPUT_DIRECTORY", "EXECUTABLE_OUTPUT_PATH")
+        output = next((value for name in names if (value := self.values.get(name))), "")
+        self.programs.add(words, call.where, place.folder, place.sure, self._output(output, place))
 
-    def _output(self, text: str | None, place: CallPlace) -> str:
+    def _output(self, text: str, place: CallPlace) -> str:
         """A folder of programs from the project's own; by default that where the file is built."""
-        plain = self._plain(text or "", place)
+        plain = self._plain(text, place)
         build = joined(self.top, FOLDER)
         if plain.startswith(_SOURCE) and "$" not in plain:
             return joined(self.top, plain[len(_SOURCE) :].strip("/")) or "."
@@ -339,24 +330,13 @@ class _Reading:
         return joined(build, place.below if below is None or "$" in below else below.strip("/"))
 
     def _do_set_target_properties(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
-        start = words.index("PROPERTIES") if "PROPERTIES" in words else len(words)
-        pairs = dict(zip(words[start + 1 :: 2], words[start + 2 :: 2], strict=False))
-        for name in words[:start]:
-            if (built := self._programs.get(name)) is not None:
-                folder, _, own = built.path.rpartition("/")
-                if "RUNTIME_OUTPUT_DIRECTORY" in pairs:
-                    folder = self._output(pairs["RUNTIME_OUTPUT_DIRECTORY"], place)
-                self._programs[name] = built._replace(path=f"{folder}/{pairs.get('OUTPUT_NAME', own)}")
+        self.programs.describe(words, lambda text: self._output(text, place))
 
     def _do_target_link_libraries(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
-        built = self._programs.get(words[0])
-        if built is not None and re.search(r"\bMPI::|MPI_\w*LIB", " ".join(words)):
-            self._programs[words[0]] = built._replace(mpi=True)
+        self.programs.link(words)
 
     def _do_install(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
-        self.installs = self.installs or call.where
-        if words[0] == "TARGETS":
-            self._installed |= {part for word in words for part in word.split(";")}
+        self.programs.install(words, call.where)
 
     def _do_find_package(self, words: list[str], call: CMakeCall, place: CallPlace) -> None:
         found = self.needs.find_package(words, call, place.sure)
