@@ -324,8 +324,19 @@ def steps_of(commands: list[list[str]]) -> list[dict[str, Any]]:
     return steps
 
 
+_CODE = re.compile(
+    r"run_module\('([\w.]+)'|\bfrom ([\w.]+) import \w+; sys\.exit\(\w+\(\)\)(?:\S* ([a-z][\w-]*)(?=\s|$))?"
+)
+"""What :func:`run_module` and :func:`script_code` have Python run, and the first word for that."""
+_PLAIN_NAMES = ("main", "__main__", "cli", "run")
+
+
 def _subject(words: list[str]) -> str:
-    """What a command is about: its script or program."""
+    """What a command is about: its script, module or program."""
+    if code := _CODE.search(" ".join(words)):
+        parts = (code[1] or code[2]).split(".")
+        own = next((part for part in reversed(parts) if part not in _PLAIN_NAMES), parts[0])
+        return f"{own}-{code[3]}" if code[3] else own
     names = [word for word in words if not word.startswith("-") and word not in ("python3", "bash", *RANKS.values())]
     name = names[0] if names else words[0]
     return name.removeprefix("exec ").partition(" ")[0].rpartition("/")[2].partition(".")[0]

@@ -673,6 +673,21 @@ def drafted(folder: Path, files: dict[str, str]) -> Draft:
     return draft_of(folder, Catalog())
 
 
+def test_steps_are_called_like_the_programs_that_python_runs(tmp_path: Path) -> None:
+    toml = "[project]\nname = 'own'\ndependencies = ['torch']\n[project.scripts]\nown = 'own.cli.main:main'\n"
+    job = "#!/bin/bash\n#SBATCH -n 1\nsrun own preprocess a.yaml\n"
+    job += "srun own train a.yaml --n $SLURM_NNODES\nsrun python -m own.eval\n"
+    files = {
+        "pyproject.toml": toml,
+        "job.sh": job,
+        "own/cli/main.py": TORCH,
+        "own/eval.py": TORCH,
+        "own/__init__.py": "",
+    }
+    draft = drafted(tmp_path, files | {"own/cli/__init__.py": ""})
+    assert [each["name"] for each in draft.data["run"]["steps"]] == ["own-preprocess", "own-train", "eval"]
+
+
 def test_lines_that_start_one_program_are_steps(tmp_path: Path) -> None:
     script = "python prepare.py\nfor n in 1 2; do python train.py --n $n; done\n"
     draft = drafted(tmp_path, {"go.sh": script, **dict.fromkeys(("prepare.py", "train.py"), TORCH)})
