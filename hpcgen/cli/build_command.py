@@ -60,7 +60,12 @@ if TYPE_CHECKING:
     type=PATH,
     help="Build without a network from this bundle: a KIT that was rendered for it, or its lock.",
 )
-@click.option("--dockerfile", metavar="FILE", type=PATH, help="Build your own Dockerfile for --site, unchanged.")
+@click.option(
+    "--dockerfile",
+    metavar="FILE",
+    type=PATH,
+    help="Build your own Dockerfile or definition file for --site, unchanged.",
+)
 @click.option("--context", metavar="DIR", type=PATH, help="What --dockerfile copies from; by default its own folder.")
 @SIGNER
 @click.option(

@@ -1,4 +1,4 @@
-"""``hpcgen build --dockerfile``: a file of the user's, built and stored for a site."""
+"""``hpcgen build --dockerfile``: a Dockerfile or definition file of the user's, built and stored for a site."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hpcgen.core.support.places import recorded
 from hpcgen.core.support.quoting import sh
 
 if TYPE_CHECKING:
-    from hpcgen.builders.own_dockerfile import OwnDockerfile
+    from hpcgen.builders.own_recipe import OwnRecipe
 
 _OF_PLAN = ("site", "partition", "runner", "image_directory")
 _OF_BUILD = (
@@ -30,7 +30,7 @@ _OF_BUILD = (
 
 def build_dockerfile(ctx: click.Context, options: PlanOptions, build: BuildCommandOptions) -> None:
     """Build the file that is named, or print how; UsageError for options that are about a plan."""
-    from hpcgen.builders.own_dockerfile import build_own, commands_of_own, prepare_own
+    from hpcgen.builders.own_recipe import build_own, commands_of_own, prepare_own
     from hpcgen.cli.build_command import built_and_told, say_result
     from hpcgen.images.reference import ImageReference
 
@@ -40,7 +40,7 @@ def build_dockerfile(ctx: click.Context, options: PlanOptions, build: BuildComma
         raise click.UsageError(f"{', '.join(more)}: --dockerfile takes no plan: the file says what is in the image")
     own = _own(ctx, build.dockerfile, options, build)
     if build.dry_run:
-        click.echo("# BUILD is a temporary folder with a copy of the Dockerfile.")
+        click.echo(f"# BUILD is a temporary folder with a copy of the {own.what}.")
         echo_commands("\n".join(commands_of_own(prepare_own(own, build.how, "0", Path("BUILD")))))
         return
     result = built_and_told(lambda watcher: build_own(own, build.how, watcher))
@@ -51,8 +51,8 @@ def build_dockerfile(ctx: click.Context, options: PlanOptions, build: BuildComma
     say_result(result, build.as_json)
 
 
-def _own(ctx: click.Context, file: Path, options: PlanOptions, build: BuildCommandOptions) -> OwnDockerfile:
-    from hpcgen.builders.own_dockerfile import own_name, read_dockerfile
+def _own(ctx: click.Context, file: Path, options: PlanOptions, build: BuildCommandOptions) -> OwnRecipe:
+    from hpcgen.builders.own_recipe import own_name, read_own
     from hpcgen.cli.common import collection_words
     from hpcgen.core.model.stack import RunSpec, Stack
     from hpcgen.running.foreign import foreign_plan
@@ -68,8 +68,8 @@ def _own(ctx: click.Context, file: Path, options: PlanOptions, build: BuildComma
         site = replace(site, containers=replace(site.containers, preferred=options.runner))
     folder = (build.context or file.parent).absolute()
     called = own_name(build.output) if build.output is not None else own_name(f"{folder}/")
-    stack = Stack(name=called, title="an image of a Dockerfile", blocks={}, run=RunSpec(mpi=False))
+    stack = Stack(name=called, title="an image of a file of its own", blocks={}, run=RunSpec(mpi=False))
     words = ["hpcgen", *collection_words(ctx), "build", "--dockerfile", recorded(str(file)), "--site", name]
     words += ["--context", recorded(str(build.context))] if build.context is not None else []
     plan = replace(foreign_plan(site, options.partition, stack), command=" ".join(map(sh, words)))
-    return read_dockerfile(file, build.context, plan)
+    return read_own(file, build.context, plan)

@@ -54,7 +54,7 @@ def extend_foreign(
 def _plan(ctx: click.Context, catalog: Catalog, image: ImageReference, options: ExtendOptions) -> Plan:
     """The plan of a stack of nothing but the image and what is added."""
     from hpcgen.builders.choosing import adding_format
-    from hpcgen.builders.own_dockerfile import own_name
+    from hpcgen.builders.own_recipe import own_name
     from hpcgen.cli.extend_command import again
     from hpcgen.core.model.stack import RunSpec, Stack
     from hpcgen.images.observed import observed_image

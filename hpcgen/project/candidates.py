@@ -69,11 +69,15 @@ class CommandLine(Record, frozen=True):
 
 
 class _Ranked(NamedTuple):
-    """``aside``: it is only offered, since it checks, shows or prepares something."""
+    """``aside``: it is only offered, since it checks, shows or prepares something, or starts what is not here.
+
+    ``certain``: a job script's is taken nevertheless where there is no other.
+    """
 
     shown: CommandLine
     job: JobFile
     aside: bool
+    certain: bool = False
 
 
 def candidates_of(found: Found, draft: Draft) -> list[_Ranked]:
@@ -85,7 +89,10 @@ def candidates_of(found: Found, draft: Draft) -> list[_Ranked]:
         for lines in _together(job.launched):
             one = replace(job, launched=lines)
             order = _order(0, lines, job.file, named, pages, draft, found)
-            ranked.append((order, _of_file(one, "job script", aside=bool(order[0]))))
+            away = _starts_others(lines, job, found, draft)
+            of_file = _of_file(one, "job script", aside=bool(order[0]) or away)
+            certain = not away and not (order[0] and _of_compiled(found, draft))
+            ranked.append(((bool(order[0]) or away, *order[1:]), of_file._replace(certain=certain)))
     for number, (kind, files) in enumerate(
         (("script", found.scripts), ("README", found.readmes), ("Makefile", found.recipes)), 1
     ):
@@ -151,6 +158,16 @@ def _beside_the_program(lines: list[Launched], draft: Draft) -> bool:
     """Whether a script of a compiled project starts other things than the program that it is about."""
     main = next(iter(draft.programs), "")
     return bool(main) and not lists_python(draft) and not any(main in word for each in lines for word in each.words)
+
+
+def _of_compiled(found: Found, draft: Draft) -> bool:
+    """Whether the project is a program that is compiled, beside which scripts in Python are tools."""
+    return found.build is not None and not lists_python(draft)
+
+
+def _starts_others(lines: list[Launched], job: JobFile, found: Found, draft: Draft) -> bool:
+    """Whether a job of a compiled project starts neither what that makes nor a file of it nor a known program."""
+    return _of_compiled(found, draft) and not any(_of_project(each, job, found, draft) for each in lines)
 
 
 def _order(
@@ -246,7 +263,7 @@ def chosen(candidates: list[_Ranked], asked: str, top: Path) -> _Ranked | None:
     InputError: there is none of this number or with this text.
     """
     if not asked:
-        return next((each for each in candidates if not each.aside or each.job.batch), None)
+        return next((each for each in candidates if not each.aside or each.certain), None)
     if asked.isdecimal():
         found = candidates[int(asked) - 1 : int(asked)] if int(asked) else []
     else:

@@ -24,6 +24,16 @@ COPY --from=first /made /opt/made
 COPY numbers /opt/
 ENV GREETING="good day"
 """
+DEFINITION = """\
+Bootstrap: oci-archive
+From: {base}
+
+%files
+    numbers /opt/numbers
+
+%post
+    echo made > /opt/made
+"""
 SEEN = ["sh", "-c", "cat /opt/made /opt/numbers"]
 OWN_PYTHON = """\
 FROM {base}
@@ -190,6 +200,26 @@ def test_a_dockerfile_becomes_a_sif_for_a_site_with_apptainer(
     assert "kit.sif (sif)" in done.stdout, done.stdout
     said = sid.run(["apptainer", "exec", "--unsquash", "kit.sif", *SEEN], binds=binds, cwd="/kit").stdout
     assert "made" in said and "1 2 3" in said
+
+
+@pytest.mark.parametrize("output", ["kit.sif", "kit.sqfs"])
+def test_a_definition_file_is_built_and_stored(
+    output: str, sid: Sid, sid_hpcgen: SidHpcgen, machine_facts: dict[str, Any], base_image: BaseImage, tmp_path: Path
+) -> None:
+    profile = site_profile(machine_facts, base_image)
+    profile["containers"]["preferred"] = "apptainer"
+    folder = project(tmp_path / "own", profile, "")
+    (folder / "own.def").write_text(DEFINITION.format(base=f"{BASE_IN_SID}/{base_image.archive.name}"))
+    binds = [(folder, "/kit"), (base_image.archive.parent, BASE_IN_SID)]
+    sid.folder(folder)
+    words = ["build", "--dockerfile", "own.def", "--site", "here", "-o", output, "--no-record"]
+    done = sid_hpcgen.run(["--collection", "/kit/ours", *words], binds=binds, cwd="/kit")
+    assert f"/kit/{output} (" in done.stdout, done.stdout
+    shown = ["unsquashfs", "-cat", output, "opt/made", "opt/numbers"]
+    start = shown if output.endswith(".sqfs") else ["apptainer", "exec", "--unsquash", output, *SEEN]
+    said = sid.run(start, binds=binds, cwd="/kit").stdout
+    assert "made" in said and "1 2 3" in said
+    assert not [each for each in folder.iterdir() if each.name.startswith(".hpcgen")]
 
 
 def test_a_package_is_added_by_the_pip_of_the_images_own_environment(

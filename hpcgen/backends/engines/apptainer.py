@@ -23,7 +23,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
@@ -94,6 +94,10 @@ class Apptainer(Engine):
     equal_since = "1.5"
     differs_before = "the file's id and its dates"
     rocm_since = ""
+    # Its user guide, "Definition Files": both run on the host, as whoever builds.
+    not_read: ClassVar[Mapping[str, str]] = {
+        r"^[ \t]*%(setup|pre)\b": "the section runs on this machine, outside the image"
+    }
 
     def oldest(self, call: Call) -> str:
         """The one with ``--sharens`` or ``--rocm``, where it is used."""

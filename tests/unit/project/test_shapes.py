@@ -611,6 +611,17 @@ SHAPES = {
         ["pytorch"],
         ["bash", "-c", "cp a b; python3 /app/1-start/main.py"],
     ),
+    "a compiled program, and jobs of tools beside it": Shape(
+        {
+            "configure.ac": "AC_INIT([waves], [1])\nAC_PROG_CC\nACX_MPI([], [])\nAC_OUTPUT\n",
+            "mesh/run.sh": "#!/bin/bash\n#PBS -l select=1\npython3 ./MESHER.py --merge\n",
+            "utils/run.sh": "#!/bin/bash\n#PBS -l select=1\npython3 export.py\n",
+            "utils/export.py": MAIN,
+        },
+        ["mpi", "os_packages"],
+        None,
+        remarks=["`hpcgen init --command 1` takes python3"],
+    ),
     "a framework in the extra with which the README installs the project": Shape(
         {
             "README.md": "```\npip install 'own[fold,test]'\n```\n",

@@ -1,4 +1,4 @@
-"""A Dockerfile of the user's: who builds it, where the image goes, and what is not a Dockerfile."""
+"""A Dockerfile or definition file of the user's: who builds it, where the image goes, and what is neither."""
 
 from __future__ import annotations
 
@@ -78,6 +78,61 @@ def test_the_engine_that_is_there_builds_and_the_image_is_as_the_site_starts_it(
     done = hpcgen(*words, *(["-o", output] if output else []))
     assert done.returncode == 0, done.stderr
     assert re.search(shown, done.stdout, re.MULTILINE), done.stdout
+
+
+DEFINITION = "Bootstrap: docker\nFrom: debian:12\n\n%post\n    true\n"
+
+
+@pytest.mark.parametrize(
+    ("site", "here", "output", "shown"),
+    [
+        ("lumi-g", ["apptainer", "podman"], None, r"apptainer build .*\.sif BUILD/own.def\)\nmv \S+ \S+\.sif$"),
+        (
+            "supermuc",
+            ["apptainer", "mksquashfs", "unsquashfs"],
+            "x.sqfs",
+            r"\nhpcgen convert --force (\S+) \S+/x.sqfs\nrm -f \1$",
+        ),
+    ],
+)
+def test_a_definition_file_is_built_by_apptainer_and_becomes_what_the_site_starts(
+    site: str,
+    here: list[str],
+    output: str | None,
+    shown: str,
+    own: Path,
+    hpcgen: Command,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (own / "own.def").write_text(DEFINITION)
+    programs(monkeypatch, own, *here)
+    words = ["build", "--dockerfile", "own.def", "--site", site, "--dry-run"]
+    done = hpcgen(*words, *(["-o", output] if output else []))
+    assert done.returncode == 0, done.stderr
+    assert re.search(shown, done.stdout, re.MULTILINE), done.stdout
+
+
+def test_what_a_definition_file_would_do_on_this_machine_is_refused(
+    own: Path, hpcgen: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (own / "own.def").write_text(f"{DEFINITION}\n%setup\n    touch /etc/owned\n")
+    programs(monkeypatch, own, "apptainer", "podman")
+    done = hpcgen("build", "--dockerfile", "own.def", "--site", "lumi-g")
+    assert done.returncode == 3 and "own.def:7: apptainer does not build this: the section runs on this" in done.stderr
+    assert "remedy: do it in %post" in done.stderr
+
+
+def test_a_definition_file_needs_apptainer_and_a_site_that_starts_files(
+    own: Path, hpcgen: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (own / "own.def").write_text(DEFINITION)
+    programs(monkeypatch, own, "podman")
+    done = hpcgen("build", "--dockerfile", "own.def", "--site", "lumi-g")
+    assert done.returncode == 69 and "is needed to build a definition file" in done.stderr
+    assert re.search(r"`apptainer build \S+\.sif own\.def`; bring \S+\.sif here as \S+\.sif", done.stderr)
+    programs(monkeypatch, own, "apptainer")
+    done = hpcgen("build", "--dockerfile", "own.def", "--site", "workstation")
+    assert done.returncode == 3 and "a definition file becomes a file, and " in done.stderr
 
 
 def test_without_a_builder_it_is_said_what_to_run_where(

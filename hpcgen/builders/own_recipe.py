@@ -1,4 +1,4 @@
-"""A Dockerfile of the user's: built by an engine that reads it, and stored as the site's engine starts it."""
+"""A Dockerfile or definition file of the user's: built by an engine that reads it, stored as the site's starts it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import msgspec
 
 from hpcgen.backends.engines import Engine, builder_for, builder_of, builders, engine_for, job_image
 from hpcgen.backends.engines.building import EngineCommand, Work, measured
-from hpcgen.backends.engines.steps import dockerfile_instructions, dockerfile_steps
+from hpcgen.backends.engines.steps import definition_steps, dockerfile_instructions, dockerfile_steps
 from hpcgen.backends.hardware.emulation import check_architecture, here
 from hpcgen.builders import BuildOptions
 from hpcgen.builders.display import Watcher
@@ -33,16 +33,29 @@ from hpcgen.images.reference import ImageReference
 from hpcgen.kit.folder import KitFolder
 
 MOST_BYTES = 1 << 20
-_RECIPE = "own.Dockerfile"
+_DEFINITION = re.compile(r"(?im)^[ \t]*bootstrap[ \t]*:")
 
 
-class OwnDockerfile(msgspec.Struct, frozen=True):
-    """The file and the folder that its build sees, the plan of the site without blocks, and the file's text."""
+class OwnRecipe(msgspec.Struct, frozen=True):
+    """The file and the folder that its build sees, the plan of the site without blocks, and the file's text.
+
+    ``defines``: it is a definition file of Apptainer's or Singularity's, not a Dockerfile.
+    """
 
     file: Path
     context: Path
     plan: Plan
     text: str
+    defines: bool = False
+
+    def read_by(self, engine: type[Engine]) -> bool:
+        """Whether an engine builds such files."""
+        return engine.format == "singularity" if self.defines else engine.reads_dockerfiles
+
+    @property
+    def what(self) -> str:
+        """For messages."""
+        return "definition file" if self.defines else "Dockerfile"
 
 
 class _Whole(msgspec.Struct, frozen=True):
@@ -52,8 +65,8 @@ class _Whole(msgspec.Struct, frozen=True):
     output: ImageReference | None
 
 
-def read_dockerfile(file: Path, context: Path | None, plan: Plan) -> OwnDockerfile:
-    """What is built; InputError for a file that is none or has no ``FROM``, and a context that is no folder."""
+def read_own(file: Path, context: Path | None, plan: Plan) -> OwnRecipe:
+    """What is built; InputError for a file that is neither kind, and a context that is no folder."""
     folder = (context if context is not None else file.absolute().parent).absolute()
     if not folder.is_dir():
         raise InputError(f"the build context {folder} is not a folder", "--context", remedy="name the project's folder")
@@ -67,32 +80,35 @@ def read_dockerfile(file: Path, context: Path | None, plan: Plan) -> OwnDockerfi
         raise InputError(f"{file} is not text in UTF-8", "--dockerfile", remedy="name a Dockerfile") from failure
     if len(data) > MOST_BYTES:
         raise InputError(f"{file} has more than {MOST_BYTES} bytes", "--dockerfile", remedy="name a Dockerfile")
-    if all(keyword != "FROM" for _, keyword, _ in dockerfile_instructions(text)):
-        raise InputError(f"{file} has no FROM: it is not a Dockerfile", "--dockerfile", remedy="name a Dockerfile")
-    return OwnDockerfile(file.absolute(), folder, plan, text)
+    defines = _DEFINITION.search(text) is not None
+    if not defines and all(keyword != "FROM" for _, keyword, _ in dockerfile_instructions(text)):
+        message = f"{file} has no FROM: it is not a Dockerfile"
+        raise InputError(message, "--dockerfile", remedy="name a Dockerfile, or a definition file")
+    return OwnRecipe(file.absolute(), folder, plan, text, defines)
 
 
-def _unread(own: OwnDockerfile, engine: Engine) -> Iterator[Problem]:
+def _unread(own: OwnRecipe, engine: Engine) -> Iterator[Problem]:
     """What an engine does not build of it."""
     for pattern, why in engine.not_read.items():
         for found in re.finditer(pattern, own.text, re.MULTILINE | re.IGNORECASE):
             line = own.text.count("\n", 0, found.end()) + 1
             remedy = "build with podman, buildah or docker (--engine), or rewrite it"
+            remedy = "do it in %post" if own.defines else remedy
             yield Problem(f"{own.file}:{line}: {engine.builder_name()} does not build this: {why}", remedy=remedy)
 
 
-def chosen_builder(own: OwnDockerfile, asked: str | None) -> Engine:
+def chosen_builder(own: OwnRecipe, asked: str | None) -> Engine:
     """The builder that was asked for, the site's own, or the first that is here and reads the file.
 
     InputError: the one that was asked for reads no Dockerfiles, or not this one. MissingToolError: none is here; the
     remedy says what to run elsewhere.
     """
-    able = {name: found for name, found in builders().items() if found.reads_dockerfiles}
+    able = {name: found for name, found in builders().items() if own.read_by(found)}
     if asked is not None:
         engine = builder_for(asked)
         if engine.builder_name() not in able:
             raise InputError(
-                f"{engine.name} reads no Dockerfiles",
+                f"{engine.name} reads no {own.what}s",
                 "--engine",
                 expected=" or ".join(able),
                 remedy="build it with another engine; the result is converted for the site",
@@ -114,17 +130,18 @@ def chosen_builder(own: OwnDockerfile, asked: str | None) -> Engine:
     if problems and all(each.message.startswith(str(own.file)) for each in problems):
         raise InputError(problems)
     names = [found.builder_name() for found in candidates]
-    raise MissingToolError(problems or Problem(_lacking(names), remedy=elsewhere(own)))
+    lacking = f"{' or '.join(names)} is needed to build a {own.what}, and is not on PATH"
+    raise MissingToolError(problems or Problem(lacking, remedy=elsewhere(own)))
 
 
-def _lacking(names: list[str]) -> str:
-    return f"{' or '.join(names)} is needed to build a Dockerfile, and is not on PATH"
-
-
-def elsewhere(own: OwnDockerfile, output: str | None = None) -> str:
-    """What to run on a machine with podman, and then here, as one line for each machine."""
+def elsewhere(own: OwnRecipe) -> str:
+    """What to run on a machine with podman or Apptainer, and then here, as one line for each machine."""
     name = own.plan.stack.name
-    made = output or job_image(own.plan)
+    made = job_image(own.plan)
+    if own.defines:
+        there = f"apptainer build {name}.sif {sh(own.file.name)}"
+        after = f" as {sh(made)}" if made.endswith(".sif") else f", then `hpcgen convert {name}.sif {sh(made)}`"
+        return f"on a machine that has apptainer, in a copy of {own.context}: `{there}`; bring {name}.sif here{after}"
     file = f"{name}.oci"
     there = f"podman build -f {sh(own.file.name)} -t {sh(name)} . && podman save --format oci-archive -o {file} {name}"
     return (
@@ -133,9 +150,13 @@ def elsewhere(own: OwnDockerfile, output: str | None = None) -> str:
     )
 
 
-def _output(own: OwnDockerfile, engine: Engine, asked: str | None) -> ImageReference:
+def _output(own: OwnRecipe, engine: Engine, asked: str | None) -> ImageReference:
     """The image that is to be there in the end: as it was asked for, or where jobs of the site look for it."""
     if asked is None and not engine_for(own.plan.engine).image_is_file:
+        if own.defines:
+            site = own.plan.site.name
+            message = f"a definition file becomes a file, and {own.plan.engine} of {site} starts images of its store"
+            raise InputError(message, str(own.file), remedy="-o NAME.sif, or write it as a Dockerfile")
         return ImageReference(engine.makes[0], job_image(own.plan))
     text = asked or job_image(own.plan)
     found = parse_output(text)
@@ -149,7 +170,7 @@ def _output(own: OwnDockerfile, engine: Engine, asked: str | None) -> ImageRefer
     return found
 
 
-def prepare_own(own: OwnDockerfile, options: BuildOptions, token: str, scratch: Path) -> _Whole:
+def prepare_own(own: OwnRecipe, options: BuildOptions, token: str, scratch: Path) -> _Whole:
     """Choose who builds it and where it goes, and check what can be checked before anything is started.
 
     InputError, MissingToolError, OutputError, PolicyError: see :func:`build_own`.
@@ -165,22 +186,24 @@ def prepare_own(own: OwnDockerfile, options: BuildOptions, token: str, scratch: 
         target = engine.target(own.plan, name, token)
     else:
         check_output(output, force=True)
-        store = engine.makes[0]
-        target = engine.target(own.plan, f"{store}:hpcgen-own:{token}", token)
+        beside = f"{Path(output.name).absolute()}.sif" if not output.image_kind.stored else "own.sif"
+        target = engine.target(own.plan, beside if own.defines else f"{engine.makes[0]}:hpcgen-own:{token}", token)
         # What lacks for it is said before an hour of building.
         rows_for(ImageReference(target.kind, target.temporary), output)
     for program, purpose in engine.requires_programs(target).items():
         require_program(program, purpose)
     if options.pgp_key:
         output.image_kind.check_signing_key(options.pgp_key)
-    recipe = dockerfile_steps(own.text, [])
+    # Nobody has named the steps of its stages.
+    stages = own.text.lower().count("from:")
+    recipe = definition_steps(own.text, [()] * stages) if own.defines else dockerfile_steps(own.text, [])
     steps = [*recipe.steps, *engine.later_steps(target)]
     recipe = msgspec.structs.replace(recipe, steps=steps)
     emulated = engine.platform_words(site.system.architecture) if site.system.architecture != here() else ()
     work = Work(
         plan=own.plan,
         kit=scratch,
-        recipe=scratch / _RECIPE,
+        recipe=scratch / ("own.def" if own.defines else "own.Dockerfile"),
         context=own.context,
         token=token,
         scratch=scratch / "tmp",
@@ -201,6 +224,7 @@ def commands_of_own(whole: _Whole) -> list[str]:
     if whole.output is not None:
         built = ImageReference(work.target.kind, work.target.temporary)
         lines.append(f"hpcgen convert --force {sh(str(built))} {sh(str(whole.output))}")
+        lines += [EngineCommand(("rm", "-f", work.target.temporary)).shown()] if work.target.is_file else []
     else:
         if work.target.is_file:
             lines.append(EngineCommand(("mv", work.target.temporary, work.target.name)).shown())
@@ -220,6 +244,8 @@ class _OwnRun(BuildRun):
         built = ImageReference(self.work.target.kind, self.work.target.temporary)
         self.watcher.note(f"convert it to {self.final}")
         convert(built, self.final, force=True, on_step=lambda line: self.write(f"+ {line}"))
+        if self.work.target.is_file:
+            Path(self.work.target.temporary).unlink(missing_ok=True)
 
     def image(self) -> ImageReference:
         return self.final or super().image()
@@ -234,7 +260,7 @@ class _OwnRun(BuildRun):
         return measured(kind, Path(name))
 
 
-def build_own(own: OwnDockerfile, options: BuildOptions, watcher: Watcher) -> BuildRecord:
+def build_own(own: OwnRecipe, options: BuildOptions, watcher: Watcher) -> BuildRecord:
     """Build it, store it as the site wants it, and keep the record. Errors as :func:`~hpcgen.builders.build`."""
     from hpcgen.builders.records.store import new_id
 
