@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.backends.engines import Engine, builder_for, builder_of, builders, engine_for, job_image
-from hpcgen.backends.engines.building import EngineCommand, Work, measured
+from hpcgen.backends.engines.building import EngineCommand, Target, Work, measured
 from hpcgen.backends.engines.steps import definition_steps, dockerfile_instructions, dockerfile_steps
 from hpcgen.backends.hardware.emulation import check_architecture, here
 from hpcgen.builders import BuildOptions
@@ -25,6 +25,7 @@ from hpcgen.core.errors import InputError, MissingToolError, Problem
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.model.record import BuildRecord, BuiltImage
 from hpcgen.core.support.hashing import read_plain
+from hpcgen.core.support.placing import PARTIAL
 from hpcgen.core.support.processes import interruptible, require_program
 from hpcgen.core.support.quoting import plain, sh
 from hpcgen.images.convert import check_output, convert, parse_output, rows_for
@@ -186,10 +187,11 @@ def prepare_own(own: OwnRecipe, options: BuildOptions, token: str, scratch: Path
         target = engine.target(own.plan, name, token)
     else:
         check_output(output, force=True)
-        beside = f"{Path(output.name).absolute()}.sif" if not output.image_kind.stored else "own.sif"
-        target = engine.target(own.plan, beside if own.defines else f"{engine.makes[0]}:hpcgen-own:{token}", token)
+        beside = Path() if output.image_kind.stored else Path(output.name).absolute().parent
+        first = f"{beside}/{PARTIAL}own-{token}.sif" if own.defines else f"{engine.makes[0]}:hpcgen-own:{token}"
+        target = engine.target(own.plan, first, token)
         # What lacks for it is said before an hour of building.
-        rows_for(ImageReference(target.kind, target.temporary), output)
+        rows_for(_first_image(target), output)
     for program, purpose in engine.requires_programs(target).items():
         require_program(program, purpose)
     if options.pgp_key:
@@ -221,15 +223,19 @@ def commands_of_own(whole: _Whole) -> list[str]:
     """The commands of the build as lines of shell, with those of the conversion."""
     builder, work = whole.prepared.builder, whole.prepared.work
     lines = [call.shown() for call in builder.build(work)]
+    if work.target.is_file:
+        lines.append(EngineCommand(("mv", work.target.temporary, work.target.name)).shown())
     if whole.output is not None:
-        built = ImageReference(work.target.kind, work.target.temporary)
-        lines.append(f"hpcgen convert --force {sh(str(built))} {sh(str(whole.output))}")
-        lines += [EngineCommand(("rm", "-f", work.target.temporary)).shown()] if work.target.is_file else []
+        lines.append(f"hpcgen convert --force {sh(str(_first_image(work.target)))} {sh(str(whole.output))}")
+        lines += [EngineCommand(("rm", "-f", work.target.name)).shown()] if work.target.is_file else []
     else:
-        if work.target.is_file:
-            lines.append(EngineCommand(("mv", work.target.temporary, work.target.name)).shown())
         lines += [call.shown() for call in builder.publish(work)]
     return [*lines, *(call.shown() for call in builder.clean(work, True))]
+
+
+def _first_image(target: Target) -> ImageReference:
+    """What the builder has made when the conversion begins: a file has its name by then."""
+    return ImageReference(target.kind, target.name if target.is_file else target.temporary)
 
 
 class _OwnRun(BuildRun):
@@ -241,11 +247,13 @@ class _OwnRun(BuildRun):
         if self.final is None:
             super().publish()
             return
-        built = ImageReference(self.work.target.kind, self.work.target.temporary)
         self.watcher.note(f"convert it to {self.final}")
-        convert(built, self.final, force=True, on_step=lambda line: self.write(f"+ {line}"))
-        if self.work.target.is_file:
-            Path(self.work.target.temporary).unlink(missing_ok=True)
+        try:
+            image = _first_image(self.work.target)
+            convert(image, self.final, force=True, on_step=lambda line: self.write(f"+ {line}"))
+        finally:
+            if self.work.target.is_file:
+                Path(self.work.target.name).unlink(missing_ok=True)
 
     def image(self) -> ImageReference:
         return self.final or super().image()

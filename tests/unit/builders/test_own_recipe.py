@@ -91,7 +91,7 @@ DEFINITION = "Bootstrap: docker\nFrom: debian:12\n\n%post\n    true\n"
             "supermuc",
             ["apptainer", "mksquashfs", "unsquashfs"],
             "x.sqfs",
-            r"\nhpcgen convert --force (\S+) \S+/x.sqfs\nrm -f \1$",
+            r"\nmv \S+ (\S+)\nhpcgen convert --force \1 \S+/x.sqfs\nrm -f \1$",
         ),
     ],
 )
